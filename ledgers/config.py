@@ -62,7 +62,7 @@ SECRETS = ("encryption_key",)
 
 KEY_BYTES = 32
 
-FLAGS = ("delay_ensemble_change", "under_replicate_rather_than_wait")
+FLAGS = ("delay_ensemble_change", "under_replicate_rather_than_wait", "require_all_bookies")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,9 @@ class ClientConfig:
     fragments, and fewer copies meanwhile. `quarantine_*`: a bookie that failed so often within the window is used only
     if there is no other for `quarantine_seconds`. `fault_domains_min`: copies of an entry are spread over as many fault
     domains as there are; with fewer than this no ledger is created, and no failed bookie replaced. Bookies without a
-    domain count as one together. `close_drain_seconds_max`: how long a recovery waits for the slowest copies of what it
+    domain count as one together. `require_all_bookies`: a ledger is created only with living bookies at all positions;
+    otherwise an ack quorum of each write set suffices, and the absent ones get their copies later (rule W9).
+    `close_drain_seconds_max`: how long a recovery waits for the slowest copies of what it
     wrote back, when the ledger is closed; a writer that closes waits for its copies as long as they make progress.
     `retry_replacement_seconds`: how soon a writer that found no replacement searches again. `recovery_tries_max`: how
     often a recovery asks a bookie that does not answer; `recovery_attempts_max`: how often it restarts because another
@@ -164,6 +166,12 @@ class ClientConfig:
     under_replicate_rather_than_wait: bool = tunable(
         False,
         "Where a slow bookie has no replacement, go on without its copy until the cluster mends it.",
+        0,
+        0,
+    )
+    require_all_bookies: bool = tunable(
+        False,
+        "Create a ledger only where its whole ensemble lives, not where an ack quorum of each write set does.",
         0,
         0,
     )

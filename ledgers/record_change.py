@@ -67,7 +67,7 @@ async def tell_lacking(marks: Marks, record: LedgerRecord) -> None:
     A failed mark is no loss: the next audit finds the record.
     """
     reasons = [
-        f"{fragment.ensemble[lack.position]} lacks entries {lack.first_entry} to {lack.last_entry}"
+        f"{fragment.ensemble[lack.position]} lacks {lack}"
         for fragment in record.fragments
         for lack in fragment.lacking
     ]

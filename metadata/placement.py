@@ -11,9 +11,12 @@ import random
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import combinations
+from typing import TypeVar
 
 from .records.ledger_record import BookieRef
 from .records.registration import Registration
+
+T = TypeVar("T")
 
 Rank = tuple[int, int]
 """How many other copies share a bookie's fault domain, and its host: the lower the better."""
@@ -79,9 +82,10 @@ def _shuffled(candidates: Iterable[Registration], rng: random.Random) -> list[Re
 # --- striped ensembles: an entry's write set depends on the order ----------------------------------
 
 
-def fewest_domains(ensemble: Sequence[Registration], write_quorum: int) -> int:
-    """Number of fault domains of the write set that has the fewest."""
-    return min(_domains_of_write_sets([one.fault_domain for one in ensemble], write_quorum))
+def fewest_domains(ensemble: Sequence[Registration | None], write_quorum: int) -> int:
+    """Number of fault domains of the write set that has the fewest; None is an absent bookie, and in no domain."""
+    domains = [None if one is None else one.fault_domain for one in ensemble]
+    return min(_domains_of_write_sets(domains, write_quorum))
 
 
 def neighbours(position: int, ensemble_size: int, write_quorum: int) -> list[int]:
@@ -105,6 +109,23 @@ def arranged(chosen: Sequence[Registration], write_quorum: int) -> list[Registra
         if _worth(other, write_quorum) > _worth(found, write_quorum):
             return other
     return found
+
+
+def gaps_max(ensemble_size: int, write_quorum: int, ack_quorum: int) -> int:
+    """How many positions of an ensemble may be absent, spread evenly, so that every write set has an ack quorum."""
+    spare = write_quorum - ack_quorum
+    fitting = (n for n in range(ensemble_size, 0, -1) if -(-write_quorum * n // ensemble_size) <= spare)
+    return next(fitting, 0)
+
+
+def with_gaps(living: Sequence[T], absent: Sequence[T], ensemble_size: int) -> list[T]:
+    """Fills an ensemble with the living, in their order, and with absent ones at positions spread evenly.
+
+    Any run of n positions then has at most n * absent / ensemble size of them, rounded up.
+    """
+    rest = iter(living)
+    gaps = {number * ensemble_size // len(absent): one for number, one in enumerate(absent)}
+    return [gaps[n] if n in gaps else next(rest) for n in range(ensemble_size)]
 
 
 def _dealt(chosen: Sequence[Registration]) -> list[Registration]:
@@ -135,7 +156,7 @@ def _worth(ensemble: Sequence[Registration], write_quorum: int) -> tuple[int, in
     return min(counts), sum(counts)
 
 
-def _domains_of_write_sets(domains: Sequence[str], write_quorum: int) -> Iterator[int]:
+def _domains_of_write_sets(domains: Sequence[str | None], write_quorum: int) -> Iterator[int]:
     size = len(domains)
     for first in range(size):
-        yield len({domains[(first + step) % size] for step in range(write_quorum)})
+        yield len({domains[(first + step) % size] for step in range(write_quorum)} - {None})

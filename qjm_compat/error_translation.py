@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ledgers import LedgerError
-from metadata.errors import MetadataError
+from ledgers import LedgerError, MetadataUnavailable
+from metadata.errors import MetadataError, OutcomeUnknown, StoreRefused, StoreUnavailable
 
-from .errors import JournalUnavailable
+from .errors import JournalUnavailable, MetadataAway
 
 METADATA_FAILED = "the metadata store under the journal failed"
 """In front of what the metadata said."""
@@ -19,6 +19,8 @@ def ledger_errors(doing: str) -> Iterator[None]:
     """Raises the block's LedgerErrors as JournalUnavailable; the one place that does."""
     try:
         yield
+    except MetadataUnavailable as error:
+        raise MetadataAway(f"{doing}: {error}") from error
     except LedgerError as error:
         raise JournalUnavailable(f"{doing}: {error}") from error
 
@@ -29,4 +31,6 @@ def metadata_errors() -> Iterator[None]:
     try:
         yield
     except MetadataError as error:
-        raise JournalUnavailable(f"{METADATA_FAILED}: {error}") from error
+        is_away = isinstance(error, StoreUnavailable) and not isinstance(error, StoreRefused | OutcomeUnknown)
+        kind = MetadataAway if is_away else JournalUnavailable
+        raise kind(f"{METADATA_FAILED}: {error}") from error

@@ -19,6 +19,7 @@
     │   └── HalfFormatted        … of a format: the same call again formats the rest
     ├── StreamClosed             the output stream takes no more
     └── JournalUnavailable       the ledgers or the metadata under the journal did not answer
+        └── MetadataAway         … of these the metadata: it may be back in a moment
 
 `java_class` is Hadoop's class of the error; messages have the phrases that operators search logs for.
 A flush that failed may or may not be in the journal: the next recovery settles which.
@@ -208,3 +209,7 @@ class StreamClosed(JournalError):
 
 class JournalUnavailable(JournalError):
     """The ledgers or the metadata under the journal failed. The call may have happened; recovery settles it."""
+
+
+class MetadataAway(JournalUnavailable):
+    """The metadata under the journal did not answer. Acceptors wait a while for it before they say so."""

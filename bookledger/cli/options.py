@@ -25,6 +25,7 @@ NEW_LEDGER_OPTIONS = {
     "ack_quorum": "--ack-quorum",
     "digest": "--digest",
     "custom_metadata": "--custom",
+    "strict": "--strict",
 }
 """Properties that are fixed when a ledger is created."""
 
@@ -262,6 +263,12 @@ def _new_ledger_options() -> list[Callable[[Any], Any]]:
             multiple=True,
             callback=_custom_metadata,
             help="Kept with the ledger's metadata; may be given several times.",
+        ),
+        click.option(
+            names["strict"],
+            "strict",
+            is_flag=True,
+            help="Only where its whole ensemble lives, not where an ack quorum of each write set does.",
         ),
         password_option,
     ]

@@ -69,5 +69,5 @@ def _cell(copy: dict[str, Any] | None, ledger: dict[str, Any]) -> Cell:
     size, quorum = ledger["ensemble_size"], ledger["write_quorum"]
     share = "every entry" if quorum == size else f"{quorum} of {size} entries"
     lacks = copy["lacks"]
-    more = f", lacks entries {lacks[0]} to {lacks[1]}" if lacks else ""
+    more = f", lacks entries {lacks[0]} to {'the end' if lacks[1] is None else lacks[1]}" if lacks else ""
     return Cell(condition, GLYPHS[condition], f"{MEANINGS[condition]}; takes {share}{more}")

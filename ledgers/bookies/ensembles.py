@@ -1,11 +1,15 @@
-"""Chooses the ensemble of a new ledger."""
+"""Chooses the ensemble of a new ledger, of living bookies where there are enough (rule W9)."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from metadata import placement
-from metadata.records.ledger_record import BookieRef, Shape
+from metadata.healing.presence import Expected, expected_bookies
+from metadata.records.ledger_record import Fragment, Lacking, Shape
 from metadata.records.registration import Registration
 
 from ..cluster import Cluster
@@ -13,40 +17,128 @@ from ..creating.known_bookies import Listed
 from ..errors import NotEnoughBookies
 from .health_probes import NOT_WRITABLE, choose_alive
 
+log = logging.getLogger(__name__)
 
-async def choose_ensemble(cluster: Cluster, shape: Shape) -> tuple[BookieRef, ...]:
-    """Chooses live bookies, with every write set spread over as many fault domains as possible.
+REGISTRATION_SECONDS_MAX = 10.0
+"""How long a creation waits for formatted bookies to register, as after an outage of the metadata: they do so within a
+third of their lease. A NameNode gives a new segment 20 s."""
+
+REGISTRATION_LOOK_SECONDS = 0.2
+"""How often it looks."""
+
+NOT_REGISTERED = "is not registered: stopped, or cut off from the metadata"
+
+
+async def first_fragment(cluster: Cluster, shape: Shape) -> Fragment:
+    """The first fragment of a new ledger, with every write set spread over as many fault domains as possible.
+
+    Where too few bookies live for a whole ensemble, absent ones stand in it and lack everything: formatted bookies
+    that are not registered, do not answer or take no entries, and are neither drained nor given up. Every write set
+    has an ack quorum of living ones. With `require_all_bookies` there are no absent ones. Waits a moment for bookies
+    to register where that would help.
 
     Raises NotEnoughBookies, also for fewer domains than `fault_domains_min`, and MetadataError.
     """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + REGISTRATION_SECONDS_MAX
     listed = await cluster.known_bookies.lately()
-    try:
-        return await _chosen(cluster, shape, listed)
-    except NotEnoughBookies:
+    while True:
+        search = await _search(cluster, shape, listed)
+        if search.is_whole:
+            return search.whole()
         if listed.is_fresh:
-            raise
-    return await _chosen(cluster, shape, await cluster.known_bookies.now())
+            expected = await expected_bookies(cluster.store)
+            if (fragment := search.with_absent(expected)) is not None:
+                return fragment
+            if loop.time() >= deadline or not search.may_be_completed(expected):
+                raise search.failure(expected)
+            log.info("waiting for bookies to register: %s", search.failure(expected))
+            await asyncio.sleep(REGISTRATION_LOOK_SECONDS)
+        listed = await cluster.known_bookies.now()
 
 
-async def _chosen(cluster: Cluster, shape: Shape, listed: Listed) -> tuple[BookieRef, ...]:
+async def _search(cluster: Cluster, shape: Shape, listed: Listed) -> _Search:
+    """Looks for as many living bookies as there are positions."""
+    gaps_max = 0
+    if not cluster.config.require_all_bookies:
+        gaps_max = placement.gaps_max(shape.ensemble_size, shape.write_quorum, shape.ack_quorum)
+    domains_min = cluster.config.fault_domains_min
     rejected = {r.bookie.bookie_id: NOT_WRITABLE for r in listed.bookies if not r.writable}
     candidates = [r for r in listed.bookies if r.writable]
-    found = await choose_alive(cluster, candidates, shape.ensemble_size, (), rejected)
-    if (
-        _domains(found, shape) < cluster.config.fault_domains_min
-    ):  # a domain may have only bookies that failed lately
-        found = await choose_alive(cluster, candidates, shape.ensemble_size, (), rejected, avoids=False)
-    usable = [str(r.bookie) for r in found]
-    if len(found) < shape.ensemble_size:
-        raise NotEnoughBookies(f"a new ledger of ensemble size {shape.ensemble_size}", rejected, usable)
-    if (domains := _domains(found, shape)) < cluster.config.fault_domains_min:
-        wanted = f"copies in {cluster.config.fault_domains_min} fault domains, where these have {domains}"
-        raise NotEnoughBookies(wanted, rejected, usable)
-    return tuple(r.bookie for r in placement.arranged(found, shape.write_quorum))
+    search = _Search(shape, domains_min, gaps_max, listed.bookies, rejected)
+    for avoids in (True, False):  # a domain may have only bookies that failed lately
+        search.living = await choose_alive(
+            cluster, candidates, shape.ensemble_size, (), rejected, avoids=avoids, needed=search.living_min
+        )
+        if search.has_domains(search.living):
+            break
+    return search
 
 
-def _domains(found: Sequence[Registration], shape: Shape) -> int:
-    """Fault domains of the write set that has the fewest; 0 if there are too few bookies for an ensemble."""
-    if len(found) < shape.ensemble_size:
-        return 0
-    return placement.fewest_domains(placement.arranged(found, shape.write_quorum), shape.write_quorum)
+@dataclass(slots=True)
+class _Search:
+    """Bookies that were found living, and why others are not used."""
+
+    shape: Shape
+    domains_min: int
+    gaps_max: int
+    registered: Sequence[Registration]
+    rejected: dict[str, str]
+    living: Sequence[Registration] = ()
+
+    @property
+    def living_min(self) -> int:
+        """How many have to live."""
+        return self.shape.ensemble_size - self.gaps_max
+
+    @property
+    def is_whole(self) -> bool:
+        return len(self.living) == self.shape.ensemble_size and self.has_domains(self.living)
+
+    def whole(self) -> Fragment:
+        return Fragment(0, tuple(r.bookie for r in self._arranged(self.living)))
+
+    def with_absent(self, expected: Sequence[Expected]) -> Fragment | None:
+        """The fragment with absent bookies at positions spread evenly; None if it must not be."""
+        living = self._arranged(self.living)
+        count = self.shape.ensemble_size - len(living)
+        names = {one.bookie.bookie_id for one in living}
+        absent = [one.bookie for one in expected if one.bookie.bookie_id not in names][:count]
+        if not 0 < count <= self.gaps_max or len(absent) < count or not self.has_domains(living):
+            return None
+        ensemble = placement.with_gaps([one.bookie for one in living], absent, self.shape.ensemble_size)
+        lacking = tuple(Lacking.everything(n) for n, bookie in enumerate(ensemble) if bookie in absent)
+        return Fragment(0, tuple(ensemble), lacking=lacking)
+
+    def may_be_completed(self, expected: Sequence[Expected]) -> bool:
+        """Whether there would be enough if those registered that may do so in a moment."""
+        names = {one.bookie.bookie_id for one in self.registered}
+        soon = sum(one.is_soon_back and one.bookie.bookie_id not in names for one in expected)
+        return soon > 0 and len(self.living) + soon >= self.living_min
+
+    def failure(self, expected: Sequence[Expected]) -> NotEnoughBookies:
+        registered = {one.bookie.bookie_id for one in self.registered}
+        away = {one.bookie.bookie_id for one in expected} - registered
+        reasons = {**dict.fromkeys(away, NOT_REGISTERED), **self.rejected}
+        usable = [str(r.bookie) for r in self.living]
+        if len(self.living) >= self.living_min:
+            domains = self._domains(self._arranged(self.living))
+            wanted = f"copies in {self.domains_min} fault domains, where these have {domains}"
+            return NotEnoughBookies(wanted, reasons, usable)
+        return NotEnoughBookies(self._needed(), reasons, usable)
+
+    def _needed(self) -> str:
+        wanted = f"a new ledger of ensemble size {self.shape.ensemble_size}"
+        return f"{wanted}, of which {self.living_min} have to live" if self.gaps_max else wanted
+
+    def has_domains(self, living: Sequence[Registration]) -> bool:
+        return len(living) >= self.living_min and self._domains(self._arranged(living)) >= self.domains_min
+
+    def _arranged(self, living: Sequence[Registration]) -> list[Registration]:
+        return placement.arranged(living, self.shape.write_quorum)
+
+    def _domains(self, living: Sequence[Registration]) -> int:
+        """Fault domains of the living bookies in the write set that has the fewest."""
+        size = self.shape.ensemble_size
+        absent = [None] * (size - len(living))
+        return placement.fewest_domains(placement.with_gaps(living, absent, size), self.shape.write_quorum)

@@ -34,8 +34,10 @@ async def choose_alive(
     rejected: dict[str, str],
     *,
     avoids: bool = True,
+    needed: int | None = None,
 ) -> list[Registration]:
     """Chooses up to `count` candidates that answer, best placed first; why others do not goes into `rejected`.
+    With `needed` of them slow ones are not waited for.
 
     Bookies that failed lately are probed last, or like all others without `avoids`.
     Probes as many in parallel as are missing. A silent one is remembered as failed, so that
@@ -44,7 +46,9 @@ async def choose_alive(
     search = _Search(cluster, candidates, beside, rejected, cluster.failed_lately if avoids else frozenset)
     try:
         while len(search.alive) < count and search.goes_on(count):
-            await search.step()
+            is_enough = needed is not None and len(search.alive) >= needed
+            if not await search.step(is_enough=is_enough) and is_enough:
+                break
     finally:
         await search.end()
     return search.alive[:count]
@@ -86,9 +90,12 @@ class _Search:
             self._asked[asking] = registration
         return bool(self._asked)
 
-    async def step(self) -> None:
-        """Waits for answers; if none comes in time, notes the probed ones as slow."""
-        patience = SLOW_ANSWER_SECONDS if self._left else None
+    async def step(self, *, is_enough: bool) -> bool:
+        """Waits for answers, and returns whether any came; if none comes in time, notes the probed ones as slow.
+
+        Where that is not enough, and there is nobody else, it waits as long as it takes.
+        """
+        patience = SLOW_ANSWER_SECONDS if self._left or is_enough else None
         done, waiting = await asyncio.wait(self._asked, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
         for asking in [asking for asking in self._asked if asking in done]:
             registration = self._asked.pop(asking)
@@ -96,6 +103,7 @@ class _Search:
                 self.alive.append(registration)
         if not done:
             self._slow |= waiting
+        return bool(done)
 
     async def end(self) -> None:
         """Cancels open probes; slow bookies among them count as failed."""

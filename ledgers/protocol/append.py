@@ -14,6 +14,7 @@ Rules kept here:
 - W5  FENCED and UNAUTHORIZED end the writer; anything else is a failed bookie. Failures together make one change.
 - W6  a bookie that is behind its bound but moves is replaced where there is another, and waited for where there
       is none; the record says which copies may lack what (`shortfall`).
+- W9  bookies that were absent when the ledger was created begin as failed ones, and lack everything.
 - C1  closing waits for copies that are on their way; then it is one compare-and-swap OPEN → CLOSED at the LAC, and
       never overrides a recovery; found closed at the same entry, it has succeeded.
 
@@ -81,8 +82,9 @@ class AppendPipeline:
         self._forced_through = first_entry - 1
         self._striping = Striping(record.shape)
         self._pending = PendingEntries(first_entry, length_bytes)
-        self._shortfall = Shortfall(self._striping)
-        self._positions = Positions(record.fragments[-1].ensemble, self._striping, first_entry - 1)
+        absent = frozenset[int]() if recovery else record.absent_positions
+        self._shortfall = Shortfall(self._striping, absent)
+        self._positions = Positions(record.fragments[-1].ensemble, self._striping, first_entry - 1, absent)
         self._rejected: dict[str, str] = {}  # why bookies were unusable in the last search
         self._asked: frozenset[int] = frozenset()  # positions whose replacements are being sought
         self._in_vain: frozenset[int] = frozenset()  # sought together with the proposed ones, and not found
@@ -128,8 +130,9 @@ class AppendPipeline:
     # --- events -------------------------------------------------------------------------------
 
     def start(self) -> list[AppendEffect]:
-        """Opens a lane to each bookie of the ensemble."""
-        return [self._positions.open_lane(position) for position in self._positions]
+        """Opens a lane to each bookie of the ensemble; those that were absent are asked again after a pause."""
+        living = [position for position in self._positions if not position.failure]
+        return [*map(self._positions.open_lane, living), *self._retry_later()]
 
     def append(self, columns: Columns) -> list[AppendEffect]:
         """Takes the next entries in, consecutive from last_add_pushed+1."""

@@ -11,6 +11,8 @@ from .effects import OpenLane
 from .quorum import Outcome
 from .striping import Striping
 
+WAS_ABSENT = "was absent when the ledger was created"
+
 
 @dataclass(slots=True)
 class Position:
@@ -60,8 +62,12 @@ class Position:
 class Positions:
     """The positions by number. Lanes are numbered in the order of opening, and no number is reused."""
 
-    def __init__(self, ensemble: Ensemble, striping: Striping, through: int) -> None:
+    def __init__(
+        self, ensemble: Ensemble, striping: Striping, through: int, absent: Iterable[int] = ()
+    ) -> None:
         self._positions = [Position(bookie, None, through, through) for bookie in ensemble]
+        for number in absent:
+            self._positions[number].fails(WAS_ABSENT)
         self._striping = striping
         self._lanes_made = 0
 

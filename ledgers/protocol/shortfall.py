@@ -7,10 +7,10 @@ bookie for every entry. When in doubt the record names more than is lacking, nev
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_record import ENTRY_ID_MAX, LedgerRecord
 
 from .striping import Striping
 
@@ -25,8 +25,10 @@ class _Gap:
 class Shortfall:
     """What one writer's positions lack, and how much of it the record says already."""
 
-    def __init__(self, striping: Striping) -> None:
+    def __init__(self, striping: Striping, absent: Iterable[int] = ()) -> None:
+        """`absent`: positions that lack everything, by the record (rule W9)."""
         self._striping = striping
+        self._absent = frozenset(absent)
         self._lost: list[_Gap] = []  # will never arrive, and is not in the record yet
         self._telling: list[_Gap] = []  # in flight when the record was last made
         self._hoped: list[_Gap] = []  # is in the record, and may have arrived since
@@ -44,6 +46,8 @@ class Shortfall:
 
         `acked`: what each position has acknowledged.
         """
+        for position in self._absent:  # by now it is known what they lack
+            record = record.without_lacking(position, 0, ENTRY_ID_MAX)
         for gap in self._hoped:  # what has not arrived is still in flight, and added again
             record = record.without_lacking(gap.position, gap.first_entry, gap.last_entry)
         gaps = (self._gap(n, through, confirmed_through) for n, through in acked.items())
@@ -54,7 +58,7 @@ class Shortfall:
 
     def stands(self) -> None:
         """The record last returned by `told` stands."""
-        self._lost, self._hoped = [], self._telling
+        self._lost, self._hoped, self._absent = [], self._telling, frozenset()
 
     def _gap(self, position: int, acked_through: int, confirmed_through: int) -> _Gap | None:
         held = self._striping.held_between(position, acked_through + 1, confirmed_through)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import replace
 
@@ -12,7 +13,6 @@ from metadata.records.ledger_codec import ACCEPTED_LOSS
 from metadata.records.ledger_record import (
     IDENTITY_BYTES,
     OWNER,
-    BookieRef,
     Fragment,
     LedgerRecord,
     Shape,
@@ -20,13 +20,15 @@ from metadata.records.ledger_record import (
 )
 from metadata.records.ledger_store import VersionedRecord
 
-from ..bookies.ensembles import choose_ensemble
+from ..bookies.ensembles import first_fragment
 from ..cluster import Cluster
 from ..creating.new_ledger import NewLedger
 from ..errors import LedgerExists, NotAllowed, NotEnoughBookies
 from ..integrity.encryption import ENCRYPTION, new_envelope
 from ..integrity.ledger_keys import LedgerKey
 from ..integrity.stretching import salt_of_this_process
+
+log = logging.getLogger(__name__)
 
 
 async def create_record(
@@ -53,7 +55,7 @@ async def create_record(
     record = LedgerRecord(
         ledger_id=new.ledger_id or 0,
         shape=new.shape,
-        fragments=(Fragment(0, await _ensemble(cluster, new.shape)),),
+        fragments=(await _ensemble(cluster, new.shape),),
         digest_type=new.digest,
         custom_metadata=custom_metadata,
         created_ms=time.time_ns() // 1_000_000,
@@ -70,13 +72,16 @@ async def create_record(
             continue  # another client chose this id by hand: the counter has moved on, take the next
 
 
-async def _ensemble(cluster: Cluster, shape: Shape) -> tuple[BookieRef, ...]:
+async def _ensemble(cluster: Cluster, shape: Shape) -> Fragment:
     """Chooses bookies. Where some have not registered again since the store went back, that is what is told."""
     try:
-        return await choose_ensemble(cluster, shape)
+        chosen = await first_fragment(cluster, shape)
     except NotEnoughBookies:
         await hold.check_accepted(cluster.store)
         raise
+    if chosen.lacking:
+        await hold.check_accepted(cluster.store)
+    return chosen
 
 
 async def _with_id(cluster: Cluster, record: LedgerRecord, secret: bytes) -> VersionedRecord:
@@ -87,4 +92,8 @@ async def _with_id(cluster: Cluster, record: LedgerRecord, secret: bytes) -> Ver
     except KeyExists:
         raise LedgerExists(record.ledger_id) from None
     tell(Act.CREATE, who=cluster.who, ledger_id=record.ledger_id)
+    for lack in record.fragments[0].lacking:
+        line = "ledger %d begins without bookie %s, which does not answer or takes no entries now"
+        about = {"ledger": record.ledger_id}
+        log.warning(line, record.ledger_id, record.fragments[0].ensemble[lack.position], extra=about)
     return created

@@ -23,13 +23,20 @@ from .. import keys
 from ..uris import split
 from .uri import config_in
 
-_SEEN_BY_ALL = (keys.LAYOUT, keys.LEDGERS, keys.BOOKIES, keys.RESTORED, keys.JOURNALS, keys.COOKIES)
+_SEEN_BY_ALL = (
+    keys.LAYOUT,
+    keys.LEDGERS,
+    keys.BOOKIES,
+    keys.RESTORED,
+    keys.JOURNALS,
+    keys.COOKIES,
+    keys.ORDERS,
+)
 _STATE_OF_THE_CLUSTER = (
     keys.UNDERREPLICATED,
     keys.HEALING,
     keys.MOVES,
     keys.ABSENT,
-    keys.ORDERS,
     keys.DECOMMISSIONED,
     keys.AUDITOR,
     keys.LIVES,

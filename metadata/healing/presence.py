@@ -1,4 +1,4 @@
-"""Whether a bookie that some record names lives, is away, or is lost: what is away may come back, the lost will not.
+"""Whether a bookie lives, is away, or is lost: what is away may come back, the lost will not.
 
 From the metadata alone. Lost is only what an operator or another disk says: a bookie that is absent for long is away.
 """
@@ -39,6 +39,29 @@ class Whereabouts:
         return self.presence is Presence.LOST
 
 
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A formatted bookie that belongs to the cluster. `is_soon_back`: if not registered, it may be in a moment."""
+
+    bookie: BookieRef
+    is_soon_back: bool
+
+
+async def expected_bookies(store: MetadataStore) -> list[Expected]:
+    """Every formatted bookie that is neither drained nor given up, by name, registered or not. Raises MetadataError."""
+    cookies = await cluster.list_cookies(store)
+    orders = {
+        order.bookie_id: order.kind for order in await _if_allowed(operator_requests.list_orders(store)) or ()
+    }
+    return [
+        Expected(
+            BookieRef(one.bookie_id, one.incarnation), orders.get(one.bookie_id) is not OrderKind.MAINTENANCE
+        )
+        for one in cookies
+        if orders.get(one.bookie_id) not in (OrderKind.DRAIN, OrderKind.GIVEN_UP)
+    ]
+
+
 async def whereabouts(store: MetadataStore, bookie: BookieRef) -> Whereabouts:
     """Of this incarnation of a bookie. Raises MetadataError."""
     registered = await bookie_registry.find_bookie(store, bookie.bookie_id)
@@ -67,8 +90,8 @@ async def _without_cookie(store: MetadataStore, bookie: BookieRef) -> Whereabout
     return Whereabouts(bookie, Presence.AWAY, why)
 
 
-async def _if_allowed(asked: Awaitable[T | None]) -> T | None:
-    """None, too, where etcd's role of a client may not know: then the bookie is away, as far as it can tell."""
+async def _if_allowed(asked: Awaitable[T]) -> T | None:
+    """None, too, where etcd's role of a client may not know: as far as it can tell nobody has ordered anything then."""
     try:
         return await asked
     except StoreRefused:

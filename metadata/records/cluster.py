@@ -6,10 +6,10 @@ import uuid
 from dataclasses import dataclass
 
 from .. import keys
-from ..errors import KeyExists
-from ..store import MetadataStore
+from ..errors import BadRecord, KeyExists
+from ..store import MetadataStore, list_all
 from . import records_pb2 as pb
-from .unreadable import parsed
+from .unreadable import parsed, skip
 
 FORMAT_VERSION = 1
 
@@ -58,3 +58,14 @@ async def read_cookie(store: MetadataStore, bookie_id: str) -> Cookie | None:
     key = keys.cookie(bookie_id)
     found = await store.get(key)
     return None if found is None else Cookie.decode(key, found.value)
+
+
+async def list_cookies(store: MetadataStore) -> list[Cookie]:
+    """The cookies of all formatted bookies that can be decoded, by name. Raises MetadataError."""
+    found = []
+    async for item in list_all(store, keys.COOKIES):
+        try:
+            found.append(Cookie.decode(item.key, item.value))
+        except BadRecord as error:
+            skip(error)
+    return found

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from .. import keys, settled_writes
 from ..errors import KeyExists, NoSuchKey, VersionConflict
+from ..settled_writes import SETTLE_SECONDS_MAX
 from ..store import MetadataStore, list_all
 from .journal_record import (
     FinalizedSegment,
@@ -51,16 +52,20 @@ class JournalStore:
             return None
         return VersionedState(decode_state(self._state_key, found.value), found.version)
 
-    async def swap_state(self, state: JournalState, version: int | None) -> VersionedState | None:
+    async def swap_state(
+        self, state: JournalState, version: int | None, *, seconds_max: float = SETTLE_SECONDS_MAX
+    ) -> VersionedState | None:
         """Compare-and-swap of the state at `version` (None: there is none yet); returns None on a conflict."""
         mine = replace(state, nonce=settled_writes.new_nonce())
         value = encode_state(mine)
         try:
             if version is None:
-                return VersionedState(mine, await settled_writes.create(self._store, self._state_key, value))
-            return VersionedState(
-                mine, await settled_writes.replace(self._store, self._state_key, value, version)
-            )
+                stands = settled_writes.create(self._store, self._state_key, value, seconds_max=seconds_max)
+            else:
+                stands = settled_writes.replace(
+                    self._store, self._state_key, value, version, seconds_max=seconds_max
+                )
+            return VersionedState(mine, await stands)
         except (KeyExists, VersionConflict, NoSuchKey):
             return None
 
@@ -72,14 +77,16 @@ class JournalStore:
             return None
         return VersionedSegment(decode_finalized(key, found.value), found.version)
 
-    async def put_segment(self, segment: FinalizedSegment, version: int | None) -> bool:
+    async def put_segment(
+        self, segment: FinalizedSegment, version: int | None, *, seconds_max: float = SETTLE_SECONDS_MAX
+    ) -> bool:
         """Creates a record, or replaces the one at `version`; returns False on a conflict."""
         key, value = self._key(segment.start_txid), encode_finalized(segment, settled_writes.new_nonce())
         try:
             if version is None:
-                await settled_writes.create(self._store, key, value)
+                await settled_writes.create(self._store, key, value, seconds_max=seconds_max)
             else:
-                await settled_writes.replace(self._store, key, value, version)
+                await settled_writes.replace(self._store, key, value, version, seconds_max=seconds_max)
         except (KeyExists, VersionConflict, NoSuchKey):
             return False
         return True

@@ -14,8 +14,16 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
+from .fragment import ENTRY_ID_MAX as ENTRY_ID_MAX
+from .fragment import FRAGMENTS_MAX as FRAGMENTS_MAX
+from .fragment import BookieRef as BookieRef
+from .fragment import Ensemble as Ensemble
+from .fragment import Fragment as Fragment
+from .fragment import Lacking as Lacking
+from .fragment import check_fragments
+from .fragment import next_fragments as next_fragments
+
 ENSEMBLE_SIZE_MAX = 32
-FRAGMENTS_MAX = 10_000
 CUSTOM_METADATA_BYTES_MAX = 64 * 1024
 IDENTITY_BYTES = 16
 
@@ -45,76 +53,6 @@ class DigestType(StrEnum):
 
     CRC32C = "crc32c"
     HMAC_SHA256 = "hmac_sha256"
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class BookieRef:
-    """A bookie as metadata names it: its name and the incarnation made when it was formatted."""
-
-    bookie_id: str
-    incarnation: str
-
-    def __str__(self) -> str:
-        return self.bookie_id
-
-
-Ensemble = tuple[BookieRef, ...]
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Lacking:
-    """The copy at this position of an ensemble may lack entries from `first_entry` through `last_entry`.
-
-    Noted by a writer for entries that were never acknowledged there, by a recovery for entries that it knows nothing
-    better of. Entries outside are there, as far as the writer was told.
-    """
-
-    position: int
-    first_entry: int
-    last_entry: int
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.first_entry <= self.last_entry:
-            raise ValueError(f"no copy lacks entries {self.first_entry} to {self.last_entry}")
-
-
-@dataclass(frozen=True, slots=True)
-class Fragment:
-    """From `first_entry` on, until the next fragment begins, entries are on this ensemble.
-
-    `length_before` is the payload bytes of all entries before it, so that a recovery that starts
-    here knows the ledger's length. `lacking`: copies that may not be whole, one range for a position at most, by
-    position.
-    """
-
-    first_entry: int
-    ensemble: Ensemble
-    length_before: int = 0
-    lacking: tuple[Lacking, ...] = ()
-
-    def admits(self, new: BookieRef, *, in_place_of: BookieRef) -> bool:
-        """Whether `in_place_of` is in the ensemble, and no other incarnation of the new bookie is."""
-        others = {bookie.bookie_id for bookie in self.ensemble if bookie != in_place_of}
-        return in_place_of in self.ensemble and new.bookie_id not in others
-
-    def moved(self, old: BookieRef, new: BookieRef) -> Fragment:
-        """Replaces `old` by `new` in the same position, with nothing lacking there."""
-        ensemble = tuple(new if one == old else one for one in self.ensemble)
-        return replace(self.whole_at(self.ensemble.index(old)), ensemble=ensemble)
-
-    def lacking_at(self, position: int) -> Lacking | None:
-        """The range that the copy at this position may lack, if any."""
-        return next((lack for lack in self.lacking if lack.position == position), None)
-
-    def with_lacking(self, position: int, first_entry: int, last_entry: int) -> Fragment:
-        """Adds entries that may be lacking; one range spans all that a copy may lack."""
-        before = self.lacking_at(position) or Lacking(position, first_entry, last_entry)
-        span = Lacking(position, min(before.first_entry, first_entry), max(before.last_entry, last_entry))
-        return replace(self, lacking=tuple(sorted((*self.whole_at(position).lacking, span))))
-
-    def whole_at(self, position: int) -> Fragment:
-        """Removes the lacking range of this position."""
-        return replace(self, lacking=tuple(lack for lack in self.lacking if lack.position != position))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +128,7 @@ class LedgerRecord:
     accepted_loss: AcceptedLoss | None = None
 
     def __post_init__(self) -> None:
-        _check_fragments(self.fragments, self.shape.ensemble_size)
+        check_fragments(self.fragments, self.shape.ensemble_size)
         if len(self.identity) not in (0, IDENTITY_BYTES):
             raise ValueError(f"no ledger has an identity of {len(self.identity)} bytes")
         closed = self.state is LedgerState.CLOSED
@@ -236,7 +174,15 @@ class LedgerRecord:
 
     def changed_ensemble(self, fragment: Fragment) -> LedgerRecord:
         """Appends a fragment, or replaces the last one if it begins at the same entry (rule W4)."""
-        return replace(self, fragments=next_fragments(self.fragments, fragment))
+        *over, last = self.fragments
+        before = (*over, last.lacking_through(fragment.first_entry - 1))
+        return replace(self, fragments=next_fragments(before, fragment))
+
+    @property
+    def absent_positions(self) -> frozenset[int]:
+        """Positions of the last ensemble whose bookies were absent when the ledger was created, and took nothing since
+        as far as the record knows (rule W9)."""
+        return frozenset(lack.position for lack in self.fragments[-1].lacking if lack.is_everything)
 
     def claimed(self) -> LedgerRecord:
         """The record after a writer has claimed the reserved ledger."""
@@ -251,7 +197,8 @@ class LedgerRecord:
     def closed(self, last_entry: int, length_bytes: int) -> LedgerRecord:
         """→ CLOSED with this last entry; fragments that begin after it hold nothing and are dropped."""
         assert self.state is not LedgerState.CLOSED
-        kept = tuple(f for f in self.fragments if f.first_entry <= last_entry) or self.fragments[:1]
+        *over, last = tuple(f for f in self.fragments if f.first_entry <= last_entry) or self.fragments[:1]
+        kept = (*over, last.lacking_through(last_entry))
         return replace(
             self, state=LedgerState.CLOSED, last_entry=last_entry, length_bytes=length_bytes, fragments=kept
         )
@@ -346,28 +293,3 @@ def _time(milliseconds: int) -> datetime | None:
         return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds > 0 else None
     except (OverflowError, ValueError, OSError):
         return None
-
-
-def next_fragments(fragments: tuple[Fragment, ...], new: Fragment) -> tuple[Fragment, ...]:
-    """Fragments after an ensemble change: the new one appended, or in place of one that begins there."""
-    last = fragments[-1]
-    assert new.first_entry >= last.first_entry, "an ensemble change never rewrites an earlier fragment"
-    kept = fragments[:-1] if new.first_entry == last.first_entry else fragments
-    return (*kept, new)
-
-
-def _check_fragments(fragments: tuple[Fragment, ...], ensemble_size: int) -> None:
-    if not fragments or len(fragments) > FRAGMENTS_MAX:
-        raise ValueError(f"a ledger has 1 to {FRAGMENTS_MAX} fragments, not {len(fragments)}")
-    if fragments[0].first_entry != 0:
-        raise ValueError("the first fragment must begin at entry 0")
-    for one, following in zip(fragments, fragments[1:], strict=False):
-        if one.first_entry >= following.first_entry:
-            raise ValueError("fragments must be strictly increasing in first entry")
-    for fragment in fragments:
-        names = {bookie.bookie_id for bookie in fragment.ensemble}
-        if len(fragment.ensemble) != ensemble_size or len(names) != ensemble_size:
-            raise ValueError(f"an ensemble must name {ensemble_size} different bookies")
-        positions = [lack.position for lack in fragment.lacking]
-        if positions != sorted(set(positions)) or not set(positions) <= set(range(ensemble_size)):
-            raise ValueError(f"copies lack something at positions {positions} of {ensemble_size}")

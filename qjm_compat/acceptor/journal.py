@@ -38,6 +38,7 @@ from .copying import Pace, SegmentContent, SegmentReader, checked_part, copy_seg
 from .edits_cache import EditsCache, cut
 from .intake import EditsIntake, Turns
 from .metrics import AcceptorMetrics
+from .patience import AWAY_SECONDS_MAX, Patience
 from .programs import transitions
 from .programs.effects import (
     Copied,
@@ -110,7 +111,7 @@ class Journal:
         if type(request) in CONCURRENT:
             return await self._run(program(self._memory, request))
         async with self._turns.next():
-            answer = await self._run(program(self._memory, request))
+            answer = await self._run(program(self._memory, request), Patience.of(request))
             self._note_epochs()
             if type(request) in RESETS:
                 self._cache.clear()
@@ -318,13 +319,14 @@ class Journal:
 
     # --- programs ------------------------------------------------------------------------------------
 
-    async def _run(self, steps: Program[R]) -> R:
-        """Runs one program to its answer."""
+    async def _run(self, steps: Program[R], patience: Patience | None = None) -> R:
+        """Runs one program to its answer; with patience it waits for metadata that is away."""
+        waits = patience or Patience(0.0)
         try:
             effect = next(steps)
             while True:
                 try:
-                    outcome = await self._perform(effect)
+                    outcome = await waits.until_there(self._perform, effect)
                 except JournalError as error:
                     effect = steps.throw(error)
                 else:
@@ -338,11 +340,11 @@ class Journal:
                 case ReadState():
                     return await self._store.read_state()
                 case SwapState(state, version):
-                    return await self._store.swap_state(state, version)
+                    return await self._store.swap_state(state, version, seconds_max=AWAY_SECONDS_MAX)
                 case ReadFinalized(start_txid):
                     return await self._store.read_segment(start_txid)
                 case PutFinalized(segment, version):
-                    return await self._store.put_segment(segment, version)
+                    return await self._store.put_segment(segment, version, seconds_max=AWAY_SECONDS_MAX)
                 case ListFinalized():
                     return tuple([found async for found in self._store.list_segments()])
                 case DeleteFinalized(found):

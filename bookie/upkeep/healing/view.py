@@ -6,16 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from metadata import keys
-from metadata.errors import BadRecord
 from metadata.healing.absent_bookies import list_absences
 from metadata.healing.operator_requests import OrderKind, list_orders
 from metadata.records import bookie_registry
-from metadata.records.cluster import Cookie
+from metadata.records.cluster import list_cookies
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
-from metadata.records.unreadable import skip
-from metadata.store import MetadataStore, list_all
+from metadata.store import MetadataStore
 
 RESTART_MS = 30_000
 """A bookie that restarts is back within this."""
@@ -109,14 +106,7 @@ class ClusterView:
 
 async def look(store: MetadataStore, now_ms: int, wait_ms: int) -> ClusterView:
     """Reads the present state. Raises MetadataError."""
-    formatted = {}
-    async for item in list_all(store, keys.COOKIES):
-        try:
-            cookie = Cookie.decode(item.key, item.value)
-        except BadRecord as error:
-            skip(error)
-        else:
-            formatted[cookie.bookie_id] = cookie.incarnation
+    formatted = {cookie.bookie_id: cookie.incarnation for cookie in await list_cookies(store)}
     registered = await bookie_registry.list_bookies(store)
     absences = await list_absences(store)
     orders = await list_orders(store)

@@ -329,7 +329,9 @@ def _copy(copy: Copy) -> Facts:
         "position": copy.position,
         "bookie_id": copy.bookie.bookie_id,
         "condition": copy.condition.value,
-        "lacks": None if lack is None else [lack.first_entry, lack.last_entry],
+        "lacks": None
+        if lack is None
+        else [lack.first_entry, None if lack.is_everything else lack.last_entry],
     }
 
 

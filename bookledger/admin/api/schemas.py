@@ -79,7 +79,7 @@ _COPY: dict[str, Schema] = {
     "position": COUNT,
     "bookie_id": TEXT,
     "condition": CONDITION,
-    "lacks": maybe(listed(COUNT)),
+    "lacks": maybe(listed(maybe(COUNT))),
 }
 _SPAN: dict[str, Schema] = {"first_entry": COUNT, "last_entry": maybe({"type": "integer", "minimum": -1})}
 _MARK: dict[str, Schema] = {

@@ -11,8 +11,9 @@ from .settings import settings_now
 
 
 def client_config(**more: Any) -> ClientConfig:
-    """`[client]`, with what the command says itself. Raises BadSettings."""
-    return settings_now().made("client", ClientConfig, **more)
+    """`[client]`, with what the command says itself, None for nothing. Raises BadSettings."""
+    said = {name: value for name, value in more.items() if value is not None}
+    return settings_now().made("client", ClientConfig, **said)
 
 
 def http_config() -> HttpConfig:

@@ -26,7 +26,14 @@ from .watched_input import watched
 
 @command(
     headings={
-        "A new ledger": ("--ensemble", "--write-quorum", "--ack-quorum", "--digest", "--custom"),
+        "A new ledger": (
+            "--ensemble",
+            "--write-quorum",
+            "--ack-quorum",
+            "--digest",
+            "--custom",
+            "--strict",
+        ),
         "Input": ("--delimiter", "--record-bytes", "--json-lines"),
     }
 )
@@ -51,6 +58,7 @@ from .watched_input import watched
 def append(
     metadata_uri: str,
     new: NewLedger,
+    strict: bool,
     ledger_id: int | None,
     delimiter: bytes | None,
     record_bytes: int | None,
@@ -85,7 +93,8 @@ def append(
         return "nothing was appended" + ("" if ledger_id is None else f", and ledger {ledger_id} is there")
 
     try:
-        with told_when_stopped(how), LedgerClient(metadata_uri, config=client_config()) as client:
+        config = client_config(require_all_bookies=strict or None)
+        with told_when_stopped(how), LedgerClient(metadata_uri, config=config) as client:
             if ledger_id is None:
                 ledger_id = client.reserve_ledger(new)
             writer = client.claim_ledger(ledger_id, password=new.password)

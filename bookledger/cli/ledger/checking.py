@@ -52,5 +52,5 @@ def _row(copy: Copy) -> dict[str, Any]:
         "position": copy.position,
         "bookie_id": copy.bookie.bookie_id,
         "copy": copy.condition.value,
-        "may_lack": None if lack is None else f"{lack.first_entry} to {lack.last_entry}",
+        "may_lack": None if lack is None else str(lack).removeprefix("entries "),
     }

@@ -45,14 +45,16 @@ def ledger() -> None:
 @metadata_option
 @new_ledger_options
 @json_option
-def create(metadata_uri: str, new: NewLedger, as_json: bool) -> None:
+def create(metadata_uri: str, new: NewLedger, strict: bool, as_json: bool) -> None:
     """Make a ledger for one later `ledger append --ledger ID`; prints its id.
+
+    Bookies that are absent may stand in its ensemble, as long as an ack quorum of each write set lives.
 
     Examples:
         bookledger ledger create
         bookledger ledger create --ensemble 5 --write-quorum 3 --custom owner=team-a
     """
-    with LedgerClient(metadata_uri, config=client_config()) as client:
+    with LedgerClient(metadata_uri, config=client_config(require_all_bookies=strict or None)) as client:
         ledger_id = client.reserve_ledger(new)
     if as_json:
         print_json({"ledger_id": ledger_id})
@@ -90,7 +92,8 @@ def show(metadata_uri: str, ledger_id: int, as_json: bool) -> None:
     for name, value in sorted(record.custom_metadata.items()):
         say(f"custom {name}={shown_bytes(value)}")
     for fragment in record.fragments:
-        say(f"from entry {fragment.first_entry}: {', '.join(map(str, fragment.ensemble))}")
+        lacking = [f"; {fragment.ensemble[one.position]} may lack {one}" for one in fragment.lacking]
+        say(f"from entry {fragment.first_entry}: {', '.join(map(str, fragment.ensemble))}{''.join(lacking)}")
 
 
 def _parts(record: LedgerRecord) -> dict[str, Any]:
@@ -101,6 +104,14 @@ def _parts(record: LedgerRecord) -> dict[str, Any]:
                 "first_entry": fragment.first_entry,
                 "bookies": [
                     {"bookie_id": b.bookie_id, "incarnation": b.incarnation} for b in fragment.ensemble
+                ],
+                "lacking": [
+                    {
+                        "bookie_id": fragment.ensemble[one.position].bookie_id,
+                        "first_entry": one.first_entry,
+                        "last_entry": None if one.is_everything else one.last_entry,
+                    }
+                    for one in fragment.lacking
                 ],
             }
             for fragment in record.fragments

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from ledgers.bookies.ensembles import choose_ensemble
+from ledgers.bookies.ensembles import first_fragment
 from ledgers.cluster import Cluster
 from ledgers.config import ClientConfig
 from ledgers.errors import NotEnoughBookies
@@ -35,7 +35,7 @@ def chosen(
         for ref in refs:
             if ref.bookie_id == failed:
                 cluster.note_failure(ref)
-        return [domains[ref.bookie_id] for ref in await choose_ensemble(cluster, shape)]
+        return [domains[ref.bookie_id] for ref in (await first_fragment(cluster, shape)).ensemble]
 
     return run(scenario())
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from ledgers.bookies.ensembles import choose_ensemble
+from ledgers.bookies.ensembles import first_fragment
 from ledgers.cluster import Cluster
 from ledgers.config import ClientConfig
 from ledgers.creating import known_bookies
@@ -45,10 +45,10 @@ def test_creations_one_after_the_other_share_a_listing(monkeypatch: pytest.Monke
         config = ClientConfig()
         cluster = Cluster(store, LedgerStore(store), Answering(REFS, ()), config, random.Random(1))
         for _ in range(10):
-            assert len(await choose_ensemble(cluster, Shape(3, 3, 2))) == 3
+            assert len((await first_fragment(cluster, Shape(3, 3, 2))).ensemble) == 3
         assert store.listings == 1
         monkeypatch.setattr(known_bookies, "KNOWN_SECONDS", 0.0)
-        await choose_ensemble(cluster, Shape(3, 3, 2))
+        await first_fragment(cluster, Shape(3, 3, 2))
         assert store.listings == 2
 
     run(scenario())
@@ -60,10 +60,10 @@ def test_a_bookie_that_has_just_joined_is_found_where_it_is_needed() -> None:
         for ref in REFS[:3]:
             await joins(store, ref)
         cluster = Cluster(store, LedgerStore(store), Answering(REFS, ()), ClientConfig(), random.Random(1))
-        await choose_ensemble(cluster, Shape(3, 3, 2))
+        await first_fragment(cluster, Shape(3, 3, 2))
         with pytest.raises(NotEnoughBookies):
-            await choose_ensemble(cluster, Shape(4, 3, 2))
+            await first_fragment(cluster, Shape(4, 3, 2))
         await joins(store, REFS[3])
-        assert len(await choose_ensemble(cluster, Shape(4, 3, 2))) == 4
+        assert len((await first_fragment(cluster, Shape(4, 3, 2))).ensemble) == 4
 
     run(scenario())

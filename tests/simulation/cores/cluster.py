@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ledgers.integrity.digest import Crc32cDigester
-from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from metadata.records.ledger_record import BookieRef, Fragment, Lacking, LedgerRecord, Shape
 from tests.simulation.cores.clients.deleter import Deleter
 from tests.simulation.cores.clients.process import Client, Site
 from tests.simulation.cores.clients.readers import PlainReader, TailReader
@@ -88,7 +88,9 @@ class Cluster:
         self.world = world = World(plan.seed, tracing=tracing)
         shape = Shape(*plan.shape)
         refs = [BookieRef(name, f"i{name[1:]}") for name in plan.bookie_names]
-        first = LedgerRecord(LEDGER, shape, (Fragment(0, tuple(refs[: shape.ensemble_size])),))
+        lacking = tuple(Lacking.everything(n) for n in plan.absent)
+        ensemble = tuple(refs[: shape.ensemble_size])
+        first = LedgerRecord(LEDGER, shape, (Fragment(0, ensemble, lacking=lacking),))
         self.checker = Checker(first)
         self.network = Network(world, plan.figures, plan.rules)
         self.metadata = SimulatedMetadata(world, self.network, self.checker, first)

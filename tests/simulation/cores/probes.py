@@ -11,6 +11,7 @@ from enum import Enum
 class Probe(Enum):
     """Each is taken by some of any thousand seeds."""
 
+    BEGAN_WITHOUT = "a ledger began while a bookie of its ensemble was absent"
     ENSEMBLE_CHANGED = "the writer changed its ensemble"
     CHANGE_MET_RECOVERY = "a change met IN_RECOVERY"
     CHANGE_MET_CLOSE = "a change met a closed ledger"

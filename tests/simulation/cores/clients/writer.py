@@ -66,6 +66,8 @@ class Writer(Client):
         self._acks = AckWatch(created.record.shape, self.site.checker)
 
     def begin(self) -> None:
+        if self.pipeline.record.absent_positions:
+            self.world.reached(Probe.BEGAN_WITHOUT)
         self.perform(self.pipeline.start())
 
     @property

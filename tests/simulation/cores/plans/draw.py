@@ -20,6 +20,9 @@ THEMES_AND_WEIGHTS = (
     (themes.read_race, 7),
     (themes.deletion, 3),
 )
+ABSENT_EVERY = 7
+"""In one of so many plans bookies are absent when the ledger is created, whatever its theme."""
+
 THEMES = {theme.__name__: theme for theme, _ in THEMES_AND_WEIGHTS}
 _CHOICES = [theme for theme, _ in THEMES_AND_WEIGHTS]
 _WEIGHTS = [weight for _, weight in THEMES_AND_WEIGHTS]
@@ -30,6 +33,8 @@ def draw(seed: int) -> Plan:
     sketch = Sketch(random.Random(seed), seed)
     theme = sketch.rng.choices(_CHOICES, _WEIGHTS)[0]
     theme(sketch)
+    if seed % ABSENT_EVERY == ABSENT_EVERY - 1:
+        themes.absent_from_the_start(sketch)
     return sketch.plan()
 
 

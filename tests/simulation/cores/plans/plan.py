@@ -297,13 +297,17 @@ class Figures(Printed):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan(Printed):
-    """One run: E, Qw and Qa, how many bookies there are, what clients do, and what goes wrong meanwhile."""
+    """One run: E, Qw and Qa, how many bookies there are, what clients do, and what goes wrong meanwhile.
+
+    `absent`: positions whose bookies were absent when the ledger was created (W9). Faults say whether they are down.
+    """
 
     seed: int
     shape: tuple[int, int, int]
     bookies: int
     deferred_sync: bool = False
     delay_ensemble_change: bool = False
+    absent: tuple[int, ...] = ()
     figures: Figures = Figures()
     rules: tuple[Rule, ...] = ()
     operations: tuple[Operation, ...] = ()
@@ -313,7 +317,7 @@ class Plan(Printed):
         lines = []
         for f in given(self):
             value = getattr(self, f.name)
-            if isinstance(value, tuple) and f.name != "shape":
+            if isinstance(value, tuple) and f.name not in ("shape", "absent"):
                 items = "".join(f"        {item!r},\n" for item in value)
                 lines.append(f"    {f.name}=(\n{items}    ),\n")
             else:

@@ -39,6 +39,7 @@ class Sketch:
     bookies: int = 3
     deferred_sync: bool = False
     delay_ensemble_change: bool = False
+    absent: tuple[int, ...] = ()
     figures: Figures = field(default_factory=Figures)
     recoverers: int = 1
     tails: int = 0
@@ -53,6 +54,7 @@ class Sketch:
             self.bookies,
             self.deferred_sync,
             self.delay_ensemble_change,
+            self.absent,
             self.figures,
             tuple(self.rules),
             tuple(sorted(self.operations, key=lambda operation: operation.at)),

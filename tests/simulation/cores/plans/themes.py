@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
+
+from metadata import placement
 
 from .drawn_faults import swarm
 from .plan import (
@@ -182,3 +185,15 @@ def deletion(sketch: Sketch) -> None:
     reading(sketch, tails=0.4)
     sketch.operations.append(Delete(sketch.time(10, 150)))
     swarm(sketch, 0.5)
+
+
+def absent_from_the_start(sketch: Sketch) -> None:
+    """Some bookies were absent when the ledger was created; most are down, and come back while it is written (W9)."""
+    size = sketch.shape[0]
+    rng = random.Random(f"absent {sketch.seed}")
+    count = rng.randint(1, placement.gaps_max(*sketch.shape)) if placement.gaps_max(*sketch.shape) else 0
+    gaps = placement.with_gaps([False] * (size - count), [True] * count, size)
+    sketch.absent = tuple(n for n, is_absent in enumerate(gaps) if is_absent)
+    for n in sketch.absent:
+        if rng.random() < 0.8:
+            sketch.faults.append(Crash(0.0, f"b{n}", rng.choice((10.0, 30.0, 60.0, 1000.0))))

@@ -12,8 +12,9 @@ from ledgers.protocol.append import AppendPipeline
 from ledgers.protocol.effects import AppendEffect, ChangeRecord
 from ledgers.protocol.phase import Phase
 from ledgers.protocol.positions import Positions
+from ledgers.protocol.shortfall import Shortfall
 from ledgers.protocol.striping import Striping
-from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_record import ENTRY_ID_MAX, BookieRef, LedgerRecord
 
 Patch = pytest.MonkeyPatch
 
@@ -185,3 +186,27 @@ def takes_any_close_for_its_own(patch: Patch) -> None:
         return conflict(self, found)
 
     patch.setattr(AppendPipeline, "_conflict_while_closing", broken)
+
+
+def counts_an_absent_bookie_for_the_ack_quorum(patch: Patch) -> None:
+    """W9: a bookie that was absent when the ledger was created has acknowledged nothing."""
+    begin = Positions.__init__
+
+    def broken(self: Positions, *asked: Any) -> None:
+        begin(self, *asked)
+        for position in self:
+            if position.failure:
+                position.acked_through = position.written_through = ENTRY_ID_MAX
+
+    patch.setattr(Positions, "__init__", broken)
+
+
+def forgets_what_an_absent_bookie_lacks_once_it_is_back(patch: Patch) -> None:
+    """W9"""
+    withdrawn = Shortfall.withdrawn
+
+    def broken(self: Shortfall, position: int, acked_through: int, confirmed_through: int) -> None:
+        if position not in self._absent:
+            withdrawn(self, position, acked_through, confirmed_through)
+
+    patch.setattr(Shortfall, "withdrawn", broken)

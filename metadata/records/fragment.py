@@ -1,0 +1,125 @@
+"""Fragments of a ledger: runs of entries with one ensemble, and what its copies may lack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+ENTRY_ID_MAX = 2**63 - 1
+FRAGMENTS_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class BookieRef:
+    """A bookie as metadata names it: its name and the incarnation made when it was formatted."""
+
+    bookie_id: str
+    incarnation: str
+
+    def __str__(self) -> str:
+        return self.bookie_id
+
+
+Ensemble = tuple[BookieRef, ...]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Lacking:
+    """The copy at this position of an ensemble may lack entries from `first_entry` through `last_entry`.
+
+    Noted by a writer for entries that were never acknowledged there, by a recovery for entries that it knows nothing
+    better of. Entries outside are there, as far as the writer was told. A bookie that was absent when the ledger was
+    created lacks everything, until the writer or a recovery knows better (rule W9).
+    """
+
+    position: int
+    first_entry: int
+    last_entry: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.first_entry <= self.last_entry:
+            raise ValueError(f"no copy lacks entries {self.first_entry} to {self.last_entry}")
+
+    @classmethod
+    def everything(cls, position: int) -> Lacking:
+        return cls(position, 0, ENTRY_ID_MAX)
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether no end of what it may lack is known."""
+        return self.last_entry == ENTRY_ID_MAX
+
+    def __str__(self) -> str:
+        return "everything" if self.is_everything else f"entries {self.first_entry} to {self.last_entry}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """From `first_entry` on, until the next fragment begins, entries are on this ensemble.
+
+    `length_before` is the payload bytes of all entries before it, so that a recovery that starts
+    here knows the ledger's length. `lacking`: copies that may not be whole, one range for a position at most, by
+    position.
+    """
+
+    first_entry: int
+    ensemble: Ensemble
+    length_before: int = 0
+    lacking: tuple[Lacking, ...] = ()
+
+    def admits(self, new: BookieRef, *, in_place_of: BookieRef) -> bool:
+        """Whether `in_place_of` is in the ensemble, and no other incarnation of the new bookie is."""
+        others = {bookie.bookie_id for bookie in self.ensemble if bookie != in_place_of}
+        return in_place_of in self.ensemble and new.bookie_id not in others
+
+    def moved(self, old: BookieRef, new: BookieRef) -> Fragment:
+        """Replaces `old` by `new` in the same position, with nothing lacking there."""
+        ensemble = tuple(new if one == old else one for one in self.ensemble)
+        return replace(self.whole_at(self.ensemble.index(old)), ensemble=ensemble)
+
+    def lacking_at(self, position: int) -> Lacking | None:
+        """The range that the copy at this position may lack, if any."""
+        return next((lack for lack in self.lacking if lack.position == position), None)
+
+    def with_lacking(self, position: int, first_entry: int, last_entry: int) -> Fragment:
+        """Adds entries that may be lacking; one range spans all that a copy may lack."""
+        before = self.lacking_at(position) or Lacking(position, first_entry, last_entry)
+        span = Lacking(position, min(before.first_entry, first_entry), max(before.last_entry, last_entry))
+        return replace(self, lacking=tuple(sorted((*self.whole_at(position).lacking, span))))
+
+    def lacking_through(self, last_entry: int) -> Fragment:
+        """Cuts lacking ranges off where the fragment ends."""
+        lacking = (
+            replace(one, last_entry=min(one.last_entry, last_entry))
+            for one in self.lacking
+            if one.first_entry <= last_entry
+        )
+        return replace(self, lacking=tuple(lacking))
+
+    def whole_at(self, position: int) -> Fragment:
+        """Removes the lacking range of this position."""
+        return replace(self, lacking=tuple(lack for lack in self.lacking if lack.position != position))
+
+
+def next_fragments(fragments: tuple[Fragment, ...], new: Fragment) -> tuple[Fragment, ...]:
+    """Fragments after an ensemble change: the new one appended, or in place of one that begins there."""
+    last = fragments[-1]
+    assert new.first_entry >= last.first_entry, "an ensemble change never rewrites an earlier fragment"
+    kept = fragments[:-1] if new.first_entry == last.first_entry else fragments
+    return (*kept, new)
+
+
+def check_fragments(fragments: tuple[Fragment, ...], ensemble_size: int) -> None:
+    if not fragments or len(fragments) > FRAGMENTS_MAX:
+        raise ValueError(f"a ledger has 1 to {FRAGMENTS_MAX} fragments, not {len(fragments)}")
+    if fragments[0].first_entry != 0:
+        raise ValueError("the first fragment must begin at entry 0")
+    for one, following in zip(fragments, fragments[1:], strict=False):
+        if one.first_entry >= following.first_entry:
+            raise ValueError("fragments must be strictly increasing in first entry")
+    for fragment in fragments:
+        names = {bookie.bookie_id for bookie in fragment.ensemble}
+        if len(fragment.ensemble) != ensemble_size or len(names) != ensemble_size:
+            raise ValueError(f"an ensemble must name {ensemble_size} different bookies")
+        positions = [lack.position for lack in fragment.lacking]
+        if positions != sorted(set(positions)) or not set(positions) <= set(range(ensemble_size)):
+            raise ValueError(f"copies lack something at positions {positions} of {ensemble_size}")

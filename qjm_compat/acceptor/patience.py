@@ -1,0 +1,63 @@
+"""How long a call of a writer waits for metadata that is away: a NameNode ends at once where a quorum says no.
+
+Less than Hadoop's own time limit for the call, so that the answer still comes in time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from ..errors import MetadataAway
+from ..requests import (
+    AcceptRecovery,
+    FinalizeLogSegment,
+    GetJournalState,
+    NewEpoch,
+    PrepareRecovery,
+    Request,
+    StartLogSegment,
+)
+
+E = TypeVar("E")
+T = TypeVar("T")
+
+AWAY_SECONDS_MAX = 100.0
+"""Hadoop gives these calls 120 s (`dfs.qjournal.*.timeout.ms`)."""
+
+START_AWAY_SECONDS_MAX = 12.0
+"""It gives the beginning of a segment 20 s, of which bookies that register again may take a few."""
+
+_OF_REQUESTS: dict[type[Request[Any]], float] = {
+    GetJournalState: AWAY_SECONDS_MAX,
+    NewEpoch: AWAY_SECONDS_MAX,
+    PrepareRecovery: AWAY_SECONDS_MAX,
+    AcceptRecovery: AWAY_SECONDS_MAX,
+    FinalizeLogSegment: AWAY_SECONDS_MAX,
+    StartLogSegment: START_AWAY_SECONDS_MAX,
+}
+
+PAUSE_SECONDS = 0.2
+
+
+class Patience:
+    """Of one call, from now on."""
+
+    def __init__(self, away_seconds_max: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._deadline = self._loop.time() + away_seconds_max
+
+    @classmethod
+    def of(cls, request: Request[Any]) -> Patience:
+        return cls(_OF_REQUESTS.get(type(request), 0.0))
+
+    async def until_there(self, perform: Callable[[E], Awaitable[T]], effect: E) -> T:
+        """The effect's outcome; it is performed again while the metadata is away, until the deadline."""
+        while True:
+            try:
+                return await perform(effect)
+            except MetadataAway:
+                if self._loop.time() + PAUSE_SECONDS >= self._deadline:
+                    raise
+            await asyncio.sleep(PAUSE_SECONDS)

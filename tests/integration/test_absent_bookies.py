@@ -1,0 +1,123 @@
+"""New ledgers while a bookie of three is killed, hung or full, and right after an outage (rule W9): real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+from ledgers.aio import LedgerClient
+from metadata.healing.marks import Mark, Marks
+from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.store import MetadataStore
+from tests.support.command_line import bookledger, fails_with_one_line
+from tests.support.processes import ProcessCluster
+from tests.support.writing import payload_of
+
+from .test_healing import ENTRIES, SIZE, filled, healed, is_whole, new_ledger, on_healing_bookies, unmarked
+
+B2 = "bookie-2"
+
+
+def absent_in(record: LedgerRecord) -> list[str]:
+    return [record.fragments[0].ensemble[n].bookie_id for n in sorted(record.absent_positions)]
+
+
+async def victim(client: LedgerClient) -> BookieRef:
+    return next(one.bookie for one in await client.list_bookies() if one.bookie.bookie_id == B2)
+
+
+async def read_back(client: LedgerClient, ledger_id: int, *, recovery: bool) -> list[bytes]:
+    reader = await client.open_ledger(ledger_id, recovery=recovery)
+    return [entry.payload async for entry in reader.read(0, reader.last_add_confirmed)]
+
+
+def test_W9_a_ledger_begun_while_a_bookie_is_dead_is_written_read_and_made_whole(tmp_path: Path) -> None:
+    expected = [payload_of(n, SIZE) for n in range(ENTRIES)]
+
+    async def scenario(cluster: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
+        cluster.kill(await victim(client))
+        closed, crashed = await new_ledger(client), await new_ledger(client)
+        assert absent_in(await client.describe_ledger(crashed.ledger_id)) == [B2]
+        await closed.close()
+        assert await read_back(client, closed.ledger_id, recovery=False) == expected
+        await crashed.abandon()
+        assert await read_back(client, crashed.ledger_id, recovery=True) == expected
+        deleted = await new_ledger(client)
+        await client.delete_ledger(deleted.ledger_id)
+        for ledger in (closed, crashed):
+            assert isinstance(await Marks(store).read(ledger.ledger_id), Mark)
+        await cluster.restart(BookieRef(B2, ""))
+        for ledger in (closed, crashed):
+            record = await healed(client, ledger.ledger_id, lambda record: not record.fragments[0].lacking)
+            await is_whole(client, record, ENTRIES - 1)
+            await unmarked(store, ledger.ledger_id)
+
+    on_healing_bookies(tmp_path, 3, scenario, lost_after=600)
+
+
+def test_W9_a_ledger_begun_while_a_bookie_hangs_within_its_lease_takes_it_back_when_it_goes_on(
+    tmp_path: Path,
+) -> None:
+    async def scenario(cluster: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
+        hung = await victim(client)
+        cluster.pause(hung)
+        writer = await new_ledger(client)
+        assert absent_in(await client.describe_ledger(writer.ledger_id)) == [B2]
+        cluster.resume_all()
+        async with asyncio.timeout(30):
+            while writer._machine.failures:
+                await asyncio.sleep(0.1)
+                await filled(writer)
+        await writer.close()
+        await healed(client, writer.ledger_id, lambda record: not record.fragments[0].lacking)
+        await is_whole(client, writer.record, writer.last_add_confirmed)
+
+    on_healing_bookies(tmp_path, 3, scenario, lost_after=600)
+
+
+def test_W9_right_after_all_registrations_ran_out_a_creation_waits_for_them(tmp_path: Path) -> None:
+    async def scenario(cluster: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
+        bookies = [one.bookie for one in await client.list_bookies()]
+        for bookie in bookies:
+            cluster.pause(bookie)
+        async with asyncio.timeout(30):
+            while await client.list_bookies():  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+        creating = asyncio.create_task(new_ledger(client))
+        cluster.resume_all()
+        await (await creating).close()
+
+    on_healing_bookies(tmp_path, 3, scenario, lost_after=600)
+
+
+def test_the_commands_say_who_was_absent_and_strict_refuses(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+
+    async def scenario(cluster: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
+        cluster.pause(await victim(client))
+
+        def commands() -> None:
+            where = ("--metadata", uri)
+            error = fails_with_one_line("ledger", "create", "--strict", *where)
+            assert error.startswith(
+                "not enough bookies for a new ledger of ensemble size 3: bookie-1: usable"
+            )
+            made = bookledger("ledger", "create", *where)
+            assert b"begins without bookie bookie-2" in made.stderr
+            ledger_id = made.stdout.decode().strip()
+            assert (
+                b"; bookie-2 may lack everything\n" in bookledger("ledger", "show", ledger_id, *where).stdout
+            )
+            shown = json.loads(bookledger("ledger", "show", "--json", ledger_id, *where).stdout)
+            (lacking,) = shown["fragments"][0]["lacking"]
+            assert lacking == {"bookie_id": B2, "first_entry": 0, "last_entry": None}
+            appended = bookledger("ledger", "append", "--ledger", ledger_id, *where, stdin=b"one\ntwo\n")
+            assert appended.returncode == 0, appended
+            assert bookledger("ledger", "read", "--raw", ledger_id, *where).stdout == b"onetwo"
+            shown_closed = bookledger("ledger", "show", ledger_id, *where).stdout
+            assert b"bookie-2 may lack entries 0 to 1" in shown_closed
+
+        await asyncio.to_thread(commands)
+
+    on_healing_bookies(tmp_path, 3, scenario, lost_after=600)

@@ -1,0 +1,255 @@
+"""Which bookies stand in the ensemble of a new ledger where too few live (rule W9)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import pytest
+
+from ledgers.bookies import ensembles
+from ledgers.bookies.ensembles import NOT_REGISTERED, first_fragment
+from ledgers.bookies.health_probes import NOT_WRITABLE
+from ledgers.cluster import Cluster
+from ledgers.config import ClientConfig
+from ledgers.errors import NotEnoughBookies
+from metadata import keys, placement
+from metadata.healing import operator_requests
+from metadata.healing.operator_requests import Order, OrderKind
+from metadata.memory import MemoryStore
+from metadata.records.cluster import Cookie
+from metadata.records.ledger_record import BookieRef, Fragment, Shape
+from metadata.records.ledger_store import LedgerStore
+from metadata.records.registration import Registration
+from metadata.store import PAGE_KEYS_MAX, Page
+from tests.support.aio import run
+
+from .test_replacements import Answering
+
+THREE = Shape(3, 3, 2)
+
+
+def ref(name: str) -> BookieRef:
+    return BookieRef(name, f"i-{name}")
+
+
+async def registers(store: MemoryStore, name: str, *, writable: bool = True, domain: str = "") -> None:
+    registration = Registration(ref(name), f"{name}:3181", domain, writable)
+    await store.create(registration.key, registration.encode())
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """A cluster of bookies by name. All that are `formatted` have cookies; those of `registered` are registered."""
+
+    formatted: str = "b1 b2 b3"
+    registered: str = "b1 b2"
+    hung: str = ""
+    read_only: str = ""
+    orders: dict[str, OrderKind] = field(default_factory=dict)
+    domains: dict[str, str] = field(default_factory=dict)
+    config: ClientConfig = field(default_factory=ClientConfig)
+
+    async def cluster(self, store: MemoryStore) -> Cluster:
+        for name in self.formatted.split():
+            await store.create(keys.cookie(name), Cookie("c", name, f"i-{name}").encode())
+        for name in self.registered.split():
+            domain = self.domains.get(name, "")
+            await registers(store, name, writable=name not in self.read_only.split(), domain=domain)
+        for name, kind in self.orders.items():
+            await operator_requests.give(store, Order(name, kind, 1))
+        hung = [ref(name) for name in self.hung.split()]
+        alive = [ref(name) for name in self.formatted.split() if name not in self.hung.split()]
+        answering = Answering(alive, (), hung)
+        return Cluster(store, LedgerStore(store), answering, self.config, random.Random(1))
+
+
+class Watched(MemoryStore):
+    """Tells when bookies are listed for the second time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looked_again = asyncio.Event()
+        self._listings = 0
+
+    async def list_page(self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX) -> Page:
+        if prefix == keys.BOOKIES:
+            self._listings += 1
+            if self._listings == 2:
+                self.looked_again.set()
+        return await super().list_page(prefix, after=after, limit=limit)
+
+
+def created(state: State, shape: Shape = THREE) -> Fragment:
+    async def scenario() -> Fragment:
+        store = MemoryStore()
+        return await first_fragment(await state.cluster(store), shape)
+
+    return run(scenario())
+
+
+def absent_of(fragment: Fragment) -> set[str]:
+    """Names of the bookies that lack everything; the others must lack nothing."""
+    assert all(lack.is_everything for lack in fragment.lacking)
+    return {fragment.ensemble[lack.position].bookie_id for lack in fragment.lacking}
+
+
+def refused(state: State, shape: Shape = THREE) -> NotEnoughBookies:
+    with pytest.raises(NotEnoughBookies) as refusal:
+        created(state, shape)
+    return refusal.value
+
+
+@pytest.fixture
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ensembles, "REGISTRATION_SECONDS_MAX", 0.0)
+
+
+def test_W9_a_formatted_bookie_that_is_not_registered_stands_in_the_ensemble_and_lacks_everything() -> None:
+    fragment = created(State())
+    assert {bookie.bookie_id for bookie in fragment.ensemble} == {"b1", "b2", "b3"}
+    assert absent_of(fragment) == {"b3"}
+
+
+def test_W9_one_that_hangs_within_its_lease_is_absent_too_and_is_not_waited_for() -> None:
+    async def scenario() -> None:
+        state = State(registered="b1 b2 b3", hung="b3")
+        cluster = await state.cluster(MemoryStore())
+        async with asyncio.timeout(5):  # its probe would take a minute
+            assert absent_of(await first_fragment(cluster, THREE)) == {"b3"}
+        assert ref("b3") in cluster.failed_lately()
+
+    run(scenario())
+
+
+def test_W9_one_that_is_full_is_absent_too() -> None:
+    assert absent_of(created(State(registered="b1 b2 b3", read_only="b2"))) == {"b2"}
+
+
+def test_W9_the_living_are_preferred() -> None:
+    fragment = created(State(formatted="b1 b2 b3 b4 b5", registered="b1 b3 b5"))
+    assert {bookie.bookie_id for bookie in fragment.ensemble} == {"b1", "b3", "b5"}
+    assert fragment.lacking == ()
+
+
+@pytest.mark.parametrize("kind", [OrderKind.DRAIN, OrderKind.GIVEN_UP])
+@pytest.mark.usefixtures("no_waiting")
+def test_W9_a_bookie_that_leaves_the_cluster_stands_in_no_new_ensemble(kind: OrderKind) -> None:
+    error = refused(State(orders={"b3": kind}))
+    assert sorted(error.usable) == ["b1", "b2"]
+
+
+def test_W9_one_in_maintenance_comes_back_and_may_stand_in_an_ensemble() -> None:
+    assert absent_of(created(State(orders={"b3": OrderKind.MAINTENANCE}))) == {"b3"}
+
+
+@pytest.mark.usefixtures("no_waiting")
+@pytest.mark.parametrize(
+    ("shape", "registered"),
+    [
+        (Shape(3, 3, 2), "b1"),
+        (Shape(3, 3, 3), "b1 b2"),
+        (Shape(3, 2, 2), "b1 b2"),
+        (Shape(5, 3, 2), "b1 b2 b3"),
+        (Shape(4, 2, 1), "b1"),
+    ],
+)
+def test_W9_without_an_ack_quorum_of_living_ones_in_every_write_set_there_is_no_ledger(
+    shape: Shape, registered: str
+) -> None:
+    error = refused(State(formatted="b1 b2 b3 b4 b5", registered=registered), shape)
+    assert sorted(error.usable) == registered.split()
+    assert error.reasons["b5"] == NOT_REGISTERED
+
+
+@pytest.mark.parametrize(
+    ("shape", "registered"),
+    [
+        (Shape(5, 3, 2), "b1 b2 b3 b4"),
+        (Shape(4, 2, 1), "b1 b2"),
+        (Shape(5, 5, 3), "b1 b2 b3"),
+        (Shape(5, 4, 2), "b2 b4 b5"),
+    ],
+)
+def test_W9_absent_bookies_are_spread_so_that_every_write_set_has_its_quorum(
+    shape: Shape, registered: str
+) -> None:
+    fragment = created(State(formatted="b1 b2 b3 b4 b5", registered=registered), shape)
+    lives = [bookie.bookie_id in registered.split() for bookie in fragment.ensemble]
+    for first in range(shape.ensemble_size):
+        assert sum((lives * 2)[first : first + shape.write_quorum]) >= shape.ack_quorum
+
+
+def test_gaps_are_counted_as_they_are_spread() -> None:
+    """Every shape up to eight bookies: as many gaps as are allowed leave each write set its quorum, one more does not
+    wherever it stands."""
+    for size in range(1, 9):
+        for writes in range(1, size + 1):
+            for acks in range(1, writes + 1):
+                count = placement.gaps_max(size, writes, acks)
+                order = placement.with_gaps([True] * (size - count), [False] * count, size)
+                runs = [sum((order * 2)[first : first + writes]) for first in range(size)]
+                assert min(runs) >= acks, (size, writes, acks)
+                assert count == size - acks or -(-writes * (count + 1) // size) > writes - acks
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_who_requires_all_bookies_gets_no_ledger_without_them() -> None:
+    error = refused(State(config=ClientConfig(require_all_bookies=True)))
+    assert str(error).startswith(
+        "not enough bookies for a new ledger of ensemble size 3: b1: usable; b2: usable; b3:"
+    )
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_an_absent_bookie_is_in_no_fault_domain() -> None:
+    wanted = ClientConfig(fault_domains_min=2)
+    two = State(domains={"b1": "/r1", "b2": "/r2"}, config=wanted)
+    assert absent_of(created(two)) == {"b3"}
+    one = State(domains={"b1": "/r1", "b2": "/r1"}, config=wanted)
+    assert "copies in 2 fault domains, where these have 1" in str(refused(one))
+
+
+@pytest.mark.usefixtures("no_waiting")
+def test_the_refusal_names_formatted_bookies_that_are_not_registered() -> None:
+    reasons = refused(State(registered="b1")).reasons
+    assert reasons == {"b2": NOT_REGISTERED, "b3": NOT_REGISTERED}
+
+
+@pytest.mark.parametrize("before", [(), ("b1",)])
+def test_a_creation_waits_for_formatted_bookies_to_register_again(before: Collection[str]) -> None:
+    """The metadata was away for longer than the leases: in the second in which it is back nobody is registered."""
+
+    async def scenario() -> Fragment:
+        store = Watched()
+        cluster = await State(registered=" ".join(before)).cluster(store)
+        creating = asyncio.create_task(first_fragment(cluster, THREE))
+        await store.looked_again.wait()
+        assert not creating.done()
+        for name in {"b1", "b2", "b3"} - set(before):
+            await registers(store, name)
+        return await creating
+
+    fragment = run(scenario())
+    assert {bookie.bookie_id for bookie in fragment.ensemble} == {"b1", "b2", "b3"}
+
+
+@pytest.mark.parametrize("kind", list(OrderKind))
+def test_it_does_not_wait_for_bookies_that_will_not_register_in_a_moment(kind: OrderKind) -> None:
+    async def scenario() -> None:
+        orders = {"b2": kind, "b3": kind}
+        cluster = await State(registered="b1", orders=orders).cluster(MemoryStore())
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(NotEnoughBookies):
+            await first_fragment(cluster, THREE)
+        assert asyncio.get_running_loop().time() - began < ensembles.REGISTRATION_SECONDS_MAX
+
+    run(scenario())
+
+
+def test_it_does_not_wait_where_too_few_are_formatted() -> None:
+    error = refused(State(formatted="b1 b2", registered="b1 b2"), Shape(5, 5, 3))
+    assert NOT_WRITABLE not in error.reasons.values()
+    assert "5, of which 3 have to live: b1: usable; b2: usable" in str(error)
