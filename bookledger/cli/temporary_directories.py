@@ -6,7 +6,9 @@ unlocked ones, left by runs that were killed.
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import glob
 import os
 import shutil
 import tempfile
@@ -18,8 +20,18 @@ from .output import Say
 
 PREFIX = "bookledger-"
 
+RANDOM_CHARS = 8
+"""What `tempfile` puts behind a prefix."""
+
+NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
+"""What file systems answer that cannot lock a directory; EBADF is NFS, which locks only what is open for writing."""
+
 MAKE_TRIES_MAX = 10
 """How often a directory may be mistaken for a leftover between creation and locking."""
+
+
+class NoLocks(Exception):
+    """The file system has no locks for directories."""
 
 
 @contextmanager
@@ -29,21 +41,31 @@ def scratch_directory(purpose: str, parent: Path | None, say: Say) -> Iterator[P
     Reports each removed leftover of the same purpose, and any directory that could not be removed.
     """
     parent = parent or Path(tempfile.gettempdir())
-    prefix = f"{PREFIX}{purpose}-"
-    for leftover in sorted(parent.glob(f"{prefix}*")):
+    with directory_beside(parent, f"{PREFIX}{purpose}-", purpose, say) as path:
+        yield path
+
+
+@contextmanager
+def directory_beside(parent: Path, prefix: str, purpose: str, say: Say) -> Iterator[Path]:
+    """The same, with any prefix. Leftovers stay where the file system has no locks: they may be in use."""
+    for leftover in sorted(parent.glob(glob.escape(prefix) + "?" * RANDOM_CHARS)):
         _remove_if_unused(leftover, purpose, say)
     path, lock_fd = _make_locked(parent, prefix)
     try:
         yield path
     finally:
         _remove(path, "this run made", say)
-        os.close(lock_fd)
+        if lock_fd is not None:
+            os.close(lock_fd)
 
 
-def _make_locked(parent: Path, prefix: str) -> tuple[Path, int]:
+def _make_locked(parent: Path, prefix: str) -> tuple[Path, int | None]:
     for _ in range(MAKE_TRIES_MAX):
         path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-        lock_fd = _lock(path)
+        try:
+            lock_fd = _lock(path)
+        except NoLocks:
+            return path, None
         if lock_fd is not None and path.exists():
             return path, lock_fd
         if lock_fd is not None:
@@ -54,7 +76,10 @@ def _make_locked(parent: Path, prefix: str) -> tuple[Path, int]:
 def _remove_if_unused(path: Path, purpose: str, say: Say) -> None:
     if path.is_symlink() or not path.is_dir() or path.stat().st_uid != os.geteuid():
         return
-    lock_fd = _lock(path)
+    try:
+        lock_fd = _lock(path)
+    except NoLocks:
+        return
     if lock_fd is None:
         return
     whose = f"a {purpose} that was killed had left"
@@ -74,14 +99,18 @@ def _remove(path: Path, whose: str, say: Say) -> bool:
 
 
 def _lock(path: Path) -> int | None:
-    """A descriptor that holds the directory's lock; None if it is in use, or gone."""
+    """A descriptor that holds the directory's lock; None if it is in use, or gone. Raises NoLocks."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except OSError as error:
         os.close(fd)
-        return None
+        if error.errno in NO_LOCKS:
+            raise NoLocks from error
+        if isinstance(error, BlockingIOError):
+            return None
+        raise
     return fd

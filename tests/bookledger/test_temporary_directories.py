@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import shutil
 import tempfile
 from pathlib import Path
@@ -29,7 +31,10 @@ def test_it_is_there_inside_the_block_and_gone_after_it_also_after_an_error(tmp_
 
 
 def test_leftovers_of_the_same_purpose_are_removed_and_told(tmp_path: Path) -> None:
-    left, other = leftover(tmp_path, "bookledger-test-a"), leftover(tmp_path, "bookledger-other-a")
+    left, other = (
+        leftover(tmp_path, "bookledger-test-aaaaaaaa"),
+        leftover(tmp_path, "bookledger-other-aaaaaaaa"),
+    )
     said: list[str] = []
     with scratch_directory("test", tmp_path, said.append):
         assert not left.exists()
@@ -49,13 +54,13 @@ def test_what_is_in_use_is_left_alone(tmp_path: Path) -> None:
 
 def test_what_is_no_directory_of_ours_is_left_alone(tmp_path: Path) -> None:
     precious = leftover(tmp_path, "precious")
-    (tmp_path / "bookledger-test-link").symlink_to(precious)
-    (tmp_path / "bookledger-test-file").write_text("mine")
+    (tmp_path / "bookledger-test-linklink").symlink_to(precious)
+    (tmp_path / "bookledger-test-filefile").write_text("mine")
     with scratch_directory("test", tmp_path, lambda _: None):
         pass
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "bookledger-test-file",
-        "bookledger-test-link",
+        "bookledger-test-filefile",
+        "bookledger-test-linklink",
         "precious",
     ]
     assert (precious / "below" / "file").exists()
@@ -64,7 +69,7 @@ def test_what_is_no_directory_of_ours_is_left_alone(tmp_path: Path) -> None:
 def test_what_cannot_be_removed_is_told_and_stops_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    left = leftover(tmp_path, "bookledger-test-a")
+    left = leftover(tmp_path, "bookledger-test-aaaaaaaa")
     remove = shutil.rmtree
 
     def refuse(path: Path) -> None:
@@ -97,3 +102,23 @@ def test_one_that_another_run_took_for_a_leftover_is_made_again(
     monkeypatch.setattr(tempfile, "mkdtemp", make_and_lose_the_first)
     with scratch_directory("test", tmp_path, lambda _: None) as directory:
         assert str(directory) == made[1]
+
+
+def test_where_a_file_system_has_no_locks_runs_work_and_leftovers_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(fd: int, operation: int) -> None:
+        raise OSError(errno.EBADF, "a directory on NFS")
+
+    left = leftover(tmp_path, "bookledger-test-aaaaaaaa")
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    said: list[str] = []
+    with scratch_directory("test", tmp_path, said.append) as directory:
+        assert directory.exists() and left.exists()
+    assert list(tmp_path.iterdir()) == [left] and said == []
+
+
+def test_a_longer_name_that_begins_alike_is_left_alone(tmp_path: Path) -> None:
+    other = leftover(tmp_path, "bookledger-test-of-somebody")
+    with scratch_directory("test", tmp_path, lambda _: None):
+        assert other.exists()

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
-from uuid import uuid4
 
 from ledgers.errors import LedgerError
 
+from ..temporary_directories import directory_beside
 from ..terminal import say
 from ..told.interruption import again
 
@@ -27,8 +26,9 @@ class NewOutput:
     """`--output`, which must not exist on any file system.
 
     On a local one the job writes to a temporary directory beside it, which gets the name when all is written: two
-    commands with one output never touch each other's files, and an existing one is complete. On others (s3a, hdfs) the
-    job writes to the place itself, and Spark's own abort removes what tasks wrote, if it lives to do so.
+    commands with one output never touch each other's files, and an existing one is complete. What killed commands
+    with this output have left is removed. On others (s3a, hdfs) the job writes to the place itself, and Spark's own
+    abort removes what tasks wrote, if it lives to do so.
     """
 
     def __init__(self, where: str) -> None:
@@ -36,6 +36,7 @@ class NewOutput:
         self._is_claimed = False
         self._local: Path | None = None
         self._staging: Path | None = None
+        self._removing = ExitStack()
 
     def claim(self, session: SparkSession) -> str:
         """Returns where the job shall write. Raises LedgerError if it exists already, or cannot be created.
@@ -81,28 +82,24 @@ class NewOutput:
             say(f"bookledger: stopped; {left}; {again(so='begin again')}", err=True)
             raise
         finally:
-            self._remove()
+            self._removing.close()
 
     def _stage(self, local: Path) -> Path:
         try:
             local.parent.mkdir(parents=True, exist_ok=True)
-            staging = local.parent / f".{local.name}.{PARTIAL}-{uuid4().hex}"
-            staging.mkdir()
+            made = directory_beside(local.parent, f".{local.name}.{PARTIAL}-", "command", _tell)
+            self._staging = self._removing.enter_context(made)
         except OSError as error:
             raise LedgerError(
                 f"nothing can be written to {local.parent} ({error.strerror}): choose a place that can be written to"
             ) from error
-        self._staging = staging
-        return staging
+        return self._staging
 
     def _left(self) -> str:
         if not self._is_claimed or self._local is not None:
             return ""
         return f"{self._where} is unfinished unless it has a {COMPLETE}: remove it before you try again"
 
-    def _remove(self) -> None:
-        if self._staging is None:
-            return
-        shutil.rmtree(self._staging, ignore_errors=True)
-        if self._staging.exists():
-            say(f"bookledger: {self._staging} could not be removed, and is of no use", err=True)
+
+def _tell(text: str) -> None:
+    say(f"bookledger: {text}", err=True)

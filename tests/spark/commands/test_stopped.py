@@ -89,6 +89,38 @@ def test_a_replay_whose_java_process_is_killed_says_so(
     assert not output.exists()
 
 
+@pytest.mark.long
+def test_what_a_killed_replay_left_is_removed_by_the_next_one(
+    cluster: Cluster, ledger_id: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    with replaying(cluster, ledger_id, output) as process:
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+        ended(process)
+        until(lambda: not [child for child in children if child.is_running()], START_SECONDS_MAX)
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith(".out.partial-") and list(left.rglob("*.parquet"))
+    new = NewOutput(str(output))
+    with new.tidied_up():
+        spark.range(10).write.parquet(new.claim(spark))
+        assert not left.exists()
+        new.complete()
+    assert list(tmp_path.iterdir()) == [output]
+
+
+def test_a_file_that_is_called_like_a_partial_output_is_left_alone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    others = [tmp_path / ".out.partial-of-mine", tmp_path / ".out2.partial-01234567"]
+    for one in others:
+        one.mkdir()
+    new = NewOutput(str(tmp_path / "out"))
+    with new.tidied_up():
+        new.claim(spark)
+    assert sorted(tmp_path.iterdir()) == sorted(others)
+
+
 def test_what_was_written_gets_its_name_when_all_of_it_is_there(spark: SparkSession, tmp_path: Path) -> None:
     output = tmp_path / "a b" / "out"
     new = NewOutput(str(output))
