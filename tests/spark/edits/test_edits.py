@@ -130,15 +130,18 @@ def test_an_op_that_nobody_knows_is_named_and_does_not_hide_the_others(
     assert [(row.txid, bytes(row.body)) for row in raw] == [(1, frame(1)), (2, unknown), (3, frame(3))]
 
 
-def test_times_at_the_ends_of_what_python_shows_are_collected(
-    journals: Journals, spark: SparkSession
+def test_times_at_the_ends_of_what_python_shows_are_collected_and_kept(
+    journals: Journals, spark: SparkSession, tmp_path: Path
 ) -> None:
     times = [EARLIEST_MS - 1, EARLIEST_MS, LATEST_MS, LATEST_MS + 1]
     ops = [namespace.Delete(txid=n, path="/a", timestamp_ms=ms) for n, ms in enumerate(times, 1)]
     journals.write("times", ops)
-    rows = journals.read(spark, "times").select("txid", "timestamp").orderBy("txid").collect()
+    frame = journals.read(spark, "times").select("txid", "timestamp").orderBy("txid")
+    rows = frame.collect()
     assert [row.timestamp is None for row in rows] == [True, False, False, True]
     assert rows[0].txid == 1 and rows[1].timestamp.year == 1 and rows[2].timestamp.year == 9999
+    frame.write.parquet(f"{tmp_path}/kept")
+    assert spark.read.parquet(f"{tmp_path}/kept").orderBy("txid").collect() == rows
 
 
 def test_a_segment_whose_ledger_is_gone_is_named_before_anything_is_read(
