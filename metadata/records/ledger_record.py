@@ -285,6 +285,8 @@ class Tombstone:
 
     ledger_id: int
     identity: bytes = b""
+    version: int = field(default=0, compare=False)
+    """The revision of the deletion, as the store knows it."""
 
 
 def _time(milliseconds: int) -> datetime | None:

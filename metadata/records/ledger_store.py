@@ -96,7 +96,7 @@ class LedgerStore:
         """Reads a deleted ledger's tombstone; None for a ledger that exists, or an id that the store never had."""
         key = keys.ledger(ledger_id)
         found = await self.store.get(key)
-        decoded = None if found is None else ledger_codec.decode(key, found.value)
+        decoded = None if found is None else _decoded(key, found.value, found.version)
         return decoded if isinstance(decoded, Tombstone) else None
 
     async def list(
@@ -140,7 +140,9 @@ class LedgerStore:
 
 def _decoded(key: str, value: bytes, version: int) -> VersionedRecord | Tombstone:
     found = ledger_codec.decode(key, value)
-    return found if isinstance(found, Tombstone) else VersionedRecord(found, version)
+    if isinstance(found, Tombstone):
+        return replace(found, version=version)
+    return VersionedRecord(found, version)
 
 
 def _identity_of(key: str, value: bytes) -> bytes | None:

@@ -17,7 +17,8 @@ CUSTOM_PREFIX = "custom."
 """`custom.NAME=VALUE` selects ledgers by custom metadata; NAME ignores case, since Spark lower-cases it."""
 
 COMMON = ("metadata", "password_file", "key_file", "partition_bytes", "partitions_min")
-OF_LEDGERS = (*COMMON, "ledgers", "journal", "acceptors", "recover", "columns", "max_bytes_per_trigger")
+OF_STREAMS = ("max_bytes_per_trigger", "failOnDataLoss")
+OF_LEDGERS = (*COMMON, "ledgers", "journal", "acceptors", "recover", "columns", *OF_STREAMS)
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,8 @@ class LedgerOptions:
     `recover`: fence and close those that are open; not in streams. `columns`: which to read
     (`ledger_id,entry_id,payload`); a schema given to `.schema(...)` does the same. `acceptors`: of a journal
     with several, as `a,b,c`. `max_bytes_per_trigger`: the rate limit, of streams only; one ledger is always
-    delivered. `password_file`, `key_file`: read on the driver. `partition_bytes`, `partitions_min`: the size and number
+    delivered. `failOnDataLoss`: `false` leaves out, with a warning, what is gone unread; of streams only.
+    `password_file`, `key_file`: read on the driver. `partition_bytes`, `partitions_min`: the size and number
     of partitions.
     """
 
@@ -39,6 +41,8 @@ class LedgerOptions:
     journal: str | None
     acceptors: tuple[str, ...]
     max_bytes_per_trigger: int | None
+    fails_on_data_loss: bool | None
+    """None if the option is not given, which means yes."""
     password_file: str | None
     key_file: str | None
     partition_bytes: int
@@ -65,6 +69,7 @@ class LedgerOptions:
             journal=given.get("journal"),
             acceptors=names(given, "acceptors", DEFAULT_ACCEPTOR),
             max_bytes_per_trigger=limit or None,
+            fails_on_data_loss=truth(given, "failOnDataLoss") if "failondataloss" in given else None,
             password_file=given.get("password_file"),
             key_file=given.get("key_file"),
             partition_bytes=number(given, "partition_bytes", PARTITION_BYTES_DEFAULT),
@@ -73,8 +78,10 @@ class LedgerOptions:
 
     def for_batch(self) -> LedgerOptions:
         """Returns itself. Raises BadSelection for options of streams."""
-        if self.max_bytes_per_trigger is not None:
-            raise BadSelection("the option max_bytes_per_trigger is for readStream: leave it out")
+        given = (self.max_bytes_per_trigger, self.fails_on_data_loss)
+        for name, value in zip(OF_STREAMS, given, strict=True):
+            if value is not None:
+                raise BadSelection(f"the option {name} is for readStream: leave it out")
         return self
 
     def for_stream(self) -> LedgerOptions:
@@ -118,8 +125,9 @@ def checked(
 ) -> dict[str, str]:
     """The options by lower-case name. Raises BadSelection for an unknown one."""
     given = {name.lower(): value for name, value in options.items()}
+    lower = {name.lower() for name in known}
     for name in given:
-        if name not in known and not (prefix and name.startswith(prefix) and name != prefix):
+        if name not in lower and not (prefix and name.startswith(prefix) and name != prefix):
             others = f", {prefix}NAME" if prefix else ""
             raise BadSelection(f"option {name!r} is not known; there are {', '.join(known)}{others}")
     return given
@@ -145,7 +153,7 @@ def needed(options: Mapping[str, str], name: str) -> str:
 
 
 def truth(options: Mapping[str, str], name: str) -> bool:
-    value = options.get(name, "false").lower()
+    value = options.get(name.lower(), "false").lower()
     if value not in ("true", "false"):
         raise BadSelection(f"the option {name} is true or false, not {value!r}")
     return value == "true"

@@ -83,7 +83,7 @@ class Selection:
         for record in self._records(client):
             if self._has_custom(record):
                 self._check_may_be_read(record)
-                chosen.update(one for one in self._naming(record) if _has_any(one, record))
+                chosen.update(one for one in self._naming(record.ledger_id) if _has_any(one, record))
         for one in self._ranges:
             if one not in chosen:
                 raise LedgerError(f"{self._called(one)}: nothing would be read")
@@ -107,7 +107,11 @@ class Selection:
 
     def wants(self, record: LedgerRecord) -> bool:
         """Whether a ledger is selected."""
-        return bool(self._naming(record)) and self._has_custom(record)
+        return self.names(record.ledger_id) and self._has_custom(record)
+
+    def names(self, ledger_id: int) -> bool:
+        """Whether a ledger of this id is selected, if it has the custom metadata that is asked for."""
+        return bool(self._naming(ledger_id))
 
     @property
     def named(self) -> frozenset[int]:
@@ -136,12 +140,14 @@ class Selection:
         return self.ids if self.ids or self.is_complete else (EVERY_LEDGER,)
 
     def _named_of(self, record: LedgerRecord) -> list[Extent]:
-        return [Extent(record, one.first_entry, one.last_entry).clipped() for one in self._naming(record)]
+        return [
+            Extent(record, one.first_entry, one.last_entry).clipped()
+            for one in self._naming(record.ledger_id)
+        ]
 
-    def _naming(self, record: LedgerRecord) -> list[IdRange]:
+    def _naming(self, ledger_id: int) -> list[IdRange]:
         """The ranges that name a ledger. Indexed, since thousands of ranges may name one each."""
         singles, wide = self._by_id
-        ledger_id = record.ledger_id
         return singles.get(ledger_id, []) + [one for one in wide if one.low <= ledger_id <= one.high]
 
     @cached_property
@@ -170,7 +176,7 @@ class Selection:
         for record in client.list_ledgers(first_ledger=self.lowest, skip_unreadable=False):
             if record.ledger_id > self.highest:
                 return
-            if self._naming(record):
+            if self.names(record.ledger_id):
                 yield record
 
     def _has_custom(self, record: LedgerRecord) -> bool:

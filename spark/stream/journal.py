@@ -19,7 +19,7 @@ from ..planning.partition import LedgerPartition
 from ..planning.selection import LOOKED_UP_MAX
 from .metadata import records_of
 from .offsets import FIRST_TXID, JournalOffset
-from .stream import LedgerStream, how_many_fit, still_there
+from .stream import LedgerStream, how_many_fit
 
 BEGIN_AGAIN = "begin again with a new checkpointLocation, and drop what the old one gave"
 
@@ -27,8 +27,9 @@ BEGIN_AGAIN = "begin again with a new checkpointLocation, and drop what the old 
 class JournalSegmentsStream(LedgerStream):
     """Streams the finalized segments of a journal, in order of transactions, from the oldest there is.
 
-    Ends with LedgerError if segments were purged unread, or what was delivered is no longer the journal's history
-    (a rollback, a discard, a format): no edit is delivered twice, and none is left out.
+    Ends with LedgerError if what was delivered is no longer the journal's history (a rollback, a discard, a format),
+    and if segments were purged unread, unless the option failOnDataLoss is false: no edit is delivered twice, and
+    none is left out silently.
     """
 
     def __init__(self, options: LedgerOptions, schema: StructType) -> None:
@@ -90,7 +91,7 @@ class JournalSegmentsStream(LedgerStream):
                 raise LedgerError(self._rewritten(offset))
             return found[1:]
         if found and found[0].start_txid > offset.txid:
-            raise LedgerError(self._purged(offset.txid, found[0].start_txid - 1))
+            self._go_on_without(self._purged(offset.txid, found[0].start_txid - 1))
         if not found and await finalized_segments(uri, self._journal, self._options.acceptors):
             raise LedgerError(self._rewritten(offset))  # older segments are still there: it was not a purge
         return found
@@ -99,7 +100,10 @@ class JournalSegmentsStream(LedgerStream):
         """The segments between two offsets, as delivered before. Raises LedgerError if they have changed."""
         segments = [one for one in await self._following(uri, before) if one.end_txid < after.txid]
         if not segments or segments[0].start_txid > after.batch_txid:
-            raise LedgerError(self._purged(after.batch_txid, after.txid - 1))
+            left = segments[0].start_txid if segments else after.txid
+            self._go_on_without(self._purged(after.batch_txid, left - 1))
+        if not segments:
+            return []
         if not await self._is_last_of(uri, segments[-1], after):
             raise LedgerError(self._rewritten(after))
         return segments
@@ -128,7 +132,7 @@ class JournalSegmentsStream(LedgerStream):
     def _purged(self, first_txid: int, last_txid: int) -> str:
         return (
             f"journal {self._journal} no longer has transactions {first_txid} to {last_txid}: they were purged before "
-            "the stream had read them; begin again with a new checkpointLocation for what is left"
+            "the stream had read them"
         )
 
     def _rewritten(self, offset: JournalOffset) -> str:
@@ -146,7 +150,8 @@ async def _fitting(uri: str, segments: Sequence[Segment], limit: ReadLimit) -> S
     for low in range(0, len(segments), LOOKED_UP_MAX):
         some = [segment.ledger_id for segment in segments[low : low + LOOKED_UP_MAX]]
         found = await records_of(uri, some)
-        lengths += [still_there(found, ledger_id).length_bytes or 0 for ledger_id in some]
+        # One that is gone is told of when the batch is planned.
+        lengths += [(found[i].length_bytes or 0) if i in found else 0 for i in some]
         if how_many_fit(lengths, limit) < len(lengths):
             break
     return segments[: how_many_fit(lengths, limit)]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
-from ledgers import LedgerError, LedgerRecord
+from ledgers import LedgerError
 from metadata.records.ledger_ids import counted_end
+from metadata.records.ledger_record import Tombstone
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.unreadable import refuse
 
@@ -20,7 +21,8 @@ from ..planning.options import LedgerOptions
 from ..planning.partition import LedgerPartition
 from ..planning.selection import Selection
 from .gaps import Gaps, KnownId
-from .metadata import metadata_store
+from .losses import Seen, losses, lost_told, uncertain_told, went_back_told
+from .metadata import metadata_store, revision_of
 from .offsets import OPEN_AHEAD_MAX, LedgersOffset
 from .stream import LedgerStream, how_many_fit
 
@@ -34,12 +36,15 @@ class LedgerListing:
     first_ledger: int
     counted_end: int
     """The counter's next id before all this was listed."""
+    revision: int = 0
+    """The store's revision before all this was listed."""
     known: list[KnownId] = field(default_factory=list)
     closed: dict[int, int] = field(default_factory=dict)
     """Selected closed ledgers, and the bytes of each."""
     open: set[int] = field(default_factory=set)
     """Selected ledgers that are not closed."""
-    deleted: set[int] = field(default_factory=set)
+    deleted: dict[int, int] = field(default_factory=dict)
+    """Ids that the selection names, and the revision of each deletion."""
 
     @property
     def counted(self) -> list[KnownId]:
@@ -47,16 +52,28 @@ class LedgerListing:
         return [one for one in self.known if one.ledger_id < self.counted_end]
 
     @property
+    def seen(self) -> Seen:
+        """What is to be known of these ledgers once they are deleted."""
+        selected = frozenset(self.closed.keys() | self.open)
+        others = frozenset(one.ledger_id for one in self.known) - selected - self.deleted.keys()
+        return Seen(self.revision, selected, others)
+
+    @property
     def end(self) -> int:
         """The id behind those: later ones may still come."""
         counted = self.counted
         return counted[-1].ledger_id + 1 if counted else self.first_ledger
 
-    def add(self, ledger_id: int, record: LedgerRecord | None, selection: Selection) -> None:
-        self.known.append(KnownId(ledger_id, record.created_ms if record else None))
-        if record is None:
-            self.deleted.add(ledger_id)
-        elif selection.wants(record) and record.is_closed:
+    def add(self, found: VersionedRecord | Tombstone, selection: Selection) -> None:
+        ledger_id = found.ledger_id
+        if isinstance(found, Tombstone):
+            self.known.append(KnownId(ledger_id))
+            if selection.names(ledger_id):
+                self.deleted[ledger_id] = found.version
+            return
+        record = found.record
+        self.known.append(KnownId(ledger_id, record.created_ms))
+        if selection.wants(record) and record.is_closed:
             self.closed[ledger_id] = sum(extent.payload_bytes for extent in selection.extents(record))
         elif selection.wants(record):
             self.open.add(ledger_id)
@@ -65,10 +82,9 @@ class LedgerListing:
 async def listed(uri: str, selection: Selection, first_ledger: int) -> LedgerListing:
     """Lists every id from this one on that has or had a ledger, up to the first one above all that may be selected."""
     async with metadata_store(uri) as store:
-        listing = LedgerListing(first_ledger, await counted_end(store))
+        listing = LedgerListing(first_ledger, await counted_end(store), await revision_of(store))
         async for one in LedgerStore(store).list_with_deleted(first_ledger, on_unreadable=refuse):
-            record = one.record if isinstance(one, VersionedRecord) else None
-            listing.add(one.ledger_id, record, selection)
+            listing.add(one, selection)
             if one.ledger_id > selection.highest:
                 break
     return listing
@@ -78,8 +94,9 @@ class ClosedLedgersStream(LedgerStream):
     """Streams all selected ledgers, each once it is closed.
 
     A ledger that is named by its id (`ledgers=7`) must exist, or have an id above all existing ones: then the stream
-    waits for it. The stream ends with LedgerError if it was deleted unread, or if later ids are used and it does not
-    exist. An id chosen by hand that is below those delivered already, and used long after them, is not seen.
+    waits for it. The stream ends with LedgerError if later ids are used and it does not exist, and if any selected
+    ledger was deleted unread (see `losses`), unless the option failOnDataLoss is false. An id chosen by hand that is
+    below those delivered already, and used long after them, is not seen.
     """
 
     def __init__(self, options: LedgerOptions, schema: StructType) -> None:
@@ -88,6 +105,7 @@ class ClosedLedgersStream(LedgerStream):
         self._only: frozenset[int] | None = None
         self._gaps = Gaps()
         self._has_looked = False
+        self._seen = Seen()
         self._settled = 0
         """No more ledgers come below it: each is delivered, deleted or not selected, unused ids were given up."""
 
@@ -100,15 +118,44 @@ class ClosedLedgersStream(LedgerStream):
         listing = self._look(partial(listed, selection=self._options.selection, first_ledger=first))
         if listing is None:
             return start
+        has_lost = self._judge(listing, offset)
         missing = self._missing(listing, offset)
-        unsettled = {i for i in listing.closed.keys() | listing.open if not offset.has(i)} | missing
+        unread = {i for i in listing.closed.keys() | listing.open if not offset.has(i)}
+        unsettled = unread | missing
         self._settled = min([listing.end, *unsettled])
         taken = self._taken(listing, offset, unsettled, limit)
-        return offset.after(taken, unsettled.difference(taken), listing.end).to_json()
+        if not taken and not has_lost:
+            return start
+        after = replace(offset, batch=()).after(taken, unsettled.difference(taken), listing.end)
+        return after.judged(listing.revision, unread.difference(taken) if self._by_custom else ()).to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[LedgerPartition]:
         offset = LedgersOffset.from_json(end, self._chosen)
         return self._tasks(offset.batch) if start != end else []
+
+    def _judge(self, listing: LedgerListing, offset: LedgersOffset) -> bool:
+        """Whether anything is lost that the stream goes on without. Raises LedgerError where it shall not."""
+        seen_revision = max(offset.revision, self._seen.revision)
+        if went_back := listing.revision < seen_revision:
+            self._go_on_without(went_back_told(listing.revision, seen_revision))
+        found = losses(
+            listing.deleted.items(),
+            offset,
+            self._seen,
+            named=self._options.selection.named,
+            began_at=listing.revision,
+            by_custom=self._by_custom,
+        )
+        if found.lost:
+            self._go_on_without(lost_told(found.lost))
+        if found.uncertain:
+            log.warning("%s", uncertain_told(found.uncertain))
+        self._seen = listing.seen
+        return went_back or bool(found.lost)
+
+    @property
+    def _by_custom(self) -> bool:
+        return bool(self._options.selection.custom)
 
     def _missing(self, listing: LedgerListing, offset: LedgersOffset) -> set[int]:
         """The first id that may still become a ledger, if there is one."""
@@ -127,11 +174,6 @@ class ClosedLedgersStream(LedgerStream):
         # An id above all others may be passed by a few while its ledger is being created: only then is there time.
         passed = self._gaps.passed if self._has_looked else listing.end - 1
         for ledger_id in sorted(awaited):
-            if ledger_id in listing.deleted:
-                raise LedgerError(
-                    f"ledger {ledger_id}, which the option ledgers names, was deleted before the stream had read it: "
-                    "leave it out, with a new checkpointLocation"
-                )
             if ledger_id <= passed and ledger_id not in there:
                 raise LedgerError(
                     f"ledger {ledger_id}, which the option ledgers names, does not exist, and later ones do: leave it "

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from ledgers import LedgerRecord, MetadataUnavailable
-from metadata import open_store
+from metadata import keys, open_store
 from metadata.backup import hold
 from metadata.errors import BadMetadataUri, MetadataRestored, StoreRefused, StoreUnavailable
 from metadata.records.ledger_store import LedgerStore
@@ -116,6 +116,11 @@ async def metadata_store(uri: str) -> AsyncIterator[MetadataStore]:
         yield store
     finally:
         await store.close()
+
+
+async def revision_of(store: MetadataStore) -> int:
+    """The store's revision now."""
+    return (await store.list_page(keys.LEDGERS, limit=1)).revision
 
 
 async def records_of(uri: str, ledger_ids: Collection[int]) -> dict[int, LedgerRecord]:

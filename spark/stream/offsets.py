@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 OPEN_AHEAD_MAX = 100_000
 """Closed ledgers delivered beyond the oldest that is still open; more wait until that one is closed."""
+
+UNREAD_MAX = 10_000
+"""Most ledgers that an offset says are to come; of further ones that are deleted it is not known what they were."""
+
+NO_REVISION = -1
+"""Before every revision of a store."""
 
 FIRST_TXID = 1
 
@@ -26,12 +32,17 @@ class LedgersOffset:
 
     Ledgers are not closed in the order of their ids: `below` stays at the oldest that is open. `chosen` identifies the
     stream's selection, since an offset is meaningless for others.
+
+    Every deletion up to `revision` of the store was judged: none in a stream that begins, and in checkpoints of earlier
+    versions. `unread` are ledgers still to come, where only that tells later what a deleted ledger was.
     """
 
     below: int = 0
     done: frozenset[int] = frozenset()
     batch: tuple[int, ...] = ()
     chosen: str = ""
+    revision: int = NO_REVISION
+    unread: frozenset[int] = frozenset()
 
     def has(self, ledger_id: int) -> bool:
         return ledger_id < self.below or ledger_id in self.done
@@ -42,6 +53,8 @@ class LedgersOffset:
             "done": to_ranges(self.done),
             "batch": to_ranges(self.batch),
             "chosen": self.chosen,
+            "revision": self.revision,
+            "unread": to_ranges(self.unread),
         }
 
     @classmethod
@@ -53,6 +66,8 @@ class LedgersOffset:
                 frozenset(from_ranges(value["done"])),
                 tuple(from_ranges(value["batch"])),
                 value["chosen"],
+                int(value.get("revision", NO_REVISION)),
+                frozenset(from_ranges(value.get("unread", ""))),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise _no_offset(value, "ledgers") from error
@@ -84,7 +99,11 @@ class LedgersOffset:
         left = (i for i in waiting if i >= self.below and i not in done)
         below = max(self.below, min([end, *left]))
         ahead = frozenset(i for i in done if i >= below)
-        return LedgersOffset(below, ahead, tuple(sorted(delivered)), self.chosen)
+        return replace(self, below=below, done=ahead, batch=tuple(sorted(delivered)))
+
+    def judged(self, revision: int, unread: Collection[int]) -> LedgersOffset:
+        """The offset once deletions up to a revision are judged, and these ledgers are still to come."""
+        return replace(self, revision=revision, unread=frozenset(sorted(unread)[:UNREAD_MAX]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ is reproduced from its offsets alone, so a restart from the checkpoint repeats e
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,15 +22,18 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from ledgers import LedgerError, LedgerRecord
+from ledgers import LedgerError
 
 from ..planning.measuring import equal_tasks
 from ..planning.options import LedgerOptions
 from ..planning.partition import LedgerPartition
+from .losses import GO_ON, lost_told
 from .metadata import StreamMetadata, Work, records_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -38,7 +42,7 @@ class LedgerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Base of both streams: tasks, reading, the metadata, and the rate limit `max_bytes_per_trigger`.
 
     One object serves a query from start to end, and caches to save work; all necessary state
-    is in the offsets. Needs Spark 4.2 or newer, which tells a source where a batch begins and how much it may hold.
+    is in the offsets.
     """
 
     def __init__(self, options: LedgerOptions, schema: StructType) -> None:
@@ -73,11 +77,19 @@ class LedgerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Queries the metadata; None if it is away and can be queried again later."""
         return self._metadata.ask(work) if self._available_now else self._metadata.ask_or_wait(work)
 
+    def _go_on_without(self, loss: str) -> None:
+        """Warns of a loss. Raises LedgerError instead, unless failOnDataLoss is false."""
+        if self._options.fails_on_data_loss is not False:
+            raise LedgerError(f"{loss}; {GO_ON}")
+        log.warning("the stream goes on without what is lost: %s", loss)
+
     def _tasks(self, ledger_ids: Iterable[int]) -> list[LedgerPartition]:
-        """Plans tasks for these ledgers, in this order. Raises LedgerError for one that is gone."""
+        """Plans tasks for these ledgers, in this order. Raises LedgerError for one that is gone, if that shall fail."""
         wanted = list(ledger_ids)
         found = self._metadata.ask(partial(records_of, ledger_ids=wanted))
-        extents = [one for i in wanted for one in self._options.selection.extents(still_there(found, i))]
+        if gone := [i for i in wanted if i not in found]:
+            self._go_on_without(lost_told(gone))
+        extents = [one for i in wanted if i in found for one in self._options.selection.extents(found[i])]
         cutting = partial(
             equal_tasks,
             extents=extents,
@@ -86,15 +98,6 @@ class LedgerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
         tasks = self._metadata.ask(cutting)
         return [LedgerPartition(ranges) for ranges in tasks]
-
-
-def still_there(records: Mapping[int, LedgerRecord], ledger_id: int) -> LedgerRecord:
-    """One of these records. Raises LedgerError if it is missing."""
-    if ledger_id not in records:
-        raise LedgerError(
-            f"ledger {ledger_id} of this micro-batch is gone: it was deleted before the stream had read it"
-        )
-    return records[ledger_id]
 
 
 def how_many_fit(lengths: Sequence[int], limit: ReadLimit) -> int:

@@ -86,12 +86,13 @@ class Stream:
     """A stream as Spark drives it: offsets go through JSON, and it can be started again."""
 
     def __init__(self, uri: str, options: dict[str, str]) -> None:
-        self._options = LedgerOptions.of({"metadata": uri, **options})
+        self._options = {"metadata": uri, **options}
         self.restart()
         self.offset = self.reader.initialOffset()
 
-    def restart(self) -> None:
-        self.reader = ClosedLedgersStream(self._options, SCHEMA)
+    def restart(self, **options: str) -> None:
+        """Starts it again, with further options for this time."""
+        self.reader = ClosedLedgersStream(LedgerOptions.of(self._options | options), SCHEMA)
 
     def batch(self, limit: ReadLimit | None = None) -> list[int]:
         """The ledgers of the next batch."""

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from pyspark.sql.streaming.datasource import ReadMaxBytes
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes
 
+from ledgers import LedgerError
+from spark.stream.offsets import NO_REVISION, to_ranges
 from tests.spark.stream.streamed import Records
 
 
 class Streamed(RuleBasedStateMachine):
     """Ids are taken and used later, ledgers close and are deleted, streams are started again: each comes once."""
 
+    options: ClassVar = {"custom.kind": "a", "failOnDataLoss": "false"}
+
     @initialize()
     def begin(self) -> None:
         self.records = Records()
-        self.stream = self.records.stream(**{"custom.kind": "a"})
+        self.stream = self.records.stream(**self.options)
         self.next_id = 1
         self.taken: set[int] = set()
         self.open: set[int] = set()
@@ -49,10 +54,15 @@ class Streamed(RuleBasedStateMachine):
 
     @rule(pick=st.randoms(use_true_random=False))
     def delete(self, pick: Any) -> None:
-        if self.open:
-            one = pick.choice(sorted(self.open))
-            self.open.remove(one)
+        if unread := self.open | self.closed.difference(self.delivered):
+            one = pick.choice(sorted(unread))
+            self.open.discard(one)
+            self.closed.discard(one)
+            self.deleted.add(one)
             self.records.delete(one)
+
+    def batch(self, limit: ReadLimit) -> list[int]:
+        return self.stream.batch(limit)
 
     @rule()
     def restart(self) -> None:
@@ -60,11 +70,11 @@ class Streamed(RuleBasedStateMachine):
 
     @rule(most=st.integers(1, 3))
     def deliver(self, most: int) -> None:
-        self.delivered += self.stream.batch(ReadMaxBytes(1000 * most))
+        self.delivered += self.batch(ReadMaxBytes(1000 * most))
 
     @rule()
     def catch_up(self) -> None:
-        while batch := self.stream.batch():
+        while batch := self.batch(ReadAllAvailable()):
             self.delivered += batch
         assert set(self.delivered) == self.closed
 
@@ -96,3 +106,45 @@ class StreamedBesideChosenIds(Streamed):
 
 
 TestStreamedBesideChosenIds = StreamedBesideChosenIds.TestCase
+
+
+class StreamedWithLosses(Streamed):
+    """Each ledger comes once, or ends the stream by its id, which goes on without it when it is told to."""
+
+    options: ClassVar = {"ledgers": "1-999"}
+    has_begun = False
+
+    @rule(pick=st.randoms(use_true_random=False), chosen=st.just(True), is_open=st.booleans())
+    def make(self, pick: Any, chosen: bool, is_open: bool) -> None:
+        super().make(pick, chosen, is_open)
+
+    @rule(pick=st.randoms(use_true_random=False))
+    def delete(self, pick: Any) -> None:
+        super().delete(pick)
+        self._forget_what_was_before_it_began()
+
+    @rule()
+    def restart(self) -> None:
+        self.stream.restart()
+        self.has_begun = self.stream.offset["revision"] != NO_REVISION
+        self._forget_what_was_before_it_began()
+
+    def _forget_what_was_before_it_began(self) -> None:
+        if not self.has_begun:
+            self.deleted.clear()
+
+    def batch(self, limit: ReadLimit) -> list[int]:
+        is_lost = bool(self.deleted)
+        if is_lost:
+            with pytest.raises(LedgerError, match=f"{to_ranges(self.deleted)} w.*deleted before the stream"):
+                self.stream.batch(limit)
+            self.stream.restart(failOnDataLoss="false")
+        found = self.stream.batch(limit)
+        self.has_begun = True
+        if is_lost:
+            self.deleted.clear()
+            self.restart()
+        return found
+
+
+TestStreamedWithLosses = StreamedWithLosses.TestCase

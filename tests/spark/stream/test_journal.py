@@ -82,8 +82,8 @@ class Journal:
 class Stream:
     """A stream as Spark drives it."""
 
-    def __init__(self, uri: str, journal: str = "ns1", acceptors: str = "main") -> None:
-        options = {"metadata": uri, "journal": journal, "acceptors": acceptors}
+    def __init__(self, uri: str, journal: str = "ns1", acceptors: str = "main", **others: str) -> None:
+        options = {"metadata": uri, "journal": journal, "acceptors": acceptors, **others}
         self.reader = JournalSegmentsStream(LedgerOptions.of(options), SCHEMA)
         self.offset = self.reader.initialOffset()
 
@@ -186,24 +186,55 @@ def test_segments_purged_once_they_were_read_are_not_missed(journal: Journal) ->
     assert stream.batch() == [103]
 
 
-def test_segments_purged_unread_end_the_stream(journal: Journal) -> None:
+def test_segments_purged_unread_end_the_stream_or_are_left_out_and_named(
+    journal: Journal, caplog: pytest.LogCaptureFixture
+) -> None:
     stream = Stream(journal.uri)
     stream.batch()
     journal.finalize("main", (21, 30, 103), (31, 40, 104))
     journal.drop("main", purged_below=31)
-    with pytest.raises(LedgerError, match="no longer has transactions 21 to 30: they were purged"):
+    with pytest.raises(LedgerError, match=r"no longer has transactions 21 to 30: .*failOnDataLoss=false"):
         stream.latest()
+    tolerant = Stream(journal.uri, failOnDataLoss="false")
+    tolerant.offset = stream.offset
+    assert tolerant.batch(ReadMaxBytes(1)) == [104]
+    assert "journal ns1 no longer has transactions 21 to 30" in caplog.text
+    stream.offset = tolerant.offset
+    assert stream.batch() == []
+
+
+def test_of_a_batch_that_was_purged_in_part_the_rest_is_given(
+    journal: Journal, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = Stream(journal.uri, failOnDataLoss="false")
+    end = stream.latest()
+    journal.drop("main", purged_below=11)
+    assert stream.ledgers(end) == [102]
+    assert "journal ns1 no longer has transactions 1 to 10" in caplog.text
+    journal.drop("main", purged_below=21)
+    assert stream.ledgers(end) == []
+    assert "journal ns1 no longer has transactions 1 to 20" in caplog.text
+
+
+def test_history_that_was_rewritten_ends_the_stream_whatever_it_may_leave_out(journal: Journal) -> None:
+    stream = Stream(journal.uri, failOnDataLoss="false")
+    end = stream.latest()
+    journal.finalize("main", (11, 20, 112))
+    with pytest.raises(LedgerError, match="transactions 11 to 20 were read from ledger 102"):
+        stream.ledgers(end)
 
 
 def test_a_first_batch_that_is_repeated_has_what_it_had_or_fails(journal: Journal) -> None:
     stream = Stream(journal.uri)
     end = stream.latest()
     journal.drop("main", purged_below=11)
-    with pytest.raises(LedgerError, match="no longer has transactions 1 to 20"):
+    with pytest.raises(LedgerError, match="no longer has transactions 1 to 10"):
         stream.ledgers(end)
 
 
-def test_a_ledger_deleted_before_it_was_read_is_named(journal: Journal) -> None:
+def test_a_ledger_deleted_before_it_was_read_is_named(
+    journal: Journal, caplog: pytest.LogCaptureFixture
+) -> None:
     async def delete() -> None:
         ledgers = LedgerStore(await open_store(journal.uri))
         found = await ledgers.read(102)
@@ -213,8 +244,11 @@ def test_a_ledger_deleted_before_it_was_read_is_named(journal: Journal) -> None:
     stream = Stream(journal.uri)
     end = stream.latest()
     run(delete())
-    with pytest.raises(LedgerError, match="ledger 102 of this micro-batch is gone"):
+    with pytest.raises(LedgerError, match="ledger 102 was deleted before the stream had read it; start"):
         stream.ledgers(end)
+    stream = Stream(journal.uri, failOnDataLoss="false")
+    assert stream.ledgers(end) == [101]
+    assert "ledger 102 was deleted before the stream had read it" in caplog.text
 
 
 def test_another_acceptors_copy_of_what_was_read_is_no_new_history(journal: Journal) -> None:

@@ -177,8 +177,28 @@ def test_a_ledger_deleted_before_it_was_read_ends_the_stream_and_is_named(
     end = stream.latestOffset(start, ReadAllAvailable())
     assert stream.latestOffset(end, ReadAllAvailable()) == end and stream.partitions(end, end) == []
     cluster.client.delete_ledger(ids[1])
-    with pytest.raises(LedgerError, match=f"ledger {ids[1]} of this micro-batch is gone"):
+    with pytest.raises(LedgerError, match=f"ledger {ids[1]} was deleted before the stream had read it"):
         stream.partitions(start, end)
+
+
+def test_a_ledger_deleted_while_the_stream_was_stopped_ends_it_until_it_may_be_left_out(
+    cluster: Cluster, follower: Follower
+) -> None:
+    ids = [cluster.write([ENTRY]) for _ in range(2)]
+    follower.options = {"ledgers": f"{ids[0]}-{2**40}"}
+    assert [ids_of(batch) for batch in follower.run()] == [ids]
+    later = [cluster.write([ENTRY]) for _ in range(3)]
+    cluster.client.delete_ledger(later[1])
+    with pytest.raises(
+        PySparkException, match=f"ledger {later[1]} was deleted before .*failOnDataLoss=false"
+    ):
+        follower.run()
+    follower.options["failOnDataLoss"] = "false"
+    assert [ids_of(batch) for batch in follower.run()] == [[later[0], later[2]]]
+    cluster.client.delete_ledger(last := cluster.write([ENTRY]))
+    assert joined(follower.run()) == [] and last > later[2]
+    del follower.options["failOnDataLoss"]
+    assert follower.run() == []
 
 
 def test_a_journals_segments_are_followed_as_they_are_finalized(
