@@ -1,28 +1,35 @@
 """Metadata operations as SQLite transactions, for the one thread that owns the connection.
 
-    store   one row: format version, and the revision of the latest change
-    keys    key -> value, version (the revision of its last change), lease
-    events  revision -> kind, key, value: the latest history, for watches; one event per revision
-    leases  lease -> its time to live, and the wall-clock time of its expiry
+    store       one row: format version, and the revision of the latest change
+    keys        key -> value, version (the revision of its last change), lease
+    events      revision -> kind, key, value: the latest history, for watches; one event per revision
+    leases      lease -> its time to live
+    lease_ends  lease, name of a clock -> when the lease expires by that clock
 
-The leases' clock is the machine's wall clock, which all processes that share the file see.
+A lease is judged by one clock only (`clock`), which all processes of a boot share. Who finds a lease whose end that
+clock cannot tell, as after a reboot, notes one: the lease's whole length from now. So no lease ends while its holder
+renews it, and none outlives its holder by more than its own length, whatever the wall clock does.
 """
 
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Callable
 from typing import TypeVar
 
 from ..errors import KeyExists, LeaseLost, NoSuchKey, VersionConflict, WatchCompacted
 from ..store import EventKind, Lease, Page, Versioned, WatchEvent, prefix_end
+from .clock import LeaseClock
 from .connection import SqliteConnection
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 EVENTS_READ_MAX = 1000
 """Events returned by one read of the history, at most."""
+
+LEASE_ENDS = """CREATE TABLE lease_ends (
+    lease_id INTEGER NOT NULL, clock TEXT NOT NULL, expires_at REAL NOT NULL, PRIMARY KEY (lease_id, clock)
+    ) WITHOUT ROWID"""
 
 SCHEMA = (
     """CREATE TABLE store (
@@ -34,9 +41,20 @@ SCHEMA = (
         revision INTEGER PRIMARY KEY, kind TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL)""",
     # AUTOINCREMENT: the id of a dead lease must never name a living one.
     """CREATE TABLE leases (
-        lease_id INTEGER PRIMARY KEY AUTOINCREMENT, ttl_seconds REAL NOT NULL, expires_at REAL NOT NULL)""",
+        lease_id INTEGER PRIMARY KEY AUTOINCREMENT, ttl_seconds REAL NOT NULL)""",
+    LEASE_ENDS,
     f"INSERT INTO store VALUES (1, {FORMAT_VERSION}, 0)",
 )
+
+UPGRADES = {
+    # Version 1 had the wall-clock time of a lease's expiry. A program that still has the file open fails without it.
+    1: ("ALTER TABLE leases DROP COLUMN expires_at", LEASE_ENDS, "UPDATE store SET format_version = 2"),
+}
+"""What makes the next version of a file of an earlier one."""
+
+OWN_ENDS = "leases LEFT JOIN lease_ends AS own ON own.lease_id = leases.lease_id AND own.clock = :clock"
+IS_UNTOLD = "(own.expires_at IS NULL OR own.expires_at > :now + ttl_seconds)"
+"""No lease lasts longer than its time to live from now: a reading that says so is not of this clock."""
 
 PAGE_FROM = (
     "SELECT key, value, version FROM keys WHERE key >= ? AND key < CAST(? AS TEXT) ORDER BY key LIMIT ?"
@@ -50,10 +68,15 @@ T = TypeVar("T")
 class SqliteFile:
     """The metadata operations, each one transaction. Opens the file at the first use."""
 
-    def __init__(self, path: str, *, create: bool, events_kept_max: int) -> None:
+    def __init__(
+        self, path: str, *, create: bool, events_kept_max: int, clock: LeaseClock | None = None
+    ) -> None:
         assert events_kept_max >= 1
         self._events_kept_max = events_kept_max
-        self._connection = SqliteConnection(path, schema=SCHEMA, format_version=FORMAT_VERSION, create=create)
+        self._clock = LeaseClock() if clock is None else clock
+        self._connection = SqliteConnection(
+            path, schema=SCHEMA, upgrades=UPGRADES, format_version=FORMAT_VERSION, create=create
+        )
 
     def open(self) -> None:
         """Opens the file, or creates it. Raises BadMetadataUri where that can never work."""
@@ -142,39 +165,39 @@ class SqliteFile:
     def grant(self, ttl_seconds: float) -> Lease:
         def work(db: sqlite3.Connection) -> Lease:
             row = db.execute(
-                "INSERT INTO leases (ttl_seconds, expires_at) VALUES (?, ?) RETURNING lease_id",
-                (ttl_seconds, time.time() + ttl_seconds),
+                "INSERT INTO leases (ttl_seconds) VALUES (?) RETURNING lease_id", (ttl_seconds,)
             ).fetchone()
+            self._note_untold_ends(db)
             return Lease(row[0], ttl_seconds)
 
         return self._write(work)
 
     def keep(self, lease_id: int) -> None:
         def work(db: sqlite3.Connection) -> None:
-            kept = db.execute(
-                "UPDATE leases SET expires_at = ? + ttl_seconds WHERE lease_id = ?", (time.time(), lease_id)
-            )
-            if kept.rowcount == 0:
+            if not _lease_lives(db, lease_id):
                 raise LeaseLost(lease_id)
+            db.execute("DELETE FROM lease_ends WHERE lease_id = ?", (lease_id,))
+            self._note_untold_ends(db)
 
         self._write(work)
 
     def lease_left(self, key: str) -> float | None:
         row = self._read(
             lambda db: db.execute(
-                "SELECT expires_at FROM leases JOIN keys USING (lease_id) WHERE key = ?", (key,)
+                "SELECT expires_at FROM keys JOIN lease_ends USING (lease_id) WHERE key = ? AND clock = ?",
+                (key, self._clock.name),
             ).fetchone()
         )
-        return None if row is None else max(0.0, row[0] - time.time())
+        return None if row is None else max(0.0, row[0] - self._clock.now())
 
     def revoke(self, lease_id: int) -> None:
         self._write(lambda db: self._end_lease(db, lease_id))
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Runs `work` on one snapshot that holds no key of an expired lease."""
+        """Runs `work` on one snapshot that holds no key of an expired lease, and the end of each other one."""
 
         def unless_expired(db: sqlite3.Connection) -> tuple[T] | None:
-            return None if _any_lease_expired(db) else (work(db),)
+            return None if self._is_any_lease_due(db) else (work(db),)
 
         while (found := self._connection.read(unless_expired)) is None:
             self._write(lambda _: None)  # deletes those keys, which wakes watches
@@ -199,9 +222,25 @@ class SqliteFile:
         db.execute("DELETE FROM keys WHERE key = ?", (key,))
         self._record(db, EventKind.DELETE, key, b"")
 
+    def _moment(self) -> dict[str, str | float]:
+        return {"clock": self._clock.name, "now": self._clock.now()}
+
+    def _is_any_lease_due(self, db: sqlite3.Connection) -> bool:
+        """Whether any lease has expired, or an end to be noted."""
+        query = f"SELECT 1 FROM {OWN_ENDS} WHERE own.expires_at <= :now OR {IS_UNTOLD} LIMIT 1"
+        return db.execute(query, self._moment()).fetchone() is not None
+
+    def _note_untold_ends(self, db: sqlite3.Connection) -> None:
+        db.execute(
+            "INSERT OR REPLACE INTO lease_ends"
+            f" SELECT leases.lease_id, :clock, :now + ttl_seconds FROM {OWN_ENDS} WHERE {IS_UNTOLD}",
+            self._moment(),
+        )
+
     def _end_expired_leases(self, db: sqlite3.Connection) -> None:
-        rows = db.execute("SELECT lease_id FROM leases WHERE expires_at <= ?", (time.time(),)).fetchall()
-        for (lease_id,) in rows:
+        self._note_untold_ends(db)
+        expired = "SELECT lease_id FROM lease_ends WHERE clock = :clock AND expires_at <= :now"
+        for (lease_id,) in db.execute(expired, self._moment()).fetchall():
             self._end_lease(db, lease_id)
 
     def _end_lease(self, db: sqlite3.Connection, lease_id: int) -> None:
@@ -209,6 +248,7 @@ class SqliteFile:
         for (key,) in rows:
             self._drop(db, key)
         db.execute("DELETE FROM leases WHERE lease_id = ?", (lease_id,))
+        db.execute("DELETE FROM lease_ends WHERE lease_id = ?", (lease_id,))
 
 
 def _revision(db: sqlite3.Connection) -> int:
@@ -232,8 +272,3 @@ def _check_version(db: sqlite3.Connection, key: str, version: int) -> None:
 def _lease_lives(db: sqlite3.Connection, lease_id: int) -> bool:
     """Whether the lease exists; expired ones were deleted when the transaction began."""
     return db.execute("SELECT 1 FROM leases WHERE lease_id = ?", (lease_id,)).fetchone() is not None
-
-
-def _any_lease_expired(db: sqlite3.Connection) -> bool:
-    expired = db.execute("SELECT 1 FROM leases WHERE expires_at <= ? LIMIT 1", (time.time(),))
-    return expired.fetchone() is not None

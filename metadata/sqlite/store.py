@@ -16,6 +16,7 @@ from typing import TypeVar
 from ..errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from ..fork_guard import ForkGuard
 from ..store import PAGE_KEYS_MAX, Lease, Page, StoreHealth, Versioned, WatchEvent, check_value
+from .clock import LeaseClock
 from .file import SqliteFile
 
 EVENTS_KEPT_MAX = 10_000
@@ -40,9 +41,16 @@ class SqliteStore:
     says why a path cannot be used; without `create`, also that there is no such file.
     """
 
-    def __init__(self, path: str, *, create: bool = True, events_kept_max: int = EVENTS_KEPT_MAX) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        create: bool = True,
+        events_kept_max: int = EVENTS_KEPT_MAX,
+        clock: LeaseClock | None = None,
+    ) -> None:
         self._path = path
-        self._file = SqliteFile(path, create=create, events_kept_max=events_kept_max)
+        self._file = SqliteFile(path, create=create, events_kept_max=events_kept_max, clock=clock)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="metadata-sqlite")
         self._calls_waiting = 0
         self._wakers: set[asyncio.Event] = set()

@@ -255,10 +255,10 @@ def test_the_database_of_another_program_is_refused_and_left_alone(path: Path) -
 def test_a_file_of_another_format_version_is_refused(path: Path) -> None:
     run(opened(path))
     database = sqlite3.connect(path)
-    database.execute("UPDATE store SET format_version = 2")
+    database.execute("UPDATE store SET format_version = 3")
     database.commit()
     database.close()
-    with pytest.raises(BadMetadataUri, match="format version 2, this program reads 1"):
+    with pytest.raises(BadMetadataUri, match="format version 3, this program reads 2"):
         run(opened(path))
 
 

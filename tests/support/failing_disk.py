@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-import sys
 from enum import Enum
 from pathlib import Path
 
-import pytest
+from .compiled import library
 
 SOURCE = Path(__file__).with_suffix(".c")
 
@@ -29,25 +26,15 @@ class Call(Enum):
 
 def compiled(directory: Path) -> Path:
     """The library, made in this directory; skips the test where that cannot be done."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None or not sys.platform.startswith("linux"):
-        pytest.skip("failing a process's calls needs Linux and a C compiler")
-    headers = subprocess.run(
-        [compiler, "-E", "-include", "unistd.h", "-x", "c", os.devnull], capture_output=True, check=False
-    )
-    if headers.returncode != 0:
-        pytest.skip("the C compiler has no headers of the C library")
-    library = directory / "failing_disk.so"
-    subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", str(library), str(SOURCE)], check=True)
-    return library
+    return library(SOURCE, directory)
 
 
 class FailingDisk:
     """The disk of whoever is started with `environment`; good until it is told to fail."""
 
-    def __init__(self, library: Path, directory: Path) -> None:
+    def __init__(self, made: Path, directory: Path) -> None:
         self._rule = directory / "failing-disk"
-        self.environment = {"LD_PRELOAD": str(library), "FAILING_DISK": str(self._rule)}
+        self.environment = {"LD_PRELOAD": str(made), "FAILING_DISK": str(self._rule)}
 
     def fail(self, call: Call, files: str, *, good: int = 0, bad: int = 1, at: int | None = None) -> None:
         """Of these calls on files with `files` in their path, `good` more go well, and then `bad` fail with EIO.
