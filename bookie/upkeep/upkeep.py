@@ -84,7 +84,7 @@ class Upkeep:
         self._heals = config.heals
         inventory = Inventory(bookie, repair_pace)
         self.worker = Worker(store, me, self._repair, peers, self._lock, inventory, config, time.time)
-        self._rebalancer = Rebalancer(store, me, self.worker.healer, self._lock, config, time.time)
+        self._rebalancer = Rebalancer(store, me, self.worker.healer, self._lock, config)
         self.auditor = Auditor(store, me, config, time.time, peers)
         self._stock_taker = LocalCheck(bookie, store, me, inventory, self._lock, config, time.time)
         self._fitting = RestoreCheck(bookie, store, me, self._lock, self._stock_taker)
@@ -210,7 +210,7 @@ class Upkeep:
             limbo = await self._repair.repair_limbo()
             registered = await bookie_registry.find_bookie(self._store, adopted)
             living = None if registered is None else registered.bookie.incarnation
-            view = await look(self._store, now_ms=0, wait_ms=0)
+            view = await look(self._store, wait_ms=0)
             me = self._bookie_ref
 
             def may_take(task: ReplicationTask) -> bool:

@@ -6,6 +6,7 @@ Reads the metadata alone and asks no bookie, so that it works while half of the 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -68,7 +69,7 @@ class BookieSeen:
 
     bookie: BookieRef
     state: str
-    absent_since_ms: int | None
+    absent_ms: int | None
     registration: Registration | None
 
 
@@ -224,7 +225,7 @@ def _names(bookies: Iterable[BookieRef]) -> str:
 
 
 async def survey(
-    store: MetadataStore, *, now_ms: int, wait_ms: int, on_ledger: Callable[[int], object] = lambda _: None
+    store: MetadataStore, *, wait_ms: int, on_ledger: Callable[[int], object] = lambda _: None
 ) -> Survey | None:
     """Surveys the whole cluster; None if there is none at this URI. `on_ledger` is told of ledgers that were looked at.
 
@@ -236,7 +237,7 @@ async def survey(
     if name is None:
         return None
     took = loop.time() - began
-    view = await look(store, now_ms, wait_ms)
+    view = await look(store, wait_ms)
     health = await store.health()
     seen = Survey(name, view, took, health, await lease_lock.read(store, keys.AUDITOR), bookies_seen(view))
     seen.is_held_back = await hold.read(store) is not None
@@ -258,9 +259,14 @@ def bookies_seen(view: ClusterView) -> list[BookieSeen]:
     """Every bookie, also dead ones, by name."""
     refs = {BookieRef(name, incarnation) for name, incarnation in view.formatted.items()} | view.living.keys()
     return [
-        BookieSeen(ref, _state(ref, view), view.absent_since_ms.get(ref.bookie_id), view.living.get(ref))
+        BookieSeen(ref, _state(ref, view), view.absent_ms.get(ref.bookie_id), view.living.get(ref))
         for ref in sorted(refs)
     ]
+
+
+def seconds_since(ms: int) -> float:
+    """By our clock and another's, so for people to read only: 0 where theirs was ahead."""
+    return max(0.0, time.time() - ms / 1000)
 
 
 def copy_bytes(record: LedgerRecord) -> Iterator[tuple[Fragment, int]]:

@@ -1,11 +1,11 @@
-"""Absent bookies: formatted ones that are not registered, and since when."""
+"""Absent bookies: formatted ones that are not registered, and for how long."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .. import keys, settled_writes
-from ..errors import BadRecord, KeyExists
+from ..errors import BadRecord, KeyExists, NoSuchKey, VersionConflict
 from ..records import records_pb2 as pb
 from ..records.unreadable import parsed, skip
 from ..store import MetadataStore, list_all
@@ -15,11 +15,16 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """Absence of one bookie, in this incarnation."""
+    """Absence of one bookie, in this incarnation.
+
+    `since_ms` is by the clock of who noted it, for people; whoever decides something goes by `absent_ms`, which
+    auditors count.
+    """
 
     bookie_id: str
     incarnation: str
     since_ms: int
+    absent_ms: int = 0
 
 
 async def list_absences(store: MetadataStore) -> list[Absence]:
@@ -35,15 +40,25 @@ async def list_absences(store: MetadataStore) -> list[Absence]:
 
 async def note(store: MetadataStore, absence: Absence) -> None:
     """Records that the bookie is absent, unless it is recorded. Raises MetadataError."""
-    message = pb.Absence(
-        format_version=FORMAT_VERSION,
-        incarnation=absence.incarnation,
-        since_ms=absence.since_ms,
-        nonce=settled_writes.new_nonce(),
-    )
     try:
-        await settled_writes.create(store, keys.absent(absence.bookie_id), message.SerializeToString())
+        await settled_writes.create(store, keys.absent(absence.bookie_id), _encode(absence))
     except KeyExists:
+        pass
+
+
+async def count(store: MetadataStore, bookie_id: str, incarnation: str, absent_ms: int) -> None:
+    """Records for how long it has been absent, unless that is out of date or more is recorded. Raises MetadataError."""
+    key = keys.absent(bookie_id)
+    found = await store.get(key)
+    if found is None:
+        return
+    before = _decode(key, found.value)
+    if before.incarnation != incarnation or before.absent_ms >= absent_ms:
+        return
+    try:
+        counted = _encode(replace(before, absent_ms=absent_ms))
+        await settled_writes.replace(store, key, counted, found.version)
+    except (NoSuchKey, VersionConflict):  # another auditor was faster, or the bookie is back
         pass
 
 
@@ -55,6 +70,16 @@ async def forget(store: MetadataStore, bookie_id: str) -> None:
         await settled_writes.delete_unless_changed(store, key, found.version)
 
 
+def _encode(absence: Absence) -> bytes:
+    return pb.Absence(
+        format_version=FORMAT_VERSION,
+        incarnation=absence.incarnation,
+        since_ms=absence.since_ms,
+        absent_ms=absence.absent_ms,
+        nonce=settled_writes.new_nonce(),
+    ).SerializeToString()
+
+
 def _decode(key: str, value: bytes) -> Absence:
     message = parsed(pb.Absence, key, value, FORMAT_VERSION, "absence")
-    return Absence(key.removeprefix(keys.ABSENT), message.incarnation, message.since_ms)
+    return Absence(key.removeprefix(keys.ABSENT), message.incarnation, message.since_ms, message.absent_ms)

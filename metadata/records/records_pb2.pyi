@@ -230,16 +230,18 @@ class UnderReplicated(_message.Message):
     def __init__(self, format_version: _Optional[int] = ..., since_ms: _Optional[int] = ..., reasons: _Optional[_Iterable[str]] = ..., tries: _Optional[int] = ..., why_not: _Optional[str] = ..., nonce: _Optional[bytes] = ...) -> None: ...
 
 class Absence(_message.Message):
-    __slots__ = ("format_version", "incarnation", "since_ms", "nonce")
+    __slots__ = ("format_version", "incarnation", "since_ms", "nonce", "absent_ms")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     SINCE_MS_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
+    ABSENT_MS_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     incarnation: str
     since_ms: int
     nonce: bytes
-    def __init__(self, format_version: _Optional[int] = ..., incarnation: _Optional[str] = ..., since_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+    absent_ms: int
+    def __init__(self, format_version: _Optional[int] = ..., incarnation: _Optional[str] = ..., since_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., absent_ms: _Optional[int] = ...) -> None: ...
 
 class Order(_message.Message):
     __slots__ = ("format_version", "kind", "since_ms", "nonce")

@@ -28,7 +28,7 @@ def view(domains: dict[str, str], disks: dict[str, int] | None = None) -> Cluste
         )
         for name, domain in domains.items()
     }
-    return ClusterView(0, 0, living, {name: f"i-{name}" for name in domains})
+    return ClusterView(0, living, {name: f"i-{name}" for name in domains})
 
 
 def ledger(ledger_id: int, *names: str, length_bytes: int = 1000, write_quorum: int = 0) -> LedgerRecord:
@@ -102,7 +102,7 @@ def test_what_has_to_be_healed_or_is_still_written_is_left_alone() -> None:
 
 
 def test_without_bookies_or_disks_nothing_is_planned() -> None:
-    assert planned([ledger(1, "a")], ClusterView(0, 0)).copies == 0
+    assert planned([ledger(1, "a")], ClusterView(0)).copies == 0
     assert planned([ledger(1, "a")], view({"a": "", "b": ""}, {"a": 0, "b": 0})).copies == 0
 
 

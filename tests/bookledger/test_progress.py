@@ -135,9 +135,9 @@ def test_a_survey_and_an_audit_tell_of_every_ledger_that_they_have_looked_at() -
         store = await open_store(await a_cluster_in_memory(ledgers=7))
         surveyed: list[int] = []
         audited: list[int] = []
-        await survey(store, now_ms=0, wait_ms=0, on_ledger=surveyed.append)
+        await survey(store, wait_ms=0, on_ledger=surveyed.append)
         auditor = Auditor(store, BOOKIES[0], UpkeepConfig(), lambda: 0.0, NoPeers())
-        await auditor.audit(await look(store, 0, 0), audited.append)
+        await auditor.audit(await look(store, 0), audited.append)
         assert sum(surveyed) == sum(audited) == 7
 
     run(scenario())

@@ -28,7 +28,7 @@ def survey(
     writable: tuple[bool, bool], formatted: dict[str, str], orders: dict[str, OrderKind] | None = None
 ) -> Survey:
     living = {one: Registration(one, "h:1", writable=w) for one, w in zip((B1, B2), writable, strict=True)}
-    view = ClusterView(0, 1, living=living, formatted=formatted, orders=orders or {})
+    view = ClusterView(1, living=living, formatted=formatted, orders=orders or {})
     return Survey("c", view, 0.0, StoreHealth("memory", "", 0), LeaseLock(B1, 0), bookies_seen(view))
 
 
@@ -93,11 +93,11 @@ def test_a_fragment_has_as_many_copies_left_as_the_entry_with_the_fewest(
         store = await open_store(await a_cluster_in_memory(living=living))
         for record in (a_record(1), a_record(2, last_entry=-1, length_bytes=0)):
             await LedgerStore(store).create(replace(record, shape=Shape(3, write_quorum, 2)))
-        seen = await survey_of(store, now_ms=0, wait_ms=0)
+        seen = await survey_of(store, wait_ms=0)
         assert seen is not None and seen.copies_left == left
         counted = Counted(seen, 0.0, 0.0, {})
         assert counted.copies_left(seen.view) == {str(copies): count for copies, count in left.items()}
-        assert counted.copies_left(ClusterView(0, 1)) is None, "others live now than were counted with"
+        assert counted.copies_left(ClusterView(1)) is None, "others live now than were counted with"
 
     run(scenario())
 

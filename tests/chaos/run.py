@@ -41,7 +41,7 @@ WHOLE_SECONDS_MAX = 240.0
 async def look(uri: str) -> Survey | None:
     store = await open_store(uri)
     try:
-        return await survey(store, now_ms=time.time_ns() // 1_000_000, wait_ms=LOST_AFTER_SECONDS * 1000)
+        return await survey(store, wait_ms=LOST_AFTER_SECONDS * 1000)
     finally:
         await store.close()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,13 +13,15 @@ from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers import ClientConfig
 from ledgers.aio import LedgerClient, WriteHandle
 from metadata import keys, open_store
-from metadata.healing import lease_lock, operator_requests
+from metadata.healing import absent_bookies, lease_lock, operator_requests
 from metadata.healing.marks import Mark, Marks
 from metadata.healing.operator_requests import Order, OrderKind
 from metadata.records.ledger_record import LedgerRecord
 from metadata.store import MetadataStore
+from tests.support import stepped_clock
 from tests.support.aio import run
 from tests.support.processes import ProcessCluster
+from tests.support.stepped_clock import SteppedClock
 from tests.support.writing import copies_of_every_entry, payload_of
 
 SIZE = 300
@@ -30,7 +32,14 @@ HEALED_SECONDS_MAX = 50.0
 Scenario = Callable[[ProcessCluster, LedgerClient, MetadataStore], Awaitable[None]]
 
 
-def on_healing_bookies(tmp_path: Path, count: int, scenario: Scenario, *, lost_after: float = 1) -> None:
+def on_healing_bookies(
+    tmp_path: Path,
+    count: int,
+    scenario: Scenario,
+    *,
+    lost_after: float = 1,
+    environment: Mapping[str, str] | None = None,
+) -> None:
     uri = f"sqlite://{tmp_path}/metadata.db"
 
     async def whole(bookies: list[BookieProcess]) -> None:
@@ -44,7 +53,9 @@ def on_healing_bookies(tmp_path: Path, count: int, scenario: Scenario, *, lost_a
             await store.close()
 
     options = (f"--lost-after={lost_after}",)
-    with bookie_processes(count, tmp_path, uri, lease_seconds=2, options=options) as bookies:
+    with bookie_processes(
+        count, tmp_path, uri, lease_seconds=2, options=options, environment=environment
+    ) as bookies:
         run(whole(bookies), 200)
 
 
@@ -96,6 +107,56 @@ def test_W3_what_a_lost_bookie_held_is_copied_to_another(tmp_path: Path) -> None
         await unmarked(store, writer.ledger_id)
 
     on_healing_bookies(tmp_path, 4, scenario)
+
+
+async def absence(store: MetadataStore, *, longer_than_ms: int = -1) -> int:
+    """How long the one absent bookie has been so, once that is longer."""
+    async with asyncio.timeout(HEALED_SECONDS_MAX):
+        while (ms := await _absent_ms(store)) <= longer_than_ms:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+    return ms
+
+
+async def _absent_ms(store: MetadataStore) -> int:
+    return max((one.absent_ms for one in await absent_bookies.list_absences(store)), default=-1)
+
+
+@pytest.fixture
+def clock(tmp_path: Path) -> SteppedClock:
+    return SteppedClock(stepped_clock.compiled(tmp_path), tmp_path / "clock")
+
+
+def test_H2_wall_clocks_that_are_set_back_hold_no_healing_back(tmp_path: Path, clock: SteppedClock) -> None:
+    """H2: nor does it matter that the absence was noted in what is the future now."""
+
+    async def scenario(cluster: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
+        writer = await new_ledger(client)
+        await writer.close()
+        lost = writer.record.fragments[0].ensemble[1]
+        cluster.kill(lost)
+        await absence(store)
+        clock.step(0)
+        record = await healed(client, writer.ledger_id, lambda record: lost.bookie_id not in names(record))
+        await is_whole(client, record, ENTRIES - 1)
+
+    clock.step(3600)
+    on_healing_bookies(tmp_path, 4, scenario, environment=clock.environment)
+
+
+def test_H3_wall_clocks_that_are_set_ahead_make_no_bookie_lost(tmp_path: Path, clock: SteppedClock) -> None:
+    """H3: it may only be restarting."""
+
+    async def scenario(cluster: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
+        writer = await new_ledger(client)
+        await writer.close()
+        cluster.kill(writer.record.fragments[0].ensemble[1])
+        await absence(store)
+        clock.step(3600)
+        stepped = await absence(store, longer_than_ms=await absence(store))
+        assert stepped < await absence(store, longer_than_ms=stepped) < 600_000
+        assert await Marks(store).read(writer.ledger_id) is None
+
+    on_healing_bookies(tmp_path, 4, scenario, lost_after=600, environment=clock.environment)
 
 
 def test_W6_a_copy_that_a_writer_gave_up_is_made_by_its_own_bookie(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ async def _whole_without(uri: str, lost: str) -> None:
     try:
         await operator_requests.give(store, Order(lost, OrderKind.GIVEN_UP, 0))
         while True:
-            seen = await survey(store, now_ms=time.time_ns() // 1_000_000, wait_ms=0)
+            seen = await survey(store, wait_ms=0)
             assert seen is not None
             if seen.is_whole and not seen.marks and all(ref.bookie_id != lost for ref in seen.holdings):
                 return

@@ -87,13 +87,13 @@ async def _look(store: MetadataStore, count: int) -> None:
     assert listed == count
     _tell("listed", began, count, before)
     auditor = Auditor(store, BOOKIES[0], UpkeepConfig(), time.time, NoPeers())
-    view = await look(store, time.time_ns() // 1_000_000, 600_000)
+    view = await look(store, 600_000)
     began = time.monotonic()
     audit = await auditor.audit(view)
     assert (audit.ledgers, audit.tasks) == (count, {})
     _tell("audited", began, count, before)
     began = time.monotonic()
-    seen = await survey(store, now_ms=view.now_ms, wait_ms=600_000)
+    seen = await survey(store, wait_ms=600_000)
     assert seen is not None and seen.fragments[Condition.WHOLE] == count
     _tell("surveyed, for cluster status,", began, count, before)
 

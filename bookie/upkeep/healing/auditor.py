@@ -1,6 +1,6 @@
 """The auditor: one elected bookie reads the whole metadata, and marks under-replicated ledgers.
 
-It is elected by a lease, so another one is within seconds of its death. It notes since when each bookie is absent.
+It is elected by a lease, so another one is within seconds of its death. It counts how long each bookie is absent.
 When a bookie is lost, new or to be drained, and periodically, it reads all records and marks what needs
 re-replication. Two auditors at once would do no harm.
 """
@@ -29,6 +29,7 @@ from metadata.store import Lease, MetadataStore
 from ...upkeep_config import UpkeepConfig
 from ..mending.replication_task import Reason, ReplicationTask
 from ..peers import Peers
+from .absence_counts import AbsenceCounts
 from .reachability import Reachability
 from .replication_tasks import is_left_behind, replication_tasks, takers, to_fence
 from .view import ClusterView, look
@@ -97,6 +98,7 @@ class Auditor:
         self._lease: Lease | None = None
         self._office = LeaseLock(me, 0)
         self._office_version = 0
+        self._absences = AbsenceCounts()
         self._reachability = Reachability(peers, config.reach_seconds)
         self._audited: object = None
         self._audited_at = 0.0
@@ -119,6 +121,7 @@ class Auditor:
                     if await self._is_elected():
                         await self._tell_unreachable(await self.look_once())
                 except MetadataError as error:
+                    self._absences.interrupted()
                     log.log(weight(error), "the audit was interrupted, and will be tried again: %s", error)
                 await asyncio.sleep(self._config.heal_look_seconds)
         finally:
@@ -134,6 +137,7 @@ class Auditor:
                 return True
             except LeaseLost:
                 self._lease = None
+                self._absences.interrupted()
         if await self._store.get(keys.AUDITOR) is not None:
             return False
         lease = await self._store.grant_lease(
@@ -149,9 +153,8 @@ class Auditor:
         return True
 
     async def look_once(self) -> ClusterView:
-        """Notes absent bookies, and audits where something has changed or it is time. Raises MetadataError."""
-        view = await look(self._store, self._now_ms(), self._config.lost_bookie_ms)
-        await self._note_absences(view)
+        """Counts absences, and audits where something has changed or it is time. Raises MetadataError."""
+        view = await self._note_absences(await look(self._store, self._config.lost_bookie_ms))
         self._tell_of_brake(view)
         state, began = _state(view), asyncio.get_running_loop().time()
         if state != self._audited or began - self._audited_at >= self._seconds_to_next(view):
@@ -196,15 +199,21 @@ class Auditor:
             self._config.audit_seconds, max(self._config.leaving_seconds, self.audit_seconds * LEAVING_SHARE)
         )
 
-    async def _note_absences(self, view: ClusterView) -> None:
+    async def _note_absences(self, view: ClusterView) -> ClusterView:
+        """The view with the absences as they are recorded from now on."""
         alive = {bookie.bookie_id for bookie in view.living}
         for name, incarnation in view.formatted.items():
-            if name not in alive and name not in view.absent_since_ms:
+            if name not in alive and name not in view.absent_ms:
                 await absent_bookies.forget(self._store, name)  # of an earlier incarnation
                 await absent_bookies.note(self._store, Absence(name, incarnation, self._now_ms()))
-        for name in view.absent_since_ms:
+        for name in view.absent_ms:
             if name in alive:
                 await absent_bookies.forget(self._store, name)
+        absent_ms = {name: view.absent_ms.get(name, 0) for name in view.formatted.keys() - alive}
+        counted = self._absences.look(absent_ms, asyncio.get_running_loop().time(), view.wait_ms)
+        for name, ms in counted.items():
+            await absent_bookies.count(self._store, name, view.formatted[name], ms)
+        return replace(view, absent_ms=absent_ms | counted)
 
     async def audit(self, view: ClusterView, on_ledger: Callable[[int], object] = lambda _: None) -> Audit:
         """Reads all records, sets missing marks and removes obsolete ones. `on_ledger` is told of ledgers looked at."""

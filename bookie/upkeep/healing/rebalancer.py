@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from metadata import placement
 from metadata.backup import hold
@@ -40,14 +40,12 @@ class Rebalancer:
         healer: Healer,
         upkeep: asyncio.Lock,
         config: UpkeepConfig,
-        clock: Callable[[], float],
     ) -> None:
         self._store = store
         self._me = me
         self._healer = healer
         self._upkeep = upkeep
         self._config = config
-        self._clock = clock
 
     async def run(self) -> None:
         """Polls planned moves until cancelled, or until the log has failed."""
@@ -63,8 +61,7 @@ class Rebalancer:
             if not mine:
                 continue
             if view is None:
-                now_ms = int(self._clock() * 1000)
-                view = await look(self._store, now_ms, self._config.lost_bookie_ms)
+                view = await look(self._store, self._config.lost_bookie_ms)
             if all(one.bookie != self._me for one in view.takers()):
                 return  # full, draining or not registered any more: later, or never
             await self._take(found.ledger_id, mine, view)

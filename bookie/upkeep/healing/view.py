@@ -32,17 +32,17 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """Snapshot. `formatted`: incarnation of every bookie ever formatted; `absent_since_ms`: of those not registered.
+    """Snapshot. `formatted`: incarnation of every bookie ever formatted; `absent_ms`: for how long those are absent
+    that are not registered, as auditors have counted it.
 
     A bookie that is absent for `wait_ms` is lost, unless half of the cluster went at once: then nothing is copied
     until an operator says which of them are given up.
     """
 
-    now_ms: int
     wait_ms: int
     living: Mapping[BookieRef, Registration] = field(default_factory=dict)
     formatted: Mapping[str, str] = field(default_factory=dict)
-    absent_since_ms: Mapping[str, int] = field(default_factory=dict)
+    absent_ms: Mapping[str, int] = field(default_factory=dict)
     orders: Mapping[str, OrderKind] = field(default_factory=dict)
 
     def fate(self, bookie: BookieRef) -> Fate:
@@ -60,16 +60,14 @@ class ClusterView:
         return Fate.LOST if self._is_overdue(bookie.bookie_id) and not self.is_braked else Fate.AWAY
 
     def _is_overdue(self, bookie_id: str) -> bool:
-        since = self.absent_since_ms.get(bookie_id)
-        return since is not None and self.now_ms - since >= self.wait_ms
+        absent_ms = self.absent_ms.get(bookie_id)
+        return absent_ms is not None and absent_ms >= self.wait_ms
 
     def is_missed(self, bookie: BookieRef) -> bool:
         """Whether it is away for longer than a restart takes, and not in maintenance."""
-        since = self.absent_since_ms.get(bookie.bookie_id)
+        absent_ms = self.absent_ms.get(bookie.bookie_id)
         is_expected = self.orders.get(bookie.bookie_id) is OrderKind.MAINTENANCE
-        return (
-            since is not None and self.now_ms - since >= RESTART_MS and not is_expected and not self.is_braked
-        )
+        return absent_ms is not None and absent_ms >= RESTART_MS and not is_expected and not self.is_braked
 
     @property
     def unexpectedly_absent(self) -> list[str]:
@@ -104,19 +102,20 @@ class ClusterView:
         return registration is not None and not registration.heals
 
 
-async def look(store: MetadataStore, now_ms: int, wait_ms: int) -> ClusterView:
+async def look(store: MetadataStore, wait_ms: int) -> ClusterView:
     """Reads the present state. Raises MetadataError."""
     formatted = {cookie.bookie_id: cookie.incarnation for cookie in await list_cookies(store)}
     registered = await bookie_registry.list_bookies(store)
     absences = await list_absences(store)
     orders = await list_orders(store)
     return ClusterView(
-        now_ms=now_ms,
         wait_ms=wait_ms,
         living={one.bookie: one for one in registered},
         formatted=formatted,
-        absent_since_ms={
-            one.bookie_id: one.since_ms for one in absences if formatted.get(one.bookie_id) == one.incarnation
+        absent_ms={
+            one.bookie_id: one.absent_ms
+            for one in absences
+            if formatted.get(one.bookie_id) == one.incarnation
         },
         orders={order.bookie_id: order.kind for order in orders},
     )

@@ -43,6 +43,9 @@ TELL_SECONDS = 5.0
 BACKOFFS_MAX = 100_000
 """Ledgers with a back-off; more of them are just tried again."""
 
+MARKS_TIMED_MAX = 100_000
+"""Marks whose age is known; more of them are healed by whoever is placed best until others are gone."""
+
 
 @dataclass(slots=True)
 class _Backoff:
@@ -84,6 +87,8 @@ class Worker:
             _Backoff()
         )  # ledgers get into limbo before the bookie serves, and never later
         self._left_behind: dict[int, float] = {}
+        self._marked_at: dict[int, float] = {}
+        """When this bookie first saw each mark, by its own clock: a mark says it by another's."""
         self.ledgers_healed = self.ledgers_closed = self.failures = 0
         self.marked = 0
         """Ledgers that were marked when all marks were gone through the last time."""
@@ -106,13 +111,14 @@ class Worker:
             return
         await self._end_limbo()
         view: ClusterView | None = None
-        marked = 0
+        marked = set[int]()
         async for mark in self._marks.list():
-            marked += 1
+            marked.add(mark.ledger_id)
+            self._note_age(mark.ledger_id)
             if not self._is_due(mark):
                 continue
             if view is None:
-                view = await look(self._store, self._now_ms(), self._config.lost_bookie_ms)
+                view = await look(self._store, self._config.lost_bookie_ms)
             if self._me not in view.living:
                 return  # the name is another's, or the lease was lost: we must not judge copies
             try:
@@ -121,7 +127,8 @@ class Worker:
                 tally = Tally(mark.ledger_id)
                 tally.fail(str(error))
                 await self._tell(tally)
-        self.marked = marked
+        self.marked = len(marked)
+        self._marked_at = {one: at for one, at in self._marked_at.items() if one in marked}
 
     async def _end_limbo(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -172,8 +179,13 @@ class Worker:
             else:
                 await self._claimed(record.ledger_id, view, heal)
 
+    def _note_age(self, ledger_id: int) -> None:
+        if len(self._marked_at) < MARKS_TIMED_MAX:
+            self._marked_at.setdefault(ledger_id, asyncio.get_running_loop().time())
+
     def _is_overdue(self, mark: Mark) -> bool:
-        return self._now_ms() - mark.since_ms >= self._config.overdue_seconds * 1000
+        now = asyncio.get_running_loop().time()
+        return now - self._marked_at.get(mark.ledger_id, now) >= self._config.overdue_seconds
 
     def _not_before(self, ledger_id: int, seconds: float) -> None:
         """Defers a ledger that other bookies have to repair first."""

@@ -71,7 +71,7 @@ class Census:
     async def _walk(self, store: MetadataStore) -> None:
         began = time.monotonic()
         try:
-            found = await survey(store, now_ms=time.time_ns() // 1_000_000, wait_ms=self._wait_ms)
+            found = await survey(store, wait_ms=self._wait_ms)
             if found is not None:
                 ended = time.monotonic()
                 behind = Counter(copy.bookie for bad in found.amiss.values() for copy in bad)

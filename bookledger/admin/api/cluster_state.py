@@ -8,7 +8,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from bookie.upkeep.healing.view import ClusterView
-from bookledger.cluster.survey import LEDGERS_A_TURN, Condition, Copy, Survey, bookies_seen, copies
+from bookledger.cluster.survey import (
+    LEDGERS_A_TURN,
+    Condition,
+    Copy,
+    Survey,
+    bookies_seen,
+    copies,
+    seconds_since,
+)
 from metadata import keys
 from metadata.backup import hold
 from metadata.errors import BadRecord
@@ -137,7 +145,7 @@ async def one_ledger(sight: MetadataView, ledger_id: int, first_fragment: int) -
         "custom": _custom(record),
         "fragments": [_fragment(found) for found in shown],
         "next_fragment": end if end < len(by_fragment) else None,
-        "mark": None if mark is None else _mark_row(mark, view),
+        "mark": None if mark is None else _mark_row(mark),
     }
 
 
@@ -152,7 +160,7 @@ async def fragments(sight: MetadataView, first: int, limit: int) -> Facts:
         for item in page.items:
             mark = await _mark_of(store, keys.ledger_id_of(item.key))
             if mark is not None:
-                rows.append({**_mark_row(mark, view), "copies": await _bad_copies(store, mark, view)})
+                rows.append({**_mark_row(mark), "copies": await _bad_copies(store, mark, view)})
     return {
         "under_replicated": rows,
         "next": None if page.next_after is None else keys.ledger_id_of(page.next_after) + 1,
@@ -170,9 +178,7 @@ async def healing(sight: MetadataView) -> Facts:
     rows = []
     for item in page.items:
         try:
-            rows.append(
-                _healing_row(keys.ledger_id_of(item.key), lease_lock.decode(item.key, item.value), view)
-            )
+            rows.append(_healing_row(keys.ledger_id_of(item.key), lease_lock.decode(item.key, item.value)))
         except BadRecord as error:
             skip(error)
     left = None if counted is None else counted.survey.to_copy_bytes
@@ -241,8 +247,8 @@ def _bookie_rows(view: ClusterView, counted: Counted | None) -> list[Facts]:
                 "incarnation": one.bookie.incarnation,
                 "state": one.state,
                 "absent_seconds": None
-                if lives is not None or one.absent_since_ms is None
-                else max(0, view.now_ms - one.absent_since_ms) // 1000,
+                if lives is not None or one.absent_ms is None
+                else one.absent_ms // 1000,
                 "address": lives.address if lives else None,
                 "fault_domain": (lives.fault_domain or None) if lives else None,
                 "writable": lives.writable if lives else False,
@@ -348,10 +354,10 @@ async def _mark_of(store: MetadataStore, ledger_id: int) -> Mark | None:
         return None
 
 
-def _mark_row(mark: Mark, view: ClusterView) -> Facts:
+def _mark_row(mark: Mark) -> Facts:
     return {
         "ledger_id": mark.ledger_id,
-        "since_seconds": max(0, view.now_ms - mark.since_ms) // 1000,
+        "since_seconds": int(seconds_since(mark.since_ms)),
         "reasons": list(mark.reasons),
         "tries": mark.tries,
         "why_not": mark.why_not,
@@ -374,8 +380,8 @@ async def _bad_copies(store: MetadataStore, mark: Mark, view: ClusterView) -> li
     ]
 
 
-def _healing_row(ledger_id: int, who: lease_lock.LeaseLock, view: ClusterView) -> Facts:
-    seconds = max(0.001, (view.now_ms - who.since_ms) / 1000)
+def _healing_row(ledger_id: int, who: lease_lock.LeaseLock) -> Facts:
+    seconds = max(0.001, seconds_since(who.since_ms))
     return {
         "ledger_id": ledger_id,
         "bookie_id": who.bookie.bookie_id,

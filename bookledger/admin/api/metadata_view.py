@@ -88,7 +88,7 @@ class MetadataView:
     async def view(self, store: MetadataStore) -> ClusterView:
         """Who lives, as of a second ago at most."""
         if self._view is None or time.monotonic() - self._viewed > VIEW_SECONDS:
-            self._view, self._viewed = await look(store, now_ms(), self.wait_ms), time.monotonic()
+            self._view, self._viewed = await look(store, self.wait_ms), time.monotonic()
         return self._view
 
 
@@ -120,7 +120,3 @@ async def ledger(store: MetadataStore, ledger_id: int) -> LedgerRecord | None:
     """One ledger's record, None where there is none."""
     found = await LedgerStore(store).read(ledger_id)
     return None if found is None else found.record
-
-
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -11,6 +11,7 @@ from bookie.upkeep.healing.auditor import Audit, Auditor
 from bookie.upkeep.healing.view import look
 from bookie.upkeep.peers import NoPeers
 from bookie.upkeep_config import UpkeepConfig
+from bookledger.cluster.survey import seconds_since
 from metadata.records.ledger_record import BookieRef
 from metadata.store import MetadataStore
 
@@ -100,7 +101,7 @@ def ledgers(metadata_uri: str, lost_after: float, under_replicated: bool, as_jso
                     f"{copy.bookie} from entry {copy.fragment.first_entry}: {copy.condition.value}"
                     for copy in bad[:COPIES_NAMED_MAX]
                 ),
-                "marked_seconds": None if mark is None else (seen.view.now_ms - mark.since_ms) // 1000,
+                "marked_seconds": None if mark is None else int(seconds_since(mark.since_ms)),
                 "why_not": mark.why_not or None if mark else None,
             }
         )
@@ -123,7 +124,7 @@ def audit(metadata_uri: str, lost_after: float, as_json: bool) -> None:
     async def work(store: MetadataStore) -> Audit:
         await cluster_there(store)
         auditor = Auditor(store, BookieRef("operator", "none"), config, time.time, NoPeers())
-        view = await look(store, time.time_ns() // 1_000_000, config.lost_bookie_ms)
+        view = await look(store, config.lost_bookie_ms)
         return await auditor.audit(view, bar)
 
     bar = looking_at_ledgers()

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from bookledger.cluster.survey import Survey
+from bookledger.cluster.survey import Survey, seconds_since
 
 from ..membership.cluster_survey import lost_after_option, surveyed
 from ..options import Finite, json_option, metadata_option
@@ -99,8 +99,8 @@ def bookie_rows(seen: Survey) -> list[dict[str, Any]]:
                 "bookie_id": one.bookie.bookie_id,
                 "state": one.state,
                 "absent_seconds": None
-                if lives is not None or one.absent_since_ms is None
-                else max(0, seen.view.now_ms - one.absent_since_ms) // 1000,
+                if lives is not None or one.absent_ms is None
+                else one.absent_ms // 1000,
                 "address": lives.address if lives else None,
                 "fault_domain": (lives.fault_domain or None) if lives else None,
                 "disk_used_percent": _used_percent(lives.disk_bytes_total, lives.disk_bytes_free)
@@ -116,7 +116,7 @@ def healing_rows(seen: Survey) -> list[dict[str, Any]]:
     """The copies being made now."""
     rows = []
     for ledger_id, who in sorted(seen.healing.items()):
-        seconds = max(0.001, (seen.view.now_ms - who.since_ms) / 1000)
+        seconds = max(0.001, seconds_since(who.since_ms))
         rows.append(
             {
                 "ledger_id": ledger_id,
@@ -141,7 +141,7 @@ def _seconds_left(seen: Survey) -> int | None:
 
 def _oldest_seconds(seen: Survey) -> int | None:
     oldest = min((mark.since_ms for mark in seen.marks), default=None)
-    return None if oldest is None else max(0, seen.view.now_ms - oldest) // 1000
+    return None if oldest is None else int(seconds_since(oldest))
 
 
 def _print_json(seen: Survey) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from typing import Any
 
 from bookie.upkeep.healing.view import look
@@ -36,7 +35,7 @@ def check(metadata_uri: str, ledger_id: int, lost_after: float, as_json: bool) -
         found = await ledgers.read(ledger_id)
         if found is None:
             raise await no_record(ledgers, ledger_id)
-        view = await look(store, time.time_ns() // 1_000_000, int(lost_after * 1000))
+        view = await look(store, int(lost_after * 1000))
         return list(copies(found.record, view))
 
     found = with_store(metadata_uri, work)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -69,11 +68,10 @@ def looking_at_ledgers(total: int | None = None, *, prints: bool = False) -> Pro
 
 def surveyed(metadata_uri: str, lost_after: float) -> Survey:
     """Surveys the whole cluster. Raises LedgerError if there is none."""
-    now_ms = time.time_ns() // 1_000_000
     wait_ms = int(lost_after * 1000)
 
     async def work(store: MetadataStore) -> Survey:
-        seen = await survey(store, now_ms=now_ms, wait_ms=wait_ms, on_ledger=advance)
+        seen = await survey(store, wait_ms=wait_ms, on_ledger=advance)
         if seen is None:
             raise LedgerError(await why_no_cluster(store))
         return seen

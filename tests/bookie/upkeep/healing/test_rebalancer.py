@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -25,7 +24,7 @@ WISH = Move(0, B2, ME)
 async def moving(path: Path, *wished: Move) -> AsyncIterator[tuple[Healing, Rebalancer]]:
     async with healing(path) as one:
         worker = one.worker
-        rebalancer = Rebalancer(one.store, ME, worker.healer, one.world.upkeep, CONFIG, time.time)
+        rebalancer = Rebalancer(one.store, ME, worker.healer, one.world.upkeep, CONFIG)
         await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
         await planned_moves.plan(one.store, Moves(7, wished))
         yield one, rebalancer

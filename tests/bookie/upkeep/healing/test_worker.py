@@ -20,15 +20,17 @@ from bookie.upkeep.rate_limit import RateLimit
 from bookie.upkeep_config import UpkeepConfig
 from metadata import keys
 from metadata.backup import hold as restored
+from metadata.errors import StoreUnavailable
 from metadata.healing import absent_bookies, lease_lock, operator_requests
 from metadata.healing.lease_lock import LeaseLock
 from metadata.healing.marks import Marks
 from metadata.healing.operator_requests import Order, OrderKind
-from metadata.memory import MemoryStore
+from metadata.memory import MemoryData, MemoryStore
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
+from metadata.store import PAGE_KEYS_MAX, Page
 from tests.bookie.upkeep.replicas import (
     AT_ONCE,
     B1,
@@ -42,14 +44,17 @@ from tests.bookie.upkeep.replicas import (
     mended,
     open_ledger,
 )
-from tests.support.aio import run
+from tests.support.aio import cancel, run, until_true
 
 SHAPE = Shape(3, 3, 2)
 LAST = 99
 CONFIG = UpkeepConfig(lost_bookie_seconds=600, open_ledger_grace_seconds=0)
 LOST_MS = CONFIG.lost_bookie_ms
 NOW = 1_000_000.0
-"""Seconds; the clock of a test stands still unless it is moved."""
+"""Seconds; the wall clock of a test stands still unless it is moved."""
+
+PASSES_SECONDS_MAX = 2 * CONFIG.lost_bookie_seconds + 120
+"""For a test that lets time pass: how long it may take by the clock of its event loop."""
 
 
 @dataclass
@@ -73,6 +78,12 @@ class Healing:
             self.world.bookie, self.store, ME, inventory, self.world.upkeep, CONFIG, clock
         )
 
+    def passes(self, seconds: float) -> None:
+        """So much more time has passed for all that runs on this event loop."""
+        loop = asyncio.get_running_loop()
+        before = loop.time
+        loop.time = lambda: before() + seconds  # type: ignore[method-assign]
+
     async def record(self, ledger_id: int) -> LedgerRecord:
         found = await self.ledgers.read(ledger_id)
         assert found is not None
@@ -93,6 +104,21 @@ class Healing:
 
     async def given_up(self, bookie: BookieRef) -> None:
         await operator_requests.give(self.store, Order(bookie.bookie_id, OrderKind.GIVEN_UP, 0))
+
+
+class AwayOnce(MemoryStore):
+    """A store that does not answer one listing, when it is told to."""
+
+    def __init__(self, data: MemoryData) -> None:
+        super().__init__(data)
+        self.is_away, self.was_away = False, asyncio.Event()
+
+    async def list_page(self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX) -> Page:
+        if self.is_away:
+            self.is_away = False
+            self.was_away.set()
+            raise StoreUnavailable("away, for this once")
+        return await super().list_page(prefix, after=after, limit=limit)
 
 
 @asynccontextmanager
@@ -356,12 +382,12 @@ def test_H2_a_place_that_the_best_taker_does_not_take_goes_to_whoever_can(tmp_pa
             await one.auditor.look_once()
             await one.worker.look_once()
             assert (await one.record(7)).fragments[0].ensemble == (B1, B2), "b3 stands better"
-            one.now += CONFIG.overdue_seconds
+            one.passes(CONFIG.overdue_seconds)
             one.worker._backoffs.clear()
             await one.worker.look_once()
             assert (await one.record(7)).fragments[0].ensemble == (B1, ME)
 
-    run(test())
+    run(test(), PASSES_SECONDS_MAX)
 
 
 def test_where_nobody_can_take_a_place_the_mark_says_so(tmp_path: Path) -> None:
@@ -378,21 +404,22 @@ def test_where_nobody_can_take_a_place_the_mark_says_so(tmp_path: Path) -> None:
     run(test())
 
 
-def test_the_auditor_notes_since_when_a_bookie_is_absent_and_when_it_is_back(tmp_path: Path) -> None:
+def test_the_auditor_counts_how_long_a_bookie_is_absent_and_notes_when_it_is_back(tmp_path: Path) -> None:
     async def test() -> None:
         async with healing(tmp_path) as one:
             await one.dies(B3)
             await one.auditor.look_once()
-            one.now += 5
+            one.passes(5)
             await one.auditor.look_once()
             (absence,) = await absent_bookies.list_absences(one.store)
             assert (absence.bookie_id, absence.since_ms) == ("b3", int(NOW * 1000))
+            assert 5_000 <= absence.absent_ms < LOST_MS
             registration = Registration(B3, "b3:1")
             await one.store.create(registration.key, registration.encode())
             await one.auditor.look_once()
             assert await absent_bookies.list_absences(one.store) == []
 
-    run(test())
+    run(test(), PASSES_SECONDS_MAX)
 
 
 def test_a_lost_bookies_ledgers_are_marked_when_the_delay_is_over_and_not_before(tmp_path: Path) -> None:
@@ -401,14 +428,72 @@ def test_a_lost_bookies_ledgers_are_marked_when_the_delay_is_over_and_not_before
             await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B3)))
             await one.dies(B3)
             await one.auditor.look_once()
-            one.now += CONFIG.lost_bookie_seconds - 1
+            one.passes(CONFIG.lost_bookie_seconds / 2)
             await one.auditor.look_once()
             assert await one.marks.read(7) is None
-            one.now += 1
+            one.passes(CONFIG.lost_bookie_seconds / 2)
             await one.auditor.look_once()
             assert await one.marks.read(7) is not None
 
-    run(test())
+    run(test(), PASSES_SECONDS_MAX)
+
+
+@pytest.mark.parametrize("seconds", [-3600.0, 3600.0], ids=["back", "forward"])
+def test_a_step_of_the_auditors_wall_clock_makes_no_absence_shorter_or_longer(
+    tmp_path: Path, seconds: float
+) -> None:
+    """Nor does the clock of another auditor: the next one goes on where this one has ended."""
+
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B3)))
+            await one.dies(B3)
+            await one.auditor.look_once()
+            one.passes(CONFIG.lost_bookie_seconds / 2)
+            await one.auditor.look_once()
+            one.now += seconds
+            await one.auditor.look_once()
+            assert await one.marks.read(7) is None
+            other = Auditor(one.store, B1, CONFIG, lambda: NOW - seconds, one.peers)
+            await other.look_once()
+            one.passes(CONFIG.lost_bookie_seconds / 4)
+            await other.look_once()
+            assert await one.marks.read(7) is None
+            one.passes(CONFIG.lost_bookie_seconds / 4)
+            await other.look_once()
+            assert await one.marks.read(7) is not None
+
+    run(test(), PASSES_SECONDS_MAX)
+
+
+def test_what_passes_while_the_metadata_is_away_is_no_absence(tmp_path: Path) -> None:
+    """A bookie that came back meanwhile could not register."""
+
+    async def test() -> None:
+        async with healing(tmp_path) as one:
+            await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B3)))
+            await one.dies(B3)
+            store = AwayOnce(one.store._data)
+            config = replace(
+                CONFIG, heal_look_seconds=0.01, auditor_lease_seconds=10 * CONFIG.lost_bookie_seconds
+            )
+            one.auditor = Auditor(store, ME, config, lambda: NOW, one.peers)
+            auditing = asyncio.create_task(one.auditor.run())
+            try:
+                await until_true(lambda: counted(one.store))
+                store.is_away = True
+                one.passes(2 * CONFIG.lost_bookie_seconds)
+                await asyncio.wait_for(store.was_away.wait(), 60)
+                before = (await absent_bookies.list_absences(one.store))[0].absent_ms
+                await until_true(lambda: counted(one.store, before))
+                assert await one.marks.read(7) is None
+            finally:
+                await cancel(auditing)
+
+    async def counted(store: MemoryStore, more_than: int = 0) -> bool:
+        return any(one.absent_ms > more_than for one in await absent_bookies.list_absences(store))
+
+    run(test(), PASSES_SECONDS_MAX)
 
 
 def test_there_is_one_auditor_at_a_time(tmp_path: Path) -> None:
@@ -487,7 +572,7 @@ def test_an_audit_takes_away_marks_of_ledgers_that_are_whole_or_gone(tmp_path: P
             await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B2)))
             for ledger_id in (7, 8):
                 await one.marks.set(ledger_id, ["once"], 0)
-            view = await look(one.store, int(NOW * 1000), LOST_MS)
+            view = await look(one.store, LOST_MS)
             audit = await one.auditor.audit(view)
             assert (audit.ledgers, audit.fragments, audit.tasks) == (1, 1, {})
             assert [mark async for mark in one.marks.list()] == []

@@ -10,7 +10,6 @@ from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Sh
 from metadata.records.registration import Registration
 
 WAIT_MS = 600_000
-NOW_MS = 10_000_000
 
 A, B, C, D, E, F = (BookieRef(name, f"i-{name}") for name in "abcdef")
 WHOLE = Shape(3, 3, 2)
@@ -26,14 +25,13 @@ def view(
 ) -> ClusterView:
     """`absent_ms`: for how long; a bookie that neither lives nor stands there vanished just now."""
     return ClusterView(
-        now_ms=NOW_MS,
         wait_ms=WAIT_MS,
         living={
             one: Registration(one, f"{one}:1", (racks or {}).get(str(one), ""), str(one) not in read_only)
             for one in living
         },
         formatted={name: f"i-{name}" for name in formatted},
-        absent_since_ms={name: NOW_MS - ms for name, ms in (absent_ms or {}).items()},
+        absent_ms=absent_ms or {},
         orders=orders or {},
     )
 
