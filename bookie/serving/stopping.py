@@ -1,4 +1,4 @@
-"""Runs a daemon until SIGTERM or SIGINT, or the end of its standard input."""
+"""Runs a daemon until SIGTERM or SIGINT, or the end of its standard input. SIGHUP has it read its secrets again."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine
+
+from metadata.rereading import read_all_again
 
 
 async def until_stopped(
@@ -20,6 +22,8 @@ async def until_stopped(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    if not sys.stdin.isatty():  # from a terminal that was closed it ends the daemon
+        loop.add_signal_handler(signal.SIGHUP, read_all_again)
     if until_stdin_closes:
         loop.add_reader(sys.stdin.fileno(), _stop_at_end_of_stdin, loop, stop)
     working, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())

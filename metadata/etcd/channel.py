@@ -16,9 +16,19 @@ from ..errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from ..fork_guard import ForkGuard
 from ..forked_grpc import own_grpc
 from . import etcd_pb2 as pb
+from .authentication import Authentication
 from .config import CHANNEL_OPTIONS, EtcdConfig
 from .credentials import Credentials
-from .errors import AnswerLost, Effect, EtcdRefused, FailureVerdict, NotSent, TokenRefused, verdict_on
+from .errors import (
+    AnswerLost,
+    Effect,
+    EtcdRefused,
+    FailureVerdict,
+    NotSent,
+    PasswordRefused,
+    TokenRefused,
+    verdict_on,
+)
 
 WHAT_TO_DO = (
     "Is etcd running there? The command `etcd` runs one; `apt-get install etcd-server` and "
@@ -27,6 +37,10 @@ WHAT_TO_DO = (
 
 ROUND_PAUSE_SECONDS = 0.1
 """The pause after every endpoint failed once, before the first is tried again."""
+
+TOKEN_RENEWALS_MAX = 3
+"""New tokens for one call. The one that another call was just given may run out meanwhile, or etcd's users change
+again."""
 
 Metadata = tuple[tuple[str, str], ...]
 
@@ -65,8 +79,7 @@ class EtcdChannels:
         self._credentials = Credentials(config)
         self._channels: dict[str, _Channel] = {}
         self._current = 0
-        self._token: str | None = None
-        self._authenticating = asyncio.Lock()
+        self._authentication = Authentication(config)
         self._closed = False
         self._home = ForkGuard(lambda why: StoreRefused(f"this etcd store cannot be used here: {why}"))
 
@@ -139,23 +152,29 @@ class EtcdChannels:
             raise NotSent(f"no connection within {seconds:.1f} s") from None
         return channel
 
-    async def credentials(self, channel: grpc.aio.Channel, seconds: float) -> tuple[Metadata, str | None]:
-        """The metadata of a call, and the token in it if a user is configured."""
+    async def credentials(
+        self, endpoint: str, channel: grpc.aio.Channel, seconds: float
+    ) -> tuple[Metadata, str | None]:
+        """The metadata of a call, and the token in it if a user is configured. Raises as `Authentication.token`."""
         if self._config.user is None:
             return REQUIRE_LEADER, None
+
+        async def ask(password: str) -> str:
+            request = pb.AuthenticateRequest(name=self._config.user, password=password)
+            attempt = unary("/etcdserverpb.Auth/Authenticate", request, pb.AuthenticateResponse.FromString)
+            return (await attempt(channel, REQUIRE_LEADER, seconds)).token
+
         try:
-            async with asyncio.timeout(seconds), self._authenticating:
-                if self._token is None:
-                    self._token = await self._authenticate(channel, seconds)
-                # Plain metadata: gRPC refuses call credentials on a connection without TLS.
-                return (*REQUIRE_LEADER, ("token", self._token)), self._token
+            async with asyncio.timeout(seconds):
+                token = await self._authentication.token(ask, endpoint)
         except TimeoutError:
             raise NotSent(f"not authenticated within {seconds:.1f} s") from None
+        # Plain metadata: gRPC refuses call credentials on a connection without TLS.
+        return (*REQUIRE_LEADER, ("token", token)), token
 
     def forget_token(self, token: str | None) -> None:
-        """Drops a token that etcd refused, unless it was replaced meanwhile."""
-        if self._token == token:
-            self._token = None
+        """Has the next call authenticate anew, unless one did so meanwhile."""
+        self._authentication.forget(token)
 
     def _channel(self, endpoint: str) -> grpc.aio.Channel:
         """Replaces a channel that is not connected after its certificates were renewed; calls on the old one end by
@@ -165,17 +184,6 @@ class EtcdChannels:
         if known is None or (not known.is_connected and known.credentials is not self._credentials.newest()):
             known = self._channels[endpoint] = _new_channel(endpoint, self._credentials.newest())
         return known.channel
-
-    async def _authenticate(self, channel: grpc.aio.Channel, seconds: float) -> str:
-        request = pb.AuthenticateRequest(name=self._config.user, password=self._config.password)
-        attempt = unary("/etcdserverpb.Auth/Authenticate", request, pb.AuthenticateResponse.FromString)
-        try:
-            return (await attempt(channel, REQUIRE_LEADER, seconds)).token
-        except grpc.aio.AioRpcError as error:
-            if verdict_on(error, Effect.REPEATABLE) is FailureVerdict.REFUSED:
-                raise
-            # the call itself has not been sent, whatever became of the authentication
-            raise NotSent(f"authenticating: {error.details()} ({error.code().name})") from error
 
 
 class _Channel(NamedTuple):
@@ -204,8 +212,9 @@ class _Run:
         self._seconds = seconds
         self._deadline = asyncio.get_running_loop().time() + seconds
         self._failures: dict[str, str] = {}
+        self._refused: PasswordRefused | None = None
         self._may_have_happened = False
-        self._token_was_renewed = False
+        self._renewals_left = TOKEN_RENEWALS_MAX
 
     async def run(self, attempt: Attempt[T]) -> T:
         while True:
@@ -217,6 +226,7 @@ class _Run:
                     return await self._try(endpoint, attempt, self._left() / tries_left)
                 except NotSent as failure:
                     self._failures[endpoint] = str(failure)
+                    self._refused = failure if isinstance(failure, PasswordRefused) else None
                 except AnswerLost as lost:
                     self._answer_lost(endpoint, str(lost))
                 self._channels.turn_from(endpoint)
@@ -228,7 +238,7 @@ class _Run:
         channel = await self._channels.connected(endpoint, seconds)
         token: str | None = None
         try:
-            metadata, token = await self._channels.credentials(channel, self._left_until(until))
+            metadata, token = await self._channels.credentials(endpoint, channel, self._left_until(until))
             answer_by = self._deadline if self._effect is Effect.ONCE else until
             return await attempt(channel, metadata, self._left_until(answer_by))
         except TokenRefused as refused:
@@ -248,9 +258,9 @@ class _Run:
     async def _again_with_new_token(
         self, endpoint: str, attempt: Attempt[T], token: str | None, details: str
     ) -> T:
-        if token is None or self._token_was_renewed:
+        if token is None or not self._renewals_left:
             raise EtcdRefused(endpoint, grpc.StatusCode.UNAUTHENTICATED, details)
-        self._token_was_renewed = True
+        self._renewals_left -= 1
         self._channels.forget_token(token)
         return await self._try(endpoint, attempt, self._left())
 
@@ -267,6 +277,8 @@ class _Run:
         why = "; ".join(f"{endpoint}: {details}" for endpoint, details in self._failures.items())
         if self._may_have_happened:
             return OutcomeUnknown(f"the answer of etcd was lost, the write may have happened: {why}")
+        if self._refused is not None:
+            return StoreUnavailable(str(self._refused))
         return StoreUnavailable(
             f"etcd did not answer within {self._seconds:g} s: {why or 'no time was left'}",
             what_to_do=WHAT_TO_DO,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import grpc
 
-from ..secret_file import read_bounded
+from ..secret_file import read_bounded, read_password
 
 TIMEOUT_SECONDS_DEFAULT = 5.0
 
@@ -35,7 +35,7 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class EtcdConfig:
-    """Endpoints, prefix, user and TLS files (paths of PEM files).
+    """Endpoints, prefix, user with the file of its password, and TLS files (paths of PEM files).
 
     Keys are stored as `prefix` + "/" + key. `timeout` is in seconds, for one operation over all
     endpoints together. TLS is used with `tls` or `ca_cert`; without `ca_cert`, gRPC's own roots.
@@ -48,7 +48,7 @@ class EtcdConfig:
     cert_key: str | None = None
     cert_cert: str | None = None
     user: str | None = None
-    password: str | None = field(default=None, repr=False)
+    password_file: str | None = None
     timeout: float = TIMEOUT_SECONDS_DEFAULT
     tls: bool = False
 
@@ -59,8 +59,8 @@ class EtcdConfig:
             raise ValueError("a prefix is needed, under which all keys are kept")
         if not 0 < self.timeout < float("inf"):
             raise ValueError(f"the timeout must be a number of seconds above 0, not {self.timeout:g}")
-        if (self.user is None) != (self.password is None):
-            raise ValueError("user and password go together")
+        if (self.user is None) != (self.password_file is None):
+            raise ValueError("user and password_file go together")
         if (self.cert_key is None) != (self.cert_cert is None):
             raise ValueError("cert_cert and cert_key go together")
         if self.cert_cert is not None and not self.uses_tls:
@@ -74,6 +74,17 @@ class EtcdConfig:
     def tls_files(self) -> list[str]:
         """The files that `read_credentials` reads."""
         return [one for one in (self.ca_cert, self.cert_key, self.cert_cert) if one is not None]
+
+    def read_password(self) -> str | None:
+        """Reads the user's password; None without a user. Raises OSError or ValueError for an unusable file."""
+        if self.password_file is None:
+            return None
+        try:
+            return read_password(self.password_file).decode()
+        except UnicodeDecodeError:
+            raise ValueError(
+                f"{self.password_file} is no text in UTF-8: it holds no password of etcd"
+            ) from None
 
     def read_credentials(self) -> grpc.ChannelCredentials | None:
         """Loads the TLS credentials; None for plain text. Raises OSError or ValueError for an unusable file."""

@@ -30,6 +30,10 @@ class NotSent(Exception):
     """This endpoint was not reached; any call may be retried at another."""
 
 
+class PasswordRefused(NotSent):
+    """etcd does not take our password any more, and may take the next one that its file has."""
+
+
 class TokenRefused(Exception):
     """etcd does not accept our token (any more); the call did nothing."""
 
@@ -51,7 +55,8 @@ class EtcdRefused(StoreRefused):
 # a failure counts as UNKNOWN, which is safe.
 _NEVER_SENT = ("failed to connect to all addresses", "DNS resolution failed", "empty address list")
 
-_STALE_TOKEN = ("invalid auth token", "revision of auth store is old")
+# Said before anything is changed. Some releases, 3.5.1 among them, give the last one the code UNKNOWN.
+_STALE_TOKEN = ("invalid auth token", "revision of auth store is old", "auth: revision in header is old")
 
 # etcd checks these before it proposes the request, or while it applies it and before it changes
 # anything. RESOURCE_EXHAUSTED is not among them: the write that crosses the space quota is applied
@@ -76,10 +81,12 @@ def verdict_on(error: grpc.aio.AioRpcError, effect: Effect) -> FailureVerdict:
         return FailureVerdict.NOT_SENT
     if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and effect is Effect.READS:
         return FailureVerdict.REFUSED
+    if error.code() in _REFUSALS | {grpc.StatusCode.UNKNOWN} and any(
+        words in details for words in _STALE_TOKEN
+    ):
+        return FailureVerdict.TOKEN_REFUSED
     if error.code() not in _REFUSALS:
         return FailureVerdict.UNKNOWN
-    if any(words in details for words in _STALE_TOKEN):
-        return FailureVerdict.TOKEN_REFUSED
     return FailureVerdict.REFUSED
 
 

@@ -11,7 +11,7 @@ from ..errors import StoreTooOld
 from ..store import StoreHealth
 from . import etcd_pb2 as pb
 from .channel import EtcdChannels, unary
-from .errors import NotSent
+from .errors import EtcdRefused, NotSent
 
 VERSION_MIN = (3, 4)
 """Older ones lack lease checkpoints and the hasleader check of single calls."""
@@ -43,12 +43,14 @@ async def _asked(channels: EtcdChannels, endpoint: str, seconds: float) -> pb.St
     attempt = unary("/etcdserverpb.Maintenance/Status", pb.StatusRequest(), pb.StatusResponse.FromString)
     try:
         channel = await channels.connected(endpoint, seconds)
-        metadata, _ = await channels.credentials(channel, seconds)
+        metadata, _ = await channels.credentials(endpoint, channel, seconds)
         return await attempt(channel, metadata, seconds)
     except grpc.aio.AioRpcError as error:
         if error.code() in _REFUSES:
             return "alive; does not tell more"
         return f"{error.details()} ({error.code().name})"
+    except EtcdRefused as refused:
+        return f"alive; refuses us: {refused.details}"
     except NotSent as error:
         return str(error)
 

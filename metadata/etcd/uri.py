@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from ..secret_file import read_password
 from .config import TIMEOUT_SECONDS_DEFAULT, EtcdConfig
 
 ETCD_PORT_DEFAULT = 2379
@@ -19,18 +18,19 @@ def config_in(parts: SplitResult) -> EtcdConfig:
     tls = parts.scheme == "etcds"
     if not tls and options.keys() & {"ca_cert", "cert_cert", "cert_key"}:
         raise ValueError("certificates are for TLS; write etcds://")
-    password_file = options.get("password_file")
-    return EtcdConfig(
+    config = EtcdConfig(
         endpoints=tuple(_endpoint(text) for text in parts.netloc.split(",")),
         prefix=unquote(parts.path).strip("/"),
         ca_cert=options.get("ca_cert"),
         cert_key=options.get("cert_key"),
         cert_cert=options.get("cert_cert"),
         user=options.get("user"),
-        password=None if password_file is None else read_password(password_file).decode(),
+        password_file=options.get("password_file"),
         timeout=_seconds(options.get("timeout")),
         tls=tls,
     )
+    config.read_password()
+    return config
 
 
 def _options(parts: SplitResult) -> dict[str, str]:

@@ -23,6 +23,7 @@ from tests.support.aio import run, take, until_true
 from tests.support.certificates import make_certificates
 from tests.support.etcd import EtcdServer, free_port
 from tests.support.proxy import Proxy
+from tests.support.secrets import password_file
 
 IDLE_SECONDS = 50.0
 """Five of the client's pings."""
@@ -270,9 +271,15 @@ def test_a_store_works_again_right_after_etcd_was_restarted(own_etcd: EtcdServer
 # Users, TLS, sizes
 
 
-def test_a_token_that_etcd_forgot_is_renewed_for_calls_and_watches(own_etcd: EtcdServer) -> None:
+def test_a_token_that_etcd_forgot_is_renewed_for_calls_and_watches(
+    own_etcd: EtcdServer, tmp_path: Path
+) -> None:
     async def scenario() -> None:
-        config = replace(config_for(own_etcd.endpoint), user="root", password="secret")
+        config = replace(
+            config_for(own_etcd.endpoint),
+            user="root",
+            password_file=str(password_file(tmp_path / "p", "secret")),
+        )
         async with opened(config) as store:
             version = await store.create("a", b"one")
             async with watching(store, "a", version) as events:
@@ -293,10 +300,14 @@ def test_a_token_that_etcd_forgot_is_renewed_for_calls_and_watches(own_etcd: Etc
     run(scenario(), timeout_seconds=60)
 
 
-def test_a_wrong_password_and_no_user_at_all_are_refused_at_once(own_etcd: EtcdServer) -> None:
+def test_a_wrong_password_and_no_user_at_all_are_refused_at_once(
+    own_etcd: EtcdServer, tmp_path: Path
+) -> None:
+    wrong = password_file(tmp_path / "p", "wrong")
+
     async def scenario() -> None:
         config = config_for(own_etcd.endpoint, timeout=20)
-        async with opened(replace(config, user="root", password="wrong")) as store:
+        async with opened(replace(config, user="root", password_file=str(wrong))) as store:
             with pytest.raises(StoreUnavailable, match="invalid user ID or password"):
                 await store.create("a", b"")
         async with opened(config) as store:

@@ -119,7 +119,7 @@ def test_opening_a_cluster_that_is_down_is_no_error() -> None:
         ("etcd://a:1/p?timeout=soon", "timeout=soon is not a number"),
         ("etcd://a:1/p?timeout=0", "above 0"),
         ("etcd://a:1/p?timeout=1&timeout=2", "twice"),
-        ("etcd://a:1/p?user=root", "user and password go together"),
+        ("etcd://a:1/p?user=root", "user and password_file go together"),
         ("etcd://a:1/p?user=root&password_file=/nonexistent/pw", "cannot read /nonexistent/pw: No such file"),
         ("etcd://a:1/p?ca_cert=/ca.pem", "write etcds://"),
         ("etcds://a:1/p?cert_cert=/c.pem", "cert_cert and cert_key go together"),

@@ -11,9 +11,14 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 
 import grpc
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from metadata.etcd import etcd_pb2 as pb
 
 START_SECONDS_MAX = 30.0
 STOP_SECONDS_MAX = 10.0
@@ -53,8 +58,11 @@ class EtcdServer:
         tls: bool = False,
         quota_bytes: int | None = None,
         host: str = "127.0.0.1",
+        options: Sequence[str] = (),
     ) -> None:
         self._binary = find_etcd()
+        self._options = options
+        self._roles: set[str] = set()
         self._directory = directory
         self._host = host
         self._tls = tls
@@ -140,16 +148,29 @@ class EtcdServer:
 
     def enable_auth(self, user: str, password: str) -> None:
         """Makes `user`, with the role root, and turns authentication on."""
-        self.call("Auth/UserAdd", _text(1, user) + _text(2, password))
-        self.call("Auth/RoleAdd", _text(1, "root"))
-        self.call("Auth/UserGrantRole", _text(1, user) + _text(2, "root"))
+        self.add_user(user, password, role="root")
         self.call("Auth/AuthEnable", b"")
 
-    def call(self, method: str, request: bytes) -> bytes:
+    def add_user(self, user: str, password: str, *, role: str) -> None:
+        """Makes a user with a role, before authentication is on."""
+        self.call("Auth/UserAdd", _text(1, user) + _text(2, password))
+        if role not in self._roles:
+            self.call("Auth/RoleAdd", _text(1, role))
+            self._roles.add(role)
+        self.call("Auth/UserGrantRole", _text(1, user) + _text(2, role))
+
+    def change_password(self, user: str, password: str, *, by: tuple[str, str]) -> None:
+        """Changes it as the user `by` of that name and password, which is root."""
+        asked = self.call("Auth/Authenticate", _text(1, by[0]) + _text(2, by[1]))
+        token = pb.AuthenticateResponse.FromString(asked).token
+        self.call("Auth/UserChangePassword", _text(1, user) + _text(2, password), token)
+
+    def call(self, method: str, request: bytes, token: str = "") -> bytes:
         """One call with a hand-encoded request, for what the product has no messages for."""
         with grpc.insecure_channel(self.endpoint, options=(("grpc.enable_http_proxy", 0),)) as channel:
             send: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(f"/etcdserverpb.{method}")
-            return send(request, timeout=START_SECONDS_MAX, wait_for_ready=True)
+            metadata = (("token", token),) if token else ()
+            return send(request, timeout=START_SECONDS_MAX, wait_for_ready=True, metadata=metadata)
 
     def _spawn(self) -> None:
         client, peer = f"{self._scheme}://{self.endpoint}", f"http://127.0.0.1:{self._peer_port}"
@@ -161,6 +182,7 @@ class EtcdServer:
             command.append("--auto-tls")
         if self._quota_bytes:
             command += ["--quota-backend-bytes", str(self._quota_bytes)]
+        command += self._options
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self._directory)
 
@@ -200,6 +222,20 @@ class EtcdServer:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def simple_tokens(seconds: int) -> list[str]:
+    """Options with which etcd forgets a token that was not used for so long."""
+    return ["--auth-token", "simple", "--auth-token-ttl", str(seconds)]
+
+
+def jwt_tokens(directory: Path, seconds: int) -> list[str]:
+    """Options with which etcd signs tokens that are valid for so long, and only until its users change."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    private, public = directory / "jwt.key", directory / "jwt.pub"
+    private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()))
+    public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    return ["--auth-token", f"jwt,pub-key={public},priv-key={private},sign-method=RS256,ttl={seconds}s"]
 
 
 def _free_ports(count: int) -> list[int]:

@@ -1,0 +1,127 @@
+"""Authentication at etcd: the token of our user, and the password it is made with, which may change at any time.
+
+The password's file is read again for every new token. A file that was changed before etcd knows the new password does
+no harm: the one that etcd took last is tried, too. Where etcd knows another one already, calls wait for the file as for
+an etcd that does not answer, so that watches and leases go on by themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+import grpc
+
+from ..rereading import tell_at_hangup
+from .config import EtcdConfig
+from .errors import Effect, EtcdRefused, FailureVerdict, NotSent, PasswordRefused, verdict_on
+
+REFUSED_PAUSE_SECONDS = 1.0
+"""After a refusal neither file nor etcd is asked again for so long: each password costs etcd a tenth of a second."""
+
+log = logging.getLogger(__name__)
+
+Ask = Callable[[str], Awaitable[str]]
+"""Asks etcd for a token by a password. Raises AioRpcError."""
+
+
+class Authentication:
+    """Of one user. Raises OSError or ValueError, when it is made, for a file that cannot be used."""
+
+    def __init__(self, config: EtcdConfig) -> None:
+        self._config = config
+        self._in_file = config.read_password()
+        self._accepted: str | None = None
+        self._refusal: _Refusal | None = None
+        self._told: str | None = None
+        self._token: str | None = None
+        self._asking = asyncio.Lock()
+        tell_at_hangup(self)
+
+    async def token(self, ask: Ask, endpoint: str) -> str:
+        """The token, which is asked for if there is none.
+
+        Raises EtcdRefused for a password where etcd has never taken one, PasswordRefused where it has; NotSent if it
+        cannot be asked.
+        """
+        async with self._asking:
+            if self._token is None:
+                self._token = await self._new_token(ask, endpoint)
+            return self._token
+
+    def forget(self, token: str | None) -> None:
+        """Drops a token that etcd refused, unless it was replaced meanwhile."""
+        if self._token == token:
+            self._token = None
+
+    def read_again(self) -> None:
+        """Has the next call read the file, and ask for a new token."""
+        self._token = self._refusal = None
+
+    async def _new_token(self, ask: Ask, endpoint: str) -> str:
+        if self._refusal is not None and time.monotonic() < self._refusal.until:
+            raise self._refused(endpoint, self._refusal)
+        self._reread()
+        for password in dict.fromkeys((self._in_file, self._accepted)):
+            if password is not None and (token := await self._asked(ask, password)) is not None:
+                self._took(password)
+                return token
+        assert self._refusal is not None
+        raise self._refused(endpoint, self._refusal)
+
+    def _reread(self) -> None:
+        """A file that cannot be used, such as one that is half written, keeps the former password."""
+        try:
+            found = self._config.read_password()
+        except (OSError, ValueError) as error:
+            self._tell(f"the password for etcd cannot be read again: {error}; keeping the previous one")
+            return
+        if found != self._in_file:
+            log.info("the password for etcd was read again from %s", self._config.password_file)
+            self._in_file = found
+
+    async def _asked(self, ask: Ask, password: str) -> str | None:
+        """A token; None, and a refusal that is noted, if etcd does not take this password."""
+        try:
+            return await ask(password)
+        except grpc.aio.AioRpcError as error:
+            if verdict_on(error, Effect.REPEATABLE) is not FailureVerdict.REFUSED:
+                # the call itself has not been sent, whatever became of the authentication
+                raise NotSent(f"authenticating: {error.details()} ({error.code().name})") from error
+            details = f"{error.details()}; {self._what_to_do()}"
+            self._refusal = _Refusal(time.monotonic() + REFUSED_PAUSE_SECONDS, error.code(), details)
+            if self._accepted is not None:
+                self._tell(f"etcd refuses the password: {details}")
+            return None
+
+    def _took(self, password: str) -> None:
+        if self._accepted is not None and password != self._accepted:
+            log.warning("etcd takes the new password of user %s", self._config.user)
+        if password == self._in_file:
+            self._told = None
+        self._accepted, self._refusal = password, None
+
+    def _tell(self, line: str) -> None:
+        """Logs it, unless it said the same before."""
+        if line != self._told:
+            log.warning("%s", line)
+            self._told = line
+
+    def _what_to_do(self) -> str:
+        return (
+            f"write the password that etcd has for user {self._config.user} into {self._config.password_file}, "
+            "which is read again at each refusal"
+        )
+
+    def _refused(self, endpoint: str, why: _Refusal) -> EtcdRefused | PasswordRefused:
+        refused = EtcdRefused(endpoint, why.code, why.details)
+        return refused if self._accepted is None else PasswordRefused(str(refused))
+
+
+class _Refusal(NamedTuple):
+    until: float
+    code: grpc.StatusCode
+    details: str
