@@ -98,9 +98,10 @@ def test_what_a_killed_replay_left_is_removed_by_the_next_one(
         children = psutil.Process(process.pid).children(recursive=True)
         process.kill()
         ended(process)
-        until(lambda: not [child for child in children if child.is_running()], START_SECONDS_MAX)
+        # Whoever inherits them may not reap them.
+        until(lambda: all(one.status() == psutil.STATUS_ZOMBIE for one in children if one.is_running()))
     (left,) = tmp_path.iterdir()
-    assert left.name.startswith(".out.partial-") and list(left.rglob("*.parquet"))
+    assert left.name.startswith(".out.partial-")
     new = NewOutput(str(output))
     with new.tidied_up():
         spark.range(10).write.parquet(new.claim(spark))
