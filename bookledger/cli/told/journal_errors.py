@@ -27,6 +27,7 @@ MEANINGS: dict[type[JournalError], str] = {
     errors.HalfFormatted: "some acceptors were formatted, and some were not",
     errors.StreamClosed: "the stream takes no more edits",
     errors.JournalUnavailable: "the ledgers or the metadata under the journal did not answer",
+    errors.MetadataAway: "the metadata under the journal did not answer",
 }
 """By class, also for subclasses without an entry. Others explain themselves."""
 
