@@ -20,6 +20,8 @@ from .errors import AnswerLost, Effect, EtcdRefused, NotSent, TokenRefused
 RESUME_PAUSE_SECONDS = 0.1
 """Pause before a lost watch tries another endpoint."""
 
+_MAY_NOT_WATCH = ("permission denied", "auth", "user name is empty")
+
 _Call = grpc.aio.StreamStreamCall[bytes, pb.WatchResponse]
 
 
@@ -91,9 +93,7 @@ async def _created(call: _Call, request: pb.WatchRequest, after: int) -> int:
     response = await _read(call)
     # Without the right to watch, the first answer is "created" and "canceled" at once; an unknown
     # token gets the same words, so a new token is worth one try.
-    if response.canceled and (
-        "permission denied" in response.cancel_reason or "auth" in response.cancel_reason
-    ):
+    if response.canceled and any(words in response.cancel_reason for words in _MAY_NOT_WATCH):
         raise TokenRefused(f"watch: {response.cancel_reason}")
     _check_not_cancelled(response, after)
     if not response.created:
