@@ -26,6 +26,7 @@
 #                WHAT=spark|spark-counts  … of replay on Spark, beside Spark on local files; ten minutes, one minute
 #   make fuzz [SECONDS=n] [WHAT="frames record"]   bytes of all kinds for every parser, under atheris; two minutes each
 #   make mutants WHAT=ledgers/protocol|HEAD~3 [ARGS="--seed 7 --count 100"]   small changes: which does no test notice?
+#   make etcd                         build the etcd that the tests take, with Go, where the system has none
 #   make hadoop                       fetch Hadoop for the tests that run it: two versions, 95 MB, with Maven
 #   make interop [ARGS="TestNNWithQJM"]  Hadoop's own test classes over our journal daemons; half an hour
 #   make wheel                        build dist/*.whl, and beside it the same as .zip, which is what Spark ships
@@ -59,6 +60,8 @@ PROCESSES ?= 4
 LOCK := tests/requirements.lock
 SBOM_TOOL := cyclonedx-bom==7.5.0
 AUDIT_TOOL := pip-audit==2.10.1
+ETCD := build/etcd/$(shell sed -n 's/^TESTED = "\(.*\)"/\1/p' tests/support/etcd_program.py)
+ETCD_SECONDS_MAX := 600
 # Without bytecode on the disk every process that a test starts compiles all that it imports.
 PYTEST_ALONE := PYTHONDONTWRITEBYTECODE= PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest
 PYTEST := $(PYTEST_ALONE) -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
@@ -70,7 +73,7 @@ HADOOP := $(foreach version,2.7.3 3.4.1,build/hadoop/$(version)/jars)
 INTEROP := build/hadoop/3.4.1-tests/jars
 PROTOS := metadata/records/records.proto metadata/etcd/etcd.proto bookie/wire/bookie.proto qjm_compat/hadoop/wire/hadoop.proto
 
-.PHONY: demo test hunt check audit bench sim chaos siege soak soak-journals measure fuzz mutants hadoop interop wheel sbom lock protos metrics-doc clean
+.PHONY: demo test hunt check audit bench sim chaos siege soak soak-journals measure fuzz mutants etcd hadoop interop wheel sbom lock protos metrics-doc clean
 
 # Handed on in the environment, where nobody reads quotes, spaces and dollars in it.
 demo: export DEMO_FILE = $(value FILE)
@@ -78,7 +81,8 @@ demo: $(VENV)/.ready
 	@echo "== demo: a bookie and a writer will be killed; a few seconds"
 	@$(BIN)/bookledger demo $${DEMO_FILE:+-- "$$DEMO_FILE"}
 
-test: $(VENV)/.ready-test
+test:
+	@$(MAKE) --no-print-directory -j2 $(VENV)/.ready-test etcd
 	@echo "== test: about twelve minutes on two cores"
 	@status=0; $(PYTEST) $(ONCE_MORE) --cache-clear $(SLOWEST) $(ARGS) || status=$$?; \
 	[ $$status = 1 ] || exit $$status; \
@@ -86,7 +90,7 @@ test: $(VENV)/.ready-test
 	$(PYTEST_ALONE) $(ONCE_MORE) --once-more --last-failed --last-failed-no-failures none
 
 # Hadoop, atheris and cosmic-ray are fetched where they are wanted: `make hadoop`, `make .venv/.ready-fuzz`.
-hunt: $(VENV)/.ready-test
+hunt: $(VENV)/.ready-test etcd
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.hunt $(WHAT) --seconds $(SECONDS) $(ARGS)
 
 check: $(VENV)/.ready-dev
@@ -110,7 +114,7 @@ audit: $(VENV)/.ready
 	else echo "   $$(grep -o '"skip_reason"' build/audit/found.json | wc -l) packages of which the registry tells nothing"; \
 	  [ $$status = 0 ] || { cat build/audit/found.json; exit $$status; }; fi
 
-bench: $(VENV)/.ready-test
+bench: $(VENV)/.ready-test etcd
 	@echo "== bench: two dozen measurements of five seconds, and Spark where there is Java; four minutes" >&2
 	@mkdir -p build && rm -f build/bench.svg
 	@$(BIN)/bookledger bench --picture build/bench.svg $(ARGS)
@@ -127,7 +131,7 @@ soak: $(VENV)/.ready-test
 	@echo "== soak: a bookie stopped for a minute, then 5 GB"
 	@BOOKLEDGER_STALL_SECONDS=60 BOOKLEDGER_SOAK_BYTES=5e9 $(BIN)/python -m pytest -s -m "" --timeout=1800 tests/integration/test_slow_bookie.py
 
-chaos: $(VENV)/.ready-test
+chaos: $(VENV)/.ready-test etcd
 	@echo "== chaos: $(SECONDS) seconds of faults on real processes, then calm"
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.chaos.run --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
@@ -135,13 +139,13 @@ siege: $(VENV)/.ready-test
 	@echo "== siege: a writer alone, and with eight strangers at its bookies, over HTTP and at their own ports; $(SECONDS) seconds"
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.siege.run --seconds $(SECONDS) $(ARGS)
 
-soak-journals: $(VENV)/.ready-test
+soak-journals: $(VENV)/.ready-test etcd
 	@echo "== soak-journals: rivals for $(SECONDS) seconds over each form, then every fault on real bookies"
 	@BOOKLEDGER_SOAK_SECONDS=$(SECONDS) PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -s -m "" --timeout=3600 \
 	  -k "soak_journals or killed or stood_still" tests/integration/test_journals_soak.py \
 	  tests/integration/test_journals_killed.py tests/scenarios/test_journal_under_faults.py $(ARGS)
 
-measure: $(VENV)/.ready-test
+measure: $(VENV)/.ready-test etcd
 	@$(BIN)/python -m tests.measure $(WHAT) $(ARGS)
 
 fuzz: $(VENV)/.ready-fuzz
@@ -150,6 +154,14 @@ fuzz: $(VENV)/.ready-fuzz
 
 mutants: $(VENV)/.ready-dev
 	@$(BIN)/python -m tests.mutants $(WHAT) $(ARGS)
+
+# The package's etcd may lose writes when it is killed. BOOKLEDGER_ETCD and the system's go before one that is built.
+etcd: etcd_elsewhere = PATH="$${PATH//"$(CURDIR)/$(BIN):"/}" command -v etcd
+etcd:
+	@if [ -x $(ETCD)/etcd ] || [ -n "$${BOOKLEDGER_ETCD:-}" ] || $(etcd_elsewhere) > /dev/null; then exit 0; fi; \
+	no() { echo "== etcd: $$1: tests take the package's, WHICH MAY LOSE WRITES; set BOOKLEDGER_ETCD to another" >&2; exit 0; }; \
+	command -v go > /dev/null || no "there is no Go to build one"; \
+	$(MAKE) --no-print-directory $(ETCD)/etcd || no "it cannot be built"
 
 hadoop: $(HADOOP)
 	@echo "== hadoop: $^"
@@ -193,6 +205,11 @@ clean:
 	rm -rf $(VENV) build dist
 
 # Complete or not there at all: the tests run what they find.
+build/etcd/%/etcd: tests/support/build_etcd
+	@echo "== building etcd $* (a minute, where Go has its sources five seconds)"
+	@timeout $(ETCD_SECONDS_MAX) $< $* $(@D)
+	@touch $@
+
 build/hadoop/%/jars: tests/support/hadoop/%.pom.xml
 	@echo "== fetching Hadoop $* (half a minute)"
 	@for tool in java mvn; do command -v $$tool >/dev/null || \

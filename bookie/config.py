@@ -40,8 +40,9 @@ class BookieConfig:
     bookie; too short and a busy host loses its registration. `disk_free_*_min`: with less of the disk free, in share
     or in bytes, the bookie is read-only until twice as much is. `disk_reserve_bytes`: kept back for fences and
     recovery writes. `segment_bytes_max`: where a segment of the log ends and the next begins (None:
-    `log.appender.SEGMENT_BYTES_MAX`). `accept_loss`: serve an older copy of the directory, in limbo. `limits`: what
-    its clients may use. `bookies_in_process`: how many bookies share the process's file descriptors. `certificates`:
+    `log.appender.SEGMENT_BYTES_MAX`). `accept_loss`: serve an older copy of the directory, in limbo.
+    `accept_unsafe_etcd`: serve with an etcd that may lose confirmed writes. `limits`: what its clients
+    may use. `bookies_in_process`: how many bookies share the process's file descriptors. `certificates`:
     directory with its own and its authorities' (`wire.trust.certificates`); without, it speaks plain text, which
     takes `insecure` where other machines reach it. `tracing`: OpenTelemetry's provider for spans of frames, pages
     and fences; None makes none.
@@ -99,6 +100,7 @@ class BookieConfig:
         2**46,
     )
     accept_loss: bool = False
+    accept_unsafe_etcd: bool = False
     upkeep: UpkeepConfig = field(default_factory=UpkeepConfig)
     limits: Limits = field(default_factory=Limits)
     certificates: Path | None = None

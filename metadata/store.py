@@ -80,7 +80,7 @@ class Lease:
 class StoreHealth:
     """A store's status. `members`: state of each endpoint, or its error.
 
-    `doubt`: a problem for the operator, if there is one.
+    `doubt`: why it may lose confirmed writes, and what to do; "" if it is not known to.
     """
 
     kind: str

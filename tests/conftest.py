@@ -17,6 +17,7 @@ from bookledger.cli.config.sections import SECTIONS
 from bookledger.cli.main import _GROUPS
 from metadata.settings.environment import variable_of
 from tests.support.etcd import EtcdServer
+from tests.support.etcd_program import why_not_sound
 from tests.support.heartbeat import Heartbeat
 from tests.support.preloaded import ForkedChildren
 
@@ -41,8 +42,17 @@ _TABLES = tuple(f"{variable_of(name)}_" for name in (*SECTIONS, *_GROUPS))
 for _name in [name for name in os.environ if name.startswith(_TABLES)]:
     del os.environ[_name]
 
+# Without Go or another etcd there is only the package's, which bookies refuse. The tests say so at their beginning.
+if WHY_NOT_SOUND := why_not_sound():
+    os.environ["BOOKLEDGER_ACCEPT_UNSAFE_ETCD"] = "1"
+
 FOLDERS_FIRST = ("spark", "docs", "examples", "integration", "simulation")
 """In this order: what takes long begins early, so that two processes end together."""
+
+
+def pytest_report_header() -> str:
+    """Is printed once, before the first test."""
+    return WHY_NOT_SOUND and f"!!! {WHY_NOT_SOUND}"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -95,7 +105,7 @@ def own_etcd(tmp_path: Path) -> Iterator[EtcdServer]:
 
 @pytest.fixture
 def tls_etcd(tmp_path: Path) -> Iterator[EtcdServer]:
-    """A running etcd that speaks TLS with a certificate it made itself."""
+    """A running etcd that speaks TLS and has a certificate."""
     yield from _running(EtcdServer(tmp_path, tls=True))
 
 

@@ -55,7 +55,7 @@ from .lookups.registered_keys import RegisteredKeys
 from .lookups.verifiers import Verifiers
 from .metrics import Lookups
 from .operator_requests import obey_operator_requests
-from .preflight import check_clock
+from .preflight import check_clock, check_keeps_writes
 from .registration import RENEWALS_PER_LEASE, Registrar, lock_identity
 from .requests import Requests
 from .service import BookieService, WhoIs
@@ -118,8 +118,7 @@ async def _serve(config: BookieConfig, on_ready: Callable[[RunningBookie], None]
     async def start(stack: AsyncExitStack) -> RunningBookie:
         store = await open_store(config.metadata_uri)
         stack.push_async_callback(store.close)
-        if doubt := (await store.health()).doubt:  # an old version is refused
-            log.warning("%s", doubt)
+        await check_keeps_writes(store, accept_unsafe=config.accept_unsafe_etcd)
         return await stack.enter_async_context(serving(config, store, peers_of))
 
     async with AsyncExitStack() as stack:

@@ -1,7 +1,8 @@
-"""Checks a daemon's environment: clock, directories, permissions. Each error says what is missing and what to do."""
+"""Checks a daemon's environment: clock, etcd, directories, permissions. Each error says what is missing, what to do."""
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Iterator
@@ -9,8 +10,13 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from metadata.errors import StoreTooOld
+from metadata.store import MetadataStore
+
 from ..errors import BookieError, DataDirectoryError
 from ..log.appender import DISK_FULL
+
+log = logging.getLogger(__name__)
 
 EARLIEST = datetime(2025, 1, 1, tzinfo=UTC)
 """This program is younger: an earlier clock was never set."""
@@ -24,6 +30,17 @@ def check_clock() -> None:
             f"this machine's clock says {now:%Y-%m-%d %H:%M} UTC, which cannot be: set it (`timedatectl set-ntp true`, "
             "or `date -s`), and start again"
         )
+
+
+async def check_keeps_writes(store: MetadataStore, *, accept_unsafe: bool) -> None:
+    """Raises StoreTooOld for an etcd that may lose confirmed writes; if that is accepted, it is only logged. One that
+    lacks what is needed is refused all the same."""
+    doubt = (await store.health()).doubt
+    if not doubt:
+        return
+    if not accept_unsafe:
+        raise StoreTooOld(f"{doubt}, or accept that with --accept-unsafe-etcd")
+    log.warning("%s", doubt)
 
 
 def check_is_directory(path: Path) -> None:

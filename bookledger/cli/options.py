@@ -107,6 +107,15 @@ def insecure_option(function: F) -> F:
     )(function)
 
 
+def accept_unsafe_etcd_option(function: F) -> F:
+    return click.option(
+        "--accept-unsafe-etcd",
+        envvar="BOOKLEDGER_ACCEPT_UNSAFE_ETCD",
+        is_flag=True,
+        help="Use an etcd that may lose confirmed writes (before 3.4.22, and 3.5 before 3.5.6).",
+    )(function)
+
+
 def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")(function)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterable
 
 import grpc
 
@@ -17,7 +18,9 @@ VERSION_MIN = (3, 4)
 """Older ones lack lease checkpoints and the hasleader check of single calls."""
 
 UNSAFE = (((3, 4), (3, 4, 22)), ((3, 5), (3, 5, 6)))
-"""Version ranges, the end excluded, whose members may diverge after a crash, by etcd's own postmortems."""
+"""Version ranges, the end excluded, that may lose confirmed writes, as etcd itself says: in 3.5.0 to 3.5.2 any member
+that is killed (etcd-io/etcd #13766), before 3.4.21 and 3.5.5 a single one (#14370), before 3.5.6 one that is killed
+while it defragments (#14685), in 3.4.20, 3.4.21 and 3.5.5 one that joins where there is authentication."""
 
 _REFUSES = (
     grpc.StatusCode.PERMISSION_DENIED,
@@ -35,7 +38,8 @@ async def health_of(channels: EtcdChannels, endpoints: tuple[str, ...], seconds:
         if not isinstance(reply, str):
             versions.add(reply.version)
             size = max(size, reply.dbSize)
-    doubts = {_doubt(found) for found in versions} - {""}
+    _check_not_too_old(versions)
+    doubts = {why_unsafe(found) for found in versions} - {""}
     return StoreHealth("etcd", ", ".join(sorted(versions)), size, members, "; ".join(sorted(doubts)))
 
 
@@ -60,14 +64,30 @@ def _told(reply: pb.StatusResponse) -> str:
     return f"{role}, {'; '.join(reply.errors)}" if reply.errors else role
 
 
-def _doubt(version: str) -> str:
-    """A warning about the version, or "". Raises StoreTooOld."""
-    found = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
-    if found is None:
+def why_unsafe(version: str) -> str:
+    """Why this version of etcd must not be used, and what to do; "" where nothing is known against it."""
+    number = _number(version)
+    if number is None:
         return ""  # a custom build
-    number = tuple(map(int, found.groups()))
     if number < VERSION_MIN:
-        raise StoreTooOld(f"etcd is version {version}; use {'.'.join(map(str, VERSION_MIN))} or newer")
-    if any(first <= number < fixed for first, fixed in UNSAFE):
-        return f"etcd is version {version}, whose members may differ after a crash: upgrade it"
+        return f"etcd is version {version}; use {_dotted(VERSION_MIN)} or newer"
+    for first, fixed in UNSAFE:
+        if first <= number < fixed:
+            loss = "which may lose confirmed writes"
+            return f"etcd is version {version}, {loss}: upgrade it to {_dotted(fixed)} or newer"
     return ""
+
+
+def _check_not_too_old(versions: Iterable[str]) -> None:
+    for version in sorted(versions):
+        if (number := _number(version)) is not None and number < VERSION_MIN:
+            raise StoreTooOld(why_unsafe(version))
+
+
+def _number(version: str) -> tuple[int, ...] | None:
+    found = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
+    return None if found is None else tuple(map(int, found.groups()))
+
+
+def _dotted(number: tuple[int, ...]) -> str:
+    return ".".join(map(str, number))

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
-import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +20,7 @@ from metadata.etcd.access import ACCESS, etcdctl_commands
 from qjm_compat import NamespaceInfo, QuorumJournalManager
 from tests.support.command_line import bookledger
 from tests.support.etcd import EtcdServer
+from tests.support.etcd_program import find_etcdctl
 from tests.support.secrets import password_file
 
 ROOT_PASSWORD = "root's"
@@ -29,7 +28,7 @@ PREFIX = "prod"
 
 
 def etcdctl(etcd: EtcdServer, *arguments: str) -> None:
-    program = shutil.which("etcdctl") or shutil.which("etcdctl", path=str(Path(sys.executable).parent))
+    program = find_etcdctl()
     if program is None:
         pytest.skip("there is no etcdctl")
     environment = {**os.environ, "ETCDCTL_API": "3", "ETCDCTL_ENDPOINTS": etcd.endpoint}

