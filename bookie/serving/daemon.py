@@ -312,7 +312,7 @@ async def _begin_life(bookie: Bookie, lived: Lives, rollback: RollbackDetector) 
     """Begins a generation, after possible losses are in limbo and metadata older than this bookie is on hold."""
     await _vouch_for_nothing_lost(bookie, lived)
     await rollback.look_once()
-    await give_no_id_twice(lived.store, bookie.index.ledger_ids())
+    await give_no_id_twice(lived.store, lived.cookie.bookie_id, bookie.index.ledger_ids())
     return await lived.begin(bookie.replayed.log_end)
 
 

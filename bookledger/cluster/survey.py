@@ -17,6 +17,7 @@ from bookie.upkeep.healing.view import ClusterView, Fate, look
 from bookie.upkeep.mending.replication_task import Reason
 from metadata import keys
 from metadata.backup import hold
+from metadata.backup.hold import Restored
 from metadata.errors import BadRecord
 from metadata.healing import lease_lock
 from metadata.healing.lease_lock import LeaseLock
@@ -107,8 +108,8 @@ class Survey:
 
     `to_copy_bytes`: estimated payload of the copies to be made; `moving`: ledgers with copies to be moved
     for balance. `copies_left`: fragments, by the fewest copies that an entry of theirs has on bookies that live.
-    `open_on`: ledgers still being written, by the bookies that are to leave. `is_held_back`: the
-    metadata came from a backup that is not accepted.
+    `open_on`: ledgers still being written, by the bookies that are to leave. `hold`: the
+    metadata came from a backup that is not accepted, or went back by itself.
     """
 
     cluster_id: str
@@ -127,7 +128,7 @@ class Survey:
     holdings: dict[BookieRef, BookieHolding] = field(default_factory=dict)
     ensemble_sizes: set[int] = field(default_factory=set)
     open_on: dict[str, list[int]] = field(default_factory=dict)
-    is_held_back: bool = False
+    hold: Restored | None = None
     to_copy_bytes: int = 0
     moving: int = 0
 
@@ -150,8 +151,9 @@ class Survey:
             yield f"{len(self.left_behind)} ledgers are not closed, and seem to have nobody who does it"
         if self.auditor is None:
             yield "nobody is the auditor: what is lost is not noticed"
-        if self.is_held_back:
-            yield "the metadata is an older copy that nobody has accepted: bookledger metadata check"
+        if self.hold is not None:
+            noticed = "" if self.hold.noticed is None else f" ({self.hold.noticed})"
+            yield f"the metadata is an older copy that nobody has accepted{noticed}: bookledger metadata check"
 
     @property
     def not_registered(self) -> list[str]:
@@ -240,7 +242,7 @@ async def survey(
     view = await look(store, wait_ms)
     health = await store.health()
     seen = Survey(name, view, took, health, await lease_lock.read(store, keys.AUDITOR), bookies_seen(view))
-    seen.is_held_back = await hold.read(store) is not None
+    seen.hold = await hold.read(store)
     seen.marks = [mark async for mark in Marks(store).list()]
     seen.healing = await _healing(store)
     async for _ in list_moves(store):

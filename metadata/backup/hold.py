@@ -25,14 +25,30 @@ LEDGERS_NAMED_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
+class Noticed:
+    """What showed a bookie that the metadata went back: of what it `compared`, in words, it `found` one number and
+    `expected` at least the other."""
+
+    bookie_id: str
+    compared: str
+    found: int
+    expected: int
+
+    def __str__(self) -> str:
+        at_least = f"{self.expected} or more was expected"
+        return f"bookie {self.bookie_id} found {self.compared} at {self.found}, where {at_least}"
+
+
+@dataclass(frozen=True, slots=True)
 class Restored:
     """When the backup was made, 0 if bookies have noticed it, and when it was restored. `nonce` identifies the restore,
-    `version` is the key's."""
+    `version` is the key's. `noticed`: which bookie did, and how; None after a restore, or if it was not recorded."""
 
     backup_ms: int
     restored_ms: int
     nonce: bytes
     version: int
+    noticed: Noticed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +105,16 @@ async def read(store: MetadataStore) -> Restored | None:
     if found is None:
         return None
     message = parsed(pb.Restored, keys.RESTORED, found.value, FORMAT_VERSION)
-    return Restored(message.backup_ms, message.restored_ms, message.nonce, found.version)
+    return Restored(
+        message.backup_ms, message.restored_ms, message.nonce, found.version, _noticed_in(message)
+    )
+
+
+def _noticed_in(message: pb.Restored) -> Noticed | None:
+    if not message.HasField("noticed"):
+        return None
+    noticed = message.noticed
+    return Noticed(noticed.bookie_id, noticed.compared, noticed.found, noticed.expected)
 
 
 async def check_accepted(store: MetadataStore) -> None:
@@ -106,12 +131,12 @@ async def check_not_rolled_back(store: MetadataStore, seen: SeenRevision) -> int
     return revision
 
 
-async def begin(store: MetadataStore, *, backup_ms: int, now_ms: int) -> None:
+async def begin(store: MetadataStore, *, backup_ms: int, now_ms: int, noticed: Noticed | None = None) -> None:
     """Sets the hold, unless there is one. Raises MetadataError; StoreRefused where the caller may not."""
     if await store.get(keys.RESTORED) is not None:
         return
     try:
-        await settled_writes.create(store, keys.RESTORED, _begun(backup_ms, now_ms))
+        await settled_writes.create(store, keys.RESTORED, _begun(backup_ms, now_ms, noticed))
     except KeyExists:
         pass
     except StoreRefused as error:
@@ -126,13 +151,23 @@ async def begin_again(store: MetadataStore, *, backup_ms: int, now_ms: int, vers
     await settled_writes.replace(store, keys.RESTORED, _begun(backup_ms, now_ms), version)
 
 
-def _begun(backup_ms: int, now_ms: int) -> bytes:
-    return pb.Restored(
+def _begun(backup_ms: int, now_ms: int, noticed: Noticed | None = None) -> bytes:
+    message = pb.Restored(
         format_version=FORMAT_VERSION,
         backup_ms=backup_ms,
         restored_ms=now_ms,
         nonce=settled_writes.new_nonce(),
-    ).SerializeToString()
+    )
+    if noticed is not None:
+        message.noticed.CopyFrom(
+            pb.Noticed(
+                bookie_id=noticed.bookie_id,
+                compared=noticed.compared,
+                found=noticed.found,
+                expected=noticed.expected,
+            )
+        )
+    return message.SerializeToString()
 
 
 async def accept(store: MetadataStore) -> bool:

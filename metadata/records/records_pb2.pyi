@@ -314,16 +314,30 @@ class Holder(_message.Message):
     def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., since_ms: _Optional[int] = ..., bytes_done: _Optional[int] = ..., nonce: _Optional[bytes] = ..., unreachable: _Optional[_Mapping[str, str]] = ..., called_at: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Restored(_message.Message):
-    __slots__ = ("format_version", "backup_ms", "restored_ms", "nonce")
+    __slots__ = ("format_version", "backup_ms", "restored_ms", "nonce", "noticed")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     BACKUP_MS_FIELD_NUMBER: _ClassVar[int]
     RESTORED_MS_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
+    NOTICED_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     backup_ms: int
     restored_ms: int
     nonce: bytes
-    def __init__(self, format_version: _Optional[int] = ..., backup_ms: _Optional[int] = ..., restored_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+    noticed: Noticed
+    def __init__(self, format_version: _Optional[int] = ..., backup_ms: _Optional[int] = ..., restored_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., noticed: _Optional[_Union[Noticed, _Mapping]] = ...) -> None: ...
+
+class Noticed(_message.Message):
+    __slots__ = ("bookie_id", "compared", "found", "expected")
+    BOOKIE_ID_FIELD_NUMBER: _ClassVar[int]
+    COMPARED_FIELD_NUMBER: _ClassVar[int]
+    FOUND_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_FIELD_NUMBER: _ClassVar[int]
+    bookie_id: str
+    compared: str
+    found: int
+    expected: int
+    def __init__(self, bookie_id: _Optional[str] = ..., compared: _Optional[str] = ..., found: _Optional[int] = ..., expected: _Optional[int] = ...) -> None: ...
 
 class Misfits(_message.Message):
     __slots__ = ("format_version", "incarnation", "restored_nonce", "unknown", "open_elsewhere", "closed_elsewhere", "unknown_ledgers", "open_ledgers", "closed_ledgers", "nonce", "lacking", "lacking_ledgers", "cut_short", "cut_short_ledgers")

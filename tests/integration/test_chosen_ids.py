@@ -123,9 +123,9 @@ def test_the_counter_is_raised_for_ids_that_it_could_still_give_and_never_goes_b
         await chosen.close()
         await client.create_ledger(ledger_id=50)
         end = await counted_end(cluster.store)
-        await give_no_id_twice(cluster.store, [50, 100, 2**62])
+        await give_no_id_twice(cluster.store, "b1", [50, 100, 2**62])
         assert await counted_end(cluster.store) == end, "all that could be given are known"
-        await give_no_id_twice(cluster.store, [50, 70, 100, 2**62])
+        await give_no_id_twice(cluster.store, "b1", [50, 70, 100, 2**62])
         assert await counted_end(cluster.store) == 71
         await count_beyond(cluster.store, 5)
         assert await counted_end(cluster.store) == 71
@@ -144,7 +144,7 @@ def test_whether_many_ids_were_heard_of_is_told_by_a_listing_and_is_the_same(
             await (await client.create_ledger(ledger_id=ledger_id)).close()
         before = await counted_end(cluster.store)
         for held in ([], [50], [40, 60, 70, 90, 100], [50, 60, 70, 80, 90, 100]):
-            await give_no_id_twice(cluster.store, held)
+            await give_no_id_twice(cluster.store, "b1", held)
             assert await counted_end(cluster.store) == before, "all of them are known"
         for held, end in (
             ([30, 50, 60, 100], 31),
@@ -153,7 +153,7 @@ def test_whether_many_ids_were_heard_of_is_told_by_a_listing_and_is_the_same(
             ([50, 89, 90, 100], 90),
             ([50, 60, 100, 101, 102], 103),
         ):
-            await give_no_id_twice(cluster.store, held)
+            await give_no_id_twice(cluster.store, "b1", held)
             assert await counted_end(cluster.store) == end
 
     on_bookies(tmp_path, 3, scenario)

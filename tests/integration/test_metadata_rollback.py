@@ -212,8 +212,14 @@ def test_a_store_that_went_back_is_noticed_and_everything_holds_back(
                 MetadataUnavailable, match=f"whether there is a ledger {lost[0]}: .* accepts it"
             ):
                 client.open_ledger(lost[0])
-        status = bookledger("cluster", "status", f"--metadata={metadata.uri}", "--json")
-        assert not json.loads(status.stdout.splitlines()[0])["whole"], status
+        status = json.loads(bookledger("cluster", "status", f"--metadata={metadata.uri}", "--json").stdout)
+        noticed, told = status["noticed"], "\n".join(status["why_not_whole"])
+        assert not status["whole"] and noticed["found"] < noticed["expected"], status
+        assert f"bookie {noticed['bookie_id']} found {noticed['compared']} at {noticed['found']}" in told
+        check = bookledger("metadata", "check", f"--metadata={metadata.uri}")
+        assert (
+            f"{noticed['found']}, where {noticed['expected']} or more was expected".encode() in check.stdout
+        )
         until(lambda: has_been_compared(metadata.uri, bookies))
         done = bookledger("metadata", "check", "--accept", "--yes", f"--metadata={metadata.uri}")
         assert done.returncode == 0, done

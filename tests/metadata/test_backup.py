@@ -15,6 +15,7 @@ from metadata.backup.hold import HoldKind, Misfits
 from metadata.backup.restoring import check, restore
 from metadata.errors import BackupUnusable, MetadataRestored, StoreRefused, StoreUnavailable
 from metadata.memory import MemoryData, MemoryStore
+from metadata.records import records_pb2 as pb
 from metadata.records.ledger_record import BookieRef
 from metadata.store import PAGE_KEYS_MAX, Lease, Page
 from tests.support.aio import run
@@ -333,6 +334,22 @@ def test_a_restoring_that_failed_is_no_cluster_and_is_done_again(monkeypatch: py
         await restore(store, io.BytesIO(backup()), 2)
         assert await hold.read(store) == first, "it is the same restoring"
         assert (await all_of(store)).keys() == {*ALL, keys.RESTORED}
+
+    run(scenario())
+
+
+def test_who_noticed_is_recorded_and_a_record_of_an_older_program_tells_of_nobody() -> None:
+    async def scenario() -> None:
+        noticed = hold.Noticed("b3", "the metadata's revision", 41, 57)
+        store = MemoryStore()
+        await hold.begin(store, backup_ms=0, now_ms=2, noticed=noticed)
+        await hold.begin(store, backup_ms=0, now_ms=3, noticed=hold.Noticed("b4", "another", 1, 2))
+        held = await hold.read(store)
+        assert held is not None and (held.restored_ms, held.noticed) == (2, noticed), "the first counts"
+        older = pb.Restored(format_version=1, restored_ms=2, nonce=b"n").SerializeToString()
+        await (other := MemoryStore()).create(keys.RESTORED, older)
+        held = await hold.read(other)
+        assert held is not None and (held.restored_ms, held.noticed) == (2, None)
 
     run(scenario())
 

@@ -22,6 +22,7 @@ import time
 
 from metadata import keys
 from metadata.backup import hold
+from metadata.backup.hold import Noticed
 from metadata.counting.outage import weight
 from metadata.errors import MetadataError
 from metadata.records import decommissioned
@@ -83,38 +84,43 @@ class RollbackDetector:
         version, revision = self._lives.version, self._lives.revision
         page = await self._store.list_page(self._key, limit=1)
         mine = next((one.version for one in page.items if one.key == self._key), 0)
-        why = ""
+        noticed = None
         if page.revision < revision:
-            why = f"it is at revision {page.revision}, and was at {revision}"
+            noticed = self._noticed("the metadata's revision", page.revision, revision)
         elif mine < version and not await self._has_left():
-            why = f"{self._key} is at version {mine}, and was at {version}"
-        if why:
-            await self._hold_back(why)
+            noticed = self._noticed(f"the version of the key {self._key}", mine, version)
+        if noticed is not None:
+            await self._hold_back(noticed)
             self._lives.version = mine  # only once that succeeded: until then it is detected again
         # The key is written by this bookie alone, also where the answer to a write was lost.
         self._lives.version = max(self._lives.version, mine)
         self._lives.revision = page.revision
-        if why:  # or it would be detected once more after a crash, and after it was accepted
+        if noticed is not None:  # or it would be detected once more after a crash, and after it was accepted
             await in_thread(self._keep)
         if self._ids_are_due:
             await self._give_no_id_twice()
-        return bool(why)
+        return noticed is not None
+
+    def _noticed(self, compared: str, found: int, expected: int) -> Noticed:
+        return Noticed(self._lives.cookie.bookie_id, compared, found, expected)
 
     async def _has_left(self) -> bool:
         """Whether this bookie was decommissioned while it hung: its key is gone for that reason."""
         return await decommissioned.read(self._store, self._lives.cookie.incarnation) is not None
 
-    async def _hold_back(self, why: str) -> None:
+    async def _hold_back(self, noticed: Noticed) -> None:
         log.error(
             "the metadata went back to an older copy of itself (%s): nothing is created, recovered, healed or "
             "collected until that is accepted: bookledger metadata check",
-            why,
+            noticed,
         )
-        await hold.begin(self._store, backup_ms=0, now_ms=time.time_ns() // 1_000_000)
+        now_ms = time.time_ns() // 1_000_000
+        await hold.begin(self._store, backup_ms=0, now_ms=now_ms, noticed=noticed)
         self._ids_are_due = True
 
     async def _give_no_id_twice(self) -> None:
         """Is tried again until it is done: until then a sick disk is not to keep what was noticed from counting."""
         await self._bookie.checkpoint()
-        await give_no_id_twice(self._store, await in_thread(self._bookie.index.ledger_ids))
+        me = self._lives.cookie.bookie_id
+        await give_no_id_twice(self._store, me, await in_thread(self._bookie.index.ledger_ids))
         self._ids_are_due = False

@@ -72,7 +72,9 @@ class RestoreCheck:
             misfits = await self._compare(restored)
         # A bookie that hung while the store went back has not seen its revision fall.
         await self._bookie.checkpoint()
-        await give_no_id_twice(self._store, await in_thread(self._bookie.index.ledger_ids))
+        await give_no_id_twice(
+            self._store, self._me.bookie_id, await in_thread(self._bookie.index.ledger_ids)
+        )
         await hold.tell(self._store, misfits)
         log.log(
             logging.INFO if misfits.fits else logging.ERROR,

@@ -15,6 +15,7 @@ from contextlib import aclosing
 
 from metadata import keys
 from metadata.backup import hold
+from metadata.backup.hold import Noticed
 from metadata.records import ledger_ids
 from metadata.store import MetadataStore, list_all
 
@@ -27,10 +28,10 @@ COUNTED_MAX = 2**62
 """Counted ids stay below this; ids from there on were chosen by hand."""
 
 
-async def give_no_id_twice(store: MetadataStore, held: Sequence[int]) -> None:
+async def give_no_id_twice(store: MetadataStore, bookie_id: str, held: Sequence[int]) -> None:
     """Moves the id counter past every ledger that the bookie holds and the metadata has no key for.
 
-    `held`: the ids of the bookie's ledgers, ascending.
+    `bookie_id`: whose hold it is, if it comes to one. `held`: the ids of the bookie's ledgers, ascending.
     """
     end = await ledger_ids.counted_end(store)
     beyond = held[bisect_left(held, end) : bisect_left(held, COUNTED_MAX)]
@@ -45,7 +46,8 @@ async def give_no_id_twice(store: MetadataStore, held: Sequence[int]) -> None:
         ledger_id + 1,
         extra={"ledger": ledger_id},
     )
-    await hold.begin(store, backup_ms=0, now_ms=time.time_ns() // 1_000_000)
+    noticed = Noticed(bookie_id, "the end of the ledger ids that were given", end, ledger_id + 1)
+    await hold.begin(store, backup_ms=0, now_ms=time.time_ns() // 1_000_000, noticed=noticed)
     await ledger_ids.count_beyond(store, ledger_id)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from bookie.upkeep.healing.view import ClusterView
@@ -62,18 +63,21 @@ async def cluster(sight: MetadataView) -> Facts:
         auditor = await lease_lock.read(store, keys.AUDITOR)
         took = time.monotonic() - began
         health = await store.health()
-        is_restored = await hold.read(store) is not None
+        restored = await hold.read(store)
         counted = await sight.census.now(store, COUNT_SECONDS_MAX)
     rows = _bookie_rows(view, counted)
     return {
         "cluster_id": name,
         "bookies_amiss": _bookies_amiss(view, counted),
-        "condition": _condition(view, counted, has_auditor=auditor is not None, is_restored=is_restored),
+        "condition": _condition(
+            view, counted, has_auditor=auditor is not None, is_restored=restored is not None
+        ),
         "bookies": {"formatted": len(rows), "living": len(view.living), "writable": _writable(view)},
         "absent": view.unexpectedly_absent[:BOOKIES_MAX],
         "auditor": None if auditor is None else auditor.bookie.bookie_id,
         "braked": view.is_braked,
-        "restored": is_restored,
+        "restored": restored is not None,
+        "noticed": None if restored is None or restored.noticed is None else asdict(restored.noticed),
         "lost_after_seconds": sight.wait_ms / 1000,
         "metadata": {
             "kind": health.kind,

@@ -113,6 +113,7 @@ SCHEMAS: dict[str, Schema] = {
         auditor=maybe(TEXT),
         braked=FLAG,
         restored=FLAG,
+        noticed=maybe(record(bookie_id=TEXT, compared=TEXT, found=COUNT, expected=COUNT)),
         lost_after_seconds=SECONDS,
         metadata=record(
             kind=TEXT,

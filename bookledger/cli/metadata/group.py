@@ -179,8 +179,7 @@ def check(metadata_uri: str, accept: bool, yes: bool, as_json: bool) -> None:
         return
     rows = [_row(name, one) for name, one in found.items()]
     if not as_json:
-        made = f"of {_time(restored.backup_ms)}" if restored.backup_ms else "of some other tool's"
-        say(f"restored {_time(restored.restored_ms)} from a backup {made}")
+        say(_why_held(restored))
     print_records(rows, as_json=as_json, none="there are no bookies")
     fits = bool(found) and all(one is not None and one.fits for one in found.values())
     if accept:
@@ -194,6 +193,13 @@ def check(metadata_uri: str, accept: bool, yes: bool, as_json: bool) -> None:
     if not as_json:
         say(_what_next(found))
     sys.exit(0 if fits else 1)
+
+
+def _why_held(restored: Restored) -> str:
+    if restored.noticed is not None:
+        return f"held back since {_time(restored.restored_ms)}: {restored.noticed}"
+    made = f"of {_time(restored.backup_ms)}" if restored.backup_ms else "of some other tool's"
+    return f"restored {_time(restored.restored_ms)} from a backup {made}"
 
 
 def _compared(metadata_uri: str) -> tuple[Restored | None, dict[str, Misfits | None]]:

@@ -15,6 +15,7 @@ from bookie.serving.history.metadata_rollback import RollbackDetector
 from bookie.storage.bookie import Bookie
 from metadata import keys
 from metadata.backup import hold
+from metadata.backup.hold import Noticed
 from metadata.errors import StoreRefused
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records import decommissioned, ledger_ids
@@ -63,13 +64,32 @@ def test_a_key_of_its_own_that_is_older_or_gone_is_a_sign(tmp_path: Path) -> Non
             assert found is not None
             await store.delete(found.key, found.version)
             assert await looking.look_once()
-            assert await hold.read(store) is not None
+            held = await hold.read(store)
+            assert held is not None
+            assert held.noticed == Noticed("b1", "the version of the key lives/b1", 0, found.version)
             assert not await looking.look_once(), "it is told once"
             after_a_crash = await directory_generation.look(tmp_path / "b1", lives.cookie, store)
             assert not await RollbackDetector(store, bookie, after_a_crash).look_once(), (
                 "also by its next life"
             )
             await lives.write(Life(lives.here, 7))
+
+    run(test())
+
+
+def test_a_revision_that_is_lower_than_it_was_is_a_sign_and_both_are_recorded(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with detecting(tmp_path) as (store, _, lives, looking):
+            assert not await looking.look_once()
+            now = lives.revision
+            lives.revision += 7
+            assert await looking.look_once()
+            held = await hold.read(store)
+            assert held is not None and held.noticed is not None
+            assert held.noticed == Noticed("b1", "the metadata's revision", now, now + 7)
+            assert str(held.noticed) == (
+                f"bookie b1 found the metadata's revision at {now}, where {now + 7} or more was expected"
+            )
 
     run(test())
 
