@@ -16,7 +16,7 @@ from typing import Self
 PROMPT = "$ "
 ANYTHING = "…"
 COMMAND_SECONDS_MAX = 120.0
-NOT_SHOWN = (" INFO bookledger.life: ", " WARNING bookie.serving.daemon: etcd is version ")
+NOT_SHOWN = (" INFO bookledger.life: ", " WARNING bookie.serving.preflight: etcd is version ")
 """Of a daemon's log: a reader of the document has a terminal, and an etcd that is newer than the one of the tests."""
 
 _END = "--- that was it:"

@@ -116,7 +116,7 @@ def test_flushes_go_on_while_etcd_is_away_and_the_segment_is_finalized_when_it_i
             await out.close()
             last = out.next_txid - 1
             finalizing = asyncio.create_task(manager.finalize_log_segment(1, last))
-            done, _ = await asyncio.wait([finalizing], timeout=3)  # three times what one call to etcd may take
+            done, _ = await asyncio.wait([finalizing], timeout=3)  # thrice what a call to etcd may take
             assert not done
             own_etcd.restart()
             await finalizing
