@@ -14,7 +14,7 @@ from bookie.errors import DataDirectoryError
 from bookie.serving.directory import format_directory
 from bookledger.cli.processes import BookieProcess
 from metadata import open_store
-from tests.support.etcd import EtcdServer
+from tests.support.etcd_cluster import EtcdCluster, Member
 
 from .history import History
 from .hosts import Host
@@ -38,7 +38,7 @@ class Faults:
         self,
         uri: str,
         hosts: list[Host],
-        etcd: EtcdServer | None,
+        etcd: EtcdCluster | None,
         history: History,
         random: Random,
         may_lose_a_disk: Callable[[], Awaitable[bool]],
@@ -51,11 +51,12 @@ class Faults:
         self._may_lose_a_disk = may_lose_a_disk
         self._harmed: set[str] = set()
         self._under_way: set[asyncio.Future[None]] = set()
-        self._etcd_is_down = False
+        self._members_down: set[str] = set()
 
     async def go_on_for_ever(self) -> None:
         """Until it is cancelled."""
         kinds = [self._kill, self._kill, self._stop, self._hang, self._slow, self._wipe, self._etcd_goes]
+        kinds += [self._members_go, self._members_go, self._member_hangs]
         kinds += [self._cut, self._lose_answers, self._slow_way, self._fill_disk]
         async with asyncio.TaskGroup() as group:
             while True:
@@ -138,14 +139,43 @@ class Faults:
             await store.close()
 
     async def _etcd_goes(self, _: Host) -> None:
-        if self._etcd is None or self._etcd_is_down:
+        """All of it at once, as a power cut does."""
+        await self._lose_members("etcd killed", 3)
+
+    async def _members_go(self, _: Host) -> None:
+        """One, or a majority."""
+        count = self._random.choice((1, 1, 2))
+        await self._lose_members(f"{count} of etcd's members killed", count)
+
+    async def _lose_members(self, what: str, count: int) -> None:
+        chosen = self._choose_members(count)
+        if not chosen:
             return
-        self._etcd_is_down = True
-        self._note("etcd killed")
-        await asyncio.to_thread(self._etcd.kill)
+        self._note(what)
+        for one in chosen:
+            one.kill()
         await asyncio.sleep(self._random.uniform(0, 3))
-        await asyncio.to_thread(self._etcd.restart)
-        self._etcd_is_down = False
+        assert self._etcd is not None
+        for one in chosen:
+            self._etcd.relaunch(one)
+        await asyncio.to_thread(self._etcd.await_all, chosen)
+        self._members_down -= {one.name for one in chosen}
+
+    async def _member_hangs(self, _: Host) -> None:
+        for one in self._choose_members(1):
+            self._note("one of etcd's members hung")
+            one.pause()
+            await asyncio.sleep(self._random.uniform(0, HUNG_SECONDS_MAX))
+            one.go_on()
+            self._members_down -= {one.name}
+
+    def _choose_members(self, count: int) -> list[Member]:
+        """So many of etcd's members, which are down from now on; none unless all are up."""
+        if self._etcd is None or self._members_down:
+            return []
+        chosen = self._random.sample(self._etcd.members, count)
+        self._members_down = {one.name for one in chosen}
+        return chosen
 
     async def _cut(self, host: Host) -> None:
         assert host.proxy is not None

@@ -10,10 +10,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import secrets
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,7 +25,8 @@ from bookledger.cluster.survey import Survey, survey
 from ledgers.aio import LedgerClient
 from metadata import open_store
 from metadata.errors import MetadataError
-from tests.support.etcd import EtcdServer
+from tests.support.etcd_cluster import EtcdCluster
+from tests.support.etcd_program import find_etcd, version_of, why_not_sound
 
 from .clients import take_over_for_ever, tidy_for_ever, write_for_ever
 from .faults import Faults
@@ -65,7 +68,7 @@ async def may_lose_a_disk(uri: str) -> bool:
 
 
 async def play(
-    uri: str, made: list[Host], etcd: EtcdServer | None, seconds: float, seed: int
+    uri: str, made: list[Host], etcd: EtcdCluster | None, seconds: float, seed: int
 ) -> dict[str, Any]:
     """What came of it. Raises Broken."""
     async with proxied(made):
@@ -73,7 +76,7 @@ async def play(
 
 
 async def _play(
-    uri: str, made: list[Host], etcd: EtcdServer | None, seconds: float, seed: int
+    uri: str, made: list[Host], etcd: EtcdCluster | None, seconds: float, seed: int
 ) -> dict[str, Any]:
     history, random = History(), Random(seed)
     faults = Faults(uri, made, etcd, history, random, lambda: may_lose_a_disk(uri))
@@ -96,12 +99,14 @@ async def _play(
 async def _calm(uri: str, bookies: list[BookieProcess], history: History, seed: int) -> dict[str, Any]:
     for bookie in bookies:
         await asyncio.to_thread(_runs_again, bookie)
+    await _check_not_held_back(uri)
     records, missing = [], 0
     async with LedgerClient(uri) as client:
         for ledger_id in sorted(history.confirmed):
             await history.read_all(client, ledger_id)
         began = time.monotonic()
         while not await is_whole(uri):
+            await _check_not_held_back(uri)
             if time.monotonic() - began > WHOLE_SECONDS_MAX:
                 raise Broken(f"not whole {WHOLE_SECONDS_MAX:g} s after calm: {_why_not(await look(uri))}")
             await asyncio.sleep(1)
@@ -129,6 +134,16 @@ async def _calm(uri: str, bookies: list[BookieProcess], history: History, seed: 
     }
 
 
+async def _check_not_held_back(uri: str) -> None:
+    """Nothing is restored here: whoever noticed that the metadata went back was wrong, or etcd has lost writes."""
+    try:
+        seen = await look(uri)
+    except MetadataError:
+        return
+    if seen is not None and seen.hold is not None:
+        raise Broken(f"the cluster holds back: {seen.hold.noticed}")
+
+
 def _runs_again(bookie: BookieProcess) -> None:
     """Whatever state the faults have left it in."""
     bookie.kill()
@@ -139,22 +154,34 @@ def _why_not(seen: Survey | None) -> str:
     if seen is None:
         return "there is no cluster"
     marks = [f"{mark.ledger_id}: {mark.reasons} {mark.why_not}" for mark in seen.marks[:5]]
-    return f"{dict(seen.fragments)}, left behind {seen.left_behind[:5]}, marks {marks}"
+    return f"{'; '.join(seen.why_not_whole)}; {dict(seen.fragments)}, left behind {seen.left_behind[:5]}, marks {marks}"
 
 
 def run(seconds: float, seed: int, directory: Path, *, with_etcd: bool = True) -> dict[str, Any]:
     """One run in this directory."""
-    etcd = EtcdServer(directory) if with_etcd else None
+    etcd = EtcdCluster(directory) if with_etcd else None
     try:
         if etcd is not None:
             etcd.start()
-        uri = f"etcd://{etcd.endpoint}/chaos" if etcd else f"sqlite://{directory}/metadata.db"
+        uri = etcd.uri if etcd else f"sqlite://{directory}/metadata.db"
         options = (f"--lost-after={LOST_AFTER_SECONDS}", f"--collect-every={COLLECT_SECONDS}")
         with hosts(BOOKIES, directory, uri, options) as made:
-            return asyncio.run(play(uri, made, etcd, seconds, seed))
+            return _judged(etcd, lambda: asyncio.run(play(uri, made, etcd, seconds, seed)))
     finally:
         if etcd is not None:
             etcd.stop()
+
+
+def _judged(etcd: EtcdCluster | None, played: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What came of it. Raises Broken, which says whether etcd itself has lost writes."""
+    try:
+        found = played()
+    except Broken as broken:
+        differ = "" if etcd is None else f"; {etcd.why_they_differ() or 'the members of etcd agree'}"
+        raise Broken(f"{broken}{differ}") from broken
+    if etcd is not None and (differ := etcd.why_they_differ()):
+        raise Broken(differ)
+    return found
 
 
 def main() -> int:
@@ -163,7 +190,11 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None)
     given = parser.parse_args()
     seed = secrets.randbelow(10**6) if given.seed is None else given.seed
-    print(f"== chaos: seed {seed}, {given.seconds:g} seconds", flush=True)
+    if why := why_not_sound():
+        print(f"!!! {why}", flush=True)
+        os.environ["BOOKLEDGER_ACCEPT_UNSAFE_ETCD"] = "1"
+    etcd = version_of(find_etcd())
+    print(f"== chaos: seed {seed}, {given.seconds:g} seconds, three members of etcd {etcd}", flush=True)
     with tempfile.TemporaryDirectory() as directory:
         print(json.dumps(run(given.seconds, seed, Path(directory))))
     return 0

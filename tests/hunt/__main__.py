@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.hunt.etcd import VERSIONS
 from tests.simulation.layers import LAYERS
 
 RESULTS = Path("build/hunt")
@@ -49,6 +50,10 @@ def _layer(name: str) -> Command:
     return lambda seconds: ("-m", "tests.simulation", name, "--seconds", str(seconds))
 
 
+def _etcd(version: str) -> Command:
+    return lambda seconds: ("-m", "tests.hunt.etcd", version, "--seconds", str(seconds))
+
+
 HUNTS = {
     **{name: Hunt(f"fresh seeds of the simulator's layer {name}", _layer(name)) for name in LAYERS},
     "rollback": Hunt(
@@ -79,6 +84,10 @@ HUNTS = {
         "real bookies and etcd, killed, hung, slowed and wiped under clients",
         lambda seconds: ("-m", "tests.chaos.run", "--seconds", str(seconds)),
     ),
+    **{
+        f"etcd-{version}": Hunt(f"what depends on etcd, over {version}", _etcd(version))
+        for version in VERSIONS
+    },
     "siege": Hunt(
         "what strangers at its bookies leave of a writer",
         lambda seconds: ("-m", "tests.siege.run", "--seconds", str(seconds)),

@@ -95,8 +95,16 @@ class EtcdCluster:
 
     def restart(self, member: Member) -> None:
         """After it was killed. Returns when it knows a leader."""
+        self.relaunch(member)
+        self.await_all([member])
+
+    def relaunch(self, member: Member) -> None:
+        """After it was killed, where others may have to come, too, before there is a leader."""
         member.launch(self._initial)
-        until(lambda: self._status(member).leader != 0, START_SECONDS_MAX)
+
+    def await_all(self, members: list[Member]) -> None:
+        """Returns when each knows a leader."""
+        until(lambda: all(self._status(one).leader != 0 for one in members), START_SECONDS_MAX)
 
     def leader(self) -> Member | None:
         """Who says so of itself."""
@@ -121,10 +129,28 @@ class EtcdCluster:
 
     def compact(self, revision: int) -> None:
         """All that happened up to there is forgotten."""
-        token = pb.AuthenticateResponse.FromString(
+        self.call(self.members[0], "KV/Compact", bytes([0x08]) + _varint(revision), self._token())
+
+    def why_they_differ(self) -> str:
+        """What members that all serve have in common no more; "" where they agree, up to the revision that all have.
+
+        A member that lost a write counts fewer revisions from there on: its keys differ at the same revision.
+        """
+        revisions = {one.name: self._status(one).header.revision for one in self.members}
+        up_to, token = min(revisions.values()), self._token()
+        request = bytes([0x08]) + _varint(up_to)
+        hashes = {}
+        for one in self.members:
+            reply = self.call(one, "Maintenance/HashKV", request, token)
+            hashes[one.name] = reply[2 + reply[1] :].hex()  # behind the header, which names the member
+        if len(set(hashes.values())) == 1:
+            return ""
+        return f"members of etcd differ at revision {up_to}: {hashes}; they are at {revisions}"
+
+    def _token(self) -> str:
+        return pb.AuthenticateResponse.FromString(
             self.call(self.members[0], "Auth/Authenticate", _text(1, USER) + _text(2, PASSWORD))
         ).token
-        self.call(self.members[0], "KV/Compact", bytes([0x08]) + _varint(revision), token)
 
     def stop(self) -> None:
         for one in self.members:
