@@ -16,7 +16,8 @@ from bookie.wire.trust.roles import Right
 from metadata import open_store
 from metadata.errors import MetadataError, StoreUnavailable
 from metadata.fork_guard import ForkGuard
-from metadata.records import bookie_registry, unreadable
+from metadata.records import unreadable
+from metadata.records.cluster import list_bookies
 from metadata.records.ledger_record import (
     BookieRef,
     DigestType,
@@ -319,7 +320,7 @@ class LedgerClient:
         """Lists every registered bookie."""
         cluster = await self._connected()
         with self._asking():
-            return await bookie_registry.list_bookies(cluster.store)
+            return await list_bookies(cluster.store)
 
     async def bookie_info(self, bookie: BookieRef) -> InfoReply:
         """Asks a bookie for its state. Raises BookieUnavailable."""

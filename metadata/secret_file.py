@@ -1,10 +1,18 @@
-"""Reads passwords and keys from files: bounded in size, and refused if other users of the host can read them."""
+"""Reads passwords and keys from files: bounded in size, and refused if other users of the host can read them.
+
+What holds one may ask to be told when it is to be read again: by SIGHUP, at a daemon.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
 from pathlib import Path
+from typing import Protocol
+from weakref import WeakSet
+
+log = logging.getLogger(__name__)
 
 SECRET_BYTES_MAX = 1024 * 1024
 """Bounds the read: no password, key or certificate is larger, and a device or a pipe may have no end."""
@@ -76,3 +84,25 @@ def _check_private(path: str | Path, status: os.stat_result) -> None:
         raise ValueError(
             f"{path} holds a password and has mode {mode:04o}, so others can read it: chmod 600 {path}"
         )
+
+
+class Rereads(Protocol):
+    """Part of the interface of what holds a secret."""
+
+    def read_again(self) -> None:
+        """Has the next use read the file."""
+
+
+_holders: WeakSet[Rereads] = WeakSet()
+
+
+def tell_at_hangup(holder: Rereads) -> None:
+    """Tells it from now on, for as long as it lives."""
+    _holders.add(holder)
+
+
+def read_all_again() -> None:
+    """Tells all of this process."""
+    log.warning("SIGHUP: passwords and certificates are read again where they are used next")
+    for one in list(_holders):
+        one.read_again()

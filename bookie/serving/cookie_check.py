@@ -15,8 +15,8 @@ from metadata.backup import hold
 from metadata.errors import StoreRefused
 from metadata.healing import operator_requests
 from metadata.healing.operator_requests import OrderKind
-from metadata.records import bookie_registry, cluster, decommissioned, directory_generations
-from metadata.records.cluster import Cookie
+from metadata.records import cluster, decommissioned, directory_generations
+from metadata.records.cluster import Cookie, find_bookie
 from metadata.records.decommissioned import Decommissioned
 from metadata.records.directory_generations import Life
 from metadata.records.ledger_record import BookieRef
@@ -159,7 +159,7 @@ async def restore_cookie(path: Path, store: MetadataStore) -> RestoredCookie:
 
 
 async def _check_name_is_free(path: Path, store: MetadataStore, cookie: Cookie, known: Cookie | None) -> None:
-    alive = await bookie_registry.find_bookie(store, cookie.bookie_id)
+    alive = await find_bookie(store, cookie.bookie_id)
     other = (
         known.incarnation if known is not None else alive.bookie.incarnation if alive is not None else None
     )
@@ -188,7 +188,7 @@ async def _has_lost_its_life(path: Path, store: MetadataStore, cookie: Cookie) -
     not known to have started, is the newest there is."""
     if directory_generation.starts_of(path) == 0:
         return False
-    alive = await bookie_registry.find_bookie(store, cookie.bookie_id)
+    alive = await find_bookie(store, cookie.bookie_id)
     return (
         alive is None
         and await directory_generations.read(store, cookie.bookie_id, cookie.incarnation) == Life()

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine
 
-from metadata.rereading import read_all_again
+from metadata.secret_file import read_all_again
 
 
 async def until_stopped(

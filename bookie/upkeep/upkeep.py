@@ -17,8 +17,8 @@ from typing import Any
 from metadata.backup import hold
 from metadata.counting.outage import weight
 from metadata.errors import MetadataError
-from metadata.records import bookie_registry, cluster
-from metadata.records.cluster import Cookie
+from metadata.records import cluster
+from metadata.records.cluster import Cookie, find_bookie
 from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
@@ -208,7 +208,7 @@ class Upkeep:
         """Completes the ledgers in limbo, then takes over what is placed at a lost bookie of this name."""
         async with self._lock:
             limbo = await self._repair.repair_limbo()
-            registered = await bookie_registry.find_bookie(self._store, adopted)
+            registered = await find_bookie(self._store, adopted)
             living = None if registered is None else registered.bookie.incarnation
             view = await look(self._store, wait_ms=0)
             me = self._bookie_ref
@@ -223,7 +223,7 @@ class Upkeep:
         """Raises BookieError for a bookie that was never formatted, or is registered."""
         if await cluster.read_cookie(self._store, bookie_id) is None:
             raise BookieError(f"no bookie was ever formatted as {bookie_id}")
-        alive = await bookie_registry.find_bookie(self._store, bookie_id)
+        alive = await find_bookie(self._store, bookie_id)
         if alive is not None and bookie_id != self._cookie.bookie_id:
             raise BookieError(
                 f"bookie {bookie_id} is registered: it lives, or has just died and its lease has not run out; "

@@ -15,7 +15,7 @@ from bookie.wire.trust.certificates import Certificates
 from bookie.wire.trust.identity import Identity, NoIdentity
 from bookie.wire.trust.roles import Role
 from metadata.errors import MetadataError
-from metadata.records import bookie_registry
+from metadata.records.cluster import find_bookie
 from metadata.records.ledger_record import BookieRef
 from metadata.store import MetadataStore
 
@@ -37,7 +37,7 @@ GOODBYE_CHARACTERS_MAX = 500
 async def address_of(store: MetadataStore, bookie: BookieRef) -> str:
     """Looks up the bookie's registered address. Raises BookieUnavailable."""
     try:
-        found = await bookie_registry.find_bookie(store, bookie.bookie_id)
+        found = await find_bookie(store, bookie.bookie_id)
     except MetadataError as error:
         raise BookieUnavailable(str(bookie), f"its address is unknown: {error}") from error
     if found is None:

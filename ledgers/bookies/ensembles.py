@@ -121,8 +121,8 @@ class _Search:
         away = {one.bookie.bookie_id for one in expected} - registered
         reasons = {**dict.fromkeys(away, NOT_REGISTERED), **self.rejected}
         usable = [str(r.bookie) for r in self.living]
-        if len(self.living) >= self.living_min:
-            domains = self._domains(self._arranged(self.living))
+        domains = self._domains(self._arranged(self.living))
+        if len(self.living) >= self.living_min and domains < self.domains_min:
             wanted = f"copies in {self.domains_min} fault domains, where these have {domains}"
             return NotEnoughBookies(wanted, reasons, usable)
         return NotEnoughBookies(self._needed(), reasons, usable)

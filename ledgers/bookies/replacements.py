@@ -8,7 +8,7 @@ from itertools import islice, permutations
 
 from metadata import placement
 from metadata.errors import MetadataError
-from metadata.records import bookie_registry
+from metadata.records.cluster import list_bookies
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 
@@ -31,7 +31,7 @@ async def find_replacements(
     leave an entry's copies on fewer fault domains than `domains_min`, and than they are on.
     """
     try:
-        registered = await bookie_registry.list_bookies(cluster.store)
+        registered = await list_bookies(cluster.store)
     except MetadataError as error:
         return {}, {"metadata": str(error)}
     rejected: dict[str, str] = {}

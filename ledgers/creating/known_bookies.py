@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from metadata.records import bookie_registry
+from metadata.records.cluster import list_bookies
 from metadata.records.registration import Registration
 from metadata.store import MetadataStore
 
@@ -39,6 +39,6 @@ class KnownBookies:
     async def now(self) -> Listed:
         """Lists the bookies anew."""
         asked_at = asyncio.get_running_loop().time()
-        self._listed = await bookie_registry.list_bookies(self._store)
+        self._listed = await list_bookies(self._store)
         self._listed_at = asked_at
         return Listed(self._listed, is_fresh=True)

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Collection, Sequence
 
 from bookie.wire import Columns, Status, status_text
 from metadata.healing.presence import Presence, whereabouts
-from metadata.records import bookie_registry
+from metadata.records.cluster import list_bookies
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import VersionedRecord
 
@@ -72,10 +72,7 @@ class Salvage:
 
         Raises LedgerError for a name under which nobody lives, MetadataError.
         """
-        living = {
-            one.bookie.bookie_id: one.bookie
-            for one in await bookie_registry.list_bookies(self._cluster.store)
-        }
+        living = {one.bookie.bookie_id: one.bookie for one in await list_bookies(self._cluster.store)}
         if strange := sorted(set(bookies) - living.keys()):
             there = ", ".join(living) or "none"
             raise LedgerError(

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import grpc
 
-from ..rereading import tell_at_hangup
+from ..secret_file import tell_at_hangup
 from .config import EtcdConfig
 from .errors import Effect, EtcdRefused, FailureVerdict, NotSent, PasswordRefused, verdict_on
 

@@ -11,7 +11,8 @@ from enum import StrEnum
 from typing import TypeVar
 
 from ..errors import StoreRefused
-from ..records import bookie_registry, cluster, decommissioned
+from ..records import cluster, decommissioned
+from ..records.cluster import find_bookie
 from ..records.ledger_record import BookieRef
 from ..store import MetadataStore
 from . import operator_requests
@@ -64,7 +65,7 @@ async def expected_bookies(store: MetadataStore) -> list[Expected]:
 
 async def whereabouts(store: MetadataStore, bookie: BookieRef) -> Whereabouts:
     """Of this incarnation of a bookie. Raises MetadataError."""
-    registered = await bookie_registry.find_bookie(store, bookie.bookie_id)
+    registered = await find_bookie(store, bookie.bookie_id)
     if registered is not None and registered.bookie == bookie:
         return Whereabouts(bookie, Presence.LIVING)
     cookie = await cluster.read_cookie(store, bookie.bookie_id)

@@ -1,4 +1,4 @@
-"""The cluster's id and format version, and the cookies of its bookies."""
+"""The cluster's id and format version, the cookies of its bookies, and which of these are registered (rule M2)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from .. import keys
 from ..errors import BadRecord, KeyExists
 from ..store import MetadataStore, list_all
 from . import records_pb2 as pb
+from . import registration
+from .registration import Registration
 from .unreadable import parsed, skip
 
 FORMAT_VERSION = 1
@@ -69,3 +71,21 @@ async def list_cookies(store: MetadataStore) -> list[Cookie]:
         except BadRecord as error:
             skip(error)
     return found
+
+
+async def list_bookies(store: MetadataStore) -> list[Registration]:
+    """Every live bookie whose registration can be decoded, by name; read-only ones too."""
+    found: list[Registration] = []
+    async for item in list_all(store, keys.BOOKIES):
+        try:
+            found.append(registration.decode(item.key, item.value))
+        except BadRecord as error:
+            skip(error)
+    return sorted(found, key=lambda one: one.bookie)
+
+
+async def find_bookie(store: MetadataStore, bookie_id: str) -> Registration | None:
+    """The live registration under this name, writable or not. Raises BadRecord for an unreadable one."""
+    key = keys.bookie(bookie_id)
+    found = await store.get(key)
+    return None if found is None else registration.decode(key, found.value)

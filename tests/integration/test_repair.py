@@ -21,7 +21,7 @@ from bookie.wire.messages import LacRequest, Status
 from ledgers import DigestType
 from ledgers.aio import LedgerClient
 from ledgers.recovering.peers import ClusterPeers
-from metadata.records.bookie_registry import find_bookie
+from metadata.records.cluster import find_bookie
 from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import LedgerStore
 from tests.support.in_process import LITTLE_SPACE, QUICK, InProcessCluster, on_bookies, payloads

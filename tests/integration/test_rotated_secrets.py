@@ -12,7 +12,7 @@ import pytest
 from bookledger.cli.processes import BookieProcess
 from ledgers import LedgerClient, LedgerError
 from metadata import open_store
-from metadata.records.bookie_registry import find_bookie
+from metadata.records.cluster import find_bookie
 from metadata.secret_file import KEY_FILE_VARIABLE
 from tests.support.etcd import EtcdServer, jwt_tokens, simple_tokens
 from tests.support.secrets import password_file

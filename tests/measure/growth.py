@@ -24,7 +24,8 @@ from ledgers.integrity.digest import Crc32cDigester
 from ledgers.integrity.ledger_keys import LedgerKey
 from metadata import keys
 from metadata.open import open_store
-from metadata.records import bookie_registry, ledger_codec
+from metadata.records import ledger_codec
+from metadata.records.cluster import list_bookies
 from metadata.records.ledger_ids import count_beyond
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 
@@ -104,7 +105,7 @@ class _Counting:
 async def _fill(file: Path, uri: str, count: int) -> None:
     store = await open_store(uri)
     bookies = ConnectedBookies(store, ClientConfig())
-    (found,) = await bookie_registry.list_bookies(store)
+    (found,) = await list_bookies(store)
     ledger_ids = range(1_000_000, 1_000_000 + count)
     await asyncio.to_thread(_note, file, found.bookie, ledger_ids)
     await count_beyond(store, ledger_ids[-1])

@@ -14,7 +14,7 @@ import pytest
 from metadata import open_store
 from metadata.errors import StoreRefused, StoreUnavailable
 from metadata.etcd import authentication
-from metadata.rereading import read_all_again
+from metadata.secret_file import read_all_again
 from metadata.store import MetadataStore
 from tests.support.aio import run, until_true
 from tests.support.etcd import EtcdServer, jwt_tokens, simple_tokens

@@ -11,7 +11,8 @@ import pytest
 from metadata import keys
 from metadata.errors import BadRecord, KeyExists, MetadataRestored, OutcomeUnknown, VersionConflict
 from metadata.memory import MemoryData, MemoryStore
-from metadata.records import bookie_registry, cluster, ledger_codec, ledger_ids
+from metadata.records import cluster, ledger_codec, ledger_ids
+from metadata.records.cluster import find_bookie, list_bookies
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape, Tombstone
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
@@ -116,9 +117,9 @@ def test_registrations_are_listed_by_name_also_read_only_ones() -> None:
         two = Registration(ENSEMBLE[1], "h2:1", writable=False)
         for registration in (two, one):
             await store.create(registration.key, registration.encode(), lease=lease)
-        assert await bookie_registry.list_bookies(store) == [one, two]
-        assert await bookie_registry.find_bookie(store, "b2") == two
-        assert await bookie_registry.find_bookie(store, "b3") is None
+        assert await list_bookies(store) == [one, two]
+        assert await find_bookie(store, "b2") == two
+        assert await find_bookie(store, "b3") is None
 
     run(scenario())
 

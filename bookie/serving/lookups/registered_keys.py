@@ -8,7 +8,7 @@ import logging
 
 from metadata.counting.outage import weight
 from metadata.errors import MetadataError
-from metadata.records.bookie_registry import list_bookies
+from metadata.records.cluster import list_bookies
 from metadata.store import MetadataStore
 
 log = logging.getLogger(__name__)

@@ -8,8 +8,7 @@ from enum import StrEnum
 
 from metadata.healing.absent_bookies import list_absences
 from metadata.healing.operator_requests import OrderKind, list_orders
-from metadata.records import bookie_registry
-from metadata.records.cluster import list_cookies
+from metadata.records.cluster import list_bookies, list_cookies
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 from metadata.store import MetadataStore
@@ -105,7 +104,7 @@ class ClusterView:
 async def look(store: MetadataStore, wait_ms: int) -> ClusterView:
     """Reads the present state. Raises MetadataError."""
     formatted = {cookie.bookie_id: cookie.incarnation for cookie in await list_cookies(store)}
-    registered = await bookie_registry.list_bookies(store)
+    registered = await list_bookies(store)
     absences = await list_absences(store)
     orders = await list_orders(store)
     return ClusterView(

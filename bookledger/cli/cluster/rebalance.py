@@ -13,7 +13,7 @@ from bookledger.cluster.balance import Balance, Plan
 from bookledger.cluster.survey import Survey
 from ledgers.errors import LedgerError
 from metadata.healing import planned_moves
-from metadata.records.bookie_registry import list_bookies
+from metadata.records.cluster import list_bookies
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from metadata.records import bookie_registry
+from metadata.records.cluster import find_bookie
 from metadata.store import MetadataStore
 
 from ..output import print_record
@@ -39,5 +39,5 @@ async def _takes_entries(store: MetadataStore, name: str) -> bool:
 
 
 async def _is_writable(store: MetadataStore, name: str) -> bool:
-    found = await bookie_registry.find_bookie(store, name)
+    found = await find_bookie(store, name)
     return found is None or found.writable

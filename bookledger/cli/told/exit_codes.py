@@ -28,7 +28,8 @@ MEANINGS = {
     ExitCode.FAILED: "failed, with one line on stderr; of commands that check something, something is wrong",
     ExitCode.WRONG_USAGE: "wrong usage: nothing was done",
     ExitCode.PARTLY: "done in part: of `ledger salvage`, the file is there, and something is missing or not proven",
-    ExitCode.HUNG_UP: "ended by SIGHUP, such as by a terminal that was closed",
+    ExitCode.HUNG_UP: "ended by SIGHUP, such as by a terminal that was closed; daemons without a terminal read their "
+    "secrets again instead",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C; long work says on stderr how to go on",
     ExitCode.KILLED: "killed by SIGKILL, as the shell tells it; nothing was said",
     ExitCode.NOBODY_READS: "whoever read standard output has seen enough, such as `head`; nothing was said",

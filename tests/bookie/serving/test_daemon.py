@@ -18,7 +18,7 @@ from bookie.wire.messages import (
     Status,
 )
 from metadata.memory import MemoryStore
-from metadata.records.bookie_registry import find_bookie
+from metadata.records.cluster import find_bookie
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 from tests.bookie.bookies import entries

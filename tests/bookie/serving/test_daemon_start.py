@@ -29,7 +29,7 @@ from bookie.wire.data.framing import FrameKind
 from bookie.wire.data.handshake import ClientHello
 from metadata import open_store
 from metadata.memory import MemoryStore
-from metadata.records.bookie_registry import find_bookie
+from metadata.records.cluster import find_bookie
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 from tests.bookie.bookies import entries

@@ -10,7 +10,7 @@ from bookie.serving.registration import Registrar
 from metadata import keys
 from metadata.errors import OutcomeUnknown, StoreUnavailable
 from metadata.memory import MemoryData, MemoryStore
-from metadata.records.bookie_registry import find_bookie, list_bookies
+from metadata.records.cluster import find_bookie, list_bookies
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 from metadata.store import MetadataStore

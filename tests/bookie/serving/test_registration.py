@@ -16,7 +16,7 @@ from bookie.serving.registration import Registrar, lock_identity
 from metadata import keys
 from metadata.errors import LeaseLost, OutcomeUnknown, StoreUnavailable
 from metadata.memory import MemoryData, MemoryStore
-from metadata.records.bookie_registry import find_bookie
+from metadata.records.cluster import find_bookie
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 from metadata.sqlite.store import SqliteStore

@@ -9,7 +9,7 @@ from metadata.errors import MetadataError
 from metadata.healing import operator_requests, planned_moves
 from metadata.healing.operator_requests import Order, OrderKind
 from metadata.healing.planned_moves import Move, Moves
-from metadata.records.bookie_registry import list_bookies
+from metadata.records.cluster import list_bookies
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
