@@ -161,6 +161,6 @@ def test_W8_a_bookie_may_hold_back_metadata_that_went_back(
         own_etcd.go_back(tmp_path / "copy")
         bookie.start()
         told = bookledger("metadata", "check", f"--metadata={uris['console']}")
-        assert b"restored" in told.stdout and told.returncode == 1, told
+        assert b"held back since" in told.stdout and told.returncode == 1, told
     finally:
         bookie.stop()
