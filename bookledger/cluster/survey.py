@@ -88,6 +88,10 @@ class Copy:
         return self.fragment.ensemble[self.position]
 
     @property
+    def may_lack(self) -> bool:
+        return self.fragment.lacking_at(self.position) is not None
+
+    @property
     def may_have_entries(self) -> bool:
         """False of a ledger that was closed without any."""
         return self.last_entry is None or self.last_entry >= self.fragment.first_entry
@@ -321,7 +325,7 @@ def _take(seen: Survey, record: LedgerRecord) -> None:
 
 def _copies_left(fragment: Sequence[Copy], write_quorum: int, view: ClusterView) -> int:
     """The fewest copies that an entry of the fragment has on bookies that live. One that may lack some has none."""
-    there = [copy.bookie in view.living and copy.condition is not Condition.LACKING for copy in fragment]
+    there = [copy.bookie in view.living and not copy.may_lack for copy in fragment]
     return min(sum((there * 2)[first : first + write_quorum]) for first in range(len(there)))
 
 

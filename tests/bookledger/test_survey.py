@@ -11,9 +11,10 @@ from bookledger.admin.api.census import Counted
 from bookledger.cluster.survey import BookieHolding, Condition, Copy, Survey, bookies_seen
 from bookledger.cluster.survey import survey as survey_of
 from metadata import open_store
+from metadata.healing import operator_requests
 from metadata.healing.lease_lock import LeaseLock, Unreachable
-from metadata.healing.operator_requests import OrderKind
-from metadata.records.ledger_record import BookieRef, Fragment, Shape
+from metadata.healing.operator_requests import Order, OrderKind
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerState, Shape
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
 from metadata.store import StoreHealth
@@ -98,6 +99,28 @@ def test_a_fragment_has_as_many_copies_left_as_the_entry_with_the_fewest(
         counted = Counted(seen, 0.0, 0.0, {})
         assert counted.copies_left(seen.view) == {str(copies): count for copies, count in left.items()}
         assert counted.copies_left(ClusterView(1)) is None, "others live now than were counted with"
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("order", [None, OrderKind.DRAIN])
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_copy_that_may_lack_something_is_none_that_is_left(
+    order: OrderKind | None, *, is_open: bool
+) -> None:
+    """Also while its fragment is written to, as by a writer that began without the bookie (rule W9), and where it is to
+    leave its bookie anyway."""
+
+    async def scenario() -> None:
+        store = await open_store(await a_cluster_in_memory(living=4))
+        closed = a_record(1).with_lacking(0, 0, 0)
+        opened = replace(closed, state=LedgerState.OPEN, last_entry=None, length_bytes=None, closed_ms=0)
+        record = opened if is_open else closed
+        await LedgerStore(store).create(record)
+        if order is not None:
+            await operator_requests.give(store, Order(record.fragments[0].ensemble[0].bookie_id, order, 1))
+        seen = await survey_of(store, wait_ms=0)
+        assert seen is not None and seen.copies_left == {2: 1}
 
     run(scenario())
 
