@@ -120,16 +120,17 @@ class _Search:
         registered = {one.bookie.bookie_id for one in self.registered}
         away = {one.bookie.bookie_id for one in expected} - registered
         reasons = {**dict.fromkeys(away, NOT_REGISTERED), **self.rejected}
-        usable = [str(r.bookie) for r in self.living]
-        domains = self._domains(self._arranged(self.living))
-        if len(self.living) >= self.living_min and domains < self.domains_min:
-            wanted = f"copies in {self.domains_min} fault domains, where these have {domains}"
-            return NotEnoughBookies(wanted, reasons, usable)
-        return NotEnoughBookies(self._needed(), reasons, usable)
+        return NotEnoughBookies(self._wanted(), reasons, [str(r.bookie) for r in self.living])
 
-    def _needed(self) -> str:
+    def _wanted(self) -> str:
+        live_enough = len(self.living) >= self.living_min
+        if live_enough and (domains := self._domains(self._arranged(self.living))) < self.domains_min:
+            return f"copies in {self.domains_min} fault domains, where these have {domains}"
         wanted = f"a new ledger of ensemble size {self.shape.ensemble_size}"
-        return f"{wanted}, of which {self.living_min} have to live" if self.gaps_max else wanted
+        if not self.gaps_max:
+            return wanted
+        others = ", and the others to be formatted and to stay" if live_enough else ""
+        return f"{wanted}, of which {self.living_min} have to live{others}"
 
     def has_domains(self, living: Sequence[Registration]) -> bool:
         return len(living) >= self.living_min and self._domains(self._arranged(living)) >= self.domains_min

@@ -218,6 +218,17 @@ def test_the_refusal_names_formatted_bookies_that_are_not_registered() -> None:
     assert reasons == {"b2": NOT_REGISTERED, "b3": NOT_REGISTERED}
 
 
+@pytest.mark.parametrize("orders", [{}, {"b3": OrderKind.DRAIN}, {"b3": OrderKind.GIVEN_UP}])
+def test_where_enough_live_the_refusal_says_that_too_few_are_there_to_stand_in_the_ensemble(
+    orders: dict[str, OrderKind],
+) -> None:
+    state = State(formatted="b1 b2 b3" if orders else "b1 b2", orders=orders)
+    assert str(refused(state)).startswith(
+        "not enough bookies for a new ledger of ensemble size 3, of which 2 have to live, and the others to be "
+        "formatted and to stay: b1: usable; b2: usable"
+    )
+
+
 @pytest.mark.parametrize("before", [(), ("b1",)])
 def test_a_creation_waits_for_formatted_bookies_to_register_again(before: Collection[str]) -> None:
     """The metadata was away for longer than the leases: in the second in which it is back nobody is registered."""
