@@ -103,7 +103,10 @@ class _Search:
         living = self._arranged(self.living)
         count = self.shape.ensemble_size - len(living)
         names = {one.bookie.bookie_id for one in living}
-        absent = [one.bookie for one in expected if one.bookie.bookie_id not in names][:count]
+        registered = {one.bookie for one in self.registered}
+        # Those that are registered first: a bookie that hangs is back sooner than one that is dead.
+        likely = sorted((one.bookie for one in expected), key=lambda bookie: bookie not in registered)
+        absent = [bookie for bookie in likely if bookie.bookie_id not in names][:count]
         if not 0 < count <= self.gaps_max or len(absent) < count or not self.has_domains(living):
             return None
         ensemble = placement.with_gaps([one.bookie for one in living], absent, self.shape.ensemble_size)

@@ -134,6 +134,11 @@ def test_W9_the_living_are_preferred() -> None:
     assert fragment.lacking == ()
 
 
+def test_W9_of_the_absent_those_that_are_registered_are_preferred() -> None:
+    """One that hangs for a moment is back sooner than one that is dead."""
+    assert absent_of(created(State(formatted="b1 b2 b3 b4", registered="b2 b3 b4", hung="b4"))) == {"b4"}
+
+
 @pytest.mark.parametrize("kind", [OrderKind.DRAIN, OrderKind.GIVEN_UP])
 @pytest.mark.usefixtures("no_waiting")
 def test_W9_a_bookie_that_leaves_the_cluster_stands_in_no_new_ensemble(kind: OrderKind) -> None:
