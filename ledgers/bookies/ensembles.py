@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from metadata import placement
-from metadata.healing.presence import Expected, expected_bookies
-from metadata.records.ledger_record import Fragment, Lacking, Shape
+from metadata.healing.presence import Expected, absent_for_long, expected_bookies
+from metadata.records.ledger_record import BookieRef, Fragment, Lacking, Shape
 from metadata.records.registration import Registration
 
 from ..cluster import Cluster
@@ -41,6 +41,7 @@ async def first_fragment(cluster: Cluster, shape: Shape) -> Fragment:
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + REGISTRATION_SECONDS_MAX
+    is_waiting = False
     listed = await cluster.known_bookies.lately()
     while True:
         search = await _search(cluster, shape, listed)
@@ -50,9 +51,12 @@ async def first_fragment(cluster: Cluster, shape: Shape) -> Fragment:
             expected = await expected_bookies(cluster.store)
             if (fragment := search.with_absent(expected)) is not None:
                 return fragment
-            if loop.time() >= deadline or not search.may_be_completed(expected):
+            gone = await absent_for_long(cluster.store)
+            if loop.time() >= deadline or not search.may_be_completed(expected, gone):
                 raise search.failure(expected)
-            log.info("waiting for bookies to register: %s", search.failure(expected))
+            if not is_waiting:
+                log.info("waiting for bookies to register: %s", search.failure(expected))
+            is_waiting = True
             await asyncio.sleep(REGISTRATION_LOOK_SECONDS)
         listed = await cluster.known_bookies.now()
 
@@ -113,10 +117,11 @@ class _Search:
         lacking = tuple(Lacking.everything(n) for n, bookie in enumerate(ensemble) if bookie in absent)
         return Fragment(0, tuple(ensemble), lacking=lacking)
 
-    def may_be_completed(self, expected: Sequence[Expected]) -> bool:
+    def may_be_completed(self, expected: Sequence[Expected], gone: Collection[BookieRef]) -> bool:
         """Whether there would be enough if those registered that may do so in a moment."""
         names = {one.bookie.bookie_id for one in self.registered}
-        soon = sum(one.is_soon_back and one.bookie.bookie_id not in names for one in expected)
+        away = [one for one in expected if one.bookie.bookie_id not in names]
+        soon = sum(not one.is_in_maintenance and one.bookie not in gone for one in away)
         return soon > 0 and len(self.living) + soon >= self.living_min
 
     def failure(self, expected: Sequence[Expected]) -> NotEnoughBookies:

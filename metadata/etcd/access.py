@@ -31,12 +31,12 @@ _SEEN_BY_ALL = (
     keys.JOURNALS,
     keys.COOKIES,
     keys.ORDERS,
+    keys.ABSENT,
 )
 _STATE_OF_THE_CLUSTER = (
     keys.UNDERREPLICATED,
     keys.HEALING,
     keys.MOVES,
-    keys.ABSENT,
     keys.DECOMMISSIONED,
     keys.AUDITOR,
     keys.LIVES,

@@ -12,6 +12,9 @@ from ..store import MetadataStore, list_all
 
 FORMAT_VERSION = 1
 
+RESTART_MS = 30_000
+"""A bookie that restarts is back within this."""
+
 
 @dataclass(frozen=True, slots=True)
 class Absence:

@@ -15,7 +15,7 @@ from ..records import cluster, decommissioned
 from ..records.cluster import find_bookie
 from ..records.ledger_record import BookieRef
 from ..store import MetadataStore
-from . import operator_requests
+from . import absent_bookies, operator_requests
 from .operator_requests import OrderKind
 
 T = TypeVar("T")
@@ -42,10 +42,10 @@ class Whereabouts:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """A formatted bookie that belongs to the cluster. `is_soon_back`: if not registered, it may be in a moment."""
+    """A formatted bookie that belongs to the cluster."""
 
     bookie: BookieRef
-    is_soon_back: bool
+    is_in_maintenance: bool
 
 
 async def expected_bookies(store: MetadataStore) -> list[Expected]:
@@ -56,11 +56,22 @@ async def expected_bookies(store: MetadataStore) -> list[Expected]:
     }
     return [
         Expected(
-            BookieRef(one.bookie_id, one.incarnation), orders.get(one.bookie_id) is not OrderKind.MAINTENANCE
+            BookieRef(one.bookie_id, one.incarnation), orders.get(one.bookie_id) is OrderKind.MAINTENANCE
         )
         for one in cookies
         if orders.get(one.bookie_id) not in (OrderKind.DRAIN, OrderKind.GIVEN_UP)
     ]
+
+
+async def absent_for_long(store: MetadataStore) -> frozenset[BookieRef]:
+    """Bookies of which auditors say that they are away for longer than a restart takes. What passes while the metadata
+    is away does not count. Raises MetadataError."""
+    absences = await _if_allowed(absent_bookies.list_absences(store)) or ()
+    return frozenset(
+        BookieRef(one.bookie_id, one.incarnation)
+        for one in absences
+        if one.absent_ms >= absent_bookies.RESTART_MS
+    )
 
 
 async def whereabouts(store: MetadataStore, bookie: BookieRef) -> Whereabouts:

@@ -6,15 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from metadata.healing.absent_bookies import list_absences
+from metadata.healing.absent_bookies import RESTART_MS, list_absences
 from metadata.healing.operator_requests import OrderKind, list_orders
 from metadata.records.cluster import list_bookies, list_cookies
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 from metadata.store import MetadataStore
-
-RESTART_MS = 30_000
-"""A bookie that restarts is back within this."""
 
 
 class Fate(StrEnum):

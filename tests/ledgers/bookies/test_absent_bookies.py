@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -16,7 +17,8 @@ from ledgers.cluster import Cluster
 from ledgers.config import ClientConfig
 from ledgers.errors import NotEnoughBookies
 from metadata import keys, placement
-from metadata.healing import operator_requests
+from metadata.healing import absent_bookies, operator_requests
+from metadata.healing.absent_bookies import Absence
 from metadata.healing.operator_requests import Order, OrderKind
 from metadata.memory import MemoryStore
 from metadata.records.cluster import Cookie
@@ -24,7 +26,7 @@ from metadata.records.ledger_record import BookieRef, Fragment, Shape
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
 from metadata.store import PAGE_KEYS_MAX, Page
-from tests.support.aio import run
+from tests.support.aio import cancel, run
 
 from .test_replacements import Answering
 
@@ -67,17 +69,18 @@ class State:
 
 
 class Watched(MemoryStore):
-    """Tells when bookies are listed for the second time."""
+    """Tells when bookies are listed for the second, or another, time."""
 
-    def __init__(self) -> None:
+    def __init__(self, listings: int = 2) -> None:
         super().__init__()
         self.looked_again = asyncio.Event()
+        self._listings_wanted = listings
         self._listings = 0
 
     async def list_page(self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX) -> Page:
         if prefix == keys.BOOKIES:
             self._listings += 1
-            if self._listings == 2:
+            if self._listings == self._listings_wanted:
                 self.looked_again.set()
         return await super().list_page(prefix, after=after, limit=limit)
 
@@ -263,6 +266,45 @@ def test_it_does_not_wait_for_bookies_that_will_not_register_in_a_moment(kind: O
         assert asyncio.get_running_loop().time() - began < ensembles.REGISTRATION_SECONDS_MAX
 
     run(scenario())
+
+
+def test_it_does_not_wait_for_one_that_has_been_absent_for_longer_than_a_restart_takes() -> None:
+    """As auditors have counted: what passes while the metadata is away does not count."""
+
+    async def seconds(incarnation: str, absent_ms: int) -> float:
+        store = MemoryStore()
+        cluster = await State().cluster(store)
+        await absent_bookies.note(store, Absence("b3", incarnation, 0, absent_ms))
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(NotEnoughBookies) as refusal:
+            await first_fragment(cluster, Shape(3, 2, 2))
+        assert refusal.value.reasons == {"b3": NOT_REGISTERED}
+        return asyncio.get_running_loop().time() - began
+
+    async def scenario() -> None:
+        whole = ensembles.REGISTRATION_SECONDS_MAX
+        waited = await asyncio.gather(
+            seconds("i-b3", absent_bookies.RESTART_MS),
+            seconds("i-b3", absent_bookies.RESTART_MS - 1),
+            seconds("formatted anew since", absent_bookies.RESTART_MS),
+        )
+        assert [took >= whole for took in waited] == [False, True, True]
+
+    run(scenario())
+
+
+def test_whoever_waits_for_bookies_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        store = Watched(listings=4)
+        creating = asyncio.create_task(first_fragment(await State(registered="").cluster(store), THREE))
+        await store.looked_again.wait()
+        await cancel(creating)
+
+    with caplog.at_level(logging.INFO, ensembles.log.name):
+        run(scenario())
+    assert [record.message.partition(":")[0] for record in caplog.records] == [
+        "waiting for bookies to register"
+    ]
 
 
 def test_it_does_not_wait_where_too_few_are_formatted() -> None:

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookie.upkeep.healing.replication_tasks import is_left_behind, replication_tasks, takers
-from bookie.upkeep.healing.view import RESTART_MS, ClusterView, Fate
+from bookie.upkeep.healing.view import ClusterView, Fate
 from bookie.upkeep.mending.replication_task import Reason, ReplicationTask
 from metadata import placement
+from metadata.healing.absent_bookies import RESTART_MS
 from metadata.healing.operator_requests import OrderKind
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.registration import Registration
