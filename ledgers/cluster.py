@@ -46,7 +46,7 @@ class Cluster:
     ledgers: LedgerStore
     bookies: BookieClient
     config: ClientConfig
-    rng: random.Random = field(default_factory=random.Random)
+    rng: random.Random = field(default_factory=lambda: random.Random())  # looked up late, for tests
     health: BookieHealth = field(init=False)
     marks: Marks = field(init=False)
     known_bookies: KnownBookies = field(init=False)

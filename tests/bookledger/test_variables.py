@@ -28,7 +28,7 @@ from tests.bookledger.typed_commands import Run, file_of, nothing_set, running
 from tests.support.command_line import bookledger
 from tests.support.http import HttpBookie, get
 
-SHARED = {"BOOKLEDGER_TRACES"}
+SHARED = {"BOOKLEDGER_TRACES", "BOOKLEDGER_ACCEPT_UNSAFE_ETCD"}
 """Of several commands, on purpose."""
 
 

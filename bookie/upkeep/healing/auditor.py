@@ -209,7 +209,7 @@ class Auditor:
         for name in view.absent_ms:
             if name in alive:
                 await absent_bookies.forget(self._store, name)
-        absent_ms = {name: view.absent_ms.get(name, 0) for name in view.formatted.keys() - alive}
+        absent_ms = {name: view.absent_ms.get(name, 0) for name in sorted(view.formatted.keys() - alive)}
         counted = self._absences.look(absent_ms, asyncio.get_running_loop().time(), view.wait_ms)
         for name, ms in counted.items():
             await absent_bookies.count(self._store, name, view.formatted[name], ms)

@@ -19,6 +19,7 @@ import lmdb
 import tenacity
 
 import ledgers.aio
+import ledgers.cluster
 import metadata.records.cluster
 import qjm_compat.opening
 from bookie.disk import space_guard
@@ -126,6 +127,7 @@ def in_virtual_time(hosts: Hosts) -> Iterator[None]:
         (directory, "uuid", new_uuid),
         (metadata.records.cluster, "uuid", new_uuid),
         (ledgers.aio, "random", dice),
+        (ledgers.cluster, "random", dice),
         (AppendStream, "_break", telling_faults(site)),
     )
     before = random.getstate()
