@@ -122,7 +122,8 @@ def test_W9_a_pair_under_load_rolls_and_fails_over_without_one_bookie_of_three(
                 fail_over()
             expected = pair.driver.end_load()
             assert pair.driver.paths() == expected
-            pair.await_standby()
+            pair.fail_over()
+            assert pair.driver.paths() == expected, "of the other one, too"
             check_served_segments(pair.driver, nodes, "pair", tmp_path)
 
 
