@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from metadata import placement
-from metadata.healing.presence import Expected, absent_for_long, expected_bookies
+from metadata.healing.presence import NOT_REGISTERED, Expected, absent_for_long, expected_bookies
 from metadata.records.ledger_record import BookieRef, Fragment, Lacking, Shape
 from metadata.records.registration import Registration
 
@@ -26,8 +26,6 @@ third of their lease. A NameNode gives a new segment 20 s."""
 REGISTRATION_LOOK_SECONDS = 0.2
 """How often it looks."""
 
-NOT_REGISTERED = "is not registered: stopped, or cut off from the metadata"
-
 
 async def first_fragment(cluster: Cluster, shape: Shape) -> Fragment:
     """The first fragment of a new ledger, with every write set spread over as many fault domains as possible.
@@ -39,26 +37,30 @@ async def first_fragment(cluster: Cluster, shape: Shape) -> Fragment:
 
     Raises NotEnoughBookies, also for fewer domains than `fault_domains_min`, and MetadataError.
     """
+    listed = await cluster.known_bookies.lately()
+    search = await _search(cluster, shape, listed)
+    if not search.is_whole and not listed.is_fresh:
+        search = await _search(cluster, shape, await cluster.known_bookies.now())
+    return search.whole() if search.is_whole else await _without_some(cluster, search)
+
+
+async def _without_some(cluster: Cluster, search: _Search) -> Fragment:
+    """A fragment with absent bookies, or one of the living once enough have registered. Raises as `first_fragment`."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + REGISTRATION_SECONDS_MAX
-    is_waiting = False
-    listed = await cluster.known_bookies.lately()
-    while True:
-        search = await _search(cluster, shape, listed)
-        if search.is_whole:
-            return search.whole()
-        if listed.is_fresh:
-            expected = await expected_bookies(cluster.store)
-            if (fragment := search.with_absent(expected)) is not None:
-                return fragment
-            gone = await absent_for_long(cluster.store)
-            if loop.time() >= deadline or not search.may_be_completed(expected, gone):
-                raise search.failure(expected)
-            if not is_waiting:
-                log.info("waiting for bookies to register: %s", search.failure(expected))
-            is_waiting = True
-            await asyncio.sleep(REGISTRATION_LOOK_SECONDS)
-        listed = await cluster.known_bookies.now()
+    expected = await expected_bookies(cluster.store)
+    if (fragment := search.with_absent(expected)) is not None:
+        return fragment
+    gone = await absent_for_long(cluster.store)
+    if search.may_be_completed(expected, gone):
+        log.info("waiting for bookies to register: %s", search.failure(expected))
+    while loop.time() < deadline and search.may_be_completed(expected, gone):
+        await asyncio.sleep(REGISTRATION_LOOK_SECONDS)
+        search = await _search(cluster, search.shape, await cluster.known_bookies.now())
+        fragment = search.whole() if search.is_whole else search.with_absent(expected)
+        if fragment is not None:
+            return fragment
+    raise search.failure(expected)
 
 
 async def _search(cluster: Cluster, shape: Shape, listed: Listed) -> _Search:
@@ -74,7 +76,7 @@ async def _search(cluster: Cluster, shape: Shape, listed: Listed) -> _Search:
         search.living = await choose_alive(
             cluster, candidates, shape.ensemble_size, (), rejected, avoids=avoids, needed=search.living_min
         )
-        if search.has_domains(search.living):
+        if search.has_domains:
             break
     return search
 
@@ -97,21 +99,21 @@ class _Search:
 
     @property
     def is_whole(self) -> bool:
-        return len(self.living) == self.shape.ensemble_size and self.has_domains(self.living)
+        return len(self.living) == self.shape.ensemble_size and self.has_domains
 
     def whole(self) -> Fragment:
-        return Fragment(0, tuple(r.bookie for r in self._arranged(self.living)))
+        return Fragment(0, tuple(r.bookie for r in self._arranged()))
 
     def with_absent(self, expected: Sequence[Expected]) -> Fragment | None:
         """The fragment with absent bookies at positions spread evenly; None if it must not be."""
-        living = self._arranged(self.living)
+        living = self._arranged()
         count = self.shape.ensemble_size - len(living)
         names = {one.bookie.bookie_id for one in living}
         registered = {one.bookie for one in self.registered}
         # Those that are registered first: a bookie that hangs is back sooner than one that is dead.
         likely = sorted((one.bookie for one in expected), key=lambda bookie: bookie not in registered)
         absent = [bookie for bookie in likely if bookie.bookie_id not in names][:count]
-        if not 0 < count <= self.gaps_max or len(absent) < count or not self.has_domains(living):
+        if not 0 < count <= self.gaps_max or len(absent) < count or not self.has_domains:
             return None
         ensemble = placement.with_gaps([one.bookie for one in living], absent, self.shape.ensemble_size)
         lacking = tuple(Lacking.everything(n) for n, bookie in enumerate(ensemble) if bookie in absent)
@@ -119,20 +121,21 @@ class _Search:
 
     def may_be_completed(self, expected: Sequence[Expected], gone: Collection[BookieRef]) -> bool:
         """Whether there would be enough if those registered that may do so in a moment."""
-        names = {one.bookie.bookie_id for one in self.registered}
-        away = [one for one in expected if one.bookie.bookie_id not in names]
-        soon = sum(not one.is_in_maintenance and one.bookie not in gone for one in away)
+        soon = sum(not one.is_in_maintenance and one.bookie not in gone for one in self._away(expected))
         return soon > 0 and len(self.living) + soon >= self.living_min
 
+    def _away(self, expected: Sequence[Expected]) -> list[Expected]:
+        names = {one.bookie.bookie_id for one in self.registered}
+        return [one for one in expected if one.bookie.bookie_id not in names]
+
     def failure(self, expected: Sequence[Expected]) -> NotEnoughBookies:
-        registered = {one.bookie.bookie_id for one in self.registered}
-        away = {one.bookie.bookie_id for one in expected} - registered
-        reasons = {**dict.fromkeys(away, NOT_REGISTERED), **self.rejected}
+        away = {one.bookie.bookie_id: f"is {NOT_REGISTERED}" for one in self._away(expected)}
+        reasons = {**away, **self.rejected}
         return NotEnoughBookies(self._wanted(), reasons, [str(r.bookie) for r in self.living])
 
     def _wanted(self) -> str:
         live_enough = len(self.living) >= self.living_min
-        if live_enough and (domains := self._domains(self._arranged(self.living))) < self.domains_min:
+        if live_enough and (domains := self._domains()) < self.domains_min:
             return f"copies in {self.domains_min} fault domains, where these have {domains}"
         wanted = f"a new ledger of ensemble size {self.shape.ensemble_size}"
         if not self.gaps_max:
@@ -140,14 +143,16 @@ class _Search:
         others = ", and the others to be formatted and to stay" if live_enough else ""
         return f"{wanted}, of which {self.living_min} have to live{others}"
 
-    def has_domains(self, living: Sequence[Registration]) -> bool:
-        return len(living) >= self.living_min and self._domains(self._arranged(living)) >= self.domains_min
+    @property
+    def has_domains(self) -> bool:
+        return len(self.living) >= self.living_min and self._domains() >= self.domains_min
 
-    def _arranged(self, living: Sequence[Registration]) -> list[Registration]:
-        return placement.arranged(living, self.shape.write_quorum)
+    def _arranged(self) -> list[Registration]:
+        return placement.arranged(self.living, self.shape.write_quorum)
 
-    def _domains(self, living: Sequence[Registration]) -> int:
+    def _domains(self) -> int:
         """Fault domains of the living bookies in the write set that has the fewest."""
         size = self.shape.ensemble_size
-        absent = [None] * (size - len(living))
-        return placement.fewest_domains(placement.with_gaps(living, absent, size), self.shape.write_quorum)
+        absent = [None] * (size - len(self.living))
+        ensemble = placement.with_gaps(self._arranged(), absent, size)
+        return placement.fewest_domains(ensemble, self.shape.write_quorum)

@@ -20,6 +20,8 @@ from .operator_requests import OrderKind
 
 T = TypeVar("T")
 
+NOT_REGISTERED = "not registered: stopped, or cut off from the metadata"
+
 
 class Presence(StrEnum):
     LIVING = "living"
@@ -89,7 +91,7 @@ async def whereabouts(store: MetadataStore, bookie: BookieRef) -> Whereabouts:
         return Whereabouts(bookie, Presence.LOST, "it was given up")
     if order is not None and order.kind is OrderKind.MAINTENANCE:
         return Whereabouts(bookie, Presence.AWAY, "it is in maintenance")
-    return Whereabouts(bookie, Presence.AWAY, "it is not registered: stopped, or cut off from the metadata")
+    return Whereabouts(bookie, Presence.AWAY, f"it is {NOT_REGISTERED}")
 
 
 async def _without_cookie(store: MetadataStore, bookie: BookieRef) -> Whereabouts:

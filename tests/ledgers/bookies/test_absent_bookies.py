@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from ledgers.bookies import ensembles
-from ledgers.bookies.ensembles import NOT_REGISTERED, first_fragment
+from ledgers.bookies.ensembles import first_fragment
 from ledgers.bookies.health_probes import NOT_WRITABLE
 from ledgers.cluster import Cluster
 from ledgers.config import ClientConfig
@@ -31,6 +31,7 @@ from tests.support.aio import cancel, run
 from .test_replacements import Answering
 
 THREE = Shape(3, 3, 2)
+NOT_REGISTERED = "is not registered: stopped, or cut off from the metadata"
 
 
 def ref(name: str) -> BookieRef:
