@@ -14,7 +14,7 @@ from ledgers import LedgerClient, LedgerError
 from metadata import open_store
 from metadata.records.cluster import find_bookie
 from metadata.secret_file import KEY_FILE_VARIABLE
-from tests.support.etcd import EtcdServer, jwt_tokens, simple_tokens
+from tests.support.etcd import EtcdServer, etcd_with_tokens
 from tests.support.secrets import password_file
 from tests.support.waiting import until
 
@@ -28,16 +28,10 @@ SECONDS_MAX = 60.0
 
 @pytest.fixture(params=["jwt", "simple"])
 def etcd_with_users(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[EtcdServer]:
-    is_jwt = request.param == "jwt"
-    options = jwt_tokens(tmp_path, TOKEN_SECONDS) if is_jwt else simple_tokens(TOKEN_SECONDS)
-    server = EtcdServer(tmp_path, options=options)
-    server.start()
-    try:
+    with etcd_with_tokens(request.param, tmp_path, TOKEN_SECONDS) as server:
         server.add_user("daemon", OLD, role=ROOT)
         server.enable_auth(ROOT, OF_ROOT)
         yield server
-    finally:
-        server.stop()
 
 
 @pytest.fixture

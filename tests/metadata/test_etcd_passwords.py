@@ -17,7 +17,7 @@ from metadata.etcd import authentication
 from metadata.secret_file import read_all_again
 from metadata.store import MetadataStore
 from tests.support.aio import run, until_true
-from tests.support.etcd import EtcdServer, jwt_tokens, simple_tokens
+from tests.support.etcd import EtcdServer, etcd_with_tokens
 from tests.support.secrets import password_file
 
 USER, OLD, NEW = "root", "old", "new"
@@ -27,16 +27,10 @@ WRITERS = 4
 
 
 @pytest.fixture(params=["jwt", "simple"])
-def etcd_with_tokens(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[EtcdServer]:
-    is_jwt = request.param == "jwt"
-    options = jwt_tokens(tmp_path, TOKEN_SECONDS) if is_jwt else simple_tokens(TOKEN_SECONDS)
-    server = EtcdServer(tmp_path, options=options)
-    server.start()
-    try:
+def etcd(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[EtcdServer]:
+    with etcd_with_tokens(request.param, tmp_path, TOKEN_SECONDS) as server:
         server.enable_auth(USER, OLD)
         yield server
-    finally:
-        server.stop()
 
 
 @pytest.fixture
@@ -96,17 +90,15 @@ def authentications(etcd: EtcdServer) -> int:
     return sum(map(int, found))
 
 
-def test_no_call_fails_when_the_file_is_changed_before_etcd(
-    etcd_with_tokens: EtcdServer, secret: Path
-) -> None:
+def test_no_call_fails_when_the_file_is_changed_before_etcd(etcd: EtcdServer, secret: Path) -> None:
     async def scenario() -> None:
-        async with opened(etcd_with_tokens, secret) as store:
+        async with opened(etcd, secret) as store:
             load = Load(store)
             await load.goes_on()
             secret.write_text(NEW)
             read_all_again()  # or the token would hide what is in the file
             await load.goes_on()
-            await changed_at(etcd_with_tokens)
+            await changed_at(etcd)
             await load.goes_on()
             await load.stop()
 
@@ -114,16 +106,16 @@ def test_no_call_fails_when_the_file_is_changed_before_etcd(
 
 
 def test_no_call_fails_when_the_file_is_changed_soon_after_etcd(
-    etcd_with_tokens: EtcdServer, secret: Path, caplog: pytest.LogCaptureFixture
+    etcd: EtcdServer, secret: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def told() -> bool:
         return "refuses the password" in caplog.text
 
     async def scenario() -> None:
-        async with opened(etcd_with_tokens, secret) as store:
+        async with opened(etcd, secret) as store:
             load = Load(store)
             await load.goes_on()
-            await changed_at(etcd_with_tokens)
+            await changed_at(etcd)
             await until_true(told)
             secret.write_text(NEW)
             await load.goes_on()
@@ -134,16 +126,14 @@ def test_no_call_fails_when_the_file_is_changed_soon_after_etcd(
     assert len(lines) == 1 and f"for user {USER} into {secret}" in lines[0], lines
 
 
-def test_no_call_fails_when_users_are_changed_again_and_again(
-    etcd_with_tokens: EtcdServer, secret: Path
-) -> None:
+def test_no_call_fails_when_users_are_changed_again_and_again(etcd: EtcdServer, secret: Path) -> None:
     """The revision of an older token is told as an unknown error by some releases of etcd, and nothing was changed."""
 
     async def scenario() -> None:
-        async with opened(etcd_with_tokens, secret) as store:
+        async with opened(etcd, secret) as store:
             load = Load(store)
             for _ in range(5):
-                await asyncio.to_thread(etcd_with_tokens.change_password, USER, OLD, by=(USER, OLD))
+                await asyncio.to_thread(etcd.change_password, USER, OLD, by=(USER, OLD))
                 await load.goes_on()
             await load.stop()
 
@@ -151,13 +141,13 @@ def test_no_call_fails_when_users_are_changed_again_and_again(
 
 
 def test_watches_and_leases_go_on_after_a_rotation_that_outlasts_their_calls(
-    etcd_with_tokens: EtcdServer, secret: Path
+    etcd: EtcdServer, secret: Path
 ) -> None:
     async def scenario() -> None:
-        async with opened(etcd_with_tokens, secret, seconds=0.5) as store:
+        async with opened(etcd, secret, seconds=0.5) as store:
             lease = await store.grant_lease(60)
             version = await store.create("a", b"1", lease=lease)
-            await changed_at(etcd_with_tokens)
+            await changed_at(etcd)
             with pytest.raises(StoreUnavailable, match="write the password that etcd has") as failure:
                 await store.replace("a", b"2", version)
             assert not isinstance(failure.value, StoreRefused), "a retry helps"
@@ -185,30 +175,30 @@ async def until_readable(store: MetadataStore, key: str) -> None:
 
 
 def test_a_wrong_password_is_sent_once_in_a_pause_however_many_calls_wait(
-    etcd_with_tokens: EtcdServer, secret: Path, monkeypatch: pytest.MonkeyPatch
+    etcd: EtcdServer, secret: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(authentication, "REFUSED_PAUSE_SECONDS", 3600.0)
 
     async def scenario() -> None:
         secret.write_text("wrong")
-        async with opened(etcd_with_tokens, secret) as store:
+        async with opened(etcd, secret) as store:
             for _ in range(3):
                 answers = await asyncio.gather(*(store.get("a") for _ in range(50)), return_exceptions=True)
                 assert all(isinstance(one, StoreRefused) for one in answers), answers
-            assert await asyncio.to_thread(authentications, etcd_with_tokens) == before + 1
+            assert await asyncio.to_thread(authentications, etcd) == before + 1
             secret.write_text(OLD)
             read_all_again()  # does not wait for the pause
             assert await store.get("a") is None
 
-    before = authentications(etcd_with_tokens)
+    before = authentications(etcd)
     run(scenario(), timeout_seconds=60)
 
 
 def test_a_file_that_is_half_written_keeps_the_password(
-    etcd_with_tokens: EtcdServer, secret: Path, caplog: pytest.LogCaptureFixture
+    etcd: EtcdServer, secret: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
-        async with opened(etcd_with_tokens, secret) as store:
+        async with opened(etcd, secret) as store:
             await store.create("a", b"")
             for content in ("", "\n"):
                 secret.write_text(content)

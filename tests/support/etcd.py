@@ -9,7 +9,8 @@ import socket
 import subprocess
 import time
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import grpc
@@ -206,13 +207,27 @@ class EtcdServer:
             process.wait()
 
 
-def simple_tokens(seconds: int) -> list[str]:
-    """Options with which etcd forgets a token that was not used for so long."""
+@contextmanager
+def etcd_with_tokens(kind: str, directory: Path, seconds: int) -> Iterator[EtcdServer]:
+    """An etcd that gives tokens of this kind, `jwt` or `simple`, once its authentication is on.
+
+    It forgets a simple token that was not used for so long. Signed ones are valid for so long, and only until its users
+    change.
+    """
+    options = _jwt_tokens(directory, seconds) if kind == "jwt" else _simple_tokens(seconds)
+    server = EtcdServer(directory, options=options)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def _simple_tokens(seconds: int) -> list[str]:
     return ["--auth-token", "simple", "--auth-token-ttl", str(seconds)]
 
 
-def jwt_tokens(directory: Path, seconds: int) -> list[str]:
-    """Options with which etcd signs tokens that are valid for so long, and only until its users change."""
+def _jwt_tokens(directory: Path, seconds: int) -> list[str]:
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     private, public = directory / "jwt.key", directory / "jwt.pub"
     private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()))
