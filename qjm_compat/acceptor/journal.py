@@ -38,7 +38,7 @@ from .copying import Pace, SegmentContent, SegmentReader, checked_part, copy_seg
 from .edits_cache import EditsCache, cut
 from .intake import EditsIntake, Turns
 from .metrics import AcceptorMetrics
-from .patience import AWAY_SECONDS_MAX, Patience
+from .outage_retry import AWAY_SECONDS_MAX, OutageRetry
 from .programs import transitions
 from .programs.effects import (
     Copied,
@@ -111,7 +111,7 @@ class Journal:
         if type(request) in CONCURRENT:
             return await self._run(program(self._memory, request))
         async with self._turns.next():
-            answer = await self._run(program(self._memory, request), Patience.of(request))
+            answer = await self._run(program(self._memory, request), OutageRetry.of(request))
             self._note_epochs()
             if type(request) in RESETS:
                 self._cache.clear()
@@ -319,14 +319,14 @@ class Journal:
 
     # --- programs ------------------------------------------------------------------------------------
 
-    async def _run(self, steps: Program[R], patience: Patience | None = None) -> R:
-        """Runs one program to its answer; with patience it waits for metadata that is away."""
-        waits = patience or Patience(0.0)
+    async def _run(self, steps: Program[R], retry: OutageRetry | None = None) -> R:
+        """Runs one program to its answer; with `retry` it waits for metadata that is away."""
+        retry = retry or OutageRetry(0.0)
         try:
             effect = next(steps)
             while True:
                 try:
-                    outcome = await waits.until_there(self._perform, effect)
+                    outcome = await retry.until_answered(self._perform, effect)
                 except JournalError as error:
                     effect = steps.throw(error)
                 else:

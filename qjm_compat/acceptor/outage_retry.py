@@ -41,7 +41,7 @@ _OF_REQUESTS: dict[type[Request[Any]], float] = {
 PAUSE_SECONDS = 0.2
 
 
-class Patience:
+class OutageRetry:
     """Of one call, from now on."""
 
     def __init__(self, away_seconds_max: float) -> None:
@@ -49,10 +49,10 @@ class Patience:
         self._deadline = self._loop.time() + away_seconds_max
 
     @classmethod
-    def of(cls, request: Request[Any]) -> Patience:
+    def of(cls, request: Request[Any]) -> OutageRetry:
         return cls(_OF_REQUESTS.get(type(request), 0.0))
 
-    async def until_there(self, perform: Callable[[E], Awaitable[T]], effect: E) -> T:
+    async def until_answered(self, perform: Callable[[E], Awaitable[T]], effect: E) -> T:
         """The effect's outcome; it is performed again while the metadata is away, until the deadline."""
         while True:
             try:

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from metadata.errors import MetadataError, OutcomeUnknown, StoreRefused, StoreUnavailable
-from qjm_compat.acceptor import patience
-from qjm_compat.acceptor.patience import AWAY_SECONDS_MAX, START_AWAY_SECONDS_MAX, Patience
+from qjm_compat.acceptor import outage_retry
+from qjm_compat.acceptor.outage_retry import AWAY_SECONDS_MAX, START_AWAY_SECONDS_MAX, OutageRetry
 from qjm_compat.config import JournalConfig
 from qjm_compat.error_translation import metadata_errors
 from qjm_compat.errors import JournalUnavailable, MetadataAway
@@ -32,12 +32,12 @@ class Effects:
 
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(outage_retry, "PAUSE_SECONDS", 0.001)
 
 
 def test_an_effect_is_performed_again_until_the_metadata_is_back() -> None:
     async def scenario() -> str:
-        return await Patience(60).until_there(Effects(5).perform, "swap")
+        return await OutageRetry(60).until_answered(Effects(5).perform, "swap")
 
     assert run(scenario()) == "swap"
 
@@ -46,7 +46,7 @@ def test_it_fails_with_the_last_error_when_the_time_is_over() -> None:
     async def scenario() -> None:
         began = asyncio.get_running_loop().time()
         with pytest.raises(MetadataAway):
-            await Patience(0.05).until_there(Effects(10**9).perform, "swap")
+            await OutageRetry(0.05).until_answered(Effects(10**9).perform, "swap")
         assert asyncio.get_running_loop().time() - began >= 0.04
 
     run(scenario())
@@ -56,7 +56,7 @@ def test_what_else_fails_is_not_tried_again() -> None:
     async def scenario() -> None:
         effects = Effects(1, JournalUnavailable)
         with pytest.raises(JournalUnavailable):
-            await Patience(60).until_there(effects.perform, "swap")
+            await OutageRetry(60).until_answered(effects.perform, "swap")
         assert effects.left == 0
 
     run(scenario())
@@ -82,7 +82,7 @@ def test_calls_of_readers_do_not_wait() -> None:
     async def scenario() -> None:
         effects = Effects(1)
         with pytest.raises(MetadataAway):
-            await Patience.of(GetEditLogManifest(since_txid=1)).until_there(effects.perform, "read")
+            await OutageRetry.of(GetEditLogManifest(since_txid=1)).until_answered(effects.perform, "read")
 
     run(scenario())
 
