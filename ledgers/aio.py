@@ -15,7 +15,7 @@ from bookie.wire.messages import MaintainReply, MaintainRequest
 from bookie.wire.trust.roles import Right
 from metadata import open_store
 from metadata.errors import MetadataError, StoreUnavailable
-from metadata.fork_guard import ForkGuard
+from metadata.fork_safety.fork_guard import ForkGuard
 from metadata.records import unreadable
 from metadata.records.cluster import list_bookies
 from metadata.records.ledger_record import (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from bookie.wire import LacReply, LacRequest, ReadReply, ReadRequest
 from bookie.wire.trust.identity import Identity, Peer
 from bookie.wire.trust.roles import Right, Role
-from metadata.fork_guard import ForkGuard
+from metadata.fork_safety.fork_guard import ForkGuard
 from metadata.healing.marks import Marks
 from metadata.records.ledger_record import JOURNAL, OWNER, BookieRef, LedgerRecord, is_of
 from metadata.records.ledger_store import LedgerStore

@@ -21,7 +21,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from metadata.fork_guard import ForkGuard
+from metadata.fork_safety.fork_guard import ForkGuard
 
 from .errors import ClientClosed, ClientForked, LedgerError, WouldDeadlock
 

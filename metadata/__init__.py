@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 # Set before gRPC is loaded: its own fork handlers fail in a process with an event loop, and some of them crash the
-# child (also one that `subprocess` forks to run a program). See `metadata.forked_grpc`.
+# child (also one that `subprocess` forks to run a program). See `metadata.fork_safety.forked_grpc`.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 _IN_STORE = ("EventKind", "Lease", "MetadataStore", "Page", "Versioned", "WatchEvent")

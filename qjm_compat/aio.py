@@ -14,7 +14,8 @@ from ledgers.protocol.quorum import Quorum, majority
 from ledgers.writing.slow_wait_warning import told_when_long
 from metadata import keys
 from metadata.audit import Act, tell
-from metadata.fork_guard import ForkGuard
+from metadata.fork_safety.fork_guard import ForkGuard
+from metadata.rate_limit import RateLimit
 
 from .acceptor.journal import Journal
 from .batch import Batch
@@ -40,7 +41,6 @@ from .requests import (
     SegmentState,
 )
 from .sync.background import BackgroundSync
-from .sync.pace import pace_of
 from .sync.syncer import JournalSyncer, Synced
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class QuorumJournalManager:
 
         A writer may go on meanwhile, in any process. JournalNodes sync by themselves.
         """
-        pace = pace_of(bytes_per_second or self.config.sync_bytes_per_second)
+        pace = RateLimit(bytes_per_second or self.config.sync_bytes_per_second).keep
         return await JournalSyncer(self._opened.on_ledgers, pace, on_bytes=on_bytes).until_done()
 
     async def is_formatted(self) -> bool:

@@ -11,12 +11,12 @@ from ledgers import ClientConfig, LedgerError
 from ledgers.aio import LedgerClient
 from metadata import open_store
 from metadata.errors import MetadataError
+from metadata.rate_limit import RateLimit
 
 from .acceptor.journal import Journal
 from .acceptor.unavailable_acceptor import AbsentAcceptor
 from .config import AcceptorConfig, JournalConfig
 from .sync.background import BackgroundSync
-from .sync.pace import pace_of
 from .sync.syncer import JournalSyncer
 
 if TYPE_CHECKING:
@@ -82,7 +82,9 @@ class OpenAcceptors:
         seconds, acceptors = self._config.sync_interval_seconds, self.on_ledgers
         if not seconds or len(acceptors) < 2:
             return None
-        syncers = {self._journal_id: JournalSyncer(acceptors, pace_of(self._config.sync_bytes_per_second))}
+        syncers = {
+            self._journal_id: JournalSyncer(acceptors, RateLimit(self._config.sync_bytes_per_second).keep)
+        }
 
         async def all_of_them() -> dict[str, JournalSyncer]:
             return syncers

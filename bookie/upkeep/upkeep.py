@@ -17,6 +17,7 @@ from typing import Any
 from metadata.backup import hold
 from metadata.counting.outage import weight
 from metadata.errors import MetadataError
+from metadata.rate_limit import RateLimit
 from metadata.records import cluster
 from metadata.records.cluster import Cookie, find_bookie
 from metadata.records.ledger_record import BookieRef
@@ -41,7 +42,6 @@ from .inventory.inventory import Inventory
 from .mending.repair import Repair
 from .mending.replication_task import ReplicationTask
 from .peers import Peers
-from .rate_limit import RateLimit
 from .reports import Progress, RoundTotals
 from .schedule import Depth, Schedule
 from .scrubbing.scrubber import Scrubber

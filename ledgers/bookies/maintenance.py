@@ -10,7 +10,7 @@ import grpc.aio
 from bookie.wire import BadMessage, codec, rpc
 from bookie.wire.messages import MaintainReply, MaintainRequest
 from bookie.wire.trust.certificates import Certificates
-from metadata.forked_grpc import own_grpc
+from metadata.fork_safety.forked_grpc import own_grpc
 
 from ..errors import BookieUnavailable
 

@@ -13,8 +13,8 @@ from typing import NamedTuple, Protocol, TypeVar
 import grpc
 
 from ..errors import OutcomeUnknown, StoreRefused, StoreUnavailable
-from ..fork_guard import ForkGuard
-from ..forked_grpc import own_grpc
+from ..fork_safety.fork_guard import ForkGuard
+from ..fork_safety.forked_grpc import own_grpc
 from . import etcd_pb2 as pb
 from .authentication import Authentication
 from .config import CHANNEL_OPTIONS, EtcdConfig

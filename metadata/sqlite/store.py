@@ -14,7 +14,7 @@ from functools import partial
 from typing import TypeVar
 
 from ..errors import OutcomeUnknown, StoreRefused, StoreUnavailable
-from ..fork_guard import ForkGuard
+from ..fork_safety.fork_guard import ForkGuard
 from ..store import PAGE_KEYS_MAX, Lease, Page, StoreHealth, Versioned, WatchEvent, check_value
 from .clock import LeaseClock
 from .file import SqliteFile

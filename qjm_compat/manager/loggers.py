@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from ledgers import ClientForked
-from metadata.fork_guard import ForkGuard
+from metadata.fork_safety.fork_guard import ForkGuard
 
 from ..config import JournalConfig
 from ..requests import Acceptor, R, Request, SendEdits

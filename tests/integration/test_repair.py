@@ -15,12 +15,12 @@ from bookie.config import BookieConfig
 from bookie.serving import directory
 from bookie.serving.daemon import serving
 from bookie.upkeep.mending.repair import Repair
-from bookie.upkeep.rate_limit import RateLimit
 from bookie.upkeep.scrubbing.scrubber import Scrubber
 from bookie.wire.messages import LacRequest, Status
 from ledgers import DigestType
 from ledgers.aio import LedgerClient
 from ledgers.recovering.peers import ClusterPeers
+from metadata.rate_limit import RateLimit
 from metadata.records.cluster import find_bookie
 from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import LedgerStore

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from metadata.backup import hold
+from metadata.rate_limit import RateLimit
 from metadata.records import cluster
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_record import BookieRef, LedgerRecord, Tombstone
@@ -32,7 +33,6 @@ from ..inventory.cut_short import is_cut_short
 from ..inventory.gaps import overlap
 from ..inventory.inventory import span_of
 from ..inventory.placed_entries import shares
-from ..rate_limit import RateLimit
 from ..threads import in_thread
 
 log = logging.getLogger(__name__)

@@ -18,6 +18,8 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 
+from metadata.rate_limit import RateLimit
+
 from ...index.ledger_state import LedgerState
 from ...index.places import FrameLocation, place_of_frame
 from ...index.usage import NOTHING, Usage
@@ -26,7 +28,6 @@ from ...log.format import NO_LEDGER, Record, RecordKind
 from ...log.records import Found, read_record
 from ...log.walk import walk
 from ...storage.bookie import Bookie
-from ..rate_limit import RateLimit
 from ..threads import in_thread
 
 log = logging.getLogger(__name__)

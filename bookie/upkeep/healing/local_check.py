@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from metadata.counting.outage import weight
 from metadata.errors import MetadataError, NoSuchKey, VersionConflict
 from metadata.healing.marks import Marks
+from metadata.rate_limit import RateLimit
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
@@ -25,7 +26,6 @@ from ...upkeep_config import UpkeepConfig
 from ...wire.messages import EntryRange
 from ..inventory.inventory import Inventory
 from ..inventory.placed_entries import EVERYTHING
-from ..rate_limit import RateLimit
 
 log = logging.getLogger(__name__)
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
+from metadata.rate_limit import RateLimit
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord
 
 from ...index.places import FrameLocation
@@ -14,7 +15,6 @@ from ...storage.bookie import Bookie
 from ...storage.frames import UnreadableFrame, read_frame
 from ...wire.columns import Columns
 from ...wire.messages import EntryRange
-from ..rate_limit import RateLimit
 from ..threads import in_thread
 from .gaps import Ids, missing
 from .placed_entries import ENTRY_MAX, Share, parts

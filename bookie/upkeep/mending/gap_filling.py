@@ -14,6 +14,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+from metadata.rate_limit import RateLimit
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 
 from ...errors import DiskIsFull
@@ -26,7 +27,6 @@ from ..inventory.gaps import contains, overlap
 from ..inventory.inventory import Inventory, span_of
 from ..inventory.placed_entries import ENTRY_MAX, Part, Share
 from ..peers import Peers, PeersFailed
-from ..rate_limit import RateLimit
 from ..reports import Progress, Repaired
 
 STORE_BYTES = 4 * 1024 * 1024

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from metadata.errors import MetadataError
+from metadata.rate_limit import RateLimit
 from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
 from metadata.records.ledger_store import LedgerStore
 
@@ -29,7 +30,6 @@ from ..inventory.gaps import merged
 from ..inventory.inventory import Inventory, span_of
 from ..inventory.placed_entries import EVERY_ENTRY, EVERYTHING, parts
 from ..peers import Peers, PeersFailed
-from ..rate_limit import RateLimit
 from ..reports import Progress, Repaired, RepairReport, Summary
 from ..threads import in_thread
 from .gap_filling import Mender, Tally

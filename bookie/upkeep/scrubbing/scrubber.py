@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 
 from metadata.counting.outage import weight
 from metadata.errors import MetadataError
+from metadata.rate_limit import RateLimit
 
 from ...errors import BookieError, DiskIsFull, LogFailed
 from ...index.places import Frame, FrameLocation
@@ -30,7 +31,6 @@ from ...log.format import NO_LEDGER, place_of
 from ...storage.bookie import Bookie
 from ..collecting.compactor import STATES_PER_BATCH, state_record
 from ..mending.repair import Repair
-from ..rate_limit import RateLimit
 from ..reports import LISTED_MAX, Repaired, ScrubReport, Summary
 from ..threads import in_thread
 from .audit import Audit

@@ -7,6 +7,8 @@ import time
 
 from aiohttp.http_exceptions import HttpProcessingError
 
+from bookie.storage.counting.log_rate_limit import LogRateLimit
+
 TOLD_SECONDS = 10.0
 """Between two lines of a kind; the next one tells how many were left out."""
 
@@ -18,18 +20,14 @@ class _Seldom(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._told_at: dict[bool, float] = {}
-        self._left_out: dict[bool, int] = {}
+        self._ours, self._theirs = LogRateLimit(TOLD_SECONDS), LogRateLimit(TOLD_SECONDS)
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
         is_ours = error is not None and not isinstance(error, HttpProcessingError)
-        now = time.monotonic()
-        if now - self._told_at.get(is_ours, -TOLD_SECONDS) < TOLD_SECONDS:
-            self._left_out[is_ours] = self._left_out.get(is_ours, 0) + 1
+        left_out = (self._ours if is_ours else self._theirs).untold(time.monotonic())
+        if left_out is None:
             return False
-        self._told_at[is_ours] = now
-        left_out = self._left_out.pop(is_ours, 0)
         self._settle(record, error, f" ({left_out} more were not told)" if left_out else "", is_ours=is_ours)
         return True
 

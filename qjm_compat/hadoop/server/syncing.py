@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import logging
 
+from metadata.rate_limit import RateLimit
+
 from ...config import JournalConfig
 from ...errors import BadRequest
 from ...sync.background import BackgroundSync
-from ...sync.pace import pace_of
 from ...sync.syncer import JournalSyncer
 from .node import JournalNode
 
@@ -23,7 +24,7 @@ class NodeSync:
 
     def __init__(self, node: JournalNode, config: JournalConfig) -> None:
         self._node = node
-        self._pace = pace_of(config.sync_bytes_per_second)
+        self._pace = RateLimit(config.sync_bytes_per_second).keep
         self._syncers: dict[tuple[str, tuple[str, ...]], JournalSyncer] = {}
         self.background = BackgroundSync(config.sync_interval_seconds, self._all)
         if config.sync_interval_seconds:

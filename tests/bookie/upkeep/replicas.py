@@ -17,11 +17,11 @@ from bookie.storage.bookie import Bookie
 from bookie.upkeep.mending.limbo import enter_limbo
 from bookie.upkeep.mending.repair import Repair
 from bookie.upkeep.peers import PeersFailed
-from bookie.upkeep.rate_limit import RateLimit
 from bookie.upkeep.scrubbing.scrubber import Scrubber
 from bookie.wire.columns import Columns
 from bookie.wire.messages import EntryRange, Frame, ReadRequest, Status
 from metadata.memory import MemoryStore
+from metadata.rate_limit import RateLimit
 from metadata.records.ledger_record import BookieRef, Ensemble, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore
 from tests.bookie.bookies import append, bookie_on

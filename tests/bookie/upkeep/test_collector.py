@@ -15,11 +15,11 @@ import pytest
 from bookie.errors import DataDirectoryError
 from bookie.storage.bookie import Bookie
 from bookie.upkeep.collecting.collector import Collected, Collector
-from bookie.upkeep.rate_limit import RateLimit
 from bookie.wire.messages import Status
 from metadata import keys
 from metadata.errors import StoreUnavailable
 from metadata.memory import MemoryStore
+from metadata.rate_limit import RateLimit
 from metadata.records import cluster
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_record import AcceptedLoss, BookieRef, Fragment, LedgerRecord, Shape

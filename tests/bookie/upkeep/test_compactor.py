@@ -18,9 +18,9 @@ from bookie.offline import rebuild
 from bookie.serving import directory
 from bookie.storage.bookie import Bookie
 from bookie.upkeep.collecting.compactor import Compacted, Compactor
-from bookie.upkeep.rate_limit import RateLimit
 from bookie.wire.messages import LacReply, Status
 from metadata.memory import MemoryStore
+from metadata.rate_limit import RateLimit
 from tests.bookie.bookies import append, bookie_on, entries, fenced_read, lac_request, read, read_request
 from tests.bookie.entries import frame_of, lac_of
 from tests.bookie.logs import use_small_sizes

@@ -14,8 +14,8 @@ import pytest
 from bookie.errors import BookieError
 from bookie.storage.bookie import Bookie
 from bookie.upkeep.collecting.compactor import Compactor, state_record
-from bookie.upkeep.rate_limit import RateLimit
 from bookie.wire.messages import Status
+from metadata.rate_limit import RateLimit
 from tests.bookie.bookies import append, bookie_on, entries, open_bookie, read, read_request
 from tests.bookie.entries import frame_of
 from tests.bookie.logs import use_small_sizes

@@ -16,12 +16,12 @@ from bookie.log.records import Found
 from bookie.log.walk import walk
 from bookie.upkeep.inventory import inventory
 from bookie.upkeep.mending import gap_filling
-from bookie.upkeep.rate_limit import RateLimit
 from bookie.upkeep.reports import Repaired, Unrepaired
 from bookie.wire.columns import FRAME_BYTES_MAX
 from bookie.wire.messages import EntryRange, Frame, LacRequest, Status
 from metadata.errors import StoreUnavailable
 from metadata.memory import MemoryStore
+from metadata.rate_limit import RateLimit
 from metadata.records.ledger_record import Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from tests.bookie.bookies import append, bookie_on

@@ -23,11 +23,11 @@ from bookie.log.walk import walk
 from bookie.offline import rebuild
 from bookie.serving import directory
 from bookie.upkeep.collecting.compactor import Compactor
-from bookie.upkeep.rate_limit import RateLimit
 from bookie.upkeep.reports import ScrubReport
 from bookie.upkeep.scrubbing import scrubber
 from bookie.wire.messages import Status
 from metadata.memory import MemoryStore
+from metadata.rate_limit import RateLimit
 from metadata.records.ledger_record import Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore
 from tests.bookie.bookies import append, bookie_on, fenced_read

@@ -10,7 +10,7 @@ from ledgers.config import MIB, ClientConfig
 from ledgers.entry import ENTRY_OVERHEAD_BYTES
 from ledgers.errors import AppendTimeout, ClientForked, LedgerFenced, NotEnoughBookies
 from ledgers.writing import slow_wait_warning
-from metadata.fork_guard import _Forks
+from metadata.fork_safety.fork_guard import _Forks
 from tests.ledgers.writing.writing import DIGEST, LEDGER_ID, HeldBookies, turns, writer_of
 from tests.support.aio import run, until_true
 

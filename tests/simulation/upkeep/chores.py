@@ -10,10 +10,10 @@ from bookie.storage.bookie import Bookie
 from bookie.upkeep.collecting.collector import Collected, Collector
 from bookie.upkeep.collecting.compactor import Compacted, Compactor
 from bookie.upkeep.mending.repair import Repair
-from bookie.upkeep.rate_limit import RateLimit
 from bookie.upkeep.reports import RepairReport, ScrubReport
 from bookie.upkeep.scrubbing.scrubber import Scrubber
 from metadata.errors import MetadataError
+from metadata.rate_limit import RateLimit
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore

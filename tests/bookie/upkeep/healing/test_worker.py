@@ -16,7 +16,6 @@ from bookie.upkeep.healing.local_check import LocalCheck
 from bookie.upkeep.healing.view import look
 from bookie.upkeep.healing.worker import Worker
 from bookie.upkeep.inventory.inventory import Inventory
-from bookie.upkeep.rate_limit import RateLimit
 from bookie.upkeep_config import UpkeepConfig
 from metadata import keys
 from metadata.backup import hold as restored
@@ -26,6 +25,7 @@ from metadata.healing.lease_lock import LeaseLock
 from metadata.healing.marks import Marks
 from metadata.healing.operator_requests import Order, OrderKind
 from metadata.memory import MemoryData, MemoryStore
+from metadata.rate_limit import RateLimit
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.ledger_store import LedgerStore

@@ -1,4 +1,4 @@
-"""Copying keeps to its rate, whoever shares it and however large a batch is. Time is virtual."""
+"""Background work keeps to its rate, whoever shares it and however much is asked for at once. Time is virtual."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from qjm_compat.sync.pace import PERIOD_SECONDS, pace_of
+from metadata.rate_limit import PERIOD_SECONDS, RateLimit
 from tests.simulation.engine.loop import VirtualLoop, run
 
 RATE = 1000.0
@@ -34,7 +34,7 @@ def seconds_of(scenario: Callable[[], Awaitable[None]]) -> float:
 
 def test_many_small_batches_take_as_long_as_their_bytes_at_the_rate() -> None:
     async def copied() -> None:
-        pace = pace_of(RATE)
+        pace = RateLimit(RATE).keep
         for _ in range(1000):
             await pace(10)
 
@@ -43,14 +43,14 @@ def test_many_small_batches_take_as_long_as_their_bytes_at_the_rate() -> None:
 
 def test_a_batch_larger_than_fits_at_once_is_waited_for_in_parts() -> None:
     async def copied() -> None:
-        await pace_of(RATE)(int(20 * AT_ONCE))
+        await RateLimit(RATE).keep(int(20 * AT_ONCE))
 
     assert 5 - 2 * PERIOD_SECONDS <= seconds_of(copied) <= 5 + PERIOD_SECONDS
 
 
 def test_all_who_share_a_pace_keep_to_it_together() -> None:
     async def copied() -> None:
-        pace = pace_of(RATE)
+        pace = RateLimit(RATE).keep
 
         async def one() -> None:
             for _ in range(50):
@@ -63,6 +63,6 @@ def test_all_who_share_a_pace_keep_to_it_together() -> None:
 
 def test_what_fits_at_once_does_not_wait() -> None:
     async def copied() -> None:
-        await pace_of(RATE)(int(AT_ONCE))
+        await RateLimit(RATE).keep(int(AT_ONCE))
 
     assert seconds_of(copied) < 0.01

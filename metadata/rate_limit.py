@@ -5,11 +5,11 @@ from __future__ import annotations
 from aiolimiter import AsyncLimiter
 
 PERIOD_SECONDS = 0.25
-"""Burst: the amount of this time may come at once, which leaves the disk to others in between."""
+"""Burst: the amount of this time may come at once, which leaves disk and processor to others in between."""
 
 
 class RateLimit:
-    """A rate limit, in units a second."""
+    """A rate limit, in units a second, for all who share it."""
 
     def __init__(self, per_second: float) -> None:
         self._most = max(1.0, per_second * PERIOD_SECONDS)
