@@ -16,7 +16,6 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NoReturn
 
@@ -36,6 +35,7 @@ from ..disk.space_guard import SpaceGuard
 from ..index.index import Index
 from ..log import segments
 from ..log_context import LIFE, lines_of
+from ..program_version import program_version
 from ..storage.bookie import Bookie
 from ..upkeep.inventory.unknown_ids import give_no_id_twice
 from ..upkeep.mending.limbo import enter_limbo
@@ -360,10 +360,3 @@ async def _beside(*work: Coroutine[object, object, None]) -> AsyncIterator[None]
                     task.cancel()
     except BaseExceptionGroup as failed:  # callers get the error itself, without the group
         raise failed.exceptions[0] from None
-
-
-def program_version() -> str:
-    try:
-        return version("bookledger")
-    except PackageNotFoundError:  # run from a checkout that is not installed
-        return "unknown"

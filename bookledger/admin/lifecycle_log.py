@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bookie.log_context import LIFE
-from bookie.serving.daemon import program_version
+from bookie.program_version import program_version
 
 
 @contextmanager

@@ -6,7 +6,6 @@ that `--help` is quick.
 
 from __future__ import annotations
 
-import importlib
 import io
 import logging
 import os
@@ -17,21 +16,20 @@ from functools import partial
 from pathlib import Path
 
 import click
-from click.shell_completion import CompletionItem
 
 from bookie.log_context import LIFE
 from metadata.settings.environment import variable_of
 
 from ..admin.logs import JsonFormatter, LogFormat, TellsBookie, are_json
 from . import standard_files
-from .config.command_options import give_variables
+from .config.lazy_group import LazyGroup, Place
 from .config.origin import origin_of
 from .config.settings import Settings, read, settings_now
 from .terminal import PlainFormatter, say
 from .told.exit_codes import BY_SIGNAL, ExitCode
-from .told.help import CommandGroup, Headings
+from .told.help import Headings
 
-_GROUPS = {
+_GROUPS: dict[str, Place] = {
     "standalone": ("bookledger.cli.standalone", "standalone", "Run bookies and an embedded metadata store."),
     "bookie": ("bookledger.cli.bookie.group", "bookie", "Run, format and inspect a bookie."),
     "ledger": ("bookledger.cli.ledger.group", "ledger", "Create, write, read and repair ledgers."),
@@ -86,16 +84,6 @@ _GROUPS = {
 }
 
 
-def _loaded(name: str) -> click.Command:
-    module, attribute, _ = _GROUPS[name]
-    command = getattr(importlib.import_module(module), attribute)
-    assert isinstance(command, click.Command)
-    give_variables(command, name)
-    return command
-
-
-_LOADERS = {name: partial(_loaded, name) for name in _GROUPS}
-
 HEADINGS: Headings = {
     "Data": ("ledger", "journal", "replay"),
     "Servers": ("standalone", "bookie", "autorecovery", "console"),
@@ -114,17 +102,12 @@ DATA_HINT = (
 )
 
 
-class LazyGroup(CommandGroup):
-    """Knows its commands by name and imports each when it is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_GROUPS)
+class RootGroup(LazyGroup):
+    """All commands, with what the file of settings says for each."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _GROUPS:
-            return None
-        command = _loaded(cmd_name)
-        if isinstance(ctx.obj, Settings) and ctx.default_map is not None:
+        command = super().get_command(ctx, cmd_name)
+        if command is not None and isinstance(ctx.obj, Settings) and ctx.default_map is not None:
             ctx.default_map[cmd_name] = ctx.obj.defaults_of(cmd_name, command)
         return command
 
@@ -138,28 +121,21 @@ class LazyGroup(CommandGroup):
             standard_files.give_output_up()
             raise SystemExit(ExitCode.NOBODY_READS) from None
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Completes commands without importing any; click completes the options."""
-        found = [
-            CompletionItem(name, help=told)
-            for name, (_, _, told) in _GROUPS.items()
-            if name.startswith(incomplete)
-        ]
-        return found + click.Command.shell_complete(self, ctx, incomplete)
-
-    def short_help_of(self, ctx: click.Context, name: str) -> str:
-        """The short help of a command, without importing it."""
-        return _GROUPS[name][2]
-
 
 def _take_settings(context: click.Context, _: click.Parameter, path: Path | None) -> None:
     """Reads the settings file before all other options: it overrides their defaults."""
-    context.obj = Settings() if path is None else read(path, _LOADERS)
+    commands = {name: partial(cli.imported, name) for name in _GROUPS}
+    context.obj = Settings() if path is None else read(path, commands)
     context.default_map = {}
     context.obj.into_environment()
 
 
-@click.group(cls=LazyGroup, headings=HEADINGS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=RootGroup,
+    places=_GROUPS,
+    headings=HEADINGS,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.option(
     "--config",
     type=click.Path(path_type=Path, dir_okay=False),

@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 from aiohttp import web
 
-from bookie.serving.daemon import program_version
+from bookie.program_version import program_version
 
 from ..http.problems import Problem
 from .metadata_view import Away, MetadataView

@@ -34,11 +34,12 @@ def options_of(command: click.Command) -> Iterator[tuple[str, click.Option]]:
 def give_variables(command: click.Command, *path: str) -> None:
     """Gives each option its environment variable: `bookie run --port` gets BOOKLEDGER_BOOKIE_RUN_PORT.
 
-    click's `auto_envvar_prefix` would use the names of the functions' parameters, which users never see.
+    click's `auto_envvar_prefix` would use the names of the functions' parameters, which users never see. A group that
+    imports commands when they are used gives them theirs then.
     """
     if isinstance(command, click.Group):
-        for name in names_of(command):
-            give_variables(inner_of(command, name), *path, name)
+        for name, inner in command.commands.items():
+            give_variables(inner, *path, name)
     for name, option in options_of(command):
         if option.envvar is None:
             option.envvar = variable_of(*path, name)

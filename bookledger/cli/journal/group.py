@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..config.lazy_group import LazyGroup, Place
 from ..options import json_option
 from ..output import Progress, print_record
 from ..terminal import confirm
-from ..told.help import CommandGroup, Headings
+from ..told.help import Headings
 from ..told.interruption import again, told_when_stopped
 from .exporting import export
 from .fsck import fsck
@@ -27,9 +27,17 @@ if TYPE_CHECKING:
     from qjm_compat.requests import NamespaceInfo, SegmentState
 
 
-_IMPORTED_WHEN_USED = {
-    "bench": ("bookledger.cli.journal.bench", "journal_bench"),
-    "serve": ("bookledger.cli.journal.serve", "serve"),
+_NEED_MORE: dict[str, Place] = {
+    "bench": (
+        "bookledger.cli.journal.bench",
+        "journal_bench",
+        "Measure flushes of 8 KiB beside bare appends: three bookies, write quorum 3, ack quorum 2.",
+    ),
+    "serve": (
+        "bookledger.cli.journal.serve",
+        "serve",
+        "Be a JournalNode: stock NameNodes keep their edits here, as qjournal://HOST:PORT;…/JOURNAL.",
+    ),
 }
 """Commands that need what the others do without."""
 
@@ -41,20 +49,12 @@ HEADINGS: Headings = {
 }
 
 
-class _JournalGroup(CommandGroup):
+class _JournalGroup(LazyGroup):
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), *_IMPORTED_WHEN_USED])
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _IMPORTED_WHEN_USED:
-            return super().get_command(ctx, cmd_name)
-        module, attribute = _IMPORTED_WHEN_USED[cmd_name]
-        command = getattr(importlib.import_module(module), attribute)
-        assert isinstance(command, click.Command)
-        return command
+        return sorted(super().list_commands(ctx))
 
 
-@click.group(cls=_JournalGroup, headings=HEADINGS)
+@click.group(cls=_JournalGroup, places=_NEED_MORE, path=("journal",), headings=HEADINGS)
 def journal() -> None:
     """Keep, move and check the edit logs of HDFS NameNodes.
 

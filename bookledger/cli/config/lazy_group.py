@@ -1,0 +1,54 @@
+"""Groups whose commands are imported when they are used, so that no command waits for what another one needs."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from ..told.help import CommandGroup
+from .command_options import give_variables
+
+Place = tuple[str, str, str]
+"""A command's module, its name there, and its short help."""
+
+
+class LazyGroup(CommandGroup):
+    """Knows its commands by name and short help, for `--help` and TAB, and imports each when it is called.
+
+    `path` are the words that call the group. Commands may be added to it as to any other group, too.
+    """
+
+    def __init__(self, *args: Any, places: Mapping[str, Place], path: tuple[str, ...] = (), **options: Any):
+        super().__init__(*args, **options)
+        self._places = places
+        self._path = path
+
+    def imported(self, name: str) -> click.Command:
+        """The command of a name in `places`."""
+        module, attribute, _ = self._places[name]
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        give_variables(command, *self._path, name)
+        return command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*super().list_commands(ctx), *self._places]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return self.imported(cmd_name) if cmd_name in self._places else super().get_command(ctx, cmd_name)
+
+    def short_help_of(self, ctx: click.Context, name: str) -> str:
+        return self._places[name][2] if name in self._places else super().short_help_of(ctx, name)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Completes commands without importing any; click completes the options."""
+        found = [
+            CompletionItem(name, help=self.short_help_of(ctx, name))
+            for name in self.list_commands(ctx)
+            if name.startswith(incomplete)
+        ]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
