@@ -81,11 +81,6 @@ class Child:
         except BrokenPipeError:
             raise self._failure() from None
 
-    def expect_success(self) -> None:
-        """Waits for the exit. Raises ChildFailed unless the exit code is 0."""
-        if self.wait() != 0:
-            raise self._failure()
-
     def signal(self, number: signal.Signals) -> None:
         """Sends SIGSTOP, SIGCONT, SIGKILL, … to this child, by its id."""
         self._process.send_signal(number)

@@ -35,10 +35,6 @@ log = logging.getLogger(__name__)
 BATCH_BYTES = 256 * 1024
 """Step of reading and appending: a client's append that comes meanwhile waits for little else."""
 
-SEGMENTS_PER_DROP = 64
-"""Segments deleted behind one SEGMENTS record."""
-
-
 STATE_BYTES = 160
 """A ledger's state takes about so much in the log."""
 

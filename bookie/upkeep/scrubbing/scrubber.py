@@ -65,7 +65,6 @@ class Scrubber:
         self._upkeep = upkeep
         self._pace = pace
         self._one_at_a_time = asyncio.Lock()
-        self._hurry = asyncio.Event()
         self._known: OrderedDict[Stretch, None] = OrderedDict()
         self.last: ScrubReport | None = None
         """Report of the last complete pass."""
@@ -79,7 +78,7 @@ class Scrubber:
         loop = asyncio.get_running_loop()
         next_at = loop.time() + min(pass_seconds, first_seconds)
         while True:
-            await self._time_has_come(next_at)
+            await asyncio.sleep(next_at - loop.time())
             next_at = loop.time() + pass_seconds
             try:
                 await self.scrub_once()
@@ -88,18 +87,6 @@ class Scrubber:
             except (BookieError, MetadataError, OSError) as error:
                 log.log(weight(error), "the scrub failed, and will be tried again when it is due: %s", error)
             next_at = max(next_at, loop.time() + PAUSE_SECONDS_MIN)
-
-    async def _time_has_come(self, next_at: float) -> None:
-        self._hurry.clear()
-        try:
-            async with asyncio.timeout_at(next_at):
-                await self._hurry.wait()
-        except TimeoutError:  # the usual case
-            pass
-
-    def hurry(self) -> None:
-        """Has `scrub_for_ever` begin its next pass now."""
-        self._hurry.set()
 
     async def scrub_once(self) -> ScrubReport:
         """One pass over all that is synced when it begins. Repairs what it finds, or reports why it could not.

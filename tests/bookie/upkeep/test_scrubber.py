@@ -689,21 +689,19 @@ def test_a_scrub_keeps_to_its_pace(tmp_path: Path) -> None:
     run(test())
 
 
-def test_a_pass_begins_in_its_time_or_when_somebody_is_in_a_hurry(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("first_seconds", "passes"), [(60, 0), (0, 1)])
+def test_a_pass_begins_in_its_time(first_seconds: float, passes: int, tmp_path: Path) -> None:
     async def test() -> None:
         async with mended(tmp_path) as world:
             await filled(world, WHOLE, 7)
-            scrubbing = asyncio.create_task(world.scrubber.scrub_for_ever(3600, 60))
-            for _ in range(2):
-                before = world.scrubber.last
-                await asyncio.wait([scrubbing], timeout=0.1)
-                assert world.scrubber.last is before
-                world.scrubber.hurry()
+            scrubbing = asyncio.create_task(world.scrubber.scrub_for_ever(3600, first_seconds))
 
-                async def another(before: ScrubReport | None = before) -> bool:
-                    return world.scrubber.last is not before
+            async def passed() -> bool:
+                return world.scrubber.passes["done"] == passes
 
-                await until_true(another)
+            await until_true(passed)
+            await asyncio.wait([scrubbing], timeout=0.1)
+            assert world.scrubber.passes == {"done": passes, "failed": 0}
             assert not scrubbing.done()
             await cancel(scrubbing)
 
