@@ -12,9 +12,11 @@ Every public name of the packages `ledgers`, `qjm_compat`, `spark` and `metadata
 imported when it is first used. `ledgers.aio` and `qjm_compat.aio` have the same for asyncio.
 """
 
+from collections.abc import Iterator
+from importlib import import_module
 from importlib.util import find_spec
 from os.path import dirname, realpath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 # `ledgers` has this check for all other packages; for `ledgers` itself it must be done here.
 _ledgers = find_spec("ledgers")
@@ -27,286 +29,35 @@ if _ledgers is None or dirname(dirname(realpath(_ledgers.origin or ""))) != dirn
         name="ledgers",
     )
 
-from ledgers.public import lazily, leave_out_absent
+from ledgers.public import require_our_own
 
 if TYPE_CHECKING:
-    from ledgers import (
-        AdvancedWriteHandle,
-        AppendTimeout,
-        BadEncryptionKey,
-        BookieRef,
-        BookieUnavailable,
-        ClientClosed,
-        ClientConfig,
-        ClientForked,
-        Columns,
-        DigestMismatch,
-        DigestType,
-        DuplicateEntry,
-        Entry,
-        EntryTooLarge,
-        EntryUnreadable,
-        Fragment,
-        Gap,
-        LedgerClient,
-        LedgerClosed,
-        LedgerError,
-        LedgerExists,
-        LedgerFenced,
-        LedgerIdReused,
-        LedgerRecord,
-        LedgerRecoveryFailed,
-        LedgerState,
-        LossAssessment,
-        MaintainReply,
-        MaintainRequest,
-        MaintenanceAction,
-        MetadataUnavailable,
-        NewLedger,
-        NoSuchEntry,
-        NoSuchLedger,
-        NotAllowed,
-        NotEnoughAnswers,
-        NotEnoughBookies,
-        ReadHandle,
-        Registration,
-        Salvage,
-        Shape,
-        SizeStep,
-        Status,
-        Unauthorized,
-        UnconfirmedError,
-        WouldDeadlock,
-        WriteHandle,
-        WriterFull,
-    )
-    from metadata import (
-        BadMetadataUri,
-        BadRecord,
-        BadSettings,
-        EventKind,
-        KeyExists,
-        Lease,
-        LeaseLost,
-        MetadataError,
-        MetadataStore,
-        NoSuchKey,
-        OutcomeUnknown,
-        Page,
-        StoreRefused,
-        StoreUnavailable,
-        ValueTooLarge,
-        VersionConflict,
-        Versioned,
-        WatchCompacted,
-        WatchEvent,
-        metadata_uri_of,
-        open_store,
-    )
-    from qjm_compat import (
-        AcceptorConfig,
-        BadJournalState,
-        BadRequest,
-        Batch,
-        EditLogError,
-        EditLogInputStream,
-        EditLogOutputStream,
-        EditOp,
-        EditsMissing,
-        EditsNotCached,
-        JournalConfig,
-        JournalError,
-        JournalMetrics,
-        JournalNotEmpty,
-        JournalNotFormatted,
-        JournalOutOfSync,
-        JournalStorage,
-        JournalUnavailable,
-        LoggerTooFarBehind,
-        NamespaceInfo,
-        NewerTxid,
-        QuorumFailed,
-        QuorumJournalManager,
-        QuorumTimeout,
-        RuleViolated,
-        SegmentState,
-        SegmentUnreadable,
-        StaleEpoch,
-        StreamClosed,
-    )
-    from spark import BadSelection, EditsDataSource, LedgerDataSource, register, session_on
+    from ledgers import *
+    from metadata import *
+    from qjm_compat import *
+    from spark import *
 
-__all__ = [
-    "AcceptorConfig",
-    "AdvancedWriteHandle",
-    "AppendTimeout",
-    "BadJournalState",
-    "BadMetadataUri",
-    "BadRecord",
-    "BadSettings",
-    "BadRequest",
-    "BadSelection",
-    "Batch",
-    "BookieRef",
-    "BookieUnavailable",
-    "ClientClosed",
-    "ClientConfig",
-    "ClientForked",
-    "Columns",
-    "DigestMismatch",
-    "DigestType",
-    "BadEncryptionKey",
-    "DuplicateEntry",
-    "EditLogError",
-    "EditLogInputStream",
-    "EditLogOutputStream",
-    "EditOp",
-    "EditsDataSource",
-    "EditsMissing",
-    "EditsNotCached",
-    "Entry",
-    "EntryTooLarge",
-    "EntryUnreadable",
-    "EventKind",
-    "Fragment",
-    "Gap",
-    "JournalConfig",
-    "JournalError",
-    "JournalNotEmpty",
-    "JournalNotFormatted",
-    "JournalOutOfSync",
-    "JournalMetrics",
-    "JournalStorage",
-    "JournalUnavailable",
-    "KeyExists",
-    "Lease",
-    "LeaseLost",
-    "LedgerClient",
-    "LedgerClosed",
-    "LedgerDataSource",
-    "LedgerError",
-    "LedgerExists",
-    "LedgerFenced",
-    "LedgerIdReused",
-    "LedgerRecord",
-    "LedgerRecoveryFailed",
-    "LedgerState",
-    "LossAssessment",
-    "LoggerTooFarBehind",
-    "MaintainReply",
-    "MaintainRequest",
-    "MaintenanceAction",
-    "MetadataError",
-    "MetadataStore",
-    "MetadataUnavailable",
-    "NamespaceInfo",
-    "NewLedger",
-    "NewerTxid",
-    "NoSuchEntry",
-    "NoSuchKey",
-    "NoSuchLedger",
-    "NotAllowed",
-    "NotEnoughAnswers",
-    "NotEnoughBookies",
-    "OutcomeUnknown",
-    "Page",
-    "QuorumFailed",
-    "QuorumJournalManager",
-    "QuorumTimeout",
-    "ReadHandle",
-    "Registration",
-    "RuleViolated",
-    "SegmentState",
-    "SegmentUnreadable",
-    "Shape",
-    "Salvage",
-    "SizeStep",
-    "StaleEpoch",
-    "Status",
-    "StoreRefused",
-    "StoreUnavailable",
-    "StreamClosed",
-    "Unauthorized",
-    "UnconfirmedError",
-    "ValueTooLarge",
-    "VersionConflict",
-    "Versioned",
-    "WatchCompacted",
-    "WatchEvent",
-    "WouldDeadlock",
-    "WriterFull",
-    "WriteHandle",
-    "metadata_uri_of",
-    "open_store",
-    "register",
-    "session_on",
-]
+_COMPOSED = ("ledgers", "metadata", "qjm_compat", "spark")
+"""In this order a name is looked for: who uses the client alone does without the others."""
 
-_HOMES = {
-    "metadata": (
-        "BadMetadataUri",
-        "BadRecord",
-        "BadSettings",
-        "EventKind",
-        "KeyExists",
-        "Lease",
-        "LeaseLost",
-        "MetadataError",
-        "MetadataStore",
-        "NoSuchKey",
-        "OutcomeUnknown",
-        "Page",
-        "StoreRefused",
-        "StoreUnavailable",
-        "ValueTooLarge",
-        "VersionConflict",
-        "Versioned",
-        "WatchCompacted",
-        "WatchEvent",
-        "metadata_uri_of",
-        "open_store",
-    ),
-    "qjm_compat": (
-        "AcceptorConfig",
-        "BadJournalState",
-        "BadRequest",
-        "Batch",
-        "EditLogError",
-        "EditLogInputStream",
-        "EditLogOutputStream",
-        "EditOp",
-        "EditsMissing",
-        "EditsNotCached",
-        "JournalConfig",
-        "JournalError",
-        "JournalNotEmpty",
-        "JournalNotFormatted",
-        "JournalOutOfSync",
-        "JournalMetrics",
-        "JournalStorage",
-        "JournalUnavailable",
-        "LoggerTooFarBehind",
-        "NamespaceInfo",
-        "NewerTxid",
-        "QuorumFailed",
-        "QuorumJournalManager",
-        "QuorumTimeout",
-        "RuleViolated",
-        "SegmentState",
-        "SegmentUnreadable",
-        "StaleEpoch",
-        "StreamClosed",
-    ),
-    "spark": (
-        "BadSelection",
-        "EditsDataSource",
-        "LedgerDataSource",
-        "register",
-        "session_on",
-    ),
-}
 
-_NEEDS = {"spark": "pyspark"}
+def _public() -> Iterator[tuple[str, list[str]]]:
+    """Each package, and its public names."""
+    for package in _COMPOSED:
+        require_our_own(package)
+        yield package, import_module(package).__all__
 
-__getattr__, __dir__ = lazily(__name__, __all__, _HOMES, otherwise="ledgers", needs=_NEEDS)
-leave_out_absent(__all__, _HOMES, _NEEDS)
+
+def __getattr__(name: str) -> Any:
+    if name == "__all__":  # of `import *`: without the names of what is not installed
+        absent = () if find_spec("pyspark") else ("spark",)
+        return [one for package, names in _public() if package not in absent for one in names]
+    if not name.startswith("__"):
+        for package, names in _public():
+            if name in names:
+                return globals().setdefault(name, getattr(import_module(package), name))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__getattr__("__all__")})

@@ -53,14 +53,6 @@ def lazily(
     return get, listed
 
 
-def leave_out_absent(public: list[str], homes: Mapping[str, Iterable[str]], needs: Mapping[str, str]) -> None:
-    """Removes from `public`, the names of `import *`, those that require a package that is not installed."""
-    for home, needed in needs.items():
-        if find_spec(needed) is None:
-            for name in homes[home]:
-                public.remove(name)
-
-
 def _imported(home: str, name: str, needed: str | None) -> Any:
     if needed is not None and find_spec(needed) is None:
         raise ImportError(
