@@ -5,11 +5,11 @@ One SVG file without scripts or fonts of its own; light or dark as the viewer pr
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from xml.sax.saxutils import escape
 
 from ..told.sizes import bytes_told
+from .charts import Scale
 from .workloads import WorkloadResult
 
 ROW, TOP = 34, 92
@@ -66,22 +66,18 @@ def _bars(results: Sequence[WorkloadResult], height: int) -> Iterator[str]:
 
 def _dots(results: Sequence[WorkloadResult], height: int) -> Iterator[str]:
     """p50 and p99 on a logarithmic scale, with a rule at each power of ten."""
-    found = [value for result in results for value in (result.p50_ms, result.p99_ms) if value > 0]
-    low = math.floor(math.log10(min(found, default=0.1)))
-    high = max(math.ceil(math.log10(max(found, default=1.0))), low + 1)
     left = NAMES + BARS + GAP
-
-    def at(milliseconds: float) -> float:
-        return left + DOTS * (math.log10(max(milliseconds, 10.0**low)) - low) / (high - low)
-
+    scale = Scale.over(
+        [value for result in results for value in (result.p50_ms, result.p99_ms)], left, left + DOTS
+    )
     yield _text(left, TOP - 32, "latency: p50 (green) and p99 (orange), ms", "small")
-    for power in range(low, high + 1):
-        x = at(10.0**power)
+    for tick in scale.ticks():
+        x = scale.at(tick)
         yield f'<line class="rule" x1="{x:.1f}" y1="{TOP - 8}" x2="{x:.1f}" y2="{height - 24}"/>'
-        yield _text(x - 6, TOP - 14, f"{10.0**power:g}", "small")
+        yield _text(x - 6, TOP - 14, f"{tick:g}", "small")
     for n, result in enumerate(results):
         y = TOP + ROW * n + 10
-        p50, p99 = at(result.p50_ms), at(result.p99_ms)
+        p50, p99 = scale.at(result.p50_ms), scale.at(result.p99_ms)
         yield f'<line class="span" x1="{p50:.1f}" y1="{y}" x2="{p99:.1f}" y2="{y}"/>'
         yield f'<circle class="p50" cx="{p50:.1f}" cy="{y}" r="5"><title>p50 {result.p50_ms:g} ms</title></circle>'
         yield f'<circle class="p99" cx="{p99:.1f}" cy="{y}" r="5"><title>p99 {result.p99_ms:g} ms</title></circle>'
