@@ -226,7 +226,7 @@ class QuorumJournalManager:
         """The namespace of the journal's edits: as given, or as a majority of the acceptors knows it."""
         if self._namespace is None:
             ask = self._set.acceptors.ask(
-                "getStorageInfo", GetStorageInfo(), Need.MAJORITY, self.config.get_journal_state_seconds_max
+                "getStorageInfo", GetStorageInfo(), Need.MAJORITY, self.config.takeover_seconds_max
             )
             stored = set((await self._set.run(ask)).values())
             if len(stored) != 1:
@@ -320,7 +320,7 @@ class QuorumJournalManager:
         return [EditLogInputStream(one, readers, from_txid) for one in seen]
 
     async def journaled_edits(self, from_txid: int) -> Batch | None:
-        """The next edits that a quorum has on disk, None if there are none yet; at most `tail_txns_max`.
+        """The next edits that a quorum has on disk, None if there are none yet; at most TAIL_TXNS_MAX.
 
         Raises QuorumFailed if too few acceptors have them cached; the input streams still may have them.
         """

@@ -68,6 +68,9 @@ from .programs.syncing import (
 )
 from .segment_ledgers import SegmentLedgers
 
+TAIL_BYTES_MAX = 8 * 1024 * 1024
+"""Edits that an acceptor gives a follower at a time, in bytes; one batch it gives whatever its size."""
+
 COPY_SECONDS_MAX = 1800.0
 """How long one copy may take. `fsck --delete-orphans` may delete older ledgers that no segment refers to."""
 
@@ -171,7 +174,7 @@ class Journal:
             raise EditsNotCached(since, 0)
         content = await self.read_segment(log.start_txid, since)
         edits = await _gathered(
-            content, since, min(log.end_txid, since + request.max_txns - 1), self._config.tail_bytes_max
+            content, since, min(log.end_txid, since + request.max_txns - 1), TAIL_BYTES_MAX
         )
         return replace(
             edits,
@@ -181,7 +184,7 @@ class Journal:
         )
 
     def _retrieve(self, request: GetJournaledEdits) -> JournaledEdits:
-        return self._cache.retrieve(request.since_txid, request.max_txns, self._config.tail_bytes_max)
+        return self._cache.retrieve(request.since_txid, request.max_txns, TAIL_BYTES_MAX)
 
     def _served(self, edits: JournaledEdits) -> JournaledEdits:
         self.metrics.served(edits.txn_count, len(edits.records))

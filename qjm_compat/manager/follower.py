@@ -32,6 +32,12 @@ StreamsFrom = Callable[[int], Awaitable[Sequence[EditLogInputStream]]]
 """Input streams of the segments from a txid on, as far as a quorum has them, including those in progress."""
 
 
+TAIL_TXNS_MAX = 5000
+"""Edits that an acceptor is asked for at a time, as Hadoop's default has it."""
+
+BEHIND_SECONDS_MAX = 20.0
+"""How long the acceptors may know of less than a follower that goes on has read, before that is an error."""
+
 CALL = "getJournaledEdits"
 
 
@@ -59,7 +65,7 @@ class Follower:
     async def batches(self, from_txid: int) -> AsyncGenerator[list[EditOp], None]:
         """Yields the edits from a txid on, in batches, for ever. Raises JournalError."""
         next_txid = from_txid
-        patience = Patience(self._config.tail_behind_seconds_max)
+        patience = Patience(BEHIND_SECONDS_MAX)
         while True:
             before = next_txid
             async with aclosing(self._next(next_txid, patience)) as found:
@@ -102,7 +108,7 @@ class Follower:
 
         It fails if a majority does not answer, and if no acceptor of a majority has these edits cached.
         """
-        request = GetJournaledEdits(from_txid, self._config.tail_txns_max)
+        request = GetJournaledEdits(from_txid, TAIL_TXNS_MAX)
         calls = [asyncio.create_task(_or_lacks(call)) for call in self._loggers.calls(request)]
         try:
             return await self._durable_of(calls, from_txid)

@@ -18,6 +18,9 @@ from .metrics import LoggerMetrics
 
 log = logging.getLogger(__name__)
 
+SLOW_CALL_SECONDS = 1.0
+"""A call that takes longer is told in the log."""
+
 PARALLEL_READS_MAX = 5
 """Reads in flight at one acceptor, beside the calls that change the journal."""
 
@@ -130,7 +133,7 @@ class Logger:
     def _note_latency(self, call: int, request: Request[Any], sent: float, now: float) -> None:
         if isinstance(request, SendEdits):
             self.metrics.wrote(now - self._submitted.get(call, sent), now - sent)
-        if now - sent > self._config.slow_call_seconds:
+        if now - sent > SLOW_CALL_SECONDS:
             log.warning("%s took %.1f s at %s", type(request).__name__, now - sent, self.name)
 
     def _end(self, call: int, how: Callable[[asyncio.Future[Any]], None]) -> None:

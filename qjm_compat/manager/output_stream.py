@@ -17,6 +17,9 @@ from ..requests import SendEdits
 if TYPE_CHECKING:
     from .loggers import LoggerSet
 
+OUTPUT_BUFFER_BYTES = 512 * 1024
+"""Edits that a stream gathers before it wants to be flushed, as Hadoop's default has it."""
+
 FLUSHES_UNDER_WAY_MAX = 64
 """Batches sent and not confirmed; past it `flush_async` waits."""
 
@@ -120,7 +123,7 @@ class EditLogOutputStream:
 
     def should_force_sync(self) -> bool:
         """Whether the buffer is full enough to flush."""
-        return self._filling.size >= self._loggers.config.output_buffer_bytes
+        return self._filling.size >= OUTPUT_BUFFER_BYTES
 
     def set_ready_to_flush(self) -> None:
         """Swaps the buffers. The one swapped out earlier must have been flushed."""

@@ -50,11 +50,11 @@ class Proposer:
         if self.epoch is not None:
             raise BadJournalState(f"this writer has epoch {self.epoch} already")
         states = yield from self._majority(
-            "getJournalState", GetJournalState(), self._config.get_journal_state_seconds_max
+            "getJournalState", GetJournalState(), self._config.takeover_seconds_max
         )
         epoch = 1 + max(state.last_promised_epoch for state in states.values())
         replies = yield from self._majority(
-            f"newEpoch({epoch})", NewEpoch(namespace, epoch), self._config.new_epoch_seconds_max
+            f"newEpoch({epoch})", NewEpoch(namespace, epoch), self._config.takeover_seconds_max
         )
         self.epoch = epoch
         yield SetEpoch(epoch)
@@ -80,7 +80,7 @@ class Proposer:
         replies = yield from self._majority(
             f"prepareRecovery({start_txid})",
             PrepareRecovery(segment_txid=start_txid),
-            self._config.prepare_recovery_seconds_max,
+            self._config.takeover_seconds_max,
         )
         source = best_source(replies)
         chosen = replies[source].segment
@@ -89,7 +89,7 @@ class Proposer:
         yield from self._majority(
             f"acceptRecovery({start_txid}-{chosen.end_txid})",
             AcceptRecovery(state=chosen, source=self.acceptors.names[source]),
-            self._config.accept_recovery_seconds_max,
+            self._config.takeover_seconds_max,
         )
         yield from self.finalize_log_segment(chosen.start_txid, chosen.end_txid)
         return chosen
@@ -129,7 +129,7 @@ class Proposer:
         yield from self._majority(
             f"finalizeLogSegment({start_txid}-{end_txid})",
             FinalizeLogSegment(start_txid=start_txid, end_txid=end_txid),
-            self._config.finalize_segment_seconds_max,
+            self._config.takeover_seconds_max,
         )
         self._next_txid = max(self._next_txid, end_txid + 1)
         if self._unfinalized == start_txid:

@@ -16,6 +16,7 @@ from qjm_compat import BadJournalState, JournalConfig, QuorumFailed, StaleEpoch
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.edits import EditOp
 from qjm_compat.edits.ops.namespace import Mkdir
+from qjm_compat.manager import follower
 from qjm_compat.manager.output_stream import EditLogOutputStream
 from tests.qjm_compat.auditor import audit, confirmed_batch, differing_copies
 from tests.qjm_compat.journals import NAMESPACE, frames, manager_on, on_journal, write, write_segment
@@ -157,9 +158,13 @@ async def txids(edits: AsyncIterator[EditOp], count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("acceptors", [1, 3])
-def test_a_follower_sees_every_edit_once_across_segments_and_writers(tmp_path: Path, acceptors: int) -> None:
+def test_a_follower_sees_every_edit_once_across_segments_and_writers(
+    tmp_path: Path, acceptors: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "TAIL_TXNS_MAX", 3)
+
     async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
-        few_at_a_time = JournalConfig(tail_txns_max=3, tail_poll_seconds=0.02)
+        few_at_a_time = JournalConfig(tail_poll_seconds=0.02)
         async with (
             manager_on(cluster.uri, acceptors, config=few_at_a_time) as reader,
             aclosing(reader.tail(3)) as edits,

@@ -11,6 +11,7 @@ import pytest
 from qjm_compat import JournalConfig, JournalUnavailable, QuorumFailed
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.errors import NewerTxid, QuorumTimeout
+from qjm_compat.manager import follower
 from qjm_compat.manager.follower import Patience
 from tests.qjm_compat.journals import manager_on, on_journal, write
 from tests.support.aio import run
@@ -40,10 +41,14 @@ def test_a_follower_that_is_ahead_of_the_acceptors_goes_on_when_they_know_more(
     on_journal(tmp_path, acceptors, scenario, config=JournalConfig(tail_poll_seconds=0.01))
 
 
-def test_a_follower_that_stays_ahead_is_told_so_in_the_end(tmp_path: Path) -> None:
+def test_a_follower_that_stays_ahead_is_told_so_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "BEHIND_SECONDS_MAX", 0.1)
+
     async def scenario(cluster: InProcessCluster, writer: QuorumJournalManager) -> None:
         await write(await writer.start_log_segment(1), 3)
-        config = JournalConfig(tail_poll_seconds=0.01, tail_behind_seconds_max=0.1)
+        config = JournalConfig(tail_poll_seconds=0.01)
         async with manager_on(cluster.uri, config=config) as reader, aclosing(reader.tail(6)) as edits:
             with pytest.raises(QuorumFailed, match="Highest txn ID available in the journal is"):
                 await anext(edits)

@@ -10,12 +10,12 @@ import pytest
 from qjm_compat import (
     BadJournalState,
     BadRequest,
-    JournalConfig,
     JournalUnavailable,
     QuorumFailed,
     StreamClosed,
 )
 from qjm_compat.aio import QuorumJournalManager
+from qjm_compat.manager import output_stream
 from qjm_compat.manager.output_stream import FLUSHES_UNDER_WAY_MAX, EditLogOutputStream
 from qjm_compat.requests import SendEdits
 from tests.qjm_compat.gates import gates_of
@@ -84,7 +84,11 @@ def test_an_edit_that_is_not_the_next_or_not_sound_is_refused_and_nothing_of_it_
     on_journal(tmp_path, 1, scenario)
 
 
-def test_it_is_time_to_flush_when_the_filling_buffer_has_its_size(tmp_path: Path) -> None:
+def test_it_is_time_to_flush_when_the_filling_buffer_has_its_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output_stream, "OUTPUT_BUFFER_BYTES", 1000)
+
     async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
         out = await manager.start_log_segment(1)
         out.write_raw(frames(1, 1), 1)
@@ -95,7 +99,7 @@ def test_it_is_time_to_flush_when_the_filling_buffer_has_its_size(tmp_path: Path
         out.set_ready_to_flush()
         assert not out.should_force_sync(), "what was set apart is flushed already"
 
-    on_journal(tmp_path, 1, scenario, config=JournalConfig(output_buffer_bytes=1000))
+    on_journal(tmp_path, 1, scenario)
 
 
 def test_a_flush_returns_when_a_majority_has_the_edits_on_disk_and_not_before(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from qjm_compat import JournalConfig
+from qjm_compat.acceptor import journal
 from qjm_compat.aio import QuorumJournalManager
 from tests.qjm_compat.journals import frames, manager_on, on_journal, write
 from tests.support.aio import until_true
@@ -18,8 +19,13 @@ LAST = BATCHES * TXNS
 BATCH_BYTES = len(frames(1, TXNS))
 AT_A_TIME = 3 * BATCH_BYTES
 
-LITTLE = JournalConfig(ensemble_size=1, tail_bytes_max=AT_A_TIME)
-WITHOUT_CACHE = JournalConfig(ensemble_size=1, tail_bytes_max=AT_A_TIME, edits_cache_bytes_max=1)
+CACHED = JournalConfig(ensemble_size=1)
+WITHOUT_CACHE = JournalConfig(ensemble_size=1, edits_cache_bytes_max=1)
+
+
+@pytest.fixture(autouse=True)
+def little(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "TAIL_BYTES_MAX", AT_A_TIME)
 
 
 async def until_shown(manager: QuorumJournalManager, txid: int) -> None:
@@ -49,7 +55,7 @@ def assert_bounded(given: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("acceptors", [1, 3])
-@pytest.mark.parametrize("config", [LITTLE, WITHOUT_CACHE], ids=["from memory", "from ledgers"])
+@pytest.mark.parametrize("config", [CACHED, WITHOUT_CACHE], ids=["from memory", "from ledgers"])
 def test_a_follower_is_given_so_many_bytes_at_a_time_and_all_in_the_end(
     tmp_path: Path, acceptors: int, config: JournalConfig
 ) -> None:
@@ -70,7 +76,7 @@ def test_a_follower_is_given_so_many_bytes_at_a_time_and_all_in_the_end(
     on_journal(tmp_path, acceptors, scenario, config=config)
 
 
-@pytest.mark.parametrize("config", [LITTLE, WITHOUT_CACHE], ids=["from memory", "from ledgers"])
+@pytest.mark.parametrize("config", [CACHED, WITHOUT_CACHE], ids=["from memory", "from ledgers"])
 def test_a_batch_beyond_the_bound_is_given_nevertheless(tmp_path: Path, config: JournalConfig) -> None:
     async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
         out = await manager.start_log_segment(1)

@@ -1,0 +1,36 @@
+"""Settings that have become constants: a file or a variable that still names one is told so. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+def _names(gone: str, **replaced: str) -> Mapping[str, str]:
+    """By name: the setting that takes its place, or "" for none. `replaced`: that setting, and whose place it takes."""
+    found = dict.fromkeys(gone.split(), "")
+    return found | {name: instead for instead, names in replaced.items() for name in names.split()}
+
+
+GONE: Mapping[str, Mapping[str, str]] = {
+    "journal": _names(
+        "pipelined_batches_max heartbeat_seconds slow_call_seconds output_buffer_bytes tail_txns_max "
+        "tail_bytes_max tail_behind_seconds_max",
+        takeover_seconds_max=(
+            "get_journal_state_seconds_max new_epoch_seconds_max prepare_recovery_seconds_max "
+            "accept_recovery_seconds_max finalize_segment_seconds_max"
+        ),
+    ),
+}
+"""The names of each table of the file that can be set no more."""
+
+
+def gone_from(table: str) -> Mapping[str, str]:
+    """Returns the names that could once be set in the table, each with the setting that takes its place, or ""."""
+    return GONE.get(table, {})
+
+
+def why_not(name: str, instead: str) -> str:
+    """Says why the setting is refused, and what to do."""
+    if instead:
+        return f"{name} can be set no more: set {instead} in its place"
+    return f"{name} is a constant now, and cannot be set: take it out"
