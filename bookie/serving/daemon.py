@@ -344,7 +344,7 @@ def _service(
     known = Verifiers(bookie, ledgers), RegisteredKeys(store), Owners(ledgers)
     about = lived.cookie, config.data_directory, program_version()
     requests = Requests(bookie, *about, *known, metadata_revision=lambda: lived.revision)
-    return BookieService(requests, upkeep.maintain, config.limits.maintenance_max, who_is)
+    return BookieService(requests, upkeep.maintain, who_is)
 
 
 @asynccontextmanager

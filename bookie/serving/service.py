@@ -17,12 +17,14 @@ from metadata.audit import DONE, Act
 from metadata.errors import MetadataError
 
 from ..errors import BookieError
-from ..limits_config import Limits
 from ..wire import BadMessage, codec, rpc
 from ..wire.messages import REPORT_BYTES_MAX, InfoReply, MaintainReply, MaintainRequest, Status
 from ..wire.trust.identity import Peer
 from ..wire.trust.roles import METHODS
 from .requests import Requests
+
+MAINTENANCE_MAX = 4
+"""Acts of maintenance at a time: operators order them one after the other, and each reads the whole disk."""
 
 TOO_MUCH_MAINTENANCE = (
     "{} acts of maintenance are under way at this bookie, and no more may be: ask again later"
@@ -42,7 +44,7 @@ class BookieService:
     """Serves one bookie. `handlers` is for a gRPC server.
 
     `maintain` does what an operator asks for, and is cancelled when the operator waits no longer or the bookie
-    stops; its BookieError, MetadataError and OSError are the answer. At most `maintenance_max` at a time. `who_is`:
+    stops; its BookieError, MetadataError and OSError are the answer. At most MAINTENANCE_MAX at a time. `who_is`:
     identity of a connection, by its gRPC peer.
     """
 
@@ -50,12 +52,10 @@ class BookieService:
         self,
         requests: Requests,
         maintain: Maintain | None = None,
-        maintenance_max: int = Limits().maintenance_max,
         who_is: WhoIs = lambda _: Peer(""),
     ) -> None:
         self.requests = requests
         self._maintain = maintain
-        self._maintenance_max = maintenance_max
         self._who_is = who_is
         self._maintained_now = 0
         self._stopping = asyncio.Event()
@@ -115,7 +115,7 @@ class BookieService:
     async def _maintained(self, request: MaintainRequest) -> MaintainReply:
         if self._maintain is None:
             return MaintainReply(Status.BAD_REQUEST, NO_MAINTENANCE)
-        if self._maintained_now >= self._maintenance_max:
+        if self._maintained_now >= MAINTENANCE_MAX:
             why = TOO_MUCH_MAINTENANCE.format(self._maintained_now)
             return MaintainReply(Status.TOO_MANY_REQUESTS, why)
         self._maintained_now += 1

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
 from ..addresses import peer_of
 from .trust.identity import Identity, Peer
@@ -33,17 +32,9 @@ class ClientConnection:
         return Peer.of(self.peer, self.identity)
 
 
-class Bounds(Protocol):
-    """Limits that are among the settings of every port."""
-
-    @property
-    def connections_max(self) -> int: ...
-    @property
-    def connections_a_peer_max(self) -> int: ...
-    @property
-    def strangers_max(self) -> int: ...
-    @property
-    def strangers_a_peer_max(self) -> int: ...
+def part_of(whole: int, peer_share: float, least: int = 1) -> int:
+    """What one address may have of a limit of all."""
+    return max(least, int(whole * peer_share))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,16 +55,18 @@ class Places:
     busy_go: bool = False
 
     @classmethod
-    def of(cls, limits: Bounds, **more: Any) -> Places:
-        """Takes the caps from a port's settings; `more` adds or overrides."""
+    def shared(
+        cls, peer_share: float, *, connections_max: int, strangers_max: int, tools_max: int = 0, **ends: bool
+    ) -> Places:
+        """Caps of which one address may have `peer_share` each. `ends`: who makes way."""
         return cls(
-            **{
-                "connections_max": limits.connections_max,
-                "connections_a_peer_max": limits.connections_a_peer_max,
-                "strangers_max": limits.strangers_max,
-                "strangers_a_peer_max": limits.strangers_a_peer_max,
-                **more,
-            }
+            connections_max=connections_max,
+            connections_a_peer_max=part_of(connections_max, peer_share),
+            strangers_max=strangers_max,
+            strangers_a_peer_max=part_of(strangers_max, peer_share),
+            tools_max=tools_max,
+            tools_a_peer_max=part_of(tools_max, peer_share),
+            **ends,
         )
 
 

@@ -127,7 +127,7 @@ def _pages(
         return None
     from ..console.console import Console
 
-    return Console.of_daemon(metadata_uri, certificates, lost_after_seconds=lost_after, http=http_config())
+    return Console.of_daemon(metadata_uri, certificates, lost_after_seconds=lost_after)
 
 
 def _announce(me: BookieRef, url: str | None, *, as_json: bool) -> None:

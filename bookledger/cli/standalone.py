@@ -151,7 +151,7 @@ class _Machine:
         from ..admin.bookies import Bookies
         from ..console.console import Console
 
-        return Bookies(self.bookies), Console.of_daemon(self.uri, None, http=http_config())
+        return Bookies(self.bookies), Console.of_daemon(self.uri, None)
 
     def _config(self, n: int, directory: Path, provider: TracerProvider | None) -> BookieConfig:
         """The configuration of the n-th bookie."""

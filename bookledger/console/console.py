@@ -10,7 +10,6 @@ from aiohttp import web
 
 from bookledger.admin.api.metadata_view import LOST_AFTER_SECONDS, MetadataView
 from bookledger.admin.api.routes import api_routes
-from bookledger.admin.http.config import HttpConfig
 from ledgers.config import PLAIN_TEXT, ClientConfig
 
 from . import pages
@@ -40,14 +39,12 @@ class Console:
         lost_after_seconds: float = LOST_AFTER_SECONDS,
         shows_entries: bool = False,
         config: ClientConfig | None = None,
-        http: HttpConfig | None = None,
     ) -> None:
         """Opens nothing before the first request. `config`: of the client for bookies; by default the environment's."""
         self._sight = MetadataView(metadata_uri, lost_after_seconds=lost_after_seconds)
-        http = http or HttpConfig()
-        self._live = Live(self._sight, metadata_uri, config, http)
-        self._streams = Streams(self._live, http)
-        self._sources = Sources(self._sight, self._live, shows_entries, http)
+        self._live = Live(self._sight, metadata_uri, config)
+        self._streams = Streams(self._live)
+        self._sources = Sources(self._sight, self._live, shows_entries)
 
     @classmethod
     def of_daemon(
@@ -56,11 +53,10 @@ class Console:
         certificates: Path | None,
         *,
         lost_after_seconds: float = LOST_AFTER_SECONDS,
-        http: HttpConfig | None = None,
     ) -> Console:
         """For the console of a daemon. Asks bookies with the daemon's certificates, in plain text without."""
         own = ClientConfig(certificates=str(certificates) if certificates else PLAIN_TEXT)
-        return cls(metadata_uri, lost_after_seconds=lost_after_seconds, config=own, http=http)
+        return cls(metadata_uri, lost_after_seconds=lost_after_seconds, config=own)
 
     def routes(self) -> list[web.RouteDef]:
         """All routes; each has a rule in ROUTES."""

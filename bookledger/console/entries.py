@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from bookledger.admin.http.config import HttpConfig
 from ledgers.aio import LedgerClient
 from ledgers.errors import LedgerError
+
+ENTRIES_A_PAGE = 50
+
+READ_SECONDS_MAX = 10.0
+"""How long a page may take: bookies may be away, and somebody waits before a browser."""
 
 BYTES_SHOWN_MAX = 512
 """Bytes shown of a payload; the rest is only counted."""
@@ -31,21 +35,19 @@ class EntriesPage:
     problem: str = ""
 
 
-async def read(
-    client: LedgerClient, has_password: bool, ledger_id: int, first: int, http: HttpConfig
-) -> EntriesPage:
+async def read(client: LedgerClient, has_password: bool, ledger_id: int, first: int) -> EntriesPage:
     """Reads without disturbing a writer. Errors become part of the page."""
     if has_password:
         return EntriesPage(problem="it has a password, which this console does not know")
     try:
-        async with asyncio.timeout(http.entries_seconds_max):
+        async with asyncio.timeout(READ_SECONDS_MAX):
             reader = await client.open_ledger(ledger_id, recovery=False)
             last = reader.last_add_confirmed
             if first > last:
                 return EntriesPage(last=last)
-            found = [one async for one in reader.read(first, min(last, first + http.entries_a_page - 1))]
+            found = [one async for one in reader.read(first, min(last, first + ENTRIES_A_PAGE - 1))]
     except TimeoutError:
-        return EntriesPage(problem=f"the bookies have not answered for {http.entries_seconds_max:g} s")
+        return EntriesPage(problem=f"the bookies have not answered for {READ_SECONDS_MAX:g} s")
     except LedgerError as error:
         return EntriesPage(problem=str(error))
     return EntriesPage(tuple(_shown(one.entry_id, one.payload) for one in found), last)

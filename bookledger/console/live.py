@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 from bookie.wire import InfoReply
 from bookledger.admin.api.metadata_view import Away, MetadataView
-from bookledger.admin.http.config import HttpConfig
 from ledgers.aio import LedgerClient
 from ledgers.config import ClientConfig
 from ledgers.errors import BookieUnavailable, LedgerError
@@ -18,8 +17,20 @@ from metadata.records.ledger_record import BookieRef
 
 from .rates import Rates, between, together
 
+LOOK_SECONDS = 2.0
+"""Between two looks at the bookies while somebody looks on, and two refreshes of a page."""
+
+IDLE_SECONDS = 30.0
+"""So long after somebody has looked on the bookies are asked no more."""
+
+BOOKIES_ASKED_MAX = 200
+"""At each look, by name: each costs a call, and nobody reads more lines. Of the rest nothing live is shown."""
+
+BOOKIE_ANSWER_SECONDS_MAX = LOOK_SECONDS
+"""A bookie that has not answered before the next look is due is shown as silent."""
+
 MOMENTS_MAX = 90
-"""Polls kept: three minutes by default."""
+"""Polls kept: three minutes."""
 
 log = logging.getLogger(__name__)
 
@@ -37,10 +48,7 @@ class Moment:
 class Live:
     """The poller, on one loop. `metadata_uri` and `config` are for its own client."""
 
-    def __init__(
-        self, sight: MetadataView, metadata_uri: str, config: ClientConfig | None, http: HttpConfig
-    ) -> None:
-        self._http = http
+    def __init__(self, sight: MetadataView, metadata_uri: str, config: ClientConfig | None) -> None:
         self._sight = sight
         self._uri = metadata_uri
         self._config = config
@@ -75,18 +83,18 @@ class Live:
             await self._client.close()
 
     async def _run(self) -> None:
-        while time.monotonic() - self._wanted < self._http.idle_seconds:
+        while time.monotonic() - self._wanted < IDLE_SECONDS:
             try:
                 await self._look()
             except (Away, LedgerError) as error:  # a page reports it, too
                 log.info("cannot read the counters of the bookies: %s", error)
-            await asyncio.sleep(self._http.look_seconds)
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def _look(self) -> None:
         async with self._sight.looking() as store:
             view = await self._sight.view(store)
         client = await self.client()
-        living = sorted(view.living)[: self._http.bookies_asked_max]
+        living = sorted(view.living)[:BOOKIES_ASKED_MAX]
         answers = await asyncio.gather(*(self._ask(client, bookie) for bookie in living))
         rates: dict[str, Rates] = {}
         silent: dict[str, str] = {}
@@ -105,9 +113,9 @@ class Live:
 
     async def _ask(self, client: LedgerClient, bookie: BookieRef) -> InfoReply | str:
         try:
-            async with asyncio.timeout(self._http.bookie_answer_seconds_max):
+            async with asyncio.timeout(BOOKIE_ANSWER_SECONDS_MAX):
                 return await client.bookie_info(bookie)
         except TimeoutError:
-            return f"it has not answered for {self._http.bookie_answer_seconds_max:g} s"
+            return f"it has not answered for {BOOKIE_ANSWER_SECONDS_MAX:g} s"
         except BookieUnavailable as error:
             return error.why

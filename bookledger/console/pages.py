@@ -27,6 +27,7 @@ from .sources import Sources
 from .stripes import drawn
 
 MARKS_A_PAGE = 50
+LEDGERS_A_PAGE = 50
 BOOKIES_A_PAGE = cluster_state.BOOKIES_MAX
 FRAGMENTS_A_PAGE = cluster_state.FRAGMENTS_MAX
 
@@ -96,7 +97,7 @@ async def bookies(request: web.Request, sources: Sources) -> web.Response:
 
 
 async def ledgers(request: web.Request, sources: Sources) -> web.Response:
-    first, step = _FIRST.read(request.query), sources.http.ledgers_a_page
+    first, step = _FIRST.read(request.query), LEDGERS_A_PAGE
     given = {one.name: one.read(request.query) for one in (STATE, CUSTOM)}
     found = await cluster_state.ledgers(sources.sight, first, step, **given)
     return page(
@@ -140,7 +141,7 @@ async def ledger_entries(request: web.Request, sources: Sources) -> web.Response
         client = await sources.live.client()
     except LedgerError as error:
         raise Away(str(error)) from error
-    read = await entries.read(client, found["has_password"], ledger_id, first, sources.http)
+    read = await entries.read(client, found["has_password"], ledger_id, first)
     last = read.entries[-1].entry_id if read.entries else None
     peer_of(request).tell(
         Act.SHOW_ENTRIES, read.problem or DONE, ledger_id=ledger_id, first_entry=first, last_entry=last
@@ -151,7 +152,7 @@ async def ledger_entries(request: web.Request, sources: Sources) -> web.Response
         ledger_id=ledger_id,
         read=read,
         first=first,
-        step=sources.http.entries_a_page,
+        step=entries.ENTRIES_A_PAGE,
         shown_max=entries.BYTES_SHOWN_MAX,
     )
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from bookledger.admin.api.metadata_view import MetadataView
-from bookledger.admin.http.config import HttpConfig
 
 from .live import Live
 
@@ -17,4 +16,3 @@ class Sources:
     sight: MetadataView
     live: Live
     shows_entries: bool = False
-    http: HttpConfig = field(default_factory=HttpConfig)

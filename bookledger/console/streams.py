@@ -7,25 +7,26 @@ from http import HTTPStatus
 
 from aiohttp import web
 
-from bookledger.admin.http.config import HttpConfig
 from bookledger.admin.http.problems import Problem
 
-from .live import Live
+from .live import LOOK_SECONDS, Live
 from .rendering import HEADERS
+
+STREAMS_MAX = 16
+"""Pages that are told when to look again, each a connection; more look by themselves, more seldom."""
 
 
 class Streams:
-    """All open streams. Each sends one short line every `look_seconds`."""
+    """All open streams. Each sends one short line every LOOK_SECONDS."""
 
-    def __init__(self, live: Live, http: HttpConfig) -> None:
-        self._http = http
+    def __init__(self, live: Live) -> None:
         self._live = live
         self._open = 0
         self._ending = asyncio.Event()
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         """Streams events until the browser leaves, or the daemon ends."""
-        if self._open >= self._http.streams_max:
+        if self._open >= STREAMS_MAX:
             raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "too many pages are open")
         self._open += 1
         try:
@@ -42,7 +43,7 @@ class Streams:
         await answer.prepare(request)
         try:
             await answer.write(b": open\n\n")
-            while not await self._ends_within(self._http.look_seconds):
+            while not await self._ends_within(LOOK_SECONDS):
                 self._live.look_on()
                 await answer.write(b"event: look\ndata: again\n\n")
         except ConnectionError:  # the page was closed

@@ -12,6 +12,19 @@ def _names(gone: str, **replaced: str) -> Mapping[str, str]:
 
 
 GONE: Mapping[str, Mapping[str, str]] = {
+    "limits": _names(
+        "strangers_max tools_max maintenance_max calls_a_connection_max reads_a_connection_max "
+        "tools_bytes_a_second still_seconds_max",
+        peer_share=(
+            "connections_a_peer_max strangers_a_peer_max tools_a_peer_max received_bytes_a_peer_max "
+            "untaken_bytes_a_peer_max calls_a_peer_max polls_a_peer_max"
+        ),
+    ),
+    "http": _names(
+        "strangers_max request_seconds_max look_seconds bookie_answer_seconds_max bookies_asked_max "
+        "idle_seconds streams_max entries_a_page entries_seconds_max ledgers_a_page",
+        peer_share="connections_a_peer_max strangers_a_peer_max",
+    ),
     "journal": _names(
         "pipelined_batches_max heartbeat_seconds slow_call_seconds output_buffer_bytes tail_txns_max "
         "tail_bytes_max tail_behind_seconds_max",
@@ -19,6 +32,12 @@ GONE: Mapping[str, Mapping[str, str]] = {
             "get_journal_state_seconds_max new_epoch_seconds_max prepare_recovery_seconds_max "
             "accept_recovery_seconds_max finalize_segment_seconds_max"
         ),
+    ),
+    "journal-node": _names(
+        "strangers_max calls_a_connection_max calls_max replies_bytes_max greeting_seconds_max "
+        "frame_seconds_max reply_seconds_max idle_seconds_max held_bytes_max "
+        "segment_bytes_per_second_min piece_seconds_max",
+        peer_share="connections_a_peer_max strangers_a_peer_max",
     ),
 }
 """The names of each table of the file that can be set no more."""

@@ -16,19 +16,17 @@ from bookie.wire import connection_table
 from bookie.wire.trust import roles
 from bookie.wire.trust.certificates import Certificates
 from bookie.wire.trust.roles import Role
+from bookledger.admin.http import gate, server
 from bookledger.admin.http.config import HttpConfig
 from bookledger.admin.http.server import serving_http
 from bookledger.admin.subject import Subject
 from tests.support.aio import run, until_true
 from tests.support.authority import TestAuthority
 
-SMALL = HttpConfig(
-    connections_max=6,
-    connections_a_peer_max=4,
-    strangers_max=5,
-    strangers_a_peer_max=3,
-    request_seconds_max=60,
-)
+SMALL = HttpConfig(connections_max=6, peer_share=0.7)
+OF_ONE = 4
+"""Of six connections."""
+
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -107,6 +105,8 @@ def authority(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> TestAuthority | None:
     monkeypatch.setattr(connection_table, "STRANGER_SECONDS_MIN", 0.0)
+    monkeypatch.setattr(gate, "STRANGERS_MAX", 5)
+    monkeypatch.setattr(server, "REQUEST_SECONDS_MAX", 60.0)
     monkeypatch.setitem(roles.ROUTES, "/waits", roles.ROUTES["/metrics"])
     return TestAuthority(tmp_path) if request.param == "tls" else None
 
@@ -142,20 +142,20 @@ def test_an_address_at_its_bound_loses_its_oldest_idle_connection(authority: Tes
         busy = await port.waits("127.0.0.1")
         idle = await port.asks("/healthz", "127.0.0.1")
         assert await idle[0].readuntil(b"ok\n")
-        for _ in range(SMALL.connections_a_peer_max - 2):
+        for _ in range(OF_ONE - 2):
             assert await port.answered("127.0.0.1") == OK
         assert port.told("bookledger_http_connections_made_way_total") == 0
         assert await port.answered("127.0.0.1") == OK
         assert port.told("bookledger_http_connections_made_way_total") == 1
         assert await is_over(idle) and not busy[0].at_eof()
-        assert port.told("bookledger_http_connections") == SMALL.connections_a_peer_max
+        assert port.told("bookledger_http_connections") == OF_ONE
 
     on(authority, scenario)
 
 
 def test_an_address_whose_connections_are_all_at_work_is_told_so(authority: TestAuthority | None) -> None:
     async def scenario(port: Port) -> None:
-        for _ in range(SMALL.connections_a_peer_max):
+        for _ in range(OF_ONE):
             await port.waits("127.0.0.1")
         if authority is None:
             reader, _ = await port.silent("127.0.0.1")

@@ -183,7 +183,7 @@ def test_what_is_no_request_gets_a_problem_in_which_nothing_of_it_stands(noise: 
 
 
 def test_who_finds_no_place_gets_a_problem() -> None:
-    config = HttpConfig(connections_max=4, connections_a_peer_max=4)
+    config = HttpConfig(connections_max=4, peer_share=1)
 
     async def main() -> None:
         async with answering(config=config) as address, asyncio.TaskGroup() as group:

@@ -85,6 +85,10 @@ def test_options_of_a_command_come_from_its_table(tmp_path: Path, run: Run) -> N
             "[bookie]\nslow_apend_seconds = 1",
             "[bookie] slow_apend_seconds: nobody knows that; is it slow_append_seconds?",
         ),
+        (
+            "[http]\nstrangers_a_peer_max = 5",
+            "strangers_a_peer_max can be set no more: set peer_share in its place",
+        ),
         ("[bookie]\nruns = 1", "[bookie] runs: nobody knows that; is it run?"),
         ("[bookie]\nlease_seconds = 5", "[bookie] lease_seconds: it is set as lease-seconds in [bookie.run]"),
         ("[upkeep]\nscrub_bytes_per_second = 5", "it is set as scrub-rate in [bookie.run]"),
@@ -127,7 +131,7 @@ custom = "novalue"
 custom = ["novalue"]
 [limits]
 polls_max = 5
-polls_a_peer_max = 6
+peer_share = 6
 calls_max = 0
 [client]
 pending_bytes_max = "x"
@@ -150,7 +154,7 @@ FOUND = (
     "[ledger.append] ensemble size 3, write quorum 9",
     "[ledger.append] custom: it may stand there often: write ['novalue']",
     "[ledger.create] custom: 'novalue' is not KEY=VALUE",
-    "[limits] polls_a_peer_max is 6, more than all may have together: polls_max is 5",
+    "[limits] peer_share is 6; it may be from 0.001 to 1",
     "[limits] calls_max is 0; it may be from 1",
     "[client] pending_bytes_max is a whole number, not 'x'",
     "[client] metadat: nobody knows that",

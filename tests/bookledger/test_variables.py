@@ -113,7 +113,7 @@ def test_settings_of_tables_and_of_the_program_say_where_they_come_from(
     assert of("verbose") == (2, "environment", "BOOKLEDGER_VERBOSE")
     assert of("limits.polls_max") == (7, "file", f"{file}:3")
     assert of("limits.calls_max") == (9, "environment", "BOOKLEDGER_LIMITS_CALLS_MAX")
-    assert of("limits.tools_max") == (Limits().tools_max, "default", "")
+    assert of("limits.peer_share") == (Limits().peer_share, "default", "")
 
 
 @pytest.mark.parametrize("table", SECTIONS)
@@ -140,8 +140,8 @@ def test_every_setting_is_taken_from_its_variable(table: str, monkeypatch: pytes
         ("LIMITS_POLLS_MAX", "0", "polls_max is 0; it may be from 1 to 10000000"),
         ("LIMITS_POLLS_MAX", "1.5", "polls_max is a whole number, not '1.5'"),
         ("LIMITS_POLLS_MAX", "many", "polls_max is a whole number, not 'many'"),
-        ("LIMITS_STILL_SECONDS_MAX", "nan", "still_seconds_max is nan; it may be from 1 to 3600"),
-        ("LIMITS_STILL_SECONDS_MAX", "long", "still_seconds_max is a number, not 'long'"),
+        ("LIMITS_PEER_SHARE", "nan", "peer_share is nan; it may be from 0.001 to 1"),
+        ("LIMITS_PEER_SHARE", "half", "peer_share is a number, not 'half'"),
         ("CLIENT_DELAY_ENSEMBLE_CHANGE", "maybe", "delay_ensemble_change is true or false, not 'maybe'"),
         ("JOURNAL_DIGEST", "md5", "digest is one of"),
     ],
@@ -198,11 +198,13 @@ def test_a_variable_that_nobody_reads_is_named_with_the_nearest_one(
     assert (code, err) == (0, "") and "is right" in out
     monkeypatch.setenv("BOOKLEDGER_BOOKIE_RUN_PROT", "1")
     monkeypatch.setenv("BOOKLEDGER_LIMITS_NONSENSE", "1")
+    monkeypatch.setenv("BOOKLEDGER_LIMITS_TOOLS_MAX", "1")
     monkeypatch.setenv("BOOKLEDGER_METADTA", "1")
     code, _, err = run("config", "check")
     assert code == 2
     assert "BOOKLEDGER_BOOKIE_RUN_PROT: nobody reads that variable; is it BOOKLEDGER_BOOKIE_RUN_PORT?" in err
     assert "BOOKLEDGER_METADTA: nobody reads that variable; is it BOOKLEDGER_METADATA?" in err
+    assert err.count("BOOKLEDGER_LIMITS_TOOLS_MAX: tools_max is a constant now") == 1, err
     assert "BOOKLEDGER_LIMITS_NONSENSE: nobody reads that variable" in err and "SOAK" not in err
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from bookledger.admin.http.config import HttpConfig
 from bookledger.cli.processes import started
+from bookledger.console.streams import STREAMS_MAX
 from ledgers import LedgerClient
 from metadata import open_store
 from metadata.records.ledger_record import LedgerState
@@ -321,7 +321,7 @@ def test_a_page_is_right_without_a_stream_and_after_its_console_was_away(
     uri = asyncio.run(a_large_cluster(tmp_path, 1))
     with console(tmp_path, uri) as url:
         port = int(url.rpartition(":")[2])
-        held = [NO_PROXY.open(f"{url}/events", timeout=10) for _ in range(HttpConfig().streams_max)]
+        held = [NO_PROXY.open(f"{url}/events", timeout=10) for _ in range(STREAMS_MAX)]
         try:
             driver.get(f"{url}/ledgers")  # no stream is left for it
             assert list(rows_of(driver)) == ["1"]

@@ -6,7 +6,7 @@ import asyncio
 import urllib.error
 from pathlib import Path
 
-from bookledger.admin.http.config import HttpConfig
+from bookledger.console.streams import STREAMS_MAX
 from metadata import open_store
 from metadata.records.ledger_record import AcceptedLoss
 from metadata.records.ledger_store import LedgerStore
@@ -21,7 +21,7 @@ from tests.support.waiting import until
 def test_pages_past_the_limit_of_streams_look_again_by_themselves(tmp_path: Path) -> None:
     uri = asyncio.run(a_large_cluster(tmp_path, 1))
     with console(tmp_path, uri) as url:
-        held = [NO_PROXY.open(f"{url}/events", timeout=10) for _ in range(HttpConfig().streams_max)]
+        held = [NO_PROXY.open(f"{url}/events", timeout=10) for _ in range(STREAMS_MAX)]
         try:
             assert get(f"{url}/events")[0] == 503
             assert get(f"{url}/")[0] == 200

@@ -38,6 +38,12 @@ AnyReply = TypeVar("AnyReply", ReadReply, LacReply, HoldingsReply)
 CALL_BYTES_MAX = 2 * 1024
 """Largest call; real ones need less than a tenth of it."""
 
+CALLS_A_CONNECTION_MAX = 4096
+"""Calls of one connection under way, most of them long polls: each is a task."""
+
+READS_A_CONNECTION_MAX = 16
+"""Pages of one connection in memory: for who takes none of them no more is read."""
+
 REQUESTS = {
     FrameKind.READ: Request.READ,
     FrameKind.SCAN: Request.READ,
@@ -72,7 +78,7 @@ class Calls:
         self._running: dict[int, asyncio.Task[None]] = {}
         self._scans: dict[int, Scan] = {}
         self._is_stopping = False
-        self._reads = asyncio.Semaphore(guard.limits.reads_a_connection_max)
+        self._reads = asyncio.Semaphore(READS_A_CONNECTION_MAX)
         self._untaken = SendBacklog(connection, guard, visitor)
         self._writable = asyncio.Event()
         self._writable.set()
@@ -92,7 +98,7 @@ class Calls:
             return
         if len(body) > CALL_BYTES_MAX:
             self._refuse(call, f"a call of {len(body)} bytes; the limit is {CALL_BYTES_MAX}")
-        elif len(self._running) >= self._guard.limits.calls_a_connection_max or call in self._running:
+        elif len(self._running) >= CALLS_A_CONNECTION_MAX or call in self._running:
             self._turn_away(kind, call, Status.TOO_MANY_REQUESTS, TOO_MANY)
         elif not self._guard.calls.take_now(self._peer, 1):
             self._turn_away(kind, call, Status.TOO_MANY_REQUESTS, TOO_MANY_OF_ALL)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...limits_config import Limits
-from ...wire.connection_table import ClientConnection, ConnectionTable, Places
+from ...limits_config import MESSAGE_ROOM_BYTES_MIN, Limits
+from ...wire.connection_table import ClientConnection, ConnectionTable, Places, part_of
 from .auth_backoff import AuthBackoff
 from .descriptors import connections_that_fit
 from .long_polls import LongPolls
@@ -14,6 +14,18 @@ from .loop_quota import LoopQuota
 from .rate import Rate
 from .shared_quota import Account, Budget
 from .stalled_peers import StalledPeers
+
+STRANGERS_MAX = 512
+"""Connections that have not said what they are; the oldest make room, so more would keep nobody out."""
+
+TOOLS_MAX = 64
+"""Connections that speak gRPC: commands of operators, which come and go."""
+
+TOOLS_BYTES_A_SECOND = 16 * 1024
+"""What all tools together may say over gRPC: each call costs a millisecond that appends would have."""
+
+STILL_SECONDS_MAX = 30.0
+"""A client with unfinished messages or untaken pages that moves nothing for so long is cut."""
 
 
 class Guard:
@@ -24,23 +36,24 @@ class Guard:
 
     def __init__(self, limits: Limits, descriptors: int, now: Callable[[], float]) -> None:
         self.limits = limits
-        fit = connections_that_fit(descriptors, limits.tools_max)
+        share = limits.peer_share
+        fit = connections_that_fit(descriptors, TOOLS_MAX)
         self.table = ConnectionTable(
-            Places.of(
-                limits,
+            Places.shared(
+                share,
                 connections_max=min(limits.connections_max, fit),
-                tools_max=limits.tools_max,
-                tools_a_peer_max=limits.tools_a_peer_max,
+                strangers_max=STRANGERS_MAX,
+                tools_max=TOOLS_MAX,
             )
         )
-        self.received = Budget(limits.received_bytes_max, limits.received_bytes_a_peer_max)
-        self.untaken = Budget(limits.untaken_bytes_max, limits.untaken_bytes_a_peer_max)
-        self.calls = Budget(limits.calls_max, limits.calls_a_peer_max)
-        self.polls = LongPolls(limits.polls_max, limits.polls_a_peer_max)
+        self.received = _bytes_of(limits.received_bytes_max, share)
+        self.untaken = _bytes_of(limits.untaken_bytes_max, share)
+        self.calls = Budget(limits.calls_max, part_of(limits.calls_max, share))
+        self.polls = LongPolls(limits.polls_max, part_of(limits.polls_max, share))
         self.suspects = AuthBackoff(now)
         self.proofs = LoopQuota()
-        self.tools = Rate(limits.tools_bytes_a_second, now)
-        self.standstill = StalledPeers((self.received, self.untaken), limits.still_seconds_max)
+        self.tools = Rate(TOOLS_BYTES_A_SECOND, now)
+        self.standstill = StalledPeers((self.received, self.untaken), STILL_SECONDS_MAX)
 
     def account(self, budget: Budget, visitor: ClientConnection, moved: Callable[[], int | None]) -> Account:
         """Opens the connection's account with one of the quotas."""
@@ -54,8 +67,8 @@ class Guard:
         table, limits = self.table, self.limits
         told = {
             "connections": _told(table.count, table.held_max, table.connections_max, table.refused),
-            "strangers": {"now": table.strangers, "limit": limits.strangers_max, "past": table.made_way},
-            "tools": {"now": table.tools, "limit": limits.tools_max, "past": table.tools_refused},
+            "strangers": {"now": table.strangers, "limit": STRANGERS_MAX, "past": table.made_way},
+            "tools": {"now": table.tools, "limit": TOOLS_MAX, "past": table.tools_refused},
             "received_bytes": _of(self.received),
             "untaken_bytes": _of(self.untaken),
             "calls": _of(self.calls),
@@ -64,6 +77,10 @@ class Guard:
             "standstill_cuts": self.standstill.cuts,
         }
         return {"limits": told}
+
+
+def _bytes_of(whole: int, peer_share: float) -> Budget:
+    return Budget(whole, part_of(whole, peer_share, MESSAGE_ROOM_BYTES_MIN))
 
 
 def _of(budget: Budget) -> dict[str, int]:

@@ -22,10 +22,21 @@ from .problems import refusal
 
 log = logging.getLogger(__name__)
 
+STRANGERS_MAX = 32
+"""Connections that have not asked for anything yet. The oldest goes for the next."""
+
 
 def table_of(config: HttpConfig) -> ConnectionTable:
     """An HTTP client makes a connection again at no cost: one that is idle may go at any time."""
-    return ConnectionTable(Places.of(config, own_idle_go=True, busy_go=True))
+    return ConnectionTable(
+        Places.shared(
+            config.peer_share,
+            connections_max=config.connections_max,
+            strangers_max=STRANGERS_MAX,
+            own_idle_go=True,
+            busy_go=True,
+        )
+    )
 
 
 class Gate(asyncio.Protocol):

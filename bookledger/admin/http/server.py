@@ -41,6 +41,9 @@ from .problems import Problem, Protocol, answering_problems
 REQUEST_BYTES_MAX = 1024
 """Of a request's body: nobody needs one."""
 
+REQUEST_SECONDS_MAX = 10.0
+"""How long a connection may say nothing, or half of something: a client makes it again at no cost."""
+
 STOP_SECONDS_MAX = 1.0
 
 
@@ -85,7 +88,7 @@ async def serving_http(
             loop=asyncio.get_running_loop(),
             access_log=None,  # type: ignore[arg-type]  # none is kept
             logger=log_rate_limit.log,
-            keepalive_timeout=config.request_seconds_max,
+            keepalive_timeout=REQUEST_SECONDS_MAX,
         )
         subject.registry.register(HttpMetrics(table, config))
         async with _accepting(bound, table, protocol, certificates):

@@ -122,21 +122,19 @@ class Serving:
             )
 
     def _pages(self) -> AbstractAsyncContextManager[str | None]:
-        config, pages, http = self._config, None, http_config()
+        config, pages = self._config, None
         if self._http is not None:
             from ...console.console import Console  # not needed without an HTTP port
 
             lost_after = config.upkeep.lost_bookie_seconds
-            pages = Console.of_daemon(
-                config.metadata_uri, config.certificates, lost_after_seconds=lost_after, http=http
-            )
+            pages = Console.of_daemon(config.metadata_uri, config.certificates, lost_after_seconds=lost_after)
         return with_http(
             self._http,
             self._bookies,
             insecure=config.insecure,
             certificates=config.certificates,
             pages=pages,
-            config=http,
+            config=http_config(),
         )
 
     def _peers_of(

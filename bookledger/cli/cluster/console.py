@@ -62,7 +62,6 @@ def console(
         lost_after_seconds=lost_after,
         shows_entries=shows_entries,
         config=config,
-        http=http_bounds,
     )
 
     async def show() -> None:

@@ -29,8 +29,6 @@ from .sections import SECTIONS
 from .settings import BadSettings, Settings, read_well, told_as_usage
 
 SHAPE = ("ensemble_size", "write_quorum", "ack_quorum")
-OF_ONE, OF_ALL = "_a_peer_max", "_max"
-"""How the bound of one peer ends, and that of all."""
 
 
 def check(path: Path | None, root: click.Group, context: click.Context) -> None:
@@ -73,14 +71,11 @@ def _gathering(faults: Faults) -> Iterator[None]:
 
 
 def _check_section(settings: Settings, name: str) -> None:
-    kind, given = SECTIONS[name].kind(), settings.values(name)
-    if not required_of(kind):
+    kind = SECTIONS[name].kind()
+    if required_of(kind):  # by the command that makes it
+        settings.values(name)
+    else:
         settings.made(name, kind)
-    for one in given:
-        whole = one.replace(OF_ONE, OF_ALL)
-        if one.endswith(OF_ONE) and whole in given and given[one] > given[whole]:
-            why = f"{one} is {given[one]}, more than all may have together: {whole} is {given[whole]}"
-            raise BadSettings(f"{settings.file.at(name, one)}: [{name}] {why}")
 
 
 # --- commands -------------------------------------------------------------------------------------

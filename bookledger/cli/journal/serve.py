@@ -152,7 +152,7 @@ async def _serve(config: NodeConfig, told: Callable[[RunningNode], None]) -> Non
 
     registry = process_registry()
     config = replace(config, client=replace(config.client, metrics=registry))
-    console = Console(config.metadata_uri, config=client_config(), http=http_config())
+    console = Console(config.metadata_uri, config=client_config())
     async with systemd.signs_of_life(), running(config) as node:
         registry.register(node.metrics)
         registry.register(MetadataMetrics(node.store))

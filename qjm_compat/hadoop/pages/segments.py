@@ -24,6 +24,15 @@ from .beans import Beans
 
 TXID_MAX = 2**63 - 2
 
+HELD_BYTES_MAX = 8 * 1024 * 1024
+"""Of a segment that is held while it is sent, `transfers_max` times at most; a larger one is read twice."""
+
+PIECE_SECONDS_MAX = 60.0
+"""How long a reader of a segment may take to take in one batch: the time that stock readers wait for one."""
+
+SEGMENT_BYTES_PER_SECOND_MIN = 64 * 1024
+"""How fast a reader must take a segment in, beside PIECE_SECONDS_MAX, so that none keeps its place for ever."""
+
 log = logging.getLogger(__name__)
 
 NAME_OF_FILE, DIGEST = "X-Image-Edits-Name", "X-MD5-Digest"
@@ -92,9 +101,7 @@ class Pages:
         in_progress_ok = query.get("inProgressOk", "true").lower() == "true"
         if await journal.is_purged(start):
             raise Refused(410, f"segment {start} was purged ; journal id: {journal.journal_id}")
-        file = await measured(
-            journal, start, in_progress_ok=in_progress_ok, held_bytes_max=self._limits.held_bytes_max
-        )
+        file = await measured(journal, start, in_progress_ok=in_progress_ok, held_bytes_max=HELD_BYTES_MAX)
         response = web.StreamResponse(
             headers={
                 "Content-Type": "text/plain",
@@ -108,9 +115,9 @@ class Pages:
         )
         await response.prepare(request)
         try:
-            slowest = file.size / self._limits.segment_bytes_per_second_min
-            async with asyncio.timeout(self._limits.piece_seconds_max + slowest):
-                await _write(response, _pieces(journal, start, file), self._limits.piece_seconds_max)
+            slowest = file.size / SEGMENT_BYTES_PER_SECOND_MIN
+            async with asyncio.timeout(PIECE_SECONDS_MAX + slowest):
+                await _write(response, _pieces(journal, start, file), PIECE_SECONDS_MAX)
         except TimeoutError:
             log.info("%s is too slow for segment %d: it is cut", request.remote, start)
             if request.transport is not None:

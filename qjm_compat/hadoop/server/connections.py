@@ -39,6 +39,27 @@ from .load_shedding import LoadShedding
 STRANGER_FRAME_BYTES_MAX = 64 * 1024
 """Largest frame before the connection's context: the peer is not identified yet."""
 
+STRANGERS_MAX = 256
+"""Connections that have not said who they are. Past it the oldest goes, if it had a second to say so."""
+
+CALLS_A_CONNECTION_MAX = 64
+"""Calls of one connection under way: no more is read from it until some are answered."""
+
+REPLIES_BYTES_MAX = 16 * 1024 * 1024
+"""Answers that wait for one peer to take them; no more is read from it until it does."""
+
+GREETING_SECONDS_MAX = 10.0
+"""How long a peer may take to say who it is; stock clients say it at once."""
+
+FRAME_SECONDS_MAX = 60.0
+"""How long a peer may take to end a frame that it has begun: the time that stock clients wait for an answer."""
+
+REPLY_SECONDS_MAX = 60.0
+"""How long a peer may take to take its answers; stock clients wait no longer for one."""
+
+IDLE_SECONDS_MAX = 600.0
+"""How long a connection may say nothing; stock clients give theirs up after ten seconds."""
+
 LINGER_SECONDS_MAX = 1.0
 """How long a peer that was told why it is refused may go on sending."""
 
@@ -69,7 +90,13 @@ class RpcServer:
         self.ending: set[Connection] = set()
         """Those that were told why they are refused, and have not closed yet."""
         self.load = LoadShedding(self.limits)
-        self.table = ConnectionTable(Places.of(self.limits, busy_go=True))
+        places = Places.shared(
+            self.limits.peer_share,
+            connections_max=self.limits.connections_max,
+            strangers_max=STRANGERS_MAX,
+            busy_go=True,
+        )
+        self.table = ConnectionTable(places)
 
     @asynccontextmanager
     async def serving(self, bound: socket.socket) -> AsyncIterator[None]:
@@ -124,7 +151,7 @@ class Connection(asyncio.Protocol):
             return
         self._visitor = visitor
         self._server.connections.add(self)
-        transport.set_write_buffer_limits(high=self._server.limits.replies_bytes_max)
+        transport.set_write_buffer_limits(high=REPLIES_BYTES_MAX)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 — asyncio's argument
         self._is_over = True
@@ -172,17 +199,16 @@ class Connection(asyncio.Protocol):
 
     def look(self, now: float) -> None:
         """Cuts a peer that exceeds a time limit; starts calls that waited for others'."""
-        limits = self._server.limits
         if self._ended is not None:
             if now - self._ended > LINGER_SECONDS_MAX:
                 self.cut("it did not close after the last answer")
-        elif not self._has_context and now - self._began > limits.greeting_seconds_max:
+        elif not self._has_context and now - self._began > GREETING_SECONDS_MAX:
             self.cut("it did not say who it is")
-        elif self._frame_began is not None and now - self._frame_began > limits.frame_seconds_max:
+        elif self._frame_began is not None and now - self._frame_began > FRAME_SECONDS_MAX:
             self.cut("it did not end a frame that it began")
-        elif self._writing_paused_at is not None and now - self._writing_paused_at > limits.reply_seconds_max:
+        elif self._writing_paused_at is not None and now - self._writing_paused_at > REPLY_SECONDS_MAX:
             self.cut("it did not take its answers")
-        elif not self._under_way and now - self._heard > limits.idle_seconds_max:
+        elif not self._under_way and now - self._heard > IDLE_SECONDS_MAX:
             self.cut("it said nothing for a long time")
         elif self._waiting:
             self._begin_waiting()
@@ -302,8 +328,7 @@ class Connection(asyncio.Protocol):
     # --- calls ----------------------------------------------------------------------------------------------
 
     def _has_room(self) -> bool:
-        limit = self._server.limits.calls_a_connection_max
-        return self._writing_paused_at is None and self._under_way < limit
+        return self._writing_paused_at is None and self._under_way < CALLS_A_CONNECTION_MAX
 
     def _begin_waiting(self) -> None:
         """Starts as many calls as the limits allow, in order of arrival."""

@@ -7,8 +7,11 @@ from typing import Protocol
 
 from ..limits import NodeLimits
 
+CALLS_MAX = 128
+"""Calls of all connections under way. Above it a connection begins one only where it has none."""
+
 LEFT_BEHIND_MAX = 1024
-"""Calls in flight above `calls_max`: those of closed connections, and one of each open one."""
+"""Calls in flight above CALLS_MAX: those of closed connections, and one of each open one."""
 
 
 class Holder(Protocol):
@@ -44,7 +47,7 @@ class LoadShedding:
 
     def may_begin(self, under_way: int) -> bool:
         """Whether a connection with so many calls in flight may start another one."""
-        return self.calls < self._limits.calls_max + (LEFT_BEHIND_MAX if under_way == 0 else 0)
+        return self.calls < CALLS_MAX + (LEFT_BEHIND_MAX if under_way == 0 else 0)
 
     def relieve(self, holders: Iterable[Holder]) -> None:
         """Ends the connection that holds most, if all together hold too much."""

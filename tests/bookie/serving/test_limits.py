@@ -15,9 +15,9 @@ import pytest
 from bookie.limits_config import MIB, Limits
 from bookie.serving.data.appends import Appends
 from bookie.serving.data.calls import CALL_BYTES_MAX, TOO_MANY_OF_ALL
-from bookie.serving.limits import auth_backoff, stalled_peers
+from bookie.serving.limits import admission, auth_backoff, stalled_peers
 from bookie.serving.limits.password_proofs import FALSE_PROOF
-from bookie.serving.service import TOO_MUCH_MAINTENANCE, BookieService
+from bookie.serving.service import MAINTENANCE_MAX, TOO_MUCH_MAINTENANCE, BookieService
 from bookie.wire import codec
 from bookie.wire.credentials import Purpose
 from bookie.wire.data.framing import HEADER, SMALL_BODY_BYTES_MAX, FrameKind
@@ -38,7 +38,7 @@ from tests.bookie.serving.served import Client, served
 from tests.support.aio import run, until_true
 from tests.support.raw_data import RawConnection, raw_connection
 
-ROOMY = {"received_bytes_a_peer_max": 8 * MIB, "untaken_bytes_a_peer_max": 8 * MIB}
+ROOMY = {"peer_share": 1 / 8}
 HALF_A_MESSAGE = HEADER.pack(8 * MIB, 0, FrameKind.APPEND) + bytes(MIB)
 
 
@@ -81,7 +81,7 @@ def test_past_the_connections_of_an_address_the_next_is_told_so_and_the_others_g
         connections = (await told(client))["connections"]
         assert (connections["most"], connections["past"]) == (3, 1)
 
-    with_limits(tmp_path, test, connections_a_peer_max=3)
+    with_limits(tmp_path, test, connections_max=3 * 8)
 
 
 def test_half_a_message_holds_memory_until_another_needs_it(
@@ -122,6 +122,7 @@ def test_pages_that_nobody_takes_are_bounded_and_their_reader_is_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stalled_peers, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(admission, "STILL_SECONDS_MAX", 1.0)
 
     async def test(client: Client) -> None:
         await client.append(client.request(0, frame_of(7, [0], payload_bytes=4 * MIB - 100)))
@@ -136,7 +137,7 @@ def test_pages_that_nobody_takes_are_bounded_and_their_reader_is_cut(
         await until_held(client, "calls", 0)
         assert len((await client.read(7, 0, 0)).columns) == 1
 
-    with_limits(tmp_path, test, untaken_bytes_max=8 * MIB, still_seconds_max=1)
+    with_limits(tmp_path, test, untaken_bytes_max=8 * MIB)
 
 
 def test_who_does_not_take_its_answers_is_not_read_from(tmp_path: Path) -> None:
@@ -169,7 +170,7 @@ def test_past_the_polls_the_oldest_is_answered_at_once(tmp_path: Path) -> None:
             assert polls == {"now": 2, "most": 2, "limit": 2, "past": 1}
         await until_held(client, "polls", 0)
 
-    with_limits(tmp_path, test, polls_max=2)
+    with_limits(tmp_path, test, polls_max=2, peer_share=1)
 
 
 def test_past_the_calls_of_all_the_next_is_refused(tmp_path: Path) -> None:
@@ -186,7 +187,7 @@ def test_past_the_calls_of_all_the_next_is_refused(tmp_path: Path) -> None:
             await until_held(client, "calls", 1)
             assert (await stream.call(FrameKind.INFO, codec.encode_info_request(None))).kind is FrameKind.INFO
 
-    with_limits(tmp_path, test, calls_max=2)
+    with_limits(tmp_path, test, calls_max=2, peer_share=1)
 
 
 @pytest.mark.parametrize("size", [CALL_BYTES_MAX + 1, SMALL_BODY_BYTES_MAX])
@@ -314,7 +315,10 @@ def test_more_ledgers_in_one_message_than_any_client_sends_are_refused(tmp_path:
     with_limits(tmp_path, test)
 
 
-def test_past_the_tools_the_next_is_cut_and_clients_are_not(tmp_path: Path) -> None:
+def test_past_the_tools_the_next_is_cut_and_clients_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "TOOLS_MAX", 1)
     preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + struct.pack(">HBBBI", 0, 0, 4, 0, 0)
 
     async def test(client: Client) -> None:
@@ -330,7 +334,7 @@ def test_past_the_tools_the_next_is_cut_and_clients_are_not(tmp_path: Path) -> N
             assert (limits["tools"]["limit"], limits["tools"]["past"]) == (1, 1)
             assert limits["connections"]["past"] == 0
 
-    with_limits(tmp_path, test, tools_max=1)
+    with_limits(tmp_path, test)
 
 
 def test_past_the_acts_of_maintenance_the_next_is_told_to_come_later(tmp_path: Path) -> None:
@@ -341,14 +345,15 @@ def test_past_the_acts_of_maintenance_the_next_is_told_to_come_later(tmp_path: P
             await may_end.wait()
             return MaintainReply(Status.OK)
 
-        service = BookieService(None, maintain, 2)  # type: ignore[arg-type]  # asks for nothing of the bookie
+        service = BookieService(None, maintain)  # type: ignore[arg-type]  # asks for nothing of the bookie
         request = MaintainRequest(MaintenanceAction.STATUS)
-        busy = [asyncio.create_task(service._maintained(request)) for _ in range(2)]
+        busy = [asyncio.create_task(service._maintained(request)) for _ in range(MAINTENANCE_MAX)]
         await asyncio.sleep(0)
         refused = await service._maintained(request)
-        assert (refused.status, refused.detail) == (Status.TOO_MANY_REQUESTS, TOO_MUCH_MAINTENANCE.format(2))
+        assert refused.status is Status.TOO_MANY_REQUESTS
+        assert refused.detail == TOO_MUCH_MAINTENANCE.format(MAINTENANCE_MAX)
         may_end.set()
-        assert [reply.status for reply in await asyncio.gather(*busy)] == [Status.OK, Status.OK]
+        assert [reply.status for reply in await asyncio.gather(*busy)] == [Status.OK] * MAINTENANCE_MAX
         assert (await service._maintained(request)).status is Status.OK
 
     run(main())

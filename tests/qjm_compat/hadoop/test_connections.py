@@ -149,6 +149,8 @@ def test_a_client_that_negotiates_is_told_that_it_need_not(tmp_path: Path) -> No
 
 def test_what_is_too_slow_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(connections, "GREETING_SECONDS_MAX", 0.1)
+    monkeypatch.setattr(connections, "FRAME_SECONDS_MAX", 0.1)
 
     async def scenario(node: ServedNode) -> None:
         for said in (b"", GREETING[:3], GREETING + CONTEXT[:20], GREETING + CONTEXT + IS_FORMATTED[:20]):
@@ -159,7 +161,7 @@ def test_what_is_too_slow_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
         await until_true(all_gone)
 
-    on_a_port(tmp_path, scenario, NodeLimits(greeting_seconds_max=0.1, frame_seconds_max=0.1))
+    on_a_port(tmp_path, scenario)
 
 
 def test_five_hundred_idle_connections_are_in_nobodys_way_and_too_many_are_cut(tmp_path: Path) -> None:
@@ -170,11 +172,13 @@ def test_five_hundred_idle_connections_are_in_nobodys_way_and_too_many_are_cut(t
         reader, writer = await connected(node)
         writer.write(GREETING + CONTEXT + IS_FORMATTED)
         assert await reader.readexactly(len(NOT_FORMATTED)) == NOT_FORMATTED
-        assert b"501 connections are open at this port, and no more may be" in await answer_to(node, GREETING)
+        assert b"501 connections of this address are open, and no more may be" in await answer_to(
+            node, GREETING
+        )
         for _, one in [*idle, (reader, writer)]:
             one.close()
 
-    on_a_port(tmp_path, scenario, NodeLimits(connections_max=501))
+    on_a_port(tmp_path, scenario, NodeLimits(connections_max=501, peer_share=1))
 
 
 def test_a_call_that_is_made_again_happens_once(tmp_path: Path) -> None:

@@ -114,8 +114,9 @@ async def standing_still(nodes: Nodes) -> AsyncIterator[Journal]:
 
 
 def test_a_connection_has_so_many_calls_under_way_and_the_next_begins_when_one_is_answered(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(connections, "CALLS_A_CONNECTION_MAX", 3)
 
     async def scenario(nodes: Nodes) -> None:
         name_node = await active(nodes)
@@ -128,13 +129,14 @@ def test_a_connection_has_so_many_calls_under_way_and_the_next_begins_when_one_i
         assert await asyncio.gather(*calls) == [1] * 5
         assert (server.load.calls, server.load.calls_bytes) == (0, 0)
 
-    on_a_node(tmp_path, scenario, NodeLimits(calls_a_connection_max=3))
+    on_a_node(tmp_path, scenario)
 
 
 def test_a_connection_without_calls_under_way_begins_one_however_many_others_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(load_shedding, "LEFT_BEHIND_MAX", 1)
+    monkeypatch.setattr(load_shedding, "CALLS_MAX", 4)
     monkeypatch.setattr(connections, "LOOK_SECONDS", 0.01)
 
     async def scenario(nodes: Nodes) -> None:
@@ -151,7 +153,7 @@ def test_a_connection_without_calls_under_way_begins_one_however_many_others_hav
             assert server.load.calls == 5
         assert await asyncio.gather(*calls) == [1] * 8
 
-    on_a_node(tmp_path, scenario, NodeLimits(calls_max=4))
+    on_a_node(tmp_path, scenario)
 
 
 def test_calls_under_way_count_as_held_also_when_their_connection_is_gone(tmp_path: Path) -> None:
@@ -211,6 +213,8 @@ def test_who_does_not_take_answers_is_cut_and_nobody_waits_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(connections, "REPLIES_BYTES_MAX", MIB)
+    monkeypatch.setattr(connections, "REPLY_SECONDS_MAX", 0.5)
 
     async def scenario(nodes: Nodes) -> None:
         writer = await wrote_much(nodes, 6)
@@ -223,13 +227,14 @@ def test_who_does_not_take_answers_is_cut_and_nobody_waits_for_it(
             assert await writer.promised() == 1
             await until_so(lambda: len(server.connections) == 1)
 
-    on_a_node(tmp_path, scenario, NodeLimits(replies_bytes_max=MIB, reply_seconds_max=0.5))
+    on_a_node(tmp_path, scenario)
 
 
 def test_who_says_nothing_is_cut_unless_a_call_of_its_own_is_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(connections, "IDLE_SECONDS_MAX", 0.1)
 
     async def scenario(nodes: Nodes) -> None:
         name_node = await active(nodes)
@@ -240,7 +245,7 @@ def test_who_says_nothing_is_cut_unless_a_call_of_its_own_is_under_way(
                 assert await idle.read() == b""
         assert await waiting == 1
 
-    on_a_node(tmp_path, scenario, NodeLimits(idle_seconds_max=0.1))
+    on_a_node(tmp_path, scenario)
 
 
 def test_as_many_journals_as_allowed_are_served_and_one_more_is_refused(tmp_path: Path) -> None:
@@ -295,16 +300,16 @@ def test_as_many_segments_as_allowed_are_sent_at_a_time_and_one_more_is_to_come_
 
 
 @pytest.mark.parametrize(
-    "limits",
-    [
-        NodeLimits(transfers_max=1, piece_seconds_max=0.2),
-        NodeLimits(transfers_max=1, piece_seconds_max=0.2, segment_bytes_per_second_min=1000 * MIB),
-    ],
+    "bytes_per_second_min",
+    [segments.SEGMENT_BYTES_PER_SECOND_MIN, 1000 * MIB],
     ids=["of one piece", "of the whole"],
 )
 def test_who_takes_a_segment_in_too_slowly_gives_its_place_to_others(
-    limits: NodeLimits, tmp_path: Path
+    bytes_per_second_min: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(segments, "PIECE_SECONDS_MAX", 0.2)
+    monkeypatch.setattr(segments, "SEGMENT_BYTES_PER_SECOND_MIN", bytes_per_second_min)
+
     async def scenario(nodes: Nodes) -> None:
         await wrote_much(nodes, 12)
         ask = b"GET /getJournal?jid=ns1&segmentTxId=1 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
@@ -319,7 +324,7 @@ def test_who_takes_a_segment_in_too_slowly_gives_its_place_to_others(
             await until_true(is_refused)
             await until_true(has_a_place)
 
-    on_a_node(tmp_path, scenario, limits)
+    on_a_node(tmp_path, scenario, NodeLimits(transfers_max=1))
 
 
 def test_a_writer_goes_on_under_a_flood_of_calls(tmp_path: Path) -> None:

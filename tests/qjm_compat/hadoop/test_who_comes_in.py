@@ -9,6 +9,7 @@ import pytest
 
 from bookie.wire import connection_table
 from qjm_compat.hadoop.limits import NodeLimits
+from qjm_compat.hadoop.server import connections
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
 from tests.qjm_compat.hadoop.test_connections import IS_FORMATTED, NOT_FORMATTED
 from tests.qjm_compat.hadoop.test_limits import (
@@ -26,9 +27,9 @@ def test_as_many_connections_as_allowed_are_served_and_the_next_is_told_so(tmp_p
 
     async def scenario(nodes: Nodes) -> None:
         async with stranger(nodes), stranger(nodes):
-            async with stranger(nodes, IS_FORMATTED) as (reader, _):
+            async with stranger(nodes, IS_FORMATTED, of="127.0.0.2") as (reader, _):
                 assert await reader.readexactly(len(NOT_FORMATTED)) == NOT_FORMATTED
-                async with stranger(nodes, IS_FORMATTED) as (refused, _):
+                async with stranger(nodes, IS_FORMATTED, of="127.0.0.2") as (refused, _):
                     assert (
                         b"3 connections are open at this port, and no more may be"
                         in await words_of_refusal(refused)
@@ -49,7 +50,7 @@ def test_an_address_has_as_many_connections_as_allowed_and_the_next_of_it_is_tol
                 assert await other.readexactly(len(NOT_FORMATTED)) == NOT_FORMATTED
             assert nodes.node.server.table.refused == 1
 
-    on_a_node(tmp_path, scenario, NodeLimits(connections_a_peer_max=2))
+    on_a_node(tmp_path, scenario, NodeLimits(connections_max=4, peer_share=0.5))
 
 
 def test_where_all_places_are_taken_the_address_that_has_most_makes_way_idle_or_not(tmp_path: Path) -> None:
@@ -67,13 +68,14 @@ def test_where_all_places_are_taken_the_address_that_has_most_makes_way_idle_or_
             assert await words_of_refusal(many[0][0]) == b"", "the oldest of those that wait for an answer"
             assert nodes.node.server.table.made_way == 1
 
-    on_a_node(tmp_path, scenario, NodeLimits(connections_max=6))
+    on_a_node(tmp_path, scenario, NodeLimits(connections_max=6, peer_share=1))
 
 
 def test_who_has_not_said_who_it_is_makes_way_for_the_next_that_comes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection_table, "STRANGER_SECONDS_MIN", 0.0)
+    monkeypatch.setattr(connections, "STRANGERS_MAX", 4)
 
     async def scenario(nodes: Nodes) -> None:
         async with AsyncExitStack() as stay:
@@ -83,4 +85,4 @@ def test_who_has_not_said_who_it_is_makes_way_for_the_next_that_comes(
             assert await words_of_refusal(silent[0][0]) == b""
             assert nodes.node.server.table.strangers == 1
 
-    on_a_node(tmp_path, scenario, NodeLimits(strangers_a_peer_max=2))
+    on_a_node(tmp_path, scenario, NodeLimits(peer_share=0.5))

@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bookie.limits_config import Limits
+from bookie.serving.limits.admission import Guard
+from bookie.serving.limits.descriptors import UNLIMITED
 from bookie.serving.limits.shared_quota import Account, Budget
 from bookie.wire.columns import FRAME_BYTES_MAX
 from bookie.wire.rpc import MESSAGE_BYTES_MAX
@@ -38,8 +40,7 @@ def test_the_last_quarter_is_for_those_that_hold_little() -> None:
 
 
 def test_a_message_of_a_whole_frame_is_little() -> None:
-    limits = Limits()
-    budget = Budget(limits.received_bytes_max, limits.received_bytes_a_peer_max)
+    budget = Guard(Limits(), UNLIMITED, lambda: 0.0).received
     for number in range(6):
         assert budget.take_now(f"sends halves {number}", MESSAGE_BYTES_MAX)
     assert not budget.take_now("sends halves 6", MESSAGE_BYTES_MAX)

@@ -220,6 +220,8 @@ def test_the_soft_limit_is_raised_to_the_hard_one() -> None:
 
 def test_a_limit_lets_somebody_in_and_a_whole_message_too() -> None:
     with pytest.raises(ValueError, match="would let nobody in"):
-        Limits(strangers_max=0)
-    with pytest.raises(ValueError, match="room for a message"):
-        Limits(received_bytes_a_peer_max=1024)
+        Limits(polls_max=0)
+    with pytest.raises(ValueError, match="more than the whole"):
+        Limits(peer_share=1.5)
+    with pytest.raises(ValueError, match="messages need room"):
+        Limits(received_bytes_max=1024)
