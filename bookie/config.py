@@ -17,6 +17,18 @@ if TYPE_CHECKING:
 
 MIB = 1024 * 1024
 
+CHECKPOINT_FRAMES_MAX = 50_000
+"""Frames that a restart may have to read again: their places are in memory until a checkpoint."""
+
+CHECKPOINT_SECONDS_MAX = 60.0
+"""The longest time between two checkpoints while anything is written."""
+
+DISK_RESERVE_BYTES = 64 * MIB
+"""Kept back for fences and recovery writes on a full disk: many times what these take while somebody makes room."""
+
+DISK_CHECK_SECONDS = 1.0
+"""How often free space is looked at: one system call, and no disk fills much in a second."""
+
 
 def check_advertised(host: str) -> None:
     """Raises ValueError for an advertised host that clients cannot connect to. The bookie's port is added to it."""
@@ -34,18 +46,16 @@ def check_advertised(host: str) -> None:
 class BookieConfig:
     """All settings of a bookie.
 
-    `log_queue_bytes_max`: back-pressure: with more frames accepted and not yet on disk, the bookie stops reading
-    from its clients until the disk has caught up. `checkpoint_*_max`: how much log a restart may have to replay;
-    smaller means faster starts and more index writes. `lease_seconds`: how long the cluster takes to notice a dead
-    bookie; too short and a busy host loses its registration. `disk_free_*_min`: with less of the disk free, in share
-    or in bytes, the bookie is read-only until twice as much is. `disk_reserve_bytes`: kept back for fences and
-    recovery writes. `segment_bytes_max`: where a segment of the log ends and the next begins (None:
-    `log.appender.SEGMENT_BYTES_MAX`). `accept_loss`: serve an older copy of the directory, in limbo.
-    `accept_unsafe_etcd`: serve with an etcd that may lose confirmed writes. `limits`: what its clients
-    may use. `bookies_in_process`: how many bookies share the process's file descriptors. `certificates`:
-    directory with its own and its authorities' (`wire.trust.certificates`); without, it speaks plain text, which
-    takes `insecure` where other machines reach it. `tracing`: OpenTelemetry's provider for spans of frames, pages
-    and fences; None makes none.
+    `log_queue_bytes_max`: back-pressure: with more frames accepted and not yet on disk, the bookie stops reading from
+    its clients until the disk has caught up. `checkpoint_*_max`: how much log a restart may have to replay; smaller
+    means faster starts and more index writes. `lease_seconds`: how long the cluster takes to notice a dead bookie; too
+    short and a busy host loses its registration. `disk_free_*_min`: with less of the disk free, in share or in bytes,
+    the bookie is read-only until twice as much is. The constants above are arguments for tests, and no settings.
+    `segment_bytes_max`: where a segment of the log ends and the next begins (None: `log.appender.SEGMENT_BYTES_MAX`).
+    `accept_loss`: serve an older copy of the directory, in limbo. `accept_unsafe_etcd`: serve with an etcd that may
+    lose confirmed writes. `limits`: what its clients may use. `bookies_in_process`: how many bookies share the process's file descriptors. `certificates`: directory with its own
+    and its authorities' (`wire.trust.certificates`); without, it speaks plain text, which takes `insecure` where other
+    machines reach it. `tracing`: OpenTelemetry's provider for spans of frames, pages and fences; None makes none.
     """
 
     data_directory: Path
@@ -66,10 +76,8 @@ class BookieConfig:
         MIB,
         2**40,
     )
-    checkpoint_frames_max: int = tunable(
-        50_000, "The same, counted in frames: they are in memory until then.", 100, 10_000_000
-    )
-    checkpoint_seconds_max: float = tunable(60.0, "The same, in time.", 0.1, 86_400)
+    checkpoint_frames_max: int = CHECKPOINT_FRAMES_MAX
+    checkpoint_seconds_max: float = CHECKPOINT_SECONDS_MAX
     lease_seconds: float = set_elsewhere(10.0, "lease-seconds in [bookie.run]")
     disk_free_share_min: float = tunable(
         0.05,
@@ -78,10 +86,8 @@ class BookieConfig:
         0.49,
     )
     disk_free_bytes_min: int = set_elsewhere(2 * 1024 * MIB, "free-space-min in [bookie.run]")
-    disk_reserve_bytes: int = tunable(
-        64 * MIB, "Kept back for fences and recovery writes on a full disk.", 0, 2**40
-    )
-    disk_check_seconds: float = tunable(1.0, "How often free space is looked at.", 0.1, 60)
+    disk_reserve_bytes: int = DISK_RESERVE_BYTES
+    disk_check_seconds: float = DISK_CHECK_SECONDS
     read_threads: int = tunable(4, "Pages that are read from disk at a time.", 1, 256)
     segment_bytes_max: int | None = set_elsewhere(None, "segment-size in [bookie.run]")
     slow_append_seconds: float = tunable(
@@ -89,9 +95,6 @@ class BookieConfig:
         "An append that takes longer from arrival to disk is told in the log, with where the time went.",
         0.001,
         3600,
-    )
-    slow_append_told_seconds: float = tunable(
-        10.0, "Between one such line and the next, however many are slow.", 0, 86_400
     )
     index_bytes_max: int = tunable(
         256 * 1024 * MIB,

@@ -9,6 +9,9 @@ from metadata.settings.tunable import set_elsewhere, tunable
 MIB = 1024 * 1024
 HOUR, DAY = 3600.0, 86400.0
 
+STOCK_SECONDS = DAY
+"""How often a bookie compares what it holds with what it should hold: it reads its whole index for that."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepConfig:
@@ -19,24 +22,28 @@ class UpkeepConfig:
     `major_live_ratio`, and drops frames that the metadata places elsewhere. A scrub reads everything within
     `scrub_seconds`, if the rate allows. `*_bytes_per_second` bounds what each reads; it writes no more than that.
 
-    With `heals` the bookie re-replicates: every `heal_look_seconds` it looks for marked ledgers. A bookie that is
+    With `heals` the bookie re-replicates what is marked. A bookie that is
     absent for `lost_bookie_seconds` counts as lost, and its copies are made elsewhere; an open ledger that seems to
     have no writer is closed after `open_ledger_grace_seconds`. Every `reach_seconds` the auditor calls each bookie
-    at the address it advertises. Every `audit_seconds` it looks through all records, every `stock_seconds` each
-    bookie compares its index with the metadata.
+    at the address it advertises. Every `audit_seconds` it looks through all records, every `stock_seconds`,
+    which is no setting, each bookie compares its index with the metadata.
     """
 
     collection_seconds: float = set_elsewhere(600.0, "collect-every in [bookie.run]")
-    ledgers_per_second: float = tunable(1000.0, "How many ledgers a collection looks at.", 1, 1e6)
     minor_compaction_seconds: float = tunable(
         HOUR, "How often segments of which little is alive are emptied.", 60, 10 * DAY
     )
-    minor_live_ratio: float = tunable(0.2, "Of which less than this share is alive.", 0, 0.99)
+    minor_live_ratio: float = tunable(
+        0.2, "A segment is emptied soon if less than this share of it is alive.", 0, 0.99
+    )
     major_compaction_seconds: float = tunable(
-        DAY, "How often those of which more is alive are emptied, too.", 60, 100 * DAY
+        DAY, "How often segments of which more is alive are emptied, too.", 60, 100 * DAY
     )
     major_live_ratio: float = tunable(
-        0.8, "Of which less than this share is alive; not below the minor one.", 0, 0.99
+        0.8,
+        "A segment is emptied sometimes if less than this share of it is alive; not below minor_live_ratio.",
+        0,
+        0.99,
     )
     compaction_bytes_per_second: float = set_elsewhere(16 * MIB, "compaction-rate in [bookie.run]")
     scrub_seconds: float = tunable(
@@ -47,9 +54,6 @@ class UpkeepConfig:
         64 * MIB, "How fast copies are read, and written, when the bookie heals.", 64 * 1024, 2**40
     )
     heals: bool = set_elsewhere(True, "heal in [bookie.run]")
-    heal_look_seconds: float = tunable(
-        5.0, "How often it is looked whether something has to be healed.", 0.1, HOUR
-    )
     lost_bookie_seconds: float = set_elsewhere(600.0, "lost-after in [bookie.run]")
     open_ledger_grace_seconds: float = tunable(
         60.0, "How long a ledger that nobody seems to write is left open.", 0, DAY
@@ -58,34 +62,7 @@ class UpkeepConfig:
         10.0, "How often the auditor calls each bookie at the address it advertises; 0 is never.", 0, DAY
     )
     audit_seconds: float = tunable(HOUR, "How often the auditor looks through all records.", 1, 10 * DAY)
-    stock_seconds: float = tunable(
-        DAY, "How often a bookie compares what it holds with what it should hold.", 60, 100 * DAY
-    )
-
-    first_round_seconds: float = tunable(
-        60.0, "After a start: the first scrub, and the first look at what it should hold.", 0, HOUR
-    )
-    low_space_seconds: float = tunable(
-        60.0, "How often a disk that is nearly full is compacted, whatever the periods say.", 1, DAY
-    )
-    retry_seconds_min: float = tunable(
-        5.0,
-        "After a try to heal a ledger that came to nothing; twice as long after each further one.",
-        0.1,
-        DAY,
-    )
-    retry_seconds_max: float = tunable(3600.0, "But no longer than this.", 1, 10 * DAY)
-    others_seconds: float = tunable(20.0, "After a look at a ledger that is for others to heal.", 0.1, HOUR)
-    overdue_seconds: float = tunable(
-        600.0, "A ledger that is marked for so long is healed by whoever can.", 1, DAY
-    )
-    claim_lease_seconds: float = tunable(
-        30.0, "How long a ledger stays claimed by a bookie that died while it healed it.", 10, HOUR
-    )
-    auditor_lease_seconds: float = tunable(15.0, "How long nobody is the auditor when it has died.", 5, HOUR)
-    leaving_seconds: float = tunable(
-        15.0, "How soon the next audit is due while copies have to leave some bookie.", 1, HOUR
-    )
+    stock_seconds: float = STOCK_SECONDS
 
     @property
     def lost_bookie_ms(self) -> int:
@@ -96,13 +73,13 @@ class UpkeepConfig:
             raise ValueError("a live ratio is a share below 1, and the minor one is not above the major one")
         if min(self.collection_seconds, self.minor_compaction_seconds, self.major_compaction_seconds) <= 0:
             raise ValueError("collections and compactions need some time between them")
-        waits = (self.heal_look_seconds, self.audit_seconds, self.stock_seconds)
-        if min(waits) <= 0 or self.lost_bookie_seconds < 0 or self.open_ledger_grace_seconds < 0:
-            raise ValueError(
-                "healing needs some time between its looks, and no bookie is lost before it is gone"
-            )
-        if not 0 < self.retry_seconds_min <= self.retry_seconds_max:
-            raise ValueError("the first wait before another try is not longer than the longest one")
+        if (
+            self.audit_seconds <= 0
+            or self.stock_seconds <= 0
+            or self.lost_bookie_seconds < 0
+            or self.open_ledger_grace_seconds < 0
+        ):
+            raise ValueError("audits need some time between them, and no bookie is lost before it is gone")
         rates = (self.compaction_bytes_per_second, self.scrub_bytes_per_second, self.repair_bytes_per_second)
-        if min(rates) < 64 * 1024 or self.ledgers_per_second <= 0 or self.scrub_seconds <= 0:
+        if min(rates) < 64 * 1024 or self.scrub_seconds <= 0:
             raise ValueError("background work below 64 KiB a second would never come to an end")

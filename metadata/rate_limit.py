@@ -7,6 +7,9 @@ from aiolimiter import AsyncLimiter
 PERIOD_SECONDS = 0.25
 """Burst: the amount of this time may come at once, which leaves disk and processor to others in between."""
 
+LEDGERS_PER_SECOND = 1000.0
+"""Ledgers that a collection, or a comparison with the metadata, looks at: more would be felt in the metadata store."""
+
 
 class RateLimit:
     """A rate limit, in units a second, for all who share it."""

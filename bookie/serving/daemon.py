@@ -37,6 +37,7 @@ from ..log import segments
 from ..log_context import LIFE, lines_of
 from ..program_version import program_version
 from ..storage.bookie import Bookie
+from ..upkeep.healing.polling import LOOK_SECONDS
 from ..upkeep.inventory.unknown_ids import give_no_id_twice
 from ..upkeep.mending.limbo import enter_limbo
 from ..upkeep.peers import NoPeers, Peers
@@ -177,9 +178,7 @@ async def _serving(
                 listener.serve(bookie, service, *tools.handlers())
                 watching = bookie.watch_space(lambda space: _tell_space(registrar, space))
                 publishing = lived.publish(this, lambda: bookie.log_position)
-                obeying = obey_operator_requests(
-                    store, cookie.bookie_id, bookie.space, config.upkeep.heal_look_seconds
-                )
+                obeying = obey_operator_requests(store, cookie.bookie_id, bookie.space, LOOK_SECONDS)
                 intact = _watch_files(locked, bookie)
                 looking = rollback.run(config.lease_seconds / RENEWALS_PER_LEASE)
                 work = bookie.run_checkpoints(), watching, publishing, obeying, upkeep.run(), intact, looking

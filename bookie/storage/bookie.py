@@ -66,7 +66,7 @@ class Bookie:
         self._loop = asyncio.get_running_loop()
         self.incarnation = incarnation
         self.failed: asyncio.Future[LogFailed] = self._loop.create_future()
-        self.metrics = BookieMetrics(config.slow_append_seconds, config.slow_append_told_seconds)
+        self.metrics = BookieMetrics(config.slow_append_seconds)
         self._config = config
         self.index, self.disk = index, disk
         self.files = SegmentFiles(disk)

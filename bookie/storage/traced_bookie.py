@@ -34,7 +34,7 @@ class TracedBookie(Bookie):
         assert config.tracing is not None
         super().__init__(config, disk, index, incarnation)
         self._tracer = tracer_of(config.tracing)
-        self._syncs = self.metrics = _TimedSyncs(config.slow_append_seconds, config.slow_append_told_seconds)
+        self._syncs = self.metrics = _TimedSyncs(config.slow_append_seconds)
 
     def append(self, frame: Frame, answer: OnAnswer, arrival: Arrival | None = None) -> None:
         super().append(frame, self._traced(frame, answer) if len(frame.columns) else answer, arrival)
@@ -92,8 +92,8 @@ class TracedBookie(Bookie):
 class _TimedSyncs(BookieMetrics):
     """Also remembers when the last sync began and ended."""
 
-    def __init__(self, slow_seconds: float, slow_told_seconds: float) -> None:
-        super().__init__(slow_seconds, slow_told_seconds)
+    def __init__(self, slow_seconds: float) -> None:
+        super().__init__(slow_seconds)
         self.last_ns = (0, 0)
 
     def synced(self, seconds: float, records: int, size_bytes: int) -> None:

@@ -7,6 +7,9 @@ from enum import Enum
 
 from ..upkeep_config import UpkeepConfig
 
+LOW_SPACE_SECONDS = 60.0
+"""How often a disk that is nearly full is compacted, whatever the periods say."""
+
 
 class Depth(Enum):
     """How thorough a round is; each does what the one before it does."""
@@ -34,7 +37,7 @@ class Schedule:
         config = self.config
         if now - self.major >= config.major_compaction_seconds:
             return Depth.MAJOR
-        if space_is_low and now - self.major >= config.low_space_seconds:
+        if space_is_low and now - self.major >= LOW_SPACE_SECONDS:
             return Depth.MAJOR
         if now - self.minor >= config.minor_compaction_seconds:
             return Depth.MINOR

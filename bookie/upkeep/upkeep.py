@@ -17,7 +17,7 @@ from typing import Any
 from metadata.backup import hold
 from metadata.counting.outage import weight
 from metadata.errors import MetadataError
-from metadata.rate_limit import RateLimit
+from metadata.rate_limit import LEDGERS_PER_SECOND, RateLimit
 from metadata.records import cluster
 from metadata.records.cluster import Cookie, find_bookie
 from metadata.records.ledger_record import BookieRef
@@ -32,7 +32,8 @@ from ..wire.messages import MaintainReply, MaintainRequest, MaintenanceAction, S
 from .collecting.collector import Collected, Collector
 from .collecting.compactor import Compacted, Compactor
 from .healing.auditor import Auditor
-from .healing.local_check import LocalCheck
+from .healing.local_check import FIRST_ROUND_SECONDS, LocalCheck
+from .healing.polling import LOOK_SECONDS as HEALING_LOOK_SECONDS
 from .healing.rebalancer import Rebalancer
 from .healing.replication_tasks import takers
 from .healing.restore_check import RestoreCheck
@@ -75,7 +76,7 @@ class Upkeep:
         self._store = store
         self._cookie = cookie
         self._config = config
-        self._collector = Collector(bookie, store, cookie, RateLimit(config.ledgers_per_second))
+        self._collector = Collector(bookie, store, cookie, RateLimit(LEDGERS_PER_SECOND))
         self._compactor = Compactor(bookie, RateLimit(config.compaction_bytes_per_second))
         self._lock = asyncio.Lock()
         self._bookie_ref = me = BookieRef(cookie.bookie_id, cookie.incarnation)
@@ -107,10 +108,8 @@ class Upkeep:
         """Runs rounds when due, scrubs and re-replicates. Ends only when it is cancelled, or the log has failed."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._run_rounds())
-            group.create_task(
-                self.scrubber.scrub_for_ever(self._config.scrub_seconds, self._config.first_round_seconds)
-            )
-            group.create_task(self._fitting.run(self._config.heal_look_seconds))
+            group.create_task(self.scrubber.scrub_for_ever(self._config.scrub_seconds, FIRST_ROUND_SECONDS))
+            group.create_task(self._fitting.run(HEALING_LOOK_SECONDS))
             if self._heals:
                 group.create_task(self.worker.run())
                 group.create_task(self._rebalancer.run())

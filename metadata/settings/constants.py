@@ -20,6 +20,15 @@ GONE: Mapping[str, Mapping[str, str]] = {
             "untaken_bytes_a_peer_max calls_a_peer_max polls_a_peer_max"
         ),
     ),
+    "bookie": _names(
+        "checkpoint_frames_max checkpoint_seconds_max disk_reserve_bytes disk_check_seconds "
+        "slow_append_told_seconds",
+    ),
+    "upkeep": _names(
+        "ledgers_per_second heal_look_seconds stock_seconds first_round_seconds low_space_seconds "
+        "retry_seconds_min retry_seconds_max others_seconds overdue_seconds claim_lease_seconds "
+        "auditor_lease_seconds leaving_seconds",
+    ),
     "http": _names(
         "strangers_max request_seconds_max look_seconds bookie_answer_seconds_max bookies_asked_max "
         "idle_seconds streams_max entries_a_page entries_seconds_max ledgers_a_page",

@@ -10,8 +10,6 @@ _TUNABLE, _ELSEWHERE = "tunable", "elsewhere"
 
 UNITS = (
     ("bytes_per_second", "bytes a second"),
-    ("bytes_a_second", "bytes a second"),
-    ("ledgers_per_second", "ledgers a second"),
     ("seconds", "s"),
     ("bytes", "bytes"),
     ("ratio", "share"),

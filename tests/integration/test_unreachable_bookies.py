@@ -15,7 +15,7 @@ from tests.support.waiting import until
 def test_a_bookie_that_advertises_a_wrong_address_makes_the_cluster_not_whole(tmp_path: Path) -> None:
     uri = f"sqlite://{tmp_path}/metadata.db"
     settings = tmp_path / "bookledger.toml"
-    settings.write_text("[upkeep]\nheal_look_seconds = 0.1\nreach_seconds = 0.1\n")
+    settings.write_text("[upkeep]\nreach_seconds = 0.1\n")
     environment = {**os.environ, "BOOKLEDGER_CONFIG": str(settings)}
     wrong = ("--insecure", "--advertise=127.0.0.2")
     bookies = [

@@ -106,7 +106,7 @@ class Counters:
 class BookieMetrics:
     """A bookie's metrics. For the event loop, but for `synced`, which the log's thread calls."""
 
-    def __init__(self, slow_seconds: float, slow_told_seconds: float) -> None:
+    def __init__(self, slow_seconds: float) -> None:
         self.registry = registry = CollectorRegistry()
         self.counters = Counters()
         self._append_seconds = CheapHistogram(registry, APPEND_SECONDS)
@@ -116,7 +116,7 @@ class BookieMetrics:
         self._group_records = CheapHistogram(registry, GROUP_RECORDS_SIZE)
         self._damaged = READ_DAMAGED.counter_in(registry)
         self._fences = FENCES.counter_in(registry)
-        self._slow = SlowAppends(slow_seconds, slow_told_seconds)
+        self._slow = SlowAppends(slow_seconds)
         refused = REFUSED.counter_in(registry)
         self._refused: dict[tuple[Request, Status], Counter] = {
             (request, status): refused.labels(request.value, status.name.lower())

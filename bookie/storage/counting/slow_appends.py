@@ -9,14 +9,17 @@ from .log_rate_limit import LogRateLimit
 
 log = logging.getLogger(__name__)
 
+TOLD_SECONDS_MIN = 10.0
+"""Between one line in the log and the next, however many appends are slow."""
+
 
 class SlowAppends:
     """Logs slow appends. `synced` is called on the log's thread, `stored` on the event loop, soon afterwards."""
 
-    def __init__(self, slow_seconds: float, told_seconds_min: float) -> None:
-        """`slow_seconds`: from first byte to disk, above which appends are slow; `told_seconds_min`: between lines."""
+    def __init__(self, slow_seconds: float) -> None:
+        """`slow_seconds`: from first byte to disk, above which appends are slow."""
         self._slow_seconds = slow_seconds
-        self._seldom = LogRateLimit(told_seconds_min)
+        self._seldom = LogRateLimit(TOLD_SECONDS_MIN)
         self._sync_seconds = 0.0
 
     def synced(self, seconds: float) -> None:

@@ -30,11 +30,18 @@ from ...upkeep_config import UpkeepConfig
 from ..mending.replication_task import Reason, ReplicationTask
 from ..peers import Peers
 from .absence_counts import AbsenceCounts
+from .polling import LOOK_SECONDS
 from .reachability import Reachability
 from .replication_tasks import is_left_behind, replication_tasks, takers, to_fence
 from .view import ClusterView, look
 
 log = logging.getLogger(__name__)
+
+LEASE_SECONDS = 3 * LOOK_SECONDS
+"""How long nobody is the auditor when it has died; it renews its lease at each look."""
+
+LEAVING_SECONDS_MIN = 15.0
+"""How soon the next audit is due, at the earliest, while copies have to leave some bookie."""
 
 LEAVING_SHARE = 4.0
 """While copies have to leave some bookie, the next audit is due after this multiple of the last one's duration."""
@@ -123,7 +130,7 @@ class Auditor:
                 except MetadataError as error:
                     self._absences.interrupted()
                     log.log(weight(error), "the audit was interrupted, and will be tried again: %s", error)
-                await asyncio.sleep(self._config.heal_look_seconds)
+                await asyncio.sleep(LOOK_SECONDS)
         finally:
             await self._reachability.stop()
             if self._lease is not None:
@@ -140,9 +147,7 @@ class Auditor:
                 self._absences.interrupted()
         if await self._store.get(keys.AUDITOR) is not None:
             return False
-        lease = await self._store.grant_lease(
-            max(self._config.auditor_lease_seconds, 3 * self._config.heal_look_seconds)
-        )
+        lease = await self._store.grant_lease(LEASE_SECONDS)
         office = LeaseLock(self._me, self._now_ms())
         version = await lease_lock.take(self._store, keys.AUDITOR, office, lease)
         if version is None:
@@ -195,9 +200,7 @@ class Auditor:
         """Time to the next audit; short while copies have to leave a bookie, as ledgers open on it close one by one."""
         if not view.leaves_any:
             return self._config.audit_seconds
-        return min(
-            self._config.audit_seconds, max(self._config.leaving_seconds, self.audit_seconds * LEAVING_SHARE)
-        )
+        return min(self._config.audit_seconds, max(LEAVING_SECONDS_MIN, self.audit_seconds * LEAVING_SHARE))
 
     async def _note_absences(self, view: ClusterView) -> ClusterView:
         """The view with the absences as they are recorded from now on."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from metadata.counting.outage import weight
 from metadata.errors import MetadataError, NoSuchKey, VersionConflict
 from metadata.healing.marks import Marks
-from metadata.rate_limit import RateLimit
+from metadata.rate_limit import LEDGERS_PER_SECOND, RateLimit
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
@@ -28,6 +28,9 @@ from ..inventory.inventory import Inventory
 from ..inventory.placed_entries import EVERYTHING
 
 log = logging.getLogger(__name__)
+
+FIRST_ROUND_SECONDS = 60.0
+"""After a start, the first look at what the bookie should hold, and the first scrub: serving comes before."""
 
 TOLD_TRIES_MAX = 16
 """Tries to change a record that others change meanwhile; after so many the round goes on."""
@@ -63,14 +66,14 @@ class LocalCheck:
         self._inventory = inventory
         self._upkeep = upkeep
         self._config = config
-        self._pace = RateLimit(config.ledgers_per_second)
+        self._pace = RateLimit(LEDGERS_PER_SECOND)
         self._clock = clock
         self.last = Stock()
 
     async def run(self) -> None:
         """Checks every `stock_seconds`, until cancelled or the log has failed. The first round begins soon."""
         loop = asyncio.get_running_loop()
-        next_at = loop.time() + min(self._config.stock_seconds, self._config.first_round_seconds)
+        next_at = loop.time() + min(self._config.stock_seconds, FIRST_ROUND_SECONDS)
         while True:
             await asyncio.sleep(max(0.0, next_at - loop.time()))
             next_at = loop.time() + self._config.stock_seconds

@@ -11,16 +11,17 @@ from metadata.errors import MetadataError
 
 from ...errors import BookieError, LogFailed
 
+LOOK_SECONDS = 5.0
+"""How often a bookie looks in the metadata for what is to be done: one listing of what is mostly nothing."""
 
-async def poll(
-    look_once: Callable[[], Awaitable[object]], look_seconds: float, log: logging.Logger, what: str
-) -> None:
-    """Calls `look_once` every `look_seconds` until cancelled, or until the log has failed.
+
+async def poll(look_once: Callable[[], Awaitable[object]], log: logging.Logger, what: str) -> None:
+    """Calls `look_once` every LOOK_SECONDS until cancelled, or until the log has failed.
 
     An error is logged, as an interruption of `what`, and the next look tries again.
     """
     while True:
-        await asyncio.sleep(look_seconds)
+        await asyncio.sleep(LOOK_SECONDS)
         try:
             await look_once()
         except LogFailed:

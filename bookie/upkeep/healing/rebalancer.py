@@ -49,7 +49,7 @@ class Rebalancer:
 
     async def run(self) -> None:
         """Polls planned moves until cancelled, or until the log has failed."""
-        await poll(self.look_once, self._config.heal_look_seconds, log, "rebalancing")
+        await poll(self.look_once, log, "rebalancing")
 
     async def look_once(self) -> None:
         """Executes the present moves to this bookie. Raises BookieError, MetadataError and OSError."""

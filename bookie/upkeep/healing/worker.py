@@ -40,6 +40,18 @@ log = logging.getLogger(__name__)
 TELL_SECONDS = 5.0
 """How often a claim is renewed, with the number of copied bytes."""
 
+RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 5.0, 3600.0
+"""After a try to heal a ledger that came to nothing; twice as long after each further one, up to an hour."""
+
+OTHERS_SECONDS = 20.0
+"""After a look at a ledger that is for others to heal: they need some looks for it."""
+
+OVERDUE_SECONDS = 600.0
+"""A ledger that is marked for so long is healed by whoever can, as those that should have do not."""
+
+CLAIM_LEASE_SECONDS = 30.0
+"""How long a ledger stays claimed by a bookie that died while it healed it; renewed every TELL_SECONDS."""
+
 BACKOFFS_MAX = 100_000
 """Ledgers with a back-off; more of them are just tried again."""
 
@@ -52,8 +64,8 @@ class _Backoff:
     tries: int = 0
     not_before: float = 0.0
 
-    def failed(self, now: float, config: UpkeepConfig) -> None:
-        wait = min(config.retry_seconds_max, config.retry_seconds_min * 2 ** min(self.tries, 20))
+    def failed(self, now: float) -> None:
+        wait = min(RETRY_SECONDS_MAX, RETRY_SECONDS_MIN * 2 ** min(self.tries, 20))
         self.tries, self.not_before = self.tries + 1, now + wait
 
 
@@ -100,7 +112,7 @@ class Worker:
 
     async def run(self) -> None:
         """Polls the marks until cancelled, or until the log has failed."""
-        await poll(self.look_once, self._config.heal_look_seconds, log, "healing")
+        await poll(self.look_once, log, "healing")
 
     async def look_once(self) -> None:
         """Re-replicates what can be done now. Raises BookieError, MetadataError and OSError.
@@ -137,7 +149,7 @@ class Worker:
         async with self._upkeep:
             report = await self._repair.repair_limbo()
         if report.ledgers_unrepaired:
-            self._limbo.failed(now, self._config)
+            self._limbo.failed(now)
         else:
             self._limbo = None
 
@@ -170,7 +182,7 @@ class Worker:
             if await self._held_for_others(record, view):
                 await self._claimed(record.ledger_id, view, self._take_what_is_held)
             else:
-                self._not_before(mark.ledger_id, self._config.others_seconds)
+                self._not_before(mark.ledger_id, OTHERS_SECONDS)
         else:
             overdue = self._is_overdue(mark)
             heal = partial(self._heal, chosen=lambda record: self._mine(record, view, overdue=overdue))
@@ -185,7 +197,7 @@ class Worker:
 
     def _is_overdue(self, mark: Mark) -> bool:
         now = asyncio.get_running_loop().time()
-        return now - self._marked_at.get(mark.ledger_id, now) >= self._config.overdue_seconds
+        return now - self._marked_at.get(mark.ledger_id, now) >= OVERDUE_SECONDS
 
     def _not_before(self, ledger_id: int, seconds: float) -> None:
         """Defers a ledger that other bookies have to repair first."""
@@ -266,7 +278,7 @@ class Worker:
     async def _remove_mark(self, record: LedgerRecord, view: ClusterView) -> None:
         """No copy is amiss. While a bookie that is away is to fence the ledger the mark stays, for it to find."""
         if to_fence(record, view):
-            self._not_before(record.ledger_id, self._config.others_seconds)
+            self._not_before(record.ledger_id, OTHERS_SECONDS)
         else:
             await self._marks.remove(record.ledger_id)
 
@@ -323,7 +335,7 @@ class Worker:
         )
         if len(self._backoffs) < BACKOFFS_MAX:
             backoff = self._backoffs.setdefault(tally.ledger_id, _Backoff())
-            backoff.failed(asyncio.get_running_loop().time(), self._config)
+            backoff.failed(asyncio.get_running_loop().time())
         await self._marks.failed(tally.ledger_id, tally.why_not)
 
     # --- claims ------------------------------------------------------------------------------
@@ -332,7 +344,7 @@ class Worker:
         self, ledger_id: int, view: ClusterView, work: Callable[[int, ClusterView], Awaitable[None]]
     ) -> None:
         """Does the work under a claim on the ledger, unless another bookie has one."""
-        lease = await self._store.grant_lease(self._config.claim_lease_seconds)
+        lease = await self._store.grant_lease(CLAIM_LEASE_SECONDS)
         try:
             mine = LeaseLock(self._me, self._now_ms())
             version = await lease_lock.take(self._store, keys.healing(ledger_id), mine, lease)

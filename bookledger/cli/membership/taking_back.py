@@ -13,7 +13,7 @@ from ..told.interruption import told_when_stopped
 from .cluster_survey import with_store
 
 TAKES_ENTRIES_SECONDS_MAX = 15.0
-"""Three times what bookies wait between two looks, if they are not told otherwise (`heal_look_seconds`)."""
+"""Three times what bookies wait between two looks."""
 
 LOOK_SECONDS = 0.2
 

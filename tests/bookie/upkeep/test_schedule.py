@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bookie.upkeep.schedule import Depth, Schedule
+from bookie.upkeep.schedule import LOW_SPACE_SECONDS, Depth, Schedule
 from bookie.upkeep_config import UpkeepConfig
 
 CONFIG = UpkeepConfig(collection_seconds=10, minor_compaction_seconds=100, major_compaction_seconds=1000)
@@ -36,9 +36,9 @@ def test_a_round_stands_for_the_lesser_ones_and_not_for_the_deeper_ones() -> Non
 
 def test_a_disk_that_is_nearly_full_is_compacted_at_once_and_not_all_the_time() -> None:
     schedule = Schedule.starting(CONFIG, 0.0)
-    assert schedule.due(CONFIG.low_space_seconds, space_is_low=True) is Depth.MAJOR
-    schedule.done(Depth.MAJOR, CONFIG.low_space_seconds)
-    assert schedule.due(CONFIG.low_space_seconds + 9, space_is_low=True) is None
+    assert schedule.due(LOW_SPACE_SECONDS, space_is_low=True) is Depth.MAJOR
+    schedule.done(Depth.MAJOR, LOW_SPACE_SECONDS)
+    assert schedule.due(LOW_SPACE_SECONDS + 9, space_is_low=True) is None
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:

@@ -81,7 +81,7 @@ class LogInMemory:
         self.answers = ReplyBatch()
         self.is_dead = False
         self.incarnation = host.ref.incarnation
-        self.metrics = BookieMetrics(1.0, 10.0)
+        self.metrics = BookieMetrics(1.0)
         self.syncs = 0
         for record in host.disk.records:
             remember(self._state_of(record.ledger_id), record)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bookie.storage.counting import slow_appends
-from bookie.storage.counting.slow_appends import SlowAppends
+from bookie.storage.counting.slow_appends import TOLD_SECONDS_MIN, SlowAppends
 from bookie.storage.intake_queue import Arrival
 from bookie.wire.data.framing import HEADER, FrameKind
 from bookie.wire.messages import Status
@@ -18,7 +18,7 @@ from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import served
 from tests.support.aio import run, until_true
 
-SLOW_SECONDS, TOLD_SECONDS_MIN = 1.0, 10.0
+SLOW_SECONDS = 1.0
 PAUSE_SECONDS = 0.3
 
 
@@ -31,7 +31,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 def test_what_is_slow_is_told_with_where_the_time_went_and_what_is_not_is_not(
     lines: pytest.LogCaptureFixture,
 ) -> None:
-    slow = SlowAppends(SLOW_SECONDS, TOLD_SECONDS_MIN)
+    slow = SlowAppends(SLOW_SECONDS)
     slow.synced(0.7)
     came = Arrival(100.0, 0.5, "10.0.0.7", "client:app")
     slow.stored(7, came, 100.0 + SLOW_SECONDS - 0.5 - 0.001)
@@ -51,7 +51,7 @@ def test_what_is_slow_is_told_with_where_the_time_went_and_what_is_not_is_not(
 def test_a_sync_that_began_before_it_came_is_told_for_no_longer_than_it_waited(
     lines: pytest.LogCaptureFixture,
 ) -> None:
-    slow = SlowAppends(SLOW_SECONDS, TOLD_SECONDS_MIN)
+    slow = SlowAppends(SLOW_SECONDS)
     slow.synced(7.0)
     slow.stored(7, Arrival(100.0), 101.5)
     assert (
@@ -62,7 +62,7 @@ def test_a_sync_that_began_before_it_came_is_told_for_no_longer_than_it_waited(
 def test_however_many_are_slow_a_line_comes_seldom_and_counts_the_others(
     lines: pytest.LogCaptureFixture,
 ) -> None:
-    slow = SlowAppends(SLOW_SECONDS, TOLD_SECONDS_MIN)
+    slow = SlowAppends(SLOW_SECONDS)
     for n in range(1000):
         now = n * TOLD_SECONDS_MIN / 1000
         slow.stored(7, Arrival(now - 2.0), now)

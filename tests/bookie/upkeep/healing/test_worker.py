@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from bookie.upkeep.healing import auditor
 from bookie.upkeep.healing.auditor import NO_TAKER, NOT_CLOSED, Auditor
 from bookie.upkeep.healing.local_check import LocalCheck
 from bookie.upkeep.healing.view import look
-from bookie.upkeep.healing.worker import Worker
+from bookie.upkeep.healing.worker import OVERDUE_SECONDS, RETRY_SECONDS_MIN, Worker
 from bookie.upkeep.inventory.inventory import Inventory
 from bookie.upkeep_config import UpkeepConfig
 from metadata import keys
@@ -246,7 +246,7 @@ def test_what_comes_to_nothing_is_told_and_tried_again_later(tmp_path: Path) -> 
             one.peers.lost.clear()
             await one.worker.look_once()  # it is not due yet
             assert (await one.marks.read(7)) == mark
-            one.worker._backoffs[7].not_before -= CONFIG.retry_seconds_min
+            one.worker._backoffs[7].not_before -= RETRY_SECONDS_MIN
             await one.worker.look_once()
             assert await one.marks.read(7) is None
 
@@ -328,11 +328,11 @@ def test_H2_what_is_closed_on_a_bookie_that_is_to_leave_is_marked_soon(
 ) -> None:
     """H2: nothing else changes in the cluster then that the auditor would look for."""
     monkeypatch.setattr(auditor, "LEAVING_SHARE", 0.0)
+    monkeypatch.setattr(auditor, "LEAVING_SECONDS_MIN", 0.0)
 
     async def test() -> None:
         async with healing(tmp_path) as one:
-            soon = replace(CONFIG, leaving_seconds=0.0)
-            one.auditor = Auditor(one.store, ME, soon, lambda: one.now, one.peers)
+            one.auditor = Auditor(one.store, ME, CONFIG, lambda: one.now, one.peers)
             await open_ledger(one.ledgers, 7, SHAPE, Fragment(0, (ME, B1, B2)))
             await operator_requests.give(one.store, Order(B2.bookie_id, OrderKind.DRAIN, 0))
             await one.auditor.look_once()
@@ -382,7 +382,7 @@ def test_H2_a_place_that_the_best_taker_does_not_take_goes_to_whoever_can(tmp_pa
             await one.auditor.look_once()
             await one.worker.look_once()
             assert (await one.record(7)).fragments[0].ensemble == (B1, B2), "b3 stands better"
-            one.passes(CONFIG.overdue_seconds)
+            one.passes(OVERDUE_SECONDS)
             one.worker._backoffs.clear()
             await one.worker.look_once()
             assert (await one.record(7)).fragments[0].ensemble == (B1, ME)
@@ -466,18 +466,19 @@ def test_a_step_of_the_auditors_wall_clock_makes_no_absence_shorter_or_longer(
     run(test(), PASSES_SECONDS_MAX)
 
 
-def test_what_passes_while_the_metadata_is_away_is_no_absence(tmp_path: Path) -> None:
+def test_what_passes_while_the_metadata_is_away_is_no_absence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A bookie that came back meanwhile could not register."""
+    monkeypatch.setattr(auditor, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(auditor, "LEASE_SECONDS", 10 * CONFIG.lost_bookie_seconds)
 
     async def test() -> None:
         async with healing(tmp_path) as one:
             await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B3)))
             await one.dies(B3)
             store = AwayOnce(one.store._data)
-            config = replace(
-                CONFIG, heal_look_seconds=0.01, auditor_lease_seconds=10 * CONFIG.lost_bookie_seconds
-            )
-            one.auditor = Auditor(store, ME, config, lambda: NOW, one.peers)
+            one.auditor = Auditor(store, ME, CONFIG, lambda: NOW, one.peers)
             auditing = asyncio.create_task(one.auditor.run())
             try:
                 await until_true(lambda: counted(one.store))
