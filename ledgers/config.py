@@ -16,6 +16,33 @@ if TYPE_CHECKING:
 
 MIB = 1024 * 1024
 
+PAGE_BYTES = 1 * MIB
+"""What a bookie is asked for at a time: a message costs the same whatever its size, and more delays others' pages."""
+
+RECOVERY_TRIES_MAX = 3
+"""How often a recovery asks a bookie that does not answer."""
+
+RECOVERY_ATTEMPTS_MAX = 50
+"""How often a recovery begins again because another one was faster: each time one of them has come further."""
+
+RETRY_REPLACEMENT_SECONDS = 1.0
+"""How soon a writer that has found no replacement looks for one again."""
+
+FAILED_BOOKIE_SECONDS = 30.0
+"""How long a bookie that failed is used only when there is no other: a restart takes less."""
+
+IDLE_LAC_SECONDS = 0.05
+"""How soon an idle writer tells that its last entries are confirmed: what a reader that tails waits for."""
+
+LONG_POLL_SECONDS = 10.0
+"""How long a question for news may wait at a bookie, which grants a minute at most."""
+
+CLOSE_DRAIN_SECONDS_MAX = 2.0
+"""How long a recovery waits for the slowest copies of what it wrote back."""
+
+QUARANTINE_SECONDS = 1800.0
+"""How long a bookie that keeps failing is used only when there is no other."""
+
 PLAIN_TEXT = ""
 """The value of `certificates` for no TLS, whatever the environment names."""
 
@@ -39,7 +66,6 @@ COUNTS = (
     "read_ahead_pages",
     "recovery_tries_max",
     "recovery_attempts_max",
-    "quarantine_failures",
 )
 WAITS = (
     "append_seconds_max",
@@ -53,7 +79,6 @@ WAITS = (
 PERIODS = (
     "failed_bookie_seconds",
     "close_drain_seconds_max",
-    "quarantine_window_seconds",
     "quarantine_seconds",
 )
 """Durations in seconds that may be 0."""
@@ -75,25 +100,20 @@ class ClientConfig:
     instead, and entries go without that copy until re-replication. `append_seconds_max`: how long a bookie to which
     something was sent may answer nothing before it counts as failed; shorter notices a hung host sooner, longer rides
     out a disk that stalls. `append_quorum_seconds_max`: how long a writer waits for an ack quorum, and looks for one,
-    before it gives up. `window_bytes_max`: sent to one bookie and not answered. `page_bytes`: what is requested from a
-    bookie at a time; it sends more if one entry is larger. `read_ahead_pages`: pages prefetched.
+    before it gives up. `window_bytes_max`: sent to one bookie and not answered. `read_ahead_pages`: pages prefetched.
     `read_ahead_bytes_max`: bound of all prefetched pages if each is as large as pages can be, 4 MiB from each bookie
     asked for it; one page is always fetched, and a speculative read brings another copy of its page.
     `read_seconds_max`: timeout of one call to one bookie. `speculative_read_seconds`: after so long without an answer
     other replicas are asked too; shorter hides slow bookies better and reads more twice, 0 or None waits for
-    `read_seconds_max`. `idle_lac_seconds`: how soon an idle writer tells the bookies that its last entries are
-    confirmed. `failed_bookie_seconds`: how long a bookie that failed is used only if there is no other.
-    `delay_ensemble_change`: a writer replaces a failed bookie only when a write set would lose its ack quorum: fewer
-    fragments, and fewer copies meanwhile. `quarantine_*`: a bookie that failed so often within the window is used only
-    if there is no other for `quarantine_seconds`. `fault_domains_min`: copies of an entry are spread over as many fault
-    domains as there are; with fewer than this no ledger is created, and no failed bookie replaced. Bookies without a
-    domain count as one together. `require_all_bookies`: a ledger is created only with living bookies at all positions;
-    otherwise an ack quorum of each write set suffices, and the absent ones get their copies later (rule W9).
-    `close_drain_seconds_max`: how long a recovery waits for the slowest copies of what it
-    wrote back, when the ledger is closed; a writer that closes waits for its copies as long as they make progress.
-    `retry_replacement_seconds`: how soon a writer that found no replacement searches again. `recovery_tries_max`: how
-    often a recovery asks a bookie that does not answer; `recovery_attempts_max`: how often it restarts because another
-    recovery was faster. `long_poll_seconds`: how long a tailing reader's long poll may wait at a bookie.
+    `read_seconds_max`. `delay_ensemble_change`: a writer replaces a failed bookie only when a write set would lose its
+    ack quorum: fewer fragments, and fewer copies meanwhile. `fault_domains_min`: copies of an entry are spread over as
+    many fault domains as there are; with fewer than this no ledger is created, and no failed bookie replaced. Bookies
+    without a domain count as one together. `require_all_bookies`: a ledger is created only with living bookies at all
+    positions; otherwise an ack quorum of each write set suffices, and the absent ones get their copies later (rule W9).
+
+    `page_bytes` … `quarantine_seconds` are no settings: a program may pass them, and the constants of these names say
+    what they are.
+
     `certificates`: directory of the client's and its authorities' certificates (`bookie.wire.trust.certificates`); with
     them a client speaks TLS only. None takes BOOKLEDGER_CERTS of the environment, and "" plain text in any case.
     `encryption_key`: 32 bytes that encrypt the ledgers which this client creates, and decrypt them; bookies never have
@@ -124,38 +144,17 @@ class ClientConfig:
         0.001,
         86_400,
     )
-    read_seconds_max: float = tunable(10.0, "For one call to one bookie.", 0.001, 86_400)
-    page_bytes: int = tunable(1 * MIB, "What a bookie is asked for at a time.", MIB, 2**40)
+    read_seconds_max: float = tunable(10.0, "How long one call to one bookie may take.", 0.001, 86_400)
     read_ahead_pages: int = tunable(4, "Pages that are fetched before they are asked for.", 1, 1024)
-    read_ahead_bytes_max: int = tunable(32 * MIB, "What those may take together.", MIB, 2**40)
+    read_ahead_bytes_max: int = tunable(
+        32 * MIB, "What pages that are fetched ahead may take together.", MIB, 2**40
+    )
     speculative_read_seconds: float | None = tunable(
         0.5,
         "After so long another bookie is asked, too: shorter hides slow ones better and reads more twice; 0 is never.",
         0,
         86_400,
         kind=float,
-    )
-    recovery_tries_max: int = tunable(3, "How often a recovery asks a bookie that does not answer.", 1, 1000)
-    recovery_attempts_max: int = tunable(
-        50, "How often a recovery begins again because another one was faster.", 1, 10_000
-    )
-    retry_replacement_seconds: float = tunable(
-        1.0, "How soon a writer that has found no replacement looks for one again.", 0.001, 86_400
-    )
-    failed_bookie_seconds: float = tunable(
-        30.0, "How long a bookie that failed is used only when there is no other.", 0, 86_400
-    )
-    idle_lac_seconds: float = tunable(
-        0.05,
-        "How soon an idle writer tells that its last entries are confirmed: what a reader that tails waits for.",
-        0.001,
-        86_400,
-    )
-    long_poll_seconds: float = tunable(
-        10.0, "How long a question for news may wait at a bookie; it grants a minute at most.", 0.001, 60
-    )
-    close_drain_seconds_max: float = tunable(
-        2.0, "How long a recovery waits for the slowest copies of what it wrote back.", 0, 86_400
     )
     delay_ensemble_change: bool = tunable(
         False,
@@ -175,14 +174,18 @@ class ClientConfig:
         0,
         0,
     )
-    quarantine_failures: int = tunable(
-        3, "A bookie that failed so often is used only when there is no other.", 1, 1000
-    )
-    quarantine_window_seconds: float = tunable(300.0, "Within this time.", 0, 86_400)
-    quarantine_seconds: float = tunable(1800.0, "For so long.", 0, 864_000)
     fault_domains_min: int = tunable(
         1, "With fewer of them no ledger is made, and no bookie taken in place of a failed one.", 1, 32
     )
+    page_bytes: int = PAGE_BYTES
+    recovery_tries_max: int = RECOVERY_TRIES_MAX
+    recovery_attempts_max: int = RECOVERY_ATTEMPTS_MAX
+    retry_replacement_seconds: float = RETRY_REPLACEMENT_SECONDS
+    failed_bookie_seconds: float = FAILED_BOOKIE_SECONDS
+    idle_lac_seconds: float = IDLE_LAC_SECONDS
+    long_poll_seconds: float = LONG_POLL_SECONDS
+    close_drain_seconds_max: float = CLOSE_DRAIN_SECONDS_MAX
+    quarantine_seconds: float = QUARANTINE_SECONDS
     certificates: str | None = None
     encryption_key: bytes | None = field(default=None, repr=False)
     metrics: CollectorRegistry | None = field(default=None, repr=False, compare=False)

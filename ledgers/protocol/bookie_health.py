@@ -9,6 +9,9 @@ from metadata.records.ledger_record import BookieRef
 EPISODE_SECONDS = 1.0
 """Failures closer together count as one: every ledger notices the same broken connection."""
 
+QUARANTINE_FAILURES, QUARANTINE_WINDOW_SECONDS = 3, 300.0
+"""A bookie that failed so often within so long is quarantined: a restart is one failure, a host that flaps is many."""
+
 
 class HealthConfig(Protocol):
     """The settings needed of `ClientConfig`, which can read a file and is not for machines."""
@@ -17,20 +20,14 @@ class HealthConfig(Protocol):
     def failed_bookie_seconds(self) -> float: ...
 
     @property
-    def quarantine_failures(self) -> int: ...
-
-    @property
-    def quarantine_window_seconds(self) -> float: ...
-
-    @property
     def quarantine_seconds(self) -> float: ...
 
 
 class BookieHealth:
     """A client's memory of failures. An avoided bookie is used only if there is no other.
 
-    One failure counts against a bookie for `failed_bookie_seconds`; `quarantine_failures` of them within
-    `quarantine_window_seconds` for `quarantine_seconds`.
+    One failure counts against a bookie for `failed_bookie_seconds`; QUARANTINE_FAILURES of them within
+    QUARANTINE_WINDOW_SECONDS for `quarantine_seconds`.
     """
 
     def __init__(self, config: HealthConfig) -> None:
@@ -41,14 +38,14 @@ class BookieHealth:
 
     def failed(self, bookie: BookieRef, now: float) -> None:
         """Records that a call or a stream to the bookie failed at this time."""
-        oldest = now - self._config.quarantine_window_seconds
+        oldest = now - QUARANTINE_WINDOW_SECONDS
         failures = [at for at in self._failures.get(bookie, []) if at > oldest]
         if failures and now - failures[-1] < EPISODE_SECONDS:
             failures[-1] = now
         else:
             failures.append(now)
-        self._failures[bookie] = failures[-self._config.quarantine_failures :]
-        if len(failures) >= self._config.quarantine_failures:
+        self._failures[bookie] = failures[-QUARANTINE_FAILURES:]
+        if len(failures) >= QUARANTINE_FAILURES:
             self._quarantined_until[bookie] = now + self._config.quarantine_seconds
 
     def was_slow(self, bookie: BookieRef, now: float) -> None:
@@ -63,7 +60,7 @@ class BookieHealth:
 
     def avoided(self, now: float) -> frozenset[BookieRef]:
         """Bookies to avoid at this time; older failures are forgotten."""
-        oldest = now - max(self._config.quarantine_window_seconds, self._config.failed_bookie_seconds)
+        oldest = now - max(QUARANTINE_WINDOW_SECONDS, self._config.failed_bookie_seconds)
         self._failures = {b: at for b, at in self._failures.items() if at[-1] > oldest}
         self._quarantined_until = {b: end for b, end in self._quarantined_until.items() if end > now}
         lately = {b for b, at in self._failures.items() if at[-1] > now - self._config.failed_bookie_seconds}

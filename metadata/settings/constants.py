@@ -34,6 +34,11 @@ GONE: Mapping[str, Mapping[str, str]] = {
         "idle_seconds streams_max entries_a_page entries_seconds_max ledgers_a_page",
         peer_share="connections_a_peer_max strangers_a_peer_max",
     ),
+    "client": _names(
+        "page_bytes recovery_tries_max recovery_attempts_max retry_replacement_seconds "
+        "failed_bookie_seconds idle_lac_seconds long_poll_seconds close_drain_seconds_max "
+        "quarantine_failures quarantine_window_seconds quarantine_seconds",
+    ),
     "journal": _names(
         "pipelined_batches_max heartbeat_seconds slow_call_seconds output_buffer_bytes tail_txns_max "
         "tail_bytes_max tail_behind_seconds_max",

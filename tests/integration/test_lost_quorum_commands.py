@@ -24,7 +24,7 @@ from tests.support.command_line import bookledger, fails_with_one_line
 from tests.support.stopping import SECONDS_MAX, started
 from tests.support.waiting import until
 
-IMPATIENT = "[client]\nread_seconds_max = 1\nrecovery_tries_max = 1\n"
+IMPATIENT = "[client]\nread_seconds_max = 1\n"
 
 
 @contextmanager

@@ -159,7 +159,7 @@ def test_a_damaged_copy_is_told_from_one_that_is_not_there(tmp_path: Path) -> No
 def test_a_hung_bookie_holds_nobody_up_for_long(tmp_path: Path) -> None:
     """What the others have is there; who did not answer is named."""
     settings = tmp_path / "settings.toml"
-    settings.write_text("[client]\nread_seconds_max = 1\nrecovery_tries_max = 1\n")
+    settings.write_text("[client]\nread_seconds_max = 1\n")
     with cluster(tmp_path, 3) as (uri, bookies):
         with LedgerClient(uri) as client, client.create_ledger() as writer:
             append(writer, *range(5))

@@ -26,7 +26,7 @@ class Tailing:
     def __init__(self, tmp_path: Path, *arguments: str) -> None:
         self._out, self._err = tmp_path / "out", tmp_path / "err"
         settings = tmp_path / "bookledger.toml"
-        settings.write_text("[client]\nlong_poll_seconds = 1.0\nread_seconds_max = 2.0\n")
+        settings.write_text("[client]\nread_seconds_max = 2.0\n")
         with self._out.open("wb") as out, self._err.open("wb") as err:
             command = [sys.executable, "-m", "bookledger", f"--config={settings}", *arguments]
             self.process = subprocess.Popen(command, stdout=out, stderr=err)

@@ -42,7 +42,7 @@ def test_a_program_takes_its_table_and_what_stands_at_the_top(tmp_path: Path) ->
     config = ClientConfig.from_file(path)
     assert (config.read_ahead_pages, config.read_seconds_max) == (9, 3.0)
     assert (config.certificates, config.encryption_key) == ("/etc/certs", bytes.fromhex(KEY))
-    assert config.page_bytes == ClientConfig().page_bytes
+    assert config.window_bytes_max == ClientConfig().window_bytes_max
     assert JournalConfig.from_file(str(path)).ensemble_size == 5
     assert metadata_uri_of(path) == "sqlite:///x"
 
@@ -73,8 +73,8 @@ def test_an_empty_file_sets_nothing(tmp_path: Path) -> None:
         ("[client]\nread_ahead_pages = 1.5", "[client] read_ahead_pages is a whole number, not 1.5"),
         ("[client]\nread_ahead_pages = 0", "[client] read_ahead_pages is 0; it may be from 1 to 1024"),
         (
-            "[client]\npage_bytes = 1",
-            "page_bytes is 1; it may be from 1048576 (1 MiB) to 1099511627776 (1 TiB)",
+            "[client]\nwindow_bytes_max = 1",
+            "window_bytes_max is 1; it may be from 1048576 (1 MiB) to 1099511627776 (1 TiB)",
         ),
         ("[client]\nread_seconds_max = nan", "read_seconds_max is nan; it may be from 0.001 to 86400"),
         ("[client]\ndelay_ensemble_change = 1", "delay_ensemble_change is true or false, not 1"),
@@ -84,7 +84,7 @@ def test_an_empty_file_sets_nothing(tmp_path: Path) -> None:
         ),
         ("[client]\nmetrics = 1", "[client] metrics: nobody knows that"),
         ("client = 1", "client is a table of settings, [client], and no value"),
-        ("[clients]\npage_bytes = 1", ": clients: nobody knows that; is it client?"),
+        ("[clients]\nwindow_bytes_max = 1", ": clients: nobody knows that; is it client?"),
         ("metadta = 'x'", ": metadta: nobody knows that; is it metadata?"),
         ("certs = 1", "certs is text in quotes, not 1"),
         ("key-file = '/nowhere/key'", "key-file: [Errno 2]"),

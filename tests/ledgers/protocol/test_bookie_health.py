@@ -9,8 +9,6 @@ from metadata.records.ledger_record import BookieRef
 ONE, TWO = BookieRef("b1", "i1"), BookieRef("b2", "i2")
 CONFIG = ClientConfig(
     failed_bookie_seconds=30,
-    quarantine_failures=3,
-    quarantine_window_seconds=300,
     quarantine_seconds=1800,
 )
 
