@@ -74,9 +74,11 @@ class MemoryData:
                 raise LeaseLost(lease_id)
             return self._put(key, value, lease_id)
 
-    def replace(self, key: str, value: bytes, version: int, now: float) -> int:
+    def replace(self, key: str, value: bytes, version: int, now: float, unless: str | None = None) -> int:
         with self._lock:
             self._expire(now)
+            if unless in self._entries:
+                raise KeyExists(unless)
             return self._put(key, value, self._at_version(key, version).lease_id)
 
     def delete(self, key: str, version: int, now: float) -> None:
@@ -223,9 +225,9 @@ class MemoryStore:
         lease_id = None if lease is None else lease.lease_id
         return self._data.create(key, value, lease_id, self._now(), unless)
 
-    async def replace(self, key: str, value: bytes, version: int) -> int:
+    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
         check_value(key, value)
-        return self._data.replace(key, value, version, self._now())
+        return self._data.replace(key, value, version, self._now(), unless)
 
     async def delete(self, key: str, version: int) -> None:
         self._data.delete(key, version, self._now())

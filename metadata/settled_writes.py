@@ -73,22 +73,29 @@ async def create(
 
 
 async def replace(
-    store: MetadataStore, key: str, value: bytes, version: int, *, seconds_max: float = SETTLE_SECONDS_MAX
+    store: MetadataStore,
+    key: str,
+    value: bytes,
+    version: int,
+    *,
+    unless: str | None = None,
+    seconds_max: float = SETTLE_SECONDS_MAX,
 ) -> int:
     """Replaces the value at `version` once, whatever answers are lost; returns the new version.
 
     `value` must carry a nonce. Raises VersionConflict or NoSuchKey when another client changed the key first,
-    OutcomeUnknown or StoreUnavailable when the store stayed silent for `seconds_max`.
+    KeyExists where the key `unless` exists, OutcomeUnknown or StoreUnavailable when the store stayed silent for
+    `seconds_max`.
     """
     unsettled: OutcomeUnknown | None = None
     async for attempt in _until_known(seconds_max):
         with attempt:
             try:
-                return await store.replace(key, value, version)
+                return await store.replace(key, value, version, unless=unless)
             except OutcomeUnknown as unknown:
                 unsettled = unknown
                 raise
-            except (VersionConflict, NoSuchKey):
+            except (VersionConflict, NoSuchKey, KeyExists):
                 found = await _read_back(store, key, unsettled)
                 if found is not None and found[0] == value:
                     return found[1]

@@ -110,8 +110,10 @@ class MetadataStore(Protocol):
         """
         ...
 
-    async def replace(self, key: str, value: bytes, version: int) -> int:
+    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
         """Replaces the value if the key stands at `version`; returns the new version.
+
+        Where the key `unless` exists nothing is changed: KeyExists names it. Both are checked atomically.
 
         A lease the key was created under stays attached. Raises VersionConflict, NoSuchKey,
         ValueTooLarge; then nothing was changed.

@@ -59,8 +59,8 @@ class CountingStore:
     ) -> int:
         return await self._counted("create", self._store.create(key, value, lease=lease, unless=unless))
 
-    async def replace(self, key: str, value: bytes, version: int) -> int:
-        return await self._counted("replace", self._store.replace(key, value, version))
+    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
+        return await self._counted("replace", self._store.replace(key, value, version, unless=unless))
 
     async def delete(self, key: str, version: int) -> None:
         await self._counted("delete", self._store.delete(key, version))

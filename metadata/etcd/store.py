@@ -77,10 +77,10 @@ class EtcdStore:
             raise KeyExists(unless)
         raise KeyExists(key)
 
-    async def replace(self, key: str, value: bytes, version: int) -> int:
+    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
         check_value(key, value)
         put = pb.PutRequest(key=self._to_etcd(key), value=value, ignore_lease=True)
-        return await self._change_at(key, version, pb.RequestOp(request_put=put))
+        return await self._change_at(key, version, pb.RequestOp(request_put=put), unless)
 
     async def delete(self, key: str, version: int) -> None:
         deletion = pb.DeleteRangeRequest(key=self._to_etcd(key))
@@ -149,16 +149,24 @@ class EtcdStore:
     async def close(self) -> None:
         await self._channels.close()
 
-    async def _change_at(self, key: str, version: int, change: pb.RequestOp) -> int:
+    async def _change_at(
+        self, key: str, version: int, change: pb.RequestOp, unless: str | None = None
+    ) -> int:
         """Makes the change if the key stands at `version`; returns the revision of the change."""
         at = self._to_etcd(key)
         # mod_revision == 0 is true of a missing key, so existence is compared separately.
         exists = pb.Compare(target=pb.Compare.VERSION, result=pb.Compare.GREATER, key=at, version=0)
         same = pb.Compare(target=pb.Compare.MOD, result=pb.Compare.EQUAL, key=at, mod_revision=version)
         read = pb.RequestOp(request_range=pb.RangeRequest(key=at))
-        reply = await self._txn(pb.TxnRequest(compare=[exists, same], success=[change], failure=[read]))
+        request = pb.TxnRequest(compare=[exists, same], success=[change], failure=[read])
+        if unless is not None:
+            request.compare.append(_absent(barring := self._to_etcd(unless)))
+            request.failure.add(request_range=pb.RangeRequest(key=barring, limit=1))
+        reply = await self._txn(request)
         if reply.succeeded:
             return reply.header.revision
+        if unless is not None and reply.responses[1].response_range.kvs:
+            raise KeyExists(unless)
         if reply.responses[0].response_range.kvs:
             raise VersionConflict(key, version)
         raise NoSuchKey(key)

@@ -117,8 +117,10 @@ class SqliteFile:
 
         return self._write(work)
 
-    def replace(self, key: str, value: bytes, version: int) -> int:
+    def replace(self, key: str, value: bytes, version: int, unless: str | None = None) -> int:
         def work(db: sqlite3.Connection) -> int:
+            if unless is not None and _version(db, unless) is not None:
+                raise KeyExists(unless)
             _check_version(db, key, version)
             revision = self._record(db, EventKind.PUT, key, value)
             db.execute("UPDATE keys SET value = ?, version = ? WHERE key = ?", (value, revision, key))

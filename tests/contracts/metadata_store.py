@@ -163,6 +163,24 @@ class MetadataStoreContract(ABC):
             await store.create("a", b"two", unless="bar")
         assert refusal.value.key == "a"
 
+    @on_one_store
+    async def test_a_key_is_not_replaced_while_the_one_that_bars_it_exists(
+        self, store: MetadataStore
+    ) -> None:
+        version = await store.create("a", b"one")
+        barring = await store.create("bar", b"")
+        with pytest.raises(KeyExists) as refusal:
+            await store.replace("a", b"two", version, unless="bar")
+        assert refusal.value.key == "bar"
+        assert await store.get("a") == Versioned("a", b"one", version)
+        await store.delete("bar", barring)
+        with pytest.raises(VersionConflict):
+            await store.replace("a", b"two", version + 1, unless="bar")
+        with pytest.raises(NoSuchKey):
+            await store.replace("none", b"two", version, unless="bar")
+        later = await store.replace("a", b"two", version, unless="bar")
+        assert await store.get("a") == Versioned("a", b"two", later)
+
     @on_two_stores
     async def test_whoever_bars_a_creation_first_or_is_too_late_is_seen_alike_by_all(
         self, one: MetadataStore, other: MetadataStore

@@ -245,9 +245,9 @@ class Crashes(MemoryStore):
         self._count()
         return await super().create(key, value, lease=lease, unless=unless)
 
-    async def replace(self, key: str, value: bytes, version: int) -> int:
+    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
         self._count()
-        return await super().replace(key, value, version)
+        return await super().replace(key, value, version, unless=unless)
 
     async def delete(self, key: str, version: int) -> None:
         self._count()

@@ -164,8 +164,8 @@ class ForgetfulStore(MemoryStore):
         self._maybe_lose()
         return version
 
-    async def replace(self, key: str, value: bytes, version: int) -> int:
-        version = await super().replace(key, value, version)
+    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
+        version = await super().replace(key, value, version, unless=unless)
         self._maybe_lose()
         return version
 

@@ -29,11 +29,11 @@ class LosesAnswers(MemoryStore):
             raise OutcomeUnknown("the answer was lost")
         return version
 
-    async def replace(self, key: str, value: bytes, version: int) -> int:
+    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
         self.sent.append((key, value))
         fate = self.fates.pop(0) if self.fates else ""
         if fate != "not applied":
-            version = await super().replace(key, value, version)
+            version = await super().replace(key, value, version, unless=unless)
         if fate:
             raise OutcomeUnknown("the answer was lost")
         return version

@@ -27,13 +27,13 @@ class SilentReplace(MemoryStore):
         self._makes_it = makes_it
         self.replaced = 0
 
-    async def replace(self, key: str, value: bytes, version: int) -> int:
+    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
         self.replaced += 1
         if self.replaced > 1:
-            return await super().replace(key, value, version)
+            return await super().replace(key, value, version, unless=unless)
         if not self._makes_it:
             raise StoreUnavailable("silent")
-        await super().replace(key, value, version)
+        await super().replace(key, value, version, unless=unless)
         raise OutcomeUnknown("silent")
 
 

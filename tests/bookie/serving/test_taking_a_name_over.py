@@ -62,8 +62,8 @@ class LosesAnswers(MemoryStore):
 
     lost = 0
 
-    async def replace(self, key: str, value: bytes, version: int) -> int:
-        done = await super().replace(key, value, version)
+    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
+        done = await super().replace(key, value, version, unless=unless)
         if key == "cookies/b1" and not self.lost:
             self.lost += 1
             raise OutcomeUnknown("no answer")

@@ -20,9 +20,9 @@ class Counted(MemoryStore):
 
     changes = 0
 
-    async def replace(self, key: str, value: bytes, version: int) -> int:
+    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
         self.changes += 1
-        return await super().replace(key, value, version)
+        return await super().replace(key, value, version, unless=unless)
 
 
 def test_ids_rise_and_the_counter_is_asked_less_and_less_often() -> None:

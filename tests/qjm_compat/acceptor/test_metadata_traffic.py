@@ -37,9 +37,9 @@ class CountingStore(MemoryStore):
         self.operations["create"] += 1
         return await super().create(key, value, lease=lease, unless=unless)
 
-    async def replace(self, key: str, value: bytes, version: int) -> int:
+    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
         self.operations["replace"] += 1
-        return await super().replace(key, value, version)
+        return await super().replace(key, value, version, unless=unless)
 
     async def list_page(self, prefix: str, *, after: str | None = None, limit: int = 1000) -> Page:
         self.operations["list"] += 1
