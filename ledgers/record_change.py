@@ -13,7 +13,7 @@ from metadata.healing.marks import Marks
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 
-from .errors import LedgerError, MetadataUnavailable, NoSuchLedger
+from .errors import LedgerError, LedgerRecoveryFailed, MetadataUnavailable, NoSuchLedger
 
 log = logging.getLogger(__name__)
 
@@ -38,13 +38,18 @@ async def no_record(ledgers: LedgerStore, ledger_id: int) -> NoSuchLedger | Meta
 
 
 async def change_record(
-    ledgers: LedgerStore, record: LedgerRecord, version: int
-) -> VersionedRecord | Conflict | MetadataUnavailable:
-    """Does one compare-and-swap and settles an ambiguous outcome (rule M1). A close records its time."""
+    ledgers: LedgerStore, record: LedgerRecord, version: int, *, unless_held: bool = False
+) -> VersionedRecord | Conflict | LedgerError:
+    """Does one compare-and-swap and settles an ambiguous outcome (rule M1). A close records its time.
+
+    With `unless_held` nothing is changed while metadata that went back is not accepted: LedgerRecoveryFailed.
+    """
     if record.is_closed and not record.closed_ms:
         record = replace(record, closed_ms=time.time_ns() // 1_000_000)
     try:
-        return await ledgers.change(record, version)
+        return await ledgers.change(record, version, unless_held=unless_held)
+    except MetadataRestored as error:
+        return LedgerRecoveryFailed(record.ledger_id, str(error))
     except (VersionConflict, NoSuchKey):
         pass  # another client was faster: read what stands
     except StoreUnavailable as error:
@@ -96,14 +101,17 @@ class ChangingMachine(Protocol[E]):
 class RecordVersion:
     """The version of the ledger's record that a handle's next compare-and-swap expects."""
 
-    def __init__(self, ledgers: LedgerStore, found: VersionedRecord, marks: Marks) -> None:
+    def __init__(
+        self, ledgers: LedgerStore, found: VersionedRecord, marks: Marks, *, unless_held: bool = False
+    ) -> None:
         self._ledgers = ledgers
+        self._unless_held = unless_held
         self._marks = marks
         self.version = found.version
 
     async def change(self, record: LedgerRecord, machine: ChangingMachine[E]) -> list[E]:
         """Attempts the change and tells the machine its outcome; returns the effects that follow."""
-        match await change_record(self._ledgers, record, self.version):
+        match await change_record(self._ledgers, record, self.version, unless_held=self._unless_held):
             case VersionedRecord(stands, version):
                 self.version = version
                 await tell_lacking(self._marks, stands)

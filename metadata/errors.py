@@ -14,7 +14,6 @@
     ├── BadMetadataUri       the address cannot be understood
     ├── BackupUnusable       a file is no backup, is damaged, or does not belong here
     ├── MetadataRestored     it came from a backup, and is not accepted yet
-    │   └── MetadataRolledBack   it went back to an older copy of itself, and no bookie has noticed yet
     └── BadRecord            a stored record cannot be decoded
 
 Every class keeps its facts as fields and forms its own sentence.
@@ -141,18 +140,3 @@ class MetadataRestored(MetadataError):
         "collected until an operator accepts it: bookledger metadata check",
     ) -> None:
         super().__init__(message)
-
-
-class MetadataRolledBack(MetadataRestored):
-    """The metadata store is at an earlier revision than a bookie has seen it at. No ledger was closed.
-
-    Bookies look every few seconds, and then hold the cluster back; see MetadataRestored.
-    """
-
-    def __init__(self, revision: int, seen_revision: int, seen_by: str) -> None:
-        super().__init__(
-            f"the metadata is at revision {revision}, and bookie {seen_by} has seen it at {seen_revision}: it went "
-            "back to an older copy of itself, and no ledger's end is decided until bookies have noticed that, and an "
-            "operator has accepted it: bookledger metadata check. If that knows of nothing, see the bookie's log"
-        )
-        self.revision, self.seen_revision, self.seen_by = revision, seen_revision, seen_by

@@ -22,7 +22,6 @@ from typing import NoReturn
 from metadata import open_store
 from metadata.counting.counting_store import CountingStore
 from metadata.records.cluster import Cookie
-from metadata.records.directory_generations import Life
 from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
@@ -38,7 +37,6 @@ from ..log_context import LIFE, lines_of
 from ..program_version import program_version
 from ..storage.bookie import Bookie
 from ..upkeep.healing.polling import LOOK_SECONDS
-from ..upkeep.inventory.unknown_ids import give_no_id_twice
 from ..upkeep.mending.limbo import enter_limbo
 from ..upkeep.peers import NoPeers, Peers
 from ..upkeep.upkeep import Upkeep
@@ -49,7 +47,7 @@ from .directory import LockedDirectory
 from .grpc_tools import GrpcTools
 from .history import directory_generation
 from .history.directory_generation import Lives
-from .history.metadata_rollback import RollbackDetector
+from .history.metadata_watch import MetadataWatch, StoreComparison
 from .listener import Listener
 from .lookups.owners import Owners
 from .lookups.registered_keys import RegisteredKeys
@@ -163,25 +161,29 @@ async def _serving(
         async with AsyncExitStack() as storage, _listening(config) as listener:
             key = BookieKey()
             registration = _registration(config, cookie, listener.address, key)
+            remembered = await directory_generation.look(locked.path, cookie, store)
+            await StoreComparison(
+                store, remembered
+            ).went_back()  # then nothing is done before that is accepted
             async with _registered(config, store, registration) as registrar:
                 await check_cookie(config.data_directory, store)  # it may have been forgotten meanwhile
                 lived = await directory_generation.look(locked.path, cookie, store)
                 bookie = await _open_bookie(config, locked, cookie, lived)
                 storage.push_async_callback(_close, bookie)  # after the listener has stopped
-                rollback = RollbackDetector(store, bookie, lived)
-                this = await _begin_life(bookie, lived, rollback)
+                watch = MetadataWatch(store, bookie, lived, config.lease_seconds)
+                await _vouch_for_nothing_lost(bookie, lived)
+                await watch.begin(bookie.replayed.log_end)
                 peers = peers_of(store, key)
                 storage.push_async_callback(peers.close)
                 upkeep = Upkeep(bookie, store, cookie, config.upkeep, peers, listener.guard.report)
                 tools = GrpcTools(listener.who_is, partial(_why_not_ready, bookie, registrar))
-                service = _service(config, bookie, lived, store, upkeep, listener.who_is)
+                service = _service(config, bookie, cookie, watch, store, upkeep, listener.who_is)
                 listener.serve(bookie, service, *tools.handlers())
                 watching = bookie.watch_space(lambda space: _tell_space(registrar, space))
-                publishing = lived.publish(this, lambda: bookie.log_position)
                 obeying = obey_operator_requests(store, cookie.bookie_id, bookie.space, LOOK_SECONDS)
                 intact = _watch_files(locked, bookie)
-                looking = rollback.run(config.lease_seconds / RENEWALS_PER_LEASE)
-                work = bookie.run_checkpoints(), watching, publishing, obeying, upkeep.run(), intact, looking
+                renewing = watch.run(config.lease_seconds / RENEWALS_PER_LEASE, lambda: bookie.log_position)
+                work = bookie.run_checkpoints(), watching, obeying, upkeep.run(), intact, renewing
                 async with _beside(*work):
                     running = RunningBookie(cookie, listener.address, bookie, upkeep, registrar)
                     bookie.metrics.registry.register(
@@ -307,14 +309,6 @@ async def _close(bookie: Bookie) -> None:
             raise bookie.failed.result()
 
 
-async def _begin_life(bookie: Bookie, lived: Lives, rollback: RollbackDetector) -> Life:
-    """Begins a generation, after possible losses are in limbo and metadata older than this bookie is on hold."""
-    await _vouch_for_nothing_lost(bookie, lived)
-    await rollback.look_once()
-    await give_no_id_twice(lived.store, lived.cookie.bookie_id, bookie.index.ledger_ids())
-    return await lived.begin(bookie.replayed.log_end)
-
-
 async def _vouch_for_nothing_lost(bookie: Bookie, lived: Lives) -> None:
     """Puts all that the bookie may have lost into limbo."""
     if bookie.has_lost:
@@ -334,15 +328,16 @@ def _open_segment(locked: LockedDirectory, bookie: Bookie) -> Path:
 def _service(
     config: BookieConfig,
     bookie: Bookie,
-    lived: Lives,
+    cookie: Cookie,
+    watch: MetadataWatch,
     store: MetadataStore,
     upkeep: Upkeep,
     who_is: WhoIs,
 ) -> BookieService:
     ledgers = LedgerStore(store)
     known = Verifiers(bookie, ledgers), RegisteredKeys(store), Owners(ledgers)
-    about = lived.cookie, config.data_directory, program_version()
-    requests = Requests(bookie, *about, *known, metadata_revision=lambda: lived.revision)
+    about = cookie, config.data_directory, program_version()
+    requests = Requests(bookie, *about, *known, vouched_since=watch.vouched_since)
     return BookieService(requests, upkeep.maintain, who_is)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -63,7 +63,7 @@ class Requests:
         verifiers: Verifiers | None = None,
         bookie_keys: RegisteredKeys | None = None,
         owners: Owners | None = None,
-        metadata_revision: Callable[[], int] = lambda: 0,
+        vouched_since: Callable[[], Awaitable[int]] | None = None,
     ) -> None:
         self.bookie = bookie
         self.verifiers = verifiers
@@ -72,7 +72,7 @@ class Requests:
         self._cookie = cookie
         self._directory = directory
         self._version = version
-        self._metadata_revision = metadata_revision
+        self._vouched_since = vouched_since
 
     @property
     def bookie_id(self) -> str:
@@ -103,7 +103,9 @@ class Requests:
         reply = await self.bookie.last_add_confirmed(request, hurried)
         if why := await self._refuses_now(request, proofs, reply.status):
             return LacReply(why[0], detail=why[1])
-        return replace(reply, metadata_revision=self._metadata_revision())
+        if request.fence and self._vouched_since is not None:
+            return replace(reply, vouched_since=await self._vouched_since())
+        return reply
 
     async def holdings(self, request: HoldingsRequest) -> HoldingsReply:
         if request.incarnation != self.bookie.incarnation:

@@ -185,13 +185,13 @@ class LacRequest:
 
 @dataclass(frozen=True, slots=True)
 class LacReply:
-    """`metadata_revision`: at which the bookie has seen the metadata store last; 0 from bookies of older programs. A
-    store that is at an earlier one now went back to an older copy of itself (rule W8)."""
+    """`vouched_since`: to a fence, the revision since which the metadata store has not gone back to an older copy of
+    itself without the cluster holding back (rule W8); 0 where the bookie cannot tell."""
 
     status: Status
     last_add_confirmed: LacStatement | None = None
     detail: str = ""
-    metadata_revision: int = 0
+    vouched_since: int = 0
 
 
 HOLDINGS_MAX = 4096

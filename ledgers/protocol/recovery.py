@@ -10,11 +10,10 @@ Recovery adds carry the statement of last-add-confirmed found while fencing, fro
 entry only by saying so behind a durable fence; a timeout, damage, a wrong digest or limbo count for neither side (F11,
 F12).
 
-The record may be older than the ledger (W8): bookies that it does not name in the last ensemble, and that hold the
-ledger, are witnesses. A verified copy that one of them has is found like any other; that it lacks one says nothing.
-Where one proves an entry of the last fragment, the record is older, and the ensemble's LAC may lie behind entries that
-only witnesses have: if one proves more than the ensemble, or holds entries before its LAC (PROBING), the walk begins
-with the last fragment. Nothing is closed before an entry that anybody has proven to be confirmed.
+Nothing is read before one that was fenced vouches that the metadata has not gone back to an older copy of itself since
+the record was written (W8). An older record that an operator has accepted names those that hold more than it knows
+(`also_at`): they are fenced and read, too, from the last fragment's first entry on, and nothing is absent before all
+are heard.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum
 
-from bookie.wire import NO_ENTRY, LacReply, LacStatement, ReadReply, Status, of_payloads, status_text
+from bookie.wire import NO_ENTRY, LacReply, ReadReply, of_payloads
 from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
 
 from ..errors import LedgerError, LedgerRecoveryFailed, NoSuchLedger
@@ -39,7 +38,7 @@ from .effects import (
     StartOver,
 )
 from .fenced_reads import FencedReads, Verdict
-from .proven_end import ProvenEnd, may_be_read, outdates
+from .fencing import UNVOUCHED, Fencing, why_not_before
 from .quorum import Outcome
 from .striping import Striping
 
@@ -55,7 +54,6 @@ WRITE_BACK_BATCH_ENTRIES = 1024
 
 class Stage(Enum):
     FENCING = "fencing"
-    PROBING = "asking witnesses for entries before the ensemble's last-add-confirmed"
     READING = "reading"
     CLOSING = "closing"
     ENDED = "ended"
@@ -64,178 +62,93 @@ class Stage(Enum):
 class Recovery:
     """Recovers one ledger from a record in state IN_RECOVERY. Every method returns effects to perform.
 
-    With `awaits_witnesses` nothing is read before `witnessed`. With `accepts_loss` the ledger is closed where the walk
-    ends, whatever is proven (R7); `gives_up` tells whether that gave something up.
-
-    `outdated_by`: witnesses that prove the record to be older than the ledger, and to which entry.
+    With `accepts_loss` the ledger is closed where the walk ends, whatever is proven (R7); `gives_up` tells whether that
+    gave something up.
     """
 
-    def __init__(
-        self,
-        record: LedgerRecord,
-        digester: Digester,
-        *,
-        awaits_witnesses: bool = False,
-        accepts_loss: bool = False,
-    ) -> None:
+    def __init__(self, record: LedgerRecord, digester: Digester, *, accepts_loss: bool = False) -> None:
         assert record.state is LedgerState.IN_RECOVERY
         self.record = record
         self.stage = Stage.FENCING
         self._digester = digester
         self._striping = Striping(record.shape)
         self._last_fragment = record.fragments[-1]  # as it stood when recovery began (R4)
-        self._sources = list(self._last_fragment.ensemble)
-        self._awaits_witnesses = awaits_witnesses
+        self.fencing = Fencing(record, digester)
         self._accepts_loss = accepts_loss
         self.gives_up = False
-        self.outdated_by: dict[BookieRef, int] = {}
-        self.proven = ProvenEnd(digester)
-        self._probed: set[int] = set()
-        self._whole_fragment = False
-        self._fenced: set[int] = set()
-        self._failed: dict[int, str] = {}
-        self.last_add_confirmed: LacStatement | None = None
         self._next = self._walked_from = 0
         self._reads: FencedReads | None = None
-        self._write_back: AppendPipeline | None = None
+        self.pipeline: AppendPipeline | None = None
+        """Writes entries back, once there are any."""
         self._lanes_open = False
         self._last_entry: int | None = None
-
-    @property
-    def pipeline(self) -> AppendPipeline | None:
-        """The machine that writes entries back, once there is one."""
-        return self._write_back
 
     # --- fencing ------------------------------------------------------------------------------
 
     def start(self) -> list[RecoveryEffect]:
-        """Fences every bookie of the last ensemble."""
-        return [FenceLac(n, bookie) for n, bookie in enumerate(self._last_fragment.ensemble)]
+        """Fences every bookie of the last ensemble, and all that hold more than the record knows."""
+        return [FenceLac(n, bookie) for n, bookie in enumerate(self.fencing.bookies)]
 
     def lac_answered(self, position: int, reply: LacReply) -> list[RecoveryEffect]:
-        """A bookie has answered; OK and "no such ledger" come from behind its durable fence.
-
-        A statement with a wrong digest is ignored. The bookie is fenced all the same: the walk starts at the
-        highest verified entry, and an earlier start is always safe.
-        """
-        if reply.status not in (Status.OK, Status.NO_SUCH_LEDGER):
-            return self.lac_failed(position, status_text(reply))
-        proven = self.proven.hear(self._sources[position], reply.last_add_confirmed)
-        if self.stage is not Stage.FENCING:
-            return []
-        self._fenced.add(position)
-        if proven > self._best_lac():
-            self.last_add_confirmed = reply.last_add_confirmed
+        """A bookie has answered."""
+        self.fencing.answered(position, reply)
         return self._read_if_fenced()
 
     def lac_failed(self, position: int, why: str) -> list[RecoveryEffect]:
         """A bookie could not be fenced, after all tries."""
-        if self.stage is not Stage.FENCING:
-            return []
-        self._failed[position] = why
+        self.fencing.failed(position, why)
         return self._read_if_fenced()
 
-    def _best_lac(self) -> int:
-        return NO_ENTRY if self.last_add_confirmed is None else self.last_add_confirmed.last_entry
-
     def _read_if_fenced(self) -> list[RecoveryEffect]:
-        match self._striping.coverage.outcome(self._fenced, self._failed):
+        match self.fencing.outcome():
+            case _ if self.stage is not Stage.FENCING:
+                return []
             case Outcome.PENDING:
                 return []
             case Outcome.LOST:
-                names = [
-                    f"{self._last_fragment.ensemble[n]}: {why}" for n, why in sorted(self._failed.items())
-                ]
-                return self._fail(f"too few bookies could be fenced ({', '.join(names)})", is_undecided=True)
+                return self._fail(self.fencing.why_lost, is_undecided=True)
+            case Outcome.WON if self.fencing.is_vouched_for or self._accepts_loss:
+                return self._begin_reading()
             case Outcome.WON:
-                return [] if self._awaits_witnesses else self._probe()
-
-    def witnessed(self, replies: Mapping[BookieRef, LacReply]) -> list[RecoveryEffect]:
-        """What the bookies outside of the last ensemble have answered, as many as could be asked.
-
-        Those that hold the ledger are read from, which fences them.
-        """
-        self._awaits_witnesses = False
-        for bookie, reply in replies.items():
-            proven = self.proven.hear(bookie, reply.last_add_confirmed)
-            if outdates(self.record, proven):
-                self.outdated_by[bookie] = proven
-            if may_be_read(self.record, reply):
-                self._sources.append(bookie)
-        return self._read_if_fenced() if self.stage is Stage.FENCING else []
+                return self._fail(UNVOUCHED)
 
     # --- reading ------------------------------------------------------------------------------
-
-    def _probe(self) -> list[RecoveryEffect]:
-        """Asks the witnesses that outdate the record for what they hold before the ensemble's last-add-confirmed.
-
-        In a ledger whose record is not older there may be such witnesses, too: bookies to which a recovery wrote back
-        that did not come to its end. They hold nothing before the LAC with which it began. One that proves more than
-        the ensemble is no such bookie: nothing need be asked.
-        """
-        first, lac = self._last_fragment.first_entry, self._best_lac()
-        if any(proven > lac for proven in self.outdated_by.values()):
-            self._whole_fragment = True
-            return self._begin_reading()
-        witnesses = range(len(self._last_fragment.ensemble), len(self._sources))
-        self._probed = {n for n in witnesses if lac >= first and self._sources[n] in self.outdated_by}
-        if not self._probed:
-            return self._begin_reading()
-        self.stage = Stage.PROBING
-        return [ReadFenced(n, self._sources[n], first, lac) for n in sorted(self._probed)]
-
-    def _probe_ended(self, position: int, *, holds_some: bool) -> list[RecoveryEffect]:
-        self._probed.discard(position)
-        self._whole_fragment |= holds_some
-        return [] if self._probed else self._begin_reading()
 
     def _begin_reading(self) -> list[RecoveryEffect]:
         """From max(LAC, first entry of the last fragment − 1) on: earlier fragments are final (F2).
 
-        Where a witness holds entries before that, the whole last fragment: who told the LAC may have left the ensemble,
-        and come back.
+        Of a record that may be older the whole last fragment: who told the LAC may have left the ensemble, and come
+        back.
         """
-        fragment, lac = self._last_fragment, self.last_add_confirmed
+        fragment, lac = self._last_fragment, self.fencing.last_add_confirmed
         self.stage = Stage.READING
-        known = NO_ENTRY if self._whole_fragment else self._best_lac()
+        known = NO_ENTRY if self.record.also_at else self.fencing.proven
         self._next = self._walked_from = max(known, fragment.first_entry - 1) + 1
         length = fragment.length_before
         if lac is not None and lac.last_entry == self._next - 1:
             length = lac.length_bytes
-        names = tuple(str(bookie) for bookie in fragment.ensemble)
+        names = tuple(map(str, self.fencing.bookies))
         self._reads = FencedReads(self._striping, names, self._next, self._digester)
-        for witness in self._sources[len(names) :]:
-            self._reads.add_witness(str(witness), self._next)
-        self._write_back = AppendPipeline(
+        self.pipeline = AppendPipeline(
             self.record, first_entry=self._next, length_bytes=length, recovery=True
         )
         return self._read_more()
 
     def read_answered(self, position: int, reply: ReadReply) -> list[RecoveryEffect]:
         """A page from a bookie, read behind its durable fence."""
-        bookie = self._sources[position]
-        proven = self.proven.hear(bookie, reply.last_add_confirmed)
-        if self.stage is Stage.PROBING:
-            has_some = bool(len(reply.columns) or reply.damaged) or reply.covered_through < self._best_lac()
-            return self._probe_ended(position, holds_some=has_some)
-        is_witness = position >= len(self._last_fragment.ensemble)
-        if is_witness and bookie not in self.outdated_by and outdates(self.record, proven):
-            return self._end(StartOver(self.record))  # its writer went on before it was fenced here
         assert self._reads is not None
         self._reads.answered(position, reply)
         return self._walk()
 
     def read_failed(self, position: int, why: str) -> list[RecoveryEffect]:
         """A bookie could not be read, after all tries."""
-        if self.stage is Stage.PROBING:
-            return self._probe_ended(position, holds_some=True)  # for all that is known
         assert self._reads is not None
         self._reads.failed(position, why)
         return self._walk()
 
     def _read_more(self) -> list[RecoveryEffect]:
-        assert self._reads is not None and self._write_back is not None
-        if self._write_back.pending_bytes > WRITE_BACK_BYTES_MAX:
+        assert self._reads is not None and self.pipeline is not None
+        if self.pipeline.pending_bytes > WRITE_BACK_BYTES_MAX:
             return []
         effects: list[RecoveryEffect] = []
         last = self._next + READ_AHEAD_ENTRIES - 1
@@ -243,7 +156,7 @@ class Recovery:
             # One page ahead of the walk is enough; a page reaches as far as its bytes allow.
             if not replica.reading and not replica.failure and replica.covered_through < self._next:
                 replica.reading, replica.asked_from = True, self._next
-                effects.append(ReadFenced(n, self._sources[n], replica.asked_from, last))
+                effects.append(ReadFenced(n, self.fencing.bookies[n], replica.asked_from, last))
         return effects
 
     def _walk(self) -> list[RecoveryEffect]:
@@ -255,12 +168,11 @@ class Recovery:
         while found := self._present_run():
             effects += self._put_back(found)
         self._reads.forget_before(self._next)
-        is_proven = self._next <= self.proven.last_entry
-        match self._reads.verdict(self._next, hears_all=is_proven or bool(self.outdated_by)):
+        match self._reads.verdict(self._next):
             case Verdict.ABSENT:
                 return effects + self._end_before(self._next)
-            case Verdict.UNDECIDED if is_proven or self._accepts_loss:
-                self.gives_up = self._accepts_loss
+            case Verdict.UNDECIDED if self._accepts_loss:
+                self.gives_up = True
                 return effects + self._end_before(self._next)
             case Verdict.UNDECIDED:
                 said = self._reads.describe(self._next)
@@ -283,15 +195,15 @@ class Recovery:
         return found
 
     def _put_back(self, found: list[tuple[bytes, bytes]]) -> list[RecoveryEffect]:
-        assert self._write_back is not None
+        assert self.pipeline is not None
         first = self._next
         self._next += len(found)
-        opened = [] if self._lanes_open else self._write_back.start()
+        opened = [] if self._lanes_open else self.pipeline.start()
         self._lanes_open = True
         columns = of_payloads(
             first, [payload for payload, _ in found], b"".join([digest for _, digest in found])
         )
-        return self._from_pipeline([*opened, *self._write_back.append(columns)])
+        return self._from_pipeline([*opened, *self.pipeline.append(columns)])
 
     # --- writing back: events of the pipeline ----------------------------------------------------
 
@@ -313,9 +225,9 @@ class Recovery:
         return self._with_pipeline(lambda pipeline: pipeline.retry_replacements())
 
     def _with_pipeline(self, event: Callable[[AppendPipeline], list[AppendEffect]]) -> list[RecoveryEffect]:
-        if self._write_back is None or self.stage is not Stage.READING:
+        if self.pipeline is None or self.stage is not Stage.READING:
             return []  # once all is written back, no failure can affect the close in flight
-        effects = self._from_pipeline(event(self._write_back))
+        effects = self._from_pipeline(event(self.pipeline))
         if self.stage is not Stage.READING:
             return effects
         if self._last_entry is not None:
@@ -340,13 +252,13 @@ class Recovery:
 
     def _close_if_written_back(self) -> list[RecoveryEffect]:
         """Closes once every recovered entry has its ack quorum, with the fragments as they are now (R4)."""
-        pipeline, last = self._write_back, self._last_entry
+        pipeline, last = self.pipeline, self._last_entry
         assert pipeline is not None and last is not None
         if self.stage is not Stage.READING:
             return []
-        self.gives_up |= self._accepts_loss and last < self.proven.last_entry
-        if last < self.proven.last_entry and not self._accepts_loss:
-            return self._fail(self.proven.why_not_at(self.record.ledger_id, last))
+        if (proven := self.fencing.proven) > last and not self._accepts_loss:
+            return self._fail(why_not_before(proven, last, self.record.ledger_id))
+        self.gives_up |= proven > last
         if pipeline.last_add_confirmed < last:
             return []
         self.stage = Stage.CLOSING

@@ -11,8 +11,8 @@ quorum from those who were away. What it has behind the end is no part of the le
 as for every closed one. Nothing is written back, for there may be nobody to take it; the record says of every copy of
 the last fragment that it may lack entries, and healing makes them whole.
 
-Where the record is older than the ledger, and enough of its bookies live to take what others have (`survivors.py`), a
-recovery writes that back, and closes the ledger in front of the first entry that is at nobody.
+Where the record may be older than the ledger, and enough of its bookies live to take what others have
+(`survivors.py`), a recovery writes that back, and closes the ledger in front of the first entry that is at nobody.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ async def _recover(
     """By a recovery that ends where nobody has the next entry. It gives up nothing where they have come back."""
 
     def accept(closed: LedgerRecord, recovery: Recovery) -> LedgerRecord:
-        heard, proven = recovery.outdated_by, recovery.proven.last_entry
+        heard, proven = recovery.fencing.fenced, recovery.fencing.proven
         _check_nobody_is_gone(told, [bookie for bookie, _ in told.elsewhere if bookie not in heard])
         assert closed.last_entry is not None
         _check_end(told, closed.last_entry, proven)
@@ -207,7 +207,7 @@ def _others_change(ledger_id: int) -> LedgerRecoveryFailed:
 async def _close(cluster: Cluster, marked: VersionedRecord, end: SurvivingEnd) -> LedgerRecord:
     loss = _loss(cluster, end, end.proven_through)
     record = replace(_closed(marked.record, end), accepted_loss=loss)
-    match await change_record(cluster.ledgers, record, marked.version):
+    match await change_record(cluster.ledgers, record, marked.version, unless_held=True):
         case VersionedRecord(stands):
             _tell(cluster, stands, loss)
             await tell_lacking(cluster.marks, stands)

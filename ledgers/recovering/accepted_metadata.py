@@ -1,22 +1,23 @@
-"""Whether the metadata may be acted on: not while it is an older copy that no operator has accepted (rule W8).
-
-A ledger of which an older copy knows an older ensemble could be closed too early. Bookies that notice have the cluster
-hold back (`metadata/backup/hold.py`); until one has looked, what any bookie that answers has seen of the store before
-tells that it went back.
-"""
+"""Whether the metadata may be acted on: not while it is an older copy that no operator has accepted (rule W8)."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
-from bookie.wire import LacReply
+from bookie.wire import LacReply, Status
 from metadata.backup import hold
-from metadata.backup.hold import SeenRevision
 from metadata.errors import MetadataRestored
-from metadata.records.ledger_record import BookieRef
 
 from ..cluster import Cluster
 from ..errors import LedgerRecoveryFailed
+from ..protocol.fencing import Fencing
+
+VOUCHED_SECONDS_MAX = 15.0
+"""How long a bookie that came back lately is asked again whether it can vouch for the metadata now: until then all that
+are registered have renewed a lease of ten seconds."""
+
+ASKED_AGAIN_SECONDS = 0.25
 
 
 async def check_accepted(cluster: Cluster, ledger_id: int) -> None:
@@ -27,22 +28,22 @@ async def check_accepted(cluster: Cluster, ledger_id: int) -> None:
         raise LedgerRecoveryFailed(ledger_id, str(error)) from error
 
 
-class RevisionCheck:
-    """Compares the metadata store with what bookies that answer have seen of it, as soon as they do: it rises again."""
+async def until_vouched_for(
+    cluster: Cluster, fencing: Fencing, reply: LacReply, fence: Callable[[], Awaitable[LacReply]]
+) -> LacReply:
+    """The last answer of a bookie that was fenced, once it or another vouches for the metadata, or it takes too long.
 
-    def __init__(self, cluster: Cluster, ledger_id: int) -> None:
-        self._cluster = cluster
-        self._ledger_id = ledger_id
-        self._revision = 0
-        self._comparing = asyncio.Lock()
-
-    async def hear(self, bookie: BookieRef, reply: LacReply) -> None:
-        """Raises LedgerRecoveryFailed where the store is at an earlier revision now, and MetadataError."""
-        async with self._comparing:
-            if reply.metadata_revision <= self._revision:
-                return
-            seen = SeenRevision(reply.metadata_revision, str(bookie))
-            try:
-                self._revision = await hold.check_not_rolled_back(self._cluster.store, seen)
-            except MetadataRestored as error:
-                raise LedgerRecoveryFailed(self._ledger_id, str(error)) from error
+    Raises BookieUnavailable, LedgerRecoveryFailed where somebody has noticed meanwhile that it went back, and
+    MetadataError.
+    """
+    now = asyncio.get_running_loop().time
+    deadline = now() + VOUCHED_SECONDS_MAX
+    while (
+        reply.status in (Status.OK, Status.NO_SUCH_LEDGER)
+        and not (fencing.vouches(reply) or fencing.is_vouched_for)
+        and now() < deadline
+    ):
+        await check_accepted(cluster, fencing.ledger_id)
+        await asyncio.sleep(ASKED_AGAIN_SECONDS)
+        reply = await fence()
+    return reply

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 
 from bookie.wire import LacStatement, ReadReply
 from metadata.audit import Act, tell
@@ -37,10 +38,9 @@ from ..protocol.effects import (
 from ..protocol.recovery import Recovery
 from ..record_change import Conflict, RecordVersion, change_record, no_record
 from ..tasks import Tasks
-from .accepted_metadata import RevisionCheck, check_accepted
+from .accepted_metadata import check_accepted, until_vouched_for
 from .requests import LedgerRequests
 from .retries import with_tries
-from .witnesses import WITNESS_READ_SECONDS_MAX, Witnesses
 
 log = logging.getLogger(__name__)
 
@@ -54,9 +54,9 @@ async def recover(
 
     A closed ledger is returned as it is and no bookie is touched. Recoverers may race: all return the
     same end. Raises LedgerRecoveryFailed (the ledger stays in recovery, nothing confirmed is lost),
-    NoSuchLedger, MetadataUnavailable. LedgerRecoveryFailed also where the metadata came from a backup that
-    nobody has accepted, or a bookie outside the ensemble proves a later end: a ledger of which the metadata knows an
-    older ensemble could be closed too early.
+    NoSuchLedger, MetadataUnavailable. LedgerRecoveryFailed also where the metadata went back to an older copy that
+    nobody has accepted, or no bookie can tell that it did not: a ledger of which it knows an older ensemble could be
+    closed too early.
     """
     if found.record.is_closed:
         return found
@@ -105,7 +105,7 @@ async def mark_in_recovery(cluster: Cluster, found: VersionedRecord) -> Versione
     for _ in range(cluster.config.recovery_attempts_max):
         if found.record.state is not LedgerState.OPEN:
             return found
-        match await change_record(cluster.ledgers, found.record.in_recovery(), found.version):
+        match await change_record(cluster.ledgers, found.record.in_recovery(found.version), found.version):
             case VersionedRecord() as marked:
                 return marked
             case Conflict(None):
@@ -135,24 +135,19 @@ class RecoveryRun:
         accept: Callable[[LedgerRecord, Recovery], LedgerRecord] | None = None,
     ) -> None:
         self._cluster = cluster
-        self._version = RecordVersion(cluster.ledgers, marked, cluster.marks)
+        self._version = RecordVersion(cluster.ledgers, marked, cluster.marks, unless_held=True)
         self._accept = accept
-        self._machine = Recovery(
-            marked.record, digester, awaits_witnesses=True, accepts_loss=accept is not None
-        )
+        self._machine = Recovery(marked.record, digester, accepts_loss=accept is not None)
         self._ledger_id = marked.record.ledger_id
-        self._ensemble_size = marked.record.shape.ensemble_size
         self._write_quorum = marked.record.shape.write_quorum
         self._requests = LedgerRequests(marked.record, key, cluster.config.page_bytes)
         terms = LaneTerms(self._ledger_id, key, recovery=True, identity=marked.record.identity)
-        self._witnesses = Witnesses(cluster, marked.record, self._requests)
         self._lanes = Lanes(cluster, terms, self, self._frozen_lac, cluster.lane_traces(self._ledger_id))
         self._tasks = Tasks(self._background_failed)
         self._loop = asyncio.get_running_loop()
         self._outcome: asyncio.Future[VersionedRecord | None] = self._loop.create_future()
         self._drained: asyncio.Future[None] = self._loop.create_future()
         self._progress_at = self._loop.time()
-        self._revisions = RevisionCheck(cluster, self._ledger_id)
 
     async def run(self) -> VersionedRecord | None:
         """The closed record, or None where another client changed it and recovery must start over.
@@ -161,7 +156,6 @@ class RecoveryRun:
         """
         try:
             self._tasks.start(self._fail_without_progress())
-            self._tasks.start(self._ask_witnesses())
             self._perform(self._machine.start())
             outcome = await self._outcome
             self._note_drained()
@@ -172,7 +166,7 @@ class RecoveryRun:
             await self._tasks.close()
 
     def _frozen_lac(self) -> LacStatement | None:
-        return self._machine.last_add_confirmed
+        return self._machine.fencing.last_add_confirmed
 
     # --- events ---------------------------------------------------------------------------------
 
@@ -220,7 +214,6 @@ class RecoveryRun:
                 case ChangeRecord(record):
                     self._tasks.start(self._change(record))
                 case Recovered(record):
-                    self._warn_if_cut_short(record)
                     self._end(VersionedRecord(record, self._version.version))
                 case StartOver():
                     self._end(None)
@@ -243,38 +236,22 @@ class RecoveryRun:
             reply = await with_tries(
                 self._cluster.config, lambda: self._cluster.fence(effect.bookie, request)
             )
+            if self._accept is None:
+                fence = partial(self._cluster.fence, effect.bookie, request)
+                reply = await until_vouched_for(self._cluster, self._machine.fencing, reply, fence)
         except BookieUnavailable as error:
             self._perform(self._machine.lac_failed(effect.position, error.why))
         else:
-            await self._revisions.hear(effect.bookie, reply)
             self._perform(self._machine.lac_answered(effect.position, reply))
-
-    async def _ask_witnesses(self) -> None:
-        replies = await self._witnesses.ask()
-        for bookie, reply in replies.items():
-            await self._revisions.hear(bookie, reply)
-        self._perform(self._machine.witnessed(replies))
 
     async def _read_fenced(self, effect: ReadFenced) -> None:
         try:
-            if effect.position < self._ensemble_size or effect.bookie in self._machine.outdated_by:
-                reply = await with_tries(self._cluster.config, lambda: self._read_once(effect))
-            else:
-                reply = await self._read_witness(effect)
+            reply = await with_tries(self._cluster.config, lambda: self._read_once(effect))
             self._progress_at = self._loop.time()
         except BookieUnavailable as error:
             self._perform(self._machine.read_failed(effect.position, error.why))
         else:
             self._perform(self._machine.read_answered(effect.position, reply))
-
-    async def _read_witness(self, effect: ReadFenced) -> ReadReply:
-        """Once, and not for long: a bookie whose disk hangs is not to stall the recoveries of all ledgers it had."""
-        try:
-            async with asyncio.timeout(WITNESS_READ_SECONDS_MAX):
-                return await self._read_once(effect)
-        except TimeoutError:
-            why = f"no answer within {WITNESS_READ_SECONDS_MAX:g} s"
-            raise BookieUnavailable(str(effect.bookie), why) from None
 
     async def _read_once(self, effect: ReadFenced) -> ReadReply:
         request = self._requests.page(effect.bookie, effect.first_entry, effect.last_entry, fence=True)
@@ -291,25 +268,11 @@ class RecoveryRun:
     async def _change(self, record: LedgerRecord) -> None:
         if self._accept is not None:
             record = self._accept(record, self._machine)
-        await check_accepted(self._cluster, self._ledger_id)  # bookies may have noticed meanwhile
         self._perform(await self._version.change(record, self._machine))
 
     def _note_drained(self) -> None:
         if self._outcome.done() and not self._drained.done() and self._lanes.are_drained:
             self._drained.set_result(None)
-
-    def _warn_if_cut_short(self, record: LedgerRecord) -> None:
-        """Another client, which has not heard as much, may have closed it meanwhile."""
-        proven = self._machine.proven
-        if record.last_entry is not None and record.last_entry < proven.last_entry and self._accept is None:
-            line = (
-                "ledger %d was closed at entry %d by another client, and bookie %s proves that entry %d was confirmed; "
-                "see `bookledger metadata check`"
-            )
-            about = {"ledger": self._ledger_id}
-            log.error(
-                line, self._ledger_id, record.last_entry, proven.proven_by, proven.last_entry, extra=about
-            )
 
     def _end(self, outcome: VersionedRecord | None) -> None:
         if not self._outcome.done():

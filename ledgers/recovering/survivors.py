@@ -4,7 +4,7 @@ The walk is that of a recovery (rule R3), over the same answers. It differs wher
 survivor has a copy, and of which nobody can tell whether it was confirmed, is where the survivors end. Whether a
 recovery would have come to an end is told, too.
 
-Where the record is older than the ledger (rule W8), bookies outside that ensemble hold the ledger as well. They are
+Where the record may be older than the ledger (rule W8), it names bookies outside that ensemble that hold more. They are
 fenced, too, and what they prove counts as confirmed. What they have counts where enough of the ensemble answer for a
 recovery to write it back; else it is only told that they have it.
 """
@@ -12,7 +12,6 @@ recovery to write it back; else it is only told that they have it.
 from __future__ import annotations
 
 import asyncio
-import logging
 from dataclasses import dataclass, field
 
 from bookie.wire import NO_ENTRY, LacReply, LacStatement, ReadReply, Status, status_text
@@ -22,15 +21,10 @@ from ..authorized import Keys
 from ..cluster import Cluster
 from ..errors import BookieUnavailable, LedgerError, Unauthorized
 from ..protocol.fenced_reads import FencedReads, Verdict
-from ..protocol.proven_end import HOLDS_SOMETHING, ProvenEnd, may_be_read, outdates
 from ..protocol.quorum import Outcome
 from ..protocol.striping import Striping
-from .accepted_metadata import RevisionCheck
 from .requests import LedgerRequests
 from .retries import with_tries
-from .witnesses import Witnesses
-
-log = logging.getLogger(__name__)
 
 READ_AHEAD_ENTRIES = 4096
 """How far past the first undecided entry bookies are read."""
@@ -42,12 +36,12 @@ GONE = (Status.WRONG_INCARNATION, Status.WRONG_IDENTITY)
 @dataclass(frozen=True, slots=True)
 class SurvivingEnd:
     """`proven_through`: the last entry that is proven to be confirmed. `last_entry` and `length_bytes`: where the
-    survivors end. `missing`: those of the last ensemble that did not answer, and why; `gone`: those of them in whose
-    place another one answers, or which hold another ledger of this id. `unreadable`: entries of the last fragment up to
-    that end of which only those have copies. `behind`: what each bookie says of the entry at which the walk ended.
-    `is_provable`: a recovery that heard the same would close the ledger, and lose nothing. `elsewhere`:
-    bookies outside the last ensemble that show the record to be older than the ledger, and what they prove to be
-    confirmed. `takes_recovery`: what these have counts, and is to be written back."""
+    survivors end. `missing`: those asked that did not answer, and why; `gone`: those of them in whose place another one
+    answers, or which hold another ledger of this id. `unreadable`: entries of the last fragment up to that end of which
+    only those have copies. `behind`: what each bookie says of the entry at which the walk ended. `is_provable`: a
+    recovery that heard the same would close the ledger, and lose nothing. `elsewhere`: bookies outside the last
+    ensemble that hold more than the record knows, and what they prove to be confirmed. `takes_recovery`: what these
+    have counts, and is to be written back."""
 
     proven_through: int
     last_entry: int
@@ -62,11 +56,10 @@ class SurvivingEnd:
 
 
 async def find_end(cluster: Cluster, record: LedgerRecord, keys: Keys, *, fence: bool) -> SurvivingEnd:
-    """Asks every bookie of the last ensemble, and all others whether they hold the ledger. With `fence` each that holds
-    it refuses the ledger's writer before it answers.
+    """Asks every bookie of the last ensemble, and those that hold more than the record knows. With `fence` each refuses
+    the ledger's writer before it answers.
 
-    Raises Unauthorized, MetadataError, LedgerError for a bookie that answers and does not do it, and
-    LedgerRecoveryFailed where one has seen the metadata at a later revision.
+    Raises Unauthorized, MetadataError, and LedgerError for a bookie that answers and does not do it.
     """
     return await _Survivors(cluster, record, keys, fence=fence).end()
 
@@ -81,24 +74,21 @@ class _Survivors:
         self._requests = LedgerRequests(record, key, cluster.config.page_bytes)
         self._fence = fence
         self._fragment = record.fragments[-1]
-        self._sources: list[BookieRef] = []
-        self._holders: list[BookieRef] = []
+        self._size = record.shape.ensemble_size
+        self._bookies = (*self._fragment.ensemble, *record.also_at)
         self._striping = Striping(record.shape)
         self._vouching: set[int] = set()
         self._missing: dict[int, str] = {}
         self._gone: set[int] = set()
         self._lac: LacStatement | None = None
-        self._proven = ProvenEnd(self._digester)
-        self._elsewhere: dict[BookieRef, int] = {}
+        self._proven: dict[int, int] = {}
         self._behind = ""
-        self._revisions = RevisionCheck(cluster, record.ledger_id)
 
     async def end(self) -> SurvivingEnd:
-        members = range(len(self._fragment.ensemble))
-        await asyncio.gather(self._ask_others(), *(self._ask_lac(n) for n in members))
+        await asyncio.gather(*(self._ask_lac(n) for n in range(len(self._bookies))))
         while True:
             is_covered = self._is_covered
-            end = await self._end_of(is_outdated=is_covered and bool(self._elsewhere))
+            end = await self._end_of(is_outdated=is_covered and len(self._bookies) > self._size)
             if is_covered is self._is_covered:  # one may have failed while it was read
                 return end
 
@@ -109,26 +99,25 @@ class _Survivors:
 
     async def _end_of(self, *, is_outdated: bool) -> SurvivingEnd:
         """With `is_outdated` by what all others have, too: a recovery writes that back."""
-        ensemble = self._fragment.ensemble
-        self._sources = [*ensemble, *(self._holders if is_outdated else ())]
+        names = tuple(map(str, self._bookies if is_outdated else self._fragment.ensemble))
         first, length = self._first_unproven(is_outdated=is_outdated)
-        last, more_bytes, verdict = await self._walk(first)
-        proven = max(first - 1, self._proven.last_entry)
+        last, more_bytes, verdict = await self._walk(names, first)
+        proven = max(first - 1, *self._proven.values(), NO_ENTRY)
         is_provable = self._is_covered and verdict is Verdict.ABSENT and last >= proven
         length += more_bytes
         if not is_provable and last == first - 1:
-            last, length = await self._before(last, length)
+            last, length = await self._before(names, last, length)
         return SurvivingEnd(
             proven,
             last,
             length,
-            missing={ensemble[n]: why for n, why in sorted(self._missing.items())},
-            gone=frozenset(ensemble[n] for n in self._gone),
+            missing={self._bookies[n]: why for n, why in sorted(self._missing.items())},
+            gone=frozenset(self._bookies[n] for n in self._gone),
             unreadable=self._striping.held_by_none_but(self._missing, self._fragment.first_entry, last),
             behind=self._behind,
             is_provable=is_provable,
             takes_recovery=is_outdated,
-            elsewhere=self._elsewhere,
+            elsewhere={self._bookies[n]: proven for n, proven in self._proven.items() if n >= self._size},
         )
 
     def _first_unproven(self, *, is_outdated: bool) -> tuple[int, int]:
@@ -143,9 +132,9 @@ class _Survivors:
 
     # --- the walk -----------------------------------------------------------------------------
 
-    async def _walk(self, first_entry: int) -> tuple[int, int, Verdict]:
+    async def _walk(self, names: tuple[str, ...], first_entry: int) -> tuple[int, int, Verdict]:
         """The entries without a gap from this one on: the last, their bytes, and what is said of the one behind."""
-        reads = self._reads(first_entry)
+        reads = self._reads(names, first_entry)
         at, size = first_entry, 0
         while True:
             match await self._verdict(reads, at):
@@ -157,12 +146,12 @@ class _Survivors:
                     self._behind = f"entry {at}: {reads.describe(at)}"
                     return at - 1, size, verdict
 
-    async def _before(self, proven: int, length_bytes: int) -> tuple[int, int]:
+    async def _before(self, names: tuple[str, ...], proven: int, length_bytes: int) -> tuple[int, int]:
         """Where they end if they have nothing past what is proven: there, or before it where they lack the last."""
         first = self._fragment.first_entry
-        if proven < first or await self._verdict(self._reads(proven), proven) is Verdict.PRESENT:
+        if proven < first or await self._verdict(self._reads(names, proven), proven) is Verdict.PRESENT:
             return proven, length_bytes
-        reads, last, length, size = self._reads(first), first - 1, self._fragment.length_before, 0
+        reads, last, length, size = self._reads(names, first), first - 1, self._fragment.length_before, 0
         for entry_id in range(first, proven):
             if await self._verdict(reads, entry_id) is Verdict.PRESENT:
                 size += _size_of(reads, entry_id)
@@ -170,19 +159,16 @@ class _Survivors:
             reads.forget_before(entry_id + 1)
         return last, length + size
 
-    def _reads(self, first_entry: int) -> FencedReads:
-        names = [str(bookie) for bookie in self._sources]
-        size = len(self._fragment.ensemble)
-        reads = FencedReads(self._striping, tuple(names[:size]), first_entry, self._digester)
-        for witness in names[size:]:
-            reads.add_witness(witness, first_entry)
+    def _reads(self, names: tuple[str, ...], first_entry: int) -> FencedReads:
+        reads = FencedReads(self._striping, names, first_entry, self._digester)
         for position, why in self._missing.items():
-            reads.failed(position, why)
+            if position < len(names):
+                reads.failed(position, why)
         return reads
 
     async def _verdict(self, reads: FencedReads, entry_id: int) -> Verdict:
         """What is said of the entry once it is decided, or all have spoken of it."""
-        while (verdict := reads.verdict(entry_id, hears_all=bool(self._elsewhere))) is Verdict.OPEN:
+        while (verdict := reads.verdict(entry_id)) is Verdict.OPEN:
             silent = [
                 n
                 for n, one in enumerate(reads.replicas)
@@ -192,19 +178,18 @@ class _Survivors:
         return verdict
 
     def _is_asked(self, position: int, entry_id: int) -> bool:
-        return position >= len(self._fragment.ensemble) or self._striping.holds(position, entry_id)
+        return position >= self._size or self._striping.holds(position, entry_id)
 
     # --- asking -------------------------------------------------------------------------------
 
     async def _ask_lac(self, position: int) -> None:
-        bookie = self._fragment.ensemble[position]
+        bookie = self._bookies[position]
         request = self._requests.lac(bookie, fence=self._fence)
         try:
             reply = await with_tries(self._cluster.config, lambda: self._cluster.fence(bookie, request))
         except BookieUnavailable as error:
             self._missing[position] = error.why
         else:
-            await self._revisions.hear(bookie, reply)
             self._take_lac(position, reply)
 
     def _take_lac(self, position: int, reply: LacReply) -> None:
@@ -214,60 +199,33 @@ class _Survivors:
             self._gone.add(position)
             return
         if reply.status not in (Status.OK, Status.NO_SUCH_LEDGER, Status.UNKNOWN):
-            raise self._refused(self._fragment.ensemble[position], reply)
+            raise self._refused(self._bookies[position], reply)
         if reply.status is not Status.UNKNOWN:
             self._vouching.add(position)
-        proven = self._proven.hear(self._fragment.ensemble[position], reply.last_add_confirmed)
-        if self._lac is None or proven > self._lac.last_entry:
-            self._lac = reply.last_add_confirmed if proven > NO_ENTRY else None
+        self._hear(position, reply.last_add_confirmed)
+        if position < self._size and self._proven[position] > (
+            self._lac.last_entry if self._lac else NO_ENTRY
+        ):
+            self._lac = reply.last_add_confirmed
 
-    async def _ask_others(self) -> None:
-        """Hears all other bookies; of an older record those that hold the ledger are read, too (see `_end_of`)."""
-        replies = await Witnesses(self._cluster, self._record, self._requests).ask()
-        for bookie, reply in replies.items():
-            await self._revisions.hear(bookie, reply)
-            self._hear_other(bookie, reply)
-            if may_be_read(self._record, reply):
-                self._holders.append(bookie)
-        if self._fence:
-            await asyncio.gather(*(self._fence_other(bookie) for bookie in tuple(self._holders)))
-
-    def _hear_other(self, bookie: BookieRef, reply: LacReply) -> None:
-        proven = self._proven.hear(bookie, reply.last_add_confirmed)
-        if outdates(self._record, proven):
-            self._elsewhere[bookie] = proven
-
-    async def _fence_other(self, bookie: BookieRef) -> None:
-        """Raises LedgerError for one that cannot be fenced, where its writer may be going on with it."""
-        request = self._requests.lac(bookie, fence=True)
-        try:
-            reply = await with_tries(self._cluster.config, lambda: self._cluster.fence(bookie, request))
-            why = "" if reply.status in HOLDS_SOMETHING else status_text(reply)
-        except BookieUnavailable as error:
-            why = error.why
-        if not why:
-            self._hear_other(bookie, reply)
-        elif bookie in self._elsewhere:
-            raise self._failed(bookie, why)
-        else:
-            line = "bookie %s, which holds an earlier part of ledger %d, is not fenced: %s"
-            log.info(line, bookie, request.ledger_id, why, extra={"ledger": request.ledger_id})
-            self._holders.remove(bookie)
+    def _hear(self, position: int, statement: LacStatement | None) -> None:
+        """Takes what the bookie proves to be confirmed."""
+        is_valid = statement is not None and self._digester.is_valid_lac(statement)
+        proven = statement.last_entry if statement is not None and is_valid else NO_ENTRY
+        self._proven[position] = max(proven, self._proven.get(position, NO_ENTRY))
 
     async def _read(self, reads: FencedReads, position: int, first_entry: int) -> None:
-        bookie = self._sources[position]
+        bookie = self._bookies[position]
         reads.replicas[position].asked_from = first_entry
         last_entry = first_entry + READ_AHEAD_ENTRIES - 1
         request = self._requests.page(bookie, first_entry, last_entry, fence=self._fence)
         try:
             reply = await with_tries(self._cluster.config, lambda: self._cluster.read(bookie, request))
         except BookieUnavailable as error:
-            if position >= len(self._fragment.ensemble):
-                raise self._failed(bookie, error.why) from None
             self._missing[position] = error.why
             reads.failed(position, error.why)
         else:
-            self._proven.hear(bookie, reply.last_add_confirmed)
+            self._hear(position, reply.last_add_confirmed)
             reads.answered(position, reply)
             if why := reads.replicas[position].failure:
                 raise self._refused(bookie, reply, why)

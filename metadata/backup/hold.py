@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from .. import keys, settled_writes
-from ..errors import BadRecord, KeyExists, MetadataRestored, MetadataRolledBack, StoreRefused
+from ..errors import BadRecord, KeyExists, MetadataRestored, StoreRefused
 from ..records import records_pb2 as pb
 from ..records.ledger_record import BookieRef
 from ..records.unreadable import parsed, skip
@@ -89,16 +88,6 @@ class Misfits:
         return not any(kind.ledgers for kind in kinds)
 
 
-class SeenRevision(NamedTuple):
-    """A revision of the store, and which bookie has seen it."""
-
-    revision: int
-    bookie: str
-
-
-NEVER_SEEN = SeenRevision(0, "")
-
-
 async def read(store: MetadataStore) -> Restored | None:
     """Reads the hold; None if there is none. Raises MetadataError, and BadRecord for a hold of a newer program."""
     found = await store.get(keys.RESTORED)
@@ -121,14 +110,6 @@ async def check_accepted(store: MetadataStore) -> None:
     """Raises MetadataRestored while there is a hold, and MetadataError."""
     if await store.get(keys.RESTORED) is not None:
         raise MetadataRestored
-
-
-async def check_not_rolled_back(store: MetadataStore, seen: SeenRevision) -> int:
-    """The store's revision. Raises MetadataRolledBack where it was `seen` at a later one, and MetadataError."""
-    revision = (await store.list_page(keys.BOOKIES, limit=1)).revision
-    if revision < seen.revision:
-        raise MetadataRolledBack(revision, *seen)
-    return revision
 
 
 async def begin(store: MetadataStore, *, backup_ms: int, now_ms: int, noticed: Noticed | None = None) -> None:

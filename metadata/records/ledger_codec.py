@@ -65,6 +65,8 @@ def encode(record: LedgerRecord) -> bytes:
         verifier=record.verifier,
         password_salt=record.password_salt,
         identity=record.identity,
+        written_at=record.written_at,
+        also_at=[pb.BookieRef(bookie_id=b.bookie_id, incarnation=b.incarnation) for b in record.also_at],
     )
     for fragment in record.fragments:
         refs = [pb.BookieRef(bookie_id=b.bookie_id, incarnation=b.incarnation) for b in fragment.ensemble]
@@ -173,4 +175,6 @@ def _from_message(ledger_id: int, message: pb.Ledger) -> LedgerRecord:
         password_salt=message.password_salt,
         identity=message.identity,
         accepted_loss=loss,
+        written_at=message.written_at,
+        also_at=tuple(BookieRef(b.bookie_id, b.incarnation) for b in message.also_at),
     )

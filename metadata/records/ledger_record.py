@@ -108,6 +108,10 @@ class LedgerRecord:
     ledger. A store that went back to an older copy of itself gives an id once more, and this tells the two ledgers
     apart (rule W8). b"" for ledgers of older programs.
     `accepted_loss`: how it was closed without proof of its end; None for all others, and it stays for ever.
+    `also_at`: bookies outside the last ensemble that told, after the store had gone back, that they hold entries of the
+    last fragment: this record may be older than the ledger, and its recovery hears all of them. Empty in a closed one.
+    `written_at`: of one in recovery, the version at which it was open last, so that what it says was written before;
+    0 where an older program began the recovery.
     """
 
     ledger_id: int
@@ -126,6 +130,8 @@ class LedgerRecord:
     password_salt: bytes = b""
     identity: bytes = b""
     accepted_loss: AcceptedLoss | None = None
+    also_at: Ensemble = ()
+    written_at: int = 0
 
     def __post_init__(self) -> None:
         check_fragments(self.fragments, self.shape.ensemble_size)
@@ -189,10 +195,10 @@ class LedgerRecord:
         assert self.state is LedgerState.OPEN and self.reserved
         return replace(self, reserved=False)
 
-    def in_recovery(self) -> LedgerRecord:
-        """OPEN → IN_RECOVERY (rule R2)."""
+    def in_recovery(self, version: int = 0) -> LedgerRecord:
+        """OPEN → IN_RECOVERY (rule R2), of a record that stands at this version; 0 where that is not known."""
         assert self.state is LedgerState.OPEN
-        return replace(self, state=LedgerState.IN_RECOVERY)
+        return replace(self, state=LedgerState.IN_RECOVERY, written_at=version)
 
     def closed(self, last_entry: int, length_bytes: int) -> LedgerRecord:
         """→ CLOSED with this last entry; fragments that begin after it hold nothing and are dropped."""
@@ -200,8 +206,19 @@ class LedgerRecord:
         *over, last = tuple(f for f in self.fragments if f.first_entry <= last_entry) or self.fragments[:1]
         kept = (*over, last.lacking_through(last_entry))
         return replace(
-            self, state=LedgerState.CLOSED, last_entry=last_entry, length_bytes=length_bytes, fragments=kept
+            self,
+            state=LedgerState.CLOSED,
+            last_entry=last_entry,
+            length_bytes=length_bytes,
+            fragments=kept,
+            also_at=(),
+            written_at=0,
         )
+
+    def found_at(self, bookie: BookieRef) -> LedgerRecord:
+        """This bookie, too, holds entries of the last fragment that the record does not place there."""
+        assert not self.is_closed
+        return replace(self, also_at=(*self.also_at, bookie))
 
     def fenced_by(self, bookie: BookieRef) -> LedgerRecord:
         """A bookie that did not answer when the loss was accepted is back, and has fenced the ledger."""

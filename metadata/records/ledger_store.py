@@ -63,14 +63,22 @@ class LedgerStore:
             raise
         return VersionedRecord(mine, version)
 
-    async def change(self, record: LedgerRecord, version: int) -> VersionedRecord:
-        """Replaces the record that stands at `version`. Raises VersionConflict or NoSuchKey: read again."""
+    async def change(
+        self, record: LedgerRecord, version: int, *, unless_held: bool = False
+    ) -> VersionedRecord:
+        """Replaces the record that stands at `version`. Raises VersionConflict or NoSuchKey: read again.
+
+        With `unless_held` raises MetadataRestored, and changes nothing, while metadata that went back is not accepted.
+        """
         await self._check_same(record, version)
         mine = replace(record, nonce=settled_writes.new_nonce())
-        key = keys.ledger(record.ledger_id)
-        return VersionedRecord(
-            mine, await settled_writes.replace(self.store, key, ledger_codec.encode(mine), version)
-        )
+        key, value = keys.ledger(record.ledger_id), ledger_codec.encode(mine)
+        unless = keys.RESTORED if unless_held else None
+        try:
+            version = await settled_writes.replace(self.store, key, value, version, unless=unless)
+        except KeyExists as held:
+            raise MetadataRestored from held
+        return VersionedRecord(mine, version)
 
     async def delete(self, found: VersionedRecord) -> None:
         """Replaces the record by a tombstone; bookies drop its entries later.

@@ -87,7 +87,7 @@ class Fragment(_message.Message):
     def __init__(self, first_entry: _Optional[int] = ..., ensemble: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ..., length_before: _Optional[int] = ..., lacking: _Optional[_Iterable[_Union[Lacking, _Mapping]]] = ...) -> None: ...
 
 class Ledger(_message.Message):
-    __slots__ = ("format_version", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "state", "last_entry", "length_bytes", "fragments", "custom_metadata", "created_ms", "nonce", "reserved", "verifier", "closed_ms", "password_salt", "identity")
+    __slots__ = ("format_version", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "state", "last_entry", "length_bytes", "fragments", "custom_metadata", "created_ms", "nonce", "reserved", "verifier", "closed_ms", "password_salt", "identity", "written_at", "also_at")
     class CustomMetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -112,6 +112,8 @@ class Ledger(_message.Message):
     CLOSED_MS_FIELD_NUMBER: _ClassVar[int]
     PASSWORD_SALT_FIELD_NUMBER: _ClassVar[int]
     IDENTITY_FIELD_NUMBER: _ClassVar[int]
+    WRITTEN_AT_FIELD_NUMBER: _ClassVar[int]
+    ALSO_AT_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     ensemble_size: int
     write_quorum: int
@@ -129,7 +131,9 @@ class Ledger(_message.Message):
     closed_ms: int
     password_salt: bytes
     identity: bytes
-    def __init__(self, format_version: _Optional[int] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., state: _Optional[_Union[LedgerState, str]] = ..., last_entry: _Optional[int] = ..., length_bytes: _Optional[int] = ..., fragments: _Optional[_Iterable[_Union[Fragment, _Mapping]]] = ..., custom_metadata: _Optional[_Mapping[str, bytes]] = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., reserved: bool = ..., verifier: _Optional[bytes] = ..., closed_ms: _Optional[int] = ..., password_salt: _Optional[bytes] = ..., identity: _Optional[bytes] = ...) -> None: ...
+    written_at: int
+    also_at: _containers.RepeatedCompositeFieldContainer[BookieRef]
+    def __init__(self, format_version: _Optional[int] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., state: _Optional[_Union[LedgerState, str]] = ..., last_entry: _Optional[int] = ..., length_bytes: _Optional[int] = ..., fragments: _Optional[_Iterable[_Union[Fragment, _Mapping]]] = ..., custom_metadata: _Optional[_Mapping[str, bytes]] = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., reserved: bool = ..., verifier: _Optional[bytes] = ..., closed_ms: _Optional[int] = ..., password_salt: _Optional[bytes] = ..., identity: _Optional[bytes] = ..., written_at: _Optional[int] = ..., also_at: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ...) -> None: ...
 
 class AcceptedLoss(_message.Message):
     __slots__ = ("format_version", "at_ms", "by", "proven_through", "missing", "to_fence")
@@ -200,18 +204,20 @@ class Registration(_message.Message):
     def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., address: _Optional[str] = ..., fault_domain: _Optional[str] = ..., session: _Optional[bytes] = ..., read_only: bool = ..., disk_bytes_total: _Optional[int] = ..., disk_bytes_free: _Optional[int] = ..., version: _Optional[str] = ..., takes_no_copies: bool = ..., reading_key: _Optional[bytes] = ...) -> None: ...
 
 class Life(_message.Message):
-    __slots__ = ("format_version", "incarnation", "number", "nonce", "position")
+    __slots__ = ("format_version", "incarnation", "number", "nonce", "position", "renewals")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
+    RENEWALS_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     incarnation: str
     number: int
     nonce: bytes
     position: int
-    def __init__(self, format_version: _Optional[int] = ..., incarnation: _Optional[str] = ..., number: _Optional[int] = ..., nonce: _Optional[bytes] = ..., position: _Optional[int] = ...) -> None: ...
+    renewals: int
+    def __init__(self, format_version: _Optional[int] = ..., incarnation: _Optional[str] = ..., number: _Optional[int] = ..., nonce: _Optional[bytes] = ..., position: _Optional[int] = ..., renewals: _Optional[int] = ...) -> None: ...
 
 class UnderReplicated(_message.Message):
     __slots__ = ("format_version", "since_ms", "reasons", "tries", "why_not", "nonce")

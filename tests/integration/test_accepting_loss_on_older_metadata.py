@@ -11,6 +11,7 @@ import pytest
 from bookie.index.ledger_state import Fence
 from ledgers import LedgerClosed, LedgerError, LedgerFenced, LedgerRecoveryFailed
 from ledgers.aio import LedgerClient, WriteHandle
+from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import LedgerStore
 from tests.support.aio import until_true
 from tests.support.in_process import InProcessCluster, on_bookies, payloads
@@ -21,7 +22,7 @@ BOOKIES = 6
 @dataclass
 class Rewound:
     """Entry 0 is at the `named` bookies, 1 at `early` and `named`, 2 at `early` and `middle`, 3 at `middle` and `late`,
-    4 at `late`. The record knows of entry 0 alone; `early` and `middle` are stopped."""
+    4 at `late`. The record knows of entry 0 alone, and that `late` hold more; `early` and `middle` are stopped."""
 
     writer: WriteHandle
     named: list[str]
@@ -49,9 +50,20 @@ async def rewound(cluster: InProcessCluster, client: LedgerClient) -> Rewound:
     found = await store.read(writer.ledger_id)
     assert found is not None
     await store.change(replace(found.record, fragments=older.fragments), found.version)
+    for name in chosen[2:]:
+        await reports(cluster, writer.ledger_id, name)
     for name in chosen[2:]:  # the idle writer tells it
         await until_true(partial(_knows, cluster, writer.ledger_id, name, 4))
     return Rewound(writer, ensemble, chosen[0], chosen[1], chosen[2:])
+
+
+async def reports(cluster: InProcessCluster, ledger_id: int, name: str) -> None:
+    """The bookie compares what it holds with the older metadata."""
+    store = LedgerStore(cluster.store)
+    found = await store.read(ledger_id)
+    assert found is not None
+    bookie = BookieRef(name, cluster.running[name].bookie.incarnation)
+    await store.change(found.record.found_at(bookie), found.version)
 
 
 async def _knows(cluster: InProcessCluster, ledger_id: int, name: str, entry: int) -> bool:
@@ -95,6 +107,7 @@ def test_R7_nothing_is_given_up_once_the_bookie_is_back_that_has_it(tmp_path: Pa
         ledger_id = was.writer.ledger_id
         assessment = await client.assess_loss(ledger_id)
         await cluster.start(was.middle)
+        await reports(cluster, ledger_id, was.middle)
         with pytest.raises(LedgerError, match=f"use `bookledger ledger recover {ledger_id}`"):
             await client.accept_loss(assessment)
         reader = await client.open_ledger(ledger_id)

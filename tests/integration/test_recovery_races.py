@@ -23,13 +23,15 @@ class Meddled(LedgerStore):
         self._only_closes = only_closes
         self.changes = 0
 
-    async def change(self, record: LedgerRecord, version: int) -> VersionedRecord:
+    async def change(
+        self, record: LedgerRecord, version: int, *, unless_held: bool = False
+    ) -> VersionedRecord:
         if record.is_closed or not self._only_closes:
             self.changes += 1
             found = await self.read(record.ledger_id)
             assert found is not None
             await super().change(found.record, found.version)
-        return await super().change(record, version)
+        return await super().change(record, version, unless_held=unless_held)
 
 
 @pytest.mark.parametrize(

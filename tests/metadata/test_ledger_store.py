@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from metadata import keys
+from metadata.backup import hold
 from metadata.errors import BadRecord, KeyExists, MetadataRestored, OutcomeUnknown, VersionConflict
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records import cluster, ledger_codec, ledger_ids
@@ -40,6 +41,35 @@ def test_a_record_is_created_once_changed_by_version_and_read_back() -> None:
         assert await ledgers.read(7) == changed
         await ledgers.delete(changed)
         assert await ledgers.read(7) is None
+
+    run(scenario())
+
+
+def test_W8_a_change_that_is_to_meet_no_hold_changes_nothing_where_there_is_one() -> None:
+    async def scenario() -> None:
+        ledgers = LedgerStore(MemoryStore())
+        created = await ledgers.create(record(7))
+        await hold.begin(ledgers.store, backup_ms=0, now_ms=1)
+        with pytest.raises(MetadataRestored):
+            await ledgers.change(created.record.in_recovery(1), created.version, unless_held=True)
+        assert await ledgers.read(7) == created
+        await hold.accept(ledgers.store)
+        changed = await ledgers.change(created.record.in_recovery(1), created.version, unless_held=True)
+        assert await ledgers.read(7) == changed
+        assert changed.record.written_at == 1
+
+    run(scenario())
+
+
+def test_W8_who_holds_more_than_an_older_record_knows_is_named_in_it_until_it_is_closed() -> None:
+    async def scenario() -> None:
+        ledgers = LedgerStore(MemoryStore())
+        created = await ledgers.create(record(7))
+        other = BookieRef("b9", "i9")
+        changed = await ledgers.change(created.record.found_at(other), created.version)
+        found = await ledgers.read(7)
+        assert found == changed and found.record.also_at == (other,)
+        assert found.record.in_recovery(3).closed(-1, 0).also_at == ()
 
     run(scenario())
 

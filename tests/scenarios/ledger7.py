@@ -95,11 +95,11 @@ def lac(last_entry: int) -> LacStatement:
 
 
 def told(last_entry: int) -> LacReply:
-    """A bookie's answer to a fencing LAC read."""
-    return LacReply(Status.OK, lac(last_entry))
+    """A bookie's answer to a fencing LAC read, which vouches for the metadata."""
+    return LacReply(Status.OK, lac(last_entry), vouched_since=1)
 
 
-KNOWS_NOTHING = LacReply(Status.NO_SUCH_LEDGER)
+KNOWS_NOTHING = LacReply(Status.NO_SUCH_LEDGER, vouched_since=1)
 
 
 def page(*ids: int, through: int = 5000, damaged: tuple[EntryRange, ...] = ()) -> ReadReply:

@@ -44,7 +44,7 @@ class BookieByHand:
         self._perform(self._core.fence(LEDGER, "fence"))
 
     def lac_reply(self) -> LacReply:
-        return LacReply(self._status, self._view.last_add_confirmed)
+        return LacReply(self._status, self._view.last_add_confirmed, vouched_since=1)
 
     def read_reply(self) -> ReadReply:
         stored = merge(r.columns for r in self._on_disk if r.columns is not None)

@@ -125,7 +125,7 @@ def test_R2_a_last_add_confirmed_with_a_wrong_digest_tells_nothing_and_its_booki
     ensemble = (B0, B1, B2)[: sizes[0]]
     recovery = in_recovery(sizes, (0, ensemble))
     recovery.start()
-    effects = recovery.lac_answered(0, LacReply(Status.OK, LacStatement(4000, 10, b"oops")))
+    effects = recovery.lac_answered(0, LacReply(Status.OK, LacStatement(4000, 10, b"oops"), vouched_since=1))
     for position in range(1, sizes[0]):
         effects += recovery.lac_answered(position, told(5) if position == 1 else KNOWS_NOTHING)
     begins_at = {effect.first_entry for effect in effects if isinstance(effect, ReadFenced)}
@@ -265,7 +265,7 @@ def test_R4_the_lac_that_recovery_tells_stays_the_one_found_while_fencing() -> N
     recovery.acked(2, 6)
     assert recovery.pipeline is not None and recovery.pipeline.last_add_confirmed == 6
     recovery.lac_answered(2, told(6))
-    assert recovery.last_add_confirmed == lac(4)
+    assert recovery.fencing.last_add_confirmed == lac(4)
 
 
 def test_R4_reads_use_the_ensemble_as_it_stood_when_recovery_began() -> None:

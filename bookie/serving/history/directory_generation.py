@@ -1,11 +1,12 @@
 """Generation number of a data directory: detects that an older copy of it was restored (rule R6).
 
-life    in the data directory, in a line each: the number of starts, and what it has seen of the metadata last: the
-        version of its own key there, and the store's revision (`metadata_rollback.py`); 20 digits each
+life    in the data directory, in a line each: the number of starts, the number of writes of its own key in the
+        metadata, and the store's revision as seen last (`metadata_watch.py`); 20 digits each
 
-The same number stands in the metadata, and from time to time the position in the log up to which everything is on
-disk. A directory that is behind either was restored from a backup or a snapshot, and lacks what the bookie stored
-since. What it stored in the last PUBLISH_SECONDS before it died is not noticed as missing.
+The same numbers stand in the metadata, and the position in the log up to which everything was on disk when the key was
+written. A directory that is behind was restored from a backup or a snapshot, and lacks what the bookie stored since.
+What it stored after the last renewal before it died is not noticed as missing. The number of writes is raised here
+first: the metadata is behind it by one at most, or is an older copy itself.
 
 A start raises the directory's number first, then the metadata's, when nothing is lost, or every ledger that may be
 concerned is in limbo on disk. A crash in between leaves the directory one ahead.
@@ -13,14 +14,10 @@ concerned is in limbo on disk. A crash in between leaves the directory one ahead
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from metadata.errors import MetadataError
 from metadata.records import directory_generations
 from metadata.records.cluster import Cookie
 from metadata.records.directory_generations import Life
@@ -28,20 +25,17 @@ from metadata.store import MetadataStore
 
 from ...disk.disk import sync_directory
 from ...errors import DataDirectoryError
-
-log = logging.getLogger(__name__)
+from ...upkeep.threads import in_thread
 
 NAME = "life"
-
-PUBLISH_SECONDS = 30.0
-"""How often the log's durable position is published in the metadata, if it has moved."""
 
 
 @dataclass(slots=True)
 class Lives:
     """Generations of one bookie: what its directory says, and what the metadata says.
 
-    `version`: of the metadata's record as this bookie wrote it last. `revision`: of the store, as seen last.
+    `renewals`: writes of the metadata's record, with the one that is about to be made; `settled`: those that have
+    succeeded for certain. `version`: of the record as seen last. `revision`: of the store, as seen last.
     """
 
     path: Path
@@ -49,8 +43,10 @@ class Lives:
     store: MetadataStore
     here: int
     known: Life
-    version: int = 0
+    renewals: int = 0
     revision: int = 0
+    settled: int = 0
+    version: int = 0
 
     def is_older_copy(self, position: int) -> bool:
         """Whether the metadata has a later generation, or in this one a log beyond `position`."""
@@ -66,40 +62,32 @@ class Lives:
                 f"--accept-loss, and run: bookledger bookie repair {self.cookie.bookie_id}"
             )
 
-    async def begin(self, position: int) -> Life:
-        """Begins the next generation. The directory is locked, the name registered, and no loss unaccounted for."""
+    async def begin(self, position: int) -> int:
+        """Begins the next generation; the version of the metadata's record. The directory is locked, the name
+        registered, and no loss unaccounted for."""
         self.here = max(self.here, self.known.number) + 1
-        self.keep()
-        life, self.version = Life(self.here, position), 0
-        await self.write(life)
-        return life
+        return await self.renew(position)
+
+    async def renew(self, position: int) -> int:
+        """Writes the metadata's record, after the directory says so; its version. Raises MetadataError."""
+        if self.renewals == self.settled:  # else the last write may have been made, or may still be
+            self.renewals += 1
+        await in_thread(self.keep)
+        me, life = (self.cookie.bookie_id, self.cookie.incarnation), Life(self.here, position, self.renewals)
+        self.version = await directory_generations.write(self.store, *me, life, version=self.version or None)
+        self.settled, self.revision = self.renewals, max(self.revision, self.version)
+        return self.version
 
     def keep(self) -> None:
         """Saves what is known to the directory; on disk when it returns."""
-        _write(self.path, self.here, self.version, self.revision)
-
-    async def write(self, life: Life) -> None:
-        me, written = (self.cookie.bookie_id, self.cookie.incarnation), self.version or None
-        self.version = await directory_generations.write(self.store, *me, life, version=written)
-
-    async def publish(self, life: Life, position: Callable[[], int]) -> None:
-        """Publishes the log's durable position periodically until cancelled."""
-        published = life.position
-        while True:
-            await asyncio.sleep(PUBLISH_SECONDS)
-            if (now := position()) > published:
-                try:
-                    await self.write(Life(life.number, now))
-                    published = now
-                except MetadataError as error:
-                    log.info("cannot publish the log's position, will try again: %s", error)
+        _write(self.path, self.here, self.renewals, self.revision)
 
 
 async def look(path: Path, cookie: Cookie, store: MetadataStore) -> Lives:
     """Reads the generations. Raises DataDirectoryError where the directory's number cannot be read."""
     known = await directory_generations.read(store, cookie.bookie_id, cookie.incarnation)
-    here, version, revision = _read(path)
-    return Lives(path, cookie, store, here, known, version, revision)
+    here, renewals, revision = _read(path)
+    return Lives(path, cookie, store, here, known, renewals, revision, max(renewals - 1, 0))
 
 
 def starts_of(path: Path) -> int:
@@ -118,13 +106,13 @@ def _read(path: Path) -> tuple[int, int, int]:
             f"{path / NAME} cannot be read; where nothing else is damaged, write into it how often this bookie has "
             "started"
         )
-    here, version, revision = [int(line) for line in lines] + [0, 0] * (len(lines) == 1)
-    return here, version, revision
+    here, renewals, revision = [int(line) for line in lines] + [0, 0] * (len(lines) == 1)
+    return here, renewals, revision
 
 
-def _write(path: Path, here: int, version: int = 0, revision: int = 0) -> None:
+def _write(path: Path, here: int, renewals: int = 0, revision: int = 0) -> None:
     # In place, within one sector, so that a full disk has room for it.
-    text = b"%020d\n%020d\n%020d\n" % (here, version, revision)
+    text = b"%020d\n%020d\n%020d\n" % (here, renewals, revision)
     fd = os.open(path / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         os.pwrite(fd, text, 0)

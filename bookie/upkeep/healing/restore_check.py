@@ -1,6 +1,8 @@
-"""Checks a bookie's entries against metadata that was restored from a backup.
+"""Checks a bookie's entries against metadata that is an older copy of itself.
 
-It only reports: a restored cluster holds back until an operator has seen the findings (`metadata/backup/hold.py`).
+It reports what does not match: the cluster holds back until an operator has seen that (`metadata/backup/hold.py`). Of a
+ledger that is not closed, and of which entries of the last fragment are here that the record does not place here, the
+record may be older than the ledger. Then the bookie has the record name it: a recovery hears it, too (rule W8).
 """
 
 from __future__ import annotations
@@ -12,9 +14,9 @@ from collections.abc import Collection, Iterable
 from metadata.backup import hold
 from metadata.backup.hold import HoldKind, Misfits, Restored
 from metadata.counting.outage import weight
-from metadata.errors import MetadataError
+from metadata.errors import MetadataError, StoreUnavailable, VersionConflict
 from metadata.records.ledger_record import BookieRef, LedgerRecord, Tombstone
-from metadata.records.ledger_store import LedgerStore
+from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
 
 from ...errors import BookieError
@@ -29,6 +31,9 @@ from ..threads import in_thread
 from .local_check import LocalCheck
 
 log = logging.getLogger(__name__)
+
+CHANGES_MAX = 10
+"""Tries to change a record that others change, too."""
 
 
 class RestoreCheck:
@@ -104,8 +109,9 @@ class RestoreCheck:
             del unknown[ledger_id]
             if record is not None and is_cut_short(self._bookie, record):
                 cut_short.append(ledger_id)
-            if record is not None and await self._is_elsewhere(record):
-                elsewhere[record.is_closed].append(ledger_id)
+            if isinstance(found, VersionedRecord) and await self._is_elsewhere(found.record):
+                elsewhere[found.record.is_closed].append(ledger_id)
+                await self._be_named(found)
         return Misfits(
             self._me,
             restored.nonce,
@@ -125,6 +131,25 @@ class RestoreCheck:
         """Whether nothing of an open ledger is here: it may be empty, or was deleted since, and collected here."""
         is_open_here = not record.is_closed and self._me in record.fragments[-1].ensemble
         return is_open_here and record.ledger_id not in held
+
+    async def _be_named(self, found: VersionedRecord | None) -> None:
+        """Has the record name this bookie where its last fragment does not, and entries of that are here."""
+        for _ in range(CHANGES_MAX):
+            if found is None or not await in_thread(self._holds_more, found.record):
+                return
+            try:
+                await self._ledgers.change(found.record.found_at(self._me), found.version)
+                return
+            except VersionConflict:
+                found = await self._ledgers.read_again(found.record)
+        raise StoreUnavailable(f"the record of ledger {found and found.ledger_id} is changed again and again")
+
+    def _holds_more(self, record: LedgerRecord) -> bool:
+        last = record.fragments[-1]
+        if record.is_closed or not record.identity or self._me in (*last.ensemble, *record.also_at):
+            return False
+        spans = (span_of(place) for _, place in self._bookie.index.places(record.ledger_id))
+        return any(span.last_entry >= last.first_entry for span in spans)
 
     async def _is_elsewhere(self, record: LedgerRecord) -> bool:
         if all(self._me in fragment.ensemble for fragment in record.fragments):

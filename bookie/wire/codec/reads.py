@@ -144,7 +144,7 @@ def encode_lac_reply(reply: LacReply) -> Sealed:
             status=STATUS_TO_PB[reply.status],
             detail=reply.detail,
             last_add_confirmed=lac_to(reply.last_add_confirmed),
-            metadata_revision=reply.metadata_revision,
+            vouched_since=reply.vouched_since,
         )
     )
 
@@ -152,7 +152,9 @@ def encode_lac_reply(reply: LacReply) -> Sealed:
 def decode_lac_reply(data: Body) -> LacReply:
     message = parse(pb.LastAddConfirmedReply, data)
     lac = lac_from(message.last_add_confirmed) if message.HasField("last_add_confirmed") else None
-    return LacReply(status_from(message.status), lac, message.detail, message.metadata_revision)
+    # an older program does not vouch: while a cluster is upgraded its bookies are believed, as they were before
+    vouched_since = 1 if message.metadata_revision else message.vouched_since
+    return LacReply(status_from(message.status), lac, message.detail, vouched_since)
 
 
 def encode_holdings_request(request: HoldingsRequest) -> Sealed:

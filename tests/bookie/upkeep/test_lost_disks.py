@@ -10,6 +10,7 @@ import pytest
 
 from bookie.errors import DataDirectoryError
 from bookie.log.format import NO_LEDGER, Record, RecordKind
+from bookie.serving import daemon
 from bookie.serving.history import directory_generation
 from bookie.wire.messages import Status
 from metadata.backup import hold
@@ -156,7 +157,7 @@ def test_a_crash_between_the_two_places_of_the_number_is_no_older_copy(tmp_path:
 def test_a_copy_made_in_the_same_life_is_noticed_by_how_far_the_log_had_got(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(directory_generation, "PUBLISH_SECONDS", 0.01)
+    monkeypatch.setattr(daemon, "RENEWALS_PER_LEASE", 10_000)
 
     async def test() -> None:
         store = MemoryStore()

@@ -44,11 +44,13 @@ class Watched(LedgerStore):
     before_change: Callable[[LedgerRecord], Awaitable[None]] | None = None
     changes = 0
 
-    async def change(self, record: LedgerRecord, version: int) -> VersionedRecord:
+    async def change(
+        self, record: LedgerRecord, version: int, *, unless_held: bool = False
+    ) -> VersionedRecord:
         self.changes += 1
         if self.before_change is not None:
             await self.before_change(record)
-        return await super().change(record, version)
+        return await super().change(record, version, unless_held=unless_held)
 
 
 async def named(ledgers: LedgerStore, ledger_id: int) -> LedgerRecord:

@@ -17,8 +17,8 @@ def fenced() -> tuple[Recovery, list[RecoveryEffect]]:
     record = LedgerRecord(LEDGER_ID, Shape(3, 3, 2), (Fragment(0, ENSEMBLE),)).in_recovery()
     recovery = Recovery(record, Crc32cDigester(LEDGER_ID))
     recovery.start()
-    assert recovery.lac_answered(0, LacReply(Status.NO_SUCH_LEDGER)) == []
-    return recovery, recovery.lac_answered(1, LacReply(Status.OK))
+    assert recovery.lac_answered(0, LacReply(Status.NO_SUCH_LEDGER, vouched_since=1)) == []
+    return recovery, recovery.lac_answered(1, LacReply(Status.OK, vouched_since=1))
 
 
 def asked(effects: list[RecoveryEffect]) -> list[tuple[int, int, int]]:

@@ -1,4 +1,4 @@
-"""A recovery acts on no metadata that bookies have seen at a later revision than it is at (rule W8)."""
+"""A recovery acts on no metadata for which no bookie vouches, or that is held back (rule W8)."""
 
 from __future__ import annotations
 
@@ -11,106 +11,195 @@ from typing import Any, cast
 
 import pytest
 
+from bookie.serving.history.metadata_watch import StoreComparison
 from bookie.wire import LacReply, Status
 from ledgers.aio import LedgerClient
 from ledgers.cluster import Cluster
 from ledgers.errors import LedgerRecoveryFailed
-from ledgers.recovering.accepted_metadata import RevisionCheck
+from ledgers.integrity.digest import Crc32cDigester
+from ledgers.protocol.fencing import Fencing
+from ledgers.recovering import accepted_metadata
+from ledgers.recovering.accepted_metadata import until_vouched_for
+from ledgers.recovering.recover import RecoveryRun
 from metadata import keys
 from metadata.backup import hold
-from metadata.backup.hold import SeenRevision
-from metadata.errors import MetadataRolledBack
+from metadata.errors import StoreUnavailable
 from metadata.memory import MemoryStore
-from metadata.records.ledger_record import BookieRef, LedgerState
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.ledger_store import LedgerStore
 from metadata.sqlite.store import SqliteStore
-from metadata.store import PAGE_KEYS_MAX, Page
+from metadata.store import Page
 from tests.support.aio import run
 from tests.support.in_process import InProcessCluster, on_bookies, payloads
 
-WENT_BACK = r"at revision 1, and bookie b\d has seen it at \d+: it went back to an older copy"
+HELD = "until an operator accepts it"
 
 
 @contextmanager
-def at_revision_1(times: int = 1) -> Iterator[None]:
-    """The store, for so many that ask at which revision it is; bookies do not look meanwhile."""
-    list_page, left = SqliteStore.list_page, iter(range(times))
+def set_back() -> Iterator[None]:
+    """The store is at revision 1, for whoever compares."""
+    list_page = SqliteStore.list_page
 
     async def older(self: SqliteStore, prefix: str, **about: Any) -> Page:
         page = await list_page(self, prefix, **about)
-        is_asked = prefix == keys.BOOKIES and about.get("limit") == 1
-        return replace(page, revision=1) if is_asked and next(left, None) is not None else page
+        return (
+            replace(page, revision=1) if prefix.startswith(keys.LIVES) and about.get("limit") == 1 else page
+        )
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SqliteStore, "list_page", older)
         yield
-        assert next(left, None) is None, "nobody asked"
 
 
-def test_W8_nothing_is_closed_where_a_bookie_has_seen_the_store_at_a_later_revision(tmp_path: Path) -> None:
+async def abandoned(client: LedgerClient, size: int) -> int:
+    writer = await client.create_ledger(ensemble_size=size, write_quorum=size, ack_quorum=1)
+    await writer.append(b"a")
+    await writer.abandon()
+    return writer.ledger_id
+
+
+async def state_of(cluster: InProcessCluster, ledger_id: int) -> LedgerState:
+    found = await LedgerStore(cluster.store).read(ledger_id)
+    assert found is not None
+    return found.record.state
+
+
+def test_W8_nothing_is_closed_where_a_bookie_that_is_fenced_finds_the_store_set_back(tmp_path: Path) -> None:
     async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
-        writer = await client.create_ledger(ensemble_size=1)
-        await writer.append(b"a")
-        await writer.abandon()
-        with at_revision_1(), pytest.raises(LedgerRecoveryFailed, match=WENT_BACK):
-            await client.open_ledger(writer.ledger_id)
-        found = await LedgerStore(cluster.store).read(writer.ledger_id)
-        assert found is not None and found.record.state is LedgerState.IN_RECOVERY
-        assert await payloads(await client.open_ledger(writer.ledger_id)) == [b"a"]
+        ledger_id = await abandoned(client, 1)
+        with set_back(), pytest.raises(LedgerRecoveryFailed, match=HELD):
+            await client.open_ledger(ledger_id)
+        assert await state_of(cluster, ledger_id) is LedgerState.IN_RECOVERY
+        assert await hold.accept(cluster.store)
+        assert await payloads(await client.open_ledger(ledger_id)) == [b"a"]
 
     on_bookies(tmp_path, 2, scenario)
 
 
-def test_W8_no_loss_is_accepted_where_a_bookie_has_seen_the_store_at_a_later_revision(tmp_path: Path) -> None:
+def test_W8_no_loss_is_accepted_where_a_bookie_that_is_fenced_finds_the_store_set_back(
+    tmp_path: Path,
+) -> None:
     async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
-        writer = await client.create_ledger(ensemble_size=2, write_quorum=2, ack_quorum=1)
-        await writer.append(b"a")
-        await writer.abandon()
+        ledger_id = await abandoned(client, 2)
         await cluster.stop("b1")
-        with at_revision_1(), pytest.raises(LedgerRecoveryFailed, match=WENT_BACK):
-            await client.assess_loss(writer.ledger_id)
-        assessment = await client.assess_loss(writer.ledger_id)
-        with at_revision_1(), pytest.raises(LedgerRecoveryFailed, match=WENT_BACK):
+        assessment = await client.assess_loss(ledger_id)
+        with set_back(), pytest.raises(LedgerRecoveryFailed, match=HELD):
             await client.accept_loss(assessment)
+        assert await hold.accept(cluster.store)
         assert (await client.accept_loss(assessment)).is_closed
 
     on_bookies(tmp_path, 2, scenario)
 
 
-@pytest.mark.parametrize("later", [0, 1])
-def test_a_store_may_be_at_the_revision_at_which_it_was_seen_and_not_before(later: int) -> None:
+def test_W8_a_close_is_refused_that_meets_a_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody notices between the fences and the close."""
+    change = RecoveryRun._change
+
+    async def held(self: RecoveryRun, record: LedgerRecord) -> None:
+        await hold.begin(self._cluster.store, backup_ms=0, now_ms=1)
+        await change(self, record)
+
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        ledger_id = await abandoned(client, 1)
+        with monkeypatch.context() as patch:
+            patch.setattr(RecoveryRun, "_change", held)
+            with pytest.raises(LedgerRecoveryFailed, match=HELD):
+                await client.open_ledger(ledger_id)
+        assert await state_of(cluster, ledger_id) is LedgerState.IN_RECOVERY
+
+    on_bookies(tmp_path, 1, scenario)
+
+
+def test_W8_nothing_is_closed_where_no_bookie_vouches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def silent(_: StoreComparison) -> bool:
+        raise StoreUnavailable("it answers clients, and not this bookie")
+
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        ledger_id = await abandoned(client, 1)
+        with monkeypatch.context() as patch:
+            patch.setattr(StoreComparison, "went_back", silent)
+            patch.setattr(accepted_metadata, "VOUCHED_SECONDS_MAX", 0)
+            with pytest.raises(LedgerRecoveryFailed, match="gone back to an older copy"):
+                await client.open_ledger(ledger_id)
+        assert await payloads(await client.open_ledger(ledger_id)) == [b"a"]
+
+    on_bookies(tmp_path, 1, scenario)
+
+
+def test_a_recovery_asks_no_bookie_that_the_ledger_does_not_name(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        ledger_id = await abandoned(client, 2)
+        found = await LedgerStore(cluster.store).read(ledger_id)
+        assert found is not None
+        named = {one.bookie_id for one in found.record.fragments[0].ensemble}
+        with pytest.MonkeyPatch.context() as patch:
+            for name, other in cluster.running.items():
+                if name not in named:
+                    for call in ("read", "last_add_confirmed", "append"):
+                        patch.setattr(other.bookie, call, _never)
+            assert await payloads(await client.open_ledger(ledger_id)) == [b"a"]
+
+    on_bookies(tmp_path, 4, scenario)
+
+
+async def _never(*_: object) -> None:
+    raise AssertionError("a bookie was asked that the ledger does not name")
+
+
+# --- asking again ---------------------------------------------------------------------------------
+
+RECORD = LedgerRecord(
+    7, Shape(1, 1, 1), (Fragment(0, (BookieRef("b1", "i"),)),), LedgerState.IN_RECOVERY, written_at=50
+)
+
+
+class Asked:
+    """A bookie that answers so, one after the other, and the last for ever."""
+
+    def __init__(self, *since: int) -> None:
+        self.store = MemoryStore()
+        self.fencing = Fencing(RECORD, Crc32cDigester(7))
+        self._replies = [LacReply(Status.OK, vouched_since=one) for one in since]
+
+    async def fence(self) -> LacReply:
+        return self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
+
+    async def __call__(self) -> LacReply:
+        cluster = cast(Cluster, SimpleNamespace(store=self.store))
+        return await until_vouched_for(cluster, self.fencing, await self.fence(), self.fence)
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accepted_metadata, "ASKED_AGAIN_SECONDS", 0)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_bookie_that_came_back_is_asked_until_it_vouches() -> None:
+    assert run(Asked(0, 51, 51, 50)()).vouched_since == 50
+
+
+@pytest.mark.usefixtures("quick")
+def test_nobody_is_asked_again_once_another_vouches() -> None:
+    asked = Asked(51)
+    asked.fencing.is_vouched_for = True
+    assert run(asked()).vouched_since == 51
+
+
+@pytest.mark.usefixtures("quick")
+def test_nor_once_somebody_has_noticed() -> None:
     async def scenario() -> None:
-        store = MemoryStore()
-        revision = await store.create("any", b"")
-        seen = SeenRevision(revision + later, "b1")
-        if not later:
-            assert await hold.check_not_rolled_back(store, seen) == revision
-            return
-        why = f"revision {revision}, and bookie b1 has seen it at {revision + 1}"
-        with pytest.raises(MetadataRolledBack, match=why):
-            await hold.check_not_rolled_back(store, seen)
+        asked = Asked(51)
+        await hold.begin(asked.store, backup_ms=0, now_ms=1)
+        with pytest.raises(LedgerRecoveryFailed, match=HELD):
+            await asked()
 
     run(scenario())
 
 
-def test_a_store_is_asked_once_for_all_that_have_seen_no_more_of_it() -> None:
-    class Counts(MemoryStore):
-        asked = 0
-
-        async def list_page(
-            self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX
-        ) -> Page:
-            self.asked += 1
-            return await super().list_page(prefix, after=after, limit=limit)
-
-    async def scenario() -> None:
-        store = Counts()
-        check = RevisionCheck(cast(Cluster, SimpleNamespace(store=store)), 7)
-        b1, revision = BookieRef("b1", "i"), await store.create("any", b"")
-        for seen in (0, revision, revision - 1):
-            await check.hear(b1, LacReply(Status.OK, metadata_revision=seen))
-        assert store.asked == 1
-        with pytest.raises(LedgerRecoveryFailed, match="bookie b1 has seen it"):
-            await check.hear(b1, LacReply(Status.OK, metadata_revision=revision + 1))
-
-    run(scenario())
+@pytest.mark.usefixtures("quick")
+def test_nor_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accepted_metadata, "VOUCHED_SECONDS_MAX", 0.01)
+    assert run(Asked(51)()).vouched_since == 51

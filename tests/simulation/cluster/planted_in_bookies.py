@@ -19,7 +19,6 @@ from bookie.upkeep.collecting.collector import Collector
 from bookie.upkeep.schedule import Schedule
 from bookie.wire import Frame, Status
 from ledgers.recovering.peers import ClusterPeers
-from metadata.records.directory_generations import Life
 from metadata.records.ledger_record import LedgerRecord
 
 Patch = pytest.MonkeyPatch
@@ -44,8 +43,9 @@ def takes_an_older_copy_for_the_newest(patch: Patch) -> None:
 def begins_the_same_life_again(patch: Patch) -> None:
     """The metadata does not hear of a new life, so a directory of the one before is taken for the newest."""
 
-    async def broken(self: Lives, position: int) -> Life:
-        return Life(max(self.here, self.known.number), position)
+    async def broken(self: Lives, position: int) -> int:
+        self.here = max(self.here, self.known.number)
+        return self.version
 
     patch.setattr(Lives, "begin", broken)
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import pytest
 
 from bookie.index.ledger_state import LedgerState
-from bookie.serving.history.metadata_rollback import RollbackDetector
+from bookie.serving.history.metadata_watch import ALWAYS, MetadataWatch, StoreComparison
 from bookie.upkeep.collecting.collector import Collector
-from bookie.wire import LacReply
-from ledgers.protocol import recovery
-from ledgers.recovering.accepted_metadata import RevisionCheck
-from ledgers.recovering.witnesses import Witnesses
-from metadata.records.ledger_record import BookieRef
+from bookie.upkeep.healing.restore_check import RestoreCheck
+from ledgers.integrity.digest import Digester
+from ledgers.protocol.fencing import Fencing
+from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from tests.simulation.engine.runs import Failed
 
 from .metadata_rollback import EnsembleThatComesBack, ReplacedEnsemble, RollbackCluster
@@ -80,35 +81,46 @@ def a_collection_goes_by_ids_alone(patch: pytest.MonkeyPatch) -> None:
 
 
 def nobody_looks(patch: pytest.MonkeyPatch) -> None:
-    async def blind(_: RollbackDetector) -> bool:
+    async def blind(_: StoreComparison) -> bool:
         return False
 
-    patch.setattr(RollbackDetector, "look_once", blind)
+    patch.setattr(StoreComparison, "went_back", blind)
 
 
-def a_recovery_acts_on_a_store_that_was_seen_later(patch: pytest.MonkeyPatch) -> None:
-    async def unheard(*_: object) -> None:
+def a_fence_is_answered_without_comparing(patch: pytest.MonkeyPatch) -> None:
+    async def trusting(_: MetadataWatch) -> int:
+        return ALWAYS
+
+    patch.setattr(MetadataWatch, "vouched_since", trusting)
+
+
+def whoever_answers_is_believed_and_a_close_goes_through_a_hold(patch: pytest.MonkeyPatch) -> None:
+    """Either alone is safe: each stops what the other lets through."""
+    patch.setattr(Fencing, "vouches", lambda *_: True)
+    change = LedgerStore.change
+
+    async def broken(
+        self: LedgerStore, record: LedgerRecord, version: int, *, unless_held: bool = False
+    ) -> VersionedRecord:
+        return await change(self, record, version)
+
+    patch.setattr(LedgerStore, "change", broken)
+
+
+def no_record_names_who_holds_more(patch: pytest.MonkeyPatch) -> None:
+    async def broken(_: RestoreCheck, found: VersionedRecord | None) -> None:
         return
 
-    patch.setattr(RevisionCheck, "hear", unheard)
+    patch.setattr(RestoreCheck, "_be_named", broken)
 
 
-def a_recovery_asks_nobody_else(patch: pytest.MonkeyPatch) -> None:
-    async def unasked(_: Witnesses) -> dict[BookieRef, LacReply]:
-        return {}
+def a_recovery_hears_the_ensemble_alone(patch: pytest.MonkeyPatch) -> None:
+    begin = Fencing.__init__
 
-    patch.setattr(Witnesses, "ask", unasked)
+    def broken(self: Fencing, record: LedgerRecord, digester: Digester) -> None:
+        begin(self, replace(record, also_at=()), digester)
 
-
-def a_recovery_goes_by_what_others_know_to_be_confirmed(patch: pytest.MonkeyPatch) -> None:
-    """And does not read what they have; a recovery at once, whose writer has told nobody of its last entry."""
-    a_recovery_acts_on_a_store_that_was_seen_later(patch)
-    patch.setattr(recovery, "may_be_read", lambda *_: False)
-
-
-def a_recovery_goes_on_from_the_ensemble_alone(patch: pytest.MonkeyPatch) -> None:
-    """From its last-add-confirmed, also of a record that is older than the ledger."""
-    patch.setattr(recovery, "outdates", lambda *_: False)
+    patch.setattr(Fencing, "__init__", broken)
 
 
 @pytest.mark.parametrize(
@@ -117,14 +129,15 @@ def a_recovery_goes_on_from_the_ensemble_alone(patch: pytest.MonkeyPatch) -> Non
         (bookies_know_no_identities, "mixed", 2, run),
         (a_collection_goes_by_ids_alone, "collected", 1, run),
         (nobody_looks, "noticed", 3, run),
-        (a_recovery_asks_nobody_else, "cut short", 2, run_with_all_bookies_replaced),
+        (a_fence_is_answered_without_comparing, "cut short", 2, run_with_all_bookies_replaced),
         (
-            a_recovery_goes_by_what_others_know_to_be_confirmed,
+            whoever_answers_is_believed_and_a_close_goes_through_a_hold,
             "cut short",
-            875,
+            2,
             run_with_all_bookies_replaced,
         ),
-        (a_recovery_goes_on_from_the_ensemble_alone, "unreadable", 9, run_with_bookies_chosen_again),
+        (no_record_names_who_holds_more, "cut short", 2, run_with_all_bookies_replaced),
+        (a_recovery_hears_the_ensemble_alone, "cut short", 2, run_with_all_bookies_replaced),
     ],
 )
 def test_such_a_bug_is_found_by_the_seed_that_is_known(

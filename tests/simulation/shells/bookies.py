@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 from bookie.errors import NameTaken
 from bookie.limits_config import Limits
 from bookie.serving.data.session import Session
+from bookie.serving.history.metadata_watch import ALWAYS
 from bookie.serving.limits.admission import Guard
 from bookie.serving.limits.descriptors import UNLIMITED
 from bookie.serving.registration import Registrar
@@ -81,7 +82,9 @@ class VirtualBookie(Node):
         self._guard = Guard(Limits(), UNLIMITED, self.site.loop.time)
         cookie = Cookie("cluster", self.name, self.ref.incarnation)
         # Requests use of a Bookie what LogInMemory has.
-        self._requests = Requests(cast("Bookie", self._log), cookie, Path(), "simulated")
+        self._requests = Requests(
+            cast("Bookie", self._log), cookie, Path(), "simulated", vouched_since=_for_all_time
+        )
         self._registering = self._start_task(self._keep_registered())
 
     @property
@@ -191,3 +194,8 @@ class VirtualBookie(Node):
 
     def _start_task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         return self.site.loop.create_task(work, context=owned_by(self.name))
+
+
+async def _for_all_time() -> int:
+    """The store of these runs never goes back."""
+    return ALWAYS

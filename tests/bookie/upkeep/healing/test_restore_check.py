@@ -11,6 +11,7 @@ from bookie.upkeep.healing.restore_check import RestoreCheck
 from metadata.backup import hold
 from metadata.backup.hold import HoldKind, Restored
 from metadata.records import ledger_ids
+from metadata.records.ledger_record import IDENTITY_BYTES, BookieRef, Fragment, LedgerRecord, Shape
 from tests.bookie.bookies import append
 from tests.bookie.entries import frame_of
 from tests.bookie.upkeep.test_collector import ME, OK, Site, on_site
@@ -55,5 +56,33 @@ def test_W8_ids_that_only_this_bookie_knows_are_not_given_again_once_it_has_told
         (told,) = (await hold.told(site.store, restored)).values()
         assert 977 in told.unknown.first
         assert await ledger_ids.counted_end(site.store) == 978
+
+    on_site(tmp_path, test)
+
+
+def test_W8_the_record_of_an_open_ledger_names_who_holds_entries_of_its_last_fragment_and_is_not_in_it(
+    tmp_path: Path,
+) -> None:
+    async def test(site: Site) -> None:
+        other, identity = BookieRef("other", "incarnation"), b"\7" * IDENTITY_BYTES
+        fragments = {
+            50: (Fragment(0, (other,)),),
+            51: (Fragment(0, (ME,)), Fragment(2, (other,))),
+            52: (Fragment(0, (ME,)),),
+            53: (Fragment(0, (other,)),),
+        }
+        for ledger_id, placed in fragments.items():
+            created = await site.ledgers.create(
+                LedgerRecord(ledger_id, Shape(1, 1, 1), placed, identity=identity)
+            )
+            frame = frame_of(ledger_id, [0, 1])._replace(identity=identity)
+            assert await append(site.bookie, frame) == [OK]
+            if ledger_id == 53:
+                await site.ledgers.change(created.record.closed(1, 40), created.version)
+        check = RestoreCheck(site.bookie, site.store, ME, asyncio.Lock(), cast(LocalCheck, None))
+        for _ in range(2):
+            await check._compare(Restored(0, 1, b"nonce", 1))
+            named = {one: await site.ledgers.read(one) for one in fragments}
+            assert [one for one, found in named.items() if found and found.record.also_at == (ME,)] == [50]
 
     on_site(tmp_path, test)

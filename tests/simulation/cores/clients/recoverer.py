@@ -135,7 +135,7 @@ class Recoverer(Client):
         return machine is self._recovery
 
     def lac_statement(self) -> LacStatement | None:
-        return self.machine().last_add_confirmed
+        return self.machine().fencing.last_add_confirmed
 
     def perform(self, effects: Sequence[RecoveryEffect]) -> None:
         for effect in effects:

@@ -27,7 +27,7 @@ def does_not_wait_until_enough_are_fenced(patch: Patch) -> None:
     """R2, F10; safe by itself: recovery's reads fence too (F22)."""
 
     def broken(self: Recovery) -> list[RecoveryEffect]:
-        return self._begin_reading() if self._fenced else []
+        return self._begin_reading() if self.fencing._fenced and self.stage is Stage.FENCING else []
 
     patch.setattr(Recovery, "_read_if_fenced", broken)
 
@@ -139,7 +139,7 @@ def does_not_wait_for_what_is_written_back(patch: Patch) -> None:
     """R4"""
 
     def broken(self: Recovery) -> list[RecoveryEffect]:
-        pipeline, last = self._write_back, self._last_entry
+        pipeline, last = self.pipeline, self._last_entry
         assert pipeline is not None and last is not None
         if self.stage is not Stage.READING:
             return []
@@ -154,8 +154,8 @@ def reads_from_the_changed_ensemble(patch: Patch) -> None:
     read_more = Recovery._read_more
 
     def broken(self: Recovery) -> list[RecoveryEffect]:
-        assert self._write_back is not None
-        self._last_fragment = self._write_back.record.fragments[-1]
+        assert self.pipeline is not None
+        self._last_fragment = self.pipeline.record.fragments[-1]
         for replica in self._reads.replicas if self._reads else ():
             replica.failure = ""
         return read_more(self)
@@ -186,7 +186,7 @@ def recovery_tells_an_advancing_lac(patch: Patch) -> None:
     """R4, F5"""
 
     def broken(self: Recovery) -> Any:
-        pipeline = self._write_back
+        pipeline = self.pipeline
         if pipeline is None or pipeline.last_add_confirmed < 0:
             return None
         return self._digester.sign_lac(pipeline.last_add_confirmed, pipeline.confirmed_length)
@@ -198,7 +198,7 @@ def keeps_to_its_end_when_another_was_faster(patch: Patch) -> None:
     """R5, F18"""
 
     def broken(self: Recovery, found: LedgerRecord | None) -> list[RecoveryEffect]:
-        pipeline, last = self._write_back, self._last_entry
+        pipeline, last = self.pipeline, self._last_entry
         assert pipeline is not None and last is not None
         return self._end(Recovered(pipeline.record.closed(last, pipeline.confirmed_length)))
 

@@ -164,7 +164,7 @@ class SimulatedBookie(Node):
             if status is Status.OK:
                 self._checker.lac_answered(self.ref, told.last_entry if told else NO_ENTRY)
                 status = self._known(state)
-            answer(LacReply(status, told))
+            answer(LacReply(status, told, vouched_since=1))
 
         self._behind_fence(request, serve)
 

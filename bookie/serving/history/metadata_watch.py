@@ -1,0 +1,188 @@
+"""Watches whether the metadata store went back to an older copy of itself, and vouches to recoveries that it did not.
+
+An etcd restored from a snapshot, or an older SQLite file in its place, lacks what came after it: it gives ids out
+twice, would have bookies collect newer ledgers, and names ensembles that ledgers have left. Each bookie renews a key of
+its own, as often as its lease, and counts the renewals in its directory first (`directory_generation.py`). A store in
+which the key is behind that went back, whatever its revision is; so did one whose revision fell. A bookie compares
+before it registers, at each renewal, and for each fence that it answers. If the store went back it has the cluster hold
+back as after a restore (`metadata/backup/hold.py`), before it renews or answers anything more.
+
+A bookie vouches for the time since it returned: of what happened before, while nobody renewed its key, it can tell
+nothing. Once all that are registered have renewed theirs after that, and nobody holds the cluster back, it vouches for
+all time: who was there meanwhile would have noticed. It was away if it could not renew for longer than its lease lasts.
+
+Not noticed is a store that went back to a copy which was made since this bookie's last renewal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+from metadata import keys
+from metadata.backup import hold
+from metadata.backup.hold import Noticed
+from metadata.counting.outage import weight
+from metadata.errors import MetadataError
+from metadata.records import decommissioned, directory_generations
+from metadata.records.directory_generations import life_in
+from metadata.store import MetadataStore, list_all
+
+from ...errors import BookieError
+from ...storage.bookie import Bookie
+from ...upkeep.inventory.unknown_ids import give_no_id_twice
+from ...upkeep.threads import in_thread
+from .directory_generation import Lives
+
+log = logging.getLogger(__name__)
+
+COMPARED_SECONDS_MAX = 2.0
+"""A fence is answered without vouching for the store if it gives no answer within this time."""
+
+NEVER = 0
+"""A bookie that vouches for nothing."""
+
+ALWAYS = 1
+"""The first revision of any store."""
+
+
+class StoreComparison:
+    """Compares the store with what one bookie remembers of it."""
+
+    def __init__(self, store: MetadataStore, lives: Lives) -> None:
+        self._store = store
+        self._lives = lives
+        self._key = keys.life(lives.cookie.bookie_id)
+
+    async def went_back(self) -> bool:
+        """Whether the store did, after having the cluster hold back. Raises MetadataError."""
+        lives = self._lives
+        page = await self._store.list_page(self._key, limit=1)
+        mine = next((one for one in page.items if one.key == self._key), None)
+        life = None if mine is None else life_in(mine, lives.cookie.incarnation)
+        renewals = 0 if mine is None or not life else life.renewals or (life.number and mine.version)
+        noticed = None
+        if page.revision < lives.revision:
+            noticed = self._noticed("the metadata's revision", page.revision, lives.revision)
+        elif renewals < lives.settled and not await self._has_left():
+            noticed = self._noticed(f"the renewals of the key {self._key}", renewals, lives.settled)
+        if noticed is not None:
+            await self._hold_back(noticed)
+            lives.renewals = renewals  # only once that succeeded: until then it is noticed again
+        lives.renewals = max(lives.renewals, renewals)
+        lives.settled = renewals
+        lives.revision, lives.version = page.revision, 0 if mine is None else mine.version
+        if noticed is not None:  # or it would be noticed once more after a crash, and after it was accepted
+            await in_thread(lives.keep)
+        return noticed is not None
+
+    def _noticed(self, compared: str, found: int, expected: int) -> Noticed:
+        return Noticed(self._lives.cookie.bookie_id, compared, found, expected)
+
+    async def _has_left(self) -> bool:
+        """Whether this bookie was decommissioned while it hung: its key is gone for that reason."""
+        return await decommissioned.read(self._store, self._lives.cookie.incarnation) is not None
+
+    async def _hold_back(self, noticed: Noticed) -> None:
+        log.error(
+            "the metadata went back to an older copy of itself (%s): nothing is created, recovered, healed or "
+            "collected until that is accepted: bookledger metadata check",
+            noticed,
+        )
+        now_ms = time.time_ns() // 1_000_000
+        await hold.begin(self._store, backup_ms=0, now_ms=now_ms, noticed=noticed)
+
+
+class MetadataWatch:
+    """Renews one bookie's key, and tells since which revision the bookie vouches for the store."""
+
+    def __init__(self, store: MetadataStore, bookie: Bookie, lives: Lives, lease_seconds: float) -> None:
+        self._store = store
+        self._bookie = bookie
+        self._lives = lives
+        self._comparison = StoreComparison(store, lives)
+        self._lease_seconds = lease_seconds
+        self._since = NEVER
+        self._renewed_at = 0.0
+        self._one_at_a_time = asyncio.Lock()
+        self._ids_are_due = False
+        self._now: asyncio.Task[int] | None = None
+        self._next: asyncio.Task[int] | None = None
+
+    async def begin(self, position: int) -> None:
+        """Compares, and begins the bookie's next life. Raises BookieError, MetadataError."""
+        await self._comparison.went_back()
+        await give_no_id_twice(self._store, self._lives.cookie.bookie_id, self._bookie.index.ledger_ids())
+        self._since = await self._lives.begin(position)
+        self._renewed_at = _now()
+
+    async def run(self, renewal_seconds: float, position: Callable[[], int]) -> None:
+        """Renews periodically until cancelled; retries after errors."""
+        while True:
+            await asyncio.sleep(renewal_seconds)
+            try:
+                await self.renew(position())
+            except (BookieError, MetadataError, OSError) as error:
+                log.log(weight(error), "cannot tell yet whether the metadata went back: %s", error)
+
+    async def renew(self, position: int) -> bool:
+        """Returns whether the store went back. Raises BookieError, MetadataError, OSError."""
+        async with self._one_at_a_time:
+            went_back = await self._compare()
+            version = await self._lives.renew(position)
+            if self._was_away():
+                self._since = version
+            self._renewed_at = _now()
+        if self._since > ALWAYS and await self._has_been_confirmed():
+            self._since = ALWAYS
+        if self._ids_are_due:
+            await self._give_no_id_twice()
+        return went_back
+
+    def _was_away(self) -> bool:
+        return _now() - self._renewed_at > self._lease_seconds
+
+    async def _has_been_confirmed(self) -> bool:
+        """Whether all that are registered have compared since this bookie returned, and nobody noticed anything."""
+        registered = [one.key.removeprefix(keys.BOOKIES) async for one in list_all(self._store, keys.BOOKIES)]
+        renewed = await directory_generations.last_renewed(self._store)
+        is_unanimous = all(renewed.get(name, self._since) >= self._since for name in registered)
+        return is_unanimous and await self._store.get(keys.RESTORED) is None
+
+    async def _compare(self) -> bool:
+        went_back = await self._comparison.went_back()
+        self._ids_are_due |= went_back
+        return went_back
+
+    async def _give_no_id_twice(self) -> None:
+        """Is tried again until it is done: until then a sick disk is not to keep what was noticed from counting."""
+        await self._bookie.checkpoint()
+        me = self._lives.cookie.bookie_id
+        await give_no_id_twice(self._store, me, await in_thread(self._bookie.index.ledger_ids))
+        self._ids_are_due = False
+
+    # --- vouching ----------------------------------------------------------------------------
+
+    async def vouched_since(self) -> int:
+        """The revision since which the store has not gone back without a hold, by a comparison that began after this
+        call; NEVER if the store does not answer. All that call while one is under way share the next."""
+        if self._next is None:
+            self._next = asyncio.create_task(self._after(self._now))
+        return await asyncio.shield(self._next)
+
+    async def _after(self, last: asyncio.Task[int] | None) -> int:
+        if last is not None:
+            await asyncio.wait([last])
+        self._now, self._next = self._next, None
+        try:
+            async with asyncio.timeout(COMPARED_SECONDS_MAX), self._one_at_a_time:
+                return NEVER if await self._compare() or self._was_away() else self._since
+        except (MetadataError, TimeoutError) as error:
+            log.log(weight(error), "cannot vouch for the metadata: %s", error)
+            return NEVER
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,102 @@
+"""Fences a ledger's last ensemble, and finds the last-add-confirmed that its bookies know (rules R2 and W8)."""
+
+from __future__ import annotations
+
+from bookie.wire import NO_ENTRY, LacReply, LacStatement, Status, status_text
+from metadata.records.ledger_record import BookieRef, LedgerRecord
+
+from ..integrity.digest import Digester
+from .quorum import Outcome
+from .striping import Striping
+
+UNVOUCHED = (
+    "no bookie of its ensemble that answers can tell yet that the metadata has not gone back to an older copy of "
+    "itself since the ledger was written. Each can soon after its start, once all that are registered have looked at "
+    "the metadata: try again"
+)
+
+EVER = 1
+"""The first revision of a metadata store."""
+
+
+def why_not_before(proven: int, last_entry: int, ledger_id: int) -> str:
+    """Why a ledger is not closed at an entry before one that is proven to be confirmed, and what can be done."""
+    return (
+        f"entry {proven} is proven to be confirmed, and no bookie that answers has entry {last_entry + 1}: the "
+        "metadata is older than the ledger, and nothing was closed. Bring the bookies back that are away; or copy what "
+        f"there is (`bookledger ledger salvage {ledger_id}`), and give up the rest: `bookledger ledger recover "
+        f"{ledger_id} --accept-loss`"
+    )
+
+
+class Fencing:
+    """The answers to fencing reads of the last-add-confirmed, by position; behind the ensemble stand those that hold
+    more than the record knows (`LedgerRecord.also_at`).
+
+    `is_vouched_for`: one of them has told that the metadata store has not gone back since the record was written.
+    """
+
+    def __init__(self, record: LedgerRecord, digester: Digester) -> None:
+        self.ledger_id = record.ledger_id
+        self.bookies: tuple[BookieRef, ...] = (*record.fragments[-1].ensemble, *record.also_at)
+        self.last_add_confirmed: LacStatement | None = None
+        self.is_vouched_for = False
+        self._coverage = Striping(record.shape).coverage
+        self._others = range(record.shape.ensemble_size, len(self.bookies))
+        self._digester = digester
+        self._written_at = record.written_at or EVER
+        self._fenced: set[int] = set()
+        self._failed: dict[int, str] = {}
+
+    @property
+    def proven(self) -> int:
+        """The last entry that is known to be confirmed, NO_ENTRY for none."""
+        return NO_ENTRY if self.last_add_confirmed is None else self.last_add_confirmed.last_entry
+
+    @property
+    def fenced(self) -> frozenset[BookieRef]:
+        """Those that have answered."""
+        return frozenset(self.bookies[n] for n in self._fenced)
+
+    def vouches(self, reply: LacReply) -> bool:
+        """Whether this bookie tells that the store has not gone back since the record was written."""
+        return 0 < reply.vouched_since <= self._written_at
+
+    def answered(self, position: int, reply: LacReply) -> None:
+        """OK and "no such ledger" come from behind its durable fence.
+
+        A statement with a wrong digest is ignored. The bookie is fenced all the same: the walk starts at the highest
+        verified entry, and an earlier start is always safe. One that comes late moves that no more.
+        """
+        if reply.status not in (Status.OK, Status.NO_SUCH_LEDGER):
+            self.failed(position, status_text(reply))
+            return
+        is_late = self.outcome() is not Outcome.PENDING
+        self._fenced.add(position)
+        self.is_vouched_for |= self.vouches(reply)
+        lac = reply.last_add_confirmed
+        if (
+            not is_late
+            and lac is not None
+            and lac.last_entry > self.proven
+            and self._digester.is_valid_lac(lac)
+        ):
+            self.last_add_confirmed = lac
+
+    def failed(self, position: int, why: str) -> None:
+        """The bookie could not be fenced, after all tries."""
+        self._failed[position] = why
+
+    def outcome(self) -> Outcome:
+        """WON once the old writer can get no ack quorum any more, all that hold more than the record knows were heard,
+        and one vouches, or all were heard and none does."""
+        covered = self._coverage.outcome(self._fenced, self._failed)
+        silent = {*range(len(self.bookies))} - self._fenced - self._failed.keys()
+        is_open = silent.intersection(self._others) or (silent and not self.is_vouched_for)
+        return Outcome.PENDING if covered is Outcome.WON and is_open else covered
+
+    @property
+    def why_lost(self) -> str:
+        """Why the outcome is LOST."""
+        said = ", ".join(f"{self.bookies[n]}: {why}" for n, why in sorted(self._failed.items()))
+        return f"too few bookies could be fenced ({said})"
