@@ -26,7 +26,8 @@ from ledgers.errors import (
 from metadata import open_store
 from metadata.backup import hold
 from metadata.backup.hold import Misfits
-from metadata.records import bookie_registry, directory_generations
+from metadata.records import directory_generations
+from metadata.records.cluster import list_bookies
 from metadata.records.ledger_record import BookieRef
 from tests.support.aio import run
 from tests.support.command_line import bookledger
@@ -222,7 +223,7 @@ def renewals(uri: str) -> dict[str, int]:
     async def read() -> dict[str, int]:
         store = await open_store(uri)
         try:
-            here = [one.bookie for one in await bookie_registry.list_bookies(store)]
+            here = [one.bookie for one in await list_bookies(store)]
             lives = [await directory_generations.read(store, one.bookie_id, one.incarnation) for one in here]
             return {one.bookie_id: life.renewals for one, life in zip(here, lives, strict=True)}
         finally:
