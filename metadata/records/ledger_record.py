@@ -110,8 +110,8 @@ class LedgerRecord:
     `accepted_loss`: how it was closed without proof of its end; None for all others, and it stays for ever.
     `also_at`: bookies outside the last ensemble that told, after the store had gone back, that they hold entries of the
     last fragment: this record may be older than the ledger, and its recovery hears all of them. Empty in a closed one.
-    `written_at`: of one in recovery, the version at which it was open last, so that what it says was written before;
-    0 where an older program began the recovery.
+    `written_at`: the version at which the ledger's writer left it, where somebody else has changed it since; 0 where
+    nobody has, or an older program began the recovery.
     """
 
     ledger_id: int
@@ -182,7 +182,7 @@ class LedgerRecord:
         """Appends a fragment, or replaces the last one if it begins at the same entry (rule W4)."""
         *over, last = self.fragments
         before = (*over, last.lacking_through(fragment.first_entry - 1))
-        return replace(self, fragments=next_fragments(before, fragment))
+        return replace(self, fragments=next_fragments(before, fragment), written_at=0)
 
     @property
     def absent_positions(self) -> frozenset[int]:
@@ -198,7 +198,13 @@ class LedgerRecord:
     def in_recovery(self, version: int = 0) -> LedgerRecord:
         """OPEN → IN_RECOVERY (rule R2), of a record that stands at this version; 0 where that is not known."""
         assert self.state is LedgerState.OPEN
-        return replace(self, state=LedgerState.IN_RECOVERY, written_at=version)
+        return replace(self.left_by_writer(version), state=LedgerState.IN_RECOVERY)
+
+    def left_by_writer(self, version: int) -> LedgerRecord:
+        """For a change by somebody else, of a record that stands at this version: what it says is no newer."""
+        if self.state is not LedgerState.OPEN:
+            return self
+        return replace(self, written_at=self.written_at or version)
 
     def closed(self, last_entry: int, length_bytes: int) -> LedgerRecord:
         """→ CLOSED with this last entry; fragments that begin after it hold nothing and are dropped."""

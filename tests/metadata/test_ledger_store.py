@@ -61,6 +61,18 @@ def test_W8_a_change_that_is_to_meet_no_hold_changes_nothing_where_there_is_one(
     run(scenario())
 
 
+def test_W8_what_others_change_in_an_open_record_makes_it_no_newer() -> None:
+    """A bookie that returned in between vouches for what the writer left at version 3 no more than before."""
+    open_record = record(7)
+    changed = open_record.left_by_writer(3).left_by_writer(9)
+    assert changed.in_recovery(12).written_at == 3
+    second = Fragment(10, changed.fragments[0].ensemble)
+    assert changed.changed_ensemble(second).in_recovery(15).written_at == 15
+    assert changed.in_recovery(12).left_by_writer(20).written_at == 3
+    assert open_record.in_recovery().left_by_writer(20).written_at == 0, "an older program's mark"
+    assert open_record.closed(-1, 0).left_by_writer(20).written_at == 0
+
+
 def test_W8_who_holds_more_than_an_older_record_knows_is_named_in_it_until_it_is_closed() -> None:
     async def scenario() -> None:
         ledgers = LedgerStore(MemoryStore())

@@ -135,21 +135,12 @@ class MetadataWatch:
             if self._was_away():
                 self._since = version
             self._renewed_at = _now()
-        if self._since > ALWAYS and await self._has_been_confirmed():
-            self._since = ALWAYS
         if self._ids_are_due:
             await self._give_no_id_twice()
         return went_back
 
     def _was_away(self) -> bool:
         return _now() - self._renewed_at > self._lease_seconds
-
-    async def _has_been_confirmed(self) -> bool:
-        """Whether all that are registered have compared since this bookie returned, and nobody noticed anything."""
-        registered = [one.key.removeprefix(keys.BOOKIES) async for one in list_all(self._store, keys.BOOKIES)]
-        renewed = await directory_generations.last_renewed(self._store)
-        is_unanimous = all(renewed.get(name, self._since) >= self._since for name in registered)
-        return is_unanimous and await self._store.get(keys.RESTORED) is None
 
     async def _compare(self) -> bool:
         went_back = await self._comparison.went_back()
@@ -178,11 +169,24 @@ class MetadataWatch:
         self._now, self._next = self._next, None
         try:
             async with asyncio.timeout(COMPARED_SECONDS_MAX), self._one_at_a_time:
-                return NEVER if await self._compare() or self._was_away() else self._since
+                if await self._compare() or self._was_away():
+                    return NEVER
+                if self._since > ALWAYS and await self._is_confirmed():
+                    self._since = ALWAYS
+                return self._since
         except (MetadataError, TimeoutError) as error:
             log.log(weight(error), "cannot vouch for the metadata: %s", error)
             return NEVER
 
+    async def _is_confirmed(self) -> bool:
+        """Whether all that are registered have compared since this bookie returned, and nobody noticed anything."""
+        registered = [one.key.removeprefix(keys.BOOKIES) async for one in list_all(self._store, keys.BOOKIES)]
+        renewed = await directory_generations.last_renewed(self._store)
+        is_unanimous = all(renewed.get(name, self._since) >= self._since for name in registered)
+        return is_unanimous and await self._store.get(keys.RESTORED) is None
+
 
 def _now() -> float:
-    return asyncio.get_running_loop().time()
+    """A clock that goes on while the machine is suspended, and the loop's, which a simulation sets, does not."""
+    suspended = time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
+    return asyncio.get_running_loop().time() + suspended

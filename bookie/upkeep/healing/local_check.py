@@ -135,7 +135,7 @@ class LocalCheck:
             part.ledger_id,
             extra={"ledger": part.ledger_id},
         )
-        await self._ledgers.change(told, found.version)
+        await self._ledgers.change(told.left_by_writer(found.version), found.version)
         reason = FOUND % (self._me, gaps[0].first_entry, gaps[-1].last_entry)
         await self._marks.set(part.ledger_id, [reason], int(self._clock() * 1000))
         return True

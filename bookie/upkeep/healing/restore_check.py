@@ -138,7 +138,8 @@ class RestoreCheck:
             if found is None or not await in_thread(self._holds_more, found.record):
                 return
             try:
-                await self._ledgers.change(found.record.found_at(self._me), found.version)
+                named = found.record.left_by_writer(found.version).found_at(self._me)
+                await self._ledgers.change(named, found.version)
                 return
             except VersionConflict:
                 found = await self._ledgers.read_again(found.record)

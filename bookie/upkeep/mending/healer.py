@@ -58,7 +58,7 @@ class Healer:
             if healed == found.record:
                 return healed
             try:
-                stands = await self._ledgers.change(healed, found.version)
+                stands = await self._ledgers.change(healed.left_by_writer(found.version), found.version)
             except (VersionConflict, NoSuchKey):
                 continue
             before = found.record.fragments

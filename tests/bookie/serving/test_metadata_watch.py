@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -242,6 +243,23 @@ def test_W8_of_the_time_before_it_returned_a_bookie_vouches_once_all_others_have
     run(test())
 
 
+def test_W8_of_bookies_that_returned_together_the_first_vouches_as_soon_as_the_last_has_begun(
+    tmp_path: Path,
+) -> None:
+    """Nobody waits for a renewal after a power cut."""
+
+    async def test() -> None:
+        async with watching(tmp_path) as (store, _, lives, watch):
+            others = [await registers(store, name) for name in ("b2", "b3")]
+            await watch.begin(0)
+            await renews(store, others[0], 2)
+            assert await watch.vouched_since() == lives.version
+            await renews(store, others[1], 2)
+            assert await watch.vouched_since() == ALWAYS
+
+    run(test())
+
+
 def test_W8_who_could_not_renew_for_longer_than_its_lease_was_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,12 +285,34 @@ def test_W8_who_could_not_renew_for_longer_than_its_lease_was_away(
     run(test())
 
 
+def test_W8_who_was_suspended_for_longer_than_its_lease_was_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, suspended = time.clock_gettime, 0.0
+
+    def clock(which: int) -> float:
+        return read(which) + suspended * (which == time.CLOCK_BOOTTIME)
+
+    async def test() -> None:
+        nonlocal suspended
+        monkeypatch.setattr(time, "clock_gettime", clock)
+        async with watching(tmp_path) as (_, _, _, watch):
+            await watch.begin(0)
+            suspended = LEASE_SECONDS / 2
+            assert await watch.vouched_since() == ALWAYS
+            suspended = LEASE_SECONDS + 1
+            assert await watch.vouched_since() == NEVER
+
+    run(test())
+
+
 def test_W8_all_fences_that_wait_share_a_comparison_that_began_after_the_last_of_them_came(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def test() -> None:
         async with watching(tmp_path) as (store, _, _, watch):
             await watch.begin(0)
+            assert await watch.vouched_since() == ALWAYS
             list_page, asked, goes_on = store.list_page, asyncio.Event(), asyncio.Event()
             reads = 0
 
