@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from bookledger.cli.processes import BookieProcess, bookie_processes
-from ledgers import LedgerClient
+from ledgers import ClientConfig, LedgerClient
 from ledgers.errors import (
     LedgerError,
     LedgerFenced,
@@ -36,6 +36,8 @@ from tests.support.waiting import until
 
 SELDOM = 600
 """Lease seconds of bookies that renew their keys only when this test is over, and compare where they are fenced."""
+
+QUICK = ClientConfig(read_seconds_max=2, recovery_tries_max=2)
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,7 @@ def test_W8_a_ledger_whose_ensemble_changed_after_the_copy_is_recovered_with_wha
             payloads.append(payload)
             writer.append(payload)
         metadata.go_back()
-        with LedgerClient(metadata.uri) as another:
+        with LedgerClient(metadata.uri, config=QUICK) as another:
             another.create_ledger(ensemble_size=1).close()  # the revision grows
             with pytest.raises(LedgerRecoveryFailed, match="until an operator accepts it"):
                 another.open_ledger(writer.ledger_id)
