@@ -189,14 +189,11 @@ def test_nobody_is_asked_again_once_another_vouches() -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_nor_once_somebody_has_noticed() -> None:
-    async def scenario() -> None:
-        asked = Asked(51)
-        await hold.begin(asked.store, backup_ms=0, now_ms=1)
-        with pytest.raises(LedgerRecoveryFailed, match=HELD):
-            await asked()
-
-    run(scenario())
+async def test_nor_once_somebody_has_noticed() -> None:
+    asked = Asked(51)
+    await hold.begin(asked.store, backup_ms=0, now_ms=1)
+    with pytest.raises(LedgerRecoveryFailed, match=HELD):
+        await asked()
 
 
 @pytest.mark.usefixtures("quick")
