@@ -121,18 +121,15 @@ def test_segments_are_stored_once_replaced_by_version_and_deleted_as_found(on_a_
     on_a_store(scenario)
 
 
-def test_all_segments_are_listed_in_the_order_of_their_txids_over_many_pages() -> None:
-    async def scenario() -> None:
-        store = MemoryStore(MemoryData())
-        journal = JournalStore(store, "ns1", "a")
-        await journal.swap_state(JournalState(), None)
-        wanted = [3**9 * n + 1 for n in range(PAGE_KEYS_MAX + 10)]
-        for start in reversed(wanted):
-            await journal.put_segment(segment(start), None)
-        assert await starts(journal) == wanted
-        assert [found async for found in list_journals(store)] == [("ns1", "a")]
-
-    run(scenario())
+async def test_all_segments_are_listed_in_the_order_of_their_txids_over_many_pages() -> None:
+    store = MemoryStore(MemoryData())
+    journal = JournalStore(store, "ns1", "a")
+    await journal.swap_state(JournalState(), None)
+    wanted = [3**9 * n + 1 for n in range(PAGE_KEYS_MAX + 10)]
+    for start in reversed(wanted):
+        await journal.put_segment(segment(start), None)
+    assert await starts(journal) == wanted
+    assert [found async for found in list_journals(store)] == [("ns1", "a")]
 
 
 def test_damaged_records_are_named_by_their_keys(on_a_store: OnAStore) -> None:
@@ -175,25 +172,19 @@ class ForgetfulStore(MemoryStore):
             raise OutcomeUnknown("the answer was lost")
 
 
-def test_M1_a_write_whose_answer_was_lost_is_known_by_its_nonce() -> None:
-    async def scenario() -> None:
-        journal = JournalStore(ForgetfulStore(MemoryData()), "ns1", "a")
-        stored = await journal.swap_state(JournalState(last_promised_epoch=1), None)
+async def test_M1_a_write_whose_answer_was_lost_is_known_by_its_nonce() -> None:
+    journal = JournalStore(ForgetfulStore(MemoryData()), "ns1", "a")
+    stored = await journal.swap_state(JournalState(last_promised_epoch=1), None)
+    assert stored is not None
+    for epoch in range(2, 6):
+        stored = await journal.swap_state(JournalState(last_promised_epoch=epoch), stored.version)
         assert stored is not None
-        for epoch in range(2, 6):
-            stored = await journal.swap_state(JournalState(last_promised_epoch=epoch), stored.version)
-            assert stored is not None
-        assert await journal.read_state() == stored
-        assert await journal.put_segment(segment(1), None)
-
-    run(scenario())
+    assert await journal.read_state() == stored
+    assert await journal.put_segment(segment(1), None)
 
 
-def test_two_equal_changes_by_two_processes_are_told_apart() -> None:
-    async def scenario() -> None:
-        journal = JournalStore(MemoryStore(MemoryData()), "ns1", "a")
-        state = JournalState(last_promised_epoch=1)
-        assert await journal.swap_state(state, None) is not None
-        assert await journal.swap_state(state, None) is None
-
-    run(scenario())
+async def test_two_equal_changes_by_two_processes_are_told_apart() -> None:
+    journal = JournalStore(MemoryStore(MemoryData()), "ns1", "a")
+    state = JournalState(last_promised_epoch=1)
+    assert await journal.swap_state(state, None) is not None
+    assert await journal.swap_state(state, None) is None

@@ -17,7 +17,6 @@ from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Sh
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
 from metadata.store import PAGE_KEYS_MAX, Lease, Versioned
-from tests.support.aio import run
 
 ENSEMBLE = (BookieRef("b1", "i1"), BookieRef("b2", "i2"), BookieRef("b3", "i3"))
 
@@ -26,81 +25,63 @@ def record(ledger_id: int) -> LedgerRecord:
     return LedgerRecord(ledger_id, Shape(3, 3, 2), (Fragment(0, ENSEMBLE),))
 
 
-def test_a_record_is_created_once_changed_by_version_and_read_back() -> None:
-    async def scenario() -> None:
-        ledgers = LedgerStore(MemoryStore())
-        created = await ledgers.create(record(7))
-        assert await ledgers.read(7) == created
-        with pytest.raises(KeyExists):
-            await ledgers.create(record(7))
+async def test_a_record_is_created_once_changed_by_version_and_read_back() -> None:
+    ledgers = LedgerStore(MemoryStore())
+    created = await ledgers.create(record(7))
+    assert await ledgers.read(7) == created
+    with pytest.raises(KeyExists):
+        await ledgers.create(record(7))
+    changed = await ledgers.change(created.record.in_recovery(), created.version)
+    assert changed.record.nonce != created.record.nonce, "each change is recognisable"
+    with pytest.raises(VersionConflict):
+        await ledgers.change(created.record.in_recovery(), created.version)
+    assert await ledgers.read(7) == changed
+    await ledgers.delete(changed)
+    assert await ledgers.read(7) is None
+
+
+async def test_a_listing_gives_every_ledger_in_id_order_across_pages() -> None:
+    ledgers = LedgerStore(MemoryStore())
+    ids = [*range(PAGE_KEYS_MAX + 5), 2**63 - 1]
+    for ledger_id in reversed(ids):
+        await ledgers.create(record(ledger_id))
+    assert [found.record.ledger_id async for found in ledgers.list()] == ids
+
+
+async def test_a_watch_shows_each_change_of_its_ledger_and_its_end() -> None:
+    ledgers = LedgerStore(MemoryStore())
+    created = await ledgers.create(record(1))
+    async with aclosing(ledgers.watch(1, after_revision=created.version)) as changes:
         changed = await ledgers.change(created.record.in_recovery(), created.version)
-        assert changed.record.nonce != created.record.nonce, "each change is recognisable"
-        with pytest.raises(VersionConflict):
-            await ledgers.change(created.record.in_recovery(), created.version)
-        assert await ledgers.read(7) == changed
+        await ledgers.create(record(0x10))  # another key that shares no prefix with ours
         await ledgers.delete(changed)
-        assert await ledgers.read(7) is None
-
-    run(scenario())
-
-
-def test_a_listing_gives_every_ledger_in_id_order_across_pages() -> None:
-    async def scenario() -> None:
-        ledgers = LedgerStore(MemoryStore())
-        ids = [*range(PAGE_KEYS_MAX + 5), 2**63 - 1]
-        for ledger_id in reversed(ids):
-            await ledgers.create(record(ledger_id))
-        assert [found.record.ledger_id async for found in ledgers.list()] == ids
-
-    run(scenario())
+        assert await anext(changes) == changed
+        assert await anext(changes) is None
 
 
-def test_a_watch_shows_each_change_of_its_ledger_and_its_end() -> None:
-    async def scenario() -> None:
-        ledgers = LedgerStore(MemoryStore())
-        created = await ledgers.create(record(1))
-        async with aclosing(ledgers.watch(1, after_revision=created.version)) as changes:
-            changed = await ledgers.change(created.record.in_recovery(), created.version)
-            await ledgers.create(record(0x10))  # another key that shares no prefix with ours
-            await ledgers.delete(changed)
-            assert await anext(changes) == changed
-            assert await anext(changes) is None
-
-    run(scenario())
-
-
-def test_ids_are_taken_once_however_many_take_them_at_once() -> None:
-    async def scenario() -> None:
-        data = MemoryData()
-        stores = [MemoryStore(data) for _ in range(8)]
-        taken = await asyncio.gather(*(ledger_ids.next_ledger_id(stores[n % 8]) for n in range(80)))
-        assert sorted(taken) == list(range(1, 81))
-
-    run(scenario())
+async def test_ids_are_taken_once_however_many_take_them_at_once() -> None:
+    data = MemoryData()
+    stores = [MemoryStore(data) for _ in range(8)]
+    taken = await asyncio.gather(*(ledger_ids.next_ledger_id(stores[n % 8]) for n in range(80)))
+    assert sorted(taken) == list(range(1, 81))
 
 
 @pytest.mark.parametrize("taken", [0, 3])
-def test_a_counter_that_was_moved_past_an_id_goes_on_behind_it_and_never_back(taken: int) -> None:
-    async def scenario() -> None:
-        store = MemoryStore()
-        assert [await ledger_ids.next_ledger_id(store) for _ in range(taken)] == list(range(1, taken + 1))
-        await ledger_ids.count_beyond(store, 41)
-        assert await ledger_ids.counted_end(store) == 42
-        await ledger_ids.count_beyond(store, 5)
-        assert await ledger_ids.next_ledger_id(store) == 42
-
-    run(scenario())
+async def test_a_counter_that_was_moved_past_an_id_goes_on_behind_it_and_never_back(taken: int) -> None:
+    store = MemoryStore()
+    assert [await ledger_ids.next_ledger_id(store) for _ in range(taken)] == list(range(1, taken + 1))
+    await ledger_ids.count_beyond(store, 41)
+    assert await ledger_ids.counted_end(store) == 42
+    await ledger_ids.count_beyond(store, 5)
+    assert await ledger_ids.next_ledger_id(store) == 42
 
 
-def test_the_last_id_of_all_is_given_and_none_after_it() -> None:
-    async def scenario() -> None:
-        store = MemoryStore()
-        await ledger_ids.count_beyond(store, keys.LEDGER_ID_MAX - 1)
-        assert await ledger_ids.next_ledger_id(store) == keys.LEDGER_ID_MAX
-        with pytest.raises(BadRecord, match="is no ledger's id"):
-            await ledger_ids.next_ledger_id(store)
-
-    run(scenario())
+async def test_the_last_id_of_all_is_given_and_none_after_it() -> None:
+    store = MemoryStore()
+    await ledger_ids.count_beyond(store, keys.LEDGER_ID_MAX - 1)
+    assert await ledger_ids.next_ledger_id(store) == keys.LEDGER_ID_MAX
+    with pytest.raises(BadRecord, match="is no ledger's id"):
+        await ledger_ids.next_ledger_id(store)
 
 
 @pytest.mark.parametrize("value", [b"", b"\xff\xff\xff", b"\x08\x63"])
@@ -109,42 +90,33 @@ def test_a_record_that_cannot_be_trusted_is_named_and_not_used(value: bytes) -> 
         ledger_codec.decode(keys.ledger(1), value)
 
 
-def test_registrations_are_listed_by_name_also_read_only_ones() -> None:
-    async def scenario() -> None:
-        store = MemoryStore()
-        lease = await store.grant_lease(60)
-        one = Registration(ENSEMBLE[0], "h1:1", "/rack1", session=b"s")
-        two = Registration(ENSEMBLE[1], "h2:1", writable=False)
-        for registration in (two, one):
-            await store.create(registration.key, registration.encode(), lease=lease)
-        assert await list_bookies(store) == [one, two]
-        assert await find_bookie(store, "b2") == two
-        assert await find_bookie(store, "b3") is None
-
-    run(scenario())
+async def test_registrations_are_listed_by_name_also_read_only_ones() -> None:
+    store = MemoryStore()
+    lease = await store.grant_lease(60)
+    one = Registration(ENSEMBLE[0], "h1:1", "/rack1", session=b"s")
+    two = Registration(ENSEMBLE[1], "h2:1", writable=False)
+    for registration in (two, one):
+        await store.create(registration.key, registration.encode(), lease=lease)
+    assert await list_bookies(store) == [one, two]
+    assert await find_bookie(store, "b2") == two
+    assert await find_bookie(store, "b3") is None
 
 
-def test_the_cluster_gets_one_id_whoever_asks_first() -> None:
-    async def scenario() -> None:
-        data = MemoryData()
-        assert await cluster.cluster_id(MemoryStore(data)) is None
-        made = await asyncio.gather(*(cluster.cluster_id(MemoryStore(data), create=True) for _ in range(5)))
-        assert len(set(made)) == 1
-        assert made[0] is not None
-
-    run(scenario())
+async def test_the_cluster_gets_one_id_whoever_asks_first() -> None:
+    data = MemoryData()
+    assert await cluster.cluster_id(MemoryStore(data)) is None
+    made = await asyncio.gather(*(cluster.cluster_id(MemoryStore(data), create=True) for _ in range(5)))
+    assert len(set(made)) == 1
+    assert made[0] is not None
 
 
 @pytest.mark.parametrize("value", [b"", b"\xff\xff\xff", b"\x08\x63"])
-def test_a_layout_that_cannot_be_trusted_is_named_and_not_replaced(value: bytes) -> None:
-    async def scenario() -> None:
-        store = MemoryStore()
-        version = await store.create(keys.LAYOUT, value)
-        with pytest.raises(BadRecord, match="layout"):
-            await cluster.cluster_id(store, create=True)
-        assert await store.get(keys.LAYOUT) == Versioned(keys.LAYOUT, value, version)
-
-    run(scenario())
+async def test_a_layout_that_cannot_be_trusted_is_named_and_not_replaced(value: bytes) -> None:
+    store = MemoryStore()
+    version = await store.create(keys.LAYOUT, value)
+    with pytest.raises(BadRecord, match="layout"):
+        await cluster.cluster_id(store, create=True)
+    assert await store.get(keys.LAYOUT) == Versioned(keys.LAYOUT, value, version)
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\0b", "-a", "a..b", "x" * 129, "ü"])
@@ -165,24 +137,20 @@ def test_a_record_round_trips_with_everything_in_it() -> None:
     assert ledger_codec.decode(keys.ledger(3), ledger_codec.encode(full)) == full
 
 
-def test_the_id_of_a_deleted_ledger_is_never_given_again() -> None:
+async def test_the_id_of_a_deleted_ledger_is_never_given_again() -> None:
     """Bookies may still hold the deleted ledger's entries and fences under it."""
-
-    async def scenario() -> None:
-        ledgers = LedgerStore(MemoryStore())
-        created = await ledgers.create(record(7))
-        other = await ledgers.create(record(8))
-        async with aclosing(ledgers.watch(7, after_revision=created.version)) as changes:
-            await ledgers.delete(created)
-            assert await anext(changes) is None
-        assert await ledgers.read(7) is None
-        assert [found async for found in ledgers.list()] == [other]
-        with pytest.raises(KeyExists):
-            await ledgers.create(record(7))
-        with pytest.raises(VersionConflict):
-            await ledgers.delete(created)
-
-    run(scenario())
+    ledgers = LedgerStore(MemoryStore())
+    created = await ledgers.create(record(7))
+    other = await ledgers.create(record(8))
+    async with aclosing(ledgers.watch(7, after_revision=created.version)) as changes:
+        await ledgers.delete(created)
+        assert await anext(changes) is None
+    assert await ledgers.read(7) is None
+    assert [found async for found in ledgers.list()] == [other]
+    with pytest.raises(KeyExists):
+        await ledgers.create(record(7))
+    with pytest.raises(VersionConflict):
+        await ledgers.delete(created)
 
 
 class LateCreate(MemoryStore):
@@ -205,17 +173,13 @@ class LateCreate(MemoryStore):
             await super().create(*self.late[0])
 
 
-def test_M1_a_creation_that_comes_true_late_brings_no_deleted_ledger_back() -> None:
+async def test_M1_a_creation_that_comes_true_late_brings_no_deleted_ledger_back() -> None:
     """M1: the creation was tried twice; its first try arrives after the ledger was deleted."""
-
-    async def scenario() -> None:
-        store = LateCreate()
-        ledgers = LedgerStore(store)
-        await ledgers.delete(await ledgers.create(record(7)))
-        await store.carry_out()
-        assert await ledgers.read(7) is None
-
-    run(scenario())
+    store = LateCreate()
+    ledgers = LedgerStore(store)
+    await ledgers.delete(await ledgers.create(record(7)))
+    await store.carry_out()
+    assert await ledgers.read(7) is None
 
 
 class LosesTheAnswer(MemoryStore):
@@ -234,59 +198,46 @@ class LosesTheAnswer(MemoryStore):
         return version
 
 
-def test_nothing_is_created_while_nobody_has_accepted_a_backup() -> None:
-    async def scenario() -> None:
-        store = MemoryStore()
-        ledgers = LedgerStore(store)
-        barring = await store.create(keys.RESTORED, b"")
-        with pytest.raises(MetadataRestored):
-            await ledgers.create(record(7))
-        assert await ledgers.read(7) is None
-        await store.delete(keys.RESTORED, barring)
+async def test_nothing_is_created_while_nobody_has_accepted_a_backup() -> None:
+    store = MemoryStore()
+    ledgers = LedgerStore(store)
+    barring = await store.create(keys.RESTORED, b"")
+    with pytest.raises(MetadataRestored):
         await ledgers.create(record(7))
-        with pytest.raises(KeyExists):
-            await ledgers.create(record(7))
-
-    run(scenario())
-
-
-def test_M1_a_ledger_that_was_made_before_the_backup_came_is_known_to_be_ours() -> None:
-    async def scenario() -> None:
-        ledgers = LedgerStore(LosesTheAnswer())
-        assert await ledgers.create(record(7)) == await ledgers.read(7)
-
-    run(scenario())
+    assert await ledgers.read(7) is None
+    await store.delete(keys.RESTORED, barring)
+    await ledgers.create(record(7))
+    with pytest.raises(KeyExists):
+        await ledgers.create(record(7))
 
 
-def test_W8_a_ledger_of_another_identity_is_neither_changed_nor_deleted_though_its_version_is_the_same() -> (
+async def test_M1_a_ledger_that_was_made_before_the_backup_came_is_known_to_be_ours() -> None:
+    ledgers = LedgerStore(LosesTheAnswer())
+    assert await ledgers.create(record(7)) == await ledgers.read(7)
+
+
+async def test_W8_a_ledger_of_another_identity_is_neither_changed_nor_deleted_though_its_version_is_the_same() -> (
     None
 ):
     """A store that went back to an older copy gives ids and versions twice."""
-
-    async def scenario() -> None:
-        before, now = LedgerStore(MemoryStore()), LedgerStore(MemoryStore())
-        older = await before.create(replace(record(7), identity=b"1" * 16))
-        newer = await now.create(replace(record(7), identity=b"2" * 16))
-        assert older.version == newer.version
-        with pytest.raises(VersionConflict):
-            await now.change(older.record.in_recovery(), older.version)
-        with pytest.raises(VersionConflict):
-            await now.delete(older)
-        assert await now.read(7) == newer
-        assert (await now.read_again(older.record), await now.read_again(newer.record)) == (None, newer)
-        await now.delete(newer)
-        assert await now.tombstone(7) == Tombstone(7, b"2" * 16)
-
-    run(scenario())
+    before, now = LedgerStore(MemoryStore()), LedgerStore(MemoryStore())
+    older = await before.create(replace(record(7), identity=b"1" * 16))
+    newer = await now.create(replace(record(7), identity=b"2" * 16))
+    assert older.version == newer.version
+    with pytest.raises(VersionConflict):
+        await now.change(older.record.in_recovery(), older.version)
+    with pytest.raises(VersionConflict):
+        await now.delete(older)
+    assert await now.read(7) == newer
+    assert (await now.read_again(older.record), await now.read_again(newer.record)) == (None, newer)
+    await now.delete(newer)
+    assert await now.tombstone(7) == Tombstone(7, b"2" * 16)
 
 
-def test_a_record_that_became_unreadable_is_changed_by_nobody() -> None:
-    async def scenario() -> None:
-        store = MemoryStore()
-        ledgers = LedgerStore(store)
-        made = await ledgers.create(replace(record(7), identity=b"1" * 16))
-        version = await store.replace(keys.ledger(7), b"\x08\x63", made.version)
-        with pytest.raises(VersionConflict):
-            await ledgers.change(made.record.in_recovery(), version)
-
-    run(scenario())
+async def test_a_record_that_became_unreadable_is_changed_by_nobody() -> None:
+    store = MemoryStore()
+    ledgers = LedgerStore(store)
+    made = await ledgers.create(replace(record(7), identity=b"1" * 16))
+    version = await store.replace(keys.ledger(7), b"\x08\x63", made.version)
+    with pytest.raises(VersionConflict):
+        await ledgers.change(made.record.in_recovery(), version)

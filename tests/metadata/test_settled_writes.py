@@ -7,7 +7,6 @@ import pytest
 from metadata import settled_writes
 from metadata.errors import KeyExists, OutcomeUnknown, StoreRefused, StoreUnavailable, VersionConflict
 from metadata.memory import MemoryStore
-from tests.support.aio import run
 
 
 class LosesAnswers(MemoryStore):
@@ -42,64 +41,49 @@ class LosesAnswers(MemoryStore):
 @pytest.mark.parametrize(
     "fates", [["applied"], ["not applied"], ["not applied", "applied"], ["applied", "not applied"]]
 )
-def test_M1_a_replace_whose_answer_was_lost_is_made_exactly_once(fates: list[str]) -> None:
-    async def scenario() -> None:
-        store = LosesAnswers()
-        version = await store.create("k", b"before")
-        store.fates = list(fates)
-        new_version = await settled_writes.replace(store, "k", b"mine, with a nonce", version)
-        found = await store.get("k")
-        assert found is not None
-        assert (found.value, found.version) == (b"mine, with a nonce", new_version)
-        assert new_version == version + 1, "applied once"
-
-    run(scenario())
+async def test_M1_a_replace_whose_answer_was_lost_is_made_exactly_once(fates: list[str]) -> None:
+    store = LosesAnswers()
+    version = await store.create("k", b"before")
+    store.fates = list(fates)
+    new_version = await settled_writes.replace(store, "k", b"mine, with a nonce", version)
+    found = await store.get("k")
+    assert found is not None
+    assert (found.value, found.version) == (b"mine, with a nonce", new_version)
+    assert new_version == version + 1, "applied once"
 
 
 @pytest.mark.parametrize("fates", [["applied"], ["not applied", "applied"]])
-def test_M1_a_create_whose_answer_was_lost_is_recognised_as_ones_own(fates: list[str]) -> None:
-    async def scenario() -> None:
-        store = LosesAnswers()
-        store.fates = list(fates)
-        version = await settled_writes.create(store, "k", b"mine, with a nonce")
-        found = await store.get("k")
-        assert found is not None
-        assert (found.value, found.version) == (b"mine, with a nonce", version)
-
-    run(scenario())
+async def test_M1_a_create_whose_answer_was_lost_is_recognised_as_ones_own(fates: list[str]) -> None:
+    store = LosesAnswers()
+    store.fates = list(fates)
+    version = await settled_writes.create(store, "k", b"mine, with a nonce")
+    found = await store.get("k")
+    assert found is not None
+    assert (found.value, found.version) == (b"mine, with a nonce", version)
 
 
-def test_M1_anothers_change_is_a_conflict_even_after_a_lost_answer() -> None:
-    async def scenario() -> None:
-        store = LosesAnswers()
-        version = await store.create("k", b"before")
-        store.fates = ["not applied"]
-        await MemoryStore.replace(store, "k", b"another's", version)
-        with pytest.raises(VersionConflict):
-            await settled_writes.replace(store, "k", b"mine", version)
-        with pytest.raises(KeyExists):
-            await settled_writes.create(store, "k", b"mine")
-
-    run(scenario())
+async def test_M1_anothers_change_is_a_conflict_even_after_a_lost_answer() -> None:
+    store = LosesAnswers()
+    version = await store.create("k", b"before")
+    store.fates = ["not applied"]
+    await MemoryStore.replace(store, "k", b"another's", version)
+    with pytest.raises(VersionConflict):
+        await settled_writes.replace(store, "k", b"mine", version)
+    with pytest.raises(KeyExists):
+        await settled_writes.create(store, "k", b"mine")
 
 
-def test_an_outcome_that_stays_unknown_is_told_as_unknown() -> None:
-    async def scenario() -> None:
-        store = LosesAnswers()
-        version = await store.create("k", b"before")
-        store.fates = ["not applied"] * 1000
-        with pytest.raises(OutcomeUnknown):
-            await settled_writes.replace(store, "k", b"mine", version, seconds_max=0.2)
-
-    run(scenario())
+async def test_an_outcome_that_stays_unknown_is_told_as_unknown() -> None:
+    store = LosesAnswers()
+    version = await store.create("k", b"before")
+    store.fates = ["not applied"] * 1000
+    with pytest.raises(OutcomeUnknown):
+        await settled_writes.replace(store, "k", b"mine", version, seconds_max=0.2)
 
 
-def test_a_store_that_refuses_is_not_asked_again() -> None:
-    async def scenario() -> None:
-        store = LosesAnswers()
-        store.fates = ["refused"]
-        with pytest.raises(StoreUnavailable):
-            await settled_writes.create(store, "k", b"mine")
-        assert len(store.sent) == 1
-
-    run(scenario())
+async def test_a_store_that_refuses_is_not_asked_again() -> None:
+    store = LosesAnswers()
+    store.fates = ["refused"]
+    with pytest.raises(StoreUnavailable):
+        await settled_writes.create(store, "k", b"mine")
+    assert len(store.sent) == 1

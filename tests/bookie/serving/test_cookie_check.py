@@ -24,7 +24,6 @@ from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Sh
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import Lease
 from tests.bookie.serving.served import served
-from tests.support.aio import run
 
 
 async def lost(store: MemoryStore, *lost_keys: str) -> None:
@@ -59,61 +58,51 @@ async def placed(store: MemoryStore, cookie: Cookie) -> None:
     await LedgerStore(store).create(LedgerRecord(70, Shape(1, 1, 1), (Fragment(0, ensemble),)))
 
 
-def test_a_lost_cookie_is_named_and_written_anew_and_the_bookie_starts(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        cookie = await started_once(tmp_path, store)
-        await lost(store, keys.cookie("b1"))
-        with pytest.raises(DataDirectoryError) as refused:
-            await check_cookie(tmp_path / "b1", store)
-        said = str(refused.value)
-        assert "no cookie of bookie b1, and no record that it was decommissioned: the cookie was lost" in said
-        assert f"bookledger bookie restore-cookie --data {tmp_path}/b1" in said
+async def test_a_lost_cookie_is_named_and_written_anew_and_the_bookie_starts(tmp_path: Path) -> None:
+    store = MemoryStore()
+    cookie = await started_once(tmp_path, store)
+    await lost(store, keys.cookie("b1"))
+    with pytest.raises(DataDirectoryError) as refused:
+        await check_cookie(tmp_path / "b1", store)
+    said = str(refused.value)
+    assert "no cookie of bookie b1, and no record that it was decommissioned: the cookie was lost" in said
+    assert f"bookledger bookie restore-cookie --data {tmp_path}/b1" in said
+    assert await restore_cookie(tmp_path / "b1", store) == RestoredCookie(cookie, was_missing=True)
+    assert await started_once(tmp_path, store) == cookie
+    assert await restore_cookie(tmp_path / "b1", store) == RestoredCookie(cookie, was_missing=False)
+
+
+async def test_a_cookie_is_written_anew_while_its_bookie_lives(tmp_path: Path) -> None:
+    store = MemoryStore()
+    async with served(tmp_path, store) as client:
+        cookie = client.bookie.cookie
+        await lost(store, keys.cookie("b1"), keys.life("b1"))
         assert await restore_cookie(tmp_path / "b1", store) == RestoredCookie(cookie, was_missing=True)
-        assert await started_once(tmp_path, store) == cookie
-        assert await restore_cookie(tmp_path / "b1", store) == RestoredCookie(cookie, was_missing=False)
-
-    run(test())
+    assert await cluster.read_cookie(store, "b1") == cookie
 
 
-def test_a_cookie_is_written_anew_while_its_bookie_lives(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        async with served(tmp_path, store) as client:
-            cookie = client.bookie.cookie
-            await lost(store, keys.cookie("b1"), keys.life("b1"))
-            assert await restore_cookie(tmp_path / "b1", store) == RestoredCookie(cookie, was_missing=True)
-        assert await cluster.read_cookie(store, "b1") == cookie
-
-    run(test())
-
-
-def test_a_cookie_that_was_taken_away_stays_away(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        cookie = await started_once(tmp_path, store)
-        await decommissioned.note(store, Decommissioned("b1", cookie.incarnation, 1_700_000_000_000))
-        assert await check_cookie(tmp_path / "b1", store) == cookie  # until it is gone
-        await lost(store, keys.cookie("b1"))
-        for said in (await refusal(tmp_path / "b1", store), await _refusal_of_start(tmp_path / "b1", store)):
-            assert "b1, which was decommissioned at 2023-11-14T22:13:20Z" in said
-            assert "format an empty directory for a new bookie" in said
-        await decommissioned.take_back(store, cookie.incarnation)
-        assert (await restore_cookie(tmp_path / "b1", store)).was_missing
-
-    run(test())
+async def test_a_cookie_that_was_taken_away_stays_away(tmp_path: Path) -> None:
+    store = MemoryStore()
+    cookie = await started_once(tmp_path, store)
+    await decommissioned.note(store, Decommissioned("b1", cookie.incarnation, 1_700_000_000_000))
+    assert await check_cookie(tmp_path / "b1", store) == cookie  # until it is gone
+    await lost(store, keys.cookie("b1"))
+    for said in (await refusal(tmp_path / "b1", store), await _refusal_of_start(tmp_path / "b1", store)):
+        assert "b1, which was decommissioned at 2023-11-14T22:13:20Z" in said
+        assert "format an empty directory for a new bookie" in said
+    await decommissioned.take_back(store, cookie.incarnation)
+    assert (await restore_cookie(tmp_path / "b1", store)).was_missing
 
 
-def test_one_that_was_decommissioned_does_not_join_again_while_older_metadata_waits(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        cookie = await started_once(tmp_path, store)
-        await decommissioned.note(store, Decommissioned("b1", cookie.incarnation, 1_700_000_000_000))
-        await lost(store, keys.cookie("b1"))
-        await hold.begin(store, backup_ms=1, now_ms=2)
-        assert "b1, which was decommissioned" in await _refusal_of_start(tmp_path / "b1", store)
-
-    run(test())
+async def test_one_that_was_decommissioned_does_not_join_again_while_older_metadata_waits(
+    tmp_path: Path,
+) -> None:
+    store = MemoryStore()
+    cookie = await started_once(tmp_path, store)
+    await decommissioned.note(store, Decommissioned("b1", cookie.incarnation, 1_700_000_000_000))
+    await lost(store, keys.cookie("b1"))
+    await hold.begin(store, backup_ms=1, now_ms=2)
+    assert "b1, which was decommissioned" in await _refusal_of_start(tmp_path / "b1", store)
 
 
 class NoCookies(MemoryStore):
@@ -127,21 +116,18 @@ class NoCookies(MemoryStore):
         return await super().create(key, value, lease=lease, unless=unless)
 
 
-def test_one_that_older_metadata_does_not_know_joins_again_by_an_admin_where_bookies_write_no_cookies(
+async def test_one_that_older_metadata_does_not_know_joins_again_by_an_admin_where_bookies_write_no_cookies(
     tmp_path: Path,
 ) -> None:
-    async def test() -> None:
-        cookie = await started_once(tmp_path, MemoryStore())
-        data = MemoryData()
-        layout = pb.Layout(format_version=1, cluster_id=cookie.cluster_id)
-        await MemoryStore(data).create(keys.LAYOUT, layout.SerializeToString())
-        await hold.begin(MemoryStore(data), backup_ms=0, now_ms=2)
-        said = await _refusal_of_start(tmp_path / "b1", NoCookies(data))
-        assert "restore-cookie --data" in said and "role admin" in said
-        assert (await restore_cookie(tmp_path / "b1", MemoryStore(data))).was_missing
-        assert await check_cookie(tmp_path / "b1", NoCookies(data)) == cookie
-
-    run(test())
+    cookie = await started_once(tmp_path, MemoryStore())
+    data = MemoryData()
+    layout = pb.Layout(format_version=1, cluster_id=cookie.cluster_id)
+    await MemoryStore(data).create(keys.LAYOUT, layout.SerializeToString())
+    await hold.begin(MemoryStore(data), backup_ms=0, now_ms=2)
+    said = await _refusal_of_start(tmp_path / "b1", NoCookies(data))
+    assert "restore-cookie --data" in said and "role admin" in said
+    assert (await restore_cookie(tmp_path / "b1", MemoryStore(data))).was_missing
+    assert await check_cookie(tmp_path / "b1", NoCookies(data)) == cookie
 
 
 async def _refusal_of_start(path: Path, store: MemoryStore) -> str:
@@ -150,91 +136,73 @@ async def _refusal_of_start(path: Path, store: MemoryStore) -> str:
     return str(refused.value)
 
 
-def test_a_bookie_that_is_given_up_gets_no_cookie_before_that_is_taken_back(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        await started_once(tmp_path, store)
+async def test_a_bookie_that_is_given_up_gets_no_cookie_before_that_is_taken_back(tmp_path: Path) -> None:
+    store = MemoryStore()
+    await started_once(tmp_path, store)
+    await lost(store, keys.cookie("b1"))
+    await operator_requests.give(store, Order("b1", OrderKind.GIVEN_UP, 0))
+    said = await refusal(tmp_path / "b1", store)
+    assert "bookledger cluster decommission b1 --cancel" in said
+
+
+async def test_a_name_that_another_directory_has_is_not_taken_from_it(tmp_path: Path) -> None:
+    store = MemoryStore()
+    await started_once(tmp_path, store)
+    await lost(store, keys.cookie("b1"))
+    new = await format_directory(tmp_path / "new", "b1", store)
+    said = await refusal(tmp_path / "b1", store)
+    assert f"the name b1 is another directory's now (incarnation {new.incarnation})" in said
+
+
+async def test_a_name_under_which_another_one_lives_is_not_taken_from_it(tmp_path: Path) -> None:
+    store = MemoryStore()
+    await format_directory(tmp_path / "stranger", "b1", store)
+    await lost(store, keys.cookie("b1"))
+    async with served(tmp_path, store) as client:
         await lost(store, keys.cookie("b1"))
-        await operator_requests.give(store, Order("b1", OrderKind.GIVEN_UP, 0))
-        said = await refusal(tmp_path / "b1", store)
-        assert "bookledger cluster decommission b1 --cancel" in said
-
-    run(test())
+        said = await refusal(tmp_path / "stranger", store)
+        assert f"another directory's now (incarnation {client.bookie.cookie.incarnation})" in said
 
 
-def test_a_name_that_another_directory_has_is_not_taken_from_it(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        await started_once(tmp_path, store)
-        await lost(store, keys.cookie("b1"))
-        new = await format_directory(tmp_path / "new", "b1", store)
-        said = await refusal(tmp_path / "b1", store)
-        assert f"the name b1 is another directory's now (incarnation {new.incarnation})" in said
-
-    run(test())
-
-
-def test_a_name_under_which_another_one_lives_is_not_taken_from_it(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        await format_directory(tmp_path / "stranger", "b1", store)
-        await lost(store, keys.cookie("b1"))
-        async with served(tmp_path, store) as client:
-            await lost(store, keys.cookie("b1"))
-            said = await refusal(tmp_path / "stranger", store)
-            assert f"another directory's now (incarnation {client.bookie.cookie.incarnation})" in said
-
-    run(test())
+async def test_a_directory_of_another_cluster_or_one_that_is_not_whole_restores_nothing(
+    tmp_path: Path,
+) -> None:
+    store, elsewhere = MemoryStore(), MemoryStore(MemoryData())
+    await started_once(tmp_path, store)
+    await format_directory(tmp_path / "there", "b2", elsewhere)
+    assert "of another cluster" in await refusal(tmp_path / "b1", elsewhere)
+    await lost(store, keys.cookie("b1"))
+    (tmp_path / "b1" / "index").rename(tmp_path / "aside")
+    assert "index is missing" in await refusal(tmp_path / "b1", store)
 
 
-def test_a_directory_of_another_cluster_or_one_that_is_not_whole_restores_nothing(tmp_path: Path) -> None:
-    async def test() -> None:
-        store, elsewhere = MemoryStore(), MemoryStore(MemoryData())
-        await started_once(tmp_path, store)
-        await format_directory(tmp_path / "there", "b2", elsewhere)
-        assert "of another cluster" in await refusal(tmp_path / "b1", elsewhere)
-        await lost(store, keys.cookie("b1"))
-        (tmp_path / "b1" / "index").rename(tmp_path / "aside")
-        assert "index is missing" in await refusal(tmp_path / "b1", store)
-
-    run(test())
-
-
-def test_R6_where_the_life_is_lost_too_the_directory_counts_as_an_older_copy(tmp_path: Path) -> None:
+async def test_R6_where_the_life_is_lost_too_the_directory_counts_as_an_older_copy(tmp_path: Path) -> None:
     """R6: an older copy of the directory must not deny what it never had."""
-
-    async def test() -> None:
-        store = MemoryStore()
-        cookie = await started_once(tmp_path, store)
-        await placed(store, cookie)
-        await lost(store, keys.cookie("b1"), keys.life("b1"))
-        found = await restore_cookie(tmp_path / "b1", store)
-        assert found == RestoredCookie(cookie, was_missing=True, must_accept_loss=True)
-        with pytest.raises(DataDirectoryError, match="older copy"):
-            await started_once(tmp_path, store)
-        async with served(tmp_path, store, accept_loss=True) as client:
-            assert client.bookie.bookie.states.peek(70).limbo
-
-    run(test())
+    store = MemoryStore()
+    cookie = await started_once(tmp_path, store)
+    await placed(store, cookie)
+    await lost(store, keys.cookie("b1"), keys.life("b1"))
+    found = await restore_cookie(tmp_path / "b1", store)
+    assert found == RestoredCookie(cookie, was_missing=True, must_accept_loss=True)
+    with pytest.raises(DataDirectoryError, match="older copy"):
+        await started_once(tmp_path, store)
+    async with served(tmp_path, store, accept_loss=True) as client:
+        assert client.bookie.bookie.states.peek(70).limbo
 
 
-def test_what_an_older_program_decommissioned_is_known_by_that_nothing_refers_to_it(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        cookie = await started_once(tmp_path, store)
-        await placed(store, replace(cookie, incarnation="11111111-1111-1111-1111-111111111111"))
-        await lost(store, keys.cookie("b1"), keys.life("b1"))
-        said = await refusal(tmp_path / "b1", store)
-        assert "no ledger refers to bookie b1" in said and "decommissioned by an older program" in said
+async def test_what_an_older_program_decommissioned_is_known_by_that_nothing_refers_to_it(
+    tmp_path: Path,
+) -> None:
+    store = MemoryStore()
+    cookie = await started_once(tmp_path, store)
+    await placed(store, replace(cookie, incarnation="11111111-1111-1111-1111-111111111111"))
+    await lost(store, keys.cookie("b1"), keys.life("b1"))
+    said = await refusal(tmp_path / "b1", store)
+    assert "no ledger refers to bookie b1" in said and "decommissioned by an older program" in said
 
-    run(test())
 
-
-def test_a_bookie_that_never_started_lacks_no_life(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        cookie = await format_directory(tmp_path / "b1", "b1", store)
-        await lost(store, keys.cookie("b1"))
-        assert await restore_cookie(tmp_path / "b1", store) == RestoredCookie(cookie, was_missing=True)
-
-    run(test())
+async def test_a_bookie_that_never_started_lacks_no_life(tmp_path: Path) -> None:
+    store = MemoryStore()
+    cookie = await format_directory(tmp_path / "b1", "b1", store)
+    await lost(store, keys.cookie("b1"))
+    assert await restore_cookie(tmp_path / "b1", store) == RestoredCookie(cookie, was_missing=True)

@@ -25,7 +25,6 @@ from metadata.store import Lease
 from tests.bookie.bookies import append, bookie_on
 from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import formatted
-from tests.support.aio import run
 
 
 @asynccontextmanager
@@ -39,101 +38,85 @@ async def detecting(path: Path) -> AsyncIterator[tuple[MemoryStore, Bookie, Live
         yield store, bookie, lives, RollbackDetector(store, bookie, lives)
 
 
-def test_a_write_of_its_own_whose_answer_was_lost_is_no_sign_and_hinders_no_later_one(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with detecting(tmp_path) as (store, _, lives, looking):
-            assert not await looking.look_once()
-            await lives.begin(0)
-            found = await store.get(keys.life("b1"))
-            assert found is not None
-            await store.replace(found.key, found.value, found.version)  # ours, as far as anybody knows
-            assert not await looking.look_once()
-            await lives.write(Life(lives.here, 7))
-            assert await hold.read(store) is None
-            assert not await looking.look_once()
-
-    run(test())
-
-
-def test_a_key_of_its_own_that_is_older_or_gone_is_a_sign(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with detecting(tmp_path) as (store, bookie, lives, looking):
-            await lives.begin(0)
-            assert not await looking.look_once()
-            found = await store.get(keys.life("b1"))
-            assert found is not None
-            await store.delete(found.key, found.version)
-            assert await looking.look_once()
-            held = await hold.read(store)
-            assert held is not None
-            assert held.noticed == Noticed("b1", "the version of the key lives/b1", 0, found.version)
-            assert not await looking.look_once(), "it is told once"
-            after_a_crash = await directory_generation.look(tmp_path / "b1", lives.cookie, store)
-            assert not await RollbackDetector(store, bookie, after_a_crash).look_once(), (
-                "also by its next life"
-            )
-            await lives.write(Life(lives.here, 7))
-
-    run(test())
+async def test_a_write_of_its_own_whose_answer_was_lost_is_no_sign_and_hinders_no_later_one(
+    tmp_path: Path,
+) -> None:
+    async with detecting(tmp_path) as (store, _, lives, looking):
+        assert not await looking.look_once()
+        await lives.begin(0)
+        found = await store.get(keys.life("b1"))
+        assert found is not None
+        await store.replace(found.key, found.value, found.version)  # ours, as far as anybody knows
+        assert not await looking.look_once()
+        await lives.write(Life(lives.here, 7))
+        assert await hold.read(store) is None
+        assert not await looking.look_once()
 
 
-def test_a_revision_that_is_lower_than_it_was_is_a_sign_and_both_are_recorded(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with detecting(tmp_path) as (store, _, lives, looking):
-            assert not await looking.look_once()
-            now = lives.revision
-            lives.revision += 7
-            assert await looking.look_once()
-            held = await hold.read(store)
-            assert held is not None and held.noticed is not None
-            assert held.noticed == Noticed("b1", "the metadata's revision", now, now + 7)
-            assert str(held.noticed) == (
-                f"bookie b1 found the metadata's revision at {now}, where {now + 7} or more was expected"
-            )
+async def test_a_key_of_its_own_that_is_older_or_gone_is_a_sign(tmp_path: Path) -> None:
+    async with detecting(tmp_path) as (store, bookie, lives, looking):
+        await lives.begin(0)
+        assert not await looking.look_once()
+        found = await store.get(keys.life("b1"))
+        assert found is not None
+        await store.delete(found.key, found.version)
+        assert await looking.look_once()
+        held = await hold.read(store)
+        assert held is not None
+        assert held.noticed == Noticed("b1", "the version of the key lives/b1", 0, found.version)
+        assert not await looking.look_once(), "it is told once"
+        after_a_crash = await directory_generation.look(tmp_path / "b1", lives.cookie, store)
+        assert not await RollbackDetector(store, bookie, after_a_crash).look_once(), "also by its next life"
+        await lives.write(Life(lives.here, 7))
 
-    run(test())
+
+async def test_a_revision_that_is_lower_than_it_was_is_a_sign_and_both_are_recorded(tmp_path: Path) -> None:
+    async with detecting(tmp_path) as (store, _, lives, looking):
+        assert not await looking.look_once()
+        now = lives.revision
+        lives.revision += 7
+        assert await looking.look_once()
+        held = await hold.read(store)
+        assert held is not None and held.noticed is not None
+        assert held.noticed == Noticed("b1", "the metadata's revision", now, now + 7)
+        assert str(held.noticed) == (
+            f"bookie b1 found the metadata's revision at {now}, where {now + 7} or more was expected"
+        )
 
 
-def test_a_key_that_is_gone_because_the_bookie_was_decommissioned_is_no_sign(tmp_path: Path) -> None:
+async def test_a_key_that_is_gone_because_the_bookie_was_decommissioned_is_no_sign(tmp_path: Path) -> None:
     """It hung meanwhile, or its network did."""
-
-    async def test() -> None:
-        async with detecting(tmp_path) as (store, _, lives, looking):
-            await lives.begin(0)
-            found = await store.get(keys.life("b1"))
-            assert found is not None
-            await decommissioned.note(store, Decommissioned("b1", lives.cookie.incarnation, 1))
-            await store.delete(found.key, found.version)
-            assert not await looking.look_once()
-            assert await hold.read(store) is None
-
-    run(test())
+    async with detecting(tmp_path) as (store, _, lives, looking):
+        await lives.begin(0)
+        found = await store.get(keys.life("b1"))
+        assert found is not None
+        await decommissioned.note(store, Decommissioned("b1", lives.cookie.incarnation, 1))
+        await store.delete(found.key, found.version)
+        assert not await looking.look_once()
+        assert await hold.read(store) is None
 
 
-def test_what_was_noticed_counts_at_once_and_the_ids_as_soon_as_the_disk_is_well(
+async def test_what_was_noticed_counts_at_once_and_the_ids_as_soon_as_the_disk_is_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def sick() -> None:
         raise OSError(5, "the disk is broken")
 
-    async def test() -> None:
-        async with detecting(tmp_path) as (store, bookie, lives, looking):
-            await append(bookie, frame_of(41, [0]))
-            assert not await looking.look_once()
-            lives.revision += 1000
-            with monkeypatch.context() as patch:
-                patch.setattr(bookie, "checkpoint", sick)
-                with pytest.raises(OSError, match="broken"):
-                    await looking.look_once()
-                assert lives.revision < 1000, "nobody is told any more that it went back"
-                assert await hold.accept(store)
-                with pytest.raises(OSError, match="broken"):
-                    await looking.look_once()
-            assert await hold.read(store) is None, "it was accepted"
-            assert not await looking.look_once()
-            assert await ledger_ids.counted_end(store) > 41
-
-    run(test())
+    async with detecting(tmp_path) as (store, bookie, lives, looking):
+        await append(bookie, frame_of(41, [0]))
+        assert not await looking.look_once()
+        lives.revision += 1000
+        with monkeypatch.context() as patch:
+            patch.setattr(bookie, "checkpoint", sick)
+            with pytest.raises(OSError, match="broken"):
+                await looking.look_once()
+            assert lives.revision < 1000, "nobody is told any more that it went back"
+            assert await hold.accept(store)
+            with pytest.raises(OSError, match="broken"):
+                await looking.look_once()
+        assert await hold.read(store) is None, "it was accepted"
+        assert not await looking.look_once()
+        assert await ledger_ids.counted_end(store) > 41
 
 
 class Denied(MemoryStore):
@@ -147,14 +130,11 @@ class Denied(MemoryStore):
         return await super().create(key, value, lease=lease, unless=unless)
 
 
-def test_who_may_not_hold_back_is_told_what_to_grant_and_need_not_where_it_is_done() -> None:
-    async def test() -> None:
-        store = Denied(data := MemoryData())
-        with pytest.raises(StoreRefused, match=r"'restored' .*permission denied.*bookledger metadata roles"):
-            await hold.begin(store, backup_ms=0, now_ms=1)
-        await hold.begin(MemoryStore(data), backup_ms=7, now_ms=1)
-        await hold.begin(store, backup_ms=0, now_ms=2)
-        found = await hold.read(store)
-        assert found is not None and found.backup_ms == 7
-
-    run(test())
+async def test_who_may_not_hold_back_is_told_what_to_grant_and_need_not_where_it_is_done() -> None:
+    store = Denied(data := MemoryData())
+    with pytest.raises(StoreRefused, match=r"'restored' .*permission denied.*bookledger metadata roles"):
+        await hold.begin(store, backup_ms=0, now_ms=1)
+    await hold.begin(MemoryStore(data), backup_ms=7, now_ms=1)
+    await hold.begin(store, backup_ms=0, now_ms=2)
+    found = await hold.read(store)
+    assert found is not None and found.backup_ms == 7

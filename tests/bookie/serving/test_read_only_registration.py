@@ -56,36 +56,29 @@ async def until_writable_is(store: MetadataStore, writable: bool) -> None:
     await until_true(holds)
 
 
-def test_a_read_only_bookie_is_listed_as_one_and_comes_back() -> None:
-    async def scenario() -> None:
-        store = MemoryStore()
-        async with registered(store) as registrar:
-            registrar.set_read_only(True)
-            await until_writable_is(store, False)
-            assert [(r.bookie.bookie_id, r.writable) for r in await list_bookies(store)] == [("b1", False)]
-            registrar.set_read_only(False)
-            await until_writable_is(store, True)
-
-    run(scenario())
+async def test_a_read_only_bookie_is_listed_as_one_and_comes_back() -> None:
+    store = MemoryStore()
+    async with registered(store) as registrar:
+        registrar.set_read_only(True)
+        await until_writable_is(store, False)
+        assert [(r.bookie.bookie_id, r.writable) for r in await list_bookies(store)] == [("b1", False)]
+        registrar.set_read_only(False)
+        await until_writable_is(store, True)
 
 
-def test_the_change_keeps_the_lease_and_the_lease_the_registration() -> None:
+async def test_the_change_keeps_the_lease_and_the_lease_the_registration() -> None:
     """It vanishes with the bookie as before."""
+    store = MemoryStore()
+    async with registered(store) as registrar:
+        registrar.set_read_only(True)
+        await until_writable_is(store, False)
+        await asyncio.sleep(2 * LEASE_SECONDS)  # renewed meanwhile, or it were gone
+        assert await find_bookie(store, "b1") is not None
 
-    async def scenario() -> None:
-        store = MemoryStore()
-        async with registered(store) as registrar:
-            registrar.set_read_only(True)
-            await until_writable_is(store, False)
-            await asyncio.sleep(2 * LEASE_SECONDS)  # renewed meanwhile, or it were gone
-            assert await find_bookie(store, "b1") is not None
+    async def gone() -> bool:
+        return await find_bookie(store, "b1") is None
 
-        async def gone() -> bool:
-            return await find_bookie(store, "b1") is None
-
-        await until_true(gone)
-
-    run(scenario())
+    await until_true(gone)
 
 
 def test_a_change_the_store_was_silent_about_is_made_in_the_end() -> None:
@@ -101,30 +94,24 @@ def test_a_change_the_store_was_silent_about_is_made_in_the_end() -> None:
     run(scenario(makes_it=False))
 
 
-def test_a_registration_that_was_lost_is_retaken_as_read_only() -> None:
-    async def scenario() -> None:
-        store = MemoryStore()
-        async with registered(store) as registrar:
-            registrar.set_read_only(True)
-            await until_writable_is(store, False)
-            found = await store.get(keys.bookie("b1"))
-            assert found is not None and registrar._lease is not None
-            await store.revoke_lease(registrar._lease)
-            await until_writable_is(store, False)
-
-    run(scenario())
+async def test_a_registration_that_was_lost_is_retaken_as_read_only() -> None:
+    store = MemoryStore()
+    async with registered(store) as registrar:
+        registrar.set_read_only(True)
+        await until_writable_is(store, False)
+        found = await store.get(keys.bookie("b1"))
+        assert found is not None and registrar._lease is not None
+        await store.revoke_lease(registrar._lease)
+        await until_writable_is(store, False)
 
 
-def test_another_bookie_of_the_name_is_never_overwritten() -> None:
-    async def scenario() -> None:
-        store = MemoryStore()
-        async with registered(store) as registrar:
-            assert registrar._lease is not None
-            await store.revoke_lease(registrar._lease)
-            other = Registration(BookieRef("b1", "i2"), "elsewhere:1")
-            await store.create(other.key, other.encode())
-            registrar.set_read_only(True)
-            await asyncio.sleep(LEASE_SECONDS)
-            assert await find_bookie(store, "b1") == other
-
-    run(scenario())
+async def test_another_bookie_of_the_name_is_never_overwritten() -> None:
+    store = MemoryStore()
+    async with registered(store) as registrar:
+        assert registrar._lease is not None
+        await store.revoke_lease(registrar._lease)
+        other = Registration(BookieRef("b1", "i2"), "elsewhere:1")
+        await store.create(other.key, other.encode())
+        registrar.set_read_only(True)
+        await asyncio.sleep(LEASE_SECONDS)
+        assert await find_bookie(store, "b1") == other

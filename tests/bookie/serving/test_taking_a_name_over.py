@@ -14,47 +14,37 @@ from metadata.errors import OutcomeUnknown
 from metadata.memory import MemoryStore
 from metadata.records import cluster
 from tests.bookie.serving.served import served
-from tests.support.aio import run
 
 
-def test_the_name_of_a_lost_bookie_goes_to_a_new_incarnation_and_the_old_disk_is_refused(
+async def test_the_name_of_a_lost_bookie_goes_to_a_new_incarnation_and_the_old_disk_is_refused(
     tmp_path: Path,
 ) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        old = await format_directory(tmp_path / "old", "b1", store)
-        with pytest.raises(DataDirectoryError, match=r"formatted before.*--replace"):
-            await format_directory(tmp_path / "new", "b1", store)
-        new = await format_directory(tmp_path / "new", "b1", store, replace=True)
-        assert new.incarnation != old.incarnation
-        assert await check_cookie(tmp_path / "new", store) == new
-        with pytest.raises(DataDirectoryError, match="old or foreign disk"):
-            await check_cookie(tmp_path / "old", store)
-
-    run(test())
+    store = MemoryStore()
+    old = await format_directory(tmp_path / "old", "b1", store)
+    with pytest.raises(DataDirectoryError, match=r"formatted before.*--replace"):
+        await format_directory(tmp_path / "new", "b1", store)
+    new = await format_directory(tmp_path / "new", "b1", store, replace=True)
+    assert new.incarnation != old.incarnation
+    assert await check_cookie(tmp_path / "new", store) == new
+    with pytest.raises(DataDirectoryError, match="old or foreign disk"):
+        await check_cookie(tmp_path / "old", store)
 
 
-def test_a_living_bookie_is_not_replaced(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        async with served(tmp_path, store) as client:
-            with pytest.raises(
-                DataDirectoryError, match=r"b1 is registered: it is alive, or was killed.*stop it if it runs"
-            ):
-                await format_directory(tmp_path / "new", "b1", store, replace=True)
-            assert await cluster.read_cookie(store, "b1") == client.bookie.cookie
-            assert not (tmp_path / "new").exists()
-
-    run(test())
+async def test_a_living_bookie_is_not_replaced(tmp_path: Path) -> None:
+    store = MemoryStore()
+    async with served(tmp_path, store) as client:
+        with pytest.raises(
+            DataDirectoryError, match=r"b1 is registered: it is alive, or was killed.*stop it if it runs"
+        ):
+            await format_directory(tmp_path / "new", "b1", store, replace=True)
+        assert await cluster.read_cookie(store, "b1") == client.bookie.cookie
+        assert not (tmp_path / "new").exists()
 
 
-def test_replacing_a_name_that_nobody_has_is_a_plain_format(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        cookie = await format_directory(tmp_path / "new", "b1", store, replace=True)
-        assert await cluster.read_cookie(store, "b1") == cookie == read_cookie(tmp_path / "new")
-
-    run(test())
+async def test_replacing_a_name_that_nobody_has_is_a_plain_format(tmp_path: Path) -> None:
+    store = MemoryStore()
+    cookie = await format_directory(tmp_path / "new", "b1", store, replace=True)
+    assert await cluster.read_cookie(store, "b1") == cookie == read_cookie(tmp_path / "new")
 
 
 class LosesAnswers(MemoryStore):
@@ -70,35 +60,28 @@ class LosesAnswers(MemoryStore):
         return done
 
 
-def test_a_replacement_whose_answer_was_lost_is_recognised(tmp_path: Path) -> None:
+async def test_a_replacement_whose_answer_was_lost_is_recognised(tmp_path: Path) -> None:
     """M1"""
-
-    async def test() -> None:
-        store = LosesAnswers()
-        await format_directory(tmp_path / "old", "b1", store)
-        new = await format_directory(tmp_path / "new", "b1", store, replace=True)
-        assert store.lost == 1
-        assert await cluster.read_cookie(store, "b1") == new
-
-    run(test())
+    store = LosesAnswers()
+    await format_directory(tmp_path / "old", "b1", store)
+    new = await format_directory(tmp_path / "new", "b1", store, replace=True)
+    assert store.lost == 1
+    assert await cluster.read_cookie(store, "b1") == new
 
 
 @pytest.mark.parametrize("step", ["take_name", "_finish"])
-def test_a_replacement_that_a_crash_interrupted_is_finished_by_another_try(
+async def test_a_replacement_that_a_crash_interrupted_is_finished_by_another_try(
     tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        await format_directory(tmp_path / "old", "b1", store)
+    store = MemoryStore()
+    await format_directory(tmp_path / "old", "b1", store)
 
-        def crash(*_: object) -> None:
-            raise KeyboardInterrupt
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
 
-        with monkeypatch.context() as patched:
-            patched.setattr(directory, step, crash)
-            with pytest.raises(KeyboardInterrupt):
-                await format_directory(tmp_path / "new", "b1", store, replace=True)
-        new = await format_directory(tmp_path / "new", "b1", store, replace=True)
-        assert await check_cookie(tmp_path / "new", store) == new
-
-    run(test())
+    with monkeypatch.context() as patched:
+        patched.setattr(directory, step, crash)
+        with pytest.raises(KeyboardInterrupt):
+            await format_directory(tmp_path / "new", "b1", store, replace=True)
+    new = await format_directory(tmp_path / "new", "b1", store, replace=True)
+    assert await check_cookie(tmp_path / "new", store) == new

@@ -29,7 +29,6 @@ from tests.bookie.upkeep.replicas import (
     open_ledger,
     placed,
 )
-from tests.support.aio import run
 
 LAST = 99
 WHOLE = Shape(3, 3, 2)
@@ -66,227 +65,193 @@ def all_here_before_each_change(world: Mended, ledgers: Watched) -> None:
 
 @pytest.mark.parametrize("old", [FORMER, LOST], ids=["of its former self", "of another"])
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape.ensemble_size > 1], ids=str)
-def test_W3_a_bookie_takes_the_places_of_a_lost_one(tmp_path: Path, shape: Shape, old: BookieRef) -> None:
+async def test_W3_a_bookie_takes_the_places_of_a_lost_one(
+    tmp_path: Path, shape: Shape, old: BookieRef
+) -> None:
     """W3, W7: every entry is on its disk before the metadata names it, by one change of each record."""
-
-    async def test() -> None:
-        ledgers = Watched(MemoryStore())
-        others = (B1, B2, B3, B4)
-        with_old = (old, *others[: shape.ensemble_size - 1])
-        fragments = (
-            Fragment(0, with_old),
-            Fragment(30, (*others, SPARE)[: shape.ensemble_size]),
-            Fragment(60, with_old[::-1]),
-        )
-        before = [await closed_ledger(ledgers, n, shape, LAST, *fragments) for n in range(3)]
-        untouched = await closed_ledger(ledgers, 9, shape, LAST, replace(fragments[1], first_entry=0))
-        ledgers.changes = 0
-        async with mended(tmp_path, ledgers) as world:
-            await hold(world.bookie, 1, placed(before[1], old)[5:20])
-            all_here_before_each_change(world, ledgers)
-            report = await world.repair.adopt(old.bookie_id, living=None)
-            assert (report.ledgers, report.ledgers_unrepaired, report.fragments_moved) == (3, 0, 6)
-            assert report.entries == sum(len(placed(record, old)) for record in before) - 15
-            assert ledgers.changes == 3
-            for record in before:
-                now = await named(ledgers, record.ledger_id)
-                moved = record.moved(0, old, ME).moved(60, old, ME)
-                assert replace(now, nonce=b"") == replace(moved, nonce=b"")
-                assert await world.read(record.ledger_id, 0, LAST) == (placed(record, old), set())
-            assert await named(ledgers, 9) == untouched
-            assert {without for *_, without in world.peers.asked} == {old}
-            assert (await world.repair.adopt(old.bookie_id, living=None)).ledgers == 0
-
-    run(test())
+    ledgers = Watched(MemoryStore())
+    others = (B1, B2, B3, B4)
+    with_old = (old, *others[: shape.ensemble_size - 1])
+    fragments = (
+        Fragment(0, with_old),
+        Fragment(30, (*others, SPARE)[: shape.ensemble_size]),
+        Fragment(60, with_old[::-1]),
+    )
+    before = [await closed_ledger(ledgers, n, shape, LAST, *fragments) for n in range(3)]
+    untouched = await closed_ledger(ledgers, 9, shape, LAST, replace(fragments[1], first_entry=0))
+    ledgers.changes = 0
+    async with mended(tmp_path, ledgers) as world:
+        await hold(world.bookie, 1, placed(before[1], old)[5:20])
+        all_here_before_each_change(world, ledgers)
+        report = await world.repair.adopt(old.bookie_id, living=None)
+        assert (report.ledgers, report.ledgers_unrepaired, report.fragments_moved) == (3, 0, 6)
+        assert report.entries == sum(len(placed(record, old)) for record in before) - 15
+        assert ledgers.changes == 3
+        for record in before:
+            now = await named(ledgers, record.ledger_id)
+            moved = record.moved(0, old, ME).moved(60, old, ME)
+            assert replace(now, nonce=b"") == replace(moved, nonce=b"")
+            assert await world.read(record.ledger_id, 0, LAST) == (placed(record, old), set())
+        assert await named(ledgers, 9) == untouched
+        assert {without for *_, without in world.peers.asked} == {old}
+        assert (await world.repair.adopt(old.bookie_id, living=None)).ledgers == 0
 
 
-def test_several_former_selves_are_replaced_by_one_change(tmp_path: Path) -> None:
-    async def test() -> None:
-        ledgers = Watched(MemoryStore())
-        first, second = replace(ME, incarnation="1"), replace(ME, incarnation="2")
-        fragments = Fragment(0, (first, B1, B2)), Fragment(50, (B1, second, B2)), Fragment(80, (B1, B2, ME))
-        record = await closed_ledger(ledgers, 7, WHOLE, LAST, *fragments)
-        ledgers.changes = 0
-        async with mended(tmp_path, ledgers) as world:
-            await hold(world.bookie, 7, range(80, 100))
-            all_here_before_each_change(world, ledgers)
-            report = await world.repair.adopt("b0", living=ME.incarnation)
-            assert (report.entries, report.fragments_moved, ledgers.changes) == (80, 2, 1)
-            now = await named(ledgers, 7)
-            assert [f.ensemble.index(ME) for f in now.fragments] == [0, 1, 2]
-            assert await world.read(7, 0, LAST) == (list(range(100)), set())
-            assert now.length_bytes == record.length_bytes
-
-    run(test())
+async def test_several_former_selves_are_replaced_by_one_change(tmp_path: Path) -> None:
+    ledgers = Watched(MemoryStore())
+    first, second = replace(ME, incarnation="1"), replace(ME, incarnation="2")
+    fragments = Fragment(0, (first, B1, B2)), Fragment(50, (B1, second, B2)), Fragment(80, (B1, B2, ME))
+    record = await closed_ledger(ledgers, 7, WHOLE, LAST, *fragments)
+    ledgers.changes = 0
+    async with mended(tmp_path, ledgers) as world:
+        await hold(world.bookie, 7, range(80, 100))
+        all_here_before_each_change(world, ledgers)
+        report = await world.repair.adopt("b0", living=ME.incarnation)
+        assert (report.entries, report.fragments_moved, ledgers.changes) == (80, 2, 1)
+        now = await named(ledgers, 7)
+        assert [f.ensemble.index(ME) for f in now.fragments] == [0, 1, 2]
+        assert await world.read(7, 0, LAST) == (list(range(100)), set())
+        assert now.length_bytes == record.length_bytes
 
 
-def test_W7_a_living_bookies_places_stay_its_own(tmp_path: Path) -> None:
+async def test_W7_a_living_bookies_places_stay_its_own(tmp_path: Path) -> None:
     """W7: those of its former selves do not."""
-
-    async def test() -> None:
-        ledgers = LedgerStore(MemoryStore())
-        alive = replace(LOST, incarnation="alive")
-        await closed_ledger(
-            ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, B1, B2)), Fragment(50, (alive, B1, B2))
-        )
-        await closed_ledger(ledgers, 8, WHOLE, LAST, Fragment(0, (alive, B1, B2)))
-        async with mended(tmp_path, ledgers) as world:
-            report = await world.repair.adopt("lost", living="alive")
-            assert (report.ledgers, report.entries) == (1, 50)
-            assert [f.ensemble[0] for f in (await named(ledgers, 7)).fragments] == [ME, alive]
-            assert (await named(ledgers, 8)).fragments[0].ensemble[0] == alive
-
-    run(test())
+    ledgers = LedgerStore(MemoryStore())
+    alive = replace(LOST, incarnation="alive")
+    await closed_ledger(ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, B1, B2)), Fragment(50, (alive, B1, B2)))
+    await closed_ledger(ledgers, 8, WHOLE, LAST, Fragment(0, (alive, B1, B2)))
+    async with mended(tmp_path, ledgers) as world:
+        report = await world.repair.adopt("lost", living="alive")
+        assert (report.ledgers, report.entries) == (1, 50)
+        assert [f.ensemble[0] for f in (await named(ledgers, 7)).fragments] == [ME, alive]
+        assert (await named(ledgers, 8)).fragments[0].ensemble[0] == alive
 
 
-def test_a_place_in_an_ensemble_that_names_the_bookie_already_is_left_and_told(tmp_path: Path) -> None:
+async def test_a_place_in_an_ensemble_that_names_the_bookie_already_is_left_and_told(tmp_path: Path) -> None:
     """Also where it is a former self that stands there: no name stands twice in an ensemble."""
-
-    async def test() -> None:
-        ledgers = LedgerStore(MemoryStore())
-        fragments = (
-            Fragment(0, (LOST, B1, B2)),
-            Fragment(20, (LOST, ME, B2)),
-            Fragment(40, (LOST, FORMER, B2)),
-            Fragment(60, (LOST, B1, B2)),
-        )
-        await closed_ledger(ledgers, 7, WHOLE, LAST, *fragments)
-        await closed_ledger(ledgers, 8, WHOLE, LAST, Fragment(0, (LOST, ME, B2)))
-        async with mended(tmp_path, ledgers) as world:
-            report = await world.repair.adopt("lost", living=None)
-            assert (report.fragments_moved, report.entries, report.ledgers_unrepaired) == (2, 60, 2)
-            assert "from entry 20, 40 on" in report.unrepaired[0].why
-            assert "from entry 0 on" in report.unrepaired[1].why
-            now = await named(ledgers, 7)
-            assert [f.ensemble[0] for f in now.fragments] == [ME, LOST, LOST, ME]
-            assert world.peers.asked == [(7, 0, 19, LOST), (7, 60, 99, LOST)]
-
-    run(test())
+    ledgers = LedgerStore(MemoryStore())
+    fragments = (
+        Fragment(0, (LOST, B1, B2)),
+        Fragment(20, (LOST, ME, B2)),
+        Fragment(40, (LOST, FORMER, B2)),
+        Fragment(60, (LOST, B1, B2)),
+    )
+    await closed_ledger(ledgers, 7, WHOLE, LAST, *fragments)
+    await closed_ledger(ledgers, 8, WHOLE, LAST, Fragment(0, (LOST, ME, B2)))
+    async with mended(tmp_path, ledgers) as world:
+        report = await world.repair.adopt("lost", living=None)
+        assert (report.fragments_moved, report.entries, report.ledgers_unrepaired) == (2, 60, 2)
+        assert "from entry 20, 40 on" in report.unrepaired[0].why
+        assert "from entry 0 on" in report.unrepaired[1].why
+        now = await named(ledgers, 7)
+        assert [f.ensemble[0] for f in now.fragments] == [ME, LOST, LOST, ME]
+        assert world.peers.asked == [(7, 0, 19, LOST), (7, 60, 99, LOST)]
 
 
-def test_what_no_other_replica_has_leaves_the_record_as_it_was(tmp_path: Path) -> None:
-    async def test() -> None:
-        ledgers = LedgerStore(MemoryStore())
-        peers = DictionaryPeers(ledgers, lost={7: {42}})
-        before = await closed_ledger(ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, B1, B2)))
-        await closed_ledger(ledgers, 8, WHOLE, LAST, Fragment(0, (LOST, B1, B2)))
-        async with mended(tmp_path, ledgers, peers=peers) as world:
-            report = await world.repair.adopt("lost", living=None)
-            assert [one.ledger_id for one in report.unrepaired] == [7]
-            assert "entry 42 of" in report.unrepaired[0].why
-            assert await named(ledgers, 7) == before
-            assert ME in (await named(ledgers, 8)).fragments[0].ensemble
-            peers.lost.clear()
-            peers.asked.clear()
-            report = await world.repair.adopt("lost", living=None)
-            assert (report.entries, peers.asked) == (1, [(7, 42, 42, LOST)])
-
-    run(test())
+async def test_what_no_other_replica_has_leaves_the_record_as_it_was(tmp_path: Path) -> None:
+    ledgers = LedgerStore(MemoryStore())
+    peers = DictionaryPeers(ledgers, lost={7: {42}})
+    before = await closed_ledger(ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, B1, B2)))
+    await closed_ledger(ledgers, 8, WHOLE, LAST, Fragment(0, (LOST, B1, B2)))
+    async with mended(tmp_path, ledgers, peers=peers) as world:
+        report = await world.repair.adopt("lost", living=None)
+        assert [one.ledger_id for one in report.unrepaired] == [7]
+        assert "entry 42 of" in report.unrepaired[0].why
+        assert await named(ledgers, 7) == before
+        assert ME in (await named(ledgers, 8)).fragments[0].ensemble
+        peers.lost.clear()
+        peers.asked.clear()
+        report = await world.repair.adopt("lost", living=None)
+        assert (report.entries, peers.asked) == (1, [(7, 42, 42, LOST)])
 
 
-def test_a_record_that_somebody_else_changes_is_decided_anew(tmp_path: Path) -> None:
+async def test_a_record_that_somebody_else_changes_is_decided_anew(tmp_path: Path) -> None:
     """Here another spare takes one of the places first."""
+    ledgers = Watched(MemoryStore())
+    fragments = Fragment(0, (LOST, B1, B2)), Fragment(50, (B1, LOST, B2))
+    before = await closed_ledger(ledgers, 7, WHOLE, LAST, *fragments)
+    ledgers.changes = 0
 
-    async def test() -> None:
-        ledgers = Watched(MemoryStore())
-        fragments = Fragment(0, (LOST, B1, B2)), Fragment(50, (B1, LOST, B2))
-        before = await closed_ledger(ledgers, 7, WHOLE, LAST, *fragments)
-        ledgers.changes = 0
-
-        async def comes_first(_: LedgerRecord) -> None:
-            if ledgers.changes == 1:
-                found = await ledgers.read(7)
-                assert found is not None
-                taken = replace(before, fragments=(Fragment(0, (SPARE, B1, B2)), fragments[1]))
-                await ledgers.change(taken, found.version)
-
-        ledgers.before_change = comes_first
-        async with mended(tmp_path, ledgers) as world:
-            report = await world.repair.adopt("lost", living=None)
-            assert (report.fragments_moved, report.ledgers_unrepaired) == (1, 0)
-            now = await named(ledgers, 7)
-            assert [f.ensemble for f in now.fragments] == [(SPARE, B1, B2), (B1, ME, B2)]
-            assert (await world.read(7, 50, LAST))[0] == list(range(50, 100))
-
-    run(test())
-
-
-def test_a_record_that_changes_all_the_time_is_left(tmp_path: Path) -> None:
-    async def test() -> None:
-        ledgers = Watched(MemoryStore())
-        await closed_ledger(ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, B1, B2)))
-        ledgers.changes = 0
-
-        async def always(_: LedgerRecord) -> None:
-            raise VersionConflict("ledgers/7", 1)
-
-        ledgers.before_change = always
-        async with mended(tmp_path, ledgers) as world:
-            report = await world.repair.adopt("lost", living=None)
-            assert "kept changing" in report.unrepaired[0].why
-            assert ledgers.changes == TRIES_MAX
-            assert report.entries == 100  # fetched once
-
-    run(test())
-
-
-def test_a_ledger_that_is_deleted_meanwhile_is_done_with(tmp_path: Path) -> None:
-    async def test() -> None:
-        ledgers = Watched(MemoryStore())
-        await closed_ledger(ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, B1, B2)))
-
-        async def deleted(_: LedgerRecord) -> None:
+    async def comes_first(_: LedgerRecord) -> None:
+        if ledgers.changes == 1:
             found = await ledgers.read(7)
-            if found is not None:
-                await ledgers.delete(found)
+            assert found is not None
+            taken = replace(before, fragments=(Fragment(0, (SPARE, B1, B2)), fragments[1]))
+            await ledgers.change(taken, found.version)
 
-        ledgers.before_change = deleted
-        async with mended(tmp_path, ledgers) as world:
-            report = await world.repair.adopt("lost", living=None)
-            assert (report.ledgers, report.ledgers_unrepaired, report.fragments_moved) == (1, 0, 0)
-            assert await ledgers.tombstone(7) is not None
+    ledgers.before_change = comes_first
+    async with mended(tmp_path, ledgers) as world:
+        report = await world.repair.adopt("lost", living=None)
+        assert (report.fragments_moved, report.ledgers_unrepaired) == (1, 0)
+        now = await named(ledgers, 7)
+        assert [f.ensemble for f in now.fragments] == [(SPARE, B1, B2), (B1, ME, B2)]
+        assert (await world.read(7, 50, LAST))[0] == list(range(50, 100))
 
-    run(test())
+
+async def test_a_record_that_changes_all_the_time_is_left(tmp_path: Path) -> None:
+    ledgers = Watched(MemoryStore())
+    await closed_ledger(ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, B1, B2)))
+    ledgers.changes = 0
+
+    async def always(_: LedgerRecord) -> None:
+        raise VersionConflict("ledgers/7", 1)
+
+    ledgers.before_change = always
+    async with mended(tmp_path, ledgers) as world:
+        report = await world.repair.adopt("lost", living=None)
+        assert "kept changing" in report.unrepaired[0].why
+        assert ledgers.changes == TRIES_MAX
+        assert report.entries == 100  # fetched once
+
+
+async def test_a_ledger_that_is_deleted_meanwhile_is_done_with(tmp_path: Path) -> None:
+    ledgers = Watched(MemoryStore())
+    await closed_ledger(ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, B1, B2)))
+
+    async def deleted(_: LedgerRecord) -> None:
+        found = await ledgers.read(7)
+        if found is not None:
+            await ledgers.delete(found)
+
+    ledgers.before_change = deleted
+    async with mended(tmp_path, ledgers) as world:
+        report = await world.repair.adopt("lost", living=None)
+        assert (report.ledgers, report.ledgers_unrepaired, report.fragments_moved) == (1, 0, 0)
+        assert await ledgers.tombstone(7) is not None
 
 
 @pytest.mark.parametrize("state", [LedgerState.OPEN, LedgerState.IN_RECOVERY])
 @pytest.mark.parametrize("in_use", [True, False], ids=["in the last ensemble", "in an earlier one"])
-def test_a_ledger_is_closed_first_unless_its_writer_goes_on_without_the_lost_bookie(
+async def test_a_ledger_is_closed_first_unless_its_writer_goes_on_without_the_lost_bookie(
     tmp_path: Path, state: LedgerState, in_use: bool
 ) -> None:
-    async def test() -> None:
-        ledgers = LedgerStore(MemoryStore())
-        peers = DictionaryPeers(ledgers, ends={7: 79})
-        last = (B3, B1, LOST) if in_use else (B3, B1, B2)
-        await open_ledger(ledgers, 7, WHOLE, Fragment(0, (LOST, B1, B2)), Fragment(40, last))
-        if state is LedgerState.IN_RECOVERY:
-            found = await ledgers.read(7)
-            assert found is not None
-            await ledgers.change(found.record.in_recovery(), found.version)
-        async with mended(tmp_path, ledgers, peers=peers) as world:
-            report = await world.repair.adopt("lost", living=None)
-            writes_on = state is LedgerState.OPEN and not in_use
-            assert (report.ledgers_unrepaired, peers.recovered) == (0, [] if writes_on else [7])
-            assert report.entries == (80 if in_use else 40)
-            now = await named(ledgers, 7)
-            assert now.is_closed != writes_on
-            assert LOST not in {b for f in now.fragments for b in f.ensemble}
-
-    run(test())
+    ledgers = LedgerStore(MemoryStore())
+    peers = DictionaryPeers(ledgers, ends={7: 79})
+    last = (B3, B1, LOST) if in_use else (B3, B1, B2)
+    await open_ledger(ledgers, 7, WHOLE, Fragment(0, (LOST, B1, B2)), Fragment(40, last))
+    if state is LedgerState.IN_RECOVERY:
+        found = await ledgers.read(7)
+        assert found is not None
+        await ledgers.change(found.record.in_recovery(), found.version)
+    async with mended(tmp_path, ledgers, peers=peers) as world:
+        report = await world.repair.adopt("lost", living=None)
+        writes_on = state is LedgerState.OPEN and not in_use
+        assert (report.ledgers_unrepaired, peers.recovered) == (0, [] if writes_on else [7])
+        assert report.entries == (80 if in_use else 40)
+        now = await named(ledgers, 7)
+        assert now.is_closed != writes_on
+        assert LOST not in {b for f in now.fragments for b in f.ensemble}
 
 
-def test_an_empty_ledgers_place_is_taken_without_asking_anybody(tmp_path: Path) -> None:
-    async def test() -> None:
-        ledgers = LedgerStore(MemoryStore())
-        await closed_ledger(ledgers, 7, WHOLE, -1, Fragment(0, (LOST, B1, B2)))
-        async with mended(tmp_path, ledgers) as world:
-            assert (await world.repair.adopt("lost", living=None)).fragments_moved == 1
-            assert world.peers.asked == []
-
-    run(test())
+async def test_an_empty_ledgers_place_is_taken_without_asking_anybody(tmp_path: Path) -> None:
+    ledgers = LedgerStore(MemoryStore())
+    await closed_ledger(ledgers, 7, WHOLE, -1, Fragment(0, (LOST, B1, B2)))
+    async with mended(tmp_path, ledgers) as world:
+        assert (await world.repair.adopt("lost", living=None)).fragments_moved == 1
+        assert world.peers.asked == []
 
 
-def test_a_listing_that_fails_changes_nothing(tmp_path: Path) -> None:
+async def test_a_listing_that_fails_changes_nothing(tmp_path: Path) -> None:
     class Away(LedgerStore):
         async def list(
             self, first_ledger: int = 0, *, on_unreadable: OnUnreadable = skip
@@ -295,13 +260,10 @@ def test_a_listing_that_fails_changes_nothing(tmp_path: Path) -> None:
                 yield one
                 raise StoreUnavailable("the store went away")
 
-    async def test() -> None:
-        ledgers = Away(MemoryStore())
-        before = await closed_ledger(ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, B1, B2)))
-        async with mended(tmp_path, ledgers) as world:
-            with pytest.raises(StoreUnavailable):
-                await world.repair.adopt("lost", living=None)
-            assert world.peers.asked == []
-            assert await named(ledgers, 7) == before
-
-    run(test())
+    ledgers = Away(MemoryStore())
+    before = await closed_ledger(ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, B1, B2)))
+    async with mended(tmp_path, ledgers) as world:
+        with pytest.raises(StoreUnavailable):
+            await world.repair.adopt("lost", living=None)
+        assert world.peers.asked == []
+        assert await named(ledgers, 7) == before

@@ -12,7 +12,6 @@ from metadata import keys
 from metadata.errors import MetadataRestored
 from metadata.memory import MemoryStore
 from metadata.records import ledger_ids
-from tests.support.aio import run
 
 
 class Counted(MemoryStore):
@@ -25,61 +24,45 @@ class Counted(MemoryStore):
         return await super().replace(key, value, version)
 
 
-def test_ids_rise_and_the_counter_is_asked_less_and_less_often() -> None:
-    async def scenario() -> None:
-        store = Counted()
-        block = IdBlock(store)
-        assert [await block.next() for _ in range(300)] == list(range(1, 301))
-        assert store.changes < 300 / BLOCK_IDS_MAX + 8
-
-    run(scenario())
+async def test_ids_rise_and_the_counter_is_asked_less_and_less_often() -> None:
+    store = Counted()
+    block = IdBlock(store)
+    assert [await block.next() for _ in range(300)] == list(range(1, 301))
+    assert store.changes < 300 / BLOCK_IDS_MAX + 8
 
 
-def test_many_at_once_of_several_clients_are_given_no_id_twice() -> None:
-    async def scenario() -> None:
-        data = Counted()
-        blocks = [IdBlock(data) for _ in range(4)]
-        given = await asyncio.gather(*(blocks[n % 4].next() for n in range(200)))
-        assert len(set(given)) == 200
-        for n in range(4):
-            assert list(given[n::4]) == sorted(given[n::4])
-
-    run(scenario())
+async def test_many_at_once_of_several_clients_are_given_no_id_twice() -> None:
+    data = Counted()
+    blocks = [IdBlock(data) for _ in range(4)]
+    given = await asyncio.gather(*(blocks[n % 4].next() for n in range(200)))
+    assert len(set(given)) == 200
+    for n in range(4):
+        assert list(given[n::4]) == sorted(given[n::4])
 
 
-def test_a_client_that_makes_one_ledger_leaves_no_gap() -> None:
-    async def scenario() -> None:
-        store = MemoryStore()
-        assert [await IdBlock(store).next() for _ in range(5)] == [1, 2, 3, 4, 5]
-
-    run(scenario())
+async def test_a_client_that_makes_one_ledger_leaves_no_gap() -> None:
+    store = MemoryStore()
+    assert [await IdBlock(store).next() for _ in range(5)] == [1, 2, 3, 4, 5]
 
 
-def test_old_ids_are_skipped_and_the_next_block_is_small_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        store = MemoryStore()
-        block = IdBlock(store)
-        for _ in range(4):
-            await block.next()
-        end = await ledger_ids.counted_end(store)
-        monkeypatch.setattr(id_block, "BLOCK_SECONDS_MAX", -1.0)
-        assert await block.next() == end
-        assert await ledger_ids.counted_end(store) == end + 1
-
-    run(scenario())
+async def test_old_ids_are_skipped_and_the_next_block_is_small_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    block = IdBlock(store)
+    for _ in range(4):
+        await block.next()
+    end = await ledger_ids.counted_end(store)
+    monkeypatch.setattr(id_block, "BLOCK_SECONDS_MAX", -1.0)
+    assert await block.next() == end
+    assert await ledger_ids.counted_end(store) == end + 1
 
 
-def test_no_id_is_taken_while_nobody_has_accepted_a_backup() -> None:
+async def test_no_id_is_taken_while_nobody_has_accepted_a_backup() -> None:
     """Its counter may be older than what bookies hold: an id taken now would be used once it is accepted."""
-
-    async def scenario() -> None:
-        store = MemoryStore()
-        barring = await store.create(keys.RESTORED, b"")
-        block = IdBlock(store)
-        with pytest.raises(MetadataRestored):
-            await block.next()
-        await ledger_ids.count_beyond(store, 40)
-        await store.delete(keys.RESTORED, barring)
-        assert await block.next() == 41
-
-    run(scenario())
+    store = MemoryStore()
+    barring = await store.create(keys.RESTORED, b"")
+    block = IdBlock(store)
+    with pytest.raises(MetadataRestored):
+        await block.next()
+    await ledger_ids.count_beyond(store, 40)
+    await store.delete(keys.RESTORED, barring)
+    assert await block.next() == 41

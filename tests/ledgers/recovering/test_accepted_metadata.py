@@ -25,7 +25,6 @@ from metadata.records.ledger_record import BookieRef, LedgerState
 from metadata.records.ledger_store import LedgerStore
 from metadata.sqlite.store import SqliteStore
 from metadata.store import PAGE_KEYS_MAX, Page
-from tests.support.aio import run
 from tests.support.in_process import InProcessCluster, on_bookies, payloads
 
 WENT_BACK = r"at revision 1, and bookie b\d has seen it at \d+: it went back to an older copy"
@@ -78,22 +77,19 @@ def test_W8_no_loss_is_accepted_where_a_bookie_has_seen_the_store_at_a_later_rev
 
 
 @pytest.mark.parametrize("later", [0, 1])
-def test_a_store_may_be_at_the_revision_at_which_it_was_seen_and_not_before(later: int) -> None:
-    async def scenario() -> None:
-        store = MemoryStore()
-        revision = await store.create("any", b"")
-        seen = SeenRevision(revision + later, "b1")
-        if not later:
-            assert await hold.check_not_rolled_back(store, seen) == revision
-            return
-        why = f"revision {revision}, and bookie b1 has seen it at {revision + 1}"
-        with pytest.raises(MetadataRolledBack, match=why):
-            await hold.check_not_rolled_back(store, seen)
-
-    run(scenario())
+async def test_a_store_may_be_at_the_revision_at_which_it_was_seen_and_not_before(later: int) -> None:
+    store = MemoryStore()
+    revision = await store.create("any", b"")
+    seen = SeenRevision(revision + later, "b1")
+    if not later:
+        assert await hold.check_not_rolled_back(store, seen) == revision
+        return
+    why = f"revision {revision}, and bookie b1 has seen it at {revision + 1}"
+    with pytest.raises(MetadataRolledBack, match=why):
+        await hold.check_not_rolled_back(store, seen)
 
 
-def test_a_store_is_asked_once_for_all_that_have_seen_no_more_of_it() -> None:
+async def test_a_store_is_asked_once_for_all_that_have_seen_no_more_of_it() -> None:
     class Counts(MemoryStore):
         asked = 0
 
@@ -103,14 +99,11 @@ def test_a_store_is_asked_once_for_all_that_have_seen_no_more_of_it() -> None:
             self.asked += 1
             return await super().list_page(prefix, after=after, limit=limit)
 
-    async def scenario() -> None:
-        store = Counts()
-        check = RevisionCheck(cast(Cluster, SimpleNamespace(store=store)), 7)
-        b1, revision = BookieRef("b1", "i"), await store.create("any", b"")
-        for seen in (0, revision, revision - 1):
-            await check.hear(b1, LacReply(Status.OK, metadata_revision=seen))
-        assert store.asked == 1
-        with pytest.raises(LedgerRecoveryFailed, match="bookie b1 has seen it"):
-            await check.hear(b1, LacReply(Status.OK, metadata_revision=revision + 1))
-
-    run(scenario())
+    store = Counts()
+    check = RevisionCheck(cast(Cluster, SimpleNamespace(store=store)), 7)
+    b1, revision = BookieRef("b1", "i"), await store.create("any", b"")
+    for seen in (0, revision, revision - 1):
+        await check.hear(b1, LacReply(Status.OK, metadata_revision=seen))
+    assert store.asked == 1
+    with pytest.raises(LedgerRecoveryFailed, match="bookie b1 has seen it"):
+        await check.hear(b1, LacReply(Status.OK, metadata_revision=revision + 1))

@@ -20,7 +20,7 @@ from ledgers.recovering.requests import LedgerRequests
 from ledgers.recovering.witnesses import WITNESSES_AT_ONCE_MAX, Witnesses
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.registration import Registration
-from tests.support.aio import run, until_true
+from tests.support.aio import until_true
 
 DIGESTER = Crc32cDigester(7)
 NAMED, FORMER, HOLDER, STRANGER, GONE = (
@@ -68,58 +68,43 @@ class Here:
         return HOLDS_IT if bookie == HOLDER else LACKS_IT
 
 
-def test_everybody_else_is_asked_and_those_first_that_earlier_fragments_name() -> None:
-    async def scenario() -> None:
-        here = Here(NAMED, HOLDER, STRANGER, GONE, FORMER)
-        assert await here.witnesses().ask() == {HOLDER: HOLDS_IT, STRANGER: LACKS_IT, FORMER: LACKS_IT}
-        assert here.asked[0] == FORMER
-        assert sorted(here.asked) == sorted((HOLDER, STRANGER, GONE, FORMER))
-        assert here.slow == [GONE]
-
-    run(scenario())
+async def test_everybody_else_is_asked_and_those_first_that_earlier_fragments_name() -> None:
+    here = Here(NAMED, HOLDER, STRANGER, GONE, FORMER)
+    assert await here.witnesses().ask() == {HOLDER: HOLDS_IT, STRANGER: LACKS_IT, FORMER: LACKS_IT}
+    assert here.asked[0] == FORMER
+    assert sorted(here.asked) == sorted((HOLDER, STRANGER, GONE, FORMER))
+    assert here.slow == [GONE]
 
 
-def test_whoever_hangs_is_not_waited_for_and_asked_last_the_next_time(
+async def test_whoever_hangs_is_not_waited_for_and_asked_last_the_next_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(witnesses, "WITNESSES_SECONDS_MAX", 0.05)
-
-    async def scenario() -> None:
-        hung = HUNG[0]
-        here = Here(hung, HOLDER)
-        assert await here.witnesses().ask() == {HOLDER: HOLDS_IT}
-        assert here.slow == [hung]
-        here.asked.clear()
-        await here.witnesses().ask()
-        assert here.asked == [HOLDER, hung]
-
-    run(scenario())
+    hung = HUNG[0]
+    here = Here(hung, HOLDER)
+    assert await here.witnesses().ask() == {HOLDER: HOLDS_IT}
+    assert here.slow == [hung]
+    here.asked.clear()
+    await here.witnesses().ask()
+    assert here.asked == [HOLDER, hung]
 
 
-def test_many_that_hang_keep_nobody_else_from_being_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_that_hang_keep_nobody_else_from_being_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(witnesses, "WITNESS_TURN_SECONDS", 0.01)
     monkeypatch.setattr(witnesses, "WITNESSES_SECONDS_MAX", 3600)
-
-    async def scenario() -> None:
-        here = Here(*HUNG, HOLDER, STRANGER)
-        asking = asyncio.ensure_future(here.witnesses().ask())
-        await until_true(lambda: _all_in(here.asked, HOLDER, STRANGER))
-        asking.cancel()
-
-    run(scenario())
+    here = Here(*HUNG, HOLDER, STRANGER)
+    asking = asyncio.ensure_future(here.witnesses().ask())
+    await until_true(lambda: _all_in(here.asked, HOLDER, STRANGER))
+    asking.cancel()
 
 
 async def _all_in(asked: list[BookieRef], *wanted: BookieRef) -> bool:
     return set(wanted) <= set(asked)
 
 
-def test_so_many_are_asked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_so_many_are_asked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(witnesses, "WITNESSES_SECONDS_MAX", 0.05)
     monkeypatch.setattr(witnesses, "WITNESS_TURN_SECONDS", 60)
-
-    async def scenario() -> None:
-        here = Here(*HUNG)
-        assert await here.witnesses().ask() == {}
-        assert len(here.asked) == len(here.slow) == WITNESSES_AT_ONCE_MAX
-
-    run(scenario())
+    here = Here(*HUNG)
+    assert await here.witnesses().ask() == {}
+    assert len(here.asked) == len(here.slow) == WITNESSES_AT_ONCE_MAX

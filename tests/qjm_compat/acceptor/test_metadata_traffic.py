@@ -14,7 +14,6 @@ from metadata.store import Lease, MetadataStore, Page, Versioned
 from qjm_compat.acceptor.journal import Journal
 from qjm_compat.config import JournalConfig
 from tests.qjm_compat.acceptor.one_writer import OneWriter, formatted, writer_of
-from tests.support.aio import run
 from tests.support.in_process import QUICK, InProcessCluster, cluster_of
 
 CONFIG = JournalConfig(ensemble_size=1)
@@ -82,30 +81,24 @@ async def _write(writer: OneWriter, batches: int) -> None:
     await writer.finalize(2, 1 + batches)
 
 
-def test_a_thousand_batches_cost_no_more_metadata_than_ten(tmp_path: Path) -> None:
-    async def whole() -> None:
-        async with cluster_of(tmp_path, 1) as cluster, LedgerClient(cluster.uri, config=QUICK) as client:
-            few, many = [await cost_of_a_segment(cluster, client, batches) for batches in (10, 1000)]
-            assert few == many
-            assert few[1] > 0
-            assert few[0]["replace"] + few[0]["create"] <= 4
-            assert sum(few[0].values()) <= 12
-
-    run(whole(), timeout_seconds=60)
+async def test_a_thousand_batches_cost_no_more_metadata_than_ten(tmp_path: Path) -> None:
+    async with cluster_of(tmp_path, 1) as cluster, LedgerClient(cluster.uri, config=QUICK) as client:
+        few, many = [await cost_of_a_segment(cluster, client, batches) for batches in (10, 1000)]
+        assert few == many
+        assert few[1] > 0
+        assert few[0]["replace"] + few[0]["create"] <= 4
+        assert sum(few[0].values()) <= 12
 
 
 @pytest.mark.parametrize("segments", [3, 30])
-def test_the_state_does_not_grow_with_the_journal(tmp_path: Path, segments: int) -> None:
-    async def whole() -> None:
-        async with cluster_of(tmp_path, 1) as cluster, LedgerClient(cluster.uri, config=QUICK) as client:
-            store = CountingStore()
-            journal = Journal("ns1", "a", store, client, CONFIG, {})
-            await formatted(journal)
-            writer = await writer_of(journal, 1)
-            for first in range(1, 2 * segments, 2):
-                await writer.write_final(first, first + 1)
-            found = await store.get("journals/ns1/a/state")
-            assert found is not None
-            assert len(found.value) < 150
-
-    run(whole())
+async def test_the_state_does_not_grow_with_the_journal(tmp_path: Path, segments: int) -> None:
+    async with cluster_of(tmp_path, 1) as cluster, LedgerClient(cluster.uri, config=QUICK) as client:
+        store = CountingStore()
+        journal = Journal("ns1", "a", store, client, CONFIG, {})
+        await formatted(journal)
+        writer = await writer_of(journal, 1)
+        for first in range(1, 2 * segments, 2):
+            await writer.write_final(first, first + 1)
+        found = await store.get("journals/ns1/a/state")
+        assert found is not None
+        assert len(found.value) < 150
