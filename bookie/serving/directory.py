@@ -32,6 +32,7 @@ from metadata.store import MetadataStore, Versioned
 from ..disk.disk import OsDisk, sync_directory
 from ..errors import DataDirectoryError
 from ..log import segments
+from .history import directory_generation
 from .preflight import (
     check_is_directory,
     check_is_writable,
@@ -85,8 +86,9 @@ class LockedDirectory:
         return self.path / INDEX
 
     def lasting_paths(self) -> tuple[Path, ...]:
-        """Paths of files and directories that stay the same from one start to the next."""
-        return self.path, self.log, self.index, self.index / "data.mdb", self.path / COOKIE
+        """Paths of files and directories that stay the same from the first start on."""
+        life = self.path / directory_generation.NAME
+        return self.path, self.log, self.index, self.index / "data.mdb", self.path / COOKIE, life
 
     def close(self) -> None:
         if self._fd >= 0:
