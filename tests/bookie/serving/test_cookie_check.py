@@ -120,89 +120,74 @@ async def backed_up(data: MemoryData) -> MemoryData:
     return backup
 
 
-def test_W7_whether_a_disk_is_newer_than_restored_metadata_is_told_by_what_it_replaced_and_by_no_clock(
+async def test_W7_whether_a_disk_is_newer_than_restored_metadata_is_told_by_what_it_replaced_and_by_no_clock(
     tmp_path: Path,
 ) -> None:
-    async def test() -> None:
-        data = MemoryData()
-        await formatted_in_place(tmp_path / "first", MemoryStore(data))
-        backup = await backed_up(data)
-        await formatted_in_place(tmp_path / "second", MemoryStore(data))
-        third = await formatted_in_place(tmp_path / "third", MemoryStore(data))
-        for name, day in (("first", 3), ("second", 2), ("third", 1)):
-            os.utime(tmp_path / name / "cookie.json", (day * 86400, day * 86400))
-        await hold.begin(MemoryStore(data), backup_ms=1, now_ms=2)
-        assert "old or foreign disk" in await _refusal_of_start(tmp_path / "first", MemoryStore(data))
-        assert "old or foreign disk" in await _refusal_of_start(tmp_path / "second", MemoryStore(data))
-        assert "old or foreign disk" in await _refusal_of_start(tmp_path / "third", MemoryStore(backup))
-        await hold.begin(MemoryStore(backup), backup_ms=10 * 86_400_000, now_ms=2)
-        assert await check_cookie(tmp_path / "third", MemoryStore(backup)) == third
-        assert "old or foreign disk" in await _refusal_of_start(tmp_path / "second", MemoryStore(backup))
-
-    run(test())
+    data = MemoryData()
+    await formatted_in_place(tmp_path / "first", MemoryStore(data))
+    backup = await backed_up(data)
+    await formatted_in_place(tmp_path / "second", MemoryStore(data))
+    third = await formatted_in_place(tmp_path / "third", MemoryStore(data))
+    for name, day in (("first", 3), ("second", 2), ("third", 1)):
+        os.utime(tmp_path / name / "cookie.json", (day * 86400, day * 86400))
+    await hold.begin(MemoryStore(data), backup_ms=1, now_ms=2)
+    assert "old or foreign disk" in await _refusal_of_start(tmp_path / "first", MemoryStore(data))
+    assert "old or foreign disk" in await _refusal_of_start(tmp_path / "second", MemoryStore(data))
+    assert "old or foreign disk" in await _refusal_of_start(tmp_path / "third", MemoryStore(backup))
+    await hold.begin(MemoryStore(backup), backup_ms=10 * 86_400_000, now_ms=2)
+    assert await check_cookie(tmp_path / "third", MemoryStore(backup)) == third
+    assert "old or foreign disk" in await _refusal_of_start(tmp_path / "second", MemoryStore(backup))
 
 
-def test_W7_a_disk_whose_name_was_decommissioned_in_between_is_newer_than_the_metadata_too(
+async def test_W7_a_disk_whose_name_was_decommissioned_in_between_is_newer_than_the_metadata_too(
     tmp_path: Path,
 ) -> None:
-    async def test() -> None:
-        data = MemoryData()
-        await formatted_in_place(tmp_path / "first", MemoryStore(data))
-        backup = await backed_up(data)
-        for name in ("second", "third"):
-            await forget(MemoryStore(data), "b1")
-            await formatted_in_place(tmp_path / name, MemoryStore(data))
-        await hold.begin(MemoryStore(backup), backup_ms=10 * 86_400_000, now_ms=2)
-        third = await check_cookie(tmp_path / "third", MemoryStore(backup))
-        assert third == await cluster.read_cookie(MemoryStore(backup), "b1")
-        assert "old or foreign disk" in await _refusal_of_start(tmp_path / "first", MemoryStore(backup))
-
-    run(test())
+    data = MemoryData()
+    await formatted_in_place(tmp_path / "first", MemoryStore(data))
+    backup = await backed_up(data)
+    for name in ("second", "third"):
+        await forget(MemoryStore(data), "b1")
+        await formatted_in_place(tmp_path / name, MemoryStore(data))
+    await hold.begin(MemoryStore(backup), backup_ms=10 * 86_400_000, now_ms=2)
+    third = await check_cookie(tmp_path / "third", MemoryStore(backup))
+    assert third == await cluster.read_cookie(MemoryStore(backup), "b1")
+    assert "old or foreign disk" in await _refusal_of_start(tmp_path / "first", MemoryStore(backup))
 
 
-def test_W7_a_disk_that_took_a_name_in_metadata_that_is_given_up_does_not_take_it_from_its_successor_there(
+async def test_W7_a_disk_that_took_a_name_in_metadata_that_is_given_up_does_not_take_it_from_its_successor_there(
     tmp_path: Path,
 ) -> None:
-    async def test() -> None:
-        data = MemoryData()
-        await formatted_in_place(tmp_path / "first", MemoryStore(data))
-        backup = await backed_up(data)
-        for name in ("second", "third"):
-            await formatted_in_place(tmp_path / name, MemoryStore(data))
-        await formatted_in_place(tmp_path / "other", MemoryStore(backup))
-        await hold.begin(MemoryStore(backup), backup_ms=1, now_ms=2)
-        assert "old or foreign disk" in await _refusal_of_start(tmp_path / "third", MemoryStore(backup))
-
-    run(test())
+    data = MemoryData()
+    await formatted_in_place(tmp_path / "first", MemoryStore(data))
+    backup = await backed_up(data)
+    for name in ("second", "third"):
+        await formatted_in_place(tmp_path / name, MemoryStore(data))
+    await formatted_in_place(tmp_path / "other", MemoryStore(backup))
+    await hold.begin(MemoryStore(backup), backup_ms=1, now_ms=2)
+    assert "old or foreign disk" in await _refusal_of_start(tmp_path / "third", MemoryStore(backup))
 
 
-def test_a_disk_of_an_older_program_is_newer_where_an_operator_writes_so_into_its_cookie(
+async def test_a_disk_of_an_older_program_is_newer_where_an_operator_writes_so_into_its_cookie(
     tmp_path: Path,
 ) -> None:
-    async def test() -> None:
-        data = MemoryData()
-        first = await formatted_in_place(tmp_path / "first", MemoryStore(data))
-        backup = await backed_up(data)
-        second = await formatted_in_place(tmp_path / "second", MemoryStore(data))
-        file = tmp_path / "second" / "cookie.json"
-        file.write_text(json.dumps({"format_version": 1, **second.names}))
-        await hold.begin(MemoryStore(backup), backup_ms=1, now_ms=2)
-        wanted = f'"predecessors": ["{first.incarnation}"]'
-        assert wanted in await _refusal_of_start(tmp_path / "second", MemoryStore(backup))
-        file.write_text(json.dumps({"format_version": 1, **second.names})[:-1] + f", {wanted}}}")
-        assert await check_cookie(tmp_path / "second", MemoryStore(backup)) == second
-
-    run(test())
+    data = MemoryData()
+    first = await formatted_in_place(tmp_path / "first", MemoryStore(data))
+    backup = await backed_up(data)
+    second = await formatted_in_place(tmp_path / "second", MemoryStore(data))
+    file = tmp_path / "second" / "cookie.json"
+    file.write_text(json.dumps({"format_version": 1, **second.names}))
+    await hold.begin(MemoryStore(backup), backup_ms=1, now_ms=2)
+    wanted = f'"predecessors": ["{first.incarnation}"]'
+    assert wanted in await _refusal_of_start(tmp_path / "second", MemoryStore(backup))
+    file.write_text(json.dumps({"format_version": 1, **second.names})[:-1] + f", {wanted}}}")
+    assert await check_cookie(tmp_path / "second", MemoryStore(backup)) == second
 
 
-def test_a_cookie_remembers_a_bounded_number_of_predecessors(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        made = [await formatted_in_place(tmp_path / str(n), store) for n in range(PREDECESSORS_MAX + 2)]
-        names = tuple(cookie.incarnation for cookie in made)
-        assert read_cookie(tmp_path / str(PREDECESSORS_MAX + 1)).predecessors == names[1:-1]
-
-    run(test())
+async def test_a_cookie_remembers_a_bounded_number_of_predecessors(tmp_path: Path) -> None:
+    store = MemoryStore()
+    made = [await formatted_in_place(tmp_path / str(n), store) for n in range(PREDECESSORS_MAX + 2)]
+    names = tuple(cookie.incarnation for cookie in made)
+    assert read_cookie(tmp_path / str(PREDECESSORS_MAX + 1)).predecessors == names[1:-1]
 
 
 class NoCookies(MemoryStore):
