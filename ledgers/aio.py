@@ -8,7 +8,7 @@ import weakref
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 from bookie.wire import InfoReply
 from bookie.wire.messages import MaintainReply, MaintainRequest
@@ -33,7 +33,8 @@ from .authorized import Keys, found_of, keys_of
 from .bookies.connected_bookies import ConnectedBookies
 from .cluster import Cluster, counted
 from .config import ClientConfig
-from .creating.new_ledger import NewLedger
+from .creating.new_ledger import LedgerArguments, NewLedger
+from .deprecated import renamed
 from .errors import (
     ClientClosed,
     ClientForked,
@@ -162,15 +163,24 @@ class LedgerClient:
         cluster = await self._connected()
         return await self._made(cluster, new)
 
-    async def create_ledger_adv(self, new: NewLedger | None = None) -> AdvancedWriteHandle:
-        """Creates a ledger whose writer chooses the entry ids, in any order. Raises as `create_ledger`."""
-        wanted = new or NewLedger()
+    async def create_ledger_adv(
+        self, new: NewLedger | None = None, **arguments: Unpack[LedgerArguments]
+    ) -> AdvancedWriteHandle:
+        """Creates a ledger whose writer chooses the entry ids, in any order.
+
+        Takes the arguments of `create_ledger`, or all of them as a NewLedger. Raises as `create_ledger`.
+        """
+        wanted = NewLedger.of(new, arguments)
         cluster = await self._connected()
         return AdvancedWriteHandle(await self._made(cluster, wanted), self._config.pending_bytes_max)
 
-    async def reserve_ledger(self, new: NewLedger) -> int:
-        """Creates a ledger without a writer, for another process to claim; returns its id."""
-        return (await self._make(await self._connected(), new, reserved=True)).record.ledger_id
+    async def reserve_ledger(self, new: NewLedger | None = None, **arguments: Unpack[LedgerArguments]) -> int:
+        """Creates a ledger without a writer, for another process to claim; returns its id.
+
+        Takes the arguments of `create_ledger`, or all of them as a NewLedger. Raises as `create_ledger`.
+        """
+        wanted = NewLedger.of(new, arguments)
+        return (await self._make(await self._connected(), wanted, reserved=True)).record.ledger_id
 
     async def claim_ledger(self, ledger_id: int, *, password: bytes = b"") -> WriteHandle:
         """Becomes the one writer of a ledger made by `reserve_ledger`.
@@ -326,17 +336,18 @@ class LedgerClient:
         """Asks a bookie for its state. Raises BookieUnavailable."""
         return await (await self._connected()).bookies.info(bookie)
 
+    @renamed(timeout_seconds="timeout")
     async def maintain_bookie(
-        self, bookie: BookieRef, request: MaintainRequest, timeout_seconds: float
+        self, bookie: BookieRef, request: MaintainRequest, timeout: float
     ) -> MaintainReply:
         """Has a bookie collect garbage, verify its disk or fetch what it lost; waits for its report.
 
         A refusal or a failure is a status in the reply. Raises BookieUnavailable when the bookie did not answer
-        in time; it was told to stop then. All of this is safe to repeat.
+        in `timeout` seconds; it was told to stop then. All of this is safe to repeat.
         """
         await self.connect()
         assert self._bookies is not None
-        return await self._bookies.maintain(bookie, request, timeout_seconds)
+        return await self._bookies.maintain(bookie, request, timeout)
 
     # ------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from bookledger.cli import child
 from bookledger.cli.config.sections import SECTIONS
 from bookledger.cli.main import _GROUPS
 from metadata.settings.environment import variable_of
+from tests.support import hangs
 from tests.support.etcd import EtcdServer
 from tests.support.etcd_program import why_not_sound
 from tests.support.heartbeat import Heartbeat
@@ -57,6 +58,7 @@ def pytest_report_header() -> str:
 
 def pytest_configure(config: pytest.Config) -> None:
     """In a run on several processes their parent tells how it goes."""
+    config.pluginmanager.register(hangs)
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Heartbeat())
 

@@ -69,16 +69,12 @@ async def told(url: str, path: str, given: str = "") -> Any:
     return found
 
 
-def test_the_document_is_openapi_and_is_served() -> None:
+async def test_the_document_is_openapi_and_is_served() -> None:
     validate(OPENAPI)
-
-    async def main() -> None:
-        async with answering("memory://nobody") as url:
-            status, found = await ask(f"{url}/openapi.json")
-        assert status == 200
-        assert found["paths"] == json.loads(json.dumps(OPENAPI["paths"]))
-
-    run(main())
+    async with answering("memory://nobody") as url:
+        status, found = await ask(f"{url}/openapi.json")
+    assert status == 200
+    assert found["paths"] == json.loads(json.dumps(OPENAPI["paths"]))
 
 
 def test_every_path_is_described_for_operators() -> None:
@@ -88,123 +84,112 @@ def test_every_path_is_described_for_operators() -> None:
     assert set(rows) == paths | {"/api/v1/…", "/api/v1/openapi.json"}
 
 
-def test_every_answer_of_a_cluster_is_what_the_document_says() -> None:
-    async def main() -> None:
-        uri = await a_cluster_in_memory(ledgers=3, living=3)
-        store = await open_store(uri)
-        await LedgerStore(store).create(
-            a_record(
-                7,
-                fragments=3,
-                custom_metadata={"who": b"\xff<b>", "long": b"x" * 5000},
-                accepted_loss=AcceptedLoss(1000, "root@host", -1, missing=(BOOKIES[3], BOOKIES[2])),
-            )
+async def test_every_answer_of_a_cluster_is_what_the_document_says() -> None:
+    uri = await a_cluster_in_memory(ledgers=3, living=3)
+    store = await open_store(uri)
+    await LedgerStore(store).create(
+        a_record(
+            7,
+            fragments=3,
+            custom_metadata={"who": b"\xff<b>", "long": b"x" * 5000},
+            accepted_loss=AcceptedLoss(1000, "root@host", -1, missing=(BOOKIES[3], BOOKIES[2])),
         )
-        await Marks(store).set(7, ["b4 is lost"], 1)
-        await take(store, keys.healing(7), LeaseLock(BOOKIES[0], 1, 1000), await store.grant_lease(60))
-        state = JournalState(
-            last_promised_epoch=3,
-            last_writer_epoch=2,
-            segments=(SegmentRecord(1, 2, -64, 2, 9, True), SegmentRecord(10, 3, -64, 2)),
-        )
-        await JournalStore(store, "j", "a1").swap_state(state, None)
-        await JournalStore(store, "j", "a2").swap_state(JournalState(last_promised_epoch=3), None)
-        async with answering(uri) as url:
-            cluster = await told(url, "/cluster")
-            assert cluster["condition"] == "wounded"
-            assert cluster["absent"] == ["b4"]
-            assert cluster["counts"]["ledgers"] == {"closed": 4}
-            assert cluster["counts"]["copies_left"] == {"2": 5, "3": 1}
-            assert cluster["lost_after_seconds"] == 600
-            bookies = (await told(url, "/bookies"))["bookies"]
-            assert [one["bookie_id"] for one in bookies] == ["b1", "b2", "b3", "b4"]
-            assert (bookies[3]["state"], bookies[3]["address"]) == ("away", None)
-            assert bookies[3]["behind"] == bookies[3]["fragments"] > 0 == bookies[0]["behind"]
-            ledgers = (await told(url, "/ledgers"))["ledgers"]
-            assert [one["ledger_id"] for one in ledgers] == [1, 2, 3, 7]
-            ledger = await told(url, "/ledgers/{ledger_id}", "/ledgers/7")
-            assert [one["first_entry"] for one in ledger["fragments"]] == [0, 10, 20]
-            assert ledger["mark"]["reasons"] == ["b4 is lost"]
-            assert ledger["accepted_loss"] == {
-                "at_ms": 1000,
-                "by": "root@host",
-                "proven_through": -1,
-                "given_up": ["b3", "b4"],
-            }
-            assert (await told(url, "/ledgers/{ledger_id}", "/ledgers/1"))["accepted_loss"] is None
-            assert (ledger["writer"], ledger["closed_ms"]) == ("none: closed for ever", None)
-            assert {"key": "who", "value": "\ufffd<b>", "cut": False} in ledger["custom"]
-            assert sum(len(one["value"]) for one in ledger["custom"]) < 2000
-            (marked,) = (await told(url, "/fragments"))["under_replicated"]
-            assert {copy["bookie_id"] for copy in marked["copies"]} == {"b4"}
-            healing = await told(url, "/healing")
-            assert [(one["ledger_id"], one["bytes_copied"]) for one in healing["healing"]] == [(7, 1000)]
-            (journal,) = (await told(url, "/journals"))["journals"]
-            first, second = journal["acceptors"]
-            assert (first["last_finalized_txid"], first["lag_txids"]) == (9, 0)
-            assert first["in_progress"] == [{"first_txid": 10, "ledger_id": 3, "epoch": 2}]
-            assert (second["last_finalized_txid"], second["lag_txids"]) == (None, 9)
+    )
+    await Marks(store).set(7, ["b4 is lost"], 1)
+    await take(store, keys.healing(7), LeaseLock(BOOKIES[0], 1, 1000), await store.grant_lease(60))
+    state = JournalState(
+        last_promised_epoch=3,
+        last_writer_epoch=2,
+        segments=(SegmentRecord(1, 2, -64, 2, 9, True), SegmentRecord(10, 3, -64, 2)),
+    )
+    await JournalStore(store, "j", "a1").swap_state(state, None)
+    await JournalStore(store, "j", "a2").swap_state(JournalState(last_promised_epoch=3), None)
+    async with answering(uri) as url:
+        cluster = await told(url, "/cluster")
+        assert cluster["condition"] == "wounded"
+        assert cluster["absent"] == ["b4"]
+        assert cluster["counts"]["ledgers"] == {"closed": 4}
+        assert cluster["counts"]["copies_left"] == {"2": 5, "3": 1}
+        assert cluster["lost_after_seconds"] == 600
+        bookies = (await told(url, "/bookies"))["bookies"]
+        assert [one["bookie_id"] for one in bookies] == ["b1", "b2", "b3", "b4"]
+        assert (bookies[3]["state"], bookies[3]["address"]) == ("away", None)
+        assert bookies[3]["behind"] == bookies[3]["fragments"] > 0 == bookies[0]["behind"]
+        ledgers = (await told(url, "/ledgers"))["ledgers"]
+        assert [one["ledger_id"] for one in ledgers] == [1, 2, 3, 7]
+        ledger = await told(url, "/ledgers/{ledger_id}", "/ledgers/7")
+        assert [one["first_entry"] for one in ledger["fragments"]] == [0, 10, 20]
+        assert ledger["mark"]["reasons"] == ["b4 is lost"]
+        assert ledger["accepted_loss"] == {
+            "at_ms": 1000,
+            "by": "root@host",
+            "proven_through": -1,
+            "given_up": ["b3", "b4"],
+        }
+        assert (await told(url, "/ledgers/{ledger_id}", "/ledgers/1"))["accepted_loss"] is None
+        assert (ledger["writer"], ledger["closed_ms"]) == ("none: closed for ever", None)
+        assert {"key": "who", "value": "\ufffd<b>", "cut": False} in ledger["custom"]
+        assert sum(len(one["value"]) for one in ledger["custom"]) < 2000
+        (marked,) = (await told(url, "/fragments"))["under_replicated"]
+        assert {copy["bookie_id"] for copy in marked["copies"]} == {"b4"}
+        healing = await told(url, "/healing")
+        assert [(one["ledger_id"], one["bytes_copied"]) for one in healing["healing"]] == [(7, 1000)]
+        (journal,) = (await told(url, "/journals"))["journals"]
+        first, second = journal["acceptors"]
+        assert (first["last_finalized_txid"], first["lag_txids"]) == (9, 0)
+        assert first["in_progress"] == [{"first_txid": 10, "ledger_id": 3, "epoch": 2}]
+        assert (second["last_finalized_txid"], second["lag_txids"]) == (None, 9)
 
-    run(main())
 
-
-def test_an_acceptor_is_behind_since_what_it_lacks_was_finalized_elsewhere() -> None:
+async def test_an_acceptor_is_behind_since_what_it_lacks_was_finalized_elsewhere() -> None:
     """One has two segments more than another, another has all, of one nobody knows since when."""
-
-    async def main() -> None:
-        uri = await a_cluster_in_memory(ledgers=0, living=3)
-        store = await open_store(uri)
-        now_ms = time.time_ns() // 1_000_000
-        for ledger_id, seconds_ago in ((1, 90), (2, 60), (3, 30)):
-            record = a_record(ledger_id, closed_ms=now_ms - 1000 * seconds_ago)
-            await LedgerStore(store).create(record)
-        await LedgerStore(store).create(a_record(4))  # an older program closed it
-        ends = [SegmentRecord(1, 1, -64, 2, 9, True), SegmentRecord(10, 2, -64, 2, 19, True)]
-        ends += [SegmentRecord(20, 3, -64, 2, 29, True)]
-        for name, segments in (("all", ends), ("none", []), ("one", ends[:1]), ("two", ends[:2])):
-            await JournalStore(store, "j", name).swap_state(JournalState(segments=tuple(segments)), None)
-        old = JournalState(segments=(SegmentRecord(1, 4, -64, 2, 9, True),))
-        await JournalStore(store, "old", "all").swap_state(old, None)
-        await JournalStore(store, "old", "none").swap_state(JournalState(), None)
-        async with answering(uri) as url:
-            found, older = (await told(url, "/journals"))["journals"]
-        lags = {one["acceptor"]: one["lag_millis"] for one in found["acceptors"]}
-        assert lags["all"] == 0
-        for name, seconds in (("none", 90), ("one", 60), ("two", 30)):
-            assert 1000 * seconds <= lags[name] < 1000 * (seconds + BUSY_SECONDS_MAX)
-        assert [one["lag_millis"] for one in older["acceptors"]] == [0, None]
-
-    run(main())
+    uri = await a_cluster_in_memory(ledgers=0, living=3)
+    store = await open_store(uri)
+    now_ms = time.time_ns() // 1_000_000
+    for ledger_id, seconds_ago in ((1, 90), (2, 60), (3, 30)):
+        record = a_record(ledger_id, closed_ms=now_ms - 1000 * seconds_ago)
+        await LedgerStore(store).create(record)
+    await LedgerStore(store).create(a_record(4))  # an older program closed it
+    ends = [SegmentRecord(1, 1, -64, 2, 9, True), SegmentRecord(10, 2, -64, 2, 19, True)]
+    ends += [SegmentRecord(20, 3, -64, 2, 29, True)]
+    for name, segments in (("all", ends), ("none", []), ("one", ends[:1]), ("two", ends[:2])):
+        await JournalStore(store, "j", name).swap_state(JournalState(segments=tuple(segments)), None)
+    old = JournalState(segments=(SegmentRecord(1, 4, -64, 2, 9, True),))
+    await JournalStore(store, "old", "all").swap_state(old, None)
+    await JournalStore(store, "old", "none").swap_state(JournalState(), None)
+    async with answering(uri) as url:
+        found, older = (await told(url, "/journals"))["journals"]
+    lags = {one["acceptor"]: one["lag_millis"] for one in found["acceptors"]}
+    assert lags["all"] == 0
+    for name, seconds in (("none", 90), ("one", 60), ("two", 30)):
+        assert 1000 * seconds <= lags[name] < 1000 * (seconds + BUSY_SECONDS_MAX)
+    assert [one["lag_millis"] for one in older["acceptors"]] == [0, None]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 5])
-def test_bookies_are_told_page_by_page_each_once(limit: int) -> None:
+async def test_bookies_are_told_page_by_page_each_once(limit: int) -> None:
     """One that was formatted anew while its predecessor still serves is two, on one page."""
-
-    async def main() -> None:
-        uri = await a_cluster_in_memory(living=3)
-        store = await open_store(uri)
-        found = await store.get(keys.cookie("b2"))
-        name = await cluster_id(store)
-        assert found is not None and name is not None
-        anew = Cookie(name, "b2", "incarnation-anew").encode()
-        await store.replace(keys.cookie("b2"), anew, found.version)
-        async with answering(uri) as url:
-            seen: list[tuple[str, str]] = []
-            first: str | None = ""
-            while first is not None:
-                page = await told(url, "/bookies", f"/bookies?first={first}&limit={limit}")
-                assert 1 <= len({one["bookie_id"] for one in page["bookies"]}) <= limit
-                seen += [(one["bookie_id"], one["incarnation"]) for one in page["bookies"]]
-                first = page["next"]
-            between = await told(url, "/bookies", "/bookies?first=b2.5")
-            behind = await told(url, "/bookies", "/bookies?first=c")
-        both = [("b2", "incarnation-2"), ("b2", "incarnation-anew")]
-        assert seen == [("b1", "incarnation-1"), *both, ("b3", "incarnation-3"), ("b4", "incarnation-4")]
-        assert [one["bookie_id"] for one in between["bookies"]] == ["b3", "b4"]
-        assert behind == {"bookies": [], "next": None}
-
-    run(main())
+    uri = await a_cluster_in_memory(living=3)
+    store = await open_store(uri)
+    found = await store.get(keys.cookie("b2"))
+    name = await cluster_id(store)
+    assert found is not None and name is not None
+    anew = Cookie(name, "b2", "incarnation-anew").encode()
+    await store.replace(keys.cookie("b2"), anew, found.version)
+    async with answering(uri) as url:
+        seen: list[tuple[str, str]] = []
+        first: str | None = ""
+        while first is not None:
+            page = await told(url, "/bookies", f"/bookies?first={first}&limit={limit}")
+            assert 1 <= len({one["bookie_id"] for one in page["bookies"]}) <= limit
+            seen += [(one["bookie_id"], one["incarnation"]) for one in page["bookies"]]
+            first = page["next"]
+        between = await told(url, "/bookies", "/bookies?first=b2.5")
+        behind = await told(url, "/bookies", "/bookies?first=c")
+    both = [("b2", "incarnation-2"), ("b2", "incarnation-anew")]
+    assert seen == [("b1", "incarnation-1"), *both, ("b3", "incarnation-3"), ("b4", "incarnation-4")]
+    assert [one["bookie_id"] for one in between["bookies"]] == ["b3", "b4"]
+    assert behind == {"bookies": [], "next": None}
 
 
 @pytest.mark.parametrize(
@@ -224,25 +209,22 @@ def test_a_parameter_of_bookies_that_is_none_is_told_so(given: str, why: str) ->
     run(main())
 
 
-def test_a_long_listing_is_told_page_by_page_each_ledger_once() -> None:
-    async def main() -> None:
-        uri = await a_cluster_in_memory(ledgers=25)
-        store = await open_store(uri)
-        for ledger_id in (4, 5, 6, 7, 8):
-            found = await LedgerStore(store).read(ledger_id)
-            assert found is not None
-            await LedgerStore(store).delete(found)
-        async with answering(uri) as url:
-            seen: list[int] = []
-            first: int | None = 0
-            while first is not None:
-                page = await told(url, "/ledgers", f"/ledgers?first={first}&limit=4")
-                assert len(page["ledgers"]) <= 4
-                seen += [one["ledger_id"] for one in page["ledgers"]]
-                first = page["next"]
-        assert seen == [1, 2, 3, *range(9, 26)]
-
-    run(main())
+async def test_a_long_listing_is_told_page_by_page_each_ledger_once() -> None:
+    uri = await a_cluster_in_memory(ledgers=25)
+    store = await open_store(uri)
+    for ledger_id in (4, 5, 6, 7, 8):
+        found = await LedgerStore(store).read(ledger_id)
+        assert found is not None
+        await LedgerStore(store).delete(found)
+    async with answering(uri) as url:
+        seen: list[int] = []
+        first: int | None = 0
+        while first is not None:
+            page = await told(url, "/ledgers", f"/ledgers?first={first}&limit=4")
+            assert len(page["ledgers"]) <= 4
+            seen += [one["ledger_id"] for one in page["ledgers"]]
+            first = page["next"]
+    assert seen == [1, 2, 3, *range(9, 26)]
 
 
 async def with_various_ledgers() -> str:
@@ -294,57 +276,46 @@ def test_ledgers_are_found_by_state_and_custom_metadata(given: str, ids: list[in
     run(main())
 
 
-def test_a_search_answers_with_what_it_has_when_its_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_search_answers_with_what_it_has_when_its_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "SEARCH_SECONDS_MAX", 0.0)
     monkeypatch.setattr(search, "PAGE_KEYS_MAX", 15)
-
-    async def main() -> None:
-        async with answering(await with_various_ledgers()) as url:
-            page = await told(url, "/ledgers", "/ledgers?custom=topic=bills")
-            assert (page["ledgers"], page["next"]) == ([], 16)
-            page = await told(url, "/ledgers", f"/ledgers?custom=topic=bills&first={page['next']}")
-            assert (page["ledgers"], page["next"]) == ([], 31)
-            page = await told(url, "/ledgers", f"/ledgers?custom=topic=bills&first={page['next']}")
-            assert ([one["ledger_id"] for one in page["ledgers"]], page["next"]) == ([40], None)
-
-    run(main())
+    async with answering(await with_various_ledgers()) as url:
+        page = await told(url, "/ledgers", "/ledgers?custom=topic=bills")
+        assert (page["ledgers"], page["next"]) == ([], 16)
+        page = await told(url, "/ledgers", f"/ledgers?custom=topic=bills&first={page['next']}")
+        assert (page["ledgers"], page["next"]) == ([], 31)
+        page = await told(url, "/ledgers", f"/ledgers?custom=topic=bills&first={page['next']}")
+        assert ([one["ledger_id"] for one in page["ledgers"]], page["next"]) == ([40], None)
 
 
-def test_what_is_wrong_with_bookies_that_live_is_told() -> None:
-    async def main() -> None:
-        uri = await a_cluster_in_memory(ledgers=1)
-        store = await open_store(uri)
-        for one in BOOKIES:
-            found = await store.get(keys.bookie(one.bookie_id))
-            assert found is not None
-            full = replace(registration.decode(found.key, found.value), writable=False)
-            await store.replace(full.key, full.encode(), found.version)
-        async with answering(uri) as url:
-            cluster = await told(url, "/cluster")
-        assert cluster["condition"] == "wounded"
-        (why,) = cluster["bookies_amiss"]
-        assert why.startswith("every bookie that lives is read-only")
-
-    run(main())
+async def test_what_is_wrong_with_bookies_that_live_is_told() -> None:
+    uri = await a_cluster_in_memory(ledgers=1)
+    store = await open_store(uri)
+    for one in BOOKIES:
+        found = await store.get(keys.bookie(one.bookie_id))
+        assert found is not None
+        full = replace(registration.decode(found.key, found.value), writable=False)
+        await store.replace(full.key, full.encode(), found.version)
+    async with answering(uri) as url:
+        cluster = await told(url, "/cluster")
+    assert cluster["condition"] == "wounded"
+    (why,) = cluster["bookies_amiss"]
+    assert why.startswith("every bookie that lives is read-only")
 
 
-def test_a_ledgers_fragments_are_told_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_ledgers_fragments_are_told_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bookledger.admin.api.cluster_state.FRAGMENTS_MAX", 2)
-
-    async def main() -> None:
-        uri = await a_cluster_in_memory()
-        await LedgerStore(await open_store(uri)).create(a_record(1, fragments=5))
-        async with answering(uri) as url:
-            seen: list[int] = []
-            following: int | None = 0
-            while following is not None:
-                given = f"/ledgers/1?first_fragment={following}"
-                page = await told(url, "/ledgers/{ledger_id}", given)
-                seen += [one["first_entry"] for one in page["fragments"]]
-                following = page["next_fragment"]
-        assert seen == [0, 10, 20, 30, 40]
-
-    run(main())
+    uri = await a_cluster_in_memory()
+    await LedgerStore(await open_store(uri)).create(a_record(1, fragments=5))
+    async with answering(uri) as url:
+        seen: list[int] = []
+        following: int | None = 0
+        while following is not None:
+            given = f"/ledgers/1?first_fragment={following}"
+            page = await told(url, "/ledgers/{ledger_id}", given)
+            seen += [one["first_entry"] for one in page["fragments"]]
+            following = page["next_fragment"]
+    assert seen == [0, 10, 20, 30, 40]
 
 
 @pytest.mark.parametrize(
@@ -367,67 +338,50 @@ def test_a_parameter_that_is_none_is_told_so(given: str, why: str) -> None:
     run(main())
 
 
-def test_a_parameter_that_nobody_knows_is_told_so() -> None:
+async def test_a_parameter_that_nobody_knows_is_told_so() -> None:
     """One that was written wrong would give what nobody asked for."""
-
-    async def main() -> None:
-        async with answering(await a_cluster_in_memory()) as url:
-            why = (await told(url, "/ledgers", "/ledgers?frist=7"))["detail"]
-            assert why.startswith("frist: there is no such parameter; there are: ") and "first" in why
-            status, text = await ask(f"{url}/cluster?x=1")
-            assert status == 400 and "there are: none" in str(text)
-
-    run(main())
+    async with answering(await a_cluster_in_memory()) as url:
+        why = (await told(url, "/ledgers", "/ledgers?frist=7"))["detail"]
+        assert why.startswith("frist: there is no such parameter; there are: ") and "first" in why
+        status, text = await ask(f"{url}/cluster?x=1")
+        assert status == 400 and "there are: none" in str(text)
 
 
-def test_a_ledger_that_is_not_there_is_404() -> None:
-    async def main() -> None:
-        async with answering(await a_cluster_in_memory()) as url:
-            assert (await ask(f"{url}/ledgers/5"))[0] == 404
-            await told(url, "/ledgers/{ledger_id}", "/ledgers/5")
-
-    run(main())
+async def test_a_ledger_that_is_not_there_is_404() -> None:
+    async with answering(await a_cluster_in_memory()) as url:
+        assert (await ask(f"{url}/ledgers/5"))[0] == 404
+        await told(url, "/ledgers/{ledger_id}", "/ledgers/5")
 
 
 @pytest.mark.parametrize("one", table.PATHS, ids=lambda one: one.path)
-def test_metadata_that_is_away_is_503_with_the_reason(
+async def test_metadata_that_is_away_is_503_with_the_reason(
     one: table.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(metadata_view, "ANSWER_SECONDS_MAX", 0.2)
-
-    async def main() -> None:
-        with socket.create_server(("127.0.0.1", 0)) as silent:
-            uri = f"etcd://127.0.0.1:{silent.getsockname()[1]}/prefix"
-            async with answering(uri) as url, asyncio.timeout(10):
-                path = one.path.format(ledger_id=1)
-                status, found = await ask(url + path)
-                assert status == 503
-                assert found == {
-                    "type": "about:blank",
-                    "title": "Service Unavailable",
-                    "status": 503,
-                    "detail": "the metadata has not answered for 0.2 s",
-                }
-                await told(url, one.path, path)
-
-    run(main())
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        uri = f"etcd://127.0.0.1:{silent.getsockname()[1]}/prefix"
+        async with answering(uri) as url, asyncio.timeout(10):
+            path = one.path.format(ledger_id=1)
+            status, found = await ask(url + path)
+            assert status == 503
+            assert found == {
+                "type": "about:blank",
+                "title": "Service Unavailable",
+                "status": 503,
+                "detail": "the metadata has not answered for 0.2 s",
+            }
+            await told(url, one.path, path)
 
 
-def test_where_there_is_no_cluster_that_is_told() -> None:
-    async def main() -> None:
-        async with answering("memory://nothing-here") as url:
-            assert (await told(url, "/cluster"))["detail"] == NO_CLUSTER
-
-    run(main())
+async def test_where_there_is_no_cluster_that_is_told() -> None:
+    async with answering("memory://nothing-here") as url:
+        assert (await told(url, "/cluster"))["detail"] == NO_CLUSTER
 
 
-def test_a_record_of_a_newer_program_hides_no_other_ledger() -> None:
-    async def main() -> None:
-        uri = await a_cluster_in_memory(ledgers=2)
-        await (await open_store(uri)).create(keys.ledger(3), b"\x08\x63")
-        async with answering(uri) as url:
-            page = await told(url, "/ledgers")
-            assert [one["ledger_id"] for one in page["ledgers"]] == [1, 2]
-            assert keys.ledger(3) in (await told(url, "/ledgers/{ledger_id}", "/ledgers/3"))["detail"]
-
-    run(main())
+async def test_a_record_of_a_newer_program_hides_no_other_ledger() -> None:
+    uri = await a_cluster_in_memory(ledgers=2)
+    await (await open_store(uri)).create(keys.ledger(3), b"\x08\x63")
+    async with answering(uri) as url:
+        page = await told(url, "/ledgers")
+        assert [one["ledger_id"] for one in page["ledgers"]] == [1, 2]
+        assert keys.ledger(3) in (await told(url, "/ledgers/{ledger_id}", "/ledgers/3"))["detail"]

@@ -102,20 +102,16 @@ def test_what_others_may_reach_is_asked_by_any_name() -> None:
     on_a_port("0.0.0.0", "0.0.0.0", scenario)
 
 
-def test_with_certificates_the_certificate_counts_and_not_the_name(tmp_path: Path) -> None:
+async def test_with_certificates_the_certificate_counts_and_not_the_name(tmp_path: Path) -> None:
     authority = TestAuthority(tmp_path)
-
-    async def whole() -> None:
-        trust = Certificates(authority.bookie("b1"))
-        async with serving_http("127.0.0.1", 0, Subject(CollectorRegistry(), str), trust) as address:
-            tls = Certificates(authority.of(Role.CONSOLE)).client
-            host, port = address.split(":")
-            reader, writer = await asyncio.open_connection(host, int(port), ssl=tls)
-            writer.write(b"GET /metrics HTTP/1.0\r\nHost: bookie1.example\r\n\r\n")
-            assert (await reader.readline()).split()[1] == b"200"
-            writer.close()
-
-    asyncio.run(whole())
+    trust = Certificates(authority.bookie("b1"))
+    async with serving_http("127.0.0.1", 0, Subject(CollectorRegistry(), str), trust) as address:
+        tls = Certificates(authority.of(Role.CONSOLE)).client
+        host, port = address.split(":")
+        reader, writer = await asyncio.open_connection(host, int(port), ssl=tls)
+        writer.write(b"GET /metrics HTTP/1.0\r\nHost: bookie1.example\r\n\r\n")
+        assert (await reader.readline()).split()[1] == b"200"
+        writer.close()
 
 
 def test_what_loopback_is() -> None:

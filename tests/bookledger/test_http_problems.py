@@ -94,59 +94,42 @@ async def check_is_problem(answer: aiohttp.ClientResponse, status: HTTPStatus, w
         ("/slow", HTTPStatus.GATEWAY_TIMEOUT, "Timeout"),
     ],
 )
-def test_what_goes_wrong_is_a_problem_document(path: str, status: HTTPStatus, why: str) -> None:
-    async def main() -> None:
-        async with answering() as address:
-            await check_is_problem(await asked(address, path), status, why)
-
-    run(main())
+async def test_what_goes_wrong_is_a_problem_document(path: str, status: HTTPStatus, why: str) -> None:
+    async with answering() as address:
+        await check_is_problem(await asked(address, path), status, why)
 
 
-def test_a_method_that_changes_something_is_a_problem_and_the_answer_says_which_do_not() -> None:
-    async def main() -> None:
-        async with answering() as address:
-            for path in ("/metrics", "/api/v1/cluster", "/"):
-                answer = await asked(address, path, "POST")
-                await check_is_problem(answer, HTTPStatus.METHOD_NOT_ALLOWED, "answers GET and HEAD")
-                assert answer.headers["Allow"] == "GET,HEAD"
-
-    run(main())
+async def test_a_method_that_changes_something_is_a_problem_and_the_answer_says_which_do_not() -> None:
+    async with answering() as address:
+        for path in ("/metrics", "/api/v1/cluster", "/"):
+            answer = await asked(address, path, "POST")
+            await check_is_problem(answer, HTTPStatus.METHOD_NOT_ALLOWED, "answers GET and HEAD")
+            assert answer.headers["Allow"] == "GET,HEAD"
 
 
-def test_a_failure_of_ours_is_a_problem_that_tells_nothing_of_it() -> None:
-    async def main() -> None:
-        async with answering() as address:
-            answer = await asked(address, "/fails", headers={"Accept": BROWSER})
-            await check_is_problem(answer, HTTPStatus.INTERNAL_SERVER_ERROR, "its log says why")
-            assert SECRET.decode() not in await answer.text()
-
-    run(main())
+async def test_a_failure_of_ours_is_a_problem_that_tells_nothing_of_it() -> None:
+    async with answering() as address:
+        answer = await asked(address, "/fails", headers={"Accept": BROWSER})
+        await check_is_problem(answer, HTTPStatus.INTERNAL_SERVER_ERROR, "its log says why")
+        assert SECRET.decode() not in await answer.text()
 
 
-def test_a_name_of_somebody_elses_gets_a_problem_and_no_page() -> None:
-    async def main() -> None:
-        async with answering() as address:
-            for accept in ("*/*", BROWSER):
-                answer = await asked(address, "/", headers={"Host": "evil.example", "Accept": accept})
-                await check_is_problem(
-                    answer, HTTPStatus.MISDIRECTED_REQUEST, "ask for 127.0.0.1 or localhost"
-                )
-
-    run(main())
+async def test_a_name_of_somebody_elses_gets_a_problem_and_no_page() -> None:
+    async with answering() as address:
+        for accept in ("*/*", BROWSER):
+            answer = await asked(address, "/", headers={"Host": "evil.example", "Accept": accept})
+            await check_is_problem(answer, HTTPStatus.MISDIRECTED_REQUEST, "ask for 127.0.0.1 or localhost")
 
 
-def test_what_a_role_may_not_is_a_problem_or_a_page(tmp_path: Path) -> None:
-    async def main() -> None:
-        authority = TestAuthority(tmp_path)
-        tls = Certificates(authority.of(Role.CLIENT)).client
-        async with answering(Certificates(authority.bookie("b1"))) as address:
-            answer = await asked(address, "/metrics", ssl=tls)
-            await check_is_problem(answer, HTTPStatus.FORBIDDEN, "may not read what is told to operators")
-            page = await asked(address, "/", ssl=tls, headers={"Accept": BROWSER})
-            assert (page.status, page.content_type) == (403, "text/html")
-            assert "may not read what is told to operators" in await page.text()
-
-    run(main())
+async def test_what_a_role_may_not_is_a_problem_or_a_page(tmp_path: Path) -> None:
+    authority = TestAuthority(tmp_path)
+    tls = Certificates(authority.of(Role.CLIENT)).client
+    async with answering(Certificates(authority.bookie("b1"))) as address:
+        answer = await asked(address, "/metrics", ssl=tls)
+        await check_is_problem(answer, HTTPStatus.FORBIDDEN, "may not read what is told to operators")
+        page = await asked(address, "/", ssl=tls, headers={"Accept": BROWSER})
+        assert (page.status, page.content_type) == (403, "text/html")
+        assert "may not read what is told to operators" in await page.text()
 
 
 async def raw(address: str, *pieces: bytes) -> tuple[bytes, dict[str, Any]]:
@@ -172,29 +155,22 @@ async def raw(address: str, *pieces: bytes) -> tuple[bytes, dict[str, Any]]:
     ],
     ids=["no HTTP", "no header", "a long header"],
 )
-def test_what_is_no_request_gets_a_problem_in_which_nothing_of_it_stands(noise: bytes) -> None:
-    async def main() -> None:
-        async with answering() as address:
-            line, found = await raw(address, noise)
-            assert line.split()[1] == b"400" == str(found["status"]).encode()
-            assert "cannot be read as a request" in found["detail"] and SECRET.decode() not in str(found)
-
-    run(main())
+async def test_what_is_no_request_gets_a_problem_in_which_nothing_of_it_stands(noise: bytes) -> None:
+    async with answering() as address:
+        line, found = await raw(address, noise)
+        assert line.split()[1] == b"400" == str(found["status"]).encode()
+        assert "cannot be read as a request" in found["detail"] and SECRET.decode() not in str(found)
 
 
-def test_who_finds_no_place_gets_a_problem() -> None:
+async def test_who_finds_no_place_gets_a_problem() -> None:
     config = HttpConfig(connections_max=4, peer_share=1)
-
-    async def main() -> None:
-        async with answering(config=config) as address, asyncio.TaskGroup() as group:
-            streams = [group.create_task(opened(address)) for _ in range(config.connections_max)]
-            open_ones = [await one for one in streams]
-            line, found = await raw(address, b"")
-            assert b"503" in line and "no more may be" in found["detail"]
-            for writer in open_ones:
-                writer.close()
-
-    run(main())
+    async with answering(config=config) as address, asyncio.TaskGroup() as group:
+        streams = [group.create_task(opened(address)) for _ in range(config.connections_max)]
+        open_ones = [await one for one in streams]
+        line, found = await raw(address, b"")
+        assert b"503" in line and "no more may be" in found["detail"]
+        for writer in open_ones:
+            writer.close()
 
 
 async def opened(address: str) -> asyncio.StreamWriter:

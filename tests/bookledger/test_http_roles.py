@@ -72,29 +72,25 @@ def test_no_path_changes_anything() -> None:
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_each_role_may_ask_for_what_the_table_says(
+async def test_each_role_may_ask_for_what_the_table_says(
     tmp_path: Path, role: Role, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("metadata.audit.REFUSALS_A_SECOND_MAX", 1000)  # each is looked for below
     caplog.set_level(logging.INFO, logger=AUDIT.name)
-
-    async def main() -> None:
-        authority = TestAuthority(tmp_path)
-        tls = Certificates(authority.of(role)).client
-        async with answering(authority) as address:
-            for path, right in ROUTES.items():
-                status, text = await get(address, filled(path), tls)
-                if right in MAY[role]:
-                    assert status == 200, text
-                    continue
-                assert status == 403
-                why = json.loads(text)["detail"]
-                assert why.startswith(f"{role.value}:someone may not {right.value}: that takes")
-                told = json.loads(caplog.records[-1].message)
-                assert (told["who"], told["from"]) == (f"{role.value}:someone", "127.0.0.1")
-            assert (await get(address, "/metrics/../x", tls))[0] == 404
-
-    run(main())
+    authority = TestAuthority(tmp_path)
+    tls = Certificates(authority.of(role)).client
+    async with answering(authority) as address:
+        for path, right in ROUTES.items():
+            status, text = await get(address, filled(path), tls)
+            if right in MAY[role]:
+                assert status == 200, text
+                continue
+            assert status == 403
+            why = json.loads(text)["detail"]
+            assert why.startswith(f"{role.value}:someone may not {right.value}: that takes")
+            told = json.loads(caplog.records[-1].message)
+            assert (told["who"], told["from"]) == (f"{role.value}:someone", "127.0.0.1")
+        assert (await get(address, "/metrics/../x", tls))[0] == 404
 
 
 def test_entries_that_are_shown_are_in_the_audit_log_with_who_saw_them(
@@ -117,40 +113,31 @@ def test_entries_that_are_shown_are_in_the_audit_log_with_who_saw_them(
     assert told["outcome"] != "done", "its bookies are not there"
 
 
-def test_with_wrong_credentials_nobody_gets_an_answer(
+async def test_with_wrong_credentials_nobody_gets_an_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def main() -> None:
-        authority = TestAuthority(tmp_path)
-        async with answering(authority) as address:
-            for wrong, tls in wrong_credentials(tmp_path, authority, monkeypatch).items():
-                for path in ROUTES:
-                    with pytest.raises(aiohttp.ClientError):
-                        pytest.fail(f"{wrong}: {await get(address, filled(path), tls)}")
-            assert (await get(address, "/metrics", Certificates(authority.of(Role.ADMIN)).client))[0] == 200
-
-    run(main())
+    authority = TestAuthority(tmp_path)
+    async with answering(authority) as address:
+        for wrong, tls in wrong_credentials(tmp_path, authority, monkeypatch).items():
+            for path in ROUTES:
+                with pytest.raises(aiohttp.ClientError):
+                    pytest.fail(f"{wrong}: {await get(address, filled(path), tls)}")
+        assert (await get(address, "/metrics", Certificates(authority.of(Role.ADMIN)).client))[0] == 200
 
 
-def test_a_certificate_that_names_nobody_is_told_so(tmp_path: Path) -> None:
-    async def main() -> None:
-        authority = TestAuthority(tmp_path)
-        async with answering(authority) as address:
-            status, text = await get(address, "/healthz", Certificates(authority.nameless()).client)
-        assert status == 403
-        assert "names" in text
-
-    run(main())
+async def test_a_certificate_that_names_nobody_is_told_so(tmp_path: Path) -> None:
+    authority = TestAuthority(tmp_path)
+    async with answering(authority) as address:
+        status, text = await get(address, "/healthz", Certificates(authority.nameless()).client)
+    assert status == 403
+    assert "names" in text
 
 
-def test_a_renewed_certificate_is_shown_to_whoever_comes_next(tmp_path: Path) -> None:
-    async def main() -> None:
-        old, new = TestAuthority(tmp_path, "old"), TestAuthority(tmp_path, "new")
-        async with answering(old) as address:
-            for file in new.bookie("b1").iterdir():
-                shutil.copy(file, old.bookie("b1") / file.name)
-            assert (await get(address, "/metrics", Certificates(new.of(Role.ADMIN)).client))[0] == 200
-            with pytest.raises(aiohttp.ClientError):
-                await get(address, "/metrics", Certificates(old.of(Role.ADMIN)).client)
-
-    run(main())
+async def test_a_renewed_certificate_is_shown_to_whoever_comes_next(tmp_path: Path) -> None:
+    old, new = TestAuthority(tmp_path, "old"), TestAuthority(tmp_path, "new")
+    async with answering(old) as address:
+        for file in new.bookie("b1").iterdir():
+            shutil.copy(file, old.bookie("b1") / file.name)
+        assert (await get(address, "/metrics", Certificates(new.of(Role.ADMIN)).client))[0] == 200
+        with pytest.raises(aiohttp.ClientError):
+            await get(address, "/metrics", Certificates(old.of(Role.ADMIN)).client)

@@ -16,7 +16,6 @@ from bookledger.admin.bookies import STARTING, Bookies
 from bookledger.admin.http.server import serving_http
 from metadata.memory import MemoryStore
 from tests.bookie.serving.served import formatted, serve_until
-from tests.support.aio import run
 
 HANG_SECONDS_MAX = 60.0
 
@@ -26,7 +25,7 @@ async def ask(url: str) -> tuple[int, str]:
         return answer.status, await answer.text()
 
 
-def test_a_bookie_that_reads_its_log_is_alive_and_not_ready(
+async def test_a_bookie_that_reads_its_log_is_alive_and_not_ready(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long that takes: a probe that were not answered would have it killed, to begin again."""
@@ -38,24 +37,20 @@ def test_a_bookie_that_reads_its_log_is_alive_and_not_ready(
         return replay_log(*arguments)
 
     monkeypatch.setattr("bookie.storage.bookie.replay_log", slowly)
-
-    async def main() -> None:
-        store, bookies, stop = MemoryStore(), Bookies(1), asyncio.Event()
-        config = await formatted(tmp_path, store)
-        ready = asyncio.get_running_loop().create_future()
-        async with serving_http("127.0.0.1", 0, bookies.subject()) as address:
-            serving = asyncio.create_task(serve_until(config, store, ready, stop))
-            assert await asyncio.to_thread(begun.wait, HANG_SECONDS_MAX)
-            assert await ask(f"http://{address}/healthz") == (200, "ok\n")
-            status, why = await ask(f"http://{address}/readyz")
-            assert (status, json.loads(why)["detail"]) == (503, STARTING)
-            status, told = await ask(f"http://{address}/metrics")
-            assert status == 200 and "process_resident_memory_bytes" in told
-            go_on.set()
-            bookies.has_started(await ready)
-            assert await ask(f"http://{address}/readyz") == (200, "ok\n")
-            assert "bookledger_bookie_registered" in (await ask(f"http://{address}/metrics"))[1]
-            stop.set()
-            await serving
-
-    run(main())
+    store, bookies, stop = MemoryStore(), Bookies(1), asyncio.Event()
+    config = await formatted(tmp_path, store)
+    ready = asyncio.get_running_loop().create_future()
+    async with serving_http("127.0.0.1", 0, bookies.subject()) as address:
+        serving = asyncio.create_task(serve_until(config, store, ready, stop))
+        assert await asyncio.to_thread(begun.wait, HANG_SECONDS_MAX)
+        assert await ask(f"http://{address}/healthz") == (200, "ok\n")
+        status, why = await ask(f"http://{address}/readyz")
+        assert (status, json.loads(why)["detail"]) == (503, STARTING)
+        status, told = await ask(f"http://{address}/metrics")
+        assert status == 200 and "process_resident_memory_bytes" in told
+        go_on.set()
+        bookies.has_started(await ready)
+        assert await ask(f"http://{address}/readyz") == (200, "ok\n")
+        assert "bookledger_bookie_registered" in (await ask(f"http://{address}/metrics"))[1]
+        stop.set()
+        await serving

@@ -26,7 +26,6 @@ from bookledger.cli.output import Progress
 from bookledger.cli.processes import bookie_processes
 from bookledger.cluster.survey import survey
 from metadata import open_store
-from tests.support.aio import run
 from tests.support.made_clusters import BOOKIES, a_cluster_in_memory
 from tests.support.stopping import silent_server
 from tests.support.waiting import until
@@ -130,17 +129,14 @@ def _is_shown(bar: Progress, capfd: pytest.CaptureFixture[str]) -> bool:
     return any(int(count) >= 1000 for count in counts)
 
 
-def test_a_survey_and_an_audit_tell_of_every_ledger_that_they_have_looked_at() -> None:
-    async def scenario() -> None:
-        store = await open_store(await a_cluster_in_memory(ledgers=7))
-        surveyed: list[int] = []
-        audited: list[int] = []
-        await survey(store, wait_ms=0, on_ledger=surveyed.append)
-        auditor = Auditor(store, BOOKIES[0], UpkeepConfig(), lambda: 0.0, NoPeers())
-        await auditor.audit(await look(store, 0), audited.append)
-        assert sum(surveyed) == sum(audited) == 7
-
-    run(scenario())
+async def test_a_survey_and_an_audit_tell_of_every_ledger_that_they_have_looked_at() -> None:
+    store = await open_store(await a_cluster_in_memory(ledgers=7))
+    surveyed: list[int] = []
+    audited: list[int] = []
+    await survey(store, wait_ms=0, on_ledger=surveyed.append)
+    auditor = Auditor(store, BOOKIES[0], UpkeepConfig(), lambda: 0.0, NoPeers())
+    await auditor.audit(await look(store, 0), audited.append)
+    assert sum(surveyed) == sum(audited) == 7
 
 
 HANGING = (

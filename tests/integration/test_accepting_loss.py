@@ -34,7 +34,7 @@ from metadata.healing.operator_requests import Order, OrderKind
 from metadata.healing.presence import Presence
 from metadata.records.ledger_codec import ACCEPTED_LOSS
 from metadata.records.ledger_record import BookieRef
-from tests.support.aio import run, until_true
+from tests.support.aio import until_true
 from tests.support.authority import TestAuthority
 from tests.support.in_process import QUICK, InProcessCluster, cluster_of, on_bookies, payloads
 
@@ -479,33 +479,30 @@ def test_where_nobody_of_the_last_ensemble_is_left_all_that_is_proven_by_the_rec
     on_bookies(tmp_path, 3, scenario)
 
 
-def test_R7_only_an_admin_accepts_a_loss_where_there_are_certificates(tmp_path: Path) -> None:
-    async def main() -> None:
-        authority = TestAuthority(tmp_path)
+async def test_R7_only_an_admin_accepts_a_loss_where_there_are_certificates(tmp_path: Path) -> None:
+    authority = TestAuthority(tmp_path)
 
-        def config(role: Role) -> ClientConfig:
-            return replace(QUICK, certificates=str(authority.of(role)))
+    def config(role: Role) -> ClientConfig:
+        return replace(QUICK, certificates=str(authority.of(role)))
 
-        async with (
-            cluster_of(tmp_path, 3, authority.bookie) as cluster,
-            LedgerClient(cluster.uri, config=config(Role.ADMIN)) as admin,
-            LedgerClient(cluster.uri, config=config(Role.CLIENT)) as client,
-        ):
-            writer = await client.create_ledger()
-            await appended(writer, 0)
-            await writer.abandon()
-            await stop(cluster, "b2", "b3")
-            assessment = await admin.assess_loss(writer.ledger_id)
-            why = "may not close a ledger whose end cannot be proven: that takes a certificate of role admin"
-            with pytest.raises(Unauthorized, match=why):
-                await client.assess_loss(writer.ledger_id)
-            with pytest.raises(Unauthorized, match=why):
-                await client.accept_loss(assessment)
-            closed = await admin.accept_loss(assessment)
-            assert closed.accepted_loss is not None
-            assert "admin" in closed.accepted_loss.by
-
-    run(main(), timeout_seconds=60)
+    async with (
+        cluster_of(tmp_path, 3, authority.bookie) as cluster,
+        LedgerClient(cluster.uri, config=config(Role.ADMIN)) as admin,
+        LedgerClient(cluster.uri, config=config(Role.CLIENT)) as client,
+    ):
+        writer = await client.create_ledger()
+        await appended(writer, 0)
+        await writer.abandon()
+        await stop(cluster, "b2", "b3")
+        assessment = await admin.assess_loss(writer.ledger_id)
+        why = "may not close a ledger whose end cannot be proven: that takes a certificate of role admin"
+        with pytest.raises(Unauthorized, match=why):
+            await client.assess_loss(writer.ledger_id)
+        with pytest.raises(Unauthorized, match=why):
+            await client.accept_loss(assessment)
+        closed = await admin.accept_loss(assessment)
+        assert closed.accepted_loss is not None
+        assert "admin" in closed.accepted_loss.by
 
 
 def test_a_ledger_is_not_created_with_the_accepted_loss_of_another(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from ledgers import ClientConfig, LedgerError, NewLedger, NotAllowed, Unauthoriz
 from ledgers.aio import LedgerClient
 from metadata.records.ledger_record import JOURNAL, OWNER
 from metadata.sqlite.uri import uri_of
-from tests.support.aio import run
 from tests.support.authority import TestAuthority
 from tests.support.command_line import bookledger
 from tests.support.in_process import QUICK, cluster_of
@@ -56,65 +55,58 @@ def test_every_role_is_here() -> None:
 
 @pytest.mark.parametrize("force", [False, True], ids=["recovered first", "by force"])
 @pytest.mark.parametrize(("role", "owner"), MAY_DELETE, ids=str)
-def test_a_role_deletes_what_it_may_and_nothing_else(
+async def test_a_role_deletes_what_it_may_and_nothing_else(
     role: Role, owner: str, force: bool, tmp_path: Path
 ) -> None:
-    async def main() -> None:
-        authority = TestAuthority(tmp_path)
-        async with (
-            cluster_of(tmp_path, 3, authority.bookie) as cluster,
-            LedgerClient(cluster.uri, config=config_of(authority, Role.ADMIN)) as admin,
-            LedgerClient(cluster.uri, config=config_of(authority, role, owner)) as client,
-        ):
-            deleted = set()
-            for kind, new in LEDGERS.items():
-                ledger_id = await admin.reserve_ledger(new)
-                try:
-                    await client.delete_ledger(ledger_id, password=new.password, force=force)
-                    deleted.add(kind)
-                except Unauthorized:
-                    await client.describe_ledger(ledger_id)
-            assert deleted == MAY_DELETE[role, owner]
-            if role in MAY_CREATE:
-                assert await client.reserve_ledger(NewLedger())
-            else:
-                with pytest.raises(NotAllowed, match=f"{role}:someone.* may not append entries"):
-                    await client.reserve_ledger(NewLedger())
-
-    run(main(), timeout_seconds=60)
+    authority = TestAuthority(tmp_path)
+    async with (
+        cluster_of(tmp_path, 3, authority.bookie) as cluster,
+        LedgerClient(cluster.uri, config=config_of(authority, Role.ADMIN)) as admin,
+        LedgerClient(cluster.uri, config=config_of(authority, role, owner)) as client,
+    ):
+        deleted = set()
+        for kind, new in LEDGERS.items():
+            ledger_id = await admin.reserve_ledger(new)
+            try:
+                await client.delete_ledger(ledger_id, password=new.password, force=force)
+                deleted.add(kind)
+            except Unauthorized:
+                await client.describe_ledger(ledger_id)
+        assert deleted == MAY_DELETE[role, owner]
+        if role in MAY_CREATE:
+            assert await client.reserve_ledger(NewLedger())
+        else:
+            with pytest.raises(NotAllowed, match=f"{role}:someone.* may not append entries"):
+                await client.reserve_ledger(NewLedger())
 
 
 @pytest.mark.parametrize("role", Role)
-def test_only_an_admin_deletes_a_ledger_whose_password_is_lost(role: Role, tmp_path: Path) -> None:
-    async def main() -> None:
-        authority = TestAuthority(tmp_path)
-        async with (
-            cluster_of(tmp_path, 3, authority.bookie) as cluster,
-            LedgerClient(cluster.uri, config=config_of(authority, Role.ADMIN)) as admin,
-            LedgerClient(cluster.uri, config=config_of(authority, role)) as client,
-        ):
-            ledger_id = await admin.reserve_ledger(NewLedger(password=PASSWORD))
-            for force in (False, True):
-                with pytest.raises(Unauthorized, match="it has a password, and none was given"):
-                    await admin.delete_ledger(ledger_id, force=force)
-            if role is Role.ADMIN:
-                await client.delete_ledger(ledger_id, password_is_lost=True)
-            else:
-                with pytest.raises(Unauthorized, match="that takes a certificate of role admin"):
-                    await client.delete_ledger(ledger_id, password_is_lost=True)
-
-    run(main(), timeout_seconds=60)
-
-
-def test_without_certificates_a_lost_password_is_said_and_no_force_gets_around_it(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with cluster_of(tmp_path, 3) as cluster, LedgerClient(cluster.uri, config=QUICK) as client:
-            ledger_id = await client.reserve_ledger(NewLedger(password=PASSWORD))
-            with pytest.raises(LedgerError, match="it has a password, and none was given"):
-                await client.delete_ledger(ledger_id, force=True)
+async def test_only_an_admin_deletes_a_ledger_whose_password_is_lost(role: Role, tmp_path: Path) -> None:
+    authority = TestAuthority(tmp_path)
+    async with (
+        cluster_of(tmp_path, 3, authority.bookie) as cluster,
+        LedgerClient(cluster.uri, config=config_of(authority, Role.ADMIN)) as admin,
+        LedgerClient(cluster.uri, config=config_of(authority, role)) as client,
+    ):
+        ledger_id = await admin.reserve_ledger(NewLedger(password=PASSWORD))
+        for force in (False, True):
+            with pytest.raises(Unauthorized, match="it has a password, and none was given"):
+                await admin.delete_ledger(ledger_id, force=force)
+        if role is Role.ADMIN:
             await client.delete_ledger(ledger_id, password_is_lost=True)
+        else:
+            with pytest.raises(Unauthorized, match="that takes a certificate of role admin"):
+                await client.delete_ledger(ledger_id, password_is_lost=True)
 
-    run(main(), timeout_seconds=60)
+
+async def test_without_certificates_a_lost_password_is_said_and_no_force_gets_around_it(
+    tmp_path: Path,
+) -> None:
+    async with cluster_of(tmp_path, 3) as cluster, LedgerClient(cluster.uri, config=QUICK) as client:
+        ledger_id = await client.reserve_ledger(NewLedger(password=PASSWORD))
+        with pytest.raises(LedgerError, match="it has a password, and none was given"):
+            await client.delete_ledger(ledger_id, force=True)
+        await client.delete_ledger(ledger_id, password_is_lost=True)
 
 
 ORDERS = (

@@ -138,12 +138,13 @@ def test_B4_a_bookie_starts_on_a_full_disk_and_serves_what_it_has(
         run(scenario(bookie), timeout_seconds=60)
 
 
-def test_B4_space_is_freed_on_a_disk_that_somebody_else_has_filled(tmp_path: Path, small_disk: Path) -> None:
+async def test_B4_space_is_freed_on_a_disk_that_somebody_else_has_filled(
+    tmp_path: Path, small_disk: Path
+) -> None:
     """B4: forgetting ledgers takes a little space first, which comes out of the reserve."""
     uri = f"sqlite://{tmp_path}/metadata.db"
     alone = {"ensemble_size": 1, "write_quorum": 1, "ack_quorum": 1}
-
-    async def scenario() -> None:
+    with bookie_processes(1, small_disk, uri, options=["--segment-size=1"]):
         async with LedgerClient(uri, config=QUICK) as client:
             ledger_ids = []
             for _ in range(6):
@@ -159,6 +160,3 @@ def test_B4_space_is_freed_on_a_disk_that_somebody_else_has_filled(tmp_path: Pat
             assert (reply.detail, json.loads(reply.report)["ledgers_forgotten"]) == ("", 5)
             assert json.loads(reply.report)["segments_dropped"] > 3
             await check(client, ledger_ids[-1], 1500)
-
-    with bookie_processes(1, small_disk, uri, options=["--segment-size=1"]):
-        run(scenario(), timeout_seconds=60)

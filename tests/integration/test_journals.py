@@ -101,12 +101,11 @@ def test_a_writer_goes_on_while_bookies_are_killed_in_the_middle_of_a_segment(tm
         run(scenario(bookies), timeout_seconds=90)
 
 
-def test_flushes_go_on_while_etcd_is_away_and_the_segment_is_finalized_when_it_is_back(
+async def test_flushes_go_on_while_etcd_is_away_and_the_segment_is_finalized_when_it_is_back(
     tmp_path: Path, own_etcd: EtcdServer
 ) -> None:
     uri = f"etcd://{own_etcd.endpoint}/outage?timeout=1"
-
-    async def scenario() -> None:
+    with bookie_processes(3, tmp_path, uri, lease_seconds=3):
         async with manager_on(uri, client_config=CLIENT) as manager:
             await manager.format(NAMESPACE)
             await manager.recover_unfinalized_segments()
@@ -124,9 +123,6 @@ def test_flushes_go_on_while_etcd_is_away_and_the_segment_is_finalized_when_it_i
             out = await manager.start_log_segment(last + 1)
             await out.close()
             assert await audit(manager, [confirmed_batch(1, last, frames(1, last), "w")]) == last
-
-    with bookie_processes(3, tmp_path, uri, lease_seconds=3):
-        run(scenario(), timeout_seconds=90)
 
 
 @pytest.mark.parametrize("acceptors", [1, 3])

@@ -17,7 +17,6 @@ from bookie.wire.messages import (
 )
 from ledgers import BookieUnavailable, LedgerClient, aio
 from metadata.records.ledger_record import BookieRef
-from tests.support.aio import run
 from tests.support.in_process import InProcessCluster, cluster_of
 from tests.support.upkeep import Upkeep, give, never_ends, on_maintained, ref, replying, reports
 
@@ -26,15 +25,12 @@ STOPPED_SOON_SECONDS = 5.0
 """Half of what a bookie that stops allows the calls it serves."""
 
 
-def test_a_bookie_without_maintenance_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        async with cluster_of(tmp_path, 1) as cluster, aio.LedgerClient(cluster.uri) as client:
-            request = MaintainRequest(MaintenanceAction.COLLECT)
-            reply = await client.maintain_bookie(ref(cluster), request, SECONDS)
-            assert reply == MaintainReply(Status.BAD_REQUEST, "this bookie does no maintenance")
-
+async def test_a_bookie_without_maintenance_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     give(monkeypatch, lambda _: None)
-    run(scenario())
+    async with cluster_of(tmp_path, 1) as cluster, aio.LedgerClient(cluster.uri) as client:
+        request = MaintainRequest(MaintenanceAction.COLLECT)
+        reply = await client.maintain_bookie(ref(cluster), request, SECONDS)
+        assert reply == MaintainReply(Status.BAD_REQUEST, "this bookie does no maintenance")
 
 
 def test_the_blocking_client_asks_for_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,7 +119,7 @@ def launch_and_hear_it_wait(bookie: BookieProcess) -> None:
         time.sleep(0.05)
 
 
-def test_a_bookie_that_starts_while_etcd_is_away_waits_says_so_and_serves_when_it_is_back(
+async def test_a_bookie_that_starts_while_etcd_is_away_waits_says_so_and_serves_when_it_is_back(
     tmp_path: Path, own_etcd: EtcdServer
 ) -> None:
     uri = f"etcd://{own_etcd.endpoint}/start?timeout=1"
@@ -130,12 +130,8 @@ def test_a_bookie_that_starts_while_etcd_is_away_waits_says_so_and_serves_when_i
         launch_and_hear_it_wait(late)
         own_etcd.restart()
         late.await_ready()
-
-        async def write() -> None:
-            async with LedgerClient(uri) as client, await client.create_ledger(ensemble_size=3) as writer:
-                assert await writer.append(b"all three serve") == 0
-
-        run(write())
+        async with LedgerClient(uri) as client, await client.create_ledger(ensemble_size=3) as writer:
+            assert await writer.append(b"all three serve") == 0
 
 
 def test_a_bookie_that_waits_for_etcd_stops_when_it_is_told_to(tmp_path: Path, own_etcd: EtcdServer) -> None:

@@ -25,7 +25,7 @@ from ledgers.bookies.connected_bookies import ConnectedBookies
 from metadata.memory import MemoryStore
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
-from tests.support.aio import run, until_true
+from tests.support.aio import until_true
 from tests.support.command_line import bookledger
 from tests.support.in_process import InProcessCluster, on_bookies
 from tests.support.processes import ProcessCluster, on_processes
@@ -62,24 +62,22 @@ def test_a_proxy_in_the_environment_is_not_asked_for_bookies(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("append_seconds_max", [1.0, 60.0])
-def test_a_call_whose_connection_is_given_up_fails_and_cancels_nobody(append_seconds_max: float) -> None:
+async def test_a_call_whose_connection_is_given_up_fails_and_cancels_nobody(
+    append_seconds_max: float,
+) -> None:
     """The task that asked goes on, whether the bookie had greeted back by then or not."""
-
-    async def scenario() -> None:
-        with socket.create_server(("127.0.0.1", 0)) as accepts_and_is_silent:
-            store = MemoryStore()
-            port = accepts_and_is_silent.getsockname()[1]
-            registration = Registration(HUNG, f"127.0.0.1:{port}")
-            await store.create(registration.key, registration.encode())
-            bookies = ConnectedBookies(store, ClientConfig(append_seconds_max=append_seconds_max))
-            asking = asyncio.create_task(bookies.info(HUNG))
-            await until_true(lambda: asyncio.sleep(0, HUNG in bookies._calls))
-            await bookies._calls[HUNG].close()
-            with pytest.raises(BookieUnavailable):
-                await asking
-            await bookies.close()
-
-    run(scenario())
+    with socket.create_server(("127.0.0.1", 0)) as accepts_and_is_silent:
+        store = MemoryStore()
+        port = accepts_and_is_silent.getsockname()[1]
+        registration = Registration(HUNG, f"127.0.0.1:{port}")
+        await store.create(registration.key, registration.encode())
+        bookies = ConnectedBookies(store, ClientConfig(append_seconds_max=append_seconds_max))
+        asking = asyncio.create_task(bookies.info(HUNG))
+        await until_true(lambda: asyncio.sleep(0, HUNG in bookies._calls))
+        await bookies._calls[HUNG].close()
+        with pytest.raises(BookieUnavailable):
+            await asking
+        await bookies.close()
 
 
 @pytest.mark.parametrize("recovery", [True, False], ids=["recovering", "looking on"])

@@ -116,29 +116,26 @@ def test_certificates_are_renewed_without_a_failed_append_or_a_restart(tmp_path:
     on_tls_bookies(tmp_path, scenario)
 
 
-def test_who_answers_in_the_place_of_a_bookie_is_found_out(tmp_path: Path) -> None:
-    async def whole() -> None:
-        authority = TestAuthority(tmp_path)
-        wrong = {
-            "b1": authority.of(Role.CLIENT, "b1"),
-            "b2": authority.bookie("b3"),
-            "b3": authority.bookie("b3"),
-        }
-        async with (
-            cluster_of(tmp_path, 3, wrong.__getitem__) as cluster,
-            LedgerClient(cluster.uri, config=config_of(authority.of(Role.CLIENT))) as client,
-        ):
-            told = {}
-            for registration in await client.list_bookies():
-                try:
-                    await client.bookie_info(registration.bookie)
-                except BookieUnavailable as error:
-                    told[registration.bookie.bookie_id] = error.why
-            assert told.keys() == {"b1", "b2"}
-            assert "it is client:b1 by its certificate, and not bookie:b1" in told["b1"]
-            assert "it is bookie:b3 by its certificate, and not bookie:b2" in told["b2"]
-
-    run(whole(), timeout_seconds=60)
+async def test_who_answers_in_the_place_of_a_bookie_is_found_out(tmp_path: Path) -> None:
+    authority = TestAuthority(tmp_path)
+    wrong = {
+        "b1": authority.of(Role.CLIENT, "b1"),
+        "b2": authority.bookie("b3"),
+        "b3": authority.bookie("b3"),
+    }
+    async with (
+        cluster_of(tmp_path, 3, wrong.__getitem__) as cluster,
+        LedgerClient(cluster.uri, config=config_of(authority.of(Role.CLIENT))) as client,
+    ):
+        told = {}
+        for registration in await client.list_bookies():
+            try:
+                await client.bookie_info(registration.bookie)
+            except BookieUnavailable as error:
+                told[registration.bookie.bookie_id] = error.why
+        assert told.keys() == {"b1", "b2"}
+        assert "it is client:b1 by its certificate, and not bookie:b1" in told["b1"]
+        assert "it is bookie:b3 by its certificate, and not bookie:b2" in told["b2"]
 
 
 def test_a_client_without_certificates_is_told_that_it_needs_some(tmp_path: Path) -> None:
@@ -151,20 +148,17 @@ def test_a_client_without_certificates_is_told_that_it_needs_some(tmp_path: Path
     on_tls_bookies(tmp_path, scenario, bookies=1)
 
 
-def test_a_client_with_certificates_speaks_no_plain_text(tmp_path: Path) -> None:
-    async def whole() -> None:
-        authority = TestAuthority(tmp_path)
-        async with (
-            cluster_of(tmp_path, 1) as cluster,
-            LedgerClient(cluster.uri, config=config_of(authority.of(Role.CLIENT))) as client,
-        ):
-            (only,) = await client.list_bookies()
-            with pytest.raises(BookieUnavailable, match="cannot connect"):
-                await client.bookie_info(only.bookie)
-            with pytest.raises(NotEnoughBookies):
-                await (await client.create_ledger(ensemble_size=1)).append(b"never in the open")
-
-    run(whole(), timeout_seconds=60)
+async def test_a_client_with_certificates_speaks_no_plain_text(tmp_path: Path) -> None:
+    authority = TestAuthority(tmp_path)
+    async with (
+        cluster_of(tmp_path, 1) as cluster,
+        LedgerClient(cluster.uri, config=config_of(authority.of(Role.CLIENT))) as client,
+    ):
+        (only,) = await client.list_bookies()
+        with pytest.raises(BookieUnavailable, match="cannot connect"):
+            await client.bookie_info(only.bookie)
+        with pytest.raises(NotEnoughBookies):
+            await (await client.create_ledger(ensemble_size=1)).append(b"never in the open")
 
 
 def test_certificates_that_cannot_be_used_are_an_error_of_the_client_and_leak_nothing(tmp_path: Path) -> None:

@@ -6,55 +6,45 @@ import asyncio
 from collections.abc import Callable
 
 from ledgers.loop_batching import LoopBatching
-from tests.support.aio import run
 
 
-def test_all_is_taken_in_before_anything_is_sent_and_once() -> None:
-    async def scenario() -> None:
-        turn, done = LoopBatching(), list[str]()
+async def test_all_is_taken_in_before_anything_is_sent_and_once() -> None:
+    turn, done = LoopBatching(), list[str]()
 
-        def note(what: str) -> Callable[[], None]:
-            return lambda: done.append(what)
+    def note(what: str) -> Callable[[], None]:
+        return lambda: done.append(what)
 
-        turn.send(note("send"))
-        turn.take(note("take"))
-        turn.take(note("take more"))
-        assert done == []
+    turn.send(note("send"))
+    turn.take(note("take"))
+    turn.take(note("take more"))
+    assert done == []
+    await asyncio.sleep(0)
+    assert done == ["take", "take more", "send"]
+    await asyncio.sleep(0)
+    assert len(done) == 3
+
+
+async def test_what_taking_in_gives_to_send_goes_in_the_same_turn() -> None:
+    turn, done = LoopBatching(), list[str]()
+    turn.take(lambda: turn.send(lambda: done.append("sent")))
+    await asyncio.sleep(0)
+    assert done == ["sent"]
+
+
+async def test_what_fails_keeps_no_other_from_its_turn() -> None:
+    turn, done, told = LoopBatching(), list[str](), list[object]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["exception"]))
+
+    def fail() -> None:
+        raise OSError("no")
+
+    turn.take(fail)
+    turn.take(lambda: done.append("taken"))
+    turn.send(lambda: done.append("sent"))
+    for _ in range(2):
         await asyncio.sleep(0)
-        assert done == ["take", "take more", "send"]
-        await asyncio.sleep(0)
-        assert len(done) == 3
-
-    run(scenario())
-
-
-def test_what_taking_in_gives_to_send_goes_in_the_same_turn() -> None:
-    async def scenario() -> None:
-        turn, done = LoopBatching(), list[str]()
-        turn.take(lambda: turn.send(lambda: done.append("sent")))
-        await asyncio.sleep(0)
-        assert done == ["sent"]
-
-    run(scenario())
-
-
-def test_what_fails_keeps_no_other_from_its_turn() -> None:
-    async def scenario() -> None:
-        turn, done, told = LoopBatching(), list[str](), list[object]()
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["exception"]))
-
-        def fail() -> None:
-            raise OSError("no")
-
-        turn.take(fail)
-        turn.take(lambda: done.append("taken"))
-        turn.send(lambda: done.append("sent"))
-        for _ in range(2):
-            await asyncio.sleep(0)
-        assert done == ["taken", "sent"]
-        assert [str(error) for error in told] == ["no"]
-        turn.send(lambda: done.append("sent later"))
-        await asyncio.sleep(0)
-        assert done[-1] == "sent later"
-
-    run(scenario())
+    assert done == ["taken", "sent"]
+    assert [str(error) for error in told] == ["no"]
+    turn.send(lambda: done.append("sent later"))
+    await asyncio.sleep(0)
+    assert done[-1] == "sent later"

@@ -266,17 +266,14 @@ def test_a_thread_that_fork_left_behind_is_not_waited_for_and_the_parents_is_not
     assert run(run_script(FORKED)) == (0, "")
 
 
-def test_items_before_an_error_are_given_before_it_is_raised() -> None:
+async def test_items_before_an_error_are_given_before_it_is_raised() -> None:
     async def items() -> AsyncGenerator[int, None]:
         for n in range(5):
             yield n
         raise NoSuchLedger(7)
 
-    async def scenario() -> None:
-        seen: list[list[int]] = []
-        with pytest.raises(LedgerError):
-            async for page in in_pages(items(), 3):
-                seen.append(page)
-        assert seen == [[0, 1, 2], [3, 4]]
-
-    run(scenario())
+    seen: list[list[int]] = []
+    with pytest.raises(LedgerError):
+        async for page in in_pages(items(), 3):
+            seen.append(page)
+    assert seen == [[0, 1, 2], [3, 4]]

@@ -12,7 +12,7 @@ from ledgers import ClientConfig, LedgerFenced
 from ledgers.aio import LedgerClient
 from ledgers.observing.appends import AppendMetrics, WriterMetrics
 from ledgers.observing.declared import SECONDS
-from tests.support.aio import run, until_true
+from tests.support.aio import until_true
 from tests.support.in_process import InProcessCluster, cluster_of
 
 
@@ -21,60 +21,54 @@ def value(registry: CollectorRegistry, name: str, **labels: str) -> float:
     return 0.0 if found is None else found
 
 
-def test_what_is_appended_and_read_is_counted_by_the_batch(tmp_path: Path) -> None:
-    async def main() -> None:
-        registry = CollectorRegistry()
-        async with (
-            cluster_of(tmp_path, 3) as cluster,
-            LedgerClient(cluster.uri, config=ClientConfig(metrics=registry)) as client,
-        ):
-            writer = await client.create_ledger()
-            assert value(registry, "lanes_open") == 3
-            assert value(registry, "writers_open") == 1
-            first = await writer.append_batch([b"abc"] * 100)
-            assert first is not None
-            assert value(registry, "append_entries_total") == 100
-            assert value(registry, "append_bytes_total") == 300
-            assert value(registry, "append_seconds_count") == 1, "one batch"
-            assert value(registry, "pending_entries") == value(registry, "pending_bytes") == 0
-            await writer.close()
-            assert value(registry, "lanes_open") == value(registry, "writers_open") == 0
-            assert value(registry, "pending_limit_bytes") == 0
-            reader = await client.open_ledger(writer.ledger_id)
-            assert len([entry async for entry in reader.read()]) == 100
-            assert value(registry, "read_entries_total") == 100
-            assert value(registry, "read_bytes_total") == 300
-            assert value(registry, "read_seconds_count") >= 1
-            assert value(registry, "reads_in_flight") == 0
-            assert value(registry, "metadata_calls_total", call="create", outcome="done") >= 1
-            assert value(registry, "metadata_call_seconds_total", call="create") > 0
-
-    run(main())
+async def test_what_is_appended_and_read_is_counted_by_the_batch(tmp_path: Path) -> None:
+    registry = CollectorRegistry()
+    async with (
+        cluster_of(tmp_path, 3) as cluster,
+        LedgerClient(cluster.uri, config=ClientConfig(metrics=registry)) as client,
+    ):
+        writer = await client.create_ledger()
+        assert value(registry, "lanes_open") == 3
+        assert value(registry, "writers_open") == 1
+        first = await writer.append_batch([b"abc"] * 100)
+        assert first is not None
+        assert value(registry, "append_entries_total") == 100
+        assert value(registry, "append_bytes_total") == 300
+        assert value(registry, "append_seconds_count") == 1, "one batch"
+        assert value(registry, "pending_entries") == value(registry, "pending_bytes") == 0
+        await writer.close()
+        assert value(registry, "lanes_open") == value(registry, "writers_open") == 0
+        assert value(registry, "pending_limit_bytes") == 0
+        reader = await client.open_ledger(writer.ledger_id)
+        assert len([entry async for entry in reader.read()]) == 100
+        assert value(registry, "read_entries_total") == 100
+        assert value(registry, "read_bytes_total") == 300
+        assert value(registry, "read_seconds_count") >= 1
+        assert value(registry, "reads_in_flight") == 0
+        assert value(registry, "metadata_calls_total", call="create", outcome="done") >= 1
+        assert value(registry, "metadata_call_seconds_total", call="create") > 0
 
 
-def test_a_lost_bookie_a_recovery_and_what_fails_then_are_counted(tmp_path: Path) -> None:
-    async def main() -> None:
-        mine, theirs = CollectorRegistry(), CollectorRegistry()
-        async with (
-            cluster_of(tmp_path, 4) as cluster,
-            # An idle writer that tells its last-add-confirmed hears of the fence before its next append.
-            LedgerClient(cluster.uri, config=ClientConfig(metrics=mine, idle_lac_seconds=600)) as writing,
-            LedgerClient(cluster.uri, config=ClientConfig(metrics=theirs)) as recovering,
-        ):
-            writer = await writing.create_ledger()
-            await writer.append(b"x")
-            await stop_one_of(cluster, writer.record.fragments[-1].ensemble[0].bookie_id)
-            await writer.append(b"y")
-            await until_true(lambda: is_so(value(mine, "ensemble_changes_total") == 1))
-            assert value(mine, "bookie_failures_total") >= 1
-            await recovering.open_ledger(writer.ledger_id)
-            assert value(theirs, "recoveries_total", outcome="done") == 1
-            with pytest.raises(LedgerFenced):
-                await writer.append(b"z")
-            assert value(mine, "append_failed_entries_total", error="LedgerFenced") == 1
-            assert value(mine, "pending_entries") == 0
-
-    run(main())
+async def test_a_lost_bookie_a_recovery_and_what_fails_then_are_counted(tmp_path: Path) -> None:
+    mine, theirs = CollectorRegistry(), CollectorRegistry()
+    async with (
+        cluster_of(tmp_path, 4) as cluster,
+        # An idle writer that tells its last-add-confirmed hears of the fence before its next append.
+        LedgerClient(cluster.uri, config=ClientConfig(metrics=mine, idle_lac_seconds=600)) as writing,
+        LedgerClient(cluster.uri, config=ClientConfig(metrics=theirs)) as recovering,
+    ):
+        writer = await writing.create_ledger()
+        await writer.append(b"x")
+        await stop_one_of(cluster, writer.record.fragments[-1].ensemble[0].bookie_id)
+        await writer.append(b"y")
+        await until_true(lambda: is_so(value(mine, "ensemble_changes_total") == 1))
+        assert value(mine, "bookie_failures_total") >= 1
+        await recovering.open_ledger(writer.ledger_id)
+        assert value(theirs, "recoveries_total", outcome="done") == 1
+        with pytest.raises(LedgerFenced):
+            await writer.append(b"z")
+        assert value(mine, "append_failed_entries_total", error="LedgerFenced") == 1
+        assert value(mine, "pending_entries") == 0
 
 
 async def is_so(fact: bool) -> bool:
@@ -85,18 +79,15 @@ async def stop_one_of(cluster: InProcessCluster, name: str) -> None:
     await cluster.stop(name)
 
 
-def test_clients_share_a_registry_and_add_up(tmp_path: Path) -> None:
-    async def main() -> None:
-        config = ClientConfig(metrics=CollectorRegistry())
-        async with cluster_of(tmp_path, 1) as cluster:
-            for _ in range(2):
-                async with LedgerClient(cluster.uri, config=config) as client:
-                    writer = await client.create_ledger(ensemble_size=1)
-                    await writer.append(b"x")
-        assert config.metrics is not None
-        assert value(config.metrics, "append_entries_total") == 2
-
-    run(main())
+async def test_clients_share_a_registry_and_add_up(tmp_path: Path) -> None:
+    config = ClientConfig(metrics=CollectorRegistry())
+    async with cluster_of(tmp_path, 1) as cluster:
+        for _ in range(2):
+            async with LedgerClient(cluster.uri, config=config) as client:
+                writer = await client.create_ledger(ensemble_size=1)
+                await writer.append(b"x")
+    assert config.metrics is not None
+    assert value(config.metrics, "append_entries_total") == 2
 
 
 def test_the_buckets_show_half_a_millisecond_to_half_a_second() -> None:

@@ -132,23 +132,20 @@ def test_a_write_is_refused_only_where_etcd_has_certainly_changed_nothing(code: 
 
 
 @pytest.mark.parametrize("code", CODES, ids=lambda code: code.name)
-def test_a_read_is_repeated_unless_etcd_said_no(code: grpc.StatusCode) -> None:
-    async def whole() -> None:
-        etcd = FakeEtcd([], refusal=(code, "etcdserver: says so"), refusals_max=2)
-        async with etcd.serving() as endpoint:
-            store = EtcdStore(EtcdConfig((endpoint,), PREFIX, timeout=HANGS_SECONDS))
-            try:
-                if code in REFUSES or code is grpc.StatusCode.RESOURCE_EXHAUSTED:
-                    with pytest.raises(StoreRefused):
-                        await store.get("a")
-                    assert len(etcd.calls) == 1
-                else:
-                    assert await store.get("a") is None
-                    assert len(etcd.calls) == 3
-            finally:
-                await store.close()
-
-    run(whole())
+async def test_a_read_is_repeated_unless_etcd_said_no(code: grpc.StatusCode) -> None:
+    etcd = FakeEtcd([], refusal=(code, "etcdserver: says so"), refusals_max=2)
+    async with etcd.serving() as endpoint:
+        store = EtcdStore(EtcdConfig((endpoint,), PREFIX, timeout=HANGS_SECONDS))
+        try:
+            if code in REFUSES or code is grpc.StatusCode.RESOURCE_EXHAUSTED:
+                with pytest.raises(StoreRefused):
+                    await store.get("a")
+                assert len(etcd.calls) == 1
+            else:
+                assert await store.get("a") is None
+                assert len(etcd.calls) == 3
+        finally:
+            await store.close()
 
 
 def test_an_etcd_that_stays_unavailable_is_asked_again_after_a_pause_until_the_time_is_up() -> None:

@@ -60,42 +60,33 @@ class TestEtcdStore(MetadataStoreContract):
 # Endpoints
 
 
-def test_a_dead_first_endpoint_is_passed_over_by_reads_and_writes(etcd: EtcdServer) -> None:
-    async def scenario() -> None:
-        config = config_for(f"127.0.0.1:{free_port()}", etcd.endpoint)
-        async with opened(config) as store:
+async def test_a_dead_first_endpoint_is_passed_over_by_reads_and_writes(etcd: EtcdServer) -> None:
+    config = config_for(f"127.0.0.1:{free_port()}", etcd.endpoint)
+    async with opened(config) as store:
+        version = await store.create("a", b"one")
+    async with opened(config) as store:
+        assert await store.get("a") == Versioned("a", b"one", version)
+    async with opened(config) as store, watching(store, "a", version - 1) as events:
+        assert (await anext(events)).revision == version
+
+
+async def test_a_first_endpoint_that_accepts_and_never_answers_is_passed_over(etcd: EtcdServer) -> None:
+    async with Proxy(etcd.port) as silent:
+        silent.drop_replies()
+        async with opened(config_for(f"127.0.0.1:{silent.port}", etcd.endpoint, timeout=2.0)) as store:
             version = await store.create("a", b"one")
-        async with opened(config) as store:
             assert await store.get("a") == Versioned("a", b"one", version)
-        async with opened(config) as store, watching(store, "a", version - 1) as events:
-            assert (await anext(events)).revision == version
-
-    run(scenario())
 
 
-def test_a_first_endpoint_that_accepts_and_never_answers_is_passed_over(etcd: EtcdServer) -> None:
-    async def scenario() -> None:
-        async with Proxy(etcd.port) as silent:
-            silent.drop_replies()
-            async with opened(config_for(f"127.0.0.1:{silent.port}", etcd.endpoint, timeout=2.0)) as store:
-                version = await store.create("a", b"one")
-                assert await store.get("a") == Versioned("a", b"one", version)
-
-    run(scenario())
-
-
-def test_without_any_etcd_calls_fail_within_the_timeout_and_name_the_endpoint() -> None:
-    async def scenario() -> None:
-        endpoint = f"127.0.0.1:{free_port()}"
-        async with opened(config_for(endpoint, timeout=0.5)) as store:
-            started = asyncio.get_running_loop().time()
-            for call in (store.get("a"), store.create("a", b"")):
-                with pytest.raises(StoreUnavailable, match=endpoint) as failure:
-                    await call
-                assert not isinstance(failure.value, OutcomeUnknown)
-            assert asyncio.get_running_loop().time() - started < 3
-
-    run(scenario())
+async def test_without_any_etcd_calls_fail_within_the_timeout_and_name_the_endpoint() -> None:
+    endpoint = f"127.0.0.1:{free_port()}"
+    async with opened(config_for(endpoint, timeout=0.5)) as store:
+        started = asyncio.get_running_loop().time()
+        for call in (store.get("a"), store.create("a", b"")):
+            with pytest.raises(StoreUnavailable, match=endpoint) as failure:
+                await call
+            assert not isinstance(failure.value, OutcomeUnknown)
+        assert asyncio.get_running_loop().time() - started < 3
 
 
 def test_closing_a_store_ends_a_call_that_is_still_connecting(etcd: EtcdServer) -> None:
@@ -116,188 +107,163 @@ def test_closing_a_store_ends_a_call_that_is_still_connecting(etcd: EtcdServer) 
 
 
 @pytest.mark.parametrize("second_endpoint", [False, True])
-def test_a_write_whose_answer_is_lost_has_an_unknown_outcome_and_is_not_repeated(
+async def test_a_write_whose_answer_is_lost_has_an_unknown_outcome_and_is_not_repeated(
     etcd: EtcdServer, second_endpoint: bool
 ) -> None:
-    async def scenario() -> None:
-        async with Proxy(etcd.port) as proxy:
-            others = (etcd.endpoint,) if second_endpoint else ()
-            config = config_for(f"127.0.0.1:{proxy.port}", *others, timeout=1.0)
-            async with opened(config) as store, opened(replace(config, endpoints=(etcd.endpoint,))) as direct:
-                before = await store.create("before", b"")
-                proxy.drop_replies()
-                with pytest.raises(OutcomeUnknown):
-                    await store.create("a", b"mine")
+    async with Proxy(etcd.port) as proxy:
+        others = (etcd.endpoint,) if second_endpoint else ()
+        config = config_for(f"127.0.0.1:{proxy.port}", *others, timeout=1.0)
+        async with opened(config) as store, opened(replace(config, endpoints=(etcd.endpoint,))) as direct:
+            before = await store.create("before", b"")
+            proxy.drop_replies()
+            with pytest.raises(OutcomeUnknown):
+                await store.create("a", b"mine")
+            found = await direct.get("a")
+            assert found == Versioned("a", b"mine", before + 1)
+            proxy.forward()
+            assert await store.get("a") == found
+
+
+async def test_a_connection_cut_after_the_write_was_applied_leaves_an_unknown_outcome(
+    etcd: EtcdServer,
+) -> None:
+    async with Proxy(etcd.port) as proxy:
+        config = config_for(f"127.0.0.1:{proxy.port}", etcd.endpoint, timeout=20.0)
+        async with opened(config) as store, opened(replace(config, endpoints=(etcd.endpoint,))) as direct:
+            version = await store.create("a", b"one")
+            proxy.drop_replies()
+            replacing = asyncio.ensure_future(store.replace("a", b"two", version))
+
+            async def applied() -> bool:
                 found = await direct.get("a")
-                assert found == Versioned("a", b"mine", before + 1)
-                proxy.forward()
-                assert await store.get("a") == found
+                return found is not None and found.value == b"two"
 
-    run(scenario())
-
-
-def test_a_connection_cut_after_the_write_was_applied_leaves_an_unknown_outcome(etcd: EtcdServer) -> None:
-    async def scenario() -> None:
-        async with Proxy(etcd.port) as proxy:
-            config = config_for(f"127.0.0.1:{proxy.port}", etcd.endpoint, timeout=20.0)
-            async with opened(config) as store, opened(replace(config, endpoints=(etcd.endpoint,))) as direct:
-                version = await store.create("a", b"one")
-                proxy.drop_replies()
-                replacing = asyncio.ensure_future(store.replace("a", b"two", version))
-
-                async def applied() -> bool:
-                    found = await direct.get("a")
-                    return found is not None and found.value == b"two"
-
-                await until_true(applied)
-                proxy.cut()
-                with pytest.raises(OutcomeUnknown):
-                    await replacing
-                # Repeating it at the same version is safe: it is refused, and the value is ours.
-                with pytest.raises(VersionConflict):
-                    await store.replace("a", b"two", version)
-
-    run(scenario())
-
-
-def test_a_read_whose_answer_is_lost_is_read_again_elsewhere(etcd: EtcdServer) -> None:
-    async def scenario() -> None:
-        async with Proxy(etcd.port) as proxy:
-            config = config_for(f"127.0.0.1:{proxy.port}", etcd.endpoint, timeout=2.0)
-            async with opened(config) as store:
-                version = await store.create("a", b"one")
-                lease = await store.grant_lease(60)
-                proxy.drop_replies()
-                assert await store.get("a") == Versioned("a", b"one", version)
-                await store.keep_lease(lease)
-
-    run(scenario())
-
-
-def test_a_write_that_never_left_goes_to_the_other_endpoint(etcd: EtcdServer) -> None:
-    async def scenario() -> None:
-        async with Proxy(etcd.port) as proxy:
+            await until_true(applied)
             proxy.cut()
-            async with opened(config_for(f"127.0.0.1:{proxy.port}", etcd.endpoint, timeout=2.0)) as store:
-                await store.create("a", b"one")
-                assert await store.get("a") is not None
+            with pytest.raises(OutcomeUnknown):
+                await replacing
+            # Repeating it at the same version is safe: it is refused, and the value is ours.
+            with pytest.raises(VersionConflict):
+                await store.replace("a", b"two", version)
 
-    run(scenario())
+
+async def test_a_read_whose_answer_is_lost_is_read_again_elsewhere(etcd: EtcdServer) -> None:
+    async with Proxy(etcd.port) as proxy:
+        config = config_for(f"127.0.0.1:{proxy.port}", etcd.endpoint, timeout=2.0)
+        async with opened(config) as store:
+            version = await store.create("a", b"one")
+            lease = await store.grant_lease(60)
+            proxy.drop_replies()
+            assert await store.get("a") == Versioned("a", b"one", version)
+            await store.keep_lease(lease)
+
+
+async def test_a_write_that_never_left_goes_to_the_other_endpoint(etcd: EtcdServer) -> None:
+    async with Proxy(etcd.port) as proxy:
+        proxy.cut()
+        async with opened(config_for(f"127.0.0.1:{proxy.port}", etcd.endpoint, timeout=2.0)) as store:
+            await store.create("a", b"one")
+            assert await store.get("a") is not None
 
 
 # etcd goes and comes back
 
 
-def test_a_watch_goes_on_without_gap_or_repeat_when_etcd_is_killed_and_restarted(
+async def test_a_watch_goes_on_without_gap_or_repeat_when_etcd_is_killed_and_restarted(
     own_etcd: EtcdServer,
 ) -> None:
-    async def scenario() -> None:
-        config = config_for(own_etcd.endpoint)
-        async with opened(config) as store:
-            versions = [await store.create("a", b"0")]
-            async with watching(store, "a", versions[0]) as events:
-                for round_ in range(3):
-                    versions += [await store.replace("a", b"before", versions[-1])]
-                    seen = await take(1, events)
-                    waiting = asyncio.ensure_future(take(3, events))
-                    await asyncio.to_thread(own_etcd.kill)
-                    await asyncio.to_thread(own_etcd.restart)
-                    async with opened(config) as other:
-                        for _ in range(3):
-                            versions += [await other.replace("a", b"after", versions[-1])]
-                    seen += await waiting
-                    assert [event.revision for event in seen] == versions[-4:], round_
-
-    run(scenario(), timeout_seconds=90)
+    config = config_for(own_etcd.endpoint)
+    async with opened(config) as store:
+        versions = [await store.create("a", b"0")]
+        async with watching(store, "a", versions[0]) as events:
+            for round_ in range(3):
+                versions += [await store.replace("a", b"before", versions[-1])]
+                seen = await take(1, events)
+                waiting = asyncio.ensure_future(take(3, events))
+                await asyncio.to_thread(own_etcd.kill)
+                await asyncio.to_thread(own_etcd.restart)
+                async with opened(config) as other:
+                    for _ in range(3):
+                        versions += [await other.replace("a", b"after", versions[-1])]
+                seen += await waiting
+                assert [event.revision for event in seen] == versions[-4:], round_
 
 
-def test_a_watch_through_a_cut_connection_resumes_and_sees_what_happened_meanwhile(
+async def test_a_watch_through_a_cut_connection_resumes_and_sees_what_happened_meanwhile(
     etcd: EtcdServer,
 ) -> None:
-    async def scenario() -> None:
-        async with Proxy(etcd.port) as proxy:
-            config = config_for(f"127.0.0.1:{proxy.port}")
-            async with opened(config) as store, opened(replace(config, endpoints=(etcd.endpoint,))) as direct:
-                version = await direct.create("a", b"0")
-                async with watching(store, "a", version - 1) as events:
-                    assert (await anext(events)).revision == version
-                    waiting = asyncio.ensure_future(take(2, events))
-                    await asyncio.wait([waiting], timeout=0.1)
-                    proxy.cut()
-                    second = await direct.replace("a", b"1", version)
-                    await direct.delete("a", second)
-                    proxy.forward()
-                    seen = await waiting
-                assert seen == [
-                    WatchEvent(EventKind.PUT, "a", b"1", second),
-                    WatchEvent(EventKind.DELETE, "a", b"", second + 1),
-                ]
-
-    run(scenario())
+    async with Proxy(etcd.port) as proxy:
+        config = config_for(f"127.0.0.1:{proxy.port}")
+        async with opened(config) as store, opened(replace(config, endpoints=(etcd.endpoint,))) as direct:
+            version = await direct.create("a", b"0")
+            async with watching(store, "a", version - 1) as events:
+                assert (await anext(events)).revision == version
+                waiting = asyncio.ensure_future(take(2, events))
+                await asyncio.wait([waiting], timeout=0.1)
+                proxy.cut()
+                second = await direct.replace("a", b"1", version)
+                await direct.delete("a", second)
+                proxy.forward()
+                seen = await waiting
+            assert seen == [
+                WatchEvent(EventKind.PUT, "a", b"1", second),
+                WatchEvent(EventKind.DELETE, "a", b"", second + 1),
+            ]
 
 
-def test_a_watch_from_a_compacted_deletion_says_so_instead_of_missing_it(own_etcd: EtcdServer) -> None:
-    async def scenario() -> None:
-        async with opened(config_for(own_etcd.endpoint)) as store:
-            version = await store.create("a", b"0")
-            await store.delete("a", version)
-            own_etcd.compact(version + 1)
-            with pytest.raises(WatchCompacted):
-                async with watching(store, "a", version) as events:
-                    await anext(events)
-            last = await store.create("a", b"1")
-            async with watching(store, "a", version + 1) as events:
-                assert (await anext(events)).revision == last
-
-    run(scenario())
+async def test_a_watch_from_a_compacted_deletion_says_so_instead_of_missing_it(own_etcd: EtcdServer) -> None:
+    async with opened(config_for(own_etcd.endpoint)) as store:
+        version = await store.create("a", b"0")
+        await store.delete("a", version)
+        own_etcd.compact(version + 1)
+        with pytest.raises(WatchCompacted):
+            async with watching(store, "a", version) as events:
+                await anext(events)
+        last = await store.create("a", b"1")
+        async with watching(store, "a", version + 1) as events:
+            assert (await anext(events)).revision == last
 
 
-def test_a_store_works_again_right_after_etcd_was_restarted(own_etcd: EtcdServer) -> None:
-    async def scenario() -> None:
-        async with opened(config_for(own_etcd.endpoint)) as store:
-            await store.create("counter", b"0")
-            lease = await store.grant_lease(60)
-            await asyncio.to_thread(own_etcd.kill)
-            await asyncio.to_thread(own_etcd.restart)
-            await store.keep_lease(lease)
-            await increment(store, "counter")
-            found = await store.get("counter")
-            assert found is not None
-            assert found.value == b"1"
-
-    run(scenario(), timeout_seconds=60)
+async def test_a_store_works_again_right_after_etcd_was_restarted(own_etcd: EtcdServer) -> None:
+    async with opened(config_for(own_etcd.endpoint)) as store:
+        await store.create("counter", b"0")
+        lease = await store.grant_lease(60)
+        await asyncio.to_thread(own_etcd.kill)
+        await asyncio.to_thread(own_etcd.restart)
+        await store.keep_lease(lease)
+        await increment(store, "counter")
+        found = await store.get("counter")
+        assert found is not None
+        assert found.value == b"1"
 
 
 # Users, TLS, sizes
 
 
-def test_a_token_that_etcd_forgot_is_renewed_for_calls_and_watches(
+async def test_a_token_that_etcd_forgot_is_renewed_for_calls_and_watches(
     own_etcd: EtcdServer, tmp_path: Path
 ) -> None:
-    async def scenario() -> None:
-        config = replace(
-            config_for(own_etcd.endpoint),
-            user="root",
-            password_file=str(password_file(tmp_path / "p", "secret")),
-        )
-        async with opened(config) as store:
-            version = await store.create("a", b"one")
-            async with watching(store, "a", version) as events:
-                waiting = asyncio.ensure_future(anext(events))
-                await asyncio.wait([waiting], timeout=0.1)
-                await asyncio.to_thread(own_etcd.kill)  # simple tokens live in memory only
-                await asyncio.to_thread(own_etcd.restart)
-                second = await store.replace("a", b"two", version)
-                assert (await waiting).revision == second
-            lease = await store.grant_lease(60)
-            await asyncio.to_thread(own_etcd.kill)
-            await asyncio.to_thread(own_etcd.restart)
-            async with watching(store, "a", version) as events:
-                assert (await anext(events)).revision == second
-            await store.keep_lease(lease)
-
     own_etcd.enable_auth("root", "secret")
-    run(scenario(), timeout_seconds=60)
+    config = replace(
+        config_for(own_etcd.endpoint),
+        user="root",
+        password_file=str(password_file(tmp_path / "p", "secret")),
+    )
+    async with opened(config) as store:
+        version = await store.create("a", b"one")
+        async with watching(store, "a", version) as events:
+            waiting = asyncio.ensure_future(anext(events))
+            await asyncio.wait([waiting], timeout=0.1)
+            await asyncio.to_thread(own_etcd.kill)  # simple tokens live in memory only
+            await asyncio.to_thread(own_etcd.restart)
+            second = await store.replace("a", b"two", version)
+            assert (await waiting).revision == second
+        lease = await store.grant_lease(60)
+        await asyncio.to_thread(own_etcd.kill)
+        await asyncio.to_thread(own_etcd.restart)
+        async with watching(store, "a", version) as events:
+            assert (await anext(events)).revision == second
+        await store.keep_lease(lease)
 
 
 def test_a_wrong_password_and_no_user_at_all_are_refused_at_once(
@@ -321,52 +287,46 @@ def test_a_wrong_password_and_no_user_at_all_are_refused_at_once(
     run(scenario(), timeout_seconds=15)
 
 
-def test_tls_works_with_the_right_certificate_and_says_what_failed_without(tls_etcd: EtcdServer) -> None:
-    async def scenario() -> None:
-        config = config_for(tls_etcd.endpoint, timeout=2.0)
-        async with opened(replace(config, ca_cert=str(tls_etcd.certificate))) as store:
-            version = await store.create("a", b"one")
-            assert await store.get("a") == Versioned("a", b"one", version)
-        async with opened(replace(config, tls=True)) as store:
-            with pytest.raises(StoreUnavailable, match=r"(?i)handshake failed.*certificate") as failure:
-                await store.create("a", b"")
-            assert not isinstance(failure.value, OutcomeUnknown)
+async def test_tls_works_with_the_right_certificate_and_says_what_failed_without(
+    tls_etcd: EtcdServer,
+) -> None:
+    config = config_for(tls_etcd.endpoint, timeout=2.0)
+    async with opened(replace(config, ca_cert=str(tls_etcd.certificate))) as store:
+        version = await store.create("a", b"one")
+        assert await store.get("a") == Versioned("a", b"one", version)
+    async with opened(replace(config, tls=True)) as store:
+        with pytest.raises(StoreUnavailable, match=r"(?i)handshake failed.*certificate") as failure:
+            await store.create("a", b"")
+        assert not isinstance(failure.value, OutcomeUnknown)
 
-    run(scenario())
 
-
-def test_renewed_certificates_are_taken_by_a_store_that_is_open(tls_etcd: EtcdServer, tmp_path: Path) -> None:
+async def test_renewed_certificates_are_taken_by_a_store_that_is_open(
+    tls_etcd: EtcdServer, tmp_path: Path
+) -> None:
     """Half of a file, or none, changes nothing; what a store has is used while it is connected."""
     trusted = tmp_path / "ca.pem"
     trusted.write_bytes(make_certificates(tmp_path / "another").authority.read_bytes())
-
-    async def scenario() -> None:
-        config = replace(config_for(tls_etcd.endpoint, timeout=2.0), ca_cert=str(trusted))
-        async with opened(config) as store:
-            with pytest.raises(StoreUnavailable, match=r"(?i)certificate"):
-                await store.create("ledgers/1", b"v")
-            trusted.unlink()
-            with pytest.raises(StoreUnavailable, match=r"(?i)certificate"):
-                await store.create("ledgers/1", b"v")
-            trusted.write_bytes(tls_etcd.certificate.read_bytes())
+    config = replace(config_for(tls_etcd.endpoint, timeout=2.0), ca_cert=str(trusted))
+    async with opened(config) as store:
+        with pytest.raises(StoreUnavailable, match=r"(?i)certificate"):
             await store.create("ledgers/1", b"v")
-            trusted.unlink()
-            assert await store.get("ledgers/1") is not None
+        trusted.unlink()
+        with pytest.raises(StoreUnavailable, match=r"(?i)certificate"):
+            await store.create("ledgers/1", b"v")
+        trusted.write_bytes(tls_etcd.certificate.read_bytes())
+        await store.create("ledgers/1", b"v")
+        trusted.unlink()
+        assert await store.get("ledgers/1") is not None
 
-    run(scenario())
 
-
-def test_tls_to_a_plain_etcd_shows_the_handshake_error(etcd: EtcdServer) -> None:
-    async def scenario() -> None:
-        async with opened(replace(config_for(etcd.endpoint, timeout=2.0), tls=True)) as store:
-            with pytest.raises(StoreUnavailable, match=r"(?i)handshake"):
-                await store.get("a")
-
-    run(scenario())
+async def test_tls_to_a_plain_etcd_shows_the_handshake_error(etcd: EtcdServer) -> None:
+    async with opened(replace(config_for(etcd.endpoint, timeout=2.0), tls=True)) as store:
+        with pytest.raises(StoreUnavailable, match=r"(?i)handshake"):
+            await store.get("a")
 
 
 @pytest.mark.parametrize(("value_bytes", "limit"), [(30_000, 1000), (60_000, 2)])
-def test_a_page_larger_than_a_message_comes_in_smaller_pages(
+async def test_a_page_larger_than_a_message_comes_in_smaller_pages(
     etcd: EtcdServer, monkeypatch: pytest.MonkeyPatch, value_bytes: int, limit: int
 ) -> None:
     small = tuple(
@@ -374,31 +334,24 @@ def test_a_page_larger_than_a_message_comes_in_smaller_pages(
         for name, value in etcd_config.CHANNEL_OPTIONS
     )
     monkeypatch.setattr(etcd_channel, "CHANNEL_OPTIONS", small)
-
-    async def scenario() -> None:
-        async with opened(config_for(etcd.endpoint)) as store:
-            keys = [f"k/{i}" for i in range(8)]
-            for key in keys:
-                await store.create(key, b"x" * value_bytes)
-            pages = await keys_in_pages(store, "k/", limit)
-            assert [key for page in pages for key in page] == keys
-            assert len(pages) > math.ceil(len(keys) / limit)
-
-    run(scenario())
+    async with opened(config_for(etcd.endpoint)) as store:
+        keys = [f"k/{i}" for i in range(8)]
+        for key in keys:
+            await store.create(key, b"x" * value_bytes)
+        pages = await keys_in_pages(store, "k/", limit)
+        assert [key for page in pages for key in page] == keys
+        assert len(pages) > math.ceil(len(keys) / limit)
 
 
-def test_a_prefix_keeps_clusters_apart(etcd: EtcdServer) -> None:
-    async def scenario() -> None:
-        config = config_for(etcd.endpoint)
-        neighbour = replace(config, prefix=config.prefix + "0")
-        async with opened(config) as store, opened(neighbour) as other:
-            await other.create("a", b"")
-            version = await store.create("b", b"")
-            assert [item.key for item in (await store.list_page("")).items] == ["b"]
-            async with watching(store, "", version - 2) as events:
-                assert (await anext(events)).key == "b"
-
-    run(scenario())
+async def test_a_prefix_keeps_clusters_apart(etcd: EtcdServer) -> None:
+    config = config_for(etcd.endpoint)
+    neighbour = replace(config, prefix=config.prefix + "0")
+    async with opened(config) as store, opened(neighbour) as other:
+        await other.create("a", b"")
+        version = await store.create("b", b"")
+        assert [item.key for item in (await store.list_page("")).items] == ["b"]
+        async with watching(store, "", version - 2) as events:
+            assert (await anext(events)).key == "b"
 
 
 @pytest.mark.long

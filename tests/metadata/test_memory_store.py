@@ -9,7 +9,6 @@ import pytest
 from metadata.memory import MemoryData, MemoryStore
 from metadata.store import EventKind, MetadataStore
 from tests.contracts.metadata_store import MetadataStoreContract, watching
-from tests.support.aio import run
 
 EVENTS_KEPT = 500
 
@@ -31,15 +30,12 @@ class TestMemoryStore(MetadataStoreContract):
         for _ in range(EVENTS_KEPT):
             version = await store.replace(key, b"", version)
 
-    def test_a_watch_hears_of_changes_made_in_another_threads_event_loop(self) -> None:
+    async def test_a_watch_hears_of_changes_made_in_another_threads_event_loop(self) -> None:
         async def change() -> None:
             await MemoryStore(self.data).create("a", b"from elsewhere")
 
-        async def scenario() -> None:
-            async with watching(MemoryStore(self.data), "a", 0) as events:
-                waiting = asyncio.ensure_future(anext(events))
-                await asyncio.to_thread(asyncio.run, change())
-                event = await waiting
-            assert (event.kind, event.value) == (EventKind.PUT, b"from elsewhere")
-
-        run(scenario())
+        async with watching(MemoryStore(self.data), "a", 0) as events:
+            waiting = asyncio.ensure_future(anext(events))
+            await asyncio.to_thread(asyncio.run, change())
+            event = await waiting
+        assert (event.kind, event.value) == (EventKind.PUT, b"from elsewhere")

@@ -138,33 +138,26 @@ async def opened(path: Path) -> None:
         await store.close()
 
 
-def test_increments_by_several_processes_are_all_counted(path: Path) -> None:
-    async def scenario() -> None:
-        store = SqliteStore(str(path))
-        await store.create("counter", b"0")
-        processes = [asyncio.to_thread(python, INCREMENT, path) for _ in range(PROCESSES)]
-        assert await asyncio.gather(*processes) == [(0, "")] * PROCESSES
-        found = await store.get("counter")
-        assert found is not None
-        assert int(found.value) == PROCESSES * INCREMENTS_PER_PROCESS
-        async with watching(store, "counter", 0) as events:
-            seen = await take(int(found.value) + 1, events)
-        assert [int(event.value) for event in seen] == list(range(int(found.value) + 1))
-        await store.close()
-
-    run(scenario(), timeout_seconds=60)
+async def test_increments_by_several_processes_are_all_counted(path: Path) -> None:
+    store = SqliteStore(str(path))
+    await store.create("counter", b"0")
+    processes = [asyncio.to_thread(python, INCREMENT, path) for _ in range(PROCESSES)]
+    assert await asyncio.gather(*processes) == [(0, "")] * PROCESSES
+    found = await store.get("counter")
+    assert found is not None
+    assert int(found.value) == PROCESSES * INCREMENTS_PER_PROCESS
+    async with watching(store, "counter", 0) as events:
+        seen = await take(int(found.value) + 1, events)
+    assert [int(event.value) for event in seen] == list(range(int(found.value) + 1))
+    await store.close()
 
 
-def test_a_process_that_dies_in_a_transaction_leaves_nothing_of_it_and_no_lock(path: Path) -> None:
+async def test_a_process_that_dies_in_a_transaction_leaves_nothing_of_it_and_no_lock(path: Path) -> None:
     assert python(DIE_IN_A_TRANSACTION, path) == (9, "")
-
-    async def scenario() -> None:
-        store = SqliteStore(str(path))
-        assert [item.key for item in (await store.list_page("")).items] == ["before"]
-        await store.create("after", b"")
-        await store.close()
-
-    run(scenario())
+    store = SqliteStore(str(path))
+    assert [item.key for item in (await store.list_page("")).items] == ["before"]
+    await store.create("after", b"")
+    await store.close()
 
 
 def test_a_reopened_file_keeps_its_keys_versions_history_and_leases(path: Path) -> None:
@@ -279,29 +272,25 @@ def test_a_file_that_may_not_be_written_is_refused(path: Path) -> None:
         run(opened(path))
 
 
-def test_a_file_that_is_taken_away_takes_nothing_until_it_is_back(path: Path) -> None:
+async def test_a_file_that_is_taken_away_takes_nothing_until_it_is_back(path: Path) -> None:
     """What would be written to it meanwhile nobody could open any more."""
     away, other = path.with_name("away.db"), path.with_name("other.db")
-
-    async def scenario() -> None:
-        store = SqliteStore(str(path))
-        await store.create("a", b"1")
-        path.rename(away)
-        for call in (store.create("b", b"2"), store.get("a"), store.health(), store.grant_lease(1.0)):
-            with pytest.raises(StoreUnavailable, match=f"{path} is away: put it back in its place"):
-                await call
-        shutil.copy(away, other)
-        other.rename(path)
-        with pytest.raises(StoreUnavailable, match=f"{path} is another one than was opened"):
-            await store.create("b", b"2")
-        away.rename(path)
-        found = await store.get("a")
-        assert found is not None and found.value == b"1"
-        assert await store.get("b") is None
-        assert (await store.health()).size_bytes > 0
-        await store.close()
-
-    run(scenario())
+    store = SqliteStore(str(path))
+    await store.create("a", b"1")
+    path.rename(away)
+    for call in (store.create("b", b"2"), store.get("a"), store.health(), store.grant_lease(1.0)):
+        with pytest.raises(StoreUnavailable, match=f"{path} is away: put it back in its place"):
+            await call
+    shutil.copy(away, other)
+    other.rename(path)
+    with pytest.raises(StoreUnavailable, match=f"{path} is another one than was opened"):
+        await store.create("b", b"2")
+    away.rename(path)
+    found = await store.get("a")
+    assert found is not None and found.value == b"1"
+    assert await store.get("b") is None
+    assert (await store.health()).size_bytes > 0
+    await store.close()
 
 
 def test_a_full_disk_is_reported_and_the_store_works_again_afterwards(path: Path) -> None:
@@ -310,56 +299,46 @@ def test_a_full_disk_is_reported_and_the_store_works_again_afterwards(path: Path
     assert output.startswith(("OutcomeUnknown metadata file", "StoreUnavailable metadata file"))
 
 
-def test_a_call_gives_up_while_another_process_holds_the_lock(
+async def test_a_call_gives_up_while_another_process_holds_the_lock(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_module, "CALL_SECONDS_MAX", 0.3)
-
-    async def scenario() -> None:
-        store = SqliteStore(str(path))
-        await store.open()
-        with locked(path):
-            running = asyncio.ensure_future(store.create("a", b""))
-            await asyncio.sleep(0)
-            queued = asyncio.ensure_future(store.create("b", b""))
-            with pytest.raises(OutcomeUnknown, match="no answer from the metadata file"):
-                await running
-            with pytest.raises(StoreUnavailable) as never_started:
-                await queued
-            assert not isinstance(never_started.value, OutcomeUnknown)
-        assert await store.get("a") is not None
-        assert await store.get("b") is None
-        await store.close()
-
-    run(scenario())
+    store = SqliteStore(str(path))
+    await store.open()
+    with locked(path):
+        running = asyncio.ensure_future(store.create("a", b""))
+        await asyncio.sleep(0)
+        queued = asyncio.ensure_future(store.create("b", b""))
+        with pytest.raises(OutcomeUnknown, match="no answer from the metadata file"):
+            await running
+        with pytest.raises(StoreUnavailable) as never_started:
+            await queued
+        assert not isinstance(never_started.value, OutcomeUnknown)
+    assert await store.get("a") is not None
+    assert await store.get("b") is None
+    await store.close()
 
 
-def test_the_event_loop_runs_on_while_the_file_is_locked(path: Path) -> None:
-    async def scenario() -> None:
-        store = SqliteStore(str(path))
-        await store.open()
-        with locked(path):
-            creating = asyncio.ensure_future(store.create("a", b""))
-            for _ in range(100):
-                await asyncio.sleep(0.001)
-            assert not creating.done()
-        await creating
-        await store.close()
-
-    run(scenario())
+async def test_the_event_loop_runs_on_while_the_file_is_locked(path: Path) -> None:
+    store = SqliteStore(str(path))
+    await store.open()
+    with locked(path):
+        creating = asyncio.ensure_future(store.create("a", b""))
+        for _ in range(100):
+            await asyncio.sleep(0.001)
+        assert not creating.done()
+    await creating
+    await store.close()
 
 
-def test_a_cancelled_watch_leaves_the_store_working(path: Path) -> None:
-    async def scenario() -> None:
-        store = SqliteStore(str(path))
-        async with watching(store, "a", 0) as events:
-            waiting = asyncio.ensure_future(anext(events))
-            await asyncio.wait([waiting], timeout=0.1)
-            await cancel(waiting)
-        assert await store.create("a", b"") == 1
-        await store.close()
-
-    run(scenario())
+async def test_a_cancelled_watch_leaves_the_store_working(path: Path) -> None:
+    store = SqliteStore(str(path))
+    async with watching(store, "a", 0) as events:
+        waiting = asyncio.ensure_future(anext(events))
+        await asyncio.wait([waiting], timeout=0.1)
+        await cancel(waiting)
+    assert await store.create("a", b"") == 1
+    await store.close()
 
 
 def test_a_page_costs_the_same_wherever_in_a_long_listing_it_begins(tmp_path: Path) -> None:
@@ -386,14 +365,11 @@ def _steps(db: sqlite3.Connection, query: str, begin: str) -> int:
     return len(ticks)
 
 
-def test_a_page_after_a_key_before_its_prefix_begins_with_the_prefix(tmp_path: Path) -> None:
-    async def main() -> None:
-        store = SqliteStore(str(tmp_path / "metadata.db"))
-        for key in ("a/1", "b/1", "b/2", "c/1"):
-            await store.create(key, b"")
-        for after, found in ((None, ["b/1", "b/2"]), ("a/0", ["b/1", "b/2"]), ("b/1", ["b/2"]), ("b/9", [])):
-            page = await store.list_page("b/", after=after)
-            assert [item.key for item in page.items] == found
-        await store.close()
-
-    run(main())
+async def test_a_page_after_a_key_before_its_prefix_begins_with_the_prefix(tmp_path: Path) -> None:
+    store = SqliteStore(str(tmp_path / "metadata.db"))
+    for key in ("a/1", "b/1", "b/2", "c/1"):
+        await store.create(key, b"")
+    for after, found in ((None, ["b/1", "b/2"]), ("a/0", ["b/1", "b/2"]), ("b/1", ["b/2"]), ("b/9", [])):
+        page = await store.list_page("b/", after=after)
+        assert [item.key for item in page.items] == found
+    await store.close()

@@ -18,7 +18,6 @@ from metadata.memory import MemoryData, MemoryStore
 from metadata.sqlite.store import SqliteStore
 from metadata.store import MetadataStore
 from tests.contracts.store_against_model import AgainstModel
-from tests.support.aio import run
 from tests.support.etcd import EtcdServer
 from tests.support.long_runs import first_then_long
 from tests.support.model_etcd import Break, ModelEtcd
@@ -39,12 +38,9 @@ async def _follows(stores: list[MetadataStore], seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS_CALM)
-def test_the_model_follows_itself(seed: int) -> None:
-    async def test() -> None:
-        data = MemoryData()
-        await _follows([MemoryStore(data), MemoryStore(data)], seed)
-
-    run(test())
+async def test_the_model_follows_itself(seed: int) -> None:
+    data = MemoryData()
+    await _follows([MemoryStore(data), MemoryStore(data)], seed)
 
 
 # --- SQLite -----------------------------------------------------------------------------------------
@@ -79,30 +75,22 @@ def breaking_sqlite(monkeypatch: pytest.MonkeyPatch) -> type[BreakingConnection]
 
 
 @pytest.mark.parametrize("seed", SEEDS_CALM)
-def test_sqlite_does_what_the_model_does(seed: int, tmp_path: Path) -> None:
+async def test_sqlite_does_what_the_model_does(seed: int, tmp_path: Path) -> None:
     path = str(tmp_path / "metadata.db")
-
-    async def test() -> None:
-        await _follows([SqliteStore(path), SqliteStore(path)], seed)
-
-    run(test())
+    await _follows([SqliteStore(path), SqliteStore(path)], seed)
 
 
 @pytest.mark.parametrize("seed", first_then_long(SEEDS_BROKEN, 10))
-def test_sqlite_that_fails_at_any_statement_does_what_the_model_does(
+async def test_sqlite_that_fails_at_any_statement_does_what_the_model_does(
     seed: int, tmp_path: Path, breaking_sqlite: type[BreakingConnection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """M1: what it calls certain is so; where a commit's answer is lost it has happened, or not."""
     path = str(tmp_path / "metadata.db")
-
-    async def test() -> None:
-        store, other = SqliteStore(path), SqliteStore(path)
-        await store.open()
-        monkeypatch.setattr(breaking_sqlite, "random", Random(seed))
-        monkeypatch.setattr(breaking_sqlite, "share", FAULT_SHARE / 3)
-        await _follows([store, other], seed)
-
-    run(test())
+    store, other = SqliteStore(path), SqliteStore(path)
+    await store.open()
+    monkeypatch.setattr(breaking_sqlite, "random", Random(seed))
+    monkeypatch.setattr(breaking_sqlite, "share", FAULT_SHARE / 3)
+    await _follows([store, other], seed)
 
 
 # --- etcd -------------------------------------------------------------------------------------------
@@ -122,16 +110,12 @@ def _breaks(seed: int) -> dict[int, Break]:
 
 @pytest.mark.parametrize("seed", first_then_long(SEEDS_BROKEN, 10))
 @pytest.mark.usefixtures("resumes_at_once")
-def test_etcd_that_breaks_at_any_message_does_what_the_model_does(seed: int) -> None:
+async def test_etcd_that_breaks_at_any_message_does_what_the_model_does(seed: int) -> None:
     """M1: no write is sent twice, no event is lost or repeated."""
-
-    async def test() -> None:
-        etcd = ModelEtcd(_breaks(seed))
-        async with etcd.serving() as endpoint:
-            config = EtcdConfig((endpoint,), "p", timeout=TIMEOUT_SECONDS)
-            await _follows([EtcdStore(config), EtcdStore(config)], seed)
-
-    run(test())
+    etcd = ModelEtcd(_breaks(seed))
+    async with etcd.serving() as endpoint:
+        config = EtcdConfig((endpoint,), "p", timeout=TIMEOUT_SECONDS)
+        await _follows([EtcdStore(config), EtcdStore(config)], seed)
 
 
 @pytest.fixture(scope="module")
@@ -143,16 +127,13 @@ def real_etcd(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.mark.parametrize("seed", SEEDS_REAL)
-def test_a_real_etcd_does_what_the_model_does_also_when_it_is_restarted(
+async def test_a_real_etcd_does_what_the_model_does_also_when_it_is_restarted(
     seed: int, real_etcd: EtcdServer
 ) -> None:
-    async def test() -> None:
-        config = EtcdConfig((real_etcd.endpoint,), f"p{seed}", timeout=2.0)
-        following = asyncio.create_task(_follows([EtcdStore(config), EtcdStore(config)], seed))
-        if seed % 2:
-            await asyncio.sleep(0)
-            await asyncio.to_thread(real_etcd.kill)
-            await asyncio.to_thread(real_etcd.restart)
-        await following
-
-    run(test())
+    config = EtcdConfig((real_etcd.endpoint,), f"p{seed}", timeout=2.0)
+    following = asyncio.create_task(_follows([EtcdStore(config), EtcdStore(config)], seed))
+    if seed % 2:
+        await asyncio.sleep(0)
+        await asyncio.to_thread(real_etcd.kill)
+        await asyncio.to_thread(real_etcd.restart)
+    await following

@@ -20,7 +20,7 @@ from qjm_compat.aio import DEFAULT_ACCEPTOR, QuorumJournalManager
 from qjm_compat.errors import BadJournalState, QuorumFailed, StaleEpoch
 from tests.qjm_compat.faulty import Down, NoFaults, OnModels
 from tests.qjm_compat.journals import JOURNAL, NAMESPACE, frames, manager_on, write, write_segment
-from tests.support.aio import run, until_true
+from tests.support.aio import until_true
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies
 
 either_form = pytest.mark.parametrize("acceptors", [1, 3])
@@ -96,136 +96,119 @@ async def goes_on(models: OnModels, kept: int) -> None:
 
 @either_form
 @each_change
-def test_who_changes_a_whole_journal_is_its_writer_no_more_and_the_next_writer_is(
+async def test_who_changes_a_whole_journal_is_its_writer_no_more_and_the_next_writer_is(
     acceptors: int, change: Change
 ) -> None:
-    async def scenario() -> None:
-        models = OnModels(acceptors)
-        async with manager_of(models) as manager:
-            await two_segments(manager)
-            await change(manager)
-            for first_txid in (6, 11):
-                with pytest.raises(BadJournalState):
-                    await manager.start_log_segment(first_txid)
-        await goes_on(models, KEPT[change])
-
-    run(scenario())
+    models = OnModels(acceptors)
+    async with manager_of(models) as manager:
+        await two_segments(manager)
+        await change(manager)
+        for first_txid in (6, 11):
+            with pytest.raises(BadJournalState):
+                await manager.start_log_segment(first_txid)
+    await goes_on(models, KEPT[change])
 
 
 @either_form
 @each_change
-def test_a_writer_whose_journal_is_changed_by_another_process_between_segments_is_refused(
+async def test_a_writer_whose_journal_is_changed_by_another_process_between_segments_is_refused(
     acceptors: int, change: Change
 ) -> None:
     """It has no ledger open that could be fenced."""
-
-    async def scenario() -> None:
-        models = OnModels(acceptors)
-        async with manager_of(models) as old, manager_of(models) as operator:
-            await two_segments(old)
-            await change(operator)
-            with pytest.raises(QuorumFailed) as refused:
-                await old.start_log_segment(11)
-            assert {type(error) for error in refused.value.errors.values()} == {StaleEpoch}
-        await goes_on(models, KEPT[change])
-
-    run(scenario())
+    models = OnModels(acceptors)
+    async with manager_of(models) as old, manager_of(models) as operator:
+        await two_segments(old)
+        await change(operator)
+        with pytest.raises(QuorumFailed) as refused:
+            await old.start_log_segment(11)
+        assert {type(error) for error in refused.value.errors.values()} == {StaleEpoch}
+    await goes_on(models, KEPT[change])
 
 
 @either_form
 @each_change
-def test_a_writer_whose_journal_is_changed_by_another_process_inside_of_a_segment_is_refused(
+async def test_a_writer_whose_journal_is_changed_by_another_process_inside_of_a_segment_is_refused(
     acceptors: int, change: Change
 ) -> None:
-    async def scenario() -> None:
-        models = OnModels(acceptors)
-        async with manager_of(models) as old, manager_of(models) as operator:
-            await two_segments(old)
-            out = await old.start_log_segment(11)
-            await change(operator)
-            with pytest.raises(QuorumFailed) as refused:
-                await write(out, 3)
-            assert {type(error) for error in refused.value.errors.values()} == {StaleEpoch}
-            await out.abort()
-            with pytest.raises(BadJournalState):
-                await old.start_log_segment(11)
-        await goes_on(models, KEPT[change])
-
-    run(scenario())
+    models = OnModels(acceptors)
+    async with manager_of(models) as old, manager_of(models) as operator:
+        await two_segments(old)
+        out = await old.start_log_segment(11)
+        await change(operator)
+        with pytest.raises(QuorumFailed) as refused:
+            await write(out, 3)
+        assert {type(error) for error in refused.value.errors.values()} == {StaleEpoch}
+        await out.abort()
+        with pytest.raises(BadJournalState):
+            await old.start_log_segment(11)
+    await goes_on(models, KEPT[change])
 
 
 @either_form
-def test_edits_written_after_a_purge_past_the_end_are_shown_recovered_and_purged_in_their_turn(
+async def test_edits_written_after_a_purge_past_the_end_are_shown_recovered_and_purged_in_their_turn(
     acceptors: int,
 ) -> None:
-    async def scenario() -> None:
-        models = OnModels(acceptors)
-        async with manager_of(models) as manager:
-            await two_segments(manager)
-            await manager.purge(1000)
-            assert await ends(manager) == []
-            async with await manager.start_log_segment(11) as out:
-                await write(out, 10)
-                assert await ends(manager, in_progress_ok=True) == [(11, 20)]
-            await manager.finalize_log_segment(11, 20)
-            await write_segment(manager, 21, 25)
-            await write(await manager.start_log_segment(26), 5)
-        async with manager_of(models) as manager:
-            await manager.recover_unfinalized_segments()
-            assert await ends(manager) == [(11, 20), (21, 25), (26, 30)]
-            assert await records(manager) == frames(11, 20)
-            await manager.purge(21)
-            assert await ends(manager) == [(21, 25), (26, 30)]
-
-    run(scenario())
+    models = OnModels(acceptors)
+    async with manager_of(models) as manager:
+        await two_segments(manager)
+        await manager.purge(1000)
+        assert await ends(manager) == []
+        async with await manager.start_log_segment(11) as out:
+            await write(out, 10)
+            assert await ends(manager, in_progress_ok=True) == [(11, 20)]
+        await manager.finalize_log_segment(11, 20)
+        await write_segment(manager, 21, 25)
+        await write(await manager.start_log_segment(26), 5)
+    async with manager_of(models) as manager:
+        await manager.recover_unfinalized_segments()
+        assert await ends(manager) == [(11, 20), (21, 25), (26, 30)]
+        assert await records(manager) == frames(11, 20)
+        await manager.purge(21)
+        assert await ends(manager) == [(21, 25), (26, 30)]
 
 
 @either_form
-def test_discarding_inside_of_a_segment_in_progress_is_refused_and_loses_nothing(acceptors: int) -> None:
-    async def scenario() -> None:
-        models = OnModels(acceptors)
-        async with manager_of(models) as manager:
-            await two_segments(manager)
-            await write(await manager.start_log_segment(11), 10)
-        async with manager_of(models) as operator:
-            for first_txid in (3, 12, 20):
-                with pytest.raises(BadJournalState, match="it lies inside segment"):
-                    await operator.discard_segments(first_txid)
-        async with manager_of(models) as manager:
-            await manager.recover_unfinalized_segments()
-            assert await ends(manager) == [(1, 5), (6, 10), (11, 20)]
-
-    run(scenario())
+async def test_discarding_inside_of_a_segment_in_progress_is_refused_and_loses_nothing(
+    acceptors: int,
+) -> None:
+    models = OnModels(acceptors)
+    async with manager_of(models) as manager:
+        await two_segments(manager)
+        await write(await manager.start_log_segment(11), 10)
+    async with manager_of(models) as operator:
+        for first_txid in (3, 12, 20):
+            with pytest.raises(BadJournalState, match="it lies inside segment"):
+                await operator.discard_segments(first_txid)
+    async with manager_of(models) as manager:
+        await manager.recover_unfinalized_segments()
+        assert await ends(manager) == [(1, 5), (6, 10), (11, 20)]
 
 
 @pytest.mark.parametrize("segments_behind", [0, 2])
-def test_a_copy_in_progress_that_a_recovery_overruled_elsewhere_is_no_obstacle_to_discarding(
+async def test_a_copy_in_progress_that_a_recovery_overruled_elsewhere_is_no_obstacle_to_discarding(
     segments_behind: int,
 ) -> None:
-    async def scenario() -> None:
-        models = OnModels(3)
-        plans = [Down(), Down(), NoFaults()]
-        async with models.manager(plans) as manager:
-            await manager.format(NAMESPACE)
-            await manager.recover_unfinalized_segments()
-            out = await manager.start_log_segment(1)
-            await write(out, 5)
-            plans[0].is_down = plans[1].is_down = True  # type: ignore[attr-defined]
-            with pytest.raises(QuorumFailed):
-                await write(out, 20)  # has got to the third only
-        away = Down()
-        away.is_down = True
-        async with models.manager([NoFaults(), NoFaults(), away]) as manager:
-            await manager.recover_unfinalized_segments()
-            assert await ends(manager) == [(1, 5)]
-            for n in range(segments_behind):
-                await write_segment(manager, 6 + 2 * n, 7 + 2 * n)
-        last = 5 + 2 * segments_behind
-        async with manager_of(models) as operator:
-            await operator.discard_segments(last + 1)
-        await goes_on(models, last)
-
-    run(scenario())
+    models = OnModels(3)
+    plans = [Down(), Down(), NoFaults()]
+    async with models.manager(plans) as manager:
+        await manager.format(NAMESPACE)
+        await manager.recover_unfinalized_segments()
+        out = await manager.start_log_segment(1)
+        await write(out, 5)
+        plans[0].is_down = plans[1].is_down = True  # type: ignore[attr-defined]
+        with pytest.raises(QuorumFailed):
+            await write(out, 20)  # has got to the third only
+    away = Down()
+    away.is_down = True
+    async with models.manager([NoFaults(), NoFaults(), away]) as manager:
+        await manager.recover_unfinalized_segments()
+        assert await ends(manager) == [(1, 5)]
+        for n in range(segments_behind):
+            await write_segment(manager, 6 + 2 * n, 7 + 2 * n)
+    last = 5 + 2 * segments_behind
+    async with manager_of(models) as operator:
+        await operator.discard_segments(last + 1)
+    await goes_on(models, last)
 
 
 # --- what was lost ------------------------------------------------------------------------------------------

@@ -119,12 +119,9 @@ def test_a_workload_makes_ten_calls_to_every_acceptor(acceptors: int) -> None:
 
 
 @either_form
-def test_J3_after_every_pair_of_failed_calls_nothing_confirmed_is_lost(acceptors: int) -> None:
-    async def whole() -> None:
-        for first, second in product(NUMBERS, repeat=2):
-            await recovers_after(OnModels(acceptors), first, second)
-
-    run(whole())
+async def test_J3_after_every_pair_of_failed_calls_nothing_confirmed_is_lost(acceptors: int) -> None:
+    for first, second in product(NUMBERS, repeat=2):
+        await recovers_after(OnModels(acceptors), first, second)
 
 
 @either_form
@@ -246,43 +243,36 @@ def test_soak_journals_J2_J3_J4_writers_with_faults_on_bookies_lose_nothing_conf
 # --- a writer that is in doubt ----------------------------------------------------------------------------------
 
 
-def test_J2_a_writer_whose_flush_failed_gives_its_txids_to_no_other_edits() -> None:
+async def test_J2_a_writer_whose_flush_failed_gives_its_txids_to_no_other_edits() -> None:
     """Copies of one writer's edits are taken for equal: it must write each transaction once."""
-
-    async def whole() -> None:
-        plans = [Down() for _ in range(3)]
-        setting = OnModels(3)
-        async with setting.manager(plans) as manager:
-            await manager.format(NAMESPACE)
-            await manager.recover_unfinalized_segments()
-            out = await manager.start_log_segment(1)
-            plans[1].is_down = plans[2].is_down = True
-            with pytest.raises(QuorumFailed):
-                await write(out, 1, "first")
-            await out.abort()
-            plans[1].is_down = plans[2].is_down = False
-            with pytest.raises(BadJournalState, match="must recover segments"):
-                await manager.start_log_segment(1)
-        async with without_faults(setting) as manager:
-            assert await recovered_up_to(manager) == 1
-            await write_segment(manager, 2, 3)
-            assert not await differing_copies(manager)
-
-    run(whole())
+    plans = [Down() for _ in range(3)]
+    setting = OnModels(3)
+    async with setting.manager(plans) as manager:
+        await manager.format(NAMESPACE)
+        await manager.recover_unfinalized_segments()
+        out = await manager.start_log_segment(1)
+        plans[1].is_down = plans[2].is_down = True
+        with pytest.raises(QuorumFailed):
+            await write(out, 1, "first")
+        await out.abort()
+        plans[1].is_down = plans[2].is_down = False
+        with pytest.raises(BadJournalState, match="must recover segments"):
+            await manager.start_log_segment(1)
+    async with without_faults(setting) as manager:
+        assert await recovered_up_to(manager) == 1
+        await write_segment(manager, 2, 3)
+        assert not await differing_copies(manager)
 
 
-def test_a_writer_that_is_in_no_doubt_begins_again_after_an_aborted_stream() -> None:
-    async def whole() -> None:
-        async with without_faults(OnModels(3)) as manager:
-            await manager.format(NAMESPACE)
-            await manager.recover_unfinalized_segments()
-            out = await manager.start_log_segment(1)
-            await write(out, 2)
-            await out.abort()
-            await manager.finalize_log_segment(1, 2)
-            await write_segment(manager, 3, 4)
-
-    run(whole())
+async def test_a_writer_that_is_in_no_doubt_begins_again_after_an_aborted_stream() -> None:
+    async with without_faults(OnModels(3)) as manager:
+        await manager.format(NAMESPACE)
+        await manager.recover_unfinalized_segments()
+        out = await manager.start_log_segment(1)
+        await write(out, 2)
+        await out.abort()
+        await manager.finalize_log_segment(1, 2)
+        await write_segment(manager, 3, 4)
 
 
 # --- epochs ----------------------------------------------------------------------------------------------------

@@ -224,57 +224,52 @@ def test_Q15_of_equal_ends_the_later_writers_edits_are_everywhere_in_the_end(col
     run(check_decision("Q15", column))
 
 
-def test_Q15_an_acceptor_that_missed_the_choice_does_not_finalize_its_own_edits_of_the_same_end() -> None:
-    async def whole() -> None:
-        three = ThreeDisks()
-        await q15(three)
-        writer = WriterByHand(three)
-        writer.lost = lambda number, request: number == A and isinstance(request, AcceptRecovery)
-        assert writer.recover() == SegmentState(10, 11, True, 2)
-        assert await logs(three.acceptors[A]) == [(10, 11, True)]
-        for number in (B, C):
-            assert await content(three.acceptors[number], 10) == edits(10, 11, 2)
-        later = WriterByHand(three, {A, B})
-        assert later.recover() == SegmentState(10, 11, False, 2)
-        assert await content(three.acceptors[A], 10) == edits(10, 11, 2)
-
-    run(whole())
-
-
-def test_a_source_that_dies_between_the_two_phases_fails_the_recovery_and_the_next_one_succeeds() -> None:
-    async def whole() -> None:
-        three = ThreeDisks()
-        await q2(three)
-        writer = WriterByHand(three)
-        ledgers = three.disks["b"].ledgers.copy()
-
-        def lost(number: int, request: object) -> bool:
-            if isinstance(request, AcceptRecovery):
-                three.disks["b"].ledgers.clear()
-            return number == B and isinstance(request, AcceptRecovery)
-
-        writer.lost = lost
-        with pytest.raises(QuorumFailed, match="acceptRecovery"):
-            writer.recover()
-        three.disks["b"].ledgers.update(ledgers)
-        recovered = WriterByHand(three).recover()
-        assert recovered is not None
-        assert recovered.end_txid == 153
-
-    run(whole())
+async def test_Q15_an_acceptor_that_missed_the_choice_does_not_finalize_its_own_edits_of_the_same_end() -> (
+    None
+):
+    three = ThreeDisks()
+    await q15(three)
+    writer = WriterByHand(three)
+    writer.lost = lambda number, request: number == A and isinstance(request, AcceptRecovery)
+    assert writer.recover() == SegmentState(10, 11, True, 2)
+    assert await logs(three.acceptors[A]) == [(10, 11, True)]
+    for number in (B, C):
+        assert await content(three.acceptors[number], 10) == edits(10, 11, 2)
+    later = WriterByHand(three, {A, B})
+    assert later.recover() == SegmentState(10, 11, False, 2)
+    assert await content(three.acceptors[A], 10) == edits(10, 11, 2)
 
 
-def test_nothing_is_recovered_where_no_acceptor_of_the_quorum_holds_an_edit() -> None:
-    async def whole() -> None:
-        three = ThreeDisks()
-        writers = await first_writers(three)
-        await writers[A].write_open(1, 2)
-        writer = WriterByHand(three)
-        writer.lost = lambda number, request: number == A and not isinstance(request, NewEpoch)
-        assert writer.recover() is None
-        writer.start(1)
-        assert writer.send(1, 1) == {B, C}
-        assert WriterByHand(three).recover() == SegmentState(1, 1, True, 2)
-        assert await content(three.acceptors[A], 1) == edits(1, 1, 2)
+async def test_a_source_that_dies_between_the_two_phases_fails_the_recovery_and_the_next_one_succeeds() -> (
+    None
+):
+    three = ThreeDisks()
+    await q2(three)
+    writer = WriterByHand(three)
+    ledgers = three.disks["b"].ledgers.copy()
 
-    run(whole())
+    def lost(number: int, request: object) -> bool:
+        if isinstance(request, AcceptRecovery):
+            three.disks["b"].ledgers.clear()
+        return number == B and isinstance(request, AcceptRecovery)
+
+    writer.lost = lost
+    with pytest.raises(QuorumFailed, match="acceptRecovery"):
+        writer.recover()
+    three.disks["b"].ledgers.update(ledgers)
+    recovered = WriterByHand(three).recover()
+    assert recovered is not None
+    assert recovered.end_txid == 153
+
+
+async def test_nothing_is_recovered_where_no_acceptor_of_the_quorum_holds_an_edit() -> None:
+    three = ThreeDisks()
+    writers = await first_writers(three)
+    await writers[A].write_open(1, 2)
+    writer = WriterByHand(three)
+    writer.lost = lambda number, request: number == A and not isinstance(request, NewEpoch)
+    assert writer.recover() is None
+    writer.start(1)
+    assert writer.send(1, 1) == {B, C}
+    assert WriterByHand(three).recover() == SegmentState(1, 1, True, 2)
+    assert await content(three.acceptors[A], 1) == edits(1, 1, 2)

@@ -1,4 +1,4 @@
-"""Runs a coroutine in a test, with a limit that turns a hang into a failure."""
+"""Runs a coroutine where a test is none, with a limit that turns a hang into a failure."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def run(coro: Coroutine[Any, Any, T], timeout_seconds: float = 120) -> T:
-    """Runs `coro` on a new event loop and returns its result. A busy machine may take long; a hang takes longer."""
+TEST_SECONDS_MAX = 120
+"""A busy machine may take long; a hang takes longer."""
 
-    async def limited() -> T:
-        async with asyncio.timeout(timeout_seconds):
-            return await coro
 
-    return asyncio.run(limited())
+def run(coro: Coroutine[Any, Any, T], timeout_seconds: float = TEST_SECONDS_MAX) -> T:
+    """Runs `coro` on a new event loop and returns its result."""
+    return asyncio.run(limited(coro, timeout_seconds))
+
+
+async def limited(coro: Awaitable[T], timeout_seconds: float) -> T:
+    """The coroutine's result, or TimeoutError."""
+    async with asyncio.timeout(timeout_seconds):
+        return await coro
 
 
 async def take(count: int, items: AsyncIterator[T]) -> list[T]:

@@ -66,21 +66,22 @@ class Lives:
         """Begins the next generation; the version of the metadata's record. The directory is locked, the name
         registered, and no loss unaccounted for."""
         self.here = max(self.here, self.known.number) + 1
-        return await self.renew(position)
+        return await self.renew(position, create=True)
 
-    async def renew(self, position: int) -> int:
+    async def renew(self, position: int, *, create: bool = False) -> int:
         """Writes the metadata's record, after the directory says so; its version. Raises MetadataError."""
         if self.renewals == self.settled:  # else the last write may have been made, or may still be
             self.renewals += 1
-        await in_thread(self.keep)
+        await in_thread(self.keep, create=create)
         me, life = (self.cookie.bookie_id, self.cookie.incarnation), Life(self.here, position, self.renewals)
         self.version = await directory_generations.write(self.store, *me, life, version=self.version or None)
         self.settled, self.revision = self.renewals, max(self.revision, self.version)
         return self.version
 
-    def keep(self) -> None:
-        """Saves what is known to the directory; on disk when it returns."""
-        _write(self.path, self.here, self.renewals, self.revision)
+    def keep(self, *, create: bool = False) -> None:
+        """Saves what is known to the directory; on disk when it returns. Raises OSError, also where the file is gone: a
+        directory that is taken away under the bookie gets nothing new."""
+        _write(self.path, self.here, self.renewals, self.revision, create=create)
 
 
 async def look(path: Path, cookie: Cookie, store: MetadataStore) -> Lives:
@@ -110,10 +111,10 @@ def _read(path: Path) -> tuple[int, int, int]:
     return here, renewals, revision
 
 
-def _write(path: Path, here: int, renewals: int = 0, revision: int = 0) -> None:
+def _write(path: Path, here: int, renewals: int = 0, revision: int = 0, *, create: bool = False) -> None:
     # In place, within one sector, so that a full disk has room for it.
     text = b"%020d\n%020d\n%020d\n" % (here, renewals, revision)
-    fd = os.open(path / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fd = os.open(path / NAME, os.O_RDWR | (os.O_CREAT if create else 0) | os.O_CLOEXEC, 0o600)
     try:
         os.pwrite(fd, text, 0)
         os.ftruncate(fd, len(text))

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from ..config.settings import settings_now
-from ..options import DIGESTS, metadata_option, password_option, shape_options
+from ..options import DIGESTS, metadata_option, naming_a_store, password_option, shape_options
 from ..told.help import Headings
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def _journal_id(_: click.Context, argument: click.Parameter, journal_id: str) ->
 
 
 def _acceptors(
-    _: click.Context, option: click.Parameter, given: tuple[str, ...]
+    context: click.Context, option: click.Parameter, given: tuple[str, ...]
 ) -> tuple[tuple[str, str | None], ...]:
     found: dict[str, str | None] = {}
     for one in given:
@@ -186,5 +186,5 @@ def _acceptors(
             raise click.BadParameter(f"{one!r} is not NAME or NAME=URI", param=option)
         if name in found:
             raise click.BadParameter(f"{name!r} stands there twice", param=option)
-        found[name] = uri or None
+        found[name] = naming_a_store(context, option, uri or None)
     return tuple(found.items())

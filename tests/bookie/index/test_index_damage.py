@@ -147,17 +147,14 @@ async def with_a_lost_frame(directory: Path) -> Bookie:
     return await open_bookie(directory)
 
 
-def test_what_an_index_has_lost_is_unreadable_and_not_absent(tmp_path: Path) -> None:
-    async def test() -> None:
-        bookie = await with_a_lost_frame(tmp_path)
-        try:
-            for _ in range(2):
-                reply = await bookie.read(read_request(7, 0, 9))
-                assert entries_of(reply.columns) == entries(7, [0, 1, 3, 4, 5])
-                assert reply.damaged == (EntryRange(0, 9),)
-            assert await read(bookie, 8, 0, 9) == entries(8, range(6))
-            assert await read(bookie, 7, 3, 5) == entries(7, [3, 4, 5])
-        finally:
-            await bookie.close()
-
-    run(test())
+async def test_what_an_index_has_lost_is_unreadable_and_not_absent(tmp_path: Path) -> None:
+    bookie = await with_a_lost_frame(tmp_path)
+    try:
+        for _ in range(2):
+            reply = await bookie.read(read_request(7, 0, 9))
+            assert entries_of(reply.columns) == entries(7, [0, 1, 3, 4, 5])
+            assert reply.damaged == (EntryRange(0, 9),)
+        assert await read(bookie, 8, 0, 9) == entries(8, range(6))
+        assert await read(bookie, 7, 3, 5) == entries(7, [3, 4, 5])
+    finally:
+        await bookie.close()

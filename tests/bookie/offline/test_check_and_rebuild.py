@@ -404,19 +404,17 @@ def test_the_file_of_another_segment_is_named(stopped: Path) -> None:
     assert "salvage" not in problem.what
 
 
-def test_an_index_that_is_gone_or_garbage_is_made_anew_and_the_bookie_serves_all_of_it(stopped: Path) -> None:
+async def test_an_index_that_is_gone_or_garbage_is_made_anew_and_the_bookie_serves_all_of_it(
+    stopped: Path,
+) -> None:
     shutil.rmtree(stopped / "index")
     (stopped / "index").mkdir()
     (stopped / "index" / "data.mdb").write_bytes(b"garbage" * 4000)
     assert [problem.file for problem in check(stopped).problems] == ["index"]
     assert rebuild_index(stopped) == 15
-
-    async def served() -> None:
-        async with bookie_on(stopped) as bookie:
-            assert [e[0] for e in await read(bookie, 3, 0, 9)] == list(range(10))
-            assert await append(bookie, frame_of(2, [10])) == [Status.FENCED], "fences come from the log too"
-
-    run(served())
+    async with bookie_on(stopped) as bookie:
+        assert [e[0] for e in await read(bookie, 3, 0, 9)] == list(range(10))
+        assert await append(bookie, frame_of(2, [10])) == [Status.FENCED], "fences come from the log too"
 
 
 @pytest.mark.parametrize(
@@ -434,17 +432,14 @@ def test_a_rebuild_that_a_crash_interrupted_is_finished_by_the_next(stopped: Pat
     assert {p.name for p in stopped.iterdir()} <= {"cookie.json", "index", "log", "reserve"}
 
 
-def test_a_bookie_that_runs_is_left_alone(stopped: Path) -> None:
-    async def beside() -> None:
-        locked = directory.lock(stopped)
-        try:
-            for work in (check, rebuild_index):
-                with pytest.raises(DataDirectoryError, match="in use"):
-                    await asyncio.to_thread(work, stopped)
-        finally:
-            locked.close()
-
-    run(beside())
+async def test_a_bookie_that_runs_is_left_alone(stopped: Path) -> None:
+    locked = directory.lock(stopped)
+    try:
+        for work in (check, rebuild_index):
+            with pytest.raises(DataDirectoryError, match="in use"):
+                await asyncio.to_thread(work, stopped)
+    finally:
+        locked.close()
 
 
 def test_a_walk_says_what_lies_between_records(stopped: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +11,8 @@ import pytest
 
 from bookie.errors import DataDirectoryError
 from bookie.serving.cookie_check import RestoredCookie, check_cookie, restore_cookie
-from bookie.serving.directory import format_directory
+from bookie.serving.directory import format_directory, read_cookie
+from bookledger.cli.membership.decommission import forget
 from metadata import keys
 from metadata.backup import hold
 from metadata.errors import StoreRefused
@@ -18,13 +21,12 @@ from metadata.healing.operator_requests import Order, OrderKind
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records import cluster, decommissioned
 from metadata.records import records_pb2 as pb
-from metadata.records.cluster import Cookie
+from metadata.records.cluster import PREDECESSORS_MAX, Cookie
 from metadata.records.decommissioned import Decommissioned
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import Lease
 from tests.bookie.serving.served import served
-from tests.support.aio import run
 
 
 async def lost(store: MemoryStore, *lost_keys: str) -> None:
@@ -59,61 +61,133 @@ async def placed(store: MemoryStore, cookie: Cookie) -> None:
     await LedgerStore(store).create(LedgerRecord(70, Shape(1, 1, 1), (Fragment(0, ensemble),)))
 
 
-def test_a_lost_cookie_is_named_and_written_anew_and_the_bookie_starts(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        cookie = await started_once(tmp_path, store)
-        await lost(store, keys.cookie("b1"))
-        with pytest.raises(DataDirectoryError) as refused:
-            await check_cookie(tmp_path / "b1", store)
-        said = str(refused.value)
-        assert "no cookie of bookie b1, and no record that it was decommissioned: the cookie was lost" in said
-        assert f"bookledger bookie restore-cookie --data {tmp_path}/b1" in said
+async def test_a_lost_cookie_is_named_and_written_anew_and_the_bookie_starts(tmp_path: Path) -> None:
+    store = MemoryStore()
+    cookie = await started_once(tmp_path, store)
+    await lost(store, keys.cookie("b1"))
+    with pytest.raises(DataDirectoryError) as refused:
+        await check_cookie(tmp_path / "b1", store)
+    said = str(refused.value)
+    assert "no cookie of bookie b1, and no record that it was decommissioned: the cookie was lost" in said
+    assert f"bookledger bookie restore-cookie --data {tmp_path}/b1" in said
+    assert await restore_cookie(tmp_path / "b1", store) == RestoredCookie(cookie, was_missing=True)
+    assert await started_once(tmp_path, store) == cookie
+    assert await restore_cookie(tmp_path / "b1", store) == RestoredCookie(cookie, was_missing=False)
+
+
+async def test_a_cookie_is_written_anew_while_its_bookie_lives(tmp_path: Path) -> None:
+    store = MemoryStore()
+    async with served(tmp_path, store) as client:
+        cookie = client.bookie.cookie
+        await lost(store, keys.cookie("b1"), keys.life("b1"))
         assert await restore_cookie(tmp_path / "b1", store) == RestoredCookie(cookie, was_missing=True)
-        assert await started_once(tmp_path, store) == cookie
-        assert await restore_cookie(tmp_path / "b1", store) == RestoredCookie(cookie, was_missing=False)
-
-    run(test())
+    assert await cluster.read_cookie(store, "b1") == cookie
 
 
-def test_a_cookie_is_written_anew_while_its_bookie_lives(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        async with served(tmp_path, store) as client:
-            cookie = client.bookie.cookie
-            await lost(store, keys.cookie("b1"), keys.life("b1"))
-            assert await restore_cookie(tmp_path / "b1", store) == RestoredCookie(cookie, was_missing=True)
-        assert await cluster.read_cookie(store, "b1") == cookie
-
-    run(test())
-
-
-def test_a_cookie_that_was_taken_away_stays_away(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        cookie = await started_once(tmp_path, store)
-        await decommissioned.note(store, Decommissioned("b1", cookie.incarnation, 1_700_000_000_000))
-        assert await check_cookie(tmp_path / "b1", store) == cookie  # until it is gone
-        await lost(store, keys.cookie("b1"))
-        for said in (await refusal(tmp_path / "b1", store), await _refusal_of_start(tmp_path / "b1", store)):
-            assert "b1, which was decommissioned at 2023-11-14T22:13:20Z" in said
-            assert "format an empty directory for a new bookie" in said
-        await decommissioned.take_back(store, cookie.incarnation)
-        assert (await restore_cookie(tmp_path / "b1", store)).was_missing
-
-    run(test())
+async def test_a_cookie_that_was_taken_away_stays_away(tmp_path: Path) -> None:
+    store = MemoryStore()
+    cookie = await started_once(tmp_path, store)
+    await decommissioned.note(store, Decommissioned("b1", cookie.incarnation, 1_700_000_000_000))
+    assert await check_cookie(tmp_path / "b1", store) == cookie  # until it is gone
+    await lost(store, keys.cookie("b1"))
+    for said in (await refusal(tmp_path / "b1", store), await _refusal_of_start(tmp_path / "b1", store)):
+        assert "b1, which was decommissioned at 2023-11-14T22:13:20Z" in said
+        assert "format an empty directory for a new bookie" in said
+    await decommissioned.take_back(store, cookie.incarnation)
+    assert (await restore_cookie(tmp_path / "b1", store)).was_missing
 
 
-def test_one_that_was_decommissioned_does_not_join_again_while_older_metadata_waits(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        cookie = await started_once(tmp_path, store)
-        await decommissioned.note(store, Decommissioned("b1", cookie.incarnation, 1_700_000_000_000))
-        await lost(store, keys.cookie("b1"))
-        await hold.begin(store, backup_ms=1, now_ms=2)
-        assert "b1, which was decommissioned" in await _refusal_of_start(tmp_path / "b1", store)
+async def test_one_that_was_decommissioned_does_not_join_again_while_older_metadata_waits(
+    tmp_path: Path,
+) -> None:
+    store = MemoryStore()
+    cookie = await started_once(tmp_path, store)
+    await decommissioned.note(store, Decommissioned("b1", cookie.incarnation, 1_700_000_000_000))
+    await lost(store, keys.cookie("b1"))
+    await hold.begin(store, backup_ms=1, now_ms=2)
+    assert "b1, which was decommissioned" in await _refusal_of_start(tmp_path / "b1", store)
 
-    run(test())
+
+async def formatted_in_place(path: Path, store: MemoryStore) -> Cookie:
+    return await format_directory(path, "b1", store, replace=True)
+
+
+async def backed_up(data: MemoryData) -> MemoryData:
+    """The metadata as it is now, in another store."""
+    backup = MemoryData()
+    for key, value in (await contents(MemoryStore(data))).items():
+        await MemoryStore(backup).create(key, value)
+    return backup
+
+
+async def test_W7_whether_a_disk_is_newer_than_restored_metadata_is_told_by_what_it_replaced_and_by_no_clock(
+    tmp_path: Path,
+) -> None:
+    data = MemoryData()
+    await formatted_in_place(tmp_path / "first", MemoryStore(data))
+    backup = await backed_up(data)
+    await formatted_in_place(tmp_path / "second", MemoryStore(data))
+    third = await formatted_in_place(tmp_path / "third", MemoryStore(data))
+    for name, day in (("first", 3), ("second", 2), ("third", 1)):
+        os.utime(tmp_path / name / "cookie.json", (day * 86400, day * 86400))
+    await hold.begin(MemoryStore(data), backup_ms=1, now_ms=2)
+    assert "old or foreign disk" in await _refusal_of_start(tmp_path / "first", MemoryStore(data))
+    assert "old or foreign disk" in await _refusal_of_start(tmp_path / "second", MemoryStore(data))
+    assert "old or foreign disk" in await _refusal_of_start(tmp_path / "third", MemoryStore(backup))
+    await hold.begin(MemoryStore(backup), backup_ms=10 * 86_400_000, now_ms=2)
+    assert await check_cookie(tmp_path / "third", MemoryStore(backup)) == third
+    assert "old or foreign disk" in await _refusal_of_start(tmp_path / "second", MemoryStore(backup))
+
+
+async def test_W7_a_disk_whose_name_was_decommissioned_in_between_is_newer_than_the_metadata_too(
+    tmp_path: Path,
+) -> None:
+    data = MemoryData()
+    await formatted_in_place(tmp_path / "first", MemoryStore(data))
+    backup = await backed_up(data)
+    for name in ("second", "third"):
+        await forget(MemoryStore(data), "b1")
+        await formatted_in_place(tmp_path / name, MemoryStore(data))
+    await hold.begin(MemoryStore(backup), backup_ms=10 * 86_400_000, now_ms=2)
+    third = await check_cookie(tmp_path / "third", MemoryStore(backup))
+    assert third == await cluster.read_cookie(MemoryStore(backup), "b1")
+    assert "old or foreign disk" in await _refusal_of_start(tmp_path / "first", MemoryStore(backup))
+
+
+async def test_W7_a_disk_that_took_a_name_in_metadata_that_is_given_up_does_not_take_it_from_its_successor_there(
+    tmp_path: Path,
+) -> None:
+    data = MemoryData()
+    await formatted_in_place(tmp_path / "first", MemoryStore(data))
+    backup = await backed_up(data)
+    for name in ("second", "third"):
+        await formatted_in_place(tmp_path / name, MemoryStore(data))
+    await formatted_in_place(tmp_path / "other", MemoryStore(backup))
+    await hold.begin(MemoryStore(backup), backup_ms=1, now_ms=2)
+    assert "old or foreign disk" in await _refusal_of_start(tmp_path / "third", MemoryStore(backup))
+
+
+async def test_a_disk_of_an_older_program_is_newer_where_an_operator_writes_so_into_its_cookie(
+    tmp_path: Path,
+) -> None:
+    data = MemoryData()
+    first = await formatted_in_place(tmp_path / "first", MemoryStore(data))
+    backup = await backed_up(data)
+    second = await formatted_in_place(tmp_path / "second", MemoryStore(data))
+    file = tmp_path / "second" / "cookie.json"
+    file.write_text(json.dumps({"format_version": 1, **second.names}))
+    await hold.begin(MemoryStore(backup), backup_ms=1, now_ms=2)
+    wanted = f'"predecessors": ["{first.incarnation}"]'
+    assert wanted in await _refusal_of_start(tmp_path / "second", MemoryStore(backup))
+    file.write_text(json.dumps({"format_version": 1, **second.names})[:-1] + f", {wanted}}}")
+    assert await check_cookie(tmp_path / "second", MemoryStore(backup)) == second
+
+
+async def test_a_cookie_remembers_a_bounded_number_of_predecessors(tmp_path: Path) -> None:
+    store = MemoryStore()
+    made = [await formatted_in_place(tmp_path / str(n), store) for n in range(PREDECESSORS_MAX + 2)]
+    names = tuple(cookie.incarnation for cookie in made)
+    assert read_cookie(tmp_path / str(PREDECESSORS_MAX + 1)).predecessors == names[1:-1]
 
 
 class NoCookies(MemoryStore):
@@ -127,21 +201,18 @@ class NoCookies(MemoryStore):
         return await super().create(key, value, lease=lease, unless=unless)
 
 
-def test_one_that_older_metadata_does_not_know_joins_again_by_an_admin_where_bookies_write_no_cookies(
+async def test_one_that_older_metadata_does_not_know_joins_again_by_an_admin_where_bookies_write_no_cookies(
     tmp_path: Path,
 ) -> None:
-    async def test() -> None:
-        cookie = await started_once(tmp_path, MemoryStore())
-        data = MemoryData()
-        layout = pb.Layout(format_version=1, cluster_id=cookie.cluster_id)
-        await MemoryStore(data).create(keys.LAYOUT, layout.SerializeToString())
-        await hold.begin(MemoryStore(data), backup_ms=0, now_ms=2)
-        said = await _refusal_of_start(tmp_path / "b1", NoCookies(data))
-        assert "restore-cookie --data" in said and "role admin" in said
-        assert (await restore_cookie(tmp_path / "b1", MemoryStore(data))).was_missing
-        assert await check_cookie(tmp_path / "b1", NoCookies(data)) == cookie
-
-    run(test())
+    cookie = await started_once(tmp_path, MemoryStore())
+    data = MemoryData()
+    layout = pb.Layout(format_version=1, cluster_id=cookie.cluster_id)
+    await MemoryStore(data).create(keys.LAYOUT, layout.SerializeToString())
+    await hold.begin(MemoryStore(data), backup_ms=0, now_ms=2)
+    said = await _refusal_of_start(tmp_path / "b1", NoCookies(data))
+    assert "restore-cookie --data" in said and "role admin" in said
+    assert (await restore_cookie(tmp_path / "b1", MemoryStore(data))).was_missing
+    assert await check_cookie(tmp_path / "b1", NoCookies(data)) == cookie
 
 
 async def _refusal_of_start(path: Path, store: MemoryStore) -> str:
@@ -150,91 +221,73 @@ async def _refusal_of_start(path: Path, store: MemoryStore) -> str:
     return str(refused.value)
 
 
-def test_a_bookie_that_is_given_up_gets_no_cookie_before_that_is_taken_back(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        await started_once(tmp_path, store)
+async def test_a_bookie_that_is_given_up_gets_no_cookie_before_that_is_taken_back(tmp_path: Path) -> None:
+    store = MemoryStore()
+    await started_once(tmp_path, store)
+    await lost(store, keys.cookie("b1"))
+    await operator_requests.give(store, Order("b1", OrderKind.GIVEN_UP, 0))
+    said = await refusal(tmp_path / "b1", store)
+    assert "bookledger cluster decommission b1 --cancel" in said
+
+
+async def test_a_name_that_another_directory_has_is_not_taken_from_it(tmp_path: Path) -> None:
+    store = MemoryStore()
+    await started_once(tmp_path, store)
+    await lost(store, keys.cookie("b1"))
+    new = await format_directory(tmp_path / "new", "b1", store)
+    said = await refusal(tmp_path / "b1", store)
+    assert f"the name b1 is another directory's now (incarnation {new.incarnation})" in said
+
+
+async def test_a_name_under_which_another_one_lives_is_not_taken_from_it(tmp_path: Path) -> None:
+    store = MemoryStore()
+    await format_directory(tmp_path / "stranger", "b1", store)
+    await lost(store, keys.cookie("b1"))
+    async with served(tmp_path, store) as client:
         await lost(store, keys.cookie("b1"))
-        await operator_requests.give(store, Order("b1", OrderKind.GIVEN_UP, 0))
-        said = await refusal(tmp_path / "b1", store)
-        assert "bookledger cluster decommission b1 --cancel" in said
-
-    run(test())
+        said = await refusal(tmp_path / "stranger", store)
+        assert f"another directory's now (incarnation {client.bookie.cookie.incarnation})" in said
 
 
-def test_a_name_that_another_directory_has_is_not_taken_from_it(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        await started_once(tmp_path, store)
-        await lost(store, keys.cookie("b1"))
-        new = await format_directory(tmp_path / "new", "b1", store)
-        said = await refusal(tmp_path / "b1", store)
-        assert f"the name b1 is another directory's now (incarnation {new.incarnation})" in said
-
-    run(test())
-
-
-def test_a_name_under_which_another_one_lives_is_not_taken_from_it(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        await format_directory(tmp_path / "stranger", "b1", store)
-        await lost(store, keys.cookie("b1"))
-        async with served(tmp_path, store) as client:
-            await lost(store, keys.cookie("b1"))
-            said = await refusal(tmp_path / "stranger", store)
-            assert f"another directory's now (incarnation {client.bookie.cookie.incarnation})" in said
-
-    run(test())
+async def test_a_directory_of_another_cluster_or_one_that_is_not_whole_restores_nothing(
+    tmp_path: Path,
+) -> None:
+    store, elsewhere = MemoryStore(), MemoryStore(MemoryData())
+    await started_once(tmp_path, store)
+    await format_directory(tmp_path / "there", "b2", elsewhere)
+    assert "of another cluster" in await refusal(tmp_path / "b1", elsewhere)
+    await lost(store, keys.cookie("b1"))
+    (tmp_path / "b1" / "index").rename(tmp_path / "aside")
+    assert "index is missing" in await refusal(tmp_path / "b1", store)
 
 
-def test_a_directory_of_another_cluster_or_one_that_is_not_whole_restores_nothing(tmp_path: Path) -> None:
-    async def test() -> None:
-        store, elsewhere = MemoryStore(), MemoryStore(MemoryData())
-        await started_once(tmp_path, store)
-        await format_directory(tmp_path / "there", "b2", elsewhere)
-        assert "of another cluster" in await refusal(tmp_path / "b1", elsewhere)
-        await lost(store, keys.cookie("b1"))
-        (tmp_path / "b1" / "index").rename(tmp_path / "aside")
-        assert "index is missing" in await refusal(tmp_path / "b1", store)
-
-    run(test())
-
-
-def test_R6_where_the_life_is_lost_too_the_directory_counts_as_an_older_copy(tmp_path: Path) -> None:
+async def test_R6_where_the_life_is_lost_too_the_directory_counts_as_an_older_copy(tmp_path: Path) -> None:
     """R6: an older copy of the directory must not deny what it never had."""
-
-    async def test() -> None:
-        store = MemoryStore()
-        cookie = await started_once(tmp_path, store)
-        await placed(store, cookie)
-        await lost(store, keys.cookie("b1"), keys.life("b1"))
-        found = await restore_cookie(tmp_path / "b1", store)
-        assert found == RestoredCookie(cookie, was_missing=True, must_accept_loss=True)
-        with pytest.raises(DataDirectoryError, match="older copy"):
-            await started_once(tmp_path, store)
-        async with served(tmp_path, store, accept_loss=True) as client:
-            assert client.bookie.bookie.states.peek(70).limbo
-
-    run(test())
+    store = MemoryStore()
+    cookie = await started_once(tmp_path, store)
+    await placed(store, cookie)
+    await lost(store, keys.cookie("b1"), keys.life("b1"))
+    found = await restore_cookie(tmp_path / "b1", store)
+    assert found == RestoredCookie(cookie, was_missing=True, must_accept_loss=True)
+    with pytest.raises(DataDirectoryError, match="older copy"):
+        await started_once(tmp_path, store)
+    async with served(tmp_path, store, accept_loss=True) as client:
+        assert client.bookie.bookie.states.peek(70).limbo
 
 
-def test_what_an_older_program_decommissioned_is_known_by_that_nothing_refers_to_it(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        cookie = await started_once(tmp_path, store)
-        await placed(store, replace(cookie, incarnation="11111111-1111-1111-1111-111111111111"))
-        await lost(store, keys.cookie("b1"), keys.life("b1"))
-        said = await refusal(tmp_path / "b1", store)
-        assert "no ledger refers to bookie b1" in said and "decommissioned by an older program" in said
+async def test_what_an_older_program_decommissioned_is_known_by_that_nothing_refers_to_it(
+    tmp_path: Path,
+) -> None:
+    store = MemoryStore()
+    cookie = await started_once(tmp_path, store)
+    await placed(store, replace(cookie, incarnation="11111111-1111-1111-1111-111111111111"))
+    await lost(store, keys.cookie("b1"), keys.life("b1"))
+    said = await refusal(tmp_path / "b1", store)
+    assert "no ledger refers to bookie b1" in said and "decommissioned by an older program" in said
 
-    run(test())
 
-
-def test_a_bookie_that_never_started_lacks_no_life(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        cookie = await format_directory(tmp_path / "b1", "b1", store)
-        await lost(store, keys.cookie("b1"))
-        assert await restore_cookie(tmp_path / "b1", store) == RestoredCookie(cookie, was_missing=True)
-
-    run(test())
+async def test_a_bookie_that_never_started_lacks_no_life(tmp_path: Path) -> None:
+    store = MemoryStore()
+    cookie = await format_directory(tmp_path / "b1", "b1", store)
+    await lost(store, keys.cookie("b1"))
+    assert await restore_cookie(tmp_path / "b1", store) == RestoredCookie(cookie, was_missing=True)

@@ -25,7 +25,6 @@ from tests.bookie.bookies import entries
 from tests.bookie.entries import entries_of, frame_of
 from tests.bookie.serving.served import Client, LeaseEndingStore, formatted, plain, serve_until, served
 from tests.bookie.simulated_disk import SimulatedDisk
-from tests.support.aio import run
 from tests.support.etcd import free_port
 
 OK = Status.OK
@@ -33,124 +32,103 @@ STOP_SECONDS_EXPECTED = 5.0
 """Less than the time a stopping bookie gives calls that do not end by themselves."""
 
 
-def test_a_bookie_is_registered_while_it_serves_and_restarts_with_all_it_had(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        for life in range(2):
-            async with served(tmp_path, store) as client:
-                found = await find_bookie(store, "b1")
-                assert found is not None
-                assert (found.address, found.bookie.incarnation) == (
-                    client.bookie.address,
-                    client.incarnation,
-                )
-                assert plain(await client.append(client.request(0, frame_of(7, [life])))) == [(0, OK)]
-                assert entries_of((await client.read(7, 0, 9)).columns) == entries(7, range(life + 1))
-            assert await find_bookie(store, "b1") is None
-
-    run(test())
+async def test_a_bookie_is_registered_while_it_serves_and_restarts_with_all_it_had(tmp_path: Path) -> None:
+    store = MemoryStore()
+    for life in range(2):
+        async with served(tmp_path, store) as client:
+            found = await find_bookie(store, "b1")
+            assert found is not None
+            assert (found.address, found.bookie.incarnation) == (
+                client.bookie.address,
+                client.incarnation,
+            )
+            assert plain(await client.append(client.request(0, frame_of(7, [life])))) == [(0, OK)]
+            assert entries_of((await client.read(7, 0, 9)).columns) == entries(7, range(life + 1))
+        assert await find_bookie(store, "b1") is None
 
 
-def test_stopping_answers_what_was_accepted_and_waits_for_no_client(tmp_path: Path) -> None:
+async def test_stopping_answers_what_was_accepted_and_waits_for_no_client(tmp_path: Path) -> None:
     """Clients with an open stream, or waiting for news, do not hold it up."""
-
-    async def test() -> None:
-        store, loop = MemoryStore(), asyncio.get_running_loop()
-        config = await formatted(tmp_path, store)
-        ready: asyncio.Future[RunningBookie] = loop.create_future()
-        stop = asyncio.Event()
-        serve = asyncio.create_task(serve_until(config, store, ready, stop))
-        running = await ready
+    store, loop = MemoryStore(), asyncio.get_running_loop()
+    config = await formatted(tmp_path, store)
+    ready: asyncio.Future[RunningBookie] = loop.create_future()
+    stop = asyncio.Event()
+    serve = asyncio.create_task(serve_until(config, store, ready, stop))
+    running = await ready
+    client = Client(running)
+    async with client.stream() as idle_stream, client.stream() as stream:
+        idle_stream.send(FrameKind.APPEND, 0, client.request(0, frame_of(8, [0])))
+        await idle_stream.acks()
+        polling = asyncio.create_task(client.last_add_confirmed(8, wait_ms=60_000))
+        for n in range(50):
+            stream.send(FrameKind.APPEND, 0, client.request(n, frame_of(7, [n])))
+        first = await stream.acks()
+        assert first is not None
+        stopped_at = loop.time()
+        stop.set()
+        rest: list[Ack] = []
+        while (more := await stream.acks()) is not None:
+            rest += more
+        assert await idle_stream.acks() is None
+        assert (await polling).status is OK
+        await serve
+        assert loop.time() - stopped_at < STOP_SECONDS_EXPECTED
+    answers = plain([*first, *rest])
+    answered = [sequence for sequence, status in answers if status is OK]
+    assert answered == list(range(len(answered)))
+    assert {status for _, status in answers} <= {OK, Status.STOPPING}
+    async with serving(config, store) as running:
         client = Client(running)
-        async with client.stream() as idle_stream, client.stream() as stream:
-            idle_stream.send(FrameKind.APPEND, 0, client.request(0, frame_of(8, [0])))
-            await idle_stream.acks()
-            polling = asyncio.create_task(client.last_add_confirmed(8, wait_ms=60_000))
-            for n in range(50):
-                stream.send(FrameKind.APPEND, 0, client.request(n, frame_of(7, [n])))
-            first = await stream.acks()
-            assert first is not None
-            stopped_at = loop.time()
-            stop.set()
-            rest: list[Ack] = []
-            while (more := await stream.acks()) is not None:
-                rest += more
-            assert await idle_stream.acks() is None
-            assert (await polling).status is OK
-            await serve
-            assert loop.time() - stopped_at < STOP_SECONDS_EXPECTED
-        answers = plain([*first, *rest])
-        answered = [sequence for sequence, status in answers if status is OK]
-        assert answered == list(range(len(answered)))
-        assert {status for _, status in answers} <= {OK, Status.STOPPING}
-        async with serving(config, store) as running:
-            client = Client(running)
-            assert set(answered) <= set((await client.read(7, 0, 99)).columns.ids)
-
-    run(test())
+        assert set(answered) <= set((await client.read(7, 0, 99)).columns.ids)
 
 
-def test_two_bookies_on_one_port_are_refused(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        port = free_port()
-        first = await formatted(tmp_path, store, "b1", port=port)
-        second = await formatted(tmp_path, store, "b2", port=port)
-        async with serving(first, store):
-            with pytest.raises(BookieError, match=f"cannot listen on 127.0.0.1:{port}"):
-                async with serving(second, store):
-                    pass
-            assert await find_bookie(store, "b2") is None
-
-    run(test())
+async def test_two_bookies_on_one_port_are_refused(tmp_path: Path) -> None:
+    store = MemoryStore()
+    port = free_port()
+    first = await formatted(tmp_path, store, "b1", port=port)
+    second = await formatted(tmp_path, store, "b2", port=port)
+    async with serving(first, store):
+        with pytest.raises(BookieError, match=f"cannot listen on 127.0.0.1:{port}"):
+            async with serving(second, store):
+                pass
+        assert await find_bookie(store, "b2") is None
 
 
-def test_two_bookies_on_one_directory_are_refused(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        config = await formatted(tmp_path, store)
-        async with serving(config, store):
-            with pytest.raises(DataDirectoryError, match="is in use by another bookie process"):
-                async with serving(config, store):
-                    pass
-
-    run(test())
+async def test_two_bookies_on_one_directory_are_refused(tmp_path: Path) -> None:
+    store = MemoryStore()
+    config = await formatted(tmp_path, store)
+    async with serving(config, store):
+        with pytest.raises(DataDirectoryError, match="is in use by another bookie process"):
+            async with serving(config, store):
+                pass
 
 
-def test_a_failed_log_ends_the_bookie_with_the_reason(
+async def test_a_failed_log_ends_the_bookie_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """B1: nothing is acknowledged, and who runs the bookie is told LogFailed and nothing else."""
-
-    async def test() -> None:
-        store = MemoryStore()
-        config = await formatted(tmp_path, store)
-        disk = SimulatedDisk(Random(0))
-        monkeypatch.setattr(daemon, "OsDisk", lambda _: disk)
-        monkeypatch.setattr(listener, "STOP_SECONDS_MAX", 0.2)
-        with pytest.raises(LogFailed, match="the disk is broken"):
-            async with serving(config, store) as running:
-                client = Client(running)
-                disk.fail_sync_after(0, OSError(errno.EIO, "the disk is broken"))
-                async with client.stream() as stream:
-                    stream.send(FrameKind.APPEND, 0, client.request(0, frame_of(7, [0])))
-                    await until_one_fails(running)
-        assert await find_bookie(store, "b1") is None
-
-    run(test())
+    store = MemoryStore()
+    config = await formatted(tmp_path, store)
+    disk = SimulatedDisk(Random(0))
+    monkeypatch.setattr(daemon, "OsDisk", lambda _: disk)
+    monkeypatch.setattr(listener, "STOP_SECONDS_MAX", 0.2)
+    with pytest.raises(LogFailed, match="the disk is broken"):
+        async with serving(config, store) as running:
+            client = Client(running)
+            disk.fail_sync_after(0, OSError(errno.EIO, "the disk is broken"))
+            async with client.stream() as stream:
+                stream.send(FrameKind.APPEND, 0, client.request(0, frame_of(7, [0])))
+                await until_one_fails(running)
+    assert await find_bookie(store, "b1") is None
 
 
-def test_a_bookie_that_lost_its_name_ends_with_the_reason(tmp_path: Path) -> None:
+async def test_a_bookie_that_lost_its_name_ends_with_the_reason(tmp_path: Path) -> None:
     """M2: who runs the bookie is told NameTaken and nothing else."""
-
-    async def test() -> None:
-        store = LeaseEndingStore()
-        config = await formatted(tmp_path, store, lease_seconds=1.0)
-        with pytest.raises(NameTaken, match="another bookie is registered as b1"):
-            async with serving(config, store) as running:
-                other = Registration(BookieRef("b1", "another incarnation"), running.address)
-                await store.end_leases()
-                await store.create(other.key, other.encode())
-                await asyncio.Event().wait()
-
-    run(test())
+    store = LeaseEndingStore()
+    config = await formatted(tmp_path, store, lease_seconds=1.0)
+    with pytest.raises(NameTaken, match="another bookie is registered as b1"):
+        async with serving(config, store) as running:
+            other = Registration(BookieRef("b1", "another incarnation"), running.address)
+            await store.end_leases()
+            await store.create(other.key, other.encode())
+            await asyncio.Event().wait()

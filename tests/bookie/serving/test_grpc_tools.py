@@ -15,7 +15,6 @@ from grpc_reflection.v1alpha import reflection_pb2
 from bookie.serving import grpc_tools
 from bookie.wire import rpc
 from tests.bookie.serving.served import Client, served
-from tests.support.aio import run
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
 
@@ -40,66 +39,52 @@ async def reflected(client: Client, *requests: Any) -> list[Any]:
         return [answer async for answer in ask(iter(requests), timeout=20)]
 
 
-def test_a_bookie_is_healthy_while_clients_should_come_to_it(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with served(tmp_path) as client:
-            assert await health(client) == await health(client, rpc.SERVICE) == SERVING
-            client.bookie.registrar._is_registered = False
-            assert client.bookie.why_not_ready()
-            assert await health(client) == NOT_SERVING
-            client.bookie.registrar._is_registered = True
-            assert await health(client) == SERVING
-
-    run(main())
+async def test_a_bookie_is_healthy_while_clients_should_come_to_it(tmp_path: Path) -> None:
+    async with served(tmp_path) as client:
+        assert await health(client) == await health(client, rpc.SERVICE) == SERVING
+        client.bookie.registrar._is_registered = False
+        assert client.bookie.why_not_ready()
+        assert await health(client) == NOT_SERVING
+        client.bookie.registrar._is_registered = True
+        assert await health(client) == SERVING
 
 
-def test_a_service_that_is_none_is_said_to_be_none(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with served(tmp_path) as client:
-            with pytest.raises(grpc.aio.AioRpcError, match="no service x is here") as told:
-                await health(client, "x")
-            assert told.value.code() is grpc.StatusCode.NOT_FOUND
-
-    run(main())
+async def test_a_service_that_is_none_is_said_to_be_none(tmp_path: Path) -> None:
+    async with served(tmp_path) as client:
+        with pytest.raises(grpc.aio.AioRpcError, match="no service x is here") as told:
+            await health(client, "x")
+        assert told.value.code() is grpc.StatusCode.NOT_FOUND
 
 
-def test_what_is_served_is_listed_and_described(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with served(tmp_path) as client:
-            listing, file = await reflected(
-                client,
-                reflection_pb2.ServerReflectionRequest(list_services=""),
-                reflection_pb2.ServerReflectionRequest(file_containing_symbol=rpc.SERVICE),
-            )
-            names = {one.name for one in listing.list_services_response.service}
-            assert names == {rpc.SERVICE, rpc.HEALTH_SERVICE, rpc.REFLECTION_SERVICE}
-            described = FileDescriptorProto.FromString(file.file_descriptor_response.file_descriptor_proto[0])
-            (service,) = described.service
-            assert {f"/{rpc.SERVICE}/{method.name}" for method in service.method} == {rpc.INFO, rpc.MAINTAIN}
-
-    run(main())
+async def test_what_is_served_is_listed_and_described(tmp_path: Path) -> None:
+    async with served(tmp_path) as client:
+        listing, file = await reflected(
+            client,
+            reflection_pb2.ServerReflectionRequest(list_services=""),
+            reflection_pb2.ServerReflectionRequest(file_containing_symbol=rpc.SERVICE),
+        )
+        names = {one.name for one in listing.list_services_response.service}
+        assert names == {rpc.SERVICE, rpc.HEALTH_SERVICE, rpc.REFLECTION_SERVICE}
+        described = FileDescriptorProto.FromString(file.file_descriptor_response.file_descriptor_proto[0])
+        (service,) = described.service
+        assert {f"/{rpc.SERVICE}/{method.name}" for method in service.method} == {rpc.INFO, rpc.MAINTAIN}
 
 
-def test_a_reflection_answers_so_many_questions_and_then_ends(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with served(tmp_path) as client:
-            one = reflection_pb2.ServerReflectionRequest(list_services="")
-            asked = [one] * (grpc_tools.REFLECTION_REQUESTS_MAX + 5)
-            assert len(await reflected(client, *asked)) == grpc_tools.REFLECTION_REQUESTS_MAX
-
-    run(main())
+async def test_a_reflection_answers_so_many_questions_and_then_ends(tmp_path: Path) -> None:
+    async with served(tmp_path) as client:
+        one = reflection_pb2.ServerReflectionRequest(list_services="")
+        asked = [one] * (grpc_tools.REFLECTION_REQUESTS_MAX + 5)
+        assert len(await reflected(client, *asked)) == grpc_tools.REFLECTION_REQUESTS_MAX
 
 
-def test_a_reflection_that_asks_nothing_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_reflection_that_asks_nothing_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(grpc_tools, "REFLECTION_SECONDS_MAX", 0.2)
-
-    async def main() -> None:
-        async with (
-            served(tmp_path) as client,
-            grpc.aio.insecure_channel(client.bookie.address, options=rpc.CHANNEL_OPTIONS) as channel,
-        ):
-            call: Any = channel.stream_stream(rpc.REFLECTION)(timeout=20)
-            with pytest.raises(grpc.aio.AioRpcError, match=r"a reflection ends after 0\.2 seconds"):
-                await call.read()
-
-    run(main())
+    async with (
+        served(tmp_path) as client,
+        grpc.aio.insecure_channel(client.bookie.address, options=rpc.CHANNEL_OPTIONS) as channel,
+    ):
+        call: Any = channel.stream_stream(rpc.REFLECTION)(timeout=20)
+        with pytest.raises(grpc.aio.AioRpcError, match=r"a reflection ends after 0\.2 seconds"):
+            await call.read()

@@ -337,26 +337,23 @@ def test_past_the_tools_the_next_is_cut_and_clients_are_not(
     with_limits(tmp_path, test)
 
 
-def test_past_the_acts_of_maintenance_the_next_is_told_to_come_later(tmp_path: Path) -> None:
-    async def main() -> None:
-        may_end = asyncio.Event()
+async def test_past_the_acts_of_maintenance_the_next_is_told_to_come_later(tmp_path: Path) -> None:
+    may_end = asyncio.Event()
 
-        async def maintain(_: MaintainRequest) -> Any:
-            await may_end.wait()
-            return MaintainReply(Status.OK)
+    async def maintain(_: MaintainRequest) -> Any:
+        await may_end.wait()
+        return MaintainReply(Status.OK)
 
-        service = BookieService(None, maintain)  # type: ignore[arg-type]  # asks for nothing of the bookie
-        request = MaintainRequest(MaintenanceAction.STATUS)
-        busy = [asyncio.create_task(service._maintained(request)) for _ in range(MAINTENANCE_MAX)]
-        await asyncio.sleep(0)
-        refused = await service._maintained(request)
-        assert refused.status is Status.TOO_MANY_REQUESTS
-        assert refused.detail == TOO_MUCH_MAINTENANCE.format(MAINTENANCE_MAX)
-        may_end.set()
-        assert [reply.status for reply in await asyncio.gather(*busy)] == [Status.OK] * MAINTENANCE_MAX
-        assert (await service._maintained(request)).status is Status.OK
-
-    run(main())
+    service = BookieService(None, maintain)  # type: ignore[arg-type]  # asks for nothing of the bookie
+    request = MaintainRequest(MaintenanceAction.STATUS)
+    busy = [asyncio.create_task(service._maintained(request)) for _ in range(MAINTENANCE_MAX)]
+    await asyncio.sleep(0)
+    refused = await service._maintained(request)
+    assert refused.status is Status.TOO_MANY_REQUESTS
+    assert refused.detail == TOO_MUCH_MAINTENANCE.format(MAINTENANCE_MAX)
+    may_end.set()
+    assert [reply.status for reply in await asyncio.gather(*busy)] == [Status.OK] * MAINTENANCE_MAX
+    assert (await service._maintained(request)).status is Status.OK
 
 
 async def until_held(client: Client, name: str, count: int) -> None:

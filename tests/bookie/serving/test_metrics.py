@@ -10,7 +10,6 @@ from bookie.wire.data.framing import FrameKind
 from bookie.wire.messages import HoldingsRequest, Status
 from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import OK, Client, served, with_client
-from tests.support.aio import run
 
 
 def shown(client: Client, name: str, **labels: str) -> float:
@@ -87,16 +86,11 @@ def test_the_state_of_disk_reserve_and_index_is_shown(tmp_path: Path) -> None:
     with_client(tmp_path, test)
 
 
-def test_limits_of_counts_and_of_bytes_are_shown_apart_with_their_bounds(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with served(tmp_path) as client, client.stream():
-            assert shown(client, "limit_held", limit="connections") == 1
-            assert shown(client, "limit_held", limit="tools") == 0
-            assert 1 < shown(client, "limit_max", limit="connections") <= Limits().connections_max
-            assert shown(client, "limit_max_bytes", limit="received_bytes") == 64 * 1024 * 1024
-            registry = client.bookie.bookie.metrics.registry
-            assert (
-                registry.get_sample_value("bookledger_bookie_limit_held", {"limit": "received_bytes"}) is None
-            )
-
-    run(main())
+async def test_limits_of_counts_and_of_bytes_are_shown_apart_with_their_bounds(tmp_path: Path) -> None:
+    async with served(tmp_path) as client, client.stream():
+        assert shown(client, "limit_held", limit="connections") == 1
+        assert shown(client, "limit_held", limit="tools") == 0
+        assert 1 < shown(client, "limit_max", limit="connections") <= Limits().connections_max
+        assert shown(client, "limit_max_bytes", limit="received_bytes") == 64 * 1024 * 1024
+        registry = client.bookie.bookie.metrics.registry
+        assert registry.get_sample_value("bookledger_bookie_limit_held", {"limit": "received_bytes"}) is None

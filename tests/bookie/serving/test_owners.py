@@ -24,7 +24,6 @@ from metadata.records.ledger_store import LedgerStore
 from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import Client, served
 from tests.bookie.serving.test_roles import calls_of
-from tests.support.aio import run
 from tests.support.authority import TestAuthority
 from tests.support.raw_data import RawConnection, after_handshake
 
@@ -66,93 +65,77 @@ async def status_of(
 
 @pytest.mark.parametrize("role", sorted(CONFINED))
 @pytest.mark.parametrize("ledger_id", [*LEDGERS, 99])
-def test_every_call_that_names_a_ledger_is_refused_for_those_of_others(
+async def test_every_call_that_names_a_ledger_is_refused_for_those_of_others(
     tmp_path: Path, role: Role, ledger_id: int
 ) -> None:
-    async def main() -> None:
-        async with owned_bookie(tmp_path) as (client, authority):
-            tls = Certificates(authority.of(role, owner="team-a")).client
-            for name, (kind, right, body) in calls_of(client.incarnation, ledger_id).items():
-                if right not in MAY[role] or kind is FrameKind.INFO:
-                    continue
-                async with after_handshake(client.bookie.address, tls) as raw:
-                    for _ in range(2):  # looked up, and then known
-                        status, why = await status_of(raw, kind, list(body))
-                        assert (status is Status.UNAUTHORIZED) is (ledger_id not in ITS), (name, status)
-                        assert (status is Status.UNAUTHORIZED) is ("says 'team-a'" in why), (name, why)
-
-    run(main())
-
-
-def test_of_frames_in_one_message_those_for_others_ledgers_are_refused(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with owned_bookie(tmp_path) as (client, authority):
-            tls = Certificates(authority.of(Role.CLIENT, owner="team-a")).client
-            frames = tuple(frame_of(ledger_id, [0]) for ledger_id in (20, 22, 21))
+    async with owned_bookie(tmp_path) as (client, authority):
+        tls = Certificates(authority.of(role, owner="team-a")).client
+        for name, (kind, right, body) in calls_of(client.incarnation, ledger_id).items():
+            if right not in MAY[role] or kind is FrameKind.INFO:
+                continue
             async with after_handshake(client.bookie.address, tls) as raw:
-                for _ in range(2):
-                    request = AppendRequest(client.incarnation, 0, frames)
-                    raw.send(FrameKind.APPEND, 0, codec.encode_append_request(request))
-                    found: dict[int, Status] = {}
-                    while len(found) < len(frames):
-                        acks = await raw.acks()
-                        assert acks is not None
-                        found |= {ack.sequence: ack.status for ack in acks}
-                    assert found == {0: Status.OK, 1: Status.UNAUTHORIZED, 2: Status.OK}
-
-    run(main())
+                for _ in range(2):  # looked up, and then known
+                    status, why = await status_of(raw, kind, list(body))
+                    assert (status is Status.UNAUTHORIZED) is (ledger_id not in ITS), (name, status)
+                    assert (status is Status.UNAUTHORIZED) is ("says 'team-a'" in why), (name, why)
 
 
-def test_who_is_confined_to_nothing_may_use_every_ledger(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with owned_bookie(tmp_path) as (client, authority):
-            tls = Certificates(authority.of(Role.CLIENT)).client
-            async with after_handshake(client.bookie.address, tls) as raw:
-                for ledger_id in LEDGERS:
-                    kind, _, body = calls_of(client.incarnation, ledger_id)["append"]
-                    assert await status_of(raw, kind, list(body)) == (Status.OK, "")
+async def test_of_frames_in_one_message_those_for_others_ledgers_are_refused(tmp_path: Path) -> None:
+    async with owned_bookie(tmp_path) as (client, authority):
+        tls = Certificates(authority.of(Role.CLIENT, owner="team-a")).client
+        frames = tuple(frame_of(ledger_id, [0]) for ledger_id in (20, 22, 21))
+        async with after_handshake(client.bookie.address, tls) as raw:
+            for _ in range(2):
+                request = AppendRequest(client.incarnation, 0, frames)
+                raw.send(FrameKind.APPEND, 0, codec.encode_append_request(request))
+                found: dict[int, Status] = {}
+                while len(found) < len(frames):
+                    acks = await raw.acks()
+                    assert acks is not None
+                    found |= {ack.sequence: ack.status for ack in acks}
+                assert found == {0: Status.OK, 1: Status.UNAUTHORIZED, 2: Status.OK}
 
-    run(main())
+
+async def test_who_is_confined_to_nothing_may_use_every_ledger(tmp_path: Path) -> None:
+    async with owned_bookie(tmp_path) as (client, authority):
+        tls = Certificates(authority.of(Role.CLIENT)).client
+        async with after_handshake(client.bookie.address, tls) as raw:
+            for ledger_id in LEDGERS:
+                kind, _, body = calls_of(client.incarnation, ledger_id)["append"]
+                assert await status_of(raw, kind, list(body)) == (Status.OK, "")
 
 
-def test_while_the_metadata_is_away_nobody_new_is_believed() -> None:
+async def test_while_the_metadata_is_away_nobody_new_is_believed() -> None:
     class Away(LedgerStore):
         async def read(self, ledger_id: int) -> None:
             raise TimeoutError
 
-    async def main() -> None:
-        found = await Owners(Away(MemoryStore())).refused([20], "team-a")
-        assert found[20][0] is Status.UNKNOWN
-        assert "does not tell" in found[20][1]
-
-    run(main())
+    found = await Owners(Away(MemoryStore())).refused([20], "team-a")
+    assert found[20][0] is Status.UNKNOWN
+    assert "does not tell" in found[20][1]
 
 
-def test_what_is_remembered_and_looked_up_at_a_time_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_remembered_and_looked_up_at_a_time_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owners, "OWNERS_KEPT_MAX", 4)
+    store, under_way, most = LedgerStore(MemoryStore()), 0, 0
 
-    async def main() -> None:
-        store, under_way, most = LedgerStore(MemoryStore()), 0, 0
+    class Counted(LedgerStore):
+        async def read(self, ledger_id: int) -> object:  # type: ignore[override]
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            await asyncio.sleep(0)
+            under_way -= 1
+            return await store.read(ledger_id)
 
-        class Counted(LedgerStore):
-            async def read(self, ledger_id: int) -> object:  # type: ignore[override]
-                nonlocal under_way, most
-                under_way += 1
-                most = max(most, under_way)
-                await asyncio.sleep(0)
-                under_way -= 1
-                return await store.read(ledger_id)
-
-        fragment = Fragment(0, (BookieRef("b1", "i1"),))
-        for n in range(100):
-            record = LedgerRecord(n, Shape(1, 1, 1), (fragment,), custom_metadata={"owner": b"team-a"})
-            await store.create(record)
-        looking = Owners(Counted(MemoryStore()))
-        assert await looking.refused(range(100), "team-a") == {}
-        assert len(looking._known) <= 4
-        assert most == verifiers.LOOKUPS_AT_ONCE_MAX
-
-    run(main())
+    fragment = Fragment(0, (BookieRef("b1", "i1"),))
+    for n in range(100):
+        record = LedgerRecord(n, Shape(1, 1, 1), (fragment,), custom_metadata={"owner": b"team-a"})
+        await store.create(record)
+    looking = Owners(Counted(MemoryStore()))
+    assert await looking.refused(range(100), "team-a") == {}
+    assert len(looking._known) <= 4
+    assert most == verifiers.LOOKUPS_AT_ONCE_MAX
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from metadata.memory import MemoryStore
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 from metadata.store import Page
-from tests.support.aio import run
 
 OURS = b"k" * 32
 
@@ -41,36 +40,30 @@ async def registered() -> AsyncIterator[tuple[Counted, RegisteredKeys]]:
     yield store, RegisteredKeys(store)
 
 
-def test_strangers_with_keys_of_their_own_do_not_delay_a_bookie(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_strangers_with_keys_of_their_own_do_not_delay_a_bookie(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(registered_keys, "LOOK_SECONDS_MIN", 0.05)
-
-    async def scenario() -> None:
-        async with registered() as (store, keys):
-            strangers = [bytes([n]) * 32 for n in range(50)]
-            answers = await asyncio.gather(*map(keys.hold, [*strangers, OURS]))
-            assert answers == [False] * 50 + [True]
-            assert store.looks <= 2
-            await asyncio.gather(*map(keys.hold, strangers))
-            assert store.looks <= 4
-            assert await keys.hold(OURS)
-            assert store.looks <= 4
-
-    run(scenario())
+    async with registered() as (store, keys):
+        strangers = [bytes([n]) * 32 for n in range(50)]
+        answers = await asyncio.gather(*map(keys.hold, [*strangers, OURS]))
+        assert answers == [False] * 50 + [True]
+        assert store.looks <= 2
+        await asyncio.gather(*map(keys.hold, strangers))
+        assert store.looks <= 4
+        assert await keys.hold(OURS)
+        assert store.looks <= 4
 
 
-def test_what_was_known_is_believed_for_a_while_without_the_metadata_and_then_no_more(
+async def test_what_was_known_is_believed_for_a_while_without_the_metadata_and_then_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(registered_keys, "LOOK_SECONDS_MIN", 0.0)
-
-    async def scenario() -> None:
-        async with registered() as (store, keys):
-            assert await keys.hold(OURS)
-            store.is_away = True
-            assert await keys.hold(OURS)
-            assert not await keys.hold(b"x" * 32)
-            assert await keys.hold(OURS)
-            monkeypatch.setattr(registered_keys, "KNOWN_SECONDS_MAX", 0.0)
-            assert not await keys.hold(OURS)
-
-    run(scenario())
+    async with registered() as (store, keys):
+        assert await keys.hold(OURS)
+        store.is_away = True
+        assert await keys.hold(OURS)
+        assert not await keys.hold(b"x" * 32)
+        assert await keys.hold(OURS)
+        monkeypatch.setattr(registered_keys, "KNOWN_SECONDS_MAX", 0.0)
+        assert not await keys.hold(OURS)

@@ -79,110 +79,89 @@ async def kept(registrar: Registrar) -> AsyncIterator[asyncio.Task[None]]:
         await cancel(keeping)
 
 
-def test_a_registration_tells_who_it_is_and_where_it_answers(open_store: OpenStore) -> None:
-    async def test() -> None:
-        async with opened(open_store) as store, kept(registrar_on(store)):
-            found = await find_bookie(store, "b1")
-            assert found is not None
-            assert (found.bookie, found.address, found.fault_domain, found.writable) == (
-                BookieRef("b1", "i1"),
-                "host:3181",
-                "rack-1",
-                True,
-            )
-
-    run(test())
+async def test_a_registration_tells_who_it_is_and_where_it_answers(open_store: OpenStore) -> None:
+    async with opened(open_store) as store, kept(registrar_on(store)):
+        found = await find_bookie(store, "b1")
+        assert found is not None
+        assert (found.bookie, found.address, found.fault_domain, found.writable) == (
+            BookieRef("b1", "i1"),
+            "host:3181",
+            "rack-1",
+            True,
+        )
 
 
-def test_a_registration_outlives_its_lease_time_while_it_is_kept(open_store: OpenStore) -> None:
-    async def test() -> None:
-        async with opened(open_store) as store, kept(registrar_on(store)):
-            over = asyncio.get_running_loop().time() + 2 * LEASE_SECONDS
+async def test_a_registration_outlives_its_lease_time_while_it_is_kept(open_store: OpenStore) -> None:
+    async with opened(open_store) as store, kept(registrar_on(store)):
+        over = asyncio.get_running_loop().time() + 2 * LEASE_SECONDS
 
-            async def registered_until_then() -> bool:
-                assert await address_of(store) == "host:3181"
-                return asyncio.get_running_loop().time() > over
-
-            await until_true(registered_until_then)
-
-    run(test())
-
-
-def test_a_second_bookie_of_the_same_name_is_refused_while_the_first_lives(open_store: OpenStore) -> None:
-    """M2"""
-
-    async def test() -> None:
-        async with opened(open_store) as one, opened(open_store) as other, kept(registrar_on(one)):
-            for incarnation, address in (("i2", "host:3181"), ("i1", "host:3181"), ("i2", "other:3181")):
-                second = registrar_on(other, incarnation, address)
-                with pytest.raises(NameTaken, match="another bookie is registered as b1"):
-                    await second.register()
-                await second.unregister()
-                found = await find_bookie(other, "b1")
-                assert found is not None
-                assert (found.bookie.incarnation, found.address) == ("i1", "host:3181")
-
-    run(test())
-
-
-def test_bookies_of_other_names_do_not_disturb_each_other(open_store: OpenStore) -> None:
-    async def test() -> None:
-        async with (
-            opened(open_store) as store,
-            kept(registrar_on(store)),
-            kept(registrar_on(store, "i2", "other:1", "b2")),
-        ):
+        async def registered_until_then() -> bool:
             assert await address_of(store) == "host:3181"
+            return asyncio.get_running_loop().time() > over
 
-    run(test())
+        await until_true(registered_until_then)
 
 
-def test_a_registration_dies_with_its_bookie_and_the_name_is_free_again(open_store: OpenStore) -> None:
+async def test_a_second_bookie_of_the_same_name_is_refused_while_the_first_lives(
+    open_store: OpenStore,
+) -> None:
     """M2"""
+    async with opened(open_store) as one, opened(open_store) as other, kept(registrar_on(one)):
+        for incarnation, address in (("i2", "host:3181"), ("i1", "host:3181"), ("i2", "other:3181")):
+            second = registrar_on(other, incarnation, address)
+            with pytest.raises(NameTaken, match="another bookie is registered as b1"):
+                await second.register()
+            await second.unregister()
+            found = await find_bookie(other, "b1")
+            assert found is not None
+            assert (found.bookie.incarnation, found.address) == ("i1", "host:3181")
 
-    async def test() -> None:
-        async with opened(open_store) as store:
-            async with kept(registrar_on(store)):
-                pass  # and then it is dead
-            async with kept(registrar_on(store, "i2", "other:3181")):
-                assert await address_of(store) == "other:3181"
 
-    run(test())
+async def test_bookies_of_other_names_do_not_disturb_each_other(open_store: OpenStore) -> None:
+    async with (
+        opened(open_store) as store,
+        kept(registrar_on(store)),
+        kept(registrar_on(store, "i2", "other:1", "b2")),
+    ):
+        assert await address_of(store) == "host:3181"
+
+
+async def test_a_registration_dies_with_its_bookie_and_the_name_is_free_again(open_store: OpenStore) -> None:
+    """M2"""
+    async with opened(open_store) as store:
+        async with kept(registrar_on(store)):
+            pass  # and then it is dead
+        async with kept(registrar_on(store, "i2", "other:3181")):
+            assert await address_of(store) == "other:3181"
 
 
 @pytest.mark.parametrize("address", ["host:3181", "host:4000"], ids=["same port", "other port"])
-def test_a_bookie_takes_over_at_once_what_its_own_last_life_left(open_store: OpenStore, address: str) -> None:
+async def test_a_bookie_takes_over_at_once_what_its_own_last_life_left(
+    open_store: OpenStore, address: str
+) -> None:
     """It holds the very lock under which that registration was made, so that life is over."""
-
-    async def test() -> None:
-        async with opened(open_store) as store:
-            async with kept(registrar_on(store, lock=b"lock 1")):
-                pass
-            started = asyncio.get_running_loop().time()
-            async with kept(registrar_on(store, address=address, lock=b"lock 1")):
-                assert asyncio.get_running_loop().time() - started < LEASE_SECONDS / 2
-                await until_true(lambda: _time_is(started + 2 * LEASE_SECONDS))
-                assert await address_of(store) == address
-
-    run(test())
+    async with opened(open_store) as store:
+        async with kept(registrar_on(store, lock=b"lock 1")):
+            pass
+        started = asyncio.get_running_loop().time()
+        async with kept(registrar_on(store, address=address, lock=b"lock 1")):
+            assert asyncio.get_running_loop().time() - started < LEASE_SECONDS / 2
+            await until_true(lambda: _time_is(started + 2 * LEASE_SECONDS))
+            assert await address_of(store) == address
 
 
 @pytest.mark.parametrize("lock", [b"lock 2", b""], ids=["another lock", "no lock"])
-def test_the_same_directory_on_a_machine_that_does_not_see_the_lock_is_refused(
+async def test_the_same_directory_on_a_machine_that_does_not_see_the_lock_is_refused(
     open_store: OpenStore, lock: bytes
 ) -> None:
     """M2: same name, incarnation and address; only the lock is not the one the first bookie holds."""
-
-    async def test() -> None:
-        async with opened(open_store) as one, opened(open_store) as other:
-            first, second = registrar_on(one, lock=b"lock 1"), registrar_on(other, lock=lock)
-            async with kept(first) as keeping:
-                with pytest.raises(NameTaken):
-                    await second.register()
-                await second.unregister()
-                assert not keeping.done()
-
-    run(test())
+    async with opened(open_store) as one, opened(open_store) as other:
+        first, second = registrar_on(one, lock=b"lock 1"), registrar_on(other, lock=lock)
+        async with kept(first) as keeping:
+            with pytest.raises(NameTaken):
+                await second.register()
+            await second.unregister()
+            assert not keeping.done()
 
 
 def test_a_lock_is_known_by_the_file_that_is_locked(tmp_path: Path) -> None:
@@ -212,16 +191,13 @@ async def _time_is(when: float) -> bool:
     return asyncio.get_running_loop().time() > when
 
 
-def test_unregistering_removes_the_registration_at_once(open_store: OpenStore) -> None:
-    async def test() -> None:
-        async with opened(open_store) as store:
-            registrar = registrar_on(store)
-            await registrar.register()
-            await registrar.unregister()
-            assert await address_of(store) is None
-            await registrar.unregister()
-
-    run(test())
+async def test_unregistering_removes_the_registration_at_once(open_store: OpenStore) -> None:
+    async with opened(open_store) as store:
+        registrar = registrar_on(store)
+        await registrar.register()
+        await registrar.unregister()
+        assert await address_of(store) is None
+        await registrar.unregister()
 
 
 class FaultyStore(MemoryStore):
@@ -278,99 +254,81 @@ def test_a_lost_registration_is_retaken_when_the_store_is_back(create_failures: 
     run(test(), 10)
 
 
-def test_a_renewal_that_failed_is_tried_again() -> None:
-    async def test() -> None:
-        store = FaultyStore()
-        async with kept(registrar_on(store)) as keeping:
-            store.keep_failures = [DOWN, DOWN]
+async def test_a_renewal_that_failed_is_tried_again() -> None:
+    store = FaultyStore()
+    async with kept(registrar_on(store)) as keeping:
+        store.keep_failures = [DOWN, DOWN]
 
-            async def tried_again() -> bool:
-                return not store.keep_failures
+        async def tried_again() -> bool:
+            return not store.keep_failures
 
-            await until_true(tried_again)
-            assert await address_of(store) == "host:3181"
-            assert not keeping.done()
-
-    run(test())
-
-
-def test_a_registration_whose_answer_was_lost_is_recognised_and_kept() -> None:
-    """M1"""
-
-    async def test() -> None:
-        store = FaultyStore()
-        registrar = registrar_on(store)
-        async with kept(registrar):
-            store.lose_answers = True
-            await store.forget_lease(registrar)
-            await until_true(is_registered(store), LEASE_SECONDS / 10)
-            over = asyncio.get_running_loop().time() + 3 * LEASE_SECONDS
-
-            async def still_there_then() -> bool:
-                assert await address_of(store) == "host:3181"
-                return asyncio.get_running_loop().time() > over
-
-            await until_true(still_there_then)
-
-    run(test())
-
-
-def test_a_bookie_that_lost_its_name_to_another_one_says_so() -> None:
-    """M2"""
-
-    async def test() -> None:
-        data = MemoryData()
-        store, other = FaultyStore(data), MemoryStore(data)
-        registrar = registrar_on(store)
-        async with kept(registrar) as keeping:
-            await store.forget_lease(registrar)
-            async with kept(registrar_on(other, "i2", "other:3181")):
-                with pytest.raises(NameTaken):
-                    await keeping
-                assert await address_of(other) == "other:3181"
-
-    run(test())
-
-
-def test_unregistering_without_a_store_leaves_the_registration_to_run_out() -> None:
-    async def test() -> None:
-        store = FaultyStore()
-        registrar = registrar_on(store)
-        await registrar.register()
-
-        async def fail(lease: Lease) -> None:
-            raise DOWN
-
-        store.revoke_lease = fail  # type: ignore[method-assign]
-        await registrar.unregister()
+        await until_true(tried_again)
         assert await address_of(store) == "host:3181"
-        await until_true(is_registered(store, None))
-
-    run(test())
+        assert not keeping.done()
 
 
-def test_what_stands_under_an_older_lease_is_not_taken_for_ours_and_is_made_anew(
+async def test_a_registration_whose_answer_was_lost_is_recognised_and_kept() -> None:
+    """M1"""
+    store = FaultyStore()
+    registrar = registrar_on(store)
+    async with kept(registrar):
+        store.lose_answers = True
+        await store.forget_lease(registrar)
+        await until_true(is_registered(store), LEASE_SECONDS / 10)
+        over = asyncio.get_running_loop().time() + 3 * LEASE_SECONDS
+
+        async def still_there_then() -> bool:
+            assert await address_of(store) == "host:3181"
+            return asyncio.get_running_loop().time() > over
+
+        await until_true(still_there_then)
+
+
+async def test_a_bookie_that_lost_its_name_to_another_one_says_so() -> None:
+    """M2"""
+    data = MemoryData()
+    store, other = FaultyStore(data), MemoryStore(data)
+    registrar = registrar_on(store)
+    async with kept(registrar) as keeping:
+        await store.forget_lease(registrar)
+        async with kept(registrar_on(other, "i2", "other:3181")):
+            with pytest.raises(NameTaken):
+                await keeping
+            assert await address_of(other) == "other:3181"
+
+
+async def test_unregistering_without_a_store_leaves_the_registration_to_run_out() -> None:
+    store = FaultyStore()
+    registrar = registrar_on(store)
+    await registrar.register()
+
+    async def fail(lease: Lease) -> None:
+        raise DOWN
+
+    store.revoke_lease = fail  # type: ignore[method-assign]
+    await registrar.unregister()
+    assert await address_of(store) == "host:3181"
+    await until_true(is_registered(store, None))
+
+
+async def test_what_stands_under_an_older_lease_is_not_taken_for_ours_and_is_made_anew(
     open_store: OpenStore,
 ) -> None:
     """A store that was restored has the key of an older session, which goes when that one's lease does."""
-
-    async def scenario() -> None:
-        async with opened(open_store) as store:
-            registrar = registrar_on(store, lock=b"k" * 32)
-            await registrar.register()
-            key = keys.bookie("b1")
-            older = await store.get(key)
-            assert older is not None
-            assert registrar._lease is not None
-            await store.revoke_lease(registrar._lease)
-            restored = await store.grant_lease(LEASE_SECONDS)
-            await store.create(key, older.value, lease=restored)
-            async with kept(registrar):
-                stands = await new_session(store, older.value)
-                await store.revoke_lease(restored)
-                assert (await store.get(key)) == stands, "it hangs on a lease that is kept"
-
-    run(scenario())
+    async with opened(open_store) as store:
+        registrar = registrar_on(store, lock=b"k" * 32)
+        await registrar.register()
+        key = keys.bookie("b1")
+        older = await store.get(key)
+        assert older is not None
+        assert registrar._lease is not None
+        await store.revoke_lease(registrar._lease)
+        restored = await store.grant_lease(LEASE_SECONDS)
+        await store.create(key, older.value, lease=restored)
+        async with kept(registrar):
+            stands = await new_session(store, older.value)
+            await store.revoke_lease(restored)
+            assert (await store.get(key)) == stands, "it hangs on a lease that is kept"
 
 
 async def new_session(store: MetadataStore, older: bytes) -> Versioned:
@@ -382,15 +340,12 @@ async def new_session(store: MetadataStore, older: bytes) -> Versioned:
         await asyncio.sleep(0.01)
 
 
-def test_a_key_that_is_gone_though_its_lease_lives_is_made_again(open_store: OpenStore) -> None:
-    async def scenario() -> None:
-        async with opened(open_store) as store:
-            registrar = registrar_on(store)
-            await registrar.register()
-            found = await store.get(keys.bookie("b1"))
-            assert found is not None
-            await store.delete(keys.bookie("b1"), found.version)
-            async with kept(registrar):
-                await until_true(is_registered(store))
-
-    run(scenario())
+async def test_a_key_that_is_gone_though_its_lease_lives_is_made_again(open_store: OpenStore) -> None:
+    async with opened(open_store) as store:
+        registrar = registrar_on(store)
+        await registrar.register()
+        found = await store.get(keys.bookie("b1"))
+        assert found is not None
+        await store.delete(keys.bookie("b1"), found.version)
+        async with kept(registrar):
+            await until_true(is_registered(store))

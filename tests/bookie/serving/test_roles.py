@@ -207,14 +207,11 @@ def test_each_role_may_do_what_the_table_says_over_grpc(tmp_path: Path, role: Ro
     on_tls_bookie(tmp_path, test)
 
 
-def test_without_certificates_everybody_may_do_everything(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with served(tmp_path) as client:
-            for kind, _, body in calls_of(client.incarnation).values():
-                async with after_handshake(client.bookie.address) as raw:
-                    assert await is_let(raw, kind, body)
-
-    run(main())
+async def test_without_certificates_everybody_may_do_everything(tmp_path: Path) -> None:
+    async with served(tmp_path) as client:
+        for kind, _, body in calls_of(client.incarnation).values():
+            async with after_handshake(client.bookie.address) as raw:
+                assert await is_let(raw, kind, body)
 
 
 @pytest.mark.parametrize("call", calls_of(""))

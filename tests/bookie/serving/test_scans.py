@@ -17,7 +17,6 @@ from bookie.wire.messages import ReadReply, ScanRequest, Status
 from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import Client, served, with_client
 from tests.bookie.serving.test_limits import told, until_held, with_limits
-from tests.support.aio import run
 from tests.support.raw_data import RawConnection
 
 FRAMES, ENTRIES, PAYLOAD_BYTES = 12, 10, 1000
@@ -218,17 +217,14 @@ def test_what_a_bookie_lacks_of_the_range_is_covered_by_a_page_without_it(tmp_pa
     with_client(tmp_path, test)
 
 
-def test_a_bookie_that_stops_waits_for_no_scan(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with AsyncExitStack() as scans:
-            async with served(tmp_path) as client:
-                await write(client)
-                stream = await scans.enter_async_context(scanning(client, window_bytes=0))
-                await page(stream)
-                began = asyncio.get_running_loop().time()
-            assert asyncio.get_running_loop().time() - began < UNTAKEN_SECONDS_MAX / 4
-            answer = await stream.receive()
-            assert answer is not None and (answer.kind, answer.call) == (FrameKind.REFUSED, SCAN)
-            assert b"stopping" in answer.body
-
-    run(main())
+async def test_a_bookie_that_stops_waits_for_no_scan(tmp_path: Path) -> None:
+    async with AsyncExitStack() as scans:
+        async with served(tmp_path) as client:
+            await write(client)
+            stream = await scans.enter_async_context(scanning(client, window_bytes=0))
+            await page(stream)
+            began = asyncio.get_running_loop().time()
+        assert asyncio.get_running_loop().time() - began < UNTAKEN_SECONDS_MAX / 4
+        answer = await stream.receive()
+        assert answer is not None and (answer.kind, answer.call) == (FrameKind.REFUSED, SCAN)
+        assert b"stopping" in answer.body

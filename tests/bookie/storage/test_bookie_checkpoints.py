@@ -29,7 +29,7 @@ from tests.bookie.bookies import (
 )
 from tests.bookie.entries import frame_of, lac_of
 from tests.bookie.logs import INCARNATION, WAIT_SECONDS_MAX
-from tests.support.aio import run, until_true
+from tests.support.aio import until_true
 
 OK = Status.OK
 
@@ -60,112 +60,94 @@ async def open_on_slow_index(directory: Path) -> tuple[Bookie, SlowIndex]:
     return await Bookie.open(settings, OsDisk(directory / "log"), index, INCARNATION), index
 
 
-def test_checkpoints_run_beside_the_work_and_a_restart_reads_only_what_came_after(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with bookie_on(tmp_path, checkpoint_frames_max=10) as bookie:
-            checkpoints = asyncio.create_task(bookie.run_checkpoints())
-            for first in range(0, 100, 2):
-                await append(bookie, frame_of(7, [first, first + 1], lac=first - 1))
-                assert len(await read(bookie, 7)) == first + 2
-            assert bookie.index.checkpoint_position > 0
-            checkpoints.cancel()
-            await asyncio.wait([checkpoints])
-        async with bookie_on(tmp_path) as bookie:
-            assert bookie.index.recent_frames == 0
-            assert await read(bookie, 7) == entries(7, range(100))
-            assert await bookie.last_add_confirmed(lac_request(7)) == LacReply(OK, lac_of(97))
-
-    run(test())
-
-
-def test_quiet_times_checkpoint_too(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with bookie_on(tmp_path, checkpoint_seconds_max=0.02) as bookie:
-            checkpoints = asyncio.create_task(bookie.run_checkpoints())
-            await append(bookie, frame_of(7, [0]))
-
-            async def is_in_the_index() -> bool:
-                return bookie.index.ledger(7) is not None
-
-            await until_true(is_in_the_index)
-            checkpoints.cancel()
-            await asyncio.wait([checkpoints])
-
-    run(test())
-
-
-def test_stopping_during_a_checkpoint_loses_nothing(tmp_path: Path) -> None:
-    async def test() -> None:
-        bookie, index = await open_on_slow_index(tmp_path)
+async def test_checkpoints_run_beside_the_work_and_a_restart_reads_only_what_came_after(
+    tmp_path: Path,
+) -> None:
+    async with bookie_on(tmp_path, checkpoint_frames_max=10) as bookie:
         checkpoints = asyncio.create_task(bookie.run_checkpoints())
-        index.go_on.clear()
-        await append(bookie, frame_of(7, [0], lac=-1))
-        await asyncio.to_thread(index.committing.wait, WAIT_SECONDS_MAX)
-        await append(bookie, frame_of(7, [1], lac=0))
+        for first in range(0, 100, 2):
+            await append(bookie, frame_of(7, [first, first + 1], lac=first - 1))
+            assert len(await read(bookie, 7)) == first + 2
+        assert bookie.index.checkpoint_position > 0
         checkpoints.cancel()
-        assert await read(bookie, 7) == entries(7, [0, 1])
-        index.go_on.set()
         await asyncio.wait([checkpoints])
-        assert index.recent_frames == 1
-        await bookie.close()
-        async with bookie_on(tmp_path) as bookie:
-            assert await read(bookie, 7) == entries(7, [0, 1])
-            assert await bookie.last_add_confirmed(lac_request(7)) == LacReply(OK, lac_of(0))
-
-    run(test())
+    async with bookie_on(tmp_path) as bookie:
+        assert bookie.index.recent_frames == 0
+        assert await read(bookie, 7) == entries(7, range(100))
+        assert await bookie.last_add_confirmed(lac_request(7)) == LacReply(OK, lac_of(97))
 
 
-def test_a_checkpoint_that_failed_is_told_and_the_next_one_moves_everything(tmp_path: Path) -> None:
-    async def test() -> None:
-        bookie, index = await open_on_slow_index(tmp_path)
-        index.error = lmdb.DiskError("no space left")
-        await append(bookie, frame_of(7, [0], lac=-1))
-        with pytest.raises(lmdb.DiskError):
-            await bookie.run_checkpoints()
-        assert await append(bookie, frame_of(7, [1], lac=0)) == [OK]
+async def test_quiet_times_checkpoint_too(tmp_path: Path) -> None:
+    async with bookie_on(tmp_path, checkpoint_seconds_max=0.02) as bookie:
+        checkpoints = asyncio.create_task(bookie.run_checkpoints())
+        await append(bookie, frame_of(7, [0]))
+
+        async def is_in_the_index() -> bool:
+            return bookie.index.ledger(7) is not None
+
+        await until_true(is_in_the_index)
+        checkpoints.cancel()
+        await asyncio.wait([checkpoints])
+
+
+async def test_stopping_during_a_checkpoint_loses_nothing(tmp_path: Path) -> None:
+    bookie, index = await open_on_slow_index(tmp_path)
+    checkpoints = asyncio.create_task(bookie.run_checkpoints())
+    index.go_on.clear()
+    await append(bookie, frame_of(7, [0], lac=-1))
+    await asyncio.to_thread(index.committing.wait, WAIT_SECONDS_MAX)
+    await append(bookie, frame_of(7, [1], lac=0))
+    checkpoints.cancel()
+    assert await read(bookie, 7) == entries(7, [0, 1])
+    index.go_on.set()
+    await asyncio.wait([checkpoints])
+    assert index.recent_frames == 1
+    await bookie.close()
+    async with bookie_on(tmp_path) as bookie:
         assert await read(bookie, 7) == entries(7, [0, 1])
-        index.error = None
-        await bookie.close()
-        async with bookie_on(tmp_path) as bookie:
-            assert bookie.index.recent_frames == 0
-            assert await read(bookie, 7) == entries(7, [0, 1])
-
-    run(test())
+        assert await bookie.last_add_confirmed(lac_request(7)) == LacReply(OK, lac_of(0))
 
 
-def test_a_checkpoint_that_failed_leaves_no_ledger_out_of_the_next_one(tmp_path: Path) -> None:
+async def test_a_checkpoint_that_failed_is_told_and_the_next_one_moves_everything(tmp_path: Path) -> None:
+    bookie, index = await open_on_slow_index(tmp_path)
+    index.error = lmdb.DiskError("no space left")
+    await append(bookie, frame_of(7, [0], lac=-1))
+    with pytest.raises(lmdb.DiskError):
+        await bookie.run_checkpoints()
+    assert await append(bookie, frame_of(7, [1], lac=0)) == [OK]
+    assert await read(bookie, 7) == entries(7, [0, 1])
+    index.error = None
+    await bookie.close()
+    async with bookie_on(tmp_path) as bookie:
+        assert bookie.index.recent_frames == 0
+        assert await read(bookie, 7) == entries(7, [0, 1])
+
+
+async def test_a_checkpoint_that_failed_leaves_no_ledger_out_of_the_next_one(tmp_path: Path) -> None:
     """R1: a restart reads only what came after the checkpoint, and would know nothing of the fence."""
-
-    async def test() -> None:
-        bookie, index = await open_on_slow_index(tmp_path)
-        assert await bookie.fence(8) == (OK, "")
-        index.error = lmdb.DiskError("no space left")
-        with pytest.raises(lmdb.DiskError):
-            await bookie.checkpoint()
-        index.error = None
-        await bookie.close()
-        async with bookie_on(tmp_path) as bookie:
-            assert await append(bookie, frame_of(8, [0])) == [Status.FENCED]
-
-    run(test())
+    bookie, index = await open_on_slow_index(tmp_path)
+    assert await bookie.fence(8) == (OK, "")
+    index.error = lmdb.DiskError("no space left")
+    with pytest.raises(lmdb.DiskError):
+        await bookie.checkpoint()
+    index.error = None
+    await bookie.close()
+    async with bookie_on(tmp_path) as bookie:
+        assert await append(bookie, frame_of(8, [0])) == [Status.FENCED]
 
 
-def test_an_index_that_could_not_be_written_is_left_alone_when_the_bookie_stops(tmp_path: Path) -> None:
+async def test_an_index_that_could_not_be_written_is_left_alone_when_the_bookie_stops(tmp_path: Path) -> None:
     """The log has everything."""
-
-    async def test() -> None:
-        bookie, index = await open_on_slow_index(tmp_path)
-        assert await append(bookie, frame_of(7, [0])) == [OK]
-        index.error = IndexUnusable("it is broken")
-        with pytest.raises(IndexUnusable):
-            await bookie.run_checkpoints()
-        index.committing.clear()
-        await bookie.close()
-        assert not index.committing.is_set()
-        async with bookie_on(tmp_path) as bookie:
-            assert await read(bookie, 7) == entries(7, [0])
-
-    run(test())
+    bookie, index = await open_on_slow_index(tmp_path)
+    assert await append(bookie, frame_of(7, [0])) == [OK]
+    index.error = IndexUnusable("it is broken")
+    with pytest.raises(IndexUnusable):
+        await bookie.run_checkpoints()
+    index.committing.clear()
+    await bookie.close()
+    assert not index.committing.is_set()
+    async with bookie_on(tmp_path) as bookie:
+        assert await read(bookie, 7) == entries(7, [0])
 
 
 # --- on a disk that is nearly full
@@ -201,31 +183,27 @@ def checkpointer_on(
     return checkpointer, index
 
 
-def test_a_checkpoint_the_disk_has_no_room_for_is_left_for_later_and_told(
+async def test_a_checkpoint_the_disk_has_no_room_for_is_left_for_later_and_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """B4"""
-
-    async def test() -> None:
-        checkpointer, index = checkpointer_on(tmp_path, is_low=True)
-        index.refusals = 1
-        with caplog.at_level(logging.WARNING):
-            await checkpointer.run_if_there_is_room()
-        (line,) = [record.getMessage() for record in caplog.records]
-        assert line.startswith("no room to bring the index up to date, trying again later: the index cannot")
-        assert (index.ledger(7), checkpointer.has_failed) == (None, False)
+    checkpointer, index = checkpointer_on(tmp_path, is_low=True)
+    index.refusals = 1
+    with caplog.at_level(logging.WARNING):
         await checkpointer.run_if_there_is_room()
-        assert index.ledger(7) == LedgerState(7)
-        await checkpointer.close()
-        index.close()
-
-    run(test())
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith("no room to bring the index up to date, trying again later: the index cannot")
+    assert (index.ledger(7), checkpointer.has_failed) == (None, False)
+    await checkpointer.run_if_there_is_room()
+    assert index.ledger(7) == LedgerState(7)
+    await checkpointer.close()
+    index.close()
 
 
 @pytest.mark.parametrize("what", ["checkpoint", "forget"])
 @pytest.mark.parametrize("is_low", [True, False])
 @pytest.mark.parametrize("is_left", [True, False])
-def test_what_frees_space_takes_some_of_the_reserve_on_a_full_disk_and_only_there(
+async def test_what_frees_space_takes_some_of_the_reserve_on_a_full_disk_and_only_there(
     tmp_path: Path, what: str, is_low: bool, is_left: bool
 ) -> None:
     """B4"""
@@ -235,23 +213,20 @@ def test_what_frees_space_takes_some_of_the_reserve_on_a_full_disk_and_only_ther
         released.append(size)
         return is_left
 
-    async def test() -> None:
-        checkpointer, index = checkpointer_on(tmp_path, is_low=is_low, release=release)
-        index.refusals = 1
+    checkpointer, index = checkpointer_on(tmp_path, is_low=is_low, release=release)
+    index.refusals = 1
 
-        async def free() -> None:
-            if what == "checkpoint":
-                await checkpointer.run_for_space()
-            else:
-                await checkpointer.apart(index.forget, [7])
-
-        if is_low and is_left:
-            await free()
+    async def free() -> None:
+        if what == "checkpoint":
+            await checkpointer.run_for_space()
         else:
-            with pytest.raises(IndexUnusable, match="No space left"):
-                await free()
-        assert released == ([CHANGE_BYTES] if is_low else [])
-        await checkpointer.close()
-        index.close()
+            await checkpointer.apart(index.forget, [7])
 
-    run(test())
+    if is_low and is_left:
+        await free()
+    else:
+        with pytest.raises(IndexUnusable, match="No space left"):
+            await free()
+    assert released == ([CHANGE_BYTES] if is_low else [])
+    await checkpointer.close()
+    index.close()

@@ -13,7 +13,7 @@ from bookie.storage.bookie import Bookie
 from tests.bookie.bookies import append, bookie_on, entries, open_bookie, read
 from tests.bookie.entries import frame_of
 from tests.bookie.logs import WAIT_SECONDS_MAX
-from tests.support.aio import cancel, run
+from tests.support.aio import cancel
 
 
 class SlowOpenDisk(OsDisk):
@@ -39,31 +39,23 @@ async def opening(directory: Path) -> tuple[SlowOpenDisk, asyncio.Task[Bookie]]:
     return disk, task
 
 
-def test_the_loop_runs_on_while_the_log_is_read(tmp_path: Path) -> None:
+async def test_the_loop_runs_on_while_the_log_is_read(tmp_path: Path) -> None:
     """M2: the lease is kept there, and callers are told that the bookie is starting."""
-
-    async def test() -> None:
-        disk, task = await opening(tmp_path)
-        assert not task.done()
-        disk.go_on.set()
-        bookie = await task
-        assert await read(bookie, 7) == entries(7, [0])
-        await bookie.close()
-
-    run(test())
+    disk, task = await opening(tmp_path)
+    assert not task.done()
+    disk.go_on.set()
+    bookie = await task
+    assert await read(bookie, 7) == entries(7, [0])
+    await bookie.close()
 
 
-def test_opening_is_cancelled_only_when_nobody_reads_the_log_any_more(tmp_path: Path) -> None:
+async def test_opening_is_cancelled_only_when_nobody_reads_the_log_any_more(tmp_path: Path) -> None:
     """The directory's lock is given up afterwards."""
-
-    async def test() -> None:
-        disk, task = await opening(tmp_path)
-        task.cancel()
-        done, _ = await asyncio.wait([task], timeout=0.05)
-        assert not done
-        disk.go_on.set()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await cancel(task)
-
-    run(test())
+    disk, task = await opening(tmp_path)
+    task.cancel()
+    done, _ = await asyncio.wait([task], timeout=0.05)
+    assert not done
+    disk.go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await cancel(task)

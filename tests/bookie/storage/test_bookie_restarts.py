@@ -33,23 +33,19 @@ LIVES = 4
 FRAMES_PER_LIFE = 8
 
 
-def test_a_restart_keeps_entries_fences_and_last_add_confirmed(tmp_path: Path) -> None:
+async def test_a_restart_keeps_entries_fences_and_last_add_confirmed(tmp_path: Path) -> None:
     """B2, R1: also a fence of a ledger this bookie knows nothing else of."""
-
-    async def test() -> None:
+    async with bookie_on(tmp_path) as bookie:
+        await append(bookie, frame_of(7, range(5), lac=3), frame_of(8, [0, 3]))
+        await bookie.fence(8)
+        await bookie.fence(404)
+    for _ in range(2):
         async with bookie_on(tmp_path) as bookie:
-            await append(bookie, frame_of(7, range(5), lac=3), frame_of(8, [0, 3]))
-            await bookie.fence(8)
-            await bookie.fence(404)
-        for _ in range(2):
-            async with bookie_on(tmp_path) as bookie:
-                assert await read(bookie, 7) == entries(7, range(5))
-                assert await read(bookie, 8) == entries(8, [0, 3])
-                assert await bookie.last_add_confirmed(lac_request(7)) == LacReply(OK, lac_of(3))
-                assert await append(bookie, frame_of(8, [4]), frame_of(404, [0])) == [Status.FENCED] * 2
-                assert (await bookie.read(read_request(404))).status is Status.NO_SUCH_LEDGER
-
-    run(test())
+            assert await read(bookie, 7) == entries(7, range(5))
+            assert await read(bookie, 8) == entries(8, [0, 3])
+            assert await bookie.last_add_confirmed(lac_request(7)) == LacReply(OK, lac_of(3))
+            assert await append(bookie, frame_of(8, [4]), frame_of(404, [0])) == [Status.FENCED] * 2
+            assert (await bookie.read(read_request(404))).status is Status.NO_SUCH_LEDGER
 
 
 async def _without_close(directory: Path, disk: SimulatedDisk, *frames: Frame) -> None:
@@ -61,48 +57,37 @@ async def _without_close(directory: Path, disk: SimulatedDisk, *frames: Frame) -
     await bookie.close()
 
 
-def test_a_crash_loses_nothing_acknowledged_whatever_the_checkpoint(tmp_path: Path) -> None:
+async def test_a_crash_loses_nothing_acknowledged_whatever_the_checkpoint(tmp_path: Path) -> None:
     """B2"""
-
-    async def test() -> None:
-        disk = SimulatedDisk(Random(1))
-        for life in range(3):
-            await _without_close(tmp_path, disk, frame_of(7, [life], lac=life - 1), frame_of(9 + life, [0]))
-            disk.crash()
-        async with bookie_on(tmp_path, disk) as bookie:
-            assert await read(bookie, 7) == entries(7, range(3))
-            assert await bookie.last_add_confirmed(lac_request(7)) == LacReply(OK, lac_of(1))
-            assert await append(bookie, frame_of(404, [0])) == [Status.FENCED]
-
-    run(test())
+    disk = SimulatedDisk(Random(1))
+    for life in range(3):
+        await _without_close(tmp_path, disk, frame_of(7, [life], lac=life - 1), frame_of(9 + life, [0]))
+        disk.crash()
+    async with bookie_on(tmp_path, disk) as bookie:
+        assert await read(bookie, 7) == entries(7, range(3))
+        assert await bookie.last_add_confirmed(lac_request(7)) == LacReply(OK, lac_of(1))
+        assert await append(bookie, frame_of(404, [0])) == [Status.FENCED]
 
 
-def test_an_index_that_was_lost_is_made_again_from_the_log(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with bookie_on(tmp_path) as bookie:
-            await append(bookie, frame_of(7, range(3), lac=1))
-            await bookie.fence(404)
-        for file in (tmp_path / "index").iterdir():
-            file.unlink()
-        async with bookie_on(tmp_path) as bookie:
-            assert await read(bookie, 7) == entries(7, range(3))
-            assert await append(bookie, frame_of(404, [0])) == [Status.FENCED]
-
-    run(test())
+async def test_an_index_that_was_lost_is_made_again_from_the_log(tmp_path: Path) -> None:
+    async with bookie_on(tmp_path) as bookie:
+        await append(bookie, frame_of(7, range(3), lac=1))
+        await bookie.fence(404)
+    for file in (tmp_path / "index").iterdir():
+        file.unlink()
+    async with bookie_on(tmp_path) as bookie:
+        assert await read(bookie, 7) == entries(7, range(3))
+        assert await append(bookie, frame_of(404, [0])) == [Status.FENCED]
 
 
-def test_a_log_that_lost_a_segment_refuses_to_start(tmp_path: Path) -> None:
+async def test_a_log_that_lost_a_segment_refuses_to_start(tmp_path: Path) -> None:
     """R6"""
-
-    async def test() -> None:
-        async with bookie_on(tmp_path) as bookie:
-            await append(bookie, frame_of(7, [0]))
-        for file in (tmp_path / "log").iterdir():
-            file.unlink()
-        with pytest.raises(DamagedLog, match=r"00000000\.log"):
-            await open_bookie(tmp_path)
-
-    run(test())
+    async with bookie_on(tmp_path) as bookie:
+        await append(bookie, frame_of(7, [0]))
+    for file in (tmp_path / "log").iterdir():
+        file.unlink()
+    with pytest.raises(DamagedLog, match=r"00000000\.log"):
+        await open_bookie(tmp_path)
 
 
 async def _first_of(bookie: Bookie, asked: list[asyncio.Task[None]]) -> None:

@@ -7,43 +7,33 @@ import asyncio
 import pytest
 
 from bookie.storage.reply_batch import ReplyBatch
-from tests.support.aio import run
 
 
-def test_who_is_answered_with_others_is_told_when_all_are_answered_and_before_the_turn_ends() -> None:
-    async def scenario() -> None:
-        answers, told = ReplyBatch(), list[str]()
-        with answers:
-            answers.tell_soon(lambda: told.append("one"))
-            answers.tell_soon(lambda: told.append("another"))
-            assert told == []
-        assert told == ["one", "another"]
-
-    run(scenario())
-
-
-def test_who_is_answered_alone_is_told_at_the_end_of_the_turn() -> None:
-    async def scenario() -> None:
-        answers, told = ReplyBatch(), list[str]()
+async def test_who_is_answered_with_others_is_told_when_all_are_answered_and_before_the_turn_ends() -> None:
+    answers, told = ReplyBatch(), list[str]()
+    with answers:
         answers.tell_soon(lambda: told.append("one"))
+        answers.tell_soon(lambda: told.append("another"))
         assert told == []
-        await asyncio.sleep(0)
-        assert told == ["one"]
-
-    run(scenario())
+    assert told == ["one", "another"]
 
 
-def test_one_that_cannot_be_told_keeps_no_other_waiting() -> None:
-    async def scenario() -> None:
-        answers, told = ReplyBatch(), list[str]()
+async def test_who_is_answered_alone_is_told_at_the_end_of_the_turn() -> None:
+    answers, told = ReplyBatch(), list[str]()
+    answers.tell_soon(lambda: told.append("one"))
+    assert told == []
+    await asyncio.sleep(0)
+    assert told == ["one"]
 
-        def fail() -> None:
-            raise OSError("gone")
 
-        with pytest.raises(OSError, match="gone"), answers:
-            answers.tell_soon(fail)
-            answers.tell_soon(lambda: told.append("another"))
-        await asyncio.sleep(0)
-        assert told == ["another"]
+async def test_one_that_cannot_be_told_keeps_no_other_waiting() -> None:
+    answers, told = ReplyBatch(), list[str]()
 
-    run(scenario())
+    def fail() -> None:
+        raise OSError("gone")
+
+    with pytest.raises(OSError, match="gone"), answers:
+        answers.tell_soon(fail)
+        answers.tell_soon(lambda: told.append("another"))
+    await asyncio.sleep(0)
+    assert told == ["another"]

@@ -194,60 +194,52 @@ def test_a_ledger_that_gets_frames_while_it_is_forgotten_is_collected_the_next_t
     on_site(tmp_path, test)
 
 
-def test_a_late_writer_to_a_forgotten_ledger_is_refused_in_this_life_and_the_next(tmp_path: Path) -> None:
+async def test_a_late_writer_to_a_forgotten_ledger_is_refused_in_this_life_and_the_next(
+    tmp_path: Path,
+) -> None:
     """A deleted ledger stays closed: the metadata says so, whatever the bookie has forgotten."""
-
-    async def test() -> None:
-        store = MemoryStore()
-        async with served(tmp_path, store) as client:
-            assert plain(await client.append(client.request(1, frame_of(7, [0])))) == acks(1, [OK])
-            ledgers = LedgerStore(store)
-            found = await ledgers.read(7)
-            assert found is not None
-            await ledgers.delete(found)
-            bookie = client.bookie
-            assert (
-                await Collector(bookie.bookie, store, bookie.cookie, RateLimit(1e9)).collect(
-                    also_misplaced=False
-                )
-            ) == (Collected(ledgers_forgotten=1))
-            late = await client.append(client.request(1, frame_of(7, [1])))
-            assert plain(late) == acks(1, [Status.FENCED])
-            assert (await client.read(7, 0, 9)).status is Status.NO_SUCH_LEDGER
-        async with served(tmp_path, store) as client:
-            late = await client.append(client.request(1, frame_of(7, [1])))
-            assert plain(late) == acks(1, [Status.UNAUTHORIZED])
-
-    run(test())
+    store = MemoryStore()
+    async with served(tmp_path, store) as client:
+        assert plain(await client.append(client.request(1, frame_of(7, [0])))) == acks(1, [OK])
+        ledgers = LedgerStore(store)
+        found = await ledgers.read(7)
+        assert found is not None
+        await ledgers.delete(found)
+        bookie = client.bookie
+        assert (
+            await Collector(bookie.bookie, store, bookie.cookie, RateLimit(1e9)).collect(also_misplaced=False)
+        ) == (Collected(ledgers_forgotten=1))
+        late = await client.append(client.request(1, frame_of(7, [1])))
+        assert plain(late) == acks(1, [Status.FENCED])
+        assert (await client.read(7, 0, 9)).status is Status.NO_SUCH_LEDGER
+    async with served(tmp_path, store) as client:
+        late = await client.append(client.request(1, frame_of(7, [1])))
+        assert plain(late) == acks(1, [Status.UNAUTHORIZED])
 
 
-def test_frames_that_were_on_their_way_when_their_ledger_was_forgotten_do_not_open_it_again(
+async def test_frames_that_were_on_their_way_when_their_ledger_was_forgotten_do_not_open_it_again(
     tmp_path: Path,
 ) -> None:
     """Nor in the next life, in which the log has them and the index knows nothing of their ledger."""
-
-    async def test() -> None:
-        store = MemoryStore()
-        async with served(tmp_path, store) as client:
-            assert plain(await client.append(client.request(1, frame_of(7, [0])))) == acks(1, [OK])
-            ledgers, bookie = LedgerStore(store), client.bookie.bookie
-            found = await ledgers.read(7)
-            assert found is not None
-            await ledgers.delete(found)
-            on_its_way = asyncio.get_running_loop().create_future()
-            bookie.append(frame_of(7, [1]), lambda status, _: on_its_way.set_result(status))
-            await bookie.forget([7])
-            assert await on_its_way is OK
-            late = await client.append(client.request(1, frame_of(7, [2])))
-            assert plain(late) == acks(1, [Status.FENCED])
-            await bookie.checkpoint()
-            await bookie.forget([7])
-            shutil.copytree(tmp_path / "b1", tmp_path / "killed" / "b1")
-        async with served(tmp_path / "killed", store) as client:
-            late = await client.append(client.request(1, frame_of(7, [2])))
-            assert [ack.status for ack in late] in ([Status.FENCED], [Status.UNAUTHORIZED])
-
-    run(test())
+    store = MemoryStore()
+    async with served(tmp_path, store) as client:
+        assert plain(await client.append(client.request(1, frame_of(7, [0])))) == acks(1, [OK])
+        ledgers, bookie = LedgerStore(store), client.bookie.bookie
+        found = await ledgers.read(7)
+        assert found is not None
+        await ledgers.delete(found)
+        on_its_way = asyncio.get_running_loop().create_future()
+        bookie.append(frame_of(7, [1]), lambda status, _: on_its_way.set_result(status))
+        await bookie.forget([7])
+        assert await on_its_way is OK
+        late = await client.append(client.request(1, frame_of(7, [2])))
+        assert plain(late) == acks(1, [Status.FENCED])
+        await bookie.checkpoint()
+        await bookie.forget([7])
+        shutil.copytree(tmp_path / "b1", tmp_path / "killed" / "b1")
+    async with served(tmp_path / "killed", store) as client:
+        late = await client.append(client.request(1, frame_of(7, [2])))
+        assert [ack.status for ack in late] in ([Status.FENCED], [Status.UNAUTHORIZED])
 
 
 # --- copies that the metadata places elsewhere ----------------------------------------------------

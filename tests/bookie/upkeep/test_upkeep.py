@@ -23,7 +23,7 @@ from metadata.store import Page
 from tests.bookie.entries import frame_of
 from tests.bookie.logs import use_small_sizes
 from tests.bookie.serving.served import Client, served
-from tests.support.aio import run, until_true
+from tests.support.aio import until_true
 
 OK = Status.OK
 OFTEN = UpkeepConfig(collection_seconds=0.05, minor_compaction_seconds=0.1, major_compaction_seconds=0.2)
@@ -59,109 +59,94 @@ async def is_read(client: Client) -> bool:
     return len(reply.columns) == 40 and reply.damaged == ()
 
 
-def test_space_comes_back_by_itself_when_a_ledger_is_deleted(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        async with served(tmp_path, store, upkeep=OFTEN) as client:
-            await fill(client)
-            await delete(store, 7)
+async def test_space_comes_back_by_itself_when_a_ledger_is_deleted(tmp_path: Path) -> None:
+    store = MemoryStore()
+    async with served(tmp_path, store, upkeep=OFTEN) as client:
+        await fill(client)
+        await delete(store, 7)
 
-            async def is_gone() -> bool:
-                there = list((tmp_path / "b1" / "log").iterdir())
-                return not any(b"ledger 7" in segment.read_bytes() for segment in there if segment.exists())
+        async def is_gone() -> bool:
+            there = list((tmp_path / "b1" / "log").iterdir())
+            return not any(b"ledger 7" in segment.read_bytes() for segment in there if segment.exists())
 
-            await until_true(is_gone)
-            assert await is_read(client)
-
-    run(test())
+        await until_true(is_gone)
+        assert await is_read(client)
 
 
-def test_a_round_by_command_says_what_it_did(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        async with served(tmp_path, store) as client:
-            await fill(client)
-            await delete(store, 7)
-            said = await say(client.bookie, MaintenanceAction.COLLECT)
-            assert said["round"] == "major"
-            assert said["ledgers_forgotten"] == 1
-            assert said["segments_dropped"] > 2
-            assert said["bytes_freed"] > said["bytes_moved"] > 0
-            status = await say(client.bookie, MaintenanceAction.STATUS)
-            assert status["last_round"] == said
-            assert await is_read(client)
-
-    run(test())
+async def test_a_round_by_command_says_what_it_did(tmp_path: Path) -> None:
+    store = MemoryStore()
+    async with served(tmp_path, store) as client:
+        await fill(client)
+        await delete(store, 7)
+        said = await say(client.bookie, MaintenanceAction.COLLECT)
+        assert said["round"] == "major"
+        assert said["ledgers_forgotten"] == 1
+        assert said["segments_dropped"] > 2
+        assert said["bytes_freed"] > said["bytes_moved"] > 0
+        status = await say(client.bookie, MaintenanceAction.STATUS)
+        assert status["last_round"] == said
+        assert await is_read(client)
 
 
-def test_rounds_that_are_asked_for_at_once_come_one_after_the_other(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        async with served(tmp_path, store) as client:
-            await fill(client)
-            await delete(store, 7)
-            upkeep = client.bookie.upkeep
-            said = await asyncio.gather(*(upkeep.round(Depth.MAJOR) for _ in range(3)))
-            assert [one["ledgers_forgotten"] for one in said] == [1, 0, 0]
-            assert await is_read(client)
-
-    run(test())
+async def test_rounds_that_are_asked_for_at_once_come_one_after_the_other(tmp_path: Path) -> None:
+    store = MemoryStore()
+    async with served(tmp_path, store) as client:
+        await fill(client)
+        await delete(store, 7)
+        upkeep = client.bookie.upkeep
+        said = await asyncio.gather(*(upkeep.round(Depth.MAJOR) for _ in range(3)))
+        assert [one["ledgers_forgotten"] for one in said] == [1, 0, 0]
+        assert await is_read(client)
 
 
-def test_suspending_interrupts_a_round_and_keeps_others_from_beginning(
+async def test_suspending_interrupts_a_round_and_keeps_others_from_beginning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        begun, never = asyncio.Event(), asyncio.Event()
-        real = Compactor._move
+    store = MemoryStore()
+    begun, never = asyncio.Event(), asyncio.Event()
+    real = Compactor._move
 
-        async def stuck(*_: Any) -> None:
-            begun.set()
-            await never.wait()
+    async def stuck(*_: Any) -> None:
+        begun.set()
+        await never.wait()
 
-        monkeypatch.setattr(Compactor, "_move", stuck)
-        async with served(tmp_path, store) as client:
-            upkeep = client.bookie.upkeep
-            await fill(client)
-            await delete(store, 7)
-            working = asyncio.ensure_future(upkeep.round(Depth.MAJOR))
-            await begun.wait()
-            assert (await say(client.bookie, MaintenanceAction.STATUS))["working"]
-            assert (await say(client.bookie, MaintenanceAction.SUSPEND))["suspended"]
-            with pytest.raises(BookieError, match="suspended"):
-                await working
-            with pytest.raises(BookieError, match="gc resume"):
-                await upkeep.round(Depth.COLLECT)
-            assert await is_read(client)
-            monkeypatch.setattr(Compactor, "_move", real)
-            assert not (await say(client.bookie, MaintenanceAction.RESUME))["suspended"]
-            assert (await say(client.bookie, MaintenanceAction.COLLECT))["segments_dropped"] > 2
-            assert await is_read(client)
-
-    run(test())
+    monkeypatch.setattr(Compactor, "_move", stuck)
+    async with served(tmp_path, store) as client:
+        upkeep = client.bookie.upkeep
+        await fill(client)
+        await delete(store, 7)
+        working = asyncio.ensure_future(upkeep.round(Depth.MAJOR))
+        await begun.wait()
+        assert (await say(client.bookie, MaintenanceAction.STATUS))["working"]
+        assert (await say(client.bookie, MaintenanceAction.SUSPEND))["suspended"]
+        with pytest.raises(BookieError, match="suspended"):
+            await working
+        with pytest.raises(BookieError, match="gc resume"):
+            await upkeep.round(Depth.COLLECT)
+        assert await is_read(client)
+        monkeypatch.setattr(Compactor, "_move", real)
+        assert not (await say(client.bookie, MaintenanceAction.RESUME))["suspended"]
+        assert (await say(client.bookie, MaintenanceAction.COLLECT))["segments_dropped"] > 2
+        assert await is_read(client)
 
 
-def test_a_stopping_bookie_does_not_wait_for_its_upkeep(
+async def test_a_stopping_bookie_does_not_wait_for_its_upkeep(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        begun, never = asyncio.Event(), asyncio.Event()
+    store = MemoryStore()
+    begun, never = asyncio.Event(), asyncio.Event()
 
-        async def stuck(*_: Any) -> None:
-            begun.set()
-            await never.wait()
+    async def stuck(*_: Any) -> None:
+        begun.set()
+        await never.wait()
 
-        monkeypatch.setattr(Compactor, "_move", stuck)
-        async with served(tmp_path, store, upkeep=OFTEN) as client:
-            await fill(client)
-            await delete(store, 7)
-            await begun.wait()
-        async with served(tmp_path, store) as client:
-            assert await is_read(client)
-
-    run(test())
+    monkeypatch.setattr(Compactor, "_move", stuck)
+    async with served(tmp_path, store, upkeep=OFTEN) as client:
+        await fill(client)
+        await delete(store, 7)
+        await begun.wait()
+    async with served(tmp_path, store) as client:
+        assert await is_read(client)
 
 
 class SometimesGone(MemoryStore):
@@ -176,37 +161,33 @@ class SometimesGone(MemoryStore):
 
 
 @pytest.mark.parametrize("trouble", ["the metadata is gone", "the disk is full"])
-def test_a_round_that_fails_comes_again_and_the_bookie_serves_on(
+async def test_a_round_that_fails_comes_again_and_the_bookie_serves_on(
     tmp_path: Path, trouble: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One failure must not stop all later collections."""
+    store, failures = SometimesGone(), 0
+    real = Compactor._move
 
-    async def test() -> None:
-        store, failures = SometimesGone(), 0
-        real = Compactor._move
+    async def full(*_: Any) -> None:
+        nonlocal failures
+        failures += 1
+        raise DiskIsFull("no space")
 
-        async def full(*_: Any) -> None:
-            nonlocal failures
-            failures += 1
-            raise DiskIsFull("no space")
+    async def failed_twice() -> bool:
+        return max(failures, store.asked) >= 2
 
-        async def failed_twice() -> bool:
-            return max(failures, store.asked) >= 2
+    async def is_collected() -> bool:
+        return (await client.read(7, 0, 0)).status is Status.NO_SUCH_LEDGER
 
-        async def is_collected() -> bool:
-            return (await client.read(7, 0, 0)).status is Status.NO_SUCH_LEDGER
-
-        if trouble == "the disk is full":
-            monkeypatch.setattr(Compactor, "_move", full)
-        async with served(tmp_path, store, upkeep=OFTEN) as client:
-            await fill(client)
-            await delete(store, 7)
-            store.gone = trouble == "the metadata is gone"
-            await until_true(failed_twice)
-            assert await is_read(client)
-            store.gone = False
-            monkeypatch.setattr(Compactor, "_move", real)
-            await until_true(is_collected)
-            assert await is_read(client)
-
-    run(test())
+    if trouble == "the disk is full":
+        monkeypatch.setattr(Compactor, "_move", full)
+    async with served(tmp_path, store, upkeep=OFTEN) as client:
+        await fill(client)
+        await delete(store, 7)
+        store.gone = trouble == "the metadata is gone"
+        await until_true(failed_twice)
+        assert await is_read(client)
+        store.gone = False
+        monkeypatch.setattr(Compactor, "_move", real)
+        await until_true(is_collected)
+        assert await is_read(client)

@@ -20,7 +20,6 @@ from tests.qjm_compat.acceptor.one_writer import (
     formatted,
     writer_of,
 )
-from tests.support.aio import run
 
 from .flaws import CHECKS, flawed_call, flawed_together
 from .place import InAPlace, Place, assert_shows, in_one_place
@@ -30,27 +29,21 @@ class Checks(InAPlace):
     """Part of the contract."""
 
     @pytest.mark.parametrize("kind", CHECKS, ids=lambda kind: kind.__name__)
-    def test_C1_C2_C3_each_check_fails_alone_and_the_earlier_of_two_is_the_one_that_answers(
+    async def test_C1_C2_C3_each_check_fails_alone_and_the_earlier_of_two_is_the_one_that_answers(
         self, kind: type[Request[Any]]
     ) -> None:
-        async def whole() -> None:
-            async with self.place() as place:
-                flawed = flawed_together(kind, neighbours_only=self.neighbours_only)
-                for n, (wrong, first) in enumerate(flawed.items()):
-                    with pytest.raises(first.error) as caught:
-                        await flawed_call(place, f"ns-{n}", kind, wrong)
-                    assert type(caught.value) is first.error
-                    assert first.message in str(caught.value), (wrong, str(caught.value))
-
-        run(whole(), timeout_seconds=60)
+        async with self.place() as place:
+            flawed = flawed_together(kind, neighbours_only=self.neighbours_only)
+            for n, (wrong, first) in enumerate(flawed.items()):
+                with pytest.raises(first.error) as caught:
+                    await flawed_call(place, f"ns-{n}", kind, wrong)
+                assert type(caught.value) is first.error
+                assert first.message in str(caught.value), (wrong, str(caught.value))
 
     @pytest.mark.parametrize("kind", CHECKS, ids=lambda kind: kind.__name__)
-    def test_a_call_without_a_flaw_is_answered(self, kind: type[Request[Any]]) -> None:
-        async def whole() -> None:
-            async with self.place() as place:
-                await flawed_call(place, "ns1", kind, frozenset())
-
-        run(whole())
+    async def test_a_call_without_a_flaw_is_answered(self, kind: type[Request[Any]]) -> None:
+        async with self.place() as place:
+            await flawed_call(place, "ns1", kind, frozenset())
 
     @in_one_place
     async def test_C2c_a_number_is_used_up_even_when_the_committed_txid_is_refused(

@@ -13,7 +13,6 @@ from bookie.wire.data.framing import HEADER, Body, FrameKind, framed
 from ledgers.bookies.dialing import dial
 from ledgers.errors import BookieUnavailable
 from metadata.records.ledger_record import BookieRef
-from tests.support.aio import run
 
 BOOKIE = BookieRef("b1", "i1")
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -64,25 +63,19 @@ def saying(data: bytes) -> Serve:
     return serve
 
 
-def test_a_port_that_nobody_listens_on_is_named_with_the_systems_reason() -> None:
-    async def test() -> None:
-        with socket.create_server(("127.0.0.1", 0)) as closed:
-            address = f"127.0.0.1:{closed.getsockname()[1]}"
-        with pytest.raises(BookieUnavailable) as refused:
-            await dial(BOOKIE, address, Nobody(), 5.0)
-        assert refused.value.why == f"cannot connect to {address}: Connection refused"
-
-    run(test())
+async def test_a_port_that_nobody_listens_on_is_named_with_the_systems_reason() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+    with pytest.raises(BookieUnavailable) as refused:
+        await dial(BOOKIE, address, Nobody(), 5.0)
+    assert refused.value.why == f"cannot connect to {address}: Connection refused"
 
 
-def test_one_that_accepts_and_is_silent_is_given_up_in_time() -> None:
+async def test_one_that_accepts_and_is_silent_is_given_up_in_time() -> None:
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
 
-    async def test() -> None:
-        assert await why_not(silent, seconds_max=0.2) == "it did not answer within 0.2 s"
-
-    run(test())
+    assert await why_not(silent, seconds_max=0.2) == "it did not answer within 0.2 s"
 
 
 @pytest.mark.parametrize(
@@ -100,8 +93,7 @@ def test_one_that_accepts_and_is_silent_is_given_up_in_time() -> None:
     ],
     ids=["nothing", "goodbye", "no hello", "an empty hello", "HTTP/2", "HTTP/1"],
 )
-def test_one_that_does_not_complete_the_handshake_is_named_with_the_reason(said: bytes, why: str) -> None:
-    async def test() -> None:
-        assert (await why_not(saying(said))).startswith(why)
-
-    run(test())
+async def test_one_that_does_not_complete_the_handshake_is_named_with_the_reason(
+    said: bytes, why: str
+) -> None:
+    assert (await why_not(saying(said))).startswith(why)

@@ -23,66 +23,51 @@ def request_of(window_bytes: int, page_bytes: int = 1) -> ScanRequest:
 GONE = BookieUnavailable("b1:i", "the connection was lost")
 
 
-def test_answers_are_taken_in_the_order_in_which_they_came() -> None:
-    async def scenario() -> None:
-        stream = ScanStream(request_of(100))
-        waiting = asyncio.create_task(stream.take())
-        await asyncio.sleep(0)
-        for body in (b"a", b"b", b"c"):
-            stream.received(body)
-        assert [await waiting, await stream.take(), await stream.take()] == [b"a", b"b", b"c"]
-
-    run(scenario())
+async def test_answers_are_taken_in_the_order_in_which_they_came() -> None:
+    stream = ScanStream(request_of(100))
+    waiting = asyncio.create_task(stream.take())
+    await asyncio.sleep(0)
+    for body in (b"a", b"b", b"c"):
+        stream.received(body)
+    assert [await waiting, await stream.take(), await stream.take()] == [b"a", b"b", b"c"]
 
 
-def test_what_came_before_the_connection_was_lost_can_be_taken_and_then_the_loss_is_told() -> None:
-    async def scenario() -> None:
-        stream = ScanStream(request_of(100))
-        stream.received(b"a")
-        stream.failed(GONE)
-        assert await stream.take() == b"a"
-        for _ in range(2):
-            with pytest.raises(BookieUnavailable, match="was lost"):
-                await stream.take()
-
-    run(scenario())
-
-
-def test_whoever_waits_is_told_of_a_loss() -> None:
-    async def scenario() -> None:
-        stream = ScanStream(request_of(100))
-        waiting = asyncio.create_task(stream.take())
-        await asyncio.sleep(0)
-        stream.failed(GONE)
-        with pytest.raises(BookieUnavailable):
-            await waiting
-
-    run(scenario())
-
-
-def test_who_gave_up_waiting_loses_nothing() -> None:
-    async def scenario() -> None:
-        stream = ScanStream(request_of(100))
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.01):
-                await stream.take()
-        stream.received(b"a")
-        assert await stream.take() == b"a"
-
-    run(scenario())
-
-
-def test_what_was_taken_is_told_in_all_once_it_is_half_of_the_window() -> None:
-    async def scenario() -> None:
-        stream = ScanStream(request_of(10))
-        told = []
-        for _ in range(6):
-            stream.received(b"123")
+async def test_what_came_before_the_connection_was_lost_can_be_taken_and_then_the_loss_is_told() -> None:
+    stream = ScanStream(request_of(100))
+    stream.received(b"a")
+    stream.failed(GONE)
+    assert await stream.take() == b"a"
+    for _ in range(2):
+        with pytest.raises(BookieUnavailable, match="was lost"):
             await stream.take()
-            told.append(stream.to_tell())
-        assert told == [None, 6, None, 12, None, 18]
 
-    run(scenario())
+
+async def test_whoever_waits_is_told_of_a_loss() -> None:
+    stream = ScanStream(request_of(100))
+    waiting = asyncio.create_task(stream.take())
+    await asyncio.sleep(0)
+    stream.failed(GONE)
+    with pytest.raises(BookieUnavailable):
+        await waiting
+
+
+async def test_who_gave_up_waiting_loses_nothing() -> None:
+    stream = ScanStream(request_of(100))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await stream.take()
+    stream.received(b"a")
+    assert await stream.take() == b"a"
+
+
+async def test_what_was_taken_is_told_in_all_once_it_is_half_of_the_window() -> None:
+    stream = ScanStream(request_of(10))
+    told = []
+    for _ in range(6):
+        stream.received(b"123")
+        await stream.take()
+        told.append(stream.to_tell())
+    assert told == [None, 6, None, 12, None, 18]
 
 
 @settings(max_examples=200, deadline=None)
@@ -119,12 +104,9 @@ def test_bookie_and_reader_never_wait_for_each_other(window: int, page: int, siz
     run(scenario())
 
 
-def test_a_bookie_that_sends_more_than_it_may_is_noticed() -> None:
-    async def scenario() -> None:
-        stream = ScanStream(request_of(100))
-        stream.received(bytes(100 + MESSAGE_BYTES_MAX))
-        assert not stream.is_over_its_bound
-        stream.received(b"x")
-        assert stream.is_over_its_bound
-
-    run(scenario())
+async def test_a_bookie_that_sends_more_than_it_may_is_noticed() -> None:
+    stream = ScanStream(request_of(100))
+    stream.received(bytes(100 + MESSAGE_BYTES_MAX))
+    assert not stream.is_over_its_bound
+    stream.received(b"x")
+    assert stream.is_over_its_bound

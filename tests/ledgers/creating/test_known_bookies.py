@@ -17,7 +17,6 @@ from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
 from metadata.store import Page
 from tests.ledgers.bookies.test_replacements import Answering
-from tests.support.aio import run
 
 REFS = [BookieRef(f"b{n}", f"i{n}") for n in range(1, 5)]
 
@@ -37,33 +36,27 @@ async def joins(store: MemoryStore, ref: BookieRef) -> None:
     await store.create(registration.key, registration.encode())
 
 
-def test_creations_one_after_the_other_share_a_listing(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        store = Counted()
-        for ref in REFS:
-            await joins(store, ref)
-        config = ClientConfig()
-        cluster = Cluster(store, LedgerStore(store), Answering(REFS, ()), config, random.Random(1))
-        for _ in range(10):
-            assert len((await first_fragment(cluster, Shape(3, 3, 2))).ensemble) == 3
-        assert store.listings == 1
-        monkeypatch.setattr(known_bookies, "KNOWN_SECONDS", 0.0)
-        await first_fragment(cluster, Shape(3, 3, 2))
-        assert store.listings == 2
-
-    run(scenario())
+async def test_creations_one_after_the_other_share_a_listing(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Counted()
+    for ref in REFS:
+        await joins(store, ref)
+    config = ClientConfig()
+    cluster = Cluster(store, LedgerStore(store), Answering(REFS, ()), config, random.Random(1))
+    for _ in range(10):
+        assert len((await first_fragment(cluster, Shape(3, 3, 2))).ensemble) == 3
+    assert store.listings == 1
+    monkeypatch.setattr(known_bookies, "KNOWN_SECONDS", 0.0)
+    await first_fragment(cluster, Shape(3, 3, 2))
+    assert store.listings == 2
 
 
-def test_a_bookie_that_has_just_joined_is_found_where_it_is_needed() -> None:
-    async def scenario() -> None:
-        store = Counted()
-        for ref in REFS[:3]:
-            await joins(store, ref)
-        cluster = Cluster(store, LedgerStore(store), Answering(REFS, ()), ClientConfig(), random.Random(1))
-        await first_fragment(cluster, Shape(3, 3, 2))
-        with pytest.raises(NotEnoughBookies):
-            await first_fragment(cluster, Shape(4, 3, 2))
-        await joins(store, REFS[3])
-        assert len((await first_fragment(cluster, Shape(4, 3, 2))).ensemble) == 4
-
-    run(scenario())
+async def test_a_bookie_that_has_just_joined_is_found_where_it_is_needed() -> None:
+    store = Counted()
+    for ref in REFS[:3]:
+        await joins(store, ref)
+    cluster = Cluster(store, LedgerStore(store), Answering(REFS, ()), ClientConfig(), random.Random(1))
+    await first_fragment(cluster, Shape(3, 3, 2))
+    with pytest.raises(NotEnoughBookies):
+        await first_fragment(cluster, Shape(4, 3, 2))
+    await joins(store, REFS[3])
+    assert len((await first_fragment(cluster, Shape(4, 3, 2))).ensemble) == 4

@@ -47,35 +47,29 @@ def test_many_ledgers_opened_together_are_stretched_for_once_a_salt(derivations:
     assert sorted(derivations) == [b"another", b"one salt"]
 
 
-def test_the_loop_goes_on_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_loop_goes_on_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     whole, loop_went_on = stretched, Event()
 
     def waiting(password: bytes, salt: bytes) -> bytes:
         assert loop_went_on.wait(10)
         return whole(password, salt)
 
-    async def scenario() -> None:
-        monkeypatch.setattr(stretching, "stretched", waiting)
-        task = asyncio.create_task(Stretching().secret_of(record(b"salt"), b"secret"))
+    monkeypatch.setattr(stretching, "stretched", waiting)
+    task = asyncio.create_task(Stretching().secret_of(record(b"salt"), b"secret"))
+    await asyncio.sleep(0)
+    loop_went_on.set()
+    assert await task == whole(b"secret", b"salt")
+
+
+async def test_an_application_whose_threads_all_wait_for_it_is_not_held_up() -> None:
+    loop, done = asyncio.get_running_loop(), Event()
+    with ThreadPoolExecutor(1) as only_thread:
+        loop.set_default_executor(only_thread)
+        waiting = asyncio.create_task(asyncio.to_thread(done.wait, 10))
         await asyncio.sleep(0)
-        loop_went_on.set()
-        assert await task == whole(b"secret", b"salt")
-
-    run(scenario())
-
-
-def test_an_application_whose_threads_all_wait_for_it_is_not_held_up() -> None:
-    async def scenario() -> None:
-        loop, done = asyncio.get_running_loop(), Event()
-        with ThreadPoolExecutor(1) as only_thread:
-            loop.set_default_executor(only_thread)
-            waiting = asyncio.create_task(asyncio.to_thread(done.wait, 10))
-            await asyncio.sleep(0)
-            await Stretching().secret_of(record(b"salt"), b"secret")
-            done.set()
-            assert await waiting
-
-    run(scenario())
+        await Stretching().secret_of(record(b"salt"), b"secret")
+        done.set()
+        assert await waiting
 
 
 def test_who_gives_up_leaves_the_work_to_others_and_no_second_one_begins(derivations: list[bytes]) -> None:

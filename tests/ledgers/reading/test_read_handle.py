@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ledgers.reading.read_handle import ReadHandle
 from tests.ledgers.reading.reading import DictionaryBookies, reader_of
-from tests.support.aio import run
 
 
 async def ids_in_every_way(reader: ReadHandle) -> list[list[int]]:
@@ -17,11 +16,8 @@ async def ids_in_every_way(reader: ReadHandle) -> list[list[int]]:
     ]
 
 
-def test_who_does_not_say_where_to_begin_is_given_all_from_the_first_entry_on() -> None:
-    async def scenario() -> None:
-        reader, _ = await reader_of(DictionaryBookies([10] * 30))
-        assert await ids_in_every_way(reader) == [list(range(30))] * 4
-        empty, _ = await reader_of(DictionaryBookies([]))
-        assert await ids_in_every_way(empty) == [[]] * 4
-
-    run(scenario())
+async def test_who_does_not_say_where_to_begin_is_given_all_from_the_first_entry_on() -> None:
+    reader, _ = await reader_of(DictionaryBookies([10] * 30))
+    assert await ids_in_every_way(reader) == [list(range(30))] * 4
+    empty, _ = await reader_of(DictionaryBookies([]))
+    assert await ids_in_every_way(empty) == [[]] * 4

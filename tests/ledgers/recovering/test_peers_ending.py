@@ -15,27 +15,24 @@ from ledgers.recovering.peers import ClusterPeers
 from metadata.memory import MemoryStore
 from tests.ledgers.reading.reading import B0, B1, B2, LEDGER_ID, PAGE_BYTES_MAX, DictionaryBookies, record_of
 from tests.ledgers.recovering.peers import given, peers_on, silent, until_others_wait
-from tests.support.aio import cancel, run
+from tests.support.aio import cancel
 
 
 @pytest.mark.parametrize("size", [1000, MIB, 4 * MIB])
-def test_one_page_is_fetched_ahead_and_no_more_whatever_the_clients_settings(size: int) -> None:
-    async def scenario() -> None:
-        bookies = DictionaryBookies([size] * max(12, 12 * MIB // size))
-        record, taken_bytes, most = record_of(bookies), 0, 0
-        peers = peers_on(bookies, config=ClientConfig(read_ahead_pages=50))
-        async for page in peers.entries(record, 0, len(bookies.sizes) - 1, without=B0):
-            taken_bytes += page.size_bytes
-            await until_others_wait()
-            most = max(most, bookies.given_bytes - taken_bytes)
-        assert most <= PAGE_BYTES_MAX + ENTRY_COLUMN_BYTES
-        assert bookies.under_way_most == 1
-        assert bookies.given_entries == len(bookies.sizes)
-
-    run(scenario())
+async def test_one_page_is_fetched_ahead_and_no_more_whatever_the_clients_settings(size: int) -> None:
+    bookies = DictionaryBookies([size] * max(12, 12 * MIB // size))
+    record, taken_bytes, most = record_of(bookies), 0, 0
+    peers = peers_on(bookies, config=ClientConfig(read_ahead_pages=50))
+    async for page in peers.entries(record, 0, len(bookies.sizes) - 1, without=B0):
+        taken_bytes += page.size_bytes
+        await until_others_wait()
+        most = max(most, bookies.given_bytes - taken_bytes)
+    assert most <= PAGE_BYTES_MAX + ENTRY_COLUMN_BYTES
+    assert bookies.under_way_most == 1
+    assert bookies.given_entries == len(bookies.sizes)
 
 
-def test_another_bookie_is_asked_when_one_is_silent_but_later_than_a_client_would(
+async def test_another_bookie_is_asked_when_one_is_silent_but_later_than_a_client_would(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def seconds_to_read(config: ClientConfig) -> float:
@@ -43,71 +40,56 @@ def test_another_bookie_is_asked_when_one_is_silent_but_later_than_a_client_woul
         assert await given(peers_on(bookies, config=config), record_of(bookies)) == list(range(20))
         return time.monotonic() - began
 
-    async def scenario() -> None:
-        monkeypatch.setattr("ledgers.recovering.peers.PATIENCE_SECONDS_MIN", 0.3)
-        assert await seconds_to_read(ClientConfig(speculative_read_seconds=0.01)) > 0.25
-        monkeypatch.setattr("ledgers.recovering.peers.PATIENCE_SECONDS_MIN", 0.01)
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.2):
-                await seconds_to_read(ClientConfig(speculative_read_seconds=None))
-
-    run(scenario())
+    monkeypatch.setattr("ledgers.recovering.peers.PATIENCE_SECONDS_MIN", 0.3)
+    assert await seconds_to_read(ClientConfig(speculative_read_seconds=0.01)) > 0.25
+    monkeypatch.setattr("ledgers.recovering.peers.PATIENCE_SECONDS_MIN", 0.01)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await seconds_to_read(ClientConfig(speculative_read_seconds=None))
 
 
-def test_closing_ends_a_read_that_waits_and_says_so() -> None:
-    async def scenario() -> None:
-        bookies = DictionaryBookies([10] * 20, before_answer=silent(B1, B2))
-        peers = peers_on(bookies)
-        reading = asyncio.create_task(given(peers, record_of(bookies)))
-        await until_others_wait()
-        assert bookies.under_way
+async def test_closing_ends_a_read_that_waits_and_says_so() -> None:
+    bookies = DictionaryBookies([10] * 20, before_answer=silent(B1, B2))
+    peers = peers_on(bookies)
+    reading = asyncio.create_task(given(peers, record_of(bookies)))
+    await until_others_wait()
+    assert bookies.under_way
+    await peers.close()
+    with pytest.raises(PeersFailed, match="asking others about ledger 7 was ended by closing"):
+        await reading
+    assert not bookies.under_way
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_read_that_was_left_half_way_does_not_look_complete_once_all_is_closed() -> None:
+    bookies = DictionaryBookies([MIB] * 20)
+    peers = peers_on(bookies)
+    async with aclosing(peers.entries(record_of(bookies), 0, 19, without=B0)) as pages:
+        assert (await anext(pages)).first_entry == 0
         await peers.close()
-        with pytest.raises(PeersFailed, match="asking others about ledger 7 was ended by closing"):
-            await reading
-        assert not bookies.under_way
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-
-    run(scenario())
+        assert asyncio.all_tasks() == {asyncio.current_task()}, "also what was read ahead has ended"
+        with pytest.raises(PeersFailed, match="closing"):
+            await anext(pages)
 
 
-def test_a_read_that_was_left_half_way_does_not_look_complete_once_all_is_closed() -> None:
-    async def scenario() -> None:
-        bookies = DictionaryBookies([MIB] * 20)
-        peers = peers_on(bookies)
-        async with aclosing(peers.entries(record_of(bookies), 0, 19, without=B0)) as pages:
-            assert (await anext(pages)).first_entry == 0
-            await peers.close()
-            assert asyncio.all_tasks() == {asyncio.current_task()}, "also what was read ahead has ended"
-            with pytest.raises(PeersFailed, match="closing"):
-                await anext(pages)
-
-    run(scenario())
+async def test_after_closing_nothing_is_asked_and_closing_again_is_fine() -> None:
+    bookies = DictionaryBookies([10] * 20)
+    peers = peers_on(bookies)
+    for _ in range(2):
+        await peers.close()
+    for call in (given(peers, record_of(bookies)), peers.recover(LEDGER_ID)):
+        with pytest.raises(PeersFailed, match="closing"):
+            await call
+    assert not bookies.asked
 
 
-def test_after_closing_nothing_is_asked_and_closing_again_is_fine() -> None:
-    async def scenario() -> None:
-        bookies = DictionaryBookies([10] * 20)
-        peers = peers_on(bookies)
-        for _ in range(2):
-            await peers.close()
-        for call in (given(peers, record_of(bookies)), peers.recover(LEDGER_ID)):
-            with pytest.raises(PeersFailed, match="closing"):
-                await call
-        assert not bookies.asked
-
-    run(scenario())
-
-
-def test_a_caller_that_is_cancelled_leaves_nothing_running_and_is_told_nothing_else() -> None:
-    async def scenario() -> None:
-        bookies = DictionaryBookies([10] * 20, before_answer=silent(B1, B2))
-        reading = asyncio.create_task(given(peers_on(bookies), record_of(bookies)))
-        await until_others_wait()
-        await cancel(reading)
-        assert reading.cancelled()
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-
-    run(scenario())
+async def test_a_caller_that_is_cancelled_leaves_nothing_running_and_is_told_nothing_else() -> None:
+    bookies = DictionaryBookies([10] * 20, before_answer=silent(B1, B2))
+    reading = asyncio.create_task(given(peers_on(bookies), record_of(bookies)))
+    await until_others_wait()
+    await cancel(reading)
+    assert reading.cancelled()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 class CountingStore(MemoryStore):
@@ -118,22 +100,16 @@ class CountingStore(MemoryStore):
         await super().close()
 
 
-def test_a_store_that_was_handed_in_is_left_to_its_owner() -> None:
-    async def scenario() -> None:
-        store, bookies = CountingStore(), DictionaryBookies([10] * 20)
-        peers = peers_on(bookies, store)
-        assert await given(peers, record_of(bookies)) == list(range(20))
-        await peers.close()
-        assert store.closed == 0
-
-    run(scenario())
+async def test_a_store_that_was_handed_in_is_left_to_its_owner() -> None:
+    store, bookies = CountingStore(), DictionaryBookies([10] * 20)
+    peers = peers_on(bookies, store)
+    assert await given(peers, record_of(bookies)) == list(range(20))
+    await peers.close()
+    assert store.closed == 0
 
 
-def test_nothing_is_connected_before_the_first_call() -> None:
-    async def scenario() -> None:
-        peers = ClusterPeers("sqlite:///no/such/directory/metadata.db")
-        with pytest.raises(PeersFailed, match=r"cannot look up ledger 7: .*no/such/directory"):
-            await peers.recover(LEDGER_ID)
-        await peers.close()
-
-    run(scenario())
+async def test_nothing_is_connected_before_the_first_call() -> None:
+    peers = ClusterPeers("sqlite:///no/such/directory/metadata.db")
+    with pytest.raises(PeersFailed, match=r"cannot look up ledger 7: .*no/such/directory"):
+        await peers.recover(LEDGER_ID)
+    await peers.close()

@@ -6,7 +6,6 @@ import asyncio
 
 from ledgers.shared_timer import SharedTimer
 from ledgers.writing.idle_lac import IdleLac
-from tests.support.aio import run
 
 TURNS = 5
 
@@ -32,79 +31,61 @@ class Writer:
             await asyncio.sleep(0)
 
 
-def test_an_idle_writer_tells_each_last_add_confirmed_once() -> None:
-    async def scenario() -> None:
-        writer = Writer()
-        for _ in range(3):
-            await writer.confirmed(4)
-        assert writer.told == [4]
-        await writer.confirmed(5)
-        assert writer.told == [4, 5]
-
-    run(scenario())
-
-
-def test_a_bookie_that_joins_an_idle_writer_is_told() -> None:
-    async def scenario() -> None:
-        writer = Writer()
+async def test_an_idle_writer_tells_each_last_add_confirmed_once() -> None:
+    writer = Writer()
+    for _ in range(3):
         await writer.confirmed(4)
-        writer.timer.has_joined()
-        for _ in range(TURNS):
-            await asyncio.sleep(0)
-        assert writer.told == [4, 4]
-
-    run(scenario())
+    assert writer.told == [4]
+    await writer.confirmed(5)
+    assert writer.told == [4, 5]
 
 
-def test_a_busy_writer_tells_nothing_apart() -> None:
-    async def scenario() -> None:
-        writer = Writer()
-        writer.is_idle = False
-        await writer.confirmed(4)
-        assert writer.told == []
-        writer.is_idle = True
-        await writer.confirmed(4)
-        assert writer.told == [4]
-
-    run(scenario())
+async def test_a_bookie_that_joins_an_idle_writer_is_told() -> None:
+    writer = Writer()
+    await writer.confirmed(4)
+    writer.timer.has_joined()
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+    assert writer.told == [4, 4]
 
 
-def test_a_writer_that_confirms_meanwhile_is_at_work_and_tells_when_it_has_done() -> None:
-    async def scenario() -> None:
-        writer = Writer()
-        for through in range(3):
-            writer.last_add_confirmed = through
-            writer.timer.confirmed()
-            await asyncio.sleep(0)
-        assert writer.told == []
-        for _ in range(TURNS):
-            await asyncio.sleep(0)
-        assert writer.told == [2]
-
-    run(scenario())
+async def test_a_busy_writer_tells_nothing_apart() -> None:
+    writer = Writer()
+    writer.is_idle = False
+    await writer.confirmed(4)
+    assert writer.told == []
+    writer.is_idle = True
+    await writer.confirmed(4)
+    assert writer.told == [4]
 
 
-def test_what_became_busy_in_the_meantime_tells_nothing() -> None:
-    async def scenario() -> None:
-        writer = Writer()
-        writer.last_add_confirmed = 4
+async def test_a_writer_that_confirms_meanwhile_is_at_work_and_tells_when_it_has_done() -> None:
+    writer = Writer()
+    for through in range(3):
+        writer.last_add_confirmed = through
         writer.timer.confirmed()
-        writer.is_idle = False
-        for _ in range(TURNS):
-            await asyncio.sleep(0)
-        assert writer.told == []
+        await asyncio.sleep(0)
+    assert writer.told == []
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+    assert writer.told == [2]
 
-    run(scenario())
+
+async def test_what_became_busy_in_the_meantime_tells_nothing() -> None:
+    writer = Writer()
+    writer.last_add_confirmed = 4
+    writer.timer.confirmed()
+    writer.is_idle = False
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+    assert writer.told == []
 
 
-def test_a_writer_that_has_let_go_tells_nothing() -> None:
-    async def scenario() -> None:
-        writer = Writer()
-        writer.last_add_confirmed = 4
-        writer.timer.confirmed()
-        writer.timer.stop()
-        for _ in range(TURNS):
-            await asyncio.sleep(0)
-        assert writer.told == []
-
-    run(scenario())
+async def test_a_writer_that_has_let_go_tells_nothing() -> None:
+    writer = Writer()
+    writer.last_add_confirmed = 4
+    writer.timer.confirmed()
+    writer.timer.stop()
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+    assert writer.told == []

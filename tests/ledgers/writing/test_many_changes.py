@@ -18,7 +18,6 @@ from metadata.memory import MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore
 from tests.ledgers.writing.writing import ENSEMBLE, HeldBookies, turns
-from tests.support.aio import run
 
 
 class Counting(HeldBookies):
@@ -36,27 +35,23 @@ class Counting(HeldBookies):
         raise BookieUnavailable(str(bookie), "silent")
 
 
-def test_only_so_many_ledgers_are_changed_at_a_time_and_all_get_their_turn(
+async def test_only_so_many_ledgers_are_changed_at_a_time_and_all_get_their_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "CHANGES_AT_ONCE_MAX", 4)
-
-    async def scenario() -> None:
-        bookies, store = Counting(), MemoryStore()
-        ledgers = LedgerStore(store)
-        cluster = Cluster(store, ledgers, bookies, ClientConfig())
-        writers = []
-        for ledger_id in range(1, 21):
-            record = LedgerRecord(ledger_id, Shape(3, 3, 2), (Fragment(0, ENSEMBLE),))
-            created, key = await ledgers.create(record), LedgerKey(ledger_id, b"")
-            writers.append(WriteHandle(cluster, created, Crc32cDigester(ledger_id), key))
-        for lane in bookies.lanes[::3]:
-            lane.listener.failed("gone")
-        for _ in range(20):
-            await turns()
-        assert 0 < bookies.most <= 4
-        assert [writer._machine._waiting_to_retry for writer in writers] == [True] * 20
-        for writer in writers:
-            await writer.abandon()
-
-    run(scenario())
+    bookies, store = Counting(), MemoryStore()
+    ledgers = LedgerStore(store)
+    cluster = Cluster(store, ledgers, bookies, ClientConfig())
+    writers = []
+    for ledger_id in range(1, 21):
+        record = LedgerRecord(ledger_id, Shape(3, 3, 2), (Fragment(0, ENSEMBLE),))
+        created, key = await ledgers.create(record), LedgerKey(ledger_id, b"")
+        writers.append(WriteHandle(cluster, created, Crc32cDigester(ledger_id), key))
+    for lane in bookies.lanes[::3]:
+        lane.listener.failed("gone")
+    for _ in range(20):
+        await turns()
+    assert 0 < bookies.most <= 4
+    assert [writer._machine._waiting_to_retry for writer in writers] == [True] * 20
+    for writer in writers:
+        await writer.abandon()

@@ -17,32 +17,25 @@ from tests.support.aio import run, until_true
 HASTY = ClientConfig(append_seconds_max=0.1, append_quorum_seconds_max=0.1, retry_replacement_seconds=0.01)
 
 
-def test_frames_carry_the_last_add_confirmed_from_the_first_confirmed_entry_on() -> None:
-    async def scenario() -> None:
-        bookies = HeldBookies()
-        writer, _ = await writer_of(bookies)
-        appended = await writer.append_async(b"four")
-        await turns()
-        assert [lane.last_add_confirmed() for lane in bookies.lanes] == [None] * 3
-        bookies.acknowledge(0, 1)
-        assert await appended == 0
-        assert [lane.last_add_confirmed() for lane in bookies.lanes] == [DIGEST.sign_lac(0, 4)] * 3
-        await writer.abandon()
-
-    run(scenario())
+async def test_frames_carry_the_last_add_confirmed_from_the_first_confirmed_entry_on() -> None:
+    bookies = HeldBookies()
+    writer, _ = await writer_of(bookies)
+    appended = await writer.append_async(b"four")
+    await turns()
+    assert [lane.last_add_confirmed() for lane in bookies.lanes] == [None] * 3
+    bookies.acknowledge(0, 1)
+    assert await appended == 0
+    assert [lane.last_add_confirmed() for lane in bookies.lanes] == [DIGEST.sign_lac(0, 4)] * 3
+    await writer.abandon()
 
 
-def test_the_lane_of_a_bookie_that_failed_is_closed_and_no_other() -> None:
+async def test_the_lane_of_a_bookie_that_failed_is_closed_and_no_other() -> None:
     """Or what is queued on it would be kept, and sent, for as long as the writer lives."""
-
-    async def scenario() -> None:
-        bookies = HeldBookies()
-        writer, _ = await writer_of(bookies)
-        bookies.fail(1)
-        assert [lane.is_closed for lane in bookies.lanes] == [False, True, False]
-        await writer.abandon()
-
-    run(scenario())
+    bookies = HeldBookies()
+    writer, _ = await writer_of(bookies)
+    bookies.fail(1)
+    assert [lane.is_closed for lane in bookies.lanes] == [False, True, False]
+    await writer.abandon()
 
 
 def test_an_idle_writer_that_finds_no_quorum_of_bookies_ends_though_nothing_waits() -> None:
@@ -62,59 +55,52 @@ def test_an_idle_writer_that_finds_no_quorum_of_bookies_ends_though_nothing_wait
     run(scenario(), timeout_seconds=10)
 
 
-def test_C1_closing_waits_for_the_slowest_copy() -> None:
+async def test_C1_closing_waits_for_the_slowest_copy() -> None:
     """C1, W6"""
-
-    async def scenario() -> None:
-        bookies = HeldBookies()
-        writer, _ = await writer_of(bookies)
-        appended = await writer.append_async(b"x")
-        await turns()
-        bookies.acknowledge(0, 1)
-        await appended
-        closing = asyncio.create_task(writer.close())
-        await turns()
-        assert not writer.has_ended and not any(lane.is_closed for lane in bookies.lanes)
-        bookies.acknowledge(2)
-        await closing
-        assert writer.record.is_closed and not writer.record.fragments[0].lacking
-        assert all(lane.is_closed for lane in bookies.lanes)
-
-    run(scenario())
+    bookies = HeldBookies()
+    writer, _ = await writer_of(bookies)
+    appended = await writer.append_async(b"x")
+    await turns()
+    bookies.acknowledge(0, 1)
+    await appended
+    closing = asyncio.create_task(writer.close())
+    await turns()
+    assert not writer.has_ended and not any(lane.is_closed for lane in bookies.lanes)
+    bookies.acknowledge(2)
+    await closing
+    assert writer.record.is_closed and not writer.record.fragments[0].lacking
+    assert all(lane.is_closed for lane in bookies.lanes)
 
 
-def test_C1_a_fenced_writer_with_an_unconfirmed_entry_has_not_closed_its_ledger_though_it_is_closed() -> None:
+async def test_C1_a_fenced_writer_with_an_unconfirmed_entry_has_not_closed_its_ledger_though_it_is_closed() -> (
+    None
+):
     """The recovery closed it without that entry, and the application is to hear of it."""
-
-    async def scenario() -> None:
-        bookies = HeldBookies()
-        writer, ledgers = await writer_of(bookies)
-        lost = await writer.append_async(b"lost")
-        await turns()
-        found = await ledgers.read(LEDGER_ID)
-        assert found is not None
-        await ledgers.change(found.record.closed(-1, 0), found.version)
-        bookies.fence()
-        with pytest.raises(LedgerFenced):
-            await writer.close()
-        with pytest.raises(LedgerFenced):
-            await lost
-
-    run(scenario())
-
-
-def test_C1_an_idle_writer_that_meets_the_fence_of_a_recovery_that_closed_there_has_closed_too() -> None:
-    async def scenario() -> None:
-        bookies = HeldBookies()
-        writer, ledgers = await writer_of(bookies)
-        found = await ledgers.read(LEDGER_ID)
-        assert found is not None
-        await ledgers.change(found.record.closed(-1, 0), found.version)
-        bookies.fence()
+    bookies = HeldBookies()
+    writer, ledgers = await writer_of(bookies)
+    lost = await writer.append_async(b"lost")
+    await turns()
+    found = await ledgers.read(LEDGER_ID)
+    assert found is not None
+    await ledgers.change(found.record.closed(-1, 0), found.version)
+    bookies.fence()
+    with pytest.raises(LedgerFenced):
         await writer.close()
-        assert writer.record.is_closed
+    with pytest.raises(LedgerFenced):
+        await lost
 
-    run(scenario())
+
+async def test_C1_an_idle_writer_that_meets_the_fence_of_a_recovery_that_closed_there_has_closed_too() -> (
+    None
+):
+    bookies = HeldBookies()
+    writer, ledgers = await writer_of(bookies)
+    found = await ledgers.read(LEDGER_ID)
+    assert found is not None
+    await ledgers.change(found.record.closed(-1, 0), found.version)
+    bookies.fence()
+    await writer.close()
+    assert writer.record.is_closed
 
 
 def test_a_close_that_takes_long_says_how_many_entries_it_waits_for(
@@ -142,74 +128,62 @@ def test_a_close_that_takes_long_says_how_many_entries_it_waits_for(
     assert f"closing ledger {LEDGER_ID} waits for 4 entries to be confirmed" in caplog.messages[0]
 
 
-def test_a_flush_with_nothing_to_wait_for_fails_in_a_forked_child_too(
+async def test_a_flush_with_nothing_to_wait_for_fails_in_a_forked_child_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def scenario() -> None:
-        writer, _ = await writer_of(HeldBookies())
-        await writer.flush()
-        with monkeypatch.context() as in_child:
-            in_child.setattr(_Forks, "count", _Forks.count + 1)
-            with pytest.raises(ClientForked):
-                await writer.flush()
-        await writer.abandon()
-
-    run(scenario())
+    writer, _ = await writer_of(HeldBookies())
+    await writer.flush()
+    with monkeypatch.context() as in_child:
+        in_child.setattr(_Forks, "count", _Forks.count + 1)
+        with pytest.raises(ClientForked):
+            await writer.flush()
+    await writer.abandon()
 
 
-def test_with_deferred_sync_a_writer_that_holds_more_than_half_of_its_bound_forces_by_itself() -> None:
+async def test_with_deferred_sync_a_writer_that_holds_more_than_half_of_its_bound_forces_by_itself() -> None:
     """At the bound it would be too late: who waits for room there appends nothing that could bring it about."""
     config = ClientConfig(pending_bytes_max=MIB)
-
-    async def scenario() -> None:
-        bookies = HeldBookies()
-        writer, _ = await writer_of(bookies, config, deferred_sync=True)
-        await writer.append_async(bytes(MIB // 2 - ENTRY_OVERHEAD_BYTES))
-        await turns()
-        assert writer.pending_bytes == MIB // 2
-        assert [lane.forces for lane in bookies.lanes] == [0, 0, 0]
-        await writer.append_async(b"")
-        await turns()
-        assert [lane.forces for lane in bookies.lanes] == [1, 1, 1]
-        await writer.abandon()
-
-    run(scenario())
+    bookies = HeldBookies()
+    writer, _ = await writer_of(bookies, config, deferred_sync=True)
+    await writer.append_async(bytes(MIB // 2 - ENTRY_OVERHEAD_BYTES))
+    await turns()
+    assert writer.pending_bytes == MIB // 2
+    assert [lane.forces for lane in bookies.lanes] == [0, 0, 0]
+    await writer.append_async(b"")
+    await turns()
+    assert [lane.forces for lane in bookies.lanes] == [1, 1, 1]
+    await writer.abandon()
 
 
 @pytest.mark.parametrize("asks", ["append", "force"])
-def test_the_time_for_an_answer_begins_when_somebody_waits_for_it_also_with_deferred_sync(asks: str) -> None:
+async def test_the_time_for_an_answer_begins_when_somebody_waits_for_it_also_with_deferred_sync(
+    asks: str,
+) -> None:
     """What was accepted before, and not forced, waits for nobody."""
-
-    async def scenario() -> None:
-        bookies = HeldBookies()
-        config = ClientConfig(append_seconds_max=0.3, append_quorum_seconds_max=0.3)
-        writer, _ = await writer_of(bookies, config, deferred_sync=True)
-        accepted = await writer.append_async(b"accepted")
-        await turns()
-        for lane in bookies.lanes:
-            lane.listener.written(0)
-        assert await accepted == 0
-        await asyncio.sleep(2 * config.append_quorum_seconds_max)  # the application does something else
-        asked = asyncio.ensure_future(writer.force() if asks == "force" else writer.append(b"next"))
-        await turns()
-        for lane in bookies.lanes:
-            through = lane.sent[-1].last_entry
-            (lane.listener.acked if asks == "force" else lane.listener.written)(through)
-        assert await asked in (None, 1)
-        await writer.abandon()
-
-    run(scenario())
+    bookies = HeldBookies()
+    config = ClientConfig(append_seconds_max=0.3, append_quorum_seconds_max=0.3)
+    writer, _ = await writer_of(bookies, config, deferred_sync=True)
+    accepted = await writer.append_async(b"accepted")
+    await turns()
+    for lane in bookies.lanes:
+        lane.listener.written(0)
+    assert await accepted == 0
+    await asyncio.sleep(2 * config.append_quorum_seconds_max)  # the application does something else
+    asked = asyncio.ensure_future(writer.force() if asks == "force" else writer.append(b"next"))
+    await turns()
+    for lane in bookies.lanes:
+        through = lane.sent[-1].last_entry
+        (lane.listener.acked if asks == "force" else lane.listener.written)(through)
+    assert await asked in (None, 1)
+    await writer.abandon()
 
 
-def test_an_append_that_no_quorum_answers_is_given_up_when_its_time_is_over() -> None:
-    async def scenario() -> None:
-        bookies = HeldBookies()
-        writer, _ = await writer_of(bookies, HASTY)
-        appended = await writer.append_async(b"unanswered")
-        await turns()
-        bookies.acknowledge(0)
-        with pytest.raises(AppendTimeout):
-            await appended
-        await writer.abandon()
-
-    run(scenario())
+async def test_an_append_that_no_quorum_answers_is_given_up_when_its_time_is_over() -> None:
+    bookies = HeldBookies()
+    writer, _ = await writer_of(bookies, HASTY)
+    appended = await writer.append_async(b"unanswered")
+    await turns()
+    bookies.acknowledge(0)
+    with pytest.raises(AppendTimeout):
+        await appended
+    await writer.abandon()

@@ -51,7 +51,6 @@ from tests.qjm_compat.acceptor.one_writer import (
 )
 from tests.qjm_compat.journals import NAMESPACE
 from tests.qjm_compat.model import ModelAcceptor, ModelDisk
-from tests.support.aio import run
 
 LATER = 50
 """The epoch that takes the journal over."""
@@ -332,86 +331,69 @@ async def promised(trial: Trial) -> int:
 
 @pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name.lower())
 @pytest.mark.parametrize("name", CASES)
-def test_a_fault_at_any_effect_is_as_if_the_call_had_happened_or_had_never_come(
+async def test_a_fault_at_any_effect_is_as_if_the_call_had_happened_or_had_never_come(
     name: str, fault: Fault
 ) -> None:
-    async def whole() -> None:
-        case = CASES[name]
-        outcomes = [await without_fault(case, called=called) for called in (True, False)]
-        effects = await effects_of(case)
-        assert effects
-        for number, effect in enumerate(effects, 1):
-            trial = Trial()
-            await trial.prepare(case)
-            before = await promised(trial)
-            await trial.call(case.request, number, fault)
-            under_construction = any(isinstance(e, NewLedger | CopySegment) for e in effects[:number])
-            found = await trial.taken_over()
-            assert found in outcomes, (number, effect)
-            trial.check(leaks_max=int(under_construction))
-            assert await promised(trial) == max(before, LATER)
-
-    run(whole())
+    case = CASES[name]
+    outcomes = [await without_fault(case, called=called) for called in (True, False)]
+    effects = await effects_of(case)
+    assert effects
+    for number, effect in enumerate(effects, 1):
+        trial = Trial()
+        await trial.prepare(case)
+        before = await promised(trial)
+        await trial.call(case.request, number, fault)
+        under_construction = any(isinstance(e, NewLedger | CopySegment) for e in effects[:number])
+        found = await trial.taken_over()
+        assert found in outcomes, (number, effect)
+        trial.check(leaks_max=int(under_construction))
+        assert await promised(trial) == max(before, LATER)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_call_lives_through_changes_by_others(name: str) -> None:
-    async def whole() -> None:
-        case, trial = CASES[name], Trial()
-        await trial.prepare(case)
-        trial.disk.contests = 3
-        await trial.acceptor.call(case.request)
-        trial.disk.contests = 0
-        assert await trial.taken_over() == await without_fault(case, called=True)
-        trial.check(leaks_max=0)
-
-    run(whole())
+async def test_a_call_lives_through_changes_by_others(name: str) -> None:
+    case, trial = CASES[name], Trial()
+    await trial.prepare(case)
+    trial.disk.contests = 3
+    await trial.acceptor.call(case.request)
+    trial.disk.contests = 0
+    assert await trial.taken_over() == await without_fault(case, called=True)
+    trial.check(leaks_max=0)
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name != "format"])
-def test_a_call_gives_up_when_others_change_the_state_for_ever(name: str) -> None:
-    async def whole() -> None:
-        case, trial = CASES[name], Trial()
-        await trial.prepare(case)
-        trial.disk.contests = 10**9
-        if any(isinstance(effect, SwapState) for effect in await effects_of(case)):
-            with pytest.raises(
-                JournalUnavailable, match=f"changed by others {CONFLICTS_MAX} times; try again"
-            ):
-                await trial.acceptor.call(case.request)
-        trial.disk.contests = 0
-        assert await trial.taken_over() == await without_fault(case, called=False)
-        trial.check(leaks_max=1)
-
-    run(whole())
+async def test_a_call_gives_up_when_others_change_the_state_for_ever(name: str) -> None:
+    case, trial = CASES[name], Trial()
+    await trial.prepare(case)
+    trial.disk.contests = 10**9
+    if any(isinstance(effect, SwapState) for effect in await effects_of(case)):
+        with pytest.raises(JournalUnavailable, match=f"changed by others {CONFLICTS_MAX} times; try again"):
+            await trial.acceptor.call(case.request)
+    trial.disk.contests = 0
+    assert await trial.taken_over() == await without_fault(case, called=False)
+    trial.check(leaks_max=1)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_without_a_fault_nothing_is_leaked(name: str) -> None:
-    async def whole() -> None:
+async def test_without_a_fault_nothing_is_leaked(name: str) -> None:
+    trial = Trial()
+    await trial.prepare(CASES[name])
+    await trial.acceptor.call(CASES[name].request)
+    await trial.taken_over()
+    trial.check(leaks_max=0)
+
+
+async def test_nothing_is_discarded_below_what_was_purged_wherever_the_purge_died() -> None:
+    case = Case(written, PurgeLogs(info=info(1), min_txid_to_keep=7))
+    for number in range(1, 1 + len(await effects_of(case))):
         trial = Trial()
-        await trial.prepare(CASES[name])
-        await trial.acceptor.call(CASES[name].request)
-        await trial.taken_over()
-        trial.check(leaks_max=0)
-
-    run(whole())
-
-
-def test_nothing_is_discarded_below_what_was_purged_wherever_the_purge_died() -> None:
-    async def whole() -> None:
-        case = Case(written, PurgeLogs(info=info(1), min_txid_to_keep=7))
-        for number in range(1, 1 + len(await effects_of(case))):
-            trial = Trial()
-            await trial.prepare(case)
-            await trial.call(case.request, number, Fault.DIES_AFTER)
-            assert trial.disk.state is not None
-            if trial.disk.state.state.purged_below == 7:
-                with pytest.raises(BadJournalState, match="before 7 was purged"):
-                    await trial.acceptor.call(DiscardSegments(5))
-                assert all(start >= 7 for start, _, _ in await logs(trial.acceptor)), number
-
-    run(whole())
+        await trial.prepare(case)
+        await trial.call(case.request, number, Fault.DIES_AFTER)
+        assert trial.disk.state is not None
+        if trial.disk.state.state.purged_below == 7:
+            with pytest.raises(BadJournalState, match="before 7 was purged"):
+                await trial.acceptor.call(DiscardSegments(5))
+            assert all(start >= 7 for start, _, _ in await logs(trial.acceptor)), number
 
 
 def test_every_call_that_changes_a_journal_is_tried() -> None:
@@ -421,12 +403,9 @@ def test_every_call_that_changes_a_journal_is_tried() -> None:
     assert changing == {type(case.request) for case in CASES.values()}
 
 
-def test_a_restarted_acceptor_refuses_to_go_on_with_a_segment_and_gives_what_was_confirmed() -> None:
-    async def whole() -> None:
-        trial = Trial()
-        await trial.prepare(CASES["finalizeLogSegment"])
-        trial.acceptor = trial.process("a")
-        found = await trial.taken_over()
-        assert found[7] == (9, edits(7, 9, 1))
-
-    run(whole())
+async def test_a_restarted_acceptor_refuses_to_go_on_with_a_segment_and_gives_what_was_confirmed() -> None:
+    trial = Trial()
+    await trial.prepare(CASES["finalizeLogSegment"])
+    trial.acceptor = trial.process("a")
+    found = await trial.taken_over()
+    assert found[7] == (9, edits(7, 9, 1))

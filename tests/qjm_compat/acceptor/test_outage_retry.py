@@ -42,24 +42,18 @@ def test_an_effect_is_performed_again_until_the_metadata_is_back() -> None:
     assert run(scenario()) == "swap"
 
 
-def test_it_fails_with_the_last_error_when_the_time_is_over() -> None:
-    async def scenario() -> None:
-        began = asyncio.get_running_loop().time()
-        with pytest.raises(MetadataAway):
-            await OutageRetry(0.05).until_answered(Effects(10**9).perform, "swap")
-        assert asyncio.get_running_loop().time() - began >= 0.04
-
-    run(scenario())
+async def test_it_fails_with_the_last_error_when_the_time_is_over() -> None:
+    began = asyncio.get_running_loop().time()
+    with pytest.raises(MetadataAway):
+        await OutageRetry(0.05).until_answered(Effects(10**9).perform, "swap")
+    assert asyncio.get_running_loop().time() - began >= 0.04
 
 
-def test_what_else_fails_is_not_tried_again() -> None:
-    async def scenario() -> None:
-        effects = Effects(1, JournalUnavailable)
-        with pytest.raises(JournalUnavailable):
-            await OutageRetry(60).until_answered(effects.perform, "swap")
-        assert effects.left == 0
-
-    run(scenario())
+async def test_what_else_fails_is_not_tried_again() -> None:
+    effects = Effects(1, JournalUnavailable)
+    with pytest.raises(JournalUnavailable):
+        await OutageRetry(60).until_answered(effects.perform, "swap")
+    assert effects.left == 0
 
 
 @pytest.mark.parametrize(
@@ -78,13 +72,10 @@ def test_only_a_store_that_certainly_did_nothing_is_asked_again(
     assert type(raised.value) is kind
 
 
-def test_calls_of_readers_do_not_wait() -> None:
-    async def scenario() -> None:
-        effects = Effects(1)
-        with pytest.raises(MetadataAway):
-            await OutageRetry.of(GetEditLogManifest(since_txid=1)).until_answered(effects.perform, "read")
-
-    run(scenario())
+async def test_calls_of_readers_do_not_wait() -> None:
+    effects = Effects(1)
+    with pytest.raises(MetadataAway):
+        await OutageRetry.of(GetEditLogManifest(since_txid=1)).until_answered(effects.perform, "read")
 
 
 def test_every_wait_ends_before_the_writer_gives_up() -> None:

@@ -24,7 +24,6 @@ from qjm_compat.requests import (
 )
 from tests.qjm_compat.acceptor.one_writer import formatted, writer_of
 from tests.qjm_compat.model import ModelAcceptor, ModelDisk
-from tests.support.aio import run
 
 LATER = 50
 """The epoch that is promised meanwhile, in another process."""
@@ -79,23 +78,20 @@ async def prepared() -> tuple[ModelAcceptor, OvertakenDisk]:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_C2a_from_the_promise_to_a_later_writer_on_a_call_under_way_changes_nothing(name: str) -> None:
-    async def whole() -> None:
+async def test_C2a_from_the_promise_to_a_later_writer_on_a_call_under_way_changes_nothing(name: str) -> None:
+    acceptor, disk = await prepared()
+    await acceptor.call(CALLS[name])
+    effects = list(disk.effects)
+    changes, has_changed = any(isinstance(effect, SwapState) for effect in effects), False
+    for number, effect in enumerate(effects, 1):
         acceptor, disk = await prepared()
-        await acceptor.call(CALLS[name])
-        effects = list(disk.effects)
-        changes, has_changed = any(isinstance(effect, SwapState) for effect in effects), False
-        for number, effect in enumerate(effects, 1):
-            acceptor, disk = await prepared()
-            disk.overtaken_at = number
-            with suppress(StaleEpoch):
-                await acceptor.call(CALLS[name])
-                assert has_changed or not changes, "it says that it has done what nobody did"
-            has_changed |= isinstance(effect, SwapState)
-            assert disk.state is not None
-            assert disk.state.state == disk.as_promised, (number, effect)
-
-    run(whole())
+        disk.overtaken_at = number
+        with suppress(StaleEpoch):
+            await acceptor.call(CALLS[name])
+            assert has_changed or not changes, "it says that it has done what nobody did"
+        has_changed |= isinstance(effect, SwapState)
+        assert disk.state is not None
+        assert disk.state.state == disk.as_promised, (number, effect)
 
 
 @pytest.mark.parametrize(
@@ -105,17 +101,14 @@ def test_C2a_from_the_promise_to_a_later_writer_on_a_call_under_way_changes_noth
         (AcceptRecovery(info=INFO, state=SegmentState(1, 2, True, 1), source="b"), RuleViolated),
     ],
 )
-def test_C2a_what_a_later_writer_finalized_meanwhile_is_no_fault_of_the_earlier_one(
+async def test_C2a_what_a_later_writer_finalized_meanwhile_is_no_fault_of_the_earlier_one(
     call: Request[Any], refusal: type[JournalError]
 ) -> None:
-    async def whole() -> None:
-        acceptor, disk = await prepared()
-        with pytest.raises(refusal):
-            await acceptor.call(call)
-        at = next(n for n, effect in enumerate(disk.effects, 1) if isinstance(effect, ReadFinalized))
-        acceptor, disk = await prepared()
-        disk.overtaken_at = at
-        with pytest.raises(StaleEpoch):
-            await acceptor.call(call)
-
-    run(whole())
+    acceptor, disk = await prepared()
+    with pytest.raises(refusal):
+        await acceptor.call(call)
+    at = next(n for n, effect in enumerate(disk.effects, 1) if isinstance(effect, ReadFinalized))
+    acceptor, disk = await prepared()
+    disk.overtaken_at = at
+    with pytest.raises(StaleEpoch):
+        await acceptor.call(call)

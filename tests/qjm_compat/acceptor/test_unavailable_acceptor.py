@@ -101,10 +101,7 @@ def test_where_only_a_minority_can_be_opened_nobody_becomes_the_writer_and_each_
     on_two_clusters(tmp_path, scenario)
 
 
-def test_a_journal_of_which_no_cluster_can_be_opened_is_an_error_at_once(tmp_path: Path) -> None:
-    async def whole() -> None:
-        with pytest.raises((JournalError, LedgerError, MetadataError), match="nothing-here"):
-            async with manager_of([gone(tmp_path)] * 3):
-                pytest.fail("nothing is there")
-
-    run(whole())
+async def test_a_journal_of_which_no_cluster_can_be_opened_is_an_error_at_once(tmp_path: Path) -> None:
+    with pytest.raises((JournalError, LedgerError, MetadataError), match="nothing-here"):
+        async with manager_of([gone(tmp_path)] * 3):
+            pytest.fail("nothing is there")

@@ -32,53 +32,44 @@ class Sent:
         return self.batches.add(request, calls), calls
 
 
-def test_a_batch_is_committed_when_a_majority_has_it_and_the_third_changes_nothing() -> None:
-    async def scenario() -> None:
-        sent = Sent()
-        settled, (a, b, c) = sent.add(5)
-        b.set_result(None)
-        await asyncio.sleep(0)
-        assert not settled.done() and sent.committed == []
-        a.set_exception(JournalUnavailable("gone"))
-        c.set_result(None)
-        assert await settled == 5
-        assert sent.committed == [5]
-        sent.batches.close()
-
-    run(scenario())
+async def test_a_batch_is_committed_when_a_majority_has_it_and_the_third_changes_nothing() -> None:
+    sent = Sent()
+    settled, (a, b, c) = sent.add(5)
+    b.set_result(None)
+    await asyncio.sleep(0)
+    assert not settled.done() and sent.committed == []
+    a.set_exception(JournalUnavailable("gone"))
+    c.set_result(None)
+    assert await settled == 5
+    assert sent.committed == [5]
+    sent.batches.close()
 
 
-def test_a_batch_fails_when_a_majority_can_no_longer_have_it_and_says_what_each_acceptor_said() -> None:
-    async def scenario() -> None:
-        sent = Sent()
-        settled, (a, b, _) = sent.add(5)
-        a.set_exception(JournalUnavailable("its disk burns"))
-        b.set_exception(JournalUnavailable("nobody there"))
-        with pytest.raises(QuorumFailed, match="nobody there") as raised:
-            await settled
-        assert set(raised.value.errors) == {"a", "b"}
-        assert sent.committed == []
-        sent.batches.close()
-
-    run(scenario())
+async def test_a_batch_fails_when_a_majority_can_no_longer_have_it_and_says_what_each_acceptor_said() -> None:
+    sent = Sent()
+    settled, (a, b, _) = sent.add(5)
+    a.set_exception(JournalUnavailable("its disk burns"))
+    b.set_exception(JournalUnavailable("nobody there"))
+    with pytest.raises(QuorumFailed, match="nobody there") as raised:
+        await settled
+    assert set(raised.value.errors) == {"a", "b"}
+    assert sent.committed == []
+    sent.batches.close()
 
 
-def test_a_batch_without_answers_ends_in_time_and_those_behind_it_have_their_own(
+async def test_a_batch_without_answers_ends_in_time_and_those_behind_it_have_their_own(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def scenario() -> None:
-        sent = Sent(SHORT)
-        first, _ = sent.add(1)
-        await asyncio.sleep(SHORT / 2)
-        second, (a, b, _) = sent.add(2)
-        with pytest.raises(QuorumTimeout, match="a, b, c"):
-            await first
-        assert not second.done()
-        a.set_result(None)
-        b.set_result(None)
-        assert await second == 2
-
-    run(scenario())
+    sent = Sent(SHORT)
+    first, _ = sent.add(1)
+    await asyncio.sleep(SHORT / 2)
+    second, (a, b, _) = sent.add(2)
+    with pytest.raises(QuorumTimeout, match="a, b, c"):
+        await first
+    assert not second.done()
+    a.set_result(None)
+    b.set_result(None)
+    assert await second == 2
 
 
 def test_a_process_that_stood_still_gives_its_acceptors_the_time_back(
@@ -116,15 +107,12 @@ def test_a_long_wait_is_told_twice_in_the_log_at_most(caplog: pytest.LogCaptureF
     assert caplog.text.count("for a quorum: journal(7-7)") == 2
 
 
-def test_a_timer_that_rings_a_tick_early_is_not_set_for_the_same_moment_again() -> None:
-    async def scenario() -> None:
-        sent, loop = Sent(LONG), asyncio.get_running_loop()
-        sent.add(1)
-        oldest = sent.batches._batches[0]
-        oldest.sent_at = loop.time() - LONG + 1e-9  # its time is over but for less than a clock can tell
-        before = loop.time()
-        sent.batches._look_later()
-        assert sent.batches._due >= before + batches_under_way.STEP_SECONDS_MIN
-        sent.batches.close()
-
-    run(scenario())
+async def test_a_timer_that_rings_a_tick_early_is_not_set_for_the_same_moment_again() -> None:
+    sent, loop = Sent(LONG), asyncio.get_running_loop()
+    sent.add(1)
+    oldest = sent.batches._batches[0]
+    oldest.sent_at = loop.time() - LONG + 1e-9  # its time is over but for less than a clock can tell
+    before = loop.time()
+    sent.batches._look_later()
+    assert sent.batches._due >= before + batches_under_way.STEP_SECONDS_MIN
+    sent.batches.close()

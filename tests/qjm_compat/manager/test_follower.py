@@ -14,7 +14,6 @@ from qjm_compat.errors import NewerTxid, QuorumTimeout
 from qjm_compat.manager import follower
 from qjm_compat.manager.follower import Patience
 from tests.qjm_compat.journals import manager_on, on_journal, write
-from tests.support.aio import run
 from tests.support.in_process import InProcessCluster
 
 
@@ -56,21 +55,18 @@ def test_a_follower_that_stays_ahead_is_told_so_in_the_end(
     on_journal(tmp_path, 1, scenario)
 
 
-def test_patience_begins_anew_with_every_answer_and_is_for_nothing_else() -> None:
-    async def scenario() -> None:
-        behind = refused_by(NewerTxid("a"), NewerTxid("b"))
-        patience = Patience(0.05)
-        for _ in range(3):
-            patience.check(behind)
-            await asyncio.sleep(0.06)
-            patience.renew()
+async def test_patience_begins_anew_with_every_answer_and_is_for_nothing_else() -> None:
+    behind = refused_by(NewerTxid("a"), NewerTxid("b"))
+    patience = Patience(0.05)
+    for _ in range(3):
         patience.check(behind)
-        with pytest.raises(QuorumFailed):
-            patience.check(refused_by(NewerTxid("a"), JournalUnavailable("b")))
-        with pytest.raises(QuorumTimeout):
-            patience.check(QuorumTimeout("getJournaledEdits", 20, "all", {}))
         await asyncio.sleep(0.06)
-        with pytest.raises(QuorumFailed):
-            patience.check(behind)
-
-    run(scenario())
+        patience.renew()
+    patience.check(behind)
+    with pytest.raises(QuorumFailed):
+        patience.check(refused_by(NewerTxid("a"), JournalUnavailable("b")))
+    with pytest.raises(QuorumTimeout):
+        patience.check(QuorumTimeout("getJournaledEdits", 20, "all", {}))
+    await asyncio.sleep(0.06)
+    with pytest.raises(QuorumFailed):
+        patience.check(behind)

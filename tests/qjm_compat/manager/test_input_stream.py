@@ -20,7 +20,7 @@ from qjm_compat.requests import GetEditLogManifest, Manifest, SendEdits
 from tests.qjm_compat.auditor import edits_of
 from tests.qjm_compat.gates import Spoil, SpoiltCopy, gates_of, leave_out
 from tests.qjm_compat.journals import ACCEPTORS, JOURNAL, NAMESPACE, frames, manager_on, on_journal, write
-from tests.support.aio import run, take, until_true
+from tests.support.aio import take, until_true
 from tests.support.in_process import InProcessCluster, cluster_of
 
 FLUSHES, TXNS = 6, 4
@@ -213,7 +213,7 @@ def test_an_acceptor_that_lags_and_answers_first_does_not_hide_what_the_others_h
     on_journal(tmp_path, 3, scenario)
 
 
-def test_acceptors_on_clusters_of_their_own_go_on_reading_and_writing_without_one_of_the_clusters(
+async def test_acceptors_on_clusters_of_their_own_go_on_reading_and_writing_without_one_of_the_clusters(
     tmp_path: Path,
 ) -> None:
     """Three clusters with a metadata store and a bookie each; one loses its bookie while a segment is read."""
@@ -234,20 +234,17 @@ def test_acceptors_on_clusters_of_their_own_go_on_reading_and_writing_without_on
         await manager.finalize_log_segment(LAST + 1, LAST + TXNS)
         assert [txid async for txid, _ in edits_of(manager)] == list(range(1, LAST + TXNS + 1))
 
-    async def with_clusters() -> None:
-        async with AsyncExitStack() as stack:
-            clusters = []
-            for name in ACCEPTORS:
-                (tmp_path / name).mkdir()
-                clusters.append(await stack.enter_async_context(cluster_of(tmp_path / name, 1)))
-            acceptors = [AcceptorConfig(name, c.uri) for name, c in zip(ACCEPTORS, clusters, strict=True)]
-            quick = ClientConfig(append_seconds_max=0.5, read_seconds_max=0.5, recovery_tries_max=1)
-            manager = QuorumJournalManager(
-                clusters[0].uri, JOURNAL, acceptors=acceptors, config=alone, client_config=quick
-            )
-            await scenario(clusters, await stack.enter_async_context(manager))
-
-    run(with_clusters(), timeout_seconds=60)
+    async with AsyncExitStack() as stack:
+        clusters = []
+        for name in ACCEPTORS:
+            (tmp_path / name).mkdir()
+            clusters.append(await stack.enter_async_context(cluster_of(tmp_path / name, 1)))
+        acceptors = [AcceptorConfig(name, c.uri) for name, c in zip(ACCEPTORS, clusters, strict=True)]
+        quick = ClientConfig(append_seconds_max=0.5, read_seconds_max=0.5, recovery_tries_max=1)
+        manager = QuorumJournalManager(
+            clusters[0].uri, JOURNAL, acceptors=acceptors, config=alone, client_config=quick
+        )
+        await scenario(clusters, await stack.enter_async_context(manager))
 
 
 def test_dead_bookies_of_a_single_acceptor_are_no_matter_while_one_copy_is_left(tmp_path: Path) -> None:

@@ -25,51 +25,42 @@ def calls_of(count: int) -> list[asyncio.Future[str]]:
     return [asyncio.get_running_loop().create_future() for _ in range(count)]
 
 
-def test_a_majority_of_answers_is_enough_and_the_others_go_on() -> None:
-    async def scenario() -> None:
-        calls = calls_of(3)
-        calls[2].set_result("c")
-        waiting = asyncio.create_task(wait_for("x", calls, Need.MAJORITY, LONG))
-        await asyncio.sleep(0)
-        assert not waiting.done()
-        calls[0].set_result("a")
-        answers = await waiting
-        assert (answers.replies, answers.errors) == ({0: "a", 2: "c"}, {})
-        assert not calls[1].done()
-        calls[1].set_result("late")  # nobody minds
-
-    run(scenario())
+async def test_a_majority_of_answers_is_enough_and_the_others_go_on() -> None:
+    calls = calls_of(3)
+    calls[2].set_result("c")
+    waiting = asyncio.create_task(wait_for("x", calls, Need.MAJORITY, LONG))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    calls[0].set_result("a")
+    answers = await waiting
+    assert (answers.replies, answers.errors) == ({0: "a", 2: "c"}, {})
+    assert not calls[1].done()
+    calls[1].set_result("late")  # nobody minds
 
 
-def test_where_all_must_answer_the_last_one_is_waited_for_and_the_first_error_ends_it() -> None:
-    async def scenario() -> None:
-        calls = calls_of(2)
-        calls[0].set_result("a")
-        waiting = asyncio.create_task(wait_for("x", calls, Need.ALL, LONG))
-        await asyncio.sleep(0)
-        assert not waiting.done()
-        calls[1].set_result("b")
-        assert (await waiting).replies == {0: "a", 1: "b"}
-        calls = calls_of(3)
-        refusal = JournalUnavailable("no")
-        calls[1].set_exception(refusal)
-        answers = await wait_for("x", calls, Need.ALL, LONG)
-        assert (answers.replies, answers.errors) == ({}, {1: refusal})
-
-    run(scenario())
+async def test_where_all_must_answer_the_last_one_is_waited_for_and_the_first_error_ends_it() -> None:
+    calls = calls_of(2)
+    calls[0].set_result("a")
+    waiting = asyncio.create_task(wait_for("x", calls, Need.ALL, LONG))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    calls[1].set_result("b")
+    assert (await waiting).replies == {0: "a", 1: "b"}
+    calls = calls_of(3)
+    refusal = JournalUnavailable("no")
+    calls[1].set_exception(refusal)
+    answers = await wait_for("x", calls, Need.ALL, LONG)
+    assert (answers.replies, answers.errors) == ({}, {1: refusal})
 
 
-def test_a_majority_that_cannot_come_any_more_is_not_waited_for() -> None:
-    async def scenario() -> None:
-        calls = calls_of(3)
-        for n in (0, 2):
-            calls[n].set_exception(JournalUnavailable(f"no {n}"))
-        answers = await wait_for("flush", calls, Need.MAJORITY, LONG)
-        assert answers.outcome(Need.MAJORITY, 3) is Outcome.LOST
-        with pytest.raises(QuorumFailed, match=r"quorum size 2/3\. 2 exceptions thrown:\na: no 0\nc: no 2"):
-            Acceptors(("a", "b", "c")).check("flush", answers, Need.MAJORITY, LONG)
-
-    run(scenario())
+async def test_a_majority_that_cannot_come_any_more_is_not_waited_for() -> None:
+    calls = calls_of(3)
+    for n in (0, 2):
+        calls[n].set_exception(JournalUnavailable(f"no {n}"))
+    answers = await wait_for("flush", calls, Need.MAJORITY, LONG)
+    assert answers.outcome(Need.MAJORITY, 3) is Outcome.LOST
+    with pytest.raises(QuorumFailed, match=r"quorum size 2/3\. 2 exceptions thrown:\na: no 0\nc: no 2"):
+        Acceptors(("a", "b", "c")).check("flush", answers, Need.MAJORITY, LONG)
 
 
 def test_when_the_time_is_over_those_that_were_silent_are_named(caplog: pytest.LogCaptureFixture) -> None:
@@ -85,15 +76,12 @@ def test_when_the_time_is_over_those_that_were_silent_are_named(caplog: pytest.L
     assert [record.getMessage().split(" for a ")[1] for record in caplog.records] == ["quorum: flush"] * 2
 
 
-def test_a_call_that_broke_off_is_an_answer_that_counts_against_the_quorum() -> None:
-    async def scenario() -> None:
-        calls = calls_of(1)
-        calls[0].set_exception(ValueError("a defect"))
-        answers = await wait_for("x", calls, Need.MAJORITY, LONG)
-        with pytest.raises(QuorumFailed, match="a defect"):
-            Acceptors(("a",)).check("x", answers, Need.MAJORITY, LONG)
-
-    run(scenario())
+async def test_a_call_that_broke_off_is_an_answer_that_counts_against_the_quorum() -> None:
+    calls = calls_of(1)
+    calls[0].set_exception(ValueError("a defect"))
+    answers = await wait_for("x", calls, Need.MAJORITY, LONG)
+    with pytest.raises(QuorumFailed, match="a defect"):
+        Acceptors(("a",)).check("x", answers, Need.MAJORITY, LONG)
 
 
 STANDS_STILL = """

@@ -83,22 +83,19 @@ def test_what_an_acceptor_lacks_comes_by_itself_and_is_told(caplog: pytest.LogCa
     assert line.startswith("journal ns1: 1 segments (")
 
 
-def test_what_fails_is_logged_once_in_a_while_and_tried_in_every_round(
+async def test_what_fails_is_logged_once_in_a_while_and_tried_in_every_round(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario() -> None:
-        away = AbsentAcceptor("c", JournalUnavailable("its disk is gone"))
-        rounds = Rounds(JournalSyncer([*await two(), away], unpaced))
-        background = BackgroundSync(SECONDS, rounds)
-        background.start()
-        await rounds.reach(5)
-        assert len([line for line in caplog.messages if line.startswith(WARNED)]) == 1
-        monkeypatch.setattr(background_module, "SAY_SECONDS_MIN", 0.0)
-        await rounds.reach(rounds.count + 3)
-        assert len([line for line in caplog.messages if line.startswith(WARNED)]) > 1
-        await background.close()
-
-    run(scenario())
+    away = AbsentAcceptor("c", JournalUnavailable("its disk is gone"))
+    rounds = Rounds(JournalSyncer([*await two(), away], unpaced))
+    background = BackgroundSync(SECONDS, rounds)
+    background.start()
+    await rounds.reach(5)
+    assert len([line for line in caplog.messages if line.startswith(WARNED)]) == 1
+    monkeypatch.setattr(background_module, "SAY_SECONDS_MIN", 0.0)
+    await rounds.reach(rounds.count + 3)
+    assert len([line for line in caplog.messages if line.startswith(WARNED)]) > 1
+    await background.close()
 
 
 def test_a_round_that_breaks_off_does_not_end_those_that_follow(caplog: pytest.LogCaptureFixture) -> None:
@@ -118,25 +115,22 @@ def test_a_round_that_breaks_off_does_not_end_those_that_follow(caplog: pytest.L
     assert broken.getMessage() == "a round of syncing journals broke off"
 
 
-def test_closing_ends_a_copy_that_is_under_way() -> None:
-    async def scenario() -> None:
-        reached = asyncio.Event()
+async def test_closing_ends_a_copy_that_is_under_way() -> None:
+    reached = asyncio.Event()
 
-        async def stuck(_: int) -> None:
-            reached.set()
-            await asyncio.Event().wait()
+    async def stuck(_: int) -> None:
+        reached.set()
+        await asyncio.Event().wait()
 
-        acceptors = await two()
-        background = BackgroundSync(SECONDS, Rounds(JournalSyncer(acceptors, stuck)))
-        background.start()
-        background.start()  # once is enough
-        await reached.wait()
-        await background.close()
-        await background.close()
-        assert await logs(acceptors[1]) == []
-        assert len(asyncio.all_tasks()) == 1
-
-    run(scenario())
+    acceptors = await two()
+    background = BackgroundSync(SECONDS, Rounds(JournalSyncer(acceptors, stuck)))
+    background.start()
+    background.start()  # once is enough
+    await reached.wait()
+    await background.close()
+    await background.close()
+    assert await logs(acceptors[1]) == []
+    assert len(asyncio.all_tasks()) == 1
 
 
 # --- in the process of a writer ---------------------------------------------------------------------------

@@ -22,7 +22,6 @@ from spark.executors.reading import record_batches
 from spark.planning.ranges import EntryRange
 from tests.spark.conftest import Cluster
 from tests.spark.made import closed
-from tests.support.aio import run
 from tests.support.etcd import EtcdServer
 
 PASSWORD = b"open sesame"
@@ -62,21 +61,17 @@ def test_a_ledger_that_is_deleted_while_it_is_read_was_there_when_the_job_was_pl
             pass
 
 
-def test_metadata_that_is_away_for_a_moment_is_asked_again(own_etcd: EtcdServer) -> None:
+async def test_metadata_that_is_away_for_a_moment_is_asked_again(own_etcd: EtcdServer) -> None:
     uri = f"etcd://{own_etcd.endpoint}/prod?timeout=1"
-
-    async def scenario() -> None:
-        async with LedgerClient(uri) as client:
-            store = await open_store(uri)
-            await LedgerStore(store).create(closed(7, 2, 20))
-            await store.close()
-            await asyncio.to_thread(own_etcd.kill)
-            with pytest.raises(MetadataUnavailable):
-                await client.open_ledger(7, recovery=False)
-            opening = asyncio.create_task(open_closed(client, 7, b""))
-            await asyncio.wait([opening], timeout=0.5)
-            assert not opening.done()
-            await asyncio.to_thread(own_etcd.restart)
-            assert (await opening).last_add_confirmed == 1
-
-    run(scenario(), timeout_seconds=60)
+    async with LedgerClient(uri) as client:
+        store = await open_store(uri)
+        await LedgerStore(store).create(closed(7, 2, 20))
+        await store.close()
+        await asyncio.to_thread(own_etcd.kill)
+        with pytest.raises(MetadataUnavailable):
+            await client.open_ledger(7, recovery=False)
+        opening = asyncio.create_task(open_closed(client, 7, b""))
+        await asyncio.wait([opening], timeout=0.5)
+        assert not opening.done()
+        await asyncio.to_thread(own_etcd.restart)
+        assert (await opening).last_add_confirmed == 1

@@ -17,7 +17,6 @@ from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 from spark.planning.journal_segments import finalized_segments
 from tests.ledgers.reading.reading import DictionaryBookies, record_of
-from tests.support.aio import run
 
 FORMATTED = JournalState(storage=JournalStorage(-63, 1, "CID"))
 
@@ -60,63 +59,50 @@ async def journals(directory: Path) -> AsyncIterator[Journals]:
         await store.close()
 
 
-def test_a_copy_whose_ledger_is_gone_is_not_chosen_where_another_acceptor_has_one(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with journals(tmp_path) as made:
-            await made.acceptor("a", (1, 10, 101), (11, 20, 102))
-            await made.acceptor("b", (1, 10, 201), (11, 20, 202))
-            await made.ledgers(102, 201, 202)
-            assert await made.chosen("a", "b") == [(1, 201), (11, 102)]
-            assert await made.chosen("b", "a") == [(1, 201), (11, 202)]
-
-    run(scenario())
-
-
-def test_a_segment_that_no_acceptor_can_give_stays_in_the_list_so_that_reading_it_fails(
+async def test_a_copy_whose_ledger_is_gone_is_not_chosen_where_another_acceptor_has_one(
     tmp_path: Path,
 ) -> None:
-    async def scenario() -> None:
-        async with journals(tmp_path) as made:
-            await made.acceptor("a", (1, 10, 101))
-            await made.acceptor("b", (1, 10, 201))
-            assert await made.chosen("a", "b") == [(1, 101)]
+    async with journals(tmp_path) as made:
+        await made.acceptor("a", (1, 10, 101), (11, 20, 102))
+        await made.acceptor("b", (1, 10, 201), (11, 20, 202))
+        await made.ledgers(102, 201, 202)
+        assert await made.chosen("a", "b") == [(1, 201), (11, 102)]
+        assert await made.chosen("b", "a") == [(1, 201), (11, 202)]
 
-    run(scenario())
 
-
-def test_an_acceptor_that_never_heard_of_the_journal_does_not_keep_others_from_giving_it(
+async def test_a_segment_that_no_acceptor_can_give_stays_in_the_list_so_that_reading_it_fails(
     tmp_path: Path,
 ) -> None:
-    async def scenario() -> None:
-        async with journals(tmp_path) as made:
-            await made.acceptor("b", (1, 10, 201))
-            await made.ledgers(201)
-            assert await made.chosen("a", "b", "c") == [(1, 201)]
-            with pytest.raises(LedgerError, match="no journal ns1 at acceptor a or c"):
-                await made.chosen("a", "c")
-
-    run(scenario())
+    async with journals(tmp_path) as made:
+        await made.acceptor("a", (1, 10, 101))
+        await made.acceptor("b", (1, 10, 201))
+        assert await made.chosen("a", "b") == [(1, 101)]
 
 
-def test_segments_that_one_acceptor_missed_come_from_another(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with journals(tmp_path) as made:
-            await made.acceptor("a", (1, 10, 101), (21, 30, 103))
-            await made.acceptor("b", (11, 20, 202))
-            await made.ledgers(101, 202, 103)
-            assert await made.chosen("a", "b") == [(1, 101), (11, 202), (21, 103)]
+async def test_an_acceptor_that_never_heard_of_the_journal_does_not_keep_others_from_giving_it(
+    tmp_path: Path,
+) -> None:
+    async with journals(tmp_path) as made:
+        await made.acceptor("b", (1, 10, 201))
+        await made.ledgers(201)
+        assert await made.chosen("a", "b", "c") == [(1, 201)]
+        with pytest.raises(LedgerError, match="no journal ns1 at acceptor a or c"):
+            await made.chosen("a", "c")
 
-    run(scenario())
+
+async def test_segments_that_one_acceptor_missed_come_from_another(tmp_path: Path) -> None:
+    async with journals(tmp_path) as made:
+        await made.acceptor("a", (1, 10, 101), (21, 30, 103))
+        await made.acceptor("b", (11, 20, 202))
+        await made.ledgers(101, 202, 103)
+        assert await made.chosen("a", "b") == [(1, 101), (11, 202), (21, 103)]
 
 
-def test_a_gap_is_refused_and_what_stands_on_either_side_of_it_can_be_read(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with journals(tmp_path) as made:
-            await made.acceptor("a", (1, 10, 101), (21, 30, 103))
-            await made.ledgers(101, 103)
-            with pytest.raises(LedgerError, match="no finalized segment from txid 11 to 20"):
-                await made.chosen("a")
-            assert await made.chosen("a", to_txid=20) == [(1, 101)]
-            assert await made.chosen("a", from_txid=11) == [(21, 103)]
-
-    run(scenario())
+async def test_a_gap_is_refused_and_what_stands_on_either_side_of_it_can_be_read(tmp_path: Path) -> None:
+    async with journals(tmp_path) as made:
+        await made.acceptor("a", (1, 10, 101), (21, 30, 103))
+        await made.ledgers(101, 103)
+        with pytest.raises(LedgerError, match="no finalized segment from txid 11 to 20"):
+            await made.chosen("a")
+        assert await made.chosen("a", to_txid=20) == [(1, 101)]
+        assert await made.chosen("a", from_txid=11) == [(21, 103)]

@@ -47,80 +47,68 @@ def test_a_message_of_a_whole_frame_is_little() -> None:
     assert budget.take_now("writer", FRAME_BYTES_MAX * 5 // 4), "entries, their columns and the frame"
 
 
-def test_who_waits_is_served_as_soon_as_it_fits_each_peer_in_turn() -> None:
-    async def main() -> None:
-        budget, served = Budget(2, 2), list[str]()
+async def test_who_waits_is_served_as_soon_as_it_fits_each_peer_in_turn() -> None:
+    budget, served = Budget(2, 2), list[str]()
 
-        async def take(peer: str, name: str) -> None:
-            await budget.take(peer, 1)
-            served.append(name)
+    async def take(peer: str, name: str) -> None:
+        await budget.take(peer, 1)
+        served.append(name)
 
-        assert budget.take_now("z", 2)
-        names = ("a1", "a2", "a3", "b1", "c1")
-        waiting = [asyncio.create_task(take(name[0], name)) for name in names]
+    assert budget.take_now("z", 2)
+    names = ("a1", "a2", "a3", "b1", "c1")
+    waiting = [asyncio.create_task(take(name[0], name)) for name in names]
+    await asyncio.sleep(0)
+    assert budget.is_short_for("z") and not served
+    for _ in range(2):
+        budget.give("z", 1)
         await asyncio.sleep(0)
-        assert budget.is_short_for("z") and not served
-        for _ in range(2):
-            budget.give("z", 1)
-            await asyncio.sleep(0)
-        assert served == ["a1", "b1"], "one line does not wait for the end of another"
-        for name in ("a", "b", "c"):
-            budget.give(served[-1][0], 1)
-            await asyncio.sleep(0)
-            assert name
-        await asyncio.gather(*waiting)
-        assert sorted(served) == sorted(names) and not budget.is_short_for("z")
-
-    run(main())
-
-
-def test_a_peer_at_its_own_limit_is_short_for_itself_and_for_nobody_else() -> None:
-    async def main() -> None:
-        budget = Budget(10, 2)
-        assert budget.take_now("a", 2)
-        waiting = asyncio.create_task(budget.take("a", 1))
+    assert served == ["a1", "b1"], "one line does not wait for the end of another"
+    for name in ("a", "b", "c"):
+        budget.give(served[-1][0], 1)
         await asyncio.sleep(0)
-        assert budget.is_short_for("a") and not budget.is_short_for("b")
-        waiting.cancel()
-        await asyncio.wait([waiting])
-        assert budget.take_now("b", 2)
-
-    run(main())
+        assert name
+    await asyncio.gather(*waiting)
+    assert sorted(served) == sorted(names) and not budget.is_short_for("z")
 
 
-def test_what_was_granted_to_one_who_waits_no_more_is_free_again() -> None:
-    async def main() -> None:
-        budget = Budget(1, 1)
-        assert budget.take_now("a", 1)
-        waiting = asyncio.create_task(budget.take("b", 1))
-        await asyncio.sleep(0)
-        budget.give("a", 1)  # granted to b, which does not know it yet
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        assert budget.held == 0 and budget.take_now("c", 1)
-
-    run(main())
+async def test_a_peer_at_its_own_limit_is_short_for_itself_and_for_nobody_else() -> None:
+    budget = Budget(10, 2)
+    assert budget.take_now("a", 2)
+    waiting = asyncio.create_task(budget.take("a", 1))
+    await asyncio.sleep(0)
+    assert budget.is_short_for("a") and not budget.is_short_for("b")
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    assert budget.take_now("b", 2)
 
 
-def test_a_closed_account_holds_nothing_also_of_what_is_granted_later() -> None:
-    async def main() -> None:
-        budget, held = Budget(4, 4), list[str]()
-        one, other = account(budget, "a", lambda: held.append("a")), account(budget, "b")
-        assert one.take_now(3) and held == ["a"]
-        one.change(1)
-        one.change(-2)
-        assert (one.held, budget.held) == (2, 2)
-        waiting = asyncio.create_task(other.take(3))
-        await asyncio.sleep(0)
-        other.close()
-        one.close()
+async def test_what_was_granted_to_one_who_waits_no_more_is_free_again() -> None:
+    budget = Budget(1, 1)
+    assert budget.take_now("a", 1)
+    waiting = asyncio.create_task(budget.take("b", 1))
+    await asyncio.sleep(0)
+    budget.give("a", 1)  # granted to b, which does not know it yet
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
         await waiting
-        assert budget.held == 0 and not budget.accounts
-        one.change(-2)
-        assert budget.held == 0, "what is given back after the end was given back before"
+    assert budget.held == 0 and budget.take_now("c", 1)
 
-    run(main())
+
+async def test_a_closed_account_holds_nothing_also_of_what_is_granted_later() -> None:
+    budget, held = Budget(4, 4), list[str]()
+    one, other = account(budget, "a", lambda: held.append("a")), account(budget, "b")
+    assert one.take_now(3) and held == ["a"]
+    one.change(1)
+    one.change(-2)
+    assert (one.held, budget.held) == (2, 2)
+    waiting = asyncio.create_task(other.take(3))
+    await asyncio.sleep(0)
+    other.close()
+    one.close()
+    await waiting
+    assert budget.held == 0 and not budget.accounts
+    one.change(-2)
+    assert budget.held == 0, "what is given back after the end was given back before"
 
 
 def test_what_is_in_memory_already_counts_though_there_is_no_room_for_it() -> None:

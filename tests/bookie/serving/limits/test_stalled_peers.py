@@ -9,7 +9,7 @@ import pytest
 from bookie.serving.limits import stalled_peers as module
 from bookie.serving.limits.shared_quota import Account, Budget
 from bookie.serving.limits.stalled_peers import StalledPeers
-from tests.support.aio import run, until_true
+from tests.support.aio import until_true
 
 LOOK_SECONDS = 0.02
 
@@ -42,58 +42,49 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LOOK_SECONDS", LOOK_SECONDS)
 
 
-def test_who_stands_still_is_cut_for_one_who_waits_and_the_one_that_moves_is_not() -> None:
-    async def main() -> None:
-        budget = Budget(3, 3)
-        stalled_peers = StalledPeers([budget], STILL_SECONDS_MAX)
-        still = Peer(budget, "still", stalled_peers, 0)
-        moving = Peer(budget, "moving", stalled_peers, 1 << 20)
-        ours = Peer(budget, "ours", stalled_peers, None)
-        assert all(peer.account.take_now(1) for peer in (still, moving, ours))
-        began = asyncio.get_running_loop().time()
-        await asyncio.wait_for(budget.take("new", 1), 10)
-        assert still.why and not moving.why and not ours.why and stalled_peers.cuts == 1
-        assert asyncio.get_running_loop().time() - began < 0.3
-        stalled_peers.end()
-
-    run(main())
+async def test_who_stands_still_is_cut_for_one_who_waits_and_the_one_that_moves_is_not() -> None:
+    budget = Budget(3, 3)
+    stalled_peers = StalledPeers([budget], STILL_SECONDS_MAX)
+    still = Peer(budget, "still", stalled_peers, 0)
+    moving = Peer(budget, "moving", stalled_peers, 1 << 20)
+    ours = Peer(budget, "ours", stalled_peers, None)
+    assert all(peer.account.take_now(1) for peer in (still, moving, ours))
+    began = asyncio.get_running_loop().time()
+    await asyncio.wait_for(budget.take("new", 1), 10)
+    assert still.why and not moving.why and not ours.why and stalled_peers.cuts == 1
+    assert asyncio.get_running_loop().time() - began < 0.3
+    stalled_peers.end()
 
 
-def test_where_nobody_waits_it_has_its_time() -> None:
-    async def main() -> None:
-        budget = Budget(3, 3)
-        stalled_peers = StalledPeers([budget], STILL_SECONDS_MAX)
-        still, trickling = Peer(budget, "a", stalled_peers, 0), Peer(budget, "b", stalled_peers, 1 << 20)
-        assert still.account.take_now(1) and trickling.account.take_now(1)
-        began = asyncio.get_running_loop().time()
+async def test_where_nobody_waits_it_has_its_time() -> None:
+    budget = Budget(3, 3)
+    stalled_peers = StalledPeers([budget], STILL_SECONDS_MAX)
+    still, trickling = Peer(budget, "a", stalled_peers, 0), Peer(budget, "b", stalled_peers, 1 << 20)
+    assert still.account.take_now(1) and trickling.account.take_now(1)
+    began = asyncio.get_running_loop().time()
 
-        async def is_cut() -> bool:
-            return bool(still.why)
+    async def is_cut() -> bool:
+        return bool(still.why)
 
-        await until_true(is_cut)
-        assert asyncio.get_running_loop().time() - began >= 0.3 - LOOK_SECONDS and not trickling.why
-        stalled_peers.end()
-
-    run(main())
+    await until_true(is_cut)
+    assert asyncio.get_running_loop().time() - began >= 0.3 - LOOK_SECONDS and not trickling.why
+    stalled_peers.end()
 
 
-def test_nobody_is_looked_at_where_nobody_holds_anything() -> None:
-    async def main() -> None:
-        budget = Budget(3, 3)
-        stalled_peers = StalledPeers([budget], STILL_SECONDS_MAX)
-        peer = Peer(budget, "a", stalled_peers, 1 << 20)
-        assert peer.account.take_now(1)
-        peer.account.change(-1)
-        loop = asyncio.get_running_loop()
-        before = loop.time()
+async def test_nobody_is_looked_at_where_nobody_holds_anything() -> None:
+    budget = Budget(3, 3)
+    stalled_peers = StalledPeers([budget], STILL_SECONDS_MAX)
+    peer = Peer(budget, "a", stalled_peers, 1 << 20)
+    assert peer.account.take_now(1)
+    peer.account.change(-1)
+    loop = asyncio.get_running_loop()
+    before = loop.time()
 
-        async def is_quiet() -> bool:
-            return stalled_peers._look is None
+    async def is_quiet() -> bool:
+        return stalled_peers._look is None
 
-        await until_true(is_quiet)
-        assert loop.time() - before < 5
-
-    run(main())
+    await until_true(is_quiet)
+    assert loop.time() - before < 5
 
 
 def test_after_a_pause_of_our_own_nobody_is_to_blame() -> None:

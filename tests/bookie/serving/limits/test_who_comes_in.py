@@ -142,21 +142,18 @@ def test_so_many_tools_are_let_in() -> None:
     with_table(test, tools_max=2, tools_a_peer_max=1)
 
 
-def test_past_the_bound_the_poll_that_waits_the_longest_is_answered() -> None:
-    async def main() -> None:
-        polls = LongPolls(3, 2)
-        first, second = polls.begin("a"), polls.begin("a")
-        third = polls.begin("a")
-        assert (first.done(), second.done(), polls.held, polls.hurried) == (True, False, 2, 1)
-        other = polls.begin("b")
-        assert not second.done() and polls.held == 3
-        last = polls.begin("b")
-        assert second.done() and not other.done(), "of the address that has the most"
-        for peer, poll in (("a", first), ("a", third), ("b", other), ("b", last), ("b", last)):
-            polls.end(peer, poll)
-        assert (polls.held, polls.held_max) == (0, 3)
-
-    run(main())
+async def test_past_the_bound_the_poll_that_waits_the_longest_is_answered() -> None:
+    polls = LongPolls(3, 2)
+    first, second = polls.begin("a"), polls.begin("a")
+    third = polls.begin("a")
+    assert (first.done(), second.done(), polls.held, polls.hurried) == (True, False, 2, 1)
+    other = polls.begin("b")
+    assert not second.done() and polls.held == 3
+    last = polls.begin("b")
+    assert second.done() and not other.done(), "of the address that has the most"
+    for peer, poll in (("a", first), ("a", third), ("b", other), ("b", last), ("b", last)):
+        polls.end(peer, poll)
+    assert (polls.held, polls.held_max) == (0, 3)
 
 
 def test_false_proofs_make_an_address_wait_longer_each_time_and_are_forgotten() -> None:
@@ -183,22 +180,19 @@ def test_so_many_suspects_are_remembered(monkeypatch: pytest.MonkeyPatch) -> Non
     assert [seen.penalty_seconds(peer) for peer in "abc"] == [0.2, 0.0, 0.1]
 
 
-def test_in_a_turn_of_the_loop_so_many_are_done_and_others_go_on_in_between() -> None:
-    async def main() -> None:
-        turns, done = LoopQuota(4), [0]
-        most, before = 0, 0
+async def test_in_a_turn_of_the_loop_so_many_are_done_and_others_go_on_in_between() -> None:
+    turns, done = LoopQuota(4), [0]
+    most, before = 0, 0
 
-        async def work() -> None:
-            await turns.take()
-            done[0] += 1
+    async def work() -> None:
+        await turns.take()
+        done[0] += 1
 
-        working = [asyncio.create_task(work()) for _ in range(40)]
-        while not all(task.done() for task in working):
-            await asyncio.sleep(0)
-            most, before = max(most, done[0] - before), done[0]
-        assert done[0] == 40 and most <= 8, "what was left of the turn before, and a whole one"
-
-    run(main())
+    working = [asyncio.create_task(work()) for _ in range(40)]
+    while not all(task.done() for task in working):
+        await asyncio.sleep(0)
+        most, before = max(most, done[0] - before), done[0]
+    assert done[0] == 40 and most <= 8, "what was left of the turn before, and a whole one"
 
 
 def test_connections_stay_far_below_what_the_process_may_open() -> None:

@@ -41,21 +41,16 @@ def test_nothing_is_said_while_a_cluster_starts(tmp_path: Path, caplog: pytest.L
     assert errors(caplog) == []
 
 
-def test_whoever_stays_absent_is_named_once_until_it_is_back(
+async def test_whoever_stays_absent_is_named_once_until_it_is_back(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def test() -> None:
-        async with healing(tmp_path) as one:
-            monkeypatch.setattr(auditor, "BRAKE_TOLD_SECONDS", 0.0)
-            for told in (1, 2):
-                await one.dies(B1)
-                await one.dies(B2)
-                for _ in range(3):
-                    await one.auditor.look_once()
-                assert (
-                    errors(caplog) == ["b1, b2 are absent: nothing is re-replicated while so many are"] * told
-                )
-                await returns(one, B1, B2)
+    async with healing(tmp_path) as one:
+        monkeypatch.setattr(auditor, "BRAKE_TOLD_SECONDS", 0.0)
+        for told in (1, 2):
+            await one.dies(B1)
+            await one.dies(B2)
+            for _ in range(3):
                 await one.auditor.look_once()
-
-    run(test())
+            assert errors(caplog) == ["b1, b2 are absent: nothing is re-replicated while so many are"] * told
+            await returns(one, B1, B2)
+            await one.auditor.look_once()

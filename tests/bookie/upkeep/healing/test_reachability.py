@@ -12,7 +12,6 @@ from metadata.healing import lease_lock
 from metadata.records.registration import Registration
 from tests.bookie.upkeep.healing.test_worker import CONFIG, NOW, Healing, healing
 from tests.bookie.upkeep.replicas import B1, B2, ME
-from tests.support.aio import run
 
 WHY = "cannot connect to 192.0.2.1:3181"
 
@@ -43,57 +42,46 @@ def calls_always(one: Healing) -> None:
     one.auditor = Auditor(one.store, ME, config, lambda: NOW, one.peers)
 
 
-def test_a_bookie_that_does_not_answer_twice_is_told_until_it_answers(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with healing(tmp_path) as one:
-            calls_always(one)
-            one.peers.unreachable[B1] = WHY
-            assert await told(one) == {}, "it may just have been restarted"
-            assert await told(one) == {B1.bookie_id: WHY}
-            assert await told(one) == {B1.bookie_id: WHY}
-            one.peers.unreachable.clear()
-            assert await told(one) == {}
-
-    run(test())
+async def test_a_bookie_that_does_not_answer_twice_is_told_until_it_answers(tmp_path: Path) -> None:
+    async with healing(tmp_path) as one:
+        calls_always(one)
+        one.peers.unreachable[B1] = WHY
+        assert await told(one) == {}, "it may just have been restarted"
+        assert await told(one) == {B1.bookie_id: WHY}
+        assert await told(one) == {B1.bookie_id: WHY}
+        one.peers.unreachable.clear()
+        assert await told(one) == {}
 
 
-def test_who_is_not_registered_is_not_called(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with healing(tmp_path) as one:
-            calls_always(one)
-            one.peers.unreachable |= {B1: WHY, B2: WHY}
-            await told(one)
-            await one.dies(B2)
-            assert await told(one) == {B1.bookie_id: WHY}
-
-    run(test())
+async def test_who_is_not_registered_is_not_called(tmp_path: Path) -> None:
+    async with healing(tmp_path) as one:
+        calls_always(one)
+        one.peers.unreachable |= {B1: WHY, B2: WHY}
+        await told(one)
+        await one.dies(B2)
+        assert await told(one) == {B1.bookie_id: WHY}
 
 
-def test_nobody_is_called_where_that_is_switched_off(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with healing(tmp_path) as one:
-            one.auditor = Auditor(one.store, ME, replace(CONFIG, reach_seconds=0), lambda: NOW, one.peers)
-            one.peers.unreachable[B1] = WHY
-            assert [await told(one) for _ in range(3)] == [{}] * 3
-
-    run(test())
+async def test_nobody_is_called_where_that_is_switched_off(tmp_path: Path) -> None:
+    async with healing(tmp_path) as one:
+        one.auditor = Auditor(one.store, ME, replace(CONFIG, reach_seconds=0), lambda: NOW, one.peers)
+        one.peers.unreachable[B1] = WHY
+        assert [await told(one) for _ in range(3)] == [{}] * 3
 
 
-def test_who_has_moved_is_unreachable_only_once_it_failed_twice_at_its_new_address(tmp_path: Path) -> None:
+async def test_who_has_moved_is_unreachable_only_once_it_failed_twice_at_its_new_address(
+    tmp_path: Path,
+) -> None:
     """What it is told of is the address at which it was called, also in the metadata."""
-
-    async def test() -> None:
-        async with healing(tmp_path) as one:
-            calls_always(one)
-            one.peers.unreachable[B1] = WHY
-            await told(one)
-            assert await told(one) == {B1.bookie_id: WHY}
-            assert await called_at(one) == "b1:1"
-            await one.dies(B1)
-            moved = Registration(B1, "b1:2")
-            await one.store.create(moved.key, moved.encode())
-            assert await told(one) == {}
-            assert await told(one) == {B1.bookie_id: WHY}
-            assert await called_at(one) == "b1:2"
-
-    run(test())
+    async with healing(tmp_path) as one:
+        calls_always(one)
+        one.peers.unreachable[B1] = WHY
+        await told(one)
+        assert await told(one) == {B1.bookie_id: WHY}
+        assert await called_at(one) == "b1:1"
+        await one.dies(B1)
+        moved = Registration(B1, "b1:2")
+        await one.store.create(moved.key, moved.encode())
+        assert await told(one) == {}
+        assert await told(one) == {B1.bookie_id: WHY}
+        assert await called_at(one) == "b1:2"

@@ -248,24 +248,23 @@ class Answering:
 
 
 @pytest.mark.parametrize("late_seconds", [0.0, 0.001, 0.9])
-def test_nobody_is_given_up_who_was_not_asked_first_however_late_the_timers_are(late_seconds: float) -> None:
-    async def main() -> None:
-        ear, loop = Ear(asks=True), HandLoop()
-        connection, transport = ear.connection, Answering(loop)
-        connection._loop = cast("asyncio.AbstractEventLoop", loop)
-        connection.connection_made(cast("asyncio.BaseTransport", transport))
-        for look in range(1, 31):
-            asked = len(transport.asked)
-            loop.now = loop.due + (late_seconds if look % 3 == 0 else 0.0)
-            connection._look_for_life()
-            assert not transport.is_aborted, f"given up at the {look}th look"
-            if len(transport.asked) > asked:
-                loop.now += 0.002
-                connection.feed(b"".join(bytes(part) for part in framed(FrameKind.PONG, 0, ())))
-        silences = [after - before for before, after in pairwise(transport.asked)]
-        assert max(silences) < module.SILENCE_SECONDS_MAX
-
-    run(main())
+async def test_nobody_is_given_up_who_was_not_asked_first_however_late_the_timers_are(
+    late_seconds: float,
+) -> None:
+    ear, loop = Ear(asks=True), HandLoop()
+    connection, transport = ear.connection, Answering(loop)
+    connection._loop = cast("asyncio.AbstractEventLoop", loop)
+    connection.connection_made(cast("asyncio.BaseTransport", transport))
+    for look in range(1, 31):
+        asked = len(transport.asked)
+        loop.now = loop.due + (late_seconds if look % 3 == 0 else 0.0)
+        connection._look_for_life()
+        assert not transport.is_aborted, f"given up at the {look}th look"
+        if len(transport.asked) > asked:
+            loop.now += 0.002
+            connection.feed(b"".join(bytes(part) for part in framed(FrameKind.PONG, 0, ())))
+    silences = [after - before for before, after in pairwise(transport.asked)]
+    assert max(silences) < module.SILENCE_SECONDS_MAX
 
 
 def test_a_server_reads_nothing_from_one_that_takes_nothing_and_ends_it_in_time() -> None:
