@@ -144,7 +144,7 @@ def test_watches_and_leases_go_on_after_a_rotation_that_outlasts_their_calls(
     etcd: EtcdServer, secret: Path
 ) -> None:
     async def scenario() -> None:
-        async with opened(etcd, secret, seconds=0.5) as store:
+        async with opened(etcd, secret, seconds=3) as store:
             lease = await store.grant_lease(60)
             version = await store.create("a", b"1", lease=lease)
             await changed_at(etcd)
