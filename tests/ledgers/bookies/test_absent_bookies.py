@@ -13,9 +13,12 @@ import pytest
 from ledgers.bookies import ensembles
 from ledgers.bookies.ensembles import first_fragment
 from ledgers.bookies.health_probes import NOT_WRITABLE
-from ledgers.cluster import Cluster
+from ledgers.cluster import BEGUN_WITHOUT_SECONDS_MIN, Cluster
 from ledgers.config import ClientConfig
+from ledgers.creating.new_ledger import NewLedger
 from ledgers.errors import NotEnoughBookies
+from ledgers.writing import creation
+from ledgers.writing.creation import create_record
 from metadata import keys, placement
 from metadata.healing import absent_bookies, operator_requests
 from metadata.healing.absent_bookies import Absence
@@ -355,6 +358,29 @@ def test_whoever_waits_for_bookies_says_so_once(caplog: pytest.LogCaptureFixture
         run(scenario())
     assert [record.message.partition(":")[0] for record in caplog.records] == [
         "waiting for bookies to register or to start"
+    ]
+
+
+def test_a_client_warns_of_one_ledger_in_ten_seconds_that_begins_without_a_bookie_and_counts_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario() -> None:
+        cluster, loop = await State().cluster(MemoryStore()), asyncio.get_running_loop()
+
+        async def create() -> None:
+            await create_record(cluster, NewLedger(), reserved=False, encryption_key=None)
+
+        for _ in range(3):
+            await create()
+        before, pause = loop.time, BEGUN_WITHOUT_SECONDS_MIN
+        loop.time = lambda: before() + pause  # type: ignore[method-assign]
+        await create()
+
+    run(scenario())
+    without = "begins without bookie b3, which does not answer or takes no entries now"
+    assert [record.message for record in caplog.records if record.name == creation.log.name] == [
+        f"ledger 1 {without}",
+        f"ledger 4 {without} (2 more ledgers before it were not told)",
     ]
 
 
