@@ -16,7 +16,7 @@ from metadata.errors import NoSuchKey, VersionConflict
 from metadata.healing.marks import Mark, Marks
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.store import MetadataStore
-from tests.support.aio import run, until_true
+from tests.support.aio import until_true
 from tests.support.command_line import bookledger, fails_with_one_line
 from tests.support.failing_disk import LOG, Call, FailingDisk, compiled
 from tests.support.processes import ProcessCluster
@@ -107,7 +107,7 @@ def test_W9_right_after_all_registrations_ran_out_a_creation_waits_for_them(
     on_healing_bookies(tmp_path, 3, scenario, lost_after=600)
 
 
-def test_W9_a_creation_waits_for_three_bookies_that_all_still_read_their_logs(
+async def test_W9_a_creation_waits_for_three_bookies_that_all_still_read_their_logs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As after a power failure: they are registered, and serve in a moment."""
@@ -126,7 +126,11 @@ def test_W9_a_creation_waits_for_three_bookies_that_all_still_read_their_logs(
     async def waits() -> bool:
         return "waiting for bookies" in caplog.text
 
-    async def scenario() -> None:
+    disk.fail(Call.HANG, LOG)
+    with ExitStack() as stack, caplog.at_level("INFO", ensembles.log.name):
+        for bookie in bookies:
+            stack.callback(bookie.kill)
+            bookie.launch()
         async with LedgerClient(uri) as client:
             await until_true(lambda: are_registered(client))
             creating = asyncio.create_task(client.create_ledger(ensemble_size=3))
@@ -136,13 +140,6 @@ def test_W9_a_creation_waits_for_three_bookies_that_all_still_read_their_logs(
             writer = await creating
             await writer.append(b"begun by bookies that had just started")
             await writer.close()
-
-    disk.fail(Call.HANG, LOG)
-    with ExitStack() as stack, caplog.at_level("INFO", ensembles.log.name):
-        for bookie in bookies:
-            stack.callback(bookie.kill)
-            bookie.launch()
-        run(scenario())
 
 
 def test_the_commands_say_who_was_absent_and_strict_refuses(tmp_path: Path) -> None:

@@ -77,43 +77,36 @@ async def elsewhere(store: MemoryStore, config: BookieConfig) -> AsyncIterator[N
         await registrar.unregister()
 
 
-def test_a_bookie_whose_name_is_taken_does_not_touch_the_log(tmp_path: Path) -> None:
+async def test_a_bookie_whose_name_is_taken_does_not_touch_the_log(tmp_path: Path) -> None:
     """M2: the lock alone does not keep two machines apart where their file system does not share it."""
-
-    async def test() -> None:
-        store = MemoryStore()
-        config = await with_a_torn_tail(tmp_path, store)
-        before = contents(tmp_path)
-        async with elsewhere(store, config):
-            with pytest.raises(NameTaken):
-                async with serving(config, store):
-                    pass
-            assert contents(tmp_path) == before
-            found = await find_bookie(store, "b1")
-            assert found is not None
-            assert found.address == "elsewhere:3181"
-        async with serving(config, store) as running:
-            client = Client(running)
-            assert entries_of((await client.read(7, 0, 9)).columns) == entries(7, range(2))
-        assert contents(tmp_path) != before, "there was something to cut"
-
-    run(test())
-
-
-def test_a_bookie_that_cannot_have_its_port_does_not_touch_the_log(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        config = await with_a_torn_tail(tmp_path, store)
-        before = contents(tmp_path)
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            taken_port = replace(config, port=taken.getsockname()[1])
-            with pytest.raises(BookieError, match="cannot listen"):
-                async with serving(taken_port, store):
-                    pass
+    store = MemoryStore()
+    config = await with_a_torn_tail(tmp_path, store)
+    before = contents(tmp_path)
+    async with elsewhere(store, config):
+        with pytest.raises(NameTaken):
+            async with serving(config, store):
+                pass
         assert contents(tmp_path) == before
-        assert await find_bookie(store, "b1") is None
+        found = await find_bookie(store, "b1")
+        assert found is not None
+        assert found.address == "elsewhere:3181"
+    async with serving(config, store) as running:
+        client = Client(running)
+        assert entries_of((await client.read(7, 0, 9)).columns) == entries(7, range(2))
+    assert contents(tmp_path) != before, "there was something to cut"
 
-    run(test())
+
+async def test_a_bookie_that_cannot_have_its_port_does_not_touch_the_log(tmp_path: Path) -> None:
+    store = MemoryStore()
+    config = await with_a_torn_tail(tmp_path, store)
+    before = contents(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        taken_port = replace(config, port=taken.getsockname()[1])
+        with pytest.raises(BookieError, match="cannot listen"):
+            async with serving(taken_port, store):
+                pass
+    assert contents(tmp_path) == before
+    assert await find_bookie(store, "b1") is None
 
 
 async def info_of(address: str) -> bytes:
@@ -156,77 +149,66 @@ class SlowReplay:
         return await self._open(*arguments)
 
 
-def test_a_bookie_keeps_its_name_however_long_its_log_is_read_and_callers_are_told_at_once(
+async def test_a_bookie_keeps_its_name_however_long_its_log_is_read_and_callers_are_told_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """M2. A writer that asks for a sign of life takes another bookie, and does not wait for this one."""
-
-    async def test() -> None:
-        store, loop = MemoryStore(), asyncio.get_running_loop()
-        config = await formatted(tmp_path, store, lease_seconds=1.0)
-        replay = SlowReplay(monkeypatch)
-        ready: asyncio.Future[RunningBookie] = loop.create_future()
-        stop = asyncio.Event()
-        serve = asyncio.create_task(serve_until(config, store, ready, stop))
-        await replay.begun.wait()
-        over = loop.time() + 2 * config.lease_seconds
-        address = ""
-        while loop.time() < over:
-            found = await find_bookie(store, "b1")
-            assert found is not None
-            address = found.address
-            for method in (rpc.INFO, rpc.MAINTAIN):
-                refused = await refusal_from(address, method)
-                assert (refused.code(), refused.details()) == (
-                    grpc.StatusCode.UNAVAILABLE,
-                    "the bookie is starting: it reads its log",
-                )
-            assert await goodbye_from(address) == b"the bookie is starting: it reads its log"
-        assert not ready.done()
-        replay.go_on.set()
-        running = await ready
-        assert running.address == address
-        assert codec.decode_info_reply(await info_of(address)).bookie_id == "b1"
-        stop.set()
-        await serve
-
-    run(test())
+    store, loop = MemoryStore(), asyncio.get_running_loop()
+    config = await formatted(tmp_path, store, lease_seconds=1.0)
+    replay = SlowReplay(monkeypatch)
+    ready: asyncio.Future[RunningBookie] = loop.create_future()
+    stop = asyncio.Event()
+    serve = asyncio.create_task(serve_until(config, store, ready, stop))
+    await replay.begun.wait()
+    over = loop.time() + 2 * config.lease_seconds
+    address = ""
+    while loop.time() < over:
+        found = await find_bookie(store, "b1")
+        assert found is not None
+        address = found.address
+        for method in (rpc.INFO, rpc.MAINTAIN):
+            refused = await refusal_from(address, method)
+            assert (refused.code(), refused.details()) == (
+                grpc.StatusCode.UNAVAILABLE,
+                "the bookie is starting: it reads its log",
+            )
+        assert await goodbye_from(address) == b"the bookie is starting: it reads its log"
+    assert not ready.done()
+    replay.go_on.set()
+    running = await ready
+    assert running.address == address
+    assert codec.decode_info_reply(await info_of(address)).bookie_id == "b1"
+    stop.set()
+    await serve
 
 
-def test_a_bookie_that_lost_its_name_while_it_reads_its_log_ends_with_the_reason(
+async def test_a_bookie_that_lost_its_name_while_it_reads_its_log_ends_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """M2"""
-
-    async def test() -> None:
-        store = LeaseEndingStore()
-        config = await formatted(tmp_path, store, lease_seconds=1.0)
-        replay = SlowReplay(monkeypatch)
-        ready: asyncio.Future[RunningBookie] = asyncio.get_running_loop().create_future()
-        serve = asyncio.create_task(serve_until(config, store, ready, asyncio.Event()))
-        await replay.begun.wait()
-        other = Registration(BookieRef("b1", "another incarnation"), "elsewhere:3181")
-        await store.end_leases()
-        await store.create(other.key, other.encode())
-        with pytest.raises(NameTaken):
-            await serve
-        assert not ready.done()
-
-    run(test())
+    store = LeaseEndingStore()
+    config = await formatted(tmp_path, store, lease_seconds=1.0)
+    replay = SlowReplay(monkeypatch)
+    ready: asyncio.Future[RunningBookie] = asyncio.get_running_loop().create_future()
+    serve = asyncio.create_task(serve_until(config, store, ready, asyncio.Event()))
+    await replay.begun.wait()
+    other = Registration(BookieRef("b1", "another incarnation"), "elsewhere:3181")
+    await store.end_leases()
+    await store.create(other.key, other.encode())
+    with pytest.raises(NameTaken):
+        await serve
+    assert not ready.done()
 
 
-def test_a_log_that_cannot_be_read_gives_name_and_port_back(tmp_path: Path) -> None:
-    async def test() -> None:
-        store = MemoryStore()
-        config = await formatted(tmp_path, store, port=free_port())
-        (tmp_path / "b1" / "log" / "00000000.log").write_bytes(b"damage" * 100)
-        with pytest.raises(DamagedLog):
-            async with serving(config, store):
-                pass
-        assert await find_bookie(store, "b1") is None
-        socket.create_server((config.host, config.port)).close()
-
-    run(test())
+async def test_a_log_that_cannot_be_read_gives_name_and_port_back(tmp_path: Path) -> None:
+    store = MemoryStore()
+    config = await formatted(tmp_path, store, port=free_port())
+    (tmp_path / "b1" / "log" / "00000000.log").write_bytes(b"damage" * 100)
+    with pytest.raises(DamagedLog):
+        async with serving(config, store):
+            pass
+    assert await find_bookie(store, "b1") is None
+    socket.create_server((config.host, config.port)).close()
 
 
 def test_sigterm_ends_a_bookie_that_waits_for_its_name(tmp_path: Path) -> None:

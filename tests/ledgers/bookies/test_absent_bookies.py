@@ -122,15 +122,12 @@ def test_W9_a_formatted_bookie_that_is_not_registered_stands_in_the_ensemble_and
     assert absent_of(fragment) == {"b3"}
 
 
-def test_W9_one_that_hangs_within_its_lease_is_absent_too_and_is_not_waited_for() -> None:
-    async def scenario() -> None:
-        state = State(registered="b1 b2 b3", hung="b3")
-        cluster = await state.cluster(MemoryStore())
-        async with asyncio.timeout(5):  # its probe would take a minute
-            assert absent_of(await first_fragment(cluster, THREE)) == {"b3"}
-        assert ref("b3") in cluster.failed_lately()
-
-    run(scenario())
+async def test_W9_one_that_hangs_within_its_lease_is_absent_too_and_is_not_waited_for() -> None:
+    state = State(registered="b1 b2 b3", hung="b3")
+    cluster = await state.cluster(MemoryStore())
+    async with asyncio.timeout(5):  # its probe would take a minute
+        assert absent_of(await first_fragment(cluster, THREE)) == {"b3"}
+    assert ref("b3") in cluster.failed_lately()
 
 
 def test_W9_one_that_is_full_is_absent_too() -> None:
@@ -310,19 +307,16 @@ def test_a_creation_waits_for_starting_bookies_no_longer_than_for_those_that_are
 
 
 @pytest.mark.parametrize("kind", list(OrderKind))
-def test_it_does_not_wait_for_bookies_that_will_not_register_in_a_moment(kind: OrderKind) -> None:
-    async def scenario() -> None:
-        orders = {"b2": kind, "b3": kind}
-        cluster = await State(registered="b1", orders=orders).cluster(MemoryStore())
-        began = asyncio.get_running_loop().time()
-        with pytest.raises(NotEnoughBookies):
-            await first_fragment(cluster, THREE)
-        assert asyncio.get_running_loop().time() - began < ensembles.REGISTRATION_SECONDS_MAX
-
-    run(scenario())
+async def test_it_does_not_wait_for_bookies_that_will_not_register_in_a_moment(kind: OrderKind) -> None:
+    orders = {"b2": kind, "b3": kind}
+    cluster = await State(registered="b1", orders=orders).cluster(MemoryStore())
+    began = asyncio.get_running_loop().time()
+    with pytest.raises(NotEnoughBookies):
+        await first_fragment(cluster, THREE)
+    assert asyncio.get_running_loop().time() - began < ensembles.REGISTRATION_SECONDS_MAX
 
 
-def test_it_does_not_wait_for_one_that_has_been_absent_for_longer_than_a_restart_takes() -> None:
+async def test_it_does_not_wait_for_one_that_has_been_absent_for_longer_than_a_restart_takes() -> None:
     """As auditors have counted: what passes while the metadata is away does not count."""
 
     async def seconds(incarnation: str, absent_ms: int) -> float:
@@ -335,16 +329,13 @@ def test_it_does_not_wait_for_one_that_has_been_absent_for_longer_than_a_restart
         assert refusal.value.reasons == {"b3": NOT_REGISTERED}
         return asyncio.get_running_loop().time() - began
 
-    async def scenario() -> None:
-        whole = ensembles.REGISTRATION_SECONDS_MAX
-        waited = await asyncio.gather(
-            seconds("i-b3", absent_bookies.RESTART_MS),
-            seconds("i-b3", absent_bookies.RESTART_MS - 1),
-            seconds("formatted anew since", absent_bookies.RESTART_MS),
-        )
-        assert [took >= whole for took in waited] == [False, True, True]
-
-    run(scenario())
+    whole = ensembles.REGISTRATION_SECONDS_MAX
+    waited = await asyncio.gather(
+        seconds("i-b3", absent_bookies.RESTART_MS),
+        seconds("i-b3", absent_bookies.RESTART_MS - 1),
+        seconds("formatted anew since", absent_bookies.RESTART_MS),
+    )
+    assert [took >= whole for took in waited] == [False, True, True]
 
 
 def test_whoever_waits_for_bookies_says_so_once(caplog: pytest.LogCaptureFixture) -> None:

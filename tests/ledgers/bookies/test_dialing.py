@@ -13,7 +13,6 @@ from bookie.wire.data.framing import HEADER, Body, FrameKind, Goodbye, framed
 from ledgers.bookies.dialing import dial
 from ledgers.errors import BookieStarting, BookieUnavailable
 from metadata.records.ledger_record import BookieRef
-from tests.support.aio import run
 
 BOOKIE = BookieRef("b1", "i1")
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -71,37 +70,26 @@ def saying(data: bytes) -> Serve:
 @pytest.mark.parametrize(
     ("reason", "error"), [(Goodbye.STARTING, BookieStarting), (0, BookieUnavailable), (77, BookieUnavailable)]
 )
-def test_one_that_starts_is_told_from_others_by_the_number_in_its_goodbye_and_not_by_its_words(
+async def test_one_that_starts_is_told_from_others_by_the_number_in_its_goodbye_and_not_by_its_words(
     reason: int, error: type[BookieUnavailable]
 ) -> None:
-    async def test() -> None:
-        refused = await refusal(
-            saying(b"".join(framed(FrameKind.GOODBYE, reason, [b"the bookie is starting"])))
-        )
-        assert (type(refused), refused.why) == (error, "the bookie is starting")
-
-    run(test())
+    refused = await refusal(saying(b"".join(framed(FrameKind.GOODBYE, reason, [b"the bookie is starting"]))))
+    assert (type(refused), refused.why) == (error, "the bookie is starting")
 
 
-def test_a_port_that_nobody_listens_on_is_named_with_the_systems_reason() -> None:
-    async def test() -> None:
-        with socket.create_server(("127.0.0.1", 0)) as closed:
-            address = f"127.0.0.1:{closed.getsockname()[1]}"
-        with pytest.raises(BookieUnavailable) as refused:
-            await dial(BOOKIE, address, Nobody(), 5.0)
-        assert refused.value.why == f"cannot connect to {address}: Connection refused"
-
-    run(test())
+async def test_a_port_that_nobody_listens_on_is_named_with_the_systems_reason() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+    with pytest.raises(BookieUnavailable) as refused:
+        await dial(BOOKIE, address, Nobody(), 5.0)
+    assert refused.value.why == f"cannot connect to {address}: Connection refused"
 
 
-def test_one_that_accepts_and_is_silent_is_given_up_in_time() -> None:
+async def test_one_that_accepts_and_is_silent_is_given_up_in_time() -> None:
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
 
-    async def test() -> None:
-        assert await why_not(silent, seconds_max=0.2) == "it did not answer within 0.2 s"
-
-    run(test())
+    assert await why_not(silent, seconds_max=0.2) == "it did not answer within 0.2 s"
 
 
 @pytest.mark.parametrize(
@@ -119,8 +107,7 @@ def test_one_that_accepts_and_is_silent_is_given_up_in_time() -> None:
     ],
     ids=["nothing", "goodbye", "no hello", "an empty hello", "HTTP/2", "HTTP/1"],
 )
-def test_one_that_does_not_complete_the_handshake_is_named_with_the_reason(said: bytes, why: str) -> None:
-    async def test() -> None:
-        assert (await why_not(saying(said))).startswith(why)
-
-    run(test())
+async def test_one_that_does_not_complete_the_handshake_is_named_with_the_reason(
+    said: bytes, why: str
+) -> None:
+    assert (await why_not(saying(said))).startswith(why)

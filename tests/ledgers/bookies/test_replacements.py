@@ -122,46 +122,39 @@ async def registered_in(store: MemoryStore, bookies: Sequence[BookieRef]) -> lis
     return registrations
 
 
-def test_a_hung_bookie_is_not_waited_for_alone_and_costs_the_next_search_nothing() -> None:
+async def test_a_hung_bookie_is_not_waited_for_alone_and_costs_the_next_search_nothing() -> None:
     """It accepts connections and never answers."""
-
-    async def scenario() -> None:
-        store = MemoryStore()
-        spares = [BookieRef(f"s{n}", f"i{n}") for n in range(1, 7)]
-        hung, alive = spares[:5], spares[5:]
-        candidates = await registered_in(store, spares)
-        bookies = Answering(alive, (), hung)
-        cluster = Cluster(store, LedgerStore(store), bookies, ClientConfig(), random.Random(0))
-        began = asyncio.get_running_loop().time()
-        for _ in spares:
-            bookies.asked.clear()
-            found = await choose_alive(cluster, candidates, 1, (), {})
-            assert [one.bookie for one in found] == alive
-        assert asyncio.get_running_loop().time() - began < SEARCH_SECONDS_MAX
-        assert bookies.asked == alive, "those that hang are remembered"
-        assert not {asyncio.current_task()} ^ asyncio.all_tasks()
-
-    run(scenario())
+    store = MemoryStore()
+    spares = [BookieRef(f"s{n}", f"i{n}") for n in range(1, 7)]
+    hung, alive = spares[:5], spares[5:]
+    candidates = await registered_in(store, spares)
+    bookies = Answering(alive, (), hung)
+    cluster = Cluster(store, LedgerStore(store), bookies, ClientConfig(), random.Random(0))
+    began = asyncio.get_running_loop().time()
+    for _ in spares:
+        bookies.asked.clear()
+        found = await choose_alive(cluster, candidates, 1, (), {})
+        assert [one.bookie for one in found] == alive
+    assert asyncio.get_running_loop().time() - began < SEARCH_SECONDS_MAX
+    assert bookies.asked == alive, "those that hang are remembered"
+    assert not {asyncio.current_task()} ^ asyncio.all_tasks()
 
 
-def test_places_of_failed_bookies_that_hang_are_looked_at_beside_each_other() -> None:
-    async def scenario() -> None:
-        store = MemoryStore()
-        await registered_in(store, ENSEMBLE)
-        cluster = Cluster(
-            store, LedgerStore(store), Answering([B3], (), [B1, B2]), ClientConfig(), random.Random(0)
-        )
-        for bookie in (B1, B2):
-            cluster.note_failure(bookie)
-        began = asyncio.get_running_loop().time()
-        chosen, rejected = await find_replacements(
-            cluster, FindReplacements(ENSEMBLE, {0: "hangs", 1: "hangs"}), 3
-        )
-        assert asyncio.get_running_loop().time() - began < 1.8 * REMEMBERED_SECONDS_MAX
-        assert chosen == {}
-        assert {str(B1), str(B2)} <= rejected.keys()
-
-    run(scenario())
+async def test_places_of_failed_bookies_that_hang_are_looked_at_beside_each_other() -> None:
+    store = MemoryStore()
+    await registered_in(store, ENSEMBLE)
+    cluster = Cluster(
+        store, LedgerStore(store), Answering([B3], (), [B1, B2]), ClientConfig(), random.Random(0)
+    )
+    for bookie in (B1, B2):
+        cluster.note_failure(bookie)
+    began = asyncio.get_running_loop().time()
+    chosen, rejected = await find_replacements(
+        cluster, FindReplacements(ENSEMBLE, {0: "hangs", 1: "hangs"}), 3
+    )
+    assert asyncio.get_running_loop().time() - began < 1.8 * REMEMBERED_SECONDS_MAX
+    assert chosen == {}
+    assert {str(B1), str(B2)} <= rejected.keys()
 
 
 @pytest.mark.parametrize("seed", range(10))
