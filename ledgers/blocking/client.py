@@ -119,9 +119,17 @@ class LedgerClient(BlockingClient[aio.LedgerClient]):
         )
         return Salvage(self._thread, self._thread.run(salvage))
 
-    def list_ledgers(self, *, first_ledger: int = 0, skip_unreadable: bool = True) -> Iterator[LedgerRecord]:
+    def list_ledgers(
+        self,
+        *,
+        first_ledger: int = 0,
+        skip_unreadable: bool = True,
+        custom: Mapping[str, bytes] | None = None,
+    ) -> Iterator[LedgerRecord]:
         """Yields the metadata of every ledger from `first_ledger` on; see `ledgers.aio.LedgerClient.list_ledgers`."""
-        records = self._twin.list_ledgers(first_ledger=first_ledger, skip_unreadable=skip_unreadable)
+        records = self._twin.list_ledgers(
+            first_ledger=first_ledger, skip_unreadable=skip_unreadable, custom=custom
+        )
         pages = in_pages(records, RECORDS_PER_HOP)
         return chain.from_iterable(iterate(self._thread, pages))
 
