@@ -270,18 +270,24 @@ class LedgerClient:
             return salvage
 
     async def list_ledgers(
-        self, *, first_ledger: int = 0, skip_unreadable: bool = True
+        self,
+        *,
+        first_ledger: int = 0,
+        skip_unreadable: bool = True,
+        custom: Mapping[str, bytes] | None = None,
     ) -> AsyncIterator[LedgerRecord]:
-        """Yields the metadata of every ledger from `first_ledger` on, in id order.
+        """Yields the metadata of every ledger from `first_ledger` on, in id order, which need not be that of creation.
 
-        A record that this version cannot decode is skipped, with a warning in the log; without
-        `skip_unreadable` it raises LedgerError.
+        With `custom`, of those whose custom metadata has all of this; every record is read all the same. A record
+        that this version cannot decode is skipped, with a warning in the log; without `skip_unreadable` it raises
+        LedgerError.
         """
         cluster = await self._connected()
         on_unreadable = unreadable.skip if skip_unreadable else unreadable.refuse
         with self._asking():
             async for found in cluster.ledgers.list(first_ledger, on_unreadable=on_unreadable):
-                yield found.record
+                if custom is None or custom.items() <= found.record.custom_metadata.items():
+                    yield found.record
 
     async def describe_ledger(self, ledger_id: int) -> LedgerRecord:
         """Returns one ledger's metadata. Raises NoSuchLedger."""

@@ -155,14 +155,21 @@ class LedgerClient(BlockingClient[aio.LedgerClient]):
         return Salvage(self._thread, self._thread.run(salvage))
 
     def list_ledgers(
-        self, *, first_ledger: int = 0, skip_unreadable: bool = True
+        self,
+        *,
+        first_ledger: int = 0,
+        skip_unreadable: bool = True,
+        custom: Mapping[str, bytes] | None = None,
     ) -> PagedIterator[LedgerRecord]:
         """Yields the metadata of every ledger from `first_ledger` on, in id order; may be closed half-way.
 
-        A record that this version cannot decode is skipped, with a warning in the log; without
-        `skip_unreadable` it raises LedgerError. Raises MetadataUnavailable.
+        With `custom`, only of those whose custom metadata has all of these values. A record that this version cannot
+        decode is skipped, with a warning in the log; without `skip_unreadable` it raises LedgerError. Raises
+        MetadataUnavailable.
         """
-        records = self._twin.list_ledgers(first_ledger=first_ledger, skip_unreadable=skip_unreadable)
+        records = self._twin.list_ledgers(
+            first_ledger=first_ledger, skip_unreadable=skip_unreadable, custom=custom
+        )
         pages = in_pages(records, RECORDS_PER_HOP)
         return PagedIterator.over(iterate(self._thread, pages), iter)
 

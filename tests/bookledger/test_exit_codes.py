@@ -40,7 +40,12 @@ def test_commands_end_with_them() -> None:
 )
 @pytest.mark.parametrize(
     ("uri", "why"),
-    [("zk://h/x", "the scheme 'zk' is not known"), ("/srv/m.db", "no scheme"), ("etcd://h:2379", "prefix")],
+    [
+        ("http://127.0.0.1/x", "the scheme 'http' is not known"),
+        ("nonsense", "it has no scheme"),
+        ("sqlite://relative.db", "absolute"),
+        ("etcd://h:2379", "prefix"),
+    ],
 )
 def test_a_uri_that_names_no_metadata_store_is_wrong_usage_and_nothing_is_done(
     command: tuple[str, ...], named: str, uri: str, why: str

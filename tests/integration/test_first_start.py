@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from bookie.index.index import Index
 from metadata.sqlite.uri import uri_of
 from tests.support.command_line import bookledger, fails_with_one_line
 from tests.support.etcd import free_port
@@ -180,6 +181,30 @@ def test_what_a_start_lacks_is_told_alike_with_http_and_without(
         segment.chmod(0o600)
     assert done.returncode == 1
     assert done.stderr.decode().splitlines()[-1] == f"bookledger: {segment}: Permission denied"
+
+
+def test_an_index_that_the_system_does_not_open_is_not_told_as_damaged(formatted: Path, uri: str) -> None:
+    index = formatted / "index"
+    Index(index).close()
+    (index / "data.mdb").chmod(0)
+    try:
+        forbidden = without_roots_rights(*run_on(formatted, uri))
+    finally:
+        (index / "data.mdb").chmod(0o600)
+    limited = subprocess.run(
+        ["prlimit", f"--as={2**30}", sys.executable, "-m", "bookledger", *run_on(formatted, uri)],
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    for done, why in (
+        (forbidden, "Permission denied"),
+        (limited, "Cannot allocate memory; let the process have more address space"),
+    ):
+        said = done.stderr.decode().splitlines()[-1]
+        assert done.returncode == 1
+        assert said.startswith(f"bookledger: the index in {index} cannot be opened: {why}"), said
+        assert "rebuild-index" not in said
 
 
 def test_a_metadata_file_that_is_not_there_is_told_with_what_makes_one(

@@ -20,6 +20,7 @@ from metadata.records.ledger_record import LedgerRecord
 from metadata.store import MetadataStore
 from tests.support import stepped_clock
 from tests.support.aio import run
+from tests.support.etcd import EtcdServer
 from tests.support.processes import ProcessCluster
 from tests.support.stepped_clock import SteppedClock
 from tests.support.writing import copies_of_every_entry, payload_of
@@ -39,8 +40,10 @@ def on_healing_bookies(
     *,
     lost_after: float = 1,
     environment: Mapping[str, str] | None = None,
+    uri: str = "",
 ) -> None:
-    uri = f"sqlite://{tmp_path}/metadata.db"
+    """`uri`: of the metadata, in a file of its own by default."""
+    uri = uri or f"sqlite://{tmp_path}/metadata.db"
 
     async def whole(bookies: list[BookieProcess]) -> None:
         cluster = ProcessCluster(uri, {bookie.bookie_id: bookie for bookie in bookies})
@@ -126,7 +129,18 @@ def clock(tmp_path: Path) -> SteppedClock:
     return SteppedClock(stepped_clock.compiled(tmp_path), tmp_path / "clock")
 
 
-def test_H2_wall_clocks_that_are_set_back_hold_no_healing_back(tmp_path: Path, clock: SteppedClock) -> None:
+@pytest.fixture(params=["a file", "etcd"])
+def either(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Metadata whose leases are timed by bookies' own host, or by etcd's."""
+    if request.param == "a file":
+        return f"sqlite://{tmp_path}/metadata.db"
+    etcd: EtcdServer = request.getfixturevalue("etcd")
+    return f"etcd://{etcd.endpoint}/{tmp_path.name}"
+
+
+def test_H2_wall_clocks_that_are_set_back_hold_no_healing_back(
+    tmp_path: Path, clock: SteppedClock, either: str
+) -> None:
     """H2: nor does it matter that the absence was noted in what is the future now."""
 
     async def scenario(cluster: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
@@ -140,10 +154,12 @@ def test_H2_wall_clocks_that_are_set_back_hold_no_healing_back(tmp_path: Path, c
         await is_whole(client, record, ENTRIES - 1)
 
     clock.step(3600)
-    on_healing_bookies(tmp_path, 4, scenario, environment=clock.environment)
+    on_healing_bookies(tmp_path, 4, scenario, environment=clock.environment, uri=either)
 
 
-def test_H3_wall_clocks_that_are_set_ahead_make_no_bookie_lost(tmp_path: Path, clock: SteppedClock) -> None:
+def test_H3_wall_clocks_that_are_set_ahead_make_no_bookie_lost(
+    tmp_path: Path, clock: SteppedClock, either: str
+) -> None:
     """H3: it may only be restarting."""
 
     async def scenario(cluster: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
@@ -156,7 +172,7 @@ def test_H3_wall_clocks_that_are_set_ahead_make_no_bookie_lost(tmp_path: Path, c
         assert stepped < await absence(store, longer_than_ms=stepped) < 600_000
         assert await Marks(store).read(writer.ledger_id) is None
 
-    on_healing_bookies(tmp_path, 4, scenario, lost_after=600, environment=clock.environment)
+    on_healing_bookies(tmp_path, 4, scenario, lost_after=600, environment=clock.environment, uri=either)
 
 
 def test_W6_a_copy_that_a_writer_gave_up_is_made_by_its_own_bookie(tmp_path: Path) -> None:

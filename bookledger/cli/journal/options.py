@@ -62,10 +62,19 @@ class JournalPlace:
         for uri in sorted({uri for _, uri in named}):
             there = await self._acceptors_in(uri)
             if more := sorted(name for name in there if (name, uri) not in named):
-                raise ValueError(
-                    f"journal {self.journal_id} has more acceptors: give --acceptor for all of it, "
-                    f"{', '.join(more)} included"
-                )
+                new = sorted(name for name, at in named if at == uri and name not in there and self.acceptors)
+                raise ValueError(self._not_named(more, new))
+
+    def _not_named(self, more: Sequence[str], new: Sequence[str]) -> str:
+        """What to do about acceptors that were not named, of which a new name may be meant to take one's place."""
+        left_out, names = ", ".join(more), ", ".join(new)
+        if new:
+            return (
+                f"journal {self.journal_id} has the acceptors {left_out}, which were not named, and none called "
+                f"{names}: an acceptor is its name, so whatever takes the place of {left_out} takes the name, "
+                f"too (`journal serve --name {more[0]}`)"
+            )
+        return f"journal {self.journal_id} has more acceptors: give --acceptor for all of it, {left_out} included"
 
     async def check_known(self) -> None:
         """Raises ValueError for acceptors that were named, where the metadata knows others only."""
