@@ -9,7 +9,8 @@ import json
 import os
 import sys
 
-from bookledger import LedgerClient, LedgerFenced, WriteHandle
+from bookledger import LedgerClient, WriteHandle
+from bookledger.errors import LedgerFenced
 
 
 class TakenOver(Exception):
