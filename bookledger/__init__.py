@@ -8,15 +8,15 @@
         for entry in client.open_ledger(writer.ledger_id).read():
             print(entry.entry_id, entry.payload)
 
-Every public name of the packages `ledgers`, `qjm_compat`, `spark` and `metadata` is one of this package too, and is
-imported when it is first used. `ledgers.aio` and `qjm_compat.aio` have the same for asyncio.
+This has what most programs need, each name imported when it is first used; `bookledger.errors` has the errors, and
+`bookledger.aio` the clients for asyncio. The packages `ledgers`, `qjm_compat`, `spark` and `metadata` have more.
 """
 
-from collections.abc import Iterator
+import warnings
 from importlib import import_module
 from importlib.util import find_spec
 from os.path import dirname, realpath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 # `ledgers` has this check for all other packages; for `ledgers` itself it must be done here.
 _ledgers = find_spec("ledgers")
@@ -29,35 +29,69 @@ if _ledgers is None or dirname(dirname(realpath(_ledgers.origin or ""))) != dirn
         name="ledgers",
     )
 
-from ledgers.public import require_our_own
+from ledgers.public import lazily, require_our_own
+
+require_our_own("metadata")
+
+from metadata.public_names import new_name
 
 if TYPE_CHECKING:
-    from ledgers import *
-    from metadata import *
-    from qjm_compat import *
-    from spark import *
+    from ledgers import (
+        AdvancedWriteHandle as AdvancedWriteHandle,
+        ClientConfig as ClientConfig,
+        Columns as Columns,
+        DigestType as DigestType,
+        Entry as Entry,
+        LedgerClient as LedgerClient,
+        LedgerRecord as LedgerRecord,
+        LedgerState as LedgerState,
+        LossAssessment as LossAssessment,
+        NewLedger as NewLedger,
+        ReadHandle as ReadHandle,
+        Salvage as Salvage,
+        Shape as Shape,
+        WriteHandle as WriteHandle,
+    )
+    from metadata import metadata_uri_of as metadata_uri_of, open_store as open_store
+    from qjm_compat import (
+        AcceptorConfig as AcceptorConfig,
+        EditLogInputStream as EditLogInputStream,
+        EditLogOutputStream as EditLogOutputStream,
+        EditOp as EditOp,
+        JournalConfig as JournalConfig,
+        JournalMetrics as JournalMetrics,
+        NamespaceInfo as NamespaceInfo,
+        QuorumJournalManager as QuorumJournalManager,
+        SegmentState as SegmentState,
+    )
+    from spark import (
+        EditsDataSource as EditsDataSource,
+        LedgerDataSource as LedgerDataSource,
+        register as register,
+        session_on as session_on,
+    )
 
-_COMPOSED = ("ledgers", "metadata", "qjm_compat", "spark")
-"""In this order a name is looked for: who uses the client alone does without the others."""
+    from . import aio as aio, errors as errors
+
+_public, __dir__ = lazily(__name__)
+_MOVED_TO = ("bookledger.errors", "ledgers", "qjm_compat", "metadata", "spark")
+"""Where to look for a name that was one of this package before, in this order."""
 
 
-def _public() -> Iterator[tuple[str, list[str]]]:
-    """Each package, and its public names."""
-    for package in _COMPOSED:
-        require_our_own(package)
-        yield package, import_module(package).__all__
+if not TYPE_CHECKING:
 
-
-def __getattr__(name: str) -> Any:
-    if name == "__all__":  # of `import *`: without the names of what is not installed
-        absent = () if find_spec("pyspark") else ("spark",)
-        return [one for package, names in _public() if package not in absent for one in names]
-    if not name.startswith("__"):
-        for package, names in _public():
-            if name in names:
-                return globals().setdefault(name, getattr(import_module(package), name))
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__getattr__("__all__")})
+    def __getattr__(name: str) -> object:
+        name = new_name(name)
+        try:
+            return _public(name)
+        except AttributeError:
+            if name.startswith("_"):
+                raise
+        for package in _MOVED_TO:
+            require_our_own(package.partition(".")[0])
+            module = import_module(package)
+            if name in module.__all__:
+                said = f"import {name} from {package}: bookledger itself has only what most programs need"
+                warnings.warn(said, DeprecationWarning, stacklevel=2)
+                return getattr(module, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,7 +8,8 @@ import os
 import sys
 import time
 
-from bookledger import NamespaceInfo, QuorumFailed, QuorumJournalManager
+from bookledger import NamespaceInfo, QuorumJournalManager
+from bookledger.errors import QuorumFailed
 from qjm_compat import edits
 
 EDITS_A_SEGMENT = 10

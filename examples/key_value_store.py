@@ -10,7 +10,8 @@ import json
 import os
 import sys
 
-from ledgers import LedgerClient, LedgerFenced, WriteHandle
+from bookledger import LedgerClient, WriteHandle
+from bookledger.errors import LedgerFenced
 from metadata import KeyExists, MetadataStore, OutcomeUnknown, VersionConflict, open_store
 
 METADATA = os.environ["BOOKLEDGER_METADATA"]

@@ -9,7 +9,8 @@ A job is done at least once: a worker that dies between doing a job and saying s
 import os
 import sys
 
-from bookledger import LedgerClient, LedgerFenced, WriteHandle
+from bookledger import LedgerClient, WriteHandle
+from bookledger.errors import LedgerFenced
 
 
 def ledgers(client: LedgerClient, queue: str, kind: str) -> list[int]:

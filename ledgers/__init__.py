@@ -16,135 +16,63 @@ from typing import TYPE_CHECKING
 from .public import lazily, require_our_own
 
 if TYPE_CHECKING:
-    from bookie.wire import Columns
-    from bookie.wire.messages import MaintainReply, MaintainRequest, MaintenanceAction, Status
+    from bookie.wire import Columns as Columns
+    from bookie.wire.messages import (
+        MaintainReply as MaintainReply,
+        MaintainRequest as MaintainRequest,
+        MaintenanceAction as MaintenanceAction,
+        Status as Status,
+    )
     from metadata.records.ledger_record import (
-        BookieRef,
-        DigestType,
-        Fragment,
-        LedgerRecord,
-        LedgerState,
-        Shape,
+        BookieRef as BookieRef,
+        DigestType as DigestType,
+        Fragment as Fragment,
+        LedgerRecord as LedgerRecord,
+        LedgerState as LedgerState,
+        Shape as Shape,
     )
-    from metadata.records.registration import Registration
+    from metadata.records.registration import Registration as Registration
 
-    from .blocking import AdvancedWriteHandle, LedgerClient, ReadHandle, Salvage, WriteHandle
-    from .config import ClientConfig
-    from .creating.new_ledger import NewLedger
-    from .entry import Entry
+    from .blocking import (
+        AdvancedWriteHandle as AdvancedWriteHandle,
+        LedgerClient as LedgerClient,
+        ReadHandle as ReadHandle,
+        Salvage as Salvage,
+        WriteHandle as WriteHandle,
+    )
+    from .config import ClientConfig as ClientConfig
+    from .creating.new_ledger import NewLedger as NewLedger
+    from .entry import Entry as Entry
     from .errors import (
-        AppendTimeout,
-        BadEncryptionKey,
-        BookieUnavailable,
-        ClientClosed,
-        ClientForked,
-        DigestMismatch,
-        DuplicateEntry,
-        EntryTooLarge,
-        EntryUnreadable,
-        LedgerClosed,
-        LedgerError,
-        LedgerExists,
-        LedgerFenced,
-        LedgerIdReused,
-        LedgerRecoveryFailed,
-        MetadataUnavailable,
-        NoSuchEntry,
-        NoSuchLedger,
-        NotAllowed,
-        NotEnoughAnswers,
-        NotEnoughBookies,
-        Unauthorized,
-        UnconfirmedError,
-        WouldDeadlock,
-        WriterFull,
+        AppendTimeout as AppendTimeout,
+        BadEncryptionKey as BadEncryptionKey,
+        BookieUnavailable as BookieUnavailable,
+        ClientClosed as ClientClosed,
+        ClientForked as ClientForked,
+        DigestMismatch as DigestMismatch,
+        DuplicateEntry as DuplicateEntry,
+        EntryTooLarge as EntryTooLarge,
+        EntryUnreadable as EntryUnreadable,
+        LedgerClosed as LedgerClosed,
+        LedgerError as LedgerError,
+        LedgerExists as LedgerExists,
+        LedgerFenced as LedgerFenced,
+        LedgerIdReused as LedgerIdReused,
+        LedgerRecoveryFailed as LedgerRecoveryFailed,
+        MetadataUnavailable as MetadataUnavailable,
+        NoSuchEntry as NoSuchEntry,
+        NoSuchLedger as NoSuchLedger,
+        NotAllowed as NotAllowed,
+        NotEnoughAnswers as NotEnoughAnswers,
+        NotEnoughBookies as NotEnoughBookies,
+        Unauthorized as Unauthorized,
+        Unconfirmed as Unconfirmed,
+        WouldDeadlock as WouldDeadlock,
+        WriterFull as WriterFull,
     )
-    from .reading.size_steps import SizeStep
-    from .recovering.accept_loss import LossAssessment
-    from .recovering.held_copies import Gap
-
-__all__ = [
-    "AdvancedWriteHandle",
-    "AppendTimeout",
-    "BookieRef",
-    "BookieUnavailable",
-    "ClientClosed",
-    "ClientConfig",
-    "ClientForked",
-    "Columns",
-    "DigestMismatch",
-    "DigestType",
-    "BadEncryptionKey",
-    "DuplicateEntry",
-    "Entry",
-    "EntryTooLarge",
-    "EntryUnreadable",
-    "Fragment",
-    "Gap",
-    "LedgerClient",
-    "LedgerClosed",
-    "LedgerError",
-    "LedgerExists",
-    "LedgerFenced",
-    "LedgerIdReused",
-    "LedgerRecord",
-    "LedgerRecoveryFailed",
-    "LedgerState",
-    "LossAssessment",
-    "MaintainReply",
-    "MaintainRequest",
-    "MaintenanceAction",
-    "MetadataUnavailable",
-    "NewLedger",
-    "NoSuchEntry",
-    "NoSuchLedger",
-    "NotAllowed",
-    "NotEnoughAnswers",
-    "NotEnoughBookies",
-    "ReadHandle",
-    "Registration",
-    "Salvage",
-    "Shape",
-    "SizeStep",
-    "Status",
-    "Unauthorized",
-    "UnconfirmedError",
-    "WouldDeadlock",
-    "WriterFull",
-    "WriteHandle",
-]
-
-_HOMES = {
-    "bookie.wire": ("Columns",),
-    "bookie.wire.messages": (
-        "MaintainReply",
-        "MaintainRequest",
-        "MaintenanceAction",
-        "Status",
-    ),
-    "ledgers.blocking": (
-        "AdvancedWriteHandle",
-        "LedgerClient",
-        "ReadHandle",
-        "Salvage",
-        "WriteHandle",
-    ),
-    "ledgers.config": ("ClientConfig",),
-    "ledgers.entry": ("Entry",),
-    "ledgers.creating.new_ledger": ("NewLedger",),
-    "ledgers.reading.size_steps": ("SizeStep",),
-    "ledgers.recovering.accept_loss": ("LossAssessment",),
-    "ledgers.recovering.held_copies": ("Gap",),
-    "metadata.records.registration": ("Registration",),
-    "metadata.records.ledger_record": (
-        "BookieRef",
-        "DigestType",
-        "Fragment",
-        "LedgerRecord",
-        "LedgerState",
-        "Shape",
-    ),
-}
+    from .reading.size_steps import SizeStep as SizeStep
+    from .recovering.accept_loss import LossAssessment as LossAssessment
+    from .recovering.held_copies import Gap as Gap
 
 require_our_own("metadata", "bookie")
-__getattr__, __dir__ = lazily(__name__, __all__, _HOMES, otherwise="ledgers.errors")
+__getattr__, __dir__ = lazily(__name__)

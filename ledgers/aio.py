@@ -16,6 +16,7 @@ from bookie.wire.trust.roles import Right
 from metadata import open_store
 from metadata.errors import MetadataError, StoreUnavailable
 from metadata.fork_safety.fork_guard import ForkGuard
+from metadata.public_names import renamed
 from metadata.records import unreadable
 from metadata.records.cluster import list_bookies
 from metadata.records.ledger_record import (
@@ -26,7 +27,6 @@ from metadata.records.ledger_record import (
 )
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.registration import Registration
-from metadata.secret_file import key_of_environment
 from metadata.store import MetadataStore
 
 from .authorized import Keys, found_of, keys_of
@@ -34,7 +34,6 @@ from .bookies.connected_bookies import ConnectedBookies
 from .cluster import Cluster, counted
 from .config import ClientConfig
 from .creating.new_ledger import LedgerArguments, NewLedger
-from .deprecated import renamed
 from .errors import (
     ClientClosed,
     ClientForked,
@@ -42,7 +41,7 @@ from .errors import (
     LedgerError,
     MetadataUnavailable,
 )
-from .integrity.encryption import cipher_of
+from .integrity.encryption import cipher_of, encryption_key_of
 from .loop_batching import LoopBatching
 from .reading.read_handle import ReadHandle
 from .reading.size_steps import SizeStep, SizeSteps
@@ -89,7 +88,7 @@ class LedgerClient:
                     self._store = counted(await open_store(self._uri), self._config)
                 turn = LoopBatching()
                 try:
-                    self._encryption_key = _encryption_key(self._config)
+                    self._encryption_key = encryption_key_of(self._config)
                     self._bookies = ConnectedBookies(self._store, self._config, turn)
                 except LedgerError:
                     await self._store.close()
@@ -392,15 +391,6 @@ class LedgerClient:
 
     def _reader(self, cluster: Cluster, found: VersionedRecord, keys: Keys) -> ReadHandle:
         return ReadHandle(cluster, found, *keys, self._encryption_key)
-
-
-def _encryption_key(config: ClientConfig) -> bytes | None:
-    if config.encryption_key is not None:
-        return config.encryption_key or None
-    try:
-        return key_of_environment()
-    except (OSError, ValueError) as error:
-        raise LedgerError(f"the key for encryption cannot be used: {error}") from error
 
 
 @contextmanager

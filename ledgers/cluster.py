@@ -12,7 +12,7 @@ from bookie.wire.trust.identity import Identity, Peer
 from bookie.wire.trust.roles import Right, Role
 from metadata.fork_safety.fork_guard import ForkGuard
 from metadata.healing.marks import Marks
-from metadata.log_rate_limit import LogRateLimit
+from metadata.rate_limit import LogRateLimit
 from metadata.records.ledger_record import JOURNAL, OWNER, BookieRef, LedgerRecord, is_of
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore

@@ -27,22 +27,43 @@
     └── MetadataUnavailable      the metadata store does not answer, or waits for an operator
 
 LedgerFenced, LedgerIdReused, LedgerClosed, NotEnoughBookies, AppendTimeout, Unauthorized and MetadataUnavailable are
-UnconfirmedErrors: they end a writer. An append that failed with one of them may or may not be in the
+Unconfirmed: they end a writer. An append that failed with one of them may or may not be in the
 ledger; only opening the ledger with recovery settles which. Treat it as a write whose answer was lost.
+
+NotFound, AlreadyExists, AccessDenied, TakenOver and Unavailable are bases that errors of several packages have
+(`bookledger.errors`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
-from metadata.picklable_errors import PicklableError
+from metadata.picklable_errors import (
+    AccessDenied,
+    AlreadyExists,
+    NotFound,
+    PicklableError,
+    TakenOver,
+    Unavailable,
+)
+from metadata.public_names import new_name
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> type[LedgerError]:
+        """Gives an error also by its former name."""
+        try:
+            return globals()[new_name(name)]
+        except KeyError:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
 
 
 class LedgerError(PicklableError):
     """Base class of all errors of the ledger client."""
 
 
-class NoSuchLedger(LedgerError):
+class NoSuchLedger(NotFound, LedgerError):
     """There is no such ledger: it was never created, or it was deleted."""
 
     def __init__(self, ledger_id: int) -> None:
@@ -50,7 +71,7 @@ class NoSuchLedger(LedgerError):
         self.ledger_id = ledger_id
 
 
-class LedgerExists(LedgerError):
+class LedgerExists(AlreadyExists, LedgerError):
     """The chosen ledger id is or was taken. Choose another, or let the client choose."""
 
     def __init__(self, ledger_id: int) -> None:
@@ -60,7 +81,7 @@ class LedgerExists(LedgerError):
         self.ledger_id = ledger_id
 
 
-class NoSuchEntry(LedgerError):
+class NoSuchEntry(NotFound, LedgerError):
     """The entry is outside the readable range: read `last_add_confirmed` again, or ask for less."""
 
     def __init__(self, ledger_id: int, entry_id: int, last_add_confirmed: int) -> None:
@@ -74,7 +95,7 @@ class NoSuchEntry(LedgerError):
         self.last_add_confirmed = last_add_confirmed
 
 
-class UnconfirmedError(LedgerError):
+class Unconfirmed(LedgerError):
     """Base of errors that end a writer; `first_unconfirmed` is the first unconfirmed entry."""
 
     first_unconfirmed: int | None = None
@@ -86,7 +107,7 @@ class UnconfirmedError(LedgerError):
         return f"{message}; entry {self.first_unconfirmed} is the first that is not confirmed"
 
 
-class LedgerClosed(UnconfirmedError):
+class LedgerClosed(Unconfirmed):
     """The ledger or handle is closed. Open the ledger to see where it ends; write to a new one."""
 
     def __init__(self, ledger_id: int, why: str = "it takes no more entries") -> None:
@@ -94,7 +115,7 @@ class LedgerClosed(UnconfirmedError):
         self.ledger_id = ledger_id
 
 
-class LedgerFenced(UnconfirmedError):
+class LedgerFenced(TakenOver, Unconfirmed):
     """Another client is recovering the ledger, or has: this writer is the old one and must stop.
 
     Unconfirmed appends may or may not be in the ledger. If you should still be the writer, open
@@ -106,7 +127,7 @@ class LedgerFenced(UnconfirmedError):
         self.ledger_id = ledger_id
 
 
-class LedgerIdReused(UnconfirmedError):
+class LedgerIdReused(Unconfirmed):
     """A bookie holds another ledger under this id, so this one cannot be written: the metadata was rolled back to an
     older copy, and gave the id a second time (rule W8).
 
@@ -119,7 +140,7 @@ class LedgerIdReused(UnconfirmedError):
         self.ledger_id = ledger_id
 
 
-class NotEnoughBookies(UnconfirmedError):
+class NotEnoughBookies(Unavailable, Unconfirmed):
     """Too few usable bookies. `reasons` names every one that could not be used, and why; `usable` the others.
 
     Start bookies or free their disks, then create the ledger again; a writer that failed with
@@ -156,7 +177,7 @@ class DigestMismatch(EntryUnreadable):
     """
 
 
-class NotEnoughAnswers(LedgerError):
+class NotEnoughAnswers(Unavailable, LedgerError):
     """Too few bookies answered to know how far an open ledger is confirmed. `answers` says why the others did not.
 
     Nothing was changed. Bring the named bookies back and ask again, or recover the ledger.
@@ -183,7 +204,7 @@ class LedgerRecoveryFailed(LedgerError):
         self.is_undecided = is_undecided
 
 
-class AppendTimeout(UnconfirmedError):
+class AppendTimeout(Unavailable, Unconfirmed):
     """No ack quorum answered within the time limit; the writer has ended. Recover the ledger to learn the outcome."""
 
     def __init__(self, ledger_id: int, seconds: float, failures: Mapping[str, str]) -> None:
@@ -193,7 +214,7 @@ class AppendTimeout(UnconfirmedError):
         self.failures = dict(failures)
 
 
-class Unauthorized(UnconfirmedError):
+class Unauthorized(AccessDenied, Unconfirmed):
     """The password is not the one the ledger was created with, or the ledger was deleted.
 
     Or a bookie refuses this client whatever its password: `why` says so.
@@ -210,11 +231,11 @@ class Unauthorized(UnconfirmedError):
         self.ledger_id = ledger_id
 
 
-class NotAllowed(LedgerError):
+class NotAllowed(AccessDenied, LedgerError):
     """The role of the client's certificate may not do this at all; the error names those that may."""
 
 
-class BadEncryptionKey(LedgerError):
+class BadEncryptionKey(AccessDenied, LedgerError):
     """The ledger's entries are encrypted, and the client has no key or a wrong one."""
 
     def __init__(self, ledger_id: int, why: str) -> None:
@@ -223,7 +244,7 @@ class BadEncryptionKey(LedgerError):
         self.why = why
 
 
-class DuplicateEntry(LedgerError):
+class DuplicateEntry(AlreadyExists, LedgerError):
     """An entry of this id was appended before. Nothing was sent and the writer goes on."""
 
     def __init__(self, ledger_id: int, entry_id: int) -> None:
@@ -252,7 +273,7 @@ class WriterFull(LedgerError):
         self.ledger_id = ledger_id
 
 
-class BookieUnavailable(LedgerError):
+class BookieUnavailable(Unavailable, LedgerError):
     """The call to a bookie was not made, or was not answered."""
 
     def __init__(self, bookie: str, why: str) -> None:
@@ -265,7 +286,7 @@ class BookieStarting(BookieUnavailable):
     """The bookie reads its log, and serves in a moment."""
 
 
-class MetadataUnavailable(UnconfirmedError):
+class MetadataUnavailable(Unavailable, Unconfirmed):
     """The metadata store did not answer, or is an older copy of itself that no operator has accepted yet. Nothing
     confirmed is lost; try again when it is back."""
 

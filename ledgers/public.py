@@ -6,10 +6,9 @@ and fail somewhere inside; so this looks for it first, and names it.
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from typing import Any
@@ -18,47 +17,44 @@ HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 """The directory that holds all our packages."""
 
 
-def lazily(
-    package: str,
-    public: Iterable[str],
-    homes: Mapping[str, Iterable[str]],
-    *,
-    otherwise: str,
-    needs: Mapping[str, str] | None = None,
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Returns `__getattr__` and `__dir__` of a package whose public names live in `homes`, or else in `otherwise`.
+NEEDED = {"spark": "pyspark"}
+"""The third-party package that one of ours does not work without, and that need not be installed."""
 
-    `needs` names the third-party package that a home requires: while it is not installed, that home's names are not
-    listed, and importing one of them says what is missing.
+
+def lazily(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Returns `__getattr__` and `__dir__` of a package that imports its public names under `if TYPE_CHECKING`.
+
+    Names of a package of ours that needs what is not installed are neither listed nor in `__all__`; importing one says
+    what is missing.
     """
-    home_of = {name: home for home, names in homes.items() for name in names}
-    home_of = {name: home_of.get(name, otherwise) for name in public}
-    needed = needs or {}
+    require_our_own("metadata")
+    from metadata.public_names import homes_of, lazily, new_name
+
+    imported = lazily(package, _require)
 
     def get(name: str) -> Any:
-        if name not in home_of:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        home = home_of[name]
-        require_our_own(home.partition(".")[0])
-        value = getattr(_imported(home, name, needed.get(home)), name)
-        setattr(sys.modules[package], name, value)
-        return value
+        return _installed(homes_of(package)) if name == "__all__" else imported(new_name(name))
 
     def listed() -> list[str]:
-        absent = {home for home, needs in needed.items() if find_spec(needs) is None}
-        return sorted(
-            {*vars(sys.modules[package]), *(n for n, home in home_of.items() if home not in absent)}
-        )
+        return sorted({*vars(sys.modules[package]), *_installed(homes_of(package))})
 
     return get, listed
 
 
-def _imported(home: str, name: str, needed: str | None) -> Any:
+def _installed(homes: Mapping[str, str]) -> list[str]:
+    """The names that can be imported here."""
+    absent = {ours for ours, needed in NEEDED.items() if find_spec(needed) is None}
+    return [name for name, home in homes.items() if home.partition(".")[0] not in absent]
+
+
+def _require(home: str, name: str) -> None:
+    ours = home.partition(".")[0]
+    require_our_own(ours)
+    needed = NEEDED.get(ours)
     if needed is not None and find_spec(needed) is None:
         raise ImportError(
-            f"{name} needs {needed}, which is not installed: pip install 'bookledger[spark]'", name=needed
+            f"{name} needs {needed}, which is not installed: pip install 'bookledger[{ours}]'", name=needed
         )
-    return importlib.import_module(home)
 
 
 def require_our_own(*packages: str) -> None:

@@ -1,70 +1,42 @@
 """Metadata: versioned keys with compare-and-swap, leases and watches, and the records kept under them."""
 
-import importlib
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .public_names import lazily
 
 if TYPE_CHECKING:
     from .errors import (
-        BadMetadataUri,
-        BadRecord,
-        KeyExists,
-        LeaseLost,
-        MetadataError,
-        NoSuchKey,
-        OutcomeUnknown,
-        StoreRefused,
-        StoreUnavailable,
-        ValueTooLarge,
-        VersionConflict,
-        WatchCompacted,
+        BadMetadataUri as BadMetadataUri,
+        BadRecord as BadRecord,
+        KeyExists as KeyExists,
+        LeaseLost as LeaseLost,
+        MetadataError as MetadataError,
+        NoSuchKey as NoSuchKey,
+        OutcomeUnknown as OutcomeUnknown,
+        StoreRefused as StoreRefused,
+        StoreUnavailable as StoreUnavailable,
+        ValueTooLarge as ValueTooLarge,
+        VersionConflict as VersionConflict,
+        WatchCompacted as WatchCompacted,
     )
-    from .open import open_store
-    from .settings.file import BadSettings, metadata_uri_of
-    from .store import EventKind, Lease, MetadataStore, Page, Versioned, WatchEvent
-
-__all__ = [
-    "BadMetadataUri",
-    "BadRecord",
-    "BadSettings",
-    "EventKind",
-    "KeyExists",
-    "Lease",
-    "LeaseLost",
-    "MetadataError",
-    "MetadataStore",
-    "NoSuchKey",
-    "OutcomeUnknown",
-    "Page",
-    "StoreRefused",
-    "StoreUnavailable",
-    "ValueTooLarge",
-    "VersionConflict",
-    "Versioned",
-    "WatchCompacted",
-    "WatchEvent",
-    "metadata_uri_of",
-    "open_store",
-]
+    from .open import open_store as open_store
+    from .settings.file import BadSettings as BadSettings, metadata_uri_of as metadata_uri_of
+    from .store import (
+        EventKind as EventKind,
+        Lease as Lease,
+        MetadataStore as MetadataStore,
+        Page as Page,
+        Versioned as Versioned,
+        WatchEvent as WatchEvent,
+    )
 
 # Set before gRPC is loaded: its own fork handlers fail in a process with an event loop, and some of them crash the
 # child (also one that `subprocess` forks to run a program). See `metadata.fork_safety.forked_grpc`.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
-_IN_STORE = ("EventKind", "Lease", "MetadataStore", "Page", "Versioned", "WatchEvent")
-_HOMES = {
-    "open_store": "metadata.open",
-    **dict.fromkeys(("BadSettings", "metadata_uri_of"), "metadata.settings.file"),
-    **dict.fromkeys(_IN_STORE, "metadata.store"),
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Imports a public name lazily: the stores bring gRPC, which errors and keys do not need."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES.get(name, "metadata.errors")), name)
+__getattr__ = lazily(__name__)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__getattr__("__all__")})

@@ -21,14 +21,14 @@ Every class keeps its facts as fields and forms its own sentence.
 
 from __future__ import annotations
 
-from .picklable_errors import PicklableError
+from .picklable_errors import AccessDenied, AlreadyExists, NotFound, PicklableError
 
 
 class MetadataError(PicklableError):
     """Base class of everything a metadata store raises."""
 
 
-class KeyExists(MetadataError):
+class KeyExists(AlreadyExists, MetadataError):
     """`create` found the key taken. Read it, or choose another key."""
 
     def __init__(self, key: str) -> None:
@@ -36,7 +36,7 @@ class KeyExists(MetadataError):
         self.key = key
 
 
-class NoSuchKey(MetadataError):
+class NoSuchKey(NotFound, MetadataError):
     """`replace` or `delete` found no key. Nothing was changed."""
 
     def __init__(self, key: str) -> None:
@@ -92,7 +92,7 @@ class StoreUnavailable(MetadataError):
         self.what_to_do = what_to_do
 
 
-class StoreRefused(StoreUnavailable):
+class StoreRefused(AccessDenied, StoreUnavailable):
     """The store answered and refused, or is closed; nothing was changed, and trying again is of no use."""
 
 

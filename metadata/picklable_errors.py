@@ -1,4 +1,5 @@
-"""Picklable errors: raised in one process, and raised again, with all fields, in another."""
+"""Picklable errors: raised in one process, and raised again, with all fields, in another; and what errors of several
+packages have in common, for handlers that need not know from which they come."""
 
 from __future__ import annotations
 
@@ -23,6 +24,26 @@ class PicklableError(Exception):
 
     def __hash__(self) -> int:
         return hash((type(self), self.args))
+
+
+class NotFound(PicklableError):
+    """What was asked for is not there, or no longer: check its id."""
+
+
+class AlreadyExists(PicklableError):
+    """What was to be made is there already. Nothing was changed: choose another id, or use what is there."""
+
+
+class AccessDenied(PicklableError):
+    """The caller lacks the password, the key or the role for this. Trying again is of no use."""
+
+
+class TakenOver(PicklableError):
+    """Another writer has taken over what this one was writing: this one must stop."""
+
+
+class Unavailable(PicklableError):
+    """Something that the call needs did not answer, or too few did. The same may succeed when it is back."""
 
 
 def _comparable(value: Any) -> Any:

@@ -1,6 +1,8 @@
-"""Rate limit of background work."""
+"""Rate limits of background work and of log lines."""
 
 from __future__ import annotations
+
+import math
 
 from aiolimiter import AsyncLimiter
 
@@ -24,3 +26,21 @@ class RateLimit:
             step = min(units, self._most)
             await self._limiter.acquire(step)
             units -= step
+
+
+class LogRateLimit:
+    """Says when a log line may be written, and counts those that were suppressed. Belongs to one thread; `now` is any monotonic clock."""
+
+    def __init__(self, seconds_min: float) -> None:
+        """`seconds_min`: least time between two lines."""
+        self._seconds_min = seconds_min
+        self._told_at = -math.inf
+        self._untold = 0
+
+    def untold(self, now: float) -> int | None:
+        """How many were suppressed since the last line, if another may be logged; None if not."""
+        if now - self._told_at < self._seconds_min:
+            self._untold += 1
+            return None
+        untold, self._told_at, self._untold = self._untold, now, 0
+        return untold

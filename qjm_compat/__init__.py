@@ -32,87 +32,38 @@ if _ledgers is None or dirname(dirname(realpath(_ledgers.origin or ""))) != dirn
 from ledgers.public import lazily, require_our_own
 
 if TYPE_CHECKING:
-    from metadata.records.journal_record import JournalStorage
+    from metadata.records.journal_record import JournalStorage as JournalStorage
 
-    from .batch import Batch
-    from .blocking import EditLogInputStream, EditLogOutputStream, QuorumJournalManager
-    from .config import AcceptorConfig, JournalConfig
-    from .edits.errors import EditLogError
-    from .edits.op import EditOp
-    from .errors import (
-        BadJournalState,
-        BadRequest,
-        EditsMissing,
-        EditsNotCached,
-        JournalError,
-        JournalNotEmpty,
-        JournalNotFormatted,
-        JournalOutOfSync,
-        JournalUnavailable,
-        LoggerTooFarBehind,
-        NewerTxid,
-        QuorumFailed,
-        QuorumTimeout,
-        RuleViolated,
-        SegmentUnreadable,
-        StaleEpoch,
-        StreamClosed,
+    from .batch import Batch as Batch
+    from .blocking import (
+        EditLogInputStream as EditLogInputStream,
+        EditLogOutputStream as EditLogOutputStream,
+        QuorumJournalManager as QuorumJournalManager,
     )
-    from .prometheus import JournalMetrics
-    from .requests import NamespaceInfo, SegmentState
-
-__all__ = [
-    "AcceptorConfig",
-    "BadJournalState",
-    "BadRequest",
-    "Batch",
-    "EditLogError",
-    "EditLogInputStream",
-    "EditLogOutputStream",
-    "EditOp",
-    "EditsMissing",
-    "EditsNotCached",
-    "JournalConfig",
-    "JournalError",
-    "JournalNotEmpty",
-    "JournalNotFormatted",
-    "JournalOutOfSync",
-    "JournalMetrics",
-    "JournalStorage",
-    "JournalUnavailable",
-    "LoggerTooFarBehind",
-    "NamespaceInfo",
-    "NewerTxid",
-    "QuorumFailed",
-    "QuorumJournalManager",
-    "QuorumTimeout",
-    "RuleViolated",
-    "SegmentState",
-    "SegmentUnreadable",
-    "StaleEpoch",
-    "StreamClosed",
-]
-
-_HOMES = {
-    "qjm_compat.batch": ("Batch",),
-    "qjm_compat.blocking": (
-        "EditLogInputStream",
-        "EditLogOutputStream",
-        "QuorumJournalManager",
-    ),
-    "qjm_compat.config": (
-        "AcceptorConfig",
-        "JournalConfig",
-    ),
-    "metadata.records.journal_record": ("JournalStorage",),
-    "qjm_compat.prometheus": ("JournalMetrics",),
-    "qjm_compat.edits.errors": ("EditLogError",),
-    "qjm_compat.edits.op": ("EditOp",),
-    "qjm_compat.requests": (
-        "NamespaceInfo",
-        "SegmentState",
-    ),
-}
+    from .config import AcceptorConfig as AcceptorConfig, JournalConfig as JournalConfig
+    from .edits.errors import EditLogError as EditLogError
+    from .edits.op import EditOp as EditOp
+    from .errors import (
+        BadJournalState as BadJournalState,
+        BadRequest as BadRequest,
+        EditsMissing as EditsMissing,
+        EditsNotCached as EditsNotCached,
+        JournalError as JournalError,
+        JournalNotEmpty as JournalNotEmpty,
+        JournalNotFormatted as JournalNotFormatted,
+        JournalOutOfSync as JournalOutOfSync,
+        JournalUnavailable as JournalUnavailable,
+        LoggerTooFarBehind as LoggerTooFarBehind,
+        NewerTxid as NewerTxid,
+        QuorumFailed as QuorumFailed,
+        QuorumTimeout as QuorumTimeout,
+        RuleViolated as RuleViolated,
+        SegmentUnreadable as SegmentUnreadable,
+        StaleEpoch as StaleEpoch,
+        StreamClosed as StreamClosed,
+    )
+    from .prometheus import JournalMetrics as JournalMetrics
+    from .requests import NamespaceInfo as NamespaceInfo, SegmentState as SegmentState
 
 require_our_own("metadata", "bookie", "ledgers")
-__getattr__, __dir__ = lazily(__name__, __all__, _HOMES, otherwise="qjm_compat.errors")
+__getattr__, __dir__ = lazily(__name__)

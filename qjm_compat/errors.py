@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Self
 
-from metadata.picklable_errors import PicklableError
+from metadata.picklable_errors import AlreadyExists, NotFound, PicklableError, TakenOver, Unavailable
 
 _SERVER = "org.apache.hadoop.hdfs.qjournal.server."
 _PROTOCOL = "org.apache.hadoop.hdfs.qjournal.protocol."
@@ -43,7 +43,7 @@ class JournalError(PicklableError):
     java_class = "java.io.IOException"
 
 
-class JournalNotFormatted(JournalError):
+class JournalNotFormatted(NotFound, JournalError):
     """The acceptor has no such journal."""
 
     java_class = _PROTOCOL + "JournalNotFormattedException"
@@ -52,13 +52,13 @@ class JournalNotFormatted(JournalError):
         super().__init__(f"Journal {where or journal_id} not formatted ; journal id: {journal_id}")
 
 
-class JournalNotEmpty(JournalError):
+class JournalNotEmpty(AlreadyExists, JournalError):
     """Formatting would discard an existing journal."""
 
     java_class = "org.apache.hadoop.hdfs.server.common.InconsistentFSStateException"
 
 
-class StaleEpoch(JournalError):
+class StaleEpoch(TakenOver, JournalError):
     """A later writer was promised the journal. A writer that gets this must stop."""
 
 
@@ -112,7 +112,7 @@ class SegmentUnreadable(JournalError):
     """No copy of the segment can be read; says what each source answered."""
 
 
-class SegmentUnavailable(SegmentUnreadable):
+class SegmentUnavailable(Unavailable, SegmentUnreadable):
     """No copy of the segment can be read now; the bookies or the metadata under one of them did not answer."""
 
 
@@ -151,7 +151,7 @@ class QuorumFailed(JournalError):
         self.done = tuple(done)
 
 
-class QuorumTimeout(QuorumFailed):
+class QuorumTimeout(Unavailable, QuorumFailed):
     """Too few acceptors answered in time."""
 
     java_class = "java.io.IOException"
@@ -207,7 +207,7 @@ class StreamClosed(JournalError):
     """The stream was closed, or aborted after a failed flush."""
 
 
-class JournalUnavailable(JournalError):
+class JournalUnavailable(Unavailable, JournalError):
     """The ledgers or the metadata under the journal failed. The call may have happened; recovery settles it."""
 
 

@@ -27,30 +27,10 @@ if _ledgers is None or dirname(dirname(realpath(_ledgers.origin or ""))) != dirn
 from ledgers.public import lazily, require_our_own
 
 if TYPE_CHECKING:
-    from .edits.source import EditsDataSource
-    from .planning.selection import BadSelection
-    from .session import register, session_on
-    from .source import LedgerDataSource
-
-__all__ = [
-    "BadSelection",
-    "EditsDataSource",
-    "LedgerDataSource",
-    "register",
-    "session_on",
-]
-
-_HOMES = {
-    "spark.edits.source": ("EditsDataSource",),
-    "spark.planning.selection": ("BadSelection",),
-    "spark.source": ("LedgerDataSource",),
-}
+    from .edits.source import EditsDataSource as EditsDataSource
+    from .planning.selection import BadSelection as BadSelection
+    from .session import register as register, session_on as session_on
+    from .source import LedgerDataSource as LedgerDataSource
 
 require_our_own("metadata", "bookie", "ledgers", "qjm_compat")
-__getattr__, __dir__ = lazily(
-    __name__,
-    __all__,
-    _HOMES,
-    otherwise="spark.session",
-    needs=dict.fromkeys((*_HOMES, "spark.session"), "pyspark"),
-)
+__getattr__, __dir__ = lazily(__name__)

@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping
 from typing import Unpack
 
 from bookie.wire.messages import MaintainReply, MaintainRequest
+from metadata.public_names import renamed
 from metadata.records.ledger_record import BookieRef, DigestType, LedgerRecord
 from metadata.records.registration import Registration
 
 from .. import aio
 from ..config import ClientConfig
 from ..creating.new_ledger import LedgerArguments, NewLedger
-from ..deprecated import renamed
 from ..errors import ClientClosed, WouldDeadlock
 from ..loop_thread import in_pages, iterate
 from ..reading.size_steps import SizeStep

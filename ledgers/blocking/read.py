@@ -6,9 +6,9 @@ from collections.abc import Generator, Iterator
 from datetime import datetime
 
 from bookie.wire import Columns
+from metadata.public_names import renamed
 
 from .. import aio
-from ..deprecated import renamed
 from ..entry import Entry
 from ..loop_thread import iterate
 from ..reading.batch_read import entries_of

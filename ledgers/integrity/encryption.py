@@ -23,10 +23,10 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from bookie.wire import ENTRY_BYTES_MAX, Columns
 from metadata.records.ledger_record import LedgerRecord
-from metadata.secret_file import KEY_FILE_VARIABLE
+from metadata.secret_file import KEY_FILE_VARIABLE, key_of_environment
 
-from ..config import KEY_BYTES
-from ..errors import BadEncryptionKey, EntryUnreadable
+from ..config import KEY_BYTES, ClientConfig
+from ..errors import BadEncryptionKey, EntryUnreadable, LedgerError
 
 ENCRYPTION = "bookledger.encryption"
 """The name in the custom metadata."""
@@ -76,6 +76,16 @@ def new_envelope(key: bytes) -> bytes:
     """Makes a new ledger's encryption metadata: a salt, and a check that identifies the right key."""
     salt = secrets.token_bytes(SALT_BYTES)
     return bytes([VERSION]) + salt + _derived(key, salt, b"check", CHECK_BYTES)
+
+
+def encryption_key_of(config: ClientConfig) -> bytes | None:
+    """The application's key: of its configuration or environment, None for plain text. Raises LedgerError."""
+    if config.encryption_key is not None:
+        return config.encryption_key or None
+    try:
+        return key_of_environment()
+    except (OSError, ValueError) as error:
+        raise LedgerError(f"the key for encryption cannot be used: {error}") from error
 
 
 def cipher_of(record: LedgerRecord, key: bytes | None) -> Cipher | None:

@@ -35,7 +35,7 @@ from collections.abc import Iterable, Mapping
 from bookie.wire import Columns
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState
 
-from ..errors import LedgerError, LedgerFenced, NoSuchLedger, UnconfirmedError
+from ..errors import LedgerError, LedgerFenced, NoSuchLedger, Unconfirmed
 from .effects import (
     Accept,
     AppendEffect,
@@ -391,7 +391,7 @@ class AppendPipeline:
         if self.has_ended:
             return []
         self.phase = Phase.ENDED
-        if isinstance(error, UnconfirmedError) and self.last_add_pushed > self.last_add_confirmed:
+        if isinstance(error, Unconfirmed) and self.last_add_pushed > self.last_add_confirmed:
             error.first_unconfirmed = self.last_add_confirmed + 1
         return [*map(CloseLane, self._positions.lanes()), Finish(error)]
 

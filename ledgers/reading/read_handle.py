@@ -13,11 +13,11 @@ from typing import Any, Self
 
 from bookie.wire import Columns
 from bookie.wire.credentials import Purpose
+from metadata.public_names import renamed
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import VersionedRecord
 
 from ..cluster import Cluster
-from ..deprecated import renamed
 from ..entry import Entry
 from ..errors import NoSuchEntry
 from ..integrity.digest import Digester

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import py_compile
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-PACKAGES = ("bookledger", "ledgers", "qjm_compat", "spark", "metadata")
+from bookledger import errors
+
+PACKAGES = ("bookledger", "bookledger.aio", "bookledger.errors", "ledgers", "qjm_compat", "spark", "metadata")
+NAMES_MAX = 35
+"""What one may have to look through to find what a program needs."""
+
 IMPORT_SECONDS_MAX = 0.05
 RUNS = 5
 
@@ -26,9 +32,80 @@ def test_every_public_name_of_a_package_can_be_imported(name: str) -> None:
     assert set(package.__all__) <= set(dir(package))
 
 
-def test_bookledger_has_every_public_name_of_the_packages_it_composes() -> None:
-    composed = {public for name in PACKAGES[1:] for public in importlib.import_module(name).__all__}
-    assert set(importlib.import_module("bookledger").__all__) == composed
+def test_bookledger_has_what_most_programs_need_and_no_errors() -> None:
+    public = importlib.import_module("bookledger").__all__
+    assert len(public) < NAMES_MAX
+    assert {"LedgerClient", "QuorumJournalManager", "session_on", "aio", "errors"} < set(public)
+    assert not set(public) & set(importlib.import_module("bookledger.errors").__all__)
+
+
+def test_bookledger_errors_has_every_error_of_the_client_of_journals_and_of_the_metadata() -> None:
+    public = importlib.import_module("bookledger.errors").__all__
+    for package in ("ledgers", "qjm_compat", "metadata"):
+        module = importlib.import_module(f"{package}.errors")
+        defined = {
+            name for name, one in vars(module).items() if getattr(one, "__module__", "") == module.__name__
+        }
+        assert {name for name in defined if isinstance(vars(module)[name], type)} <= set(public)
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("LedgerFenced", "bookledger.errors"),
+        ("Gap", "ledgers"),
+        ("Batch", "qjm_compat"),
+        ("EventKind", "metadata"),
+    ],
+)
+def test_a_name_that_moved_is_still_imported_and_the_warning_says_from_where(name: str, place: str) -> None:
+    with pytest.warns(DeprecationWarning, match=f"import {name} from {place}:") as told:
+        moved = getattr(importlib.import_module("bookledger"), name)
+    assert moved is getattr(importlib.import_module(place), name)
+    assert told[0].filename == __file__, "it names the caller's line"
+
+
+@pytest.mark.filterwarnings("ignore:import Unconfirmed from bookledger.errors")
+@pytest.mark.parametrize("module", ["ledgers", "ledgers.errors", "bookledger"])
+def test_an_error_by_its_former_name_is_the_same_and_the_warning_says_the_new_one(module: str) -> None:
+    with pytest.warns(DeprecationWarning, match="UnconfirmedError is called Unconfirmed now"):
+        former = importlib.import_module(module).UnconfirmedError
+    assert former is errors.Unconfirmed
+
+
+@pytest.mark.parametrize(
+    ("kind", "one"),
+    [
+        (errors.NotFound, errors.NoSuchLedger(7)),
+        (errors.NotFound, errors.NoSuchEntry(7, 8, 6)),
+        (errors.NotFound, errors.JournalNotFormatted("ns1")),
+        (errors.AlreadyExists, errors.LedgerExists(7)),
+        (errors.AccessDenied, errors.Unauthorized(7)),
+        (errors.TakenOver, errors.LedgerFenced(7, "recovered")),
+        (errors.TakenOver, errors.StaleEpoch()),
+        (errors.Unavailable, errors.NotEnoughBookies("a ledger", {})),
+        (errors.Unavailable, errors.JournalUnavailable()),
+        (errors.Unconfirmed, errors.LedgerFenced(7, "recovered")),
+    ],
+    ids=lambda one: one.__name__ if isinstance(one, type) else type(one).__name__,
+)
+def test_a_handler_of_a_kind_of_errors_gets_those_of_every_package(
+    kind: type[Exception], one: Exception
+) -> None:
+    with pytest.raises(kind) as caught:
+        raise one
+    assert caught.value is one
+
+
+def test_an_install_without_sources_says_what_it_lacks(tmp_path: Path) -> None:
+    package = tmp_path / "sourceless"
+    package.mkdir()
+    source = package / "__init__.py"
+    source.write_text("from metadata.public_names import lazily\n__getattr__ = lazily(__name__)\n")
+    py_compile.compile(str(source), cfile=str(package / "__init__.pyc"))
+    source.unlink()
+    done = python("import sourceless; sourceless.Name", cwd=tmp_path)
+    assert "ImportError: sourceless is installed without its source" in done.stderr
 
 
 def test_a_name_that_is_not_public_is_no_attribute() -> None:
@@ -50,8 +127,13 @@ def test_importing_bookledger_is_quick_and_brings_no_grpc() -> None:
 def test_help_shows_the_classes(package: str) -> None:
     shown = python(f"import {package}; help({package})").stdout
     assert "class LedgerClient(" in shown
+    assert "class WriteHandle(" in shown
+
+
+def test_help_shows_the_errors() -> None:
+    shown = python("from bookledger import errors; help(errors)").stdout
     assert "class LedgerFenced(" in shown
-    assert "class UnconfirmedError(" in shown
+    assert "class NotFound(" in shown
 
 
 WITHOUT_SPARK = """

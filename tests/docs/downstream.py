@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bookledger import (
-    BadSettings,
     ClientConfig,
     Columns,
     Entry,
@@ -17,9 +16,10 @@ from bookledger import (
     LedgerClient,
     LedgerRecord,
     QuorumJournalManager,
+    aio,
+    errors,
     metadata_uri_of,
 )
-from ledgers import aio
 
 
 def write(uri: str, payloads: list[bytes]) -> int:
@@ -38,7 +38,7 @@ def connected(path: Path) -> LedgerClient:
     try:
         uri: str = metadata_uri_of(path)
         config: ClientConfig = ClientConfig.from_file(str(path))
-    except BadSettings as error:
+    except errors.BadSettings as error:
         raise SystemExit(str(error)) from error
     return LedgerClient(uri, config=config)
 
@@ -60,6 +60,16 @@ def read(client: LedgerClient, ledger_id: int) -> Iterator[str]:
     yield from (str(entry.entry_id) for entry in news)
     with closing(reader.tail(first_entry=0, timeout=0)) as entries:
         yield from (str(entry.entry_id) for entry in entries)
+
+
+def payload_of(client: LedgerClient, ledger_id: int, entry_id: int) -> bytes | None:
+    try:
+        return client.open_ledger(ledger_id).read_entry(entry_id).payload
+    except errors.NotFound:
+        return None
+    except errors.Unconfirmed as error:
+        first: int | None = error.first_unconfirmed
+        raise SystemExit(f"{error}, from entry {first} on") from error
 
 
 def closed_today(client: LedgerClient) -> list[LedgerRecord]:

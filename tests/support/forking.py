@@ -25,7 +25,8 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import Any
 
-from bookledger import LedgerClient, LedgerError, NamespaceInfo, QuorumJournalManager
+from bookledger import LedgerClient, NamespaceInfo, QuorumJournalManager
+from bookledger.errors import LedgerError
 from ledgers.aio import LedgerClient as AsyncLedgerClient
 
 Call = Callable[[], Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from metadata.log_rate_limit import LogRateLimit
+from metadata.rate_limit import LogRateLimit
 
 from ..intake_queue import Arrival
 

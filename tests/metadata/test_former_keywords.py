@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ledgers.deprecated import renamed
+from metadata.public_names import renamed
 
 
 @renamed(start="first_entry")

@@ -1,0 +1,96 @@
+"""Every error that a program can meet, and what several of them have in common, for handlers.
+
+    except errors.NotFound:       NoSuchLedger, NoSuchEntry, NoSuchKey, JournalNotFormatted
+    except errors.AlreadyExists:  LedgerExists, DuplicateEntry, KeyExists, JournalNotEmpty
+    except errors.AccessDenied:   Unauthorized, NotAllowed, BadEncryptionKey, StoreRefused
+    except errors.TakenOver:      LedgerFenced, StaleEpoch: another writer has taken over, and this one must stop
+    except errors.Unavailable:    something did not answer, or too few did: the same may succeed later
+    except errors.Unconfirmed:    what ended a writer: an append that failed with it may or may not be in the ledger
+
+By where they come from they are LedgerErrors (`ledgers.errors` has the tree), JournalErrors (`qjm_compat.errors`) and
+MetadataErrors (`metadata.errors`); BadSettings and BadSelection are ValueErrors. Each is imported when first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from ledgers.public import lazily
+
+if TYPE_CHECKING:
+    from ledgers.errors import (
+        AppendTimeout as AppendTimeout,
+        BadEncryptionKey as BadEncryptionKey,
+        BookieUnavailable as BookieUnavailable,
+        ClientClosed as ClientClosed,
+        ClientForked as ClientForked,
+        DigestMismatch as DigestMismatch,
+        DuplicateEntry as DuplicateEntry,
+        EntryTooLarge as EntryTooLarge,
+        EntryUnreadable as EntryUnreadable,
+        LedgerClosed as LedgerClosed,
+        LedgerError as LedgerError,
+        LedgerExists as LedgerExists,
+        LedgerFenced as LedgerFenced,
+        LedgerIdReused as LedgerIdReused,
+        LedgerRecoveryFailed as LedgerRecoveryFailed,
+        MetadataUnavailable as MetadataUnavailable,
+        NoSuchEntry as NoSuchEntry,
+        NoSuchLedger as NoSuchLedger,
+        NotAllowed as NotAllowed,
+        NotEnoughAnswers as NotEnoughAnswers,
+        NotEnoughBookies as NotEnoughBookies,
+        Unauthorized as Unauthorized,
+        Unconfirmed as Unconfirmed,
+        WouldDeadlock as WouldDeadlock,
+        WriterFull as WriterFull,
+    )
+    from metadata.errors import (
+        BackupUnusable as BackupUnusable,
+        BadMetadataUri as BadMetadataUri,
+        BadRecord as BadRecord,
+        KeyExists as KeyExists,
+        LeaseLost as LeaseLost,
+        MetadataError as MetadataError,
+        MetadataRestored as MetadataRestored,
+        NoSuchKey as NoSuchKey,
+        OutcomeUnknown as OutcomeUnknown,
+        StoreRefused as StoreRefused,
+        StoreTooOld as StoreTooOld,
+        StoreUnavailable as StoreUnavailable,
+        ValueTooLarge as ValueTooLarge,
+        VersionConflict as VersionConflict,
+        WatchCompacted as WatchCompacted,
+    )
+    from metadata.picklable_errors import (
+        AccessDenied as AccessDenied,
+        AlreadyExists as AlreadyExists,
+        NotFound as NotFound,
+        TakenOver as TakenOver,
+        Unavailable as Unavailable,
+    )
+    from metadata.settings.file import BadSettings as BadSettings
+    from qjm_compat.edits.errors import EditLogError as EditLogError
+    from qjm_compat.errors import (
+        BadJournalState as BadJournalState,
+        BadRequest as BadRequest,
+        EditsMissing as EditsMissing,
+        EditsNotCached as EditsNotCached,
+        HalfFormatted as HalfFormatted,
+        JournalError as JournalError,
+        JournalNotEmpty as JournalNotEmpty,
+        JournalNotFormatted as JournalNotFormatted,
+        JournalOutOfSync as JournalOutOfSync,
+        JournalUnavailable as JournalUnavailable,
+        LoggerTooFarBehind as LoggerTooFarBehind,
+        MetadataAway as MetadataAway,
+        NewerTxid as NewerTxid,
+        QuorumFailed as QuorumFailed,
+        QuorumTimeout as QuorumTimeout,
+        RuleViolated as RuleViolated,
+        SegmentUnavailable as SegmentUnavailable,
+        SegmentUnreadable as SegmentUnreadable,
+        StaleEpoch as StaleEpoch,
+        StreamClosed as StreamClosed,
+    )
+    from spark.planning.selection import BadSelection as BadSelection
+
+__getattr__, __dir__ = lazily(__name__)
