@@ -54,11 +54,13 @@ if TYPE_CHECKING:
         NotAllowed,
         NotEnoughAnswers,
         NotEnoughBookies,
+        RecordUnreadable,
         Unauthorized,
         UnconfirmedError,
         WouldDeadlock,
         WriterFull,
     )
+    from .logs.record_batch import NewRecord, Record
     from .reading.size_steps import SizeStep
     from .recovering.accept_loss import LossAssessment
     from .recovering.held_copies import Gap
@@ -96,12 +98,15 @@ __all__ = [
     "MaintenanceAction",
     "MetadataUnavailable",
     "NewLedger",
+    "NewRecord",
     "NoSuchEntry",
     "NoSuchLedger",
     "NotAllowed",
     "NotEnoughAnswers",
     "NotEnoughBookies",
     "ReadHandle",
+    "Record",
+    "RecordUnreadable",
     "Registration",
     "Salvage",
     "Shape",
@@ -132,6 +137,7 @@ _HOMES = {
     "ledgers.config": ("ClientConfig",),
     "ledgers.entry": ("Entry",),
     "ledgers.creating.new_ledger": ("NewLedger",),
+    "ledgers.logs.record_batch": ("NewRecord", "Record"),
     "ledgers.reading.size_steps": ("SizeStep",),
     "ledgers.recovering.accept_loss": ("LossAssessment",),
     "ledgers.recovering.held_copies": ("Gap",),

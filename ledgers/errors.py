@@ -10,6 +10,7 @@
     ├── NotEnoughBookies         too few bookies to store or to go on; says why each was not used
     ├── EntryUnreadable          no replica could give the entry; says what each answered
     │   └── DigestMismatch       … and at least one gave bytes that are not what was written
+    ├── RecordUnreadable         an entry of a log is damaged, or a newer program wrote it
     ├── NotEnoughAnswers         too few bookies said how far the ledger is confirmed
     ├── LedgerRecoveryFailed     recovery could not decide; the ledger stays in recovery
     ├── AppendTimeout            no ack quorum in time
@@ -153,6 +154,15 @@ class DigestMismatch(EntryUnreadable):
 
     The password may be the wrong one, or the copies are damaged. The bytes are never returned.
     """
+
+
+class RecordUnreadable(LedgerError):
+    """The entry at this position of a log is what was appended, and this program cannot decode it as a record."""
+
+    def __init__(self, position: int, why: str) -> None:
+        super().__init__(f"the record at position {position} cannot be decoded: {why}")
+        self.position = position
+        self.why = why
 
 
 class NotEnoughAnswers(LedgerError):
