@@ -14,7 +14,6 @@ from bookie.wire import InfoReply
 from bookie.wire.messages import MaintainReply, MaintainRequest
 from bookie.wire.trust.roles import Right
 from metadata import open_store
-from metadata.errors import MetadataError, StoreUnavailable
 from metadata.fork_safety.fork_guard import ForkGuard
 from metadata.records import unreadable
 from metadata.records.cluster import list_bookies
@@ -39,13 +38,14 @@ from .errors import (
     ClientForked,
     LedgerClosed,
     LedgerError,
-    MetadataUnavailable,
 )
 from .integrity.encryption import cipher_of
+from .logs.log_calls import LogCalls
+from .logs.log_client import LogClient
 from .loop_batching import LoopBatching
 from .reading.read_handle import ReadHandle
 from .reading.size_steps import SizeStep, SizeSteps
-from .record_change import Conflict, change_record
+from .record_change import Conflict, change_record, metadata_errors
 from .recovering.accept_loss import LossAssessment, accept_loss, assess
 from .recovering.delete import delete
 from .recovering.recover import recover
@@ -57,7 +57,7 @@ from .writing.write_handle import WriteHandle
 __all__ = ["AdvancedWriteHandle", "LedgerClient", "NewLedger", "ReadHandle", "Salvage", "WriteHandle"]
 
 
-class LedgerClient:
+class LedgerClient(LogClient):
     """A client of one cluster, named by its metadata URI. Use as `async with LedgerClient(uri) as client`.
 
     Belongs to the event loop it is first used on. Once closed, neither it nor its handles are usable.
@@ -71,6 +71,7 @@ class LedgerClient:
         self._cluster: Cluster | None = None
         self._bookies: ConnectedBookies | None = None
         self._encryption_key: bytes | None = None
+        self._logs: LogCalls | None = None
         self._is_closed = False
         self._home = ForkGuard(ClientForked)
         self._connecting = asyncio.Lock()
@@ -110,6 +111,8 @@ class LedgerClient:
         if not self._home.is_here:
             return
         self._is_closed = True
+        if self._logs is not None:
+            await self._logs.close()
         for writer in list(self._writers):
             await writer.abandon()
         if self._cluster is not None:
@@ -344,7 +347,7 @@ class LedgerClient:
     def _asking(self) -> Iterator[None]:
         """Raises ClientClosed for errors of a client that was closed meanwhile."""
         try:
-            with _metadata_errors():
+            with metadata_errors():
                 yield
         except LedgerError as error:
             if self._is_closed:
@@ -355,6 +358,12 @@ class LedgerClient:
         await self.connect()
         assert self._cluster is not None
         return self._cluster
+
+    async def _log_calls(self) -> LogCalls:
+        cluster = await self._connected()
+        if self._logs is None:
+            self._logs = LogCalls(cluster, self)
+        return self._logs
 
     async def _made(self, cluster: Cluster, new: NewLedger) -> WriteHandle:
         created = await self._make(cluster, new, reserved=False)
@@ -384,14 +393,3 @@ def _encryption_key(config: ClientConfig) -> bytes | None:
         return key_of_environment()
     except (OSError, ValueError) as error:
         raise LedgerError(f"the key for encryption cannot be used: {error}") from error
-
-
-@contextmanager
-def _metadata_errors() -> Iterator[None]:
-    """Translates the metadata store's errors into the client's; the one place that does."""
-    try:
-        yield
-    except StoreUnavailable as error:
-        raise MetadataUnavailable(f"the metadata store did not answer: {error}") from error
-    except MetadataError as error:
-        raise LedgerError(str(error)) from error

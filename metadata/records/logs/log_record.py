@@ -22,6 +22,11 @@ SEGMENTS_MAX = 4 * PAGE_SEGMENTS
 OBSOLETE_MAX = 1000
 """Ledgers to be deleted that the record can remember; further ones stay until somebody deletes them."""
 
+ROLL_BYTES = 1024**3
+ROLL_RECORDS = 2**31
+ROLL_SECONDS = 86_400.0
+"""When segments end by default: large ones cost less metadata, small ones are given up sooner after a truncation."""
+
 WRITER_CHARACTERS_MAX = 256
 
 POSITION_MAX = 2**63 - 1
@@ -33,9 +38,9 @@ class LogSettings:
 
     shape: Shape = field(default_factory=lambda: Shape(3, 3, 2))
     digest_type: DigestType = DigestType.CRC32C
-    roll_bytes: int = 1024**3
-    roll_records: int = 2**31
-    roll_seconds: float = 3600.0
+    roll_bytes: int = ROLL_BYTES
+    roll_records: int = ROLL_RECORDS
+    roll_seconds: float = ROLL_SECONDS
 
     def __post_init__(self) -> None:
         if not (0 < self.roll_bytes < 2**63 and 0 < self.roll_records < 2**63):
@@ -222,6 +227,14 @@ class LogRecord:
         """Forgets ledgers that have been deleted."""
         gone = set(ledgers)
         return replace(self, obsolete=tuple(one for one in self.obsolete if one not in gone))
+
+    def named(self, name: str) -> LogRecord:
+        """Notes the name that the log has got."""
+        return replace(self, name=name)
+
+    def held(self, is_held: bool) -> LogRecord:
+        """Begins or ends a legal hold."""
+        return replace(self, legal_hold=is_held)
 
     def given_up(self) -> LogRecord:
         """Marks the log as deleted: no writer has the epoch, and nothing of it is left."""
