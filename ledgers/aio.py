@@ -42,6 +42,7 @@ from .errors import (
 from .integrity.encryption import cipher_of
 from .logs.log_calls import LogCalls
 from .logs.log_client import LogClient
+from .logs.segment_holder import check_is_in_no_log
 from .loop_batching import LoopBatching
 from .reading.read_handle import ReadHandle
 from .reading.size_steps import SizeStep, SizeSteps
@@ -313,10 +314,11 @@ class LedgerClient(LogClient):
         and then nothing is deleted. `force` deletes it as it is, for ledgers whose bookies are lost: a live writer may
         then get entries confirmed, which nobody can read, until its bookies collect garbage. With `password_is_lost` no
         password is needed and nothing is recovered; that takes an admin's certificate, where there are any. Otherwise
-        the ledger's owner deletes it, or whoever knows its password.
+        the ledger's owner deletes it, or whoever knows its password. Raises LedgerInLog for a segment of a log.
         """
         cluster = await self._connected()
         with self._asking():
+            await check_is_in_no_log(cluster, (await found_of(cluster, ledger_id)).record)
             await delete(cluster, ledger_id, password, as_it_is=force, password_is_lost=password_is_lost)
 
     async def list_bookies(self) -> list[Registration]:

@@ -26,6 +26,7 @@
     ├── LogFenced                another writer has taken the log over
     ├── LogClosed                this writer of a log takes no more records
     ├── LogTruncated             what is before a position of a log was given up
+    ├── LedgerInLog              the ledger is a segment of a log, which alone deletes it
     ├── LogHeld                  the log is under legal hold: nothing of it is given up
     ├── ClientClosed             the client was closed: make another one
     ├── ClientForked             the client is another process's: make one in this process
@@ -324,6 +325,16 @@ class LogTruncated(LedgerError):
             f"position {position} of log {name!r} was given up; the oldest that is left is {first_position}"
         )
         self.name, self.position, self.first_position = name, position, first_position
+
+
+class LedgerInLog(LedgerError):
+    """The ledger is a segment of a log. Nothing was deleted: truncate or delete the log."""
+
+    def __init__(self, ledger_id: int, name: str) -> None:
+        super().__init__(
+            f"ledger {ledger_id} is a segment of log {name!r}, which deletes it when it is truncated or deleted"
+        )
+        self.ledger_id, self.name = ledger_id, name
 
 
 class LogHeld(LedgerError):

@@ -8,11 +8,13 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from datetime import datetime
 
+from metadata.audit import Act, tell
 from metadata.records.logs.log_record import LogRecord, Segment
 
 from ..cluster import Cluster
 from ..errors import LogHeld
 from ..record_change import metadata_errors
+from .access import check_may_change, check_may_give_up
 from .cleaning import Cleaning
 from .log_chain import LogChain
 from .reading.log_reader import LogReader
@@ -156,8 +158,10 @@ class Log:
     async def truncate(self, before: int) -> None:
         """Gives up all records before this position. Segments that hold nothing else are deleted in the background.
 
-        A position up to which it was truncated already is no error. Raises LogHeld, ValueError behind the end.
+        A position up to which it was truncated already is no error. Raises LogHeld, Unauthorized, ValueError behind the
+        end.
         """
+        await check_may_give_up(self._cluster, await self.refresh(), self._ledgers.password)
         end = await self.end()
         if not 0 <= before <= end:
             raise ValueError(
@@ -170,9 +174,12 @@ class Log:
             return record.truncated(before)
 
         await self._chain.change(truncated)
+        tell(Act.TRUNCATE, who=self._cluster.who, log=self.name, position=before)
         self._cleaning.start(self._chain, self._ledgers)
 
     async def set_legal_hold(self, is_held: bool) -> None:
         """Begins or ends a legal hold: while it lasts nothing of the log is given up, and no ledger of it deleted."""
         await self.refresh()
+        check_may_change(self._cluster)
         await self._chain.change(lambda record: record.held(is_held))
+        tell(Act.LEGAL_HOLD, who=self._cluster.who, log=self.name, is_held=is_held)

@@ -15,6 +15,7 @@ from ..cluster import Cluster
 from ..creating.new_ledger import NewLedger
 from ..errors import LogExists, LogHeld, NoSuchLog, NotAllowed
 from ..record_change import metadata_errors
+from .access import check_may_change, check_may_give_up
 from .cleaning import Cleaning, delete_all
 from .log import Log
 from .log_chain import LogChain
@@ -35,8 +36,7 @@ class LogCalls:
         keys.check_name(name)
         # Raises for what no ledger of it could have.
         NewLedger(ensemble_size=settings.shape.ensemble_size, digest=settings.digest_type, password=password)
-        if why := self._cluster.why_not_created():
-            raise NotAllowed(why)
+        check_may_change(self._cluster)
         with metadata_errors():
             if await self._found(name) is not None:
                 raise LogExists(name)
@@ -52,6 +52,7 @@ class LogCalls:
             if not await self._logs.give_name(name, identity):
                 await self._logs.forget(await self._logs.change(made.record.given_up(), made.version))
                 raise LogExists(name)
+        tell(Act.CREATE, who=self._cluster.who, log=name)
         return self._log(made, password)
 
     async def open(self, name: str, password: bytes) -> Log:
@@ -74,6 +75,7 @@ class LogCalls:
         """
         keys.check_name(new_name)
         found = await self._known(name)
+        check_may_change(self._cluster)
         if name == new_name:
             return
         with metadata_errors():
@@ -82,6 +84,7 @@ class LogCalls:
         await LogChain(self._logs, found).change(lambda record: record.named(new_name))
         with metadata_errors():
             await self._logs.take_name(name, found.record.identity)
+        tell(Act.RENAME, who=self._cluster.who, log=name, to=new_name)
 
     async def delete(self, name: str, password: bytes) -> None:
         """Deletes a log with all that it holds. Its writer is fenced. Raises NoSuchLog, LogHeld, Unauthorized.
@@ -92,7 +95,8 @@ class LogCalls:
         if found is None:
             raise NoSuchLog(name)
         self._check_owner(found.record)
-        ledgers = SegmentLedgers(self._calls, password)
+        ledgers = SegmentLedgers(self._cluster, self._calls, password)
+        await check_may_give_up(self._cluster, found.record, password)
         if not found.record.deleted:
             chain = LogChain(self._logs, found)
             await chain.change(_given_up)
@@ -100,6 +104,7 @@ class LogCalls:
         await delete_all(self._logs, found, ledgers)
         with metadata_errors():
             await self._logs.take_name(name, found.record.identity)
+        tell(Act.DELETE, who=self._cluster.who, log=name)
 
     async def close(self) -> None:
         """Stops what goes on in the background."""
@@ -108,7 +113,7 @@ class LogCalls:
     # ------------------------------------------------------------------------------------------------
 
     def _log(self, found: VersionedLog, password: bytes) -> Log:
-        ledgers = SegmentLedgers(self._calls, password)
+        ledgers = SegmentLedgers(self._cluster, self._calls, password)
         return Log(self._cluster, LogChain(self._logs, found), ledgers, self._cleaning)
 
     async def _found(self, name: str, *, deleted_too: bool = False) -> VersionedLog | None:

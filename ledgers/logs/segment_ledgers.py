@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Protocol
 
-from metadata.records.ledger_record import IDENTITY_BYTES, DigestType
+from metadata.records.ledger_record import IDENTITY_BYTES, OWNER, DigestType
 from metadata.records.logs.log_record import LogRecord, Segment
 
+from ..cluster import Cluster
 from ..reading.read_handle import ReadHandle
+from ..record_change import metadata_errors
+from ..recovering.delete import delete
 from ..writing.write_handle import WriteHandle
 from .record_batch import decode
 
@@ -40,8 +43,6 @@ class LedgerCalls(Protocol):
         self, ledger_id: int, *, recovery: bool = True, password: bytes = b""
     ) -> ReadHandle: ...
 
-    async def delete_ledger(self, ledger_id: int, *, password: bytes = b"") -> None: ...
-
 
 @dataclass(frozen=True, slots=True)
 class SegmentOf:
@@ -65,20 +66,23 @@ def segment_of(custom_metadata: Mapping[str, bytes]) -> SegmentOf | None:
 class SegmentLedgers:
     """Makes and opens the ledgers of one log, under one password."""
 
+    cluster: Cluster
     calls: LedgerCalls
     password: bytes
 
     async def create(self, log: LogRecord, first_position: int) -> WriteHandle:
         """Creates the ledger of a segment. Raises as `create_ledger`."""
         shape = log.settings.shape
-        said = _SEGMENT.pack(_VERSION, log.identity, first_position, log.epoch)
+        said = {SEGMENT: _SEGMENT.pack(_VERSION, log.identity, first_position, log.epoch)}
+        if log.owner:  # whoever writes
+            said[OWNER] = log.owner.encode()
         return await self.calls.create_ledger(
             ensemble_size=shape.ensemble_size,
             write_quorum=shape.write_quorum,
             ack_quorum=shape.ack_quorum,
             digest=log.settings.digest_type,
             password=self.password,
-            custom_metadata={SEGMENT: said},
+            custom_metadata=said,
         )
 
     async def open(self, segment: Segment, *, recovery: bool = False) -> ReadHandle:
@@ -86,8 +90,9 @@ class SegmentLedgers:
         return await self.calls.open_ledger(segment.ledger_id, recovery=recovery, password=self.password)
 
     async def delete(self, ledger_id: int) -> None:
-        """Deletes a ledger. Raises NoSuchLedger where that was done already."""
-        await self.calls.delete_ledger(ledger_id, password=self.password)
+        """Deletes a ledger that the log has given up. Raises NoSuchLedger where that was done already."""
+        with metadata_errors():
+            await delete(self.cluster, ledger_id, self.password, is_given_up=True)
 
     async def recover(self, segment: Segment) -> Segment:
         """Recovers a segment's ledger; returns the segment as it has ended."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import time
 
-from bookie.wire.trust.roles import Right
+from metadata.audit import Act, tell
 from metadata.records.logs.log_record import LogRecord, Segment
 
-from ...authorized import keys_of
 from ...cluster import Cluster
-from ...errors import LedgerError, LogFenced, NoSuchLedger, NoSuchLog
-from ...record_change import metadata_errors
+from ...errors import LedgerError, LogFenced, NoSuchLog
 from ...writing.write_handle import WriteHandle
+from ..access import check_may_write
 from ..log_chain import LogChain, under
 from ..segment_ledgers import SegmentLedgers
 from .log_writer import LogWriter
@@ -26,7 +25,7 @@ async def take_over(cluster: Cluster, chain: LogChain, ledgers: SegmentLedgers, 
     Raises LogFenced where another one takes it over meanwhile, Unauthorized before anything is changed,
     LedgerRecoveryFailed, NotEnoughBookies, NoSuchLog, MetadataUnavailable.
     """
-    await _check_password(cluster, await chain.refresh(), ledgers.password)
+    await check_may_write(cluster, await chain.refresh(), ledgers.password)
     record = await chain.change(lambda record: record.taken_over(writer))
     epoch, ended = record.epoch, await _ended(record, ledgers)
     start = record.paged_through if ended is None else ended.end_position
@@ -46,6 +45,7 @@ async def take_over(cluster: Cluster, chain: LogChain, ledgers: SegmentLedgers, 
     except (LogFenced, NoSuchLog):  # after any other error the record may name the ledger
         await _give_up(ledgers, handle)
         raise
+    tell(Act.EPOCH, who=cluster.who, log=record.name, epoch=epoch)
     return LogWriter(cluster, chain, ledgers, epoch, handle)
 
 
@@ -53,18 +53,6 @@ async def _ended(record: LogRecord, ledgers: SegmentLedgers) -> Segment | None:
     """The last segment as it has ended, recovered if it is open; None for a log without one."""
     last = record.last
     return last if last is None or last.is_ended else await ledgers.recover(last)
-
-
-async def _check_password(cluster: Cluster, record: LogRecord, password: bytes) -> None:
-    """Raises Unauthorized before a writer that may go on is disturbed."""
-    last = record.last
-    if last is None:
-        return
-    with metadata_errors():
-        found = await cluster.ledgers.read(last.ledger_id)
-    if found is None:
-        raise NoSuchLedger(last.ledger_id)
-    await keys_of(cluster, found, password, Right.FENCE, Right.APPEND)
 
 
 async def _give_up(ledgers: SegmentLedgers, handle: WriteHandle) -> None:
