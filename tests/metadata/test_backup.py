@@ -18,7 +18,6 @@ from metadata.memory import MemoryData, MemoryStore
 from metadata.records import records_pb2 as pb
 from metadata.records.ledger_record import BookieRef
 from metadata.store import PAGE_KEYS_MAX, Lease, Page
-from tests.support.aio import run
 
 HEADER = Header("c1", 1234)
 ALL = {
@@ -69,29 +68,26 @@ def test_every_key_is_either_kept_or_said_anew_by_the_living() -> None:
     assert not kept & set(saving.NOT_KEPT)
 
 
-def test_what_is_saved_comes_back_as_it_was() -> None:
-    async def scenario() -> None:
-        many = {keys.ledger(n): b"%d" % n for n in range(2, PAGE_KEYS_MAX + 5)}
-        store = await filled(MemoryStore(), ALL | many)
-        await filled(store, {keys.bookie("b1"): b"lives", keys.AUDITOR: b"who", keys.absent("b2"): b"since"})
-        file = io.BytesIO()
-        writer = BackupWriter(file, HEADER)
-        saved: list[int] = []
-        assert await saving.save(store, writer, saved.append)
-        end = file.tell()
-        writer.end()
-        read: list[int] = []
-        assert check(file, read.append) == (HEADER, len(ALL) + len(many))
-        assert (sum(saved), sum(read)) == (len(ALL) + len(many), end)
-        other = MemoryStore()
-        told: list[int] = []
-        assert await restore(other, file, 99, told.append) == HEADER
-        assert sum(told) == len(ALL) + len(many)
-        assert {item.key: item.value async for item in listed(other)} == ALL | many
-        restored = await hold.read(other)
-        assert restored is not None and (restored.backup_ms, restored.restored_ms) == (1234, 99)
-
-    run(scenario())
+async def test_what_is_saved_comes_back_as_it_was() -> None:
+    many = {keys.ledger(n): b"%d" % n for n in range(2, PAGE_KEYS_MAX + 5)}
+    store = await filled(MemoryStore(), ALL | many)
+    await filled(store, {keys.bookie("b1"): b"lives", keys.AUDITOR: b"who", keys.absent("b2"): b"since"})
+    file = io.BytesIO()
+    writer = BackupWriter(file, HEADER)
+    saved: list[int] = []
+    assert await saving.save(store, writer, saved.append)
+    end = file.tell()
+    writer.end()
+    read: list[int] = []
+    assert check(file, read.append) == (HEADER, len(ALL) + len(many))
+    assert (sum(saved), sum(read)) == (len(ALL) + len(many), end)
+    other = MemoryStore()
+    told: list[int] = []
+    assert await restore(other, file, 99, told.append) == HEADER
+    assert sum(told) == len(ALL) + len(many)
+    assert {item.key: item.value async for item in listed(other)} == ALL | many
+    restored = await hold.read(other)
+    assert restored is not None and (restored.backup_ms, restored.restored_ms) == (1234, 99)
 
 
 async def listed(store: MemoryStore) -> AsyncIterator[Item]:
@@ -116,22 +112,15 @@ class ChangesBetween(MemoryStore):
         return page
 
 
-def test_journals_that_change_meanwhile_are_read_again_with_their_ledgers() -> None:
-    async def scenario() -> None:
-        store = await filled(ChangesBetween())
-        assert not await saving.save(store, BackupWriter(io.BytesIO(), HEADER))
-        assert await saving.save(store, BackupWriter(io.BytesIO(), HEADER))
-
-    run(scenario())
+async def test_journals_that_change_meanwhile_are_read_again_with_their_ledgers() -> None:
+    store = await filled(ChangesBetween())
+    assert not await saving.save(store, BackupWriter(io.BytesIO(), HEADER))
+    assert await saving.save(store, BackupWriter(io.BytesIO(), HEADER))
 
 
-def test_the_counter_of_ids_is_read_behind_every_ledger() -> None:
+async def test_the_counter_of_ids_is_read_behind_every_ledger() -> None:
     file = io.BytesIO()
-
-    async def scenario() -> None:
-        assert await saving.save(await filled(MemoryStore()), BackupWriter(file, HEADER))
-
-    run(scenario())
+    assert await saving.save(await filled(MemoryStore()), BackupWriter(file, HEADER))
     order = [json.loads(line).get("key", "") for line in file.getvalue().splitlines()]
     ledgers = [n for n, key in enumerate(order) if key.startswith(keys.LEDGERS)]
     assert order.index(keys.NEXT_LEDGER_ID) > max(ledgers)
@@ -164,26 +153,23 @@ def test_a_file_of_something_else_or_of_a_newer_program_is_named() -> None:
         check(io.BytesIO(newer))
 
 
-def test_it_is_restored_only_where_there_is_no_cluster() -> None:
-    async def scenario() -> None:
-        store = await filled(MemoryStore(), {keys.LAYOUT: b"another"})
-        with pytest.raises(BackupUnusable, match="there is a cluster here already"):
-            await restore(store, io.BytesIO(backup()), 1)
-        assert await all_of(store) == {keys.LAYOUT: b"another"}
-        store = await filled(MemoryStore(), {keys.ledger(1): b"another's"})
-        with pytest.raises(BackupUnusable, match="something here already"):
-            await restore(store, io.BytesIO(backup()), 1)
-        assert await store.get(keys.LAYOUT) is None, "it is no cluster"
-        await hold.begin(other := MemoryStore(), backup_ms=HEADER.created_ms + 1, now_ms=2)
-        with pytest.raises(BackupUnusable, match="another backup was being restored here"):
-            await restore(other, io.BytesIO(backup()), 3)
-        begun = MemoryStore()
-        await hold.begin(begun, backup_ms=HEADER.created_ms, now_ms=2)
-        await begun.create(keys.ledger(1), b"another's")
-        with pytest.raises(BackupUnusable, match="another value under"):
-            await restore(begun, io.BytesIO(backup()), 3)
-
-    run(scenario())
+async def test_it_is_restored_only_where_there_is_no_cluster() -> None:
+    store = await filled(MemoryStore(), {keys.LAYOUT: b"another"})
+    with pytest.raises(BackupUnusable, match="there is a cluster here already"):
+        await restore(store, io.BytesIO(backup()), 1)
+    assert await all_of(store) == {keys.LAYOUT: b"another"}
+    store = await filled(MemoryStore(), {keys.ledger(1): b"another's"})
+    with pytest.raises(BackupUnusable, match="something here already"):
+        await restore(store, io.BytesIO(backup()), 1)
+    assert await store.get(keys.LAYOUT) is None, "it is no cluster"
+    await hold.begin(other := MemoryStore(), backup_ms=HEADER.created_ms + 1, now_ms=2)
+    with pytest.raises(BackupUnusable, match="another backup was being restored here"):
+        await restore(other, io.BytesIO(backup()), 3)
+    begun = MemoryStore()
+    await hold.begin(begun, backup_ms=HEADER.created_ms, now_ms=2)
+    await begun.create(keys.ledger(1), b"another's")
+    with pytest.raises(BackupUnusable, match="another value under"):
+        await restore(begun, io.BytesIO(backup()), 3)
 
 
 async def emptied() -> MemoryData:
@@ -195,17 +181,14 @@ async def emptied() -> MemoryData:
     return data
 
 
-def test_it_takes_the_place_of_metadata_that_was_lost_under_living_bookies() -> None:
-    async def scenario() -> None:
-        store = MemoryStore(await emptied())
-        await restore(store, io.BytesIO(backup()), 3)
-        restored = await hold.read(store)
-        assert restored is not None and restored.backup_ms == HEADER.created_ms
-        found = await all_of(store)
-        assert found.keys() == {*ALL, keys.RESTORED}
-        assert {key: found[key] for key in ALL} == ALL
-
-    run(scenario())
+async def test_it_takes_the_place_of_metadata_that_was_lost_under_living_bookies() -> None:
+    store = MemoryStore(await emptied())
+    await restore(store, io.BytesIO(backup()), 3)
+    restored = await hold.read(store)
+    assert restored is not None and restored.backup_ms == HEADER.created_ms
+    found = await all_of(store)
+    assert found.keys() == {*ALL, keys.RESTORED}
+    assert {key: found[key] for key in ALL} == ALL
 
 
 @pytest.mark.parametrize(
@@ -218,15 +201,12 @@ def test_it_takes_the_place_of_metadata_that_was_lost_under_living_bookies() -> 
         (f"{keys.RESTORED}-2/layout", "something here already"),
     ],
 )
-def test_nothing_else_than_what_bookies_noted_makes_way_for_it(key: str, why: str) -> None:
-    async def scenario() -> None:
-        store = await filled(MemoryStore(await emptied()), {key: b"!"})
-        before = await all_of(store)
-        with pytest.raises(BackupUnusable, match=why):
-            await restore(store, io.BytesIO(backup()), 3)
-        assert await all_of(store) == before
-
-    run(scenario())
+async def test_nothing_else_than_what_bookies_noted_makes_way_for_it(key: str, why: str) -> None:
+    store = await filled(MemoryStore(await emptied()), {key: b"!"})
+    before = await all_of(store)
+    with pytest.raises(BackupUnusable, match=why):
+        await restore(store, io.BytesIO(backup()), 3)
+    assert await all_of(store) == before
 
 
 class Crashes(MemoryStore):
@@ -254,27 +234,24 @@ class Crashes(MemoryStore):
         await super().delete(key, version)
 
 
-def test_a_restoring_over_notes_that_was_cut_off_anywhere_is_done_again() -> None:
-    async def scenario() -> None:
-        cut_off = 0
-        for changes in range(100):
-            store = Crashes(await emptied())
-            store.left = changes
-            try:
-                await restore(store, io.BytesIO(backup()), 3)
-            except StoreRefused:
-                cut_off += 1
-                assert await store.get(keys.LAYOUT) is None, "it is no cluster"
-                store.left = 10**6
-                await restore(store, io.BytesIO(backup()), 3)
-            found = await all_of(store)
-            assert found.keys() == {*ALL, keys.RESTORED}
-        assert cut_off == 4 + 1 + len(ALL), "notes, the hold, keys"
-
-    run(scenario())
+async def test_a_restoring_over_notes_that_was_cut_off_anywhere_is_done_again() -> None:
+    cut_off = 0
+    for changes in range(100):
+        store = Crashes(await emptied())
+        store.left = changes
+        try:
+            await restore(store, io.BytesIO(backup()), 3)
+        except StoreRefused:
+            cut_off += 1
+            assert await store.get(keys.LAYOUT) is None, "it is no cluster"
+            store.left = 10**6
+            await restore(store, io.BytesIO(backup()), 3)
+        found = await all_of(store)
+        assert found.keys() == {*ALL, keys.RESTORED}
+    assert cut_off == 4 + 1 + len(ALL), "notes, the hold, keys"
 
 
-def test_a_bookie_that_woke_up_beside_a_restoring_hinders_none() -> None:
+async def test_a_bookie_that_woke_up_beside_a_restoring_hinders_none() -> None:
     """It had hung, and was not registered: it notes what it sees, and what it is."""
 
     class WokeUp(MemoryStore):
@@ -288,22 +265,19 @@ def test_a_bookie_that_woke_up_beside_a_restoring_hinders_none() -> None:
                 assert found is not None
                 await hold.begin_again(self, backup_ms=0, now_ms=9, version=found.version)
 
-    async def scenario() -> None:
-        store = WokeUp(await emptied())
-        with pytest.raises(BackupUnusable, match="stop all of them first, and restore it again"):
-            await restore(store, io.BytesIO(backup()), 3)
+    store = WokeUp(await emptied())
+    with pytest.raises(BackupUnusable, match="stop all of them first, and restore it again"):
         await restore(store, io.BytesIO(backup()), 3)
-        begun = MemoryStore()
-        await hold.begin(begun, backup_ms=HEADER.created_ms, now_ms=2)
-        registered = await begun.create(keys.bookie("b1"), b"!")
-        with pytest.raises(BackupUnusable, match="stop all of them first"):
-            await restore(begun, io.BytesIO(backup()), 3)
-        await begun.delete(keys.bookie("b1"), registered)
-        await begun.create(keys.life("b1"), b"newer")
-        await restore(begun, io.BytesIO(backup({**ALL, keys.life("b1"): b"older"})), 3)
-        assert (await all_of(begun))[keys.life("b1")] == b"newer"
-
-    run(scenario())
+    await restore(store, io.BytesIO(backup()), 3)
+    begun = MemoryStore()
+    await hold.begin(begun, backup_ms=HEADER.created_ms, now_ms=2)
+    registered = await begun.create(keys.bookie("b1"), b"!")
+    with pytest.raises(BackupUnusable, match="stop all of them first"):
+        await restore(begun, io.BytesIO(backup()), 3)
+    await begun.delete(keys.bookie("b1"), registered)
+    await begun.create(keys.life("b1"), b"newer")
+    await restore(begun, io.BytesIO(backup({**ALL, keys.life("b1"): b"older"})), 3)
+    assert (await all_of(begun))[keys.life("b1")] == b"newer"
 
 
 class Fails(MemoryStore):
@@ -320,66 +294,58 @@ class Fails(MemoryStore):
         return await super().create(key, value, lease=lease, unless=unless)
 
 
-def test_a_restoring_that_failed_is_no_cluster_and_is_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_restoring_that_failed_is_no_cluster_and_is_done_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("metadata.settled_writes.SETTLE_SECONDS_MAX", 0.0)
     monkeypatch.setattr("metadata.settled_writes.create.__kwdefaults__", {"unless": None, "seconds_max": 0.0})
-
-    async def scenario() -> None:
-        store = Fails()
-        with pytest.raises(StoreUnavailable):
-            await restore(store, io.BytesIO(backup()), 1)
-        assert await store.get(keys.LAYOUT) is None
-        first = await hold.read(store)
-        store.left = 100
-        await restore(store, io.BytesIO(backup()), 2)
-        assert await hold.read(store) == first, "it is the same restoring"
-        assert (await all_of(store)).keys() == {*ALL, keys.RESTORED}
-
-    run(scenario())
+    store = Fails()
+    with pytest.raises(StoreUnavailable):
+        await restore(store, io.BytesIO(backup()), 1)
+    assert await store.get(keys.LAYOUT) is None
+    first = await hold.read(store)
+    store.left = 100
+    await restore(store, io.BytesIO(backup()), 2)
+    assert await hold.read(store) == first, "it is the same restoring"
+    assert (await all_of(store)).keys() == {*ALL, keys.RESTORED}
 
 
-def test_who_noticed_is_recorded_and_a_record_of_an_older_program_tells_of_nobody() -> None:
-    async def scenario() -> None:
-        noticed = hold.Noticed("b3", "the metadata's revision", 41, 57)
-        store = MemoryStore()
-        await hold.begin(store, backup_ms=0, now_ms=2, noticed=noticed)
-        await hold.begin(store, backup_ms=0, now_ms=3, noticed=hold.Noticed("b4", "another", 1, 2))
-        held = await hold.read(store)
-        assert held is not None and (held.restored_ms, held.noticed) == (2, noticed), "the first counts"
-        older = pb.Restored(format_version=1, restored_ms=2, nonce=b"n").SerializeToString()
-        await (other := MemoryStore()).create(keys.RESTORED, older)
-        held = await hold.read(other)
-        assert held is not None and (held.restored_ms, held.noticed) == (2, None)
-
-    run(scenario())
+async def test_who_noticed_is_recorded_and_a_record_of_an_older_program_tells_of_nobody() -> None:
+    noticed = hold.Noticed("b3", "the metadata's revision", 41, 57)
+    store = MemoryStore()
+    await hold.begin(store, backup_ms=0, now_ms=2, noticed=noticed)
+    await hold.begin(store, backup_ms=0, now_ms=3, noticed=hold.Noticed("b4", "another", 1, 2))
+    held = await hold.read(store)
+    assert held is not None and (held.restored_ms, held.noticed) == (2, noticed), "the first counts"
+    older = pb.Restored(format_version=1, restored_ms=2, nonce=b"n").SerializeToString()
+    await (other := MemoryStore()).create(keys.RESTORED, older)
+    held = await hold.read(other)
+    assert held is not None and (held.restored_ms, held.noticed) == (2, None)
 
 
-def test_it_is_held_back_until_it_is_accepted() -> None:
-    async def scenario() -> None:
-        store = MemoryStore()
+async def test_it_is_held_back_until_it_is_accepted() -> None:
+    store = MemoryStore()
+    await hold.check_accepted(store)
+    assert not await hold.accept(store)
+    await restore(store, io.BytesIO(backup()), 5)
+    with pytest.raises(MetadataRestored, match="bookledger metadata check"):
         await hold.check_accepted(store)
-        assert not await hold.accept(store)
-        await restore(store, io.BytesIO(backup()), 5)
-        with pytest.raises(MetadataRestored, match="bookledger metadata check"):
-            await hold.check_accepted(store)
-        restored = await hold.read(store)
-        assert restored is not None
-        mine = Misfits(
-            BookieRef("b1", "i1"),
-            restored.nonce,
-            HoldKind.of(range(500)),
-            HoldKind.of([3]),
-            cut_short=HoldKind.of([4, 7]),
-        )
-        await hold.tell(store, mine)
-        await hold.tell(store, mine)
-        others = Misfits(BookieRef("b2", "i2"), b"of another restoring")
-        await hold.tell(store, others)
-        assert await hold.told(store, restored) == {"b1": mine}
-        assert (mine.unknown.ledgers, len(mine.unknown.first)) == (500, hold.LEDGERS_NAMED_MAX)
-        assert not mine.fits and others.fits
-        assert await hold.accept(store)
-        await hold.check_accepted(store)
-        assert await hold.told(store, restored) == {}
-
-    run(scenario())
+    restored = await hold.read(store)
+    assert restored is not None
+    mine = Misfits(
+        BookieRef("b1", "i1"),
+        restored.nonce,
+        HoldKind.of(range(500)),
+        HoldKind.of([3]),
+        cut_short=HoldKind.of([4, 7]),
+    )
+    await hold.tell(store, mine)
+    await hold.tell(store, mine)
+    others = Misfits(BookieRef("b2", "i2"), b"of another restoring")
+    await hold.tell(store, others)
+    assert await hold.told(store, restored) == {"b1": mine}
+    assert (mine.unknown.ledgers, len(mine.unknown.first)) == (500, hold.LEDGERS_NAMED_MAX)
+    assert not mine.fits and others.fits
+    assert await hold.accept(store)
+    await hold.check_accepted(store)
+    assert await hold.told(store, restored) == {}

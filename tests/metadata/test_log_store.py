@@ -120,19 +120,16 @@ def test_a_page_is_found_by_any_of_its_positions_and_times(on_a_store: OnAStore)
     on_a_store(scenario)
 
 
-def test_a_log_is_found_in_a_thousand_pages_with_as_few_look_ups_as_in_one() -> None:
-    async def scenario() -> None:
-        store = Counting(MemoryStore(MemoryData()))
-        logs = LogStore(store)
-        for n in range(1000):
-            await logs.put_page(A, (segment(n),))
-        store.calls.clear()
-        await logs.page_of(A, 5555)
-        assert store.calls == ["list_page"]
-        await logs.page_of_time(A, 5555)
-        assert store.calls == ["list_page", "list_page", "get"]
-
-    run(scenario())
+async def test_a_log_is_found_in_a_thousand_pages_with_as_few_look_ups_as_in_one() -> None:
+    store = Counting(MemoryStore(MemoryData()))
+    logs = LogStore(store)
+    for n in range(1000):
+        await logs.put_page(A, (segment(n),))
+    store.calls.clear()
+    await logs.page_of(A, 5555)
+    assert store.calls == ["list_page"]
+    await logs.page_of_time(A, 5555)
+    assert store.calls == ["list_page", "list_page", "get"]
 
 
 class Counting:
