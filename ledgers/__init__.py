@@ -58,18 +58,27 @@ if TYPE_CHECKING:
         LedgerExists as LedgerExists,
         LedgerFenced as LedgerFenced,
         LedgerIdReused as LedgerIdReused,
+        LedgerInLog as LedgerInLog,
         LedgerRecoveryFailed as LedgerRecoveryFailed,
+        LogClosed as LogClosed,
+        LogExists as LogExists,
+        LogFenced as LogFenced,
+        LogHeld as LogHeld,
+        LogTruncated as LogTruncated,
         MetadataUnavailable as MetadataUnavailable,
         NoSuchEntry as NoSuchEntry,
         NoSuchLedger as NoSuchLedger,
+        NoSuchLog as NoSuchLog,
         NotAllowed as NotAllowed,
         NotEnoughAnswers as NotEnoughAnswers,
         NotEnoughBookies as NotEnoughBookies,
+        RecordUnreadable as RecordUnreadable,
         Unauthorized as Unauthorized,
         Unconfirmed as Unconfirmed,
         WouldDeadlock as WouldDeadlock,
         WriterFull as WriterFull,
     )
+    from .logs.record_batch import NewRecord as NewRecord, Record as Record
     from .reading.size_steps import SizeStep as SizeStep
     from .recovering.accept_loss import LossAssessment as LossAssessment
     from .recovering.held_copies import Gap as Gap

@@ -14,7 +14,6 @@ from bookie.wire import InfoReply
 from bookie.wire.messages import MaintainReply, MaintainRequest
 from bookie.wire.trust.roles import Right
 from metadata import open_store
-from metadata.errors import MetadataError, StoreUnavailable
 from metadata.fork_safety.fork_guard import ForkGuard
 from metadata.public_names import renamed
 from metadata.records import unreadable
@@ -39,13 +38,15 @@ from .errors import (
     ClientForked,
     LedgerClosed,
     LedgerError,
-    MetadataUnavailable,
 )
 from .integrity.encryption import cipher_of, encryption_key_of
+from .logs.log_calls import LogCalls
+from .logs.log_client import LogClient
+from .logs.segment_holder import check_is_in_no_log
 from .loop_batching import LoopBatching
 from .reading.read_handle import ReadHandle
 from .reading.size_steps import SizeStep, SizeSteps
-from .record_change import Conflict, change_record
+from .record_change import Conflict, change_record, metadata_errors
 from .recovering.accept_loss import LossAssessment, accept_loss, assess
 from .recovering.delete import delete
 from .recovering.recover import recover
@@ -57,7 +58,7 @@ from .writing.write_handle import WriteHandle
 __all__ = ["AdvancedWriteHandle", "LedgerClient", "NewLedger", "ReadHandle", "Salvage", "WriteHandle"]
 
 
-class LedgerClient:
+class LedgerClient(LogClient):
     """A client of one cluster, named by its metadata URI. Use as `async with LedgerClient(uri) as client`.
 
     Belongs to the event loop it is first used on. Once closed, neither it nor its handles are usable.
@@ -71,6 +72,7 @@ class LedgerClient:
         self._cluster: Cluster | None = None
         self._bookies: ConnectedBookies | None = None
         self._encryption_key: bytes | None = None
+        self._logs: LogCalls | None = None
         self._is_closed = False
         self._home = ForkGuard(ClientForked)
         self._connecting = asyncio.Lock()
@@ -110,6 +112,8 @@ class LedgerClient:
         if not self._home.is_here:
             return
         self._is_closed = True
+        if self._logs is not None:
+            await self._logs.close()
         for writer in list(self._writers):
             await writer.abandon()
         if self._cluster is not None:
@@ -325,10 +329,11 @@ class LedgerClient:
         and then nothing is deleted. `force` deletes it as it is, for ledgers whose bookies are lost: a live writer may
         then get entries confirmed, which nobody can read, until its bookies collect garbage. With `password_is_lost` no
         password is needed and nothing is recovered; that takes an admin's certificate, where there are any. Otherwise
-        the ledger's owner deletes it, or whoever knows its password.
+        the ledger's owner deletes it, or whoever knows its password. Raises LedgerInLog for a segment of a log.
         """
         cluster = await self._connected()
         with self._asking():
+            await check_is_in_no_log(cluster, (await found_of(cluster, ledger_id)).record)
             await delete(cluster, ledger_id, password, as_it_is=force, password_is_lost=password_is_lost)
 
     async def list_bookies(self) -> list[Registration]:
@@ -360,7 +365,7 @@ class LedgerClient:
     def _asking(self) -> Iterator[None]:
         """Raises ClientClosed for errors of a client that was closed meanwhile."""
         try:
-            with _metadata_errors():
+            with metadata_errors():
                 yield
         except LedgerError as error:
             if self._is_closed:
@@ -371,6 +376,12 @@ class LedgerClient:
         await self.connect()
         assert self._cluster is not None
         return self._cluster
+
+    async def _log_calls(self) -> LogCalls:
+        cluster = await self._connected()
+        if self._logs is None:
+            self._logs = LogCalls(cluster, self)
+        return self._logs
 
     async def _made(self, cluster: Cluster, new: NewLedger) -> WriteHandle:
         created = await self._make(cluster, new, reserved=False)
@@ -391,14 +402,3 @@ class LedgerClient:
 
     def _reader(self, cluster: Cluster, found: VersionedRecord, keys: Keys) -> ReadHandle:
         return ReadHandle(cluster, found, *keys, self._encryption_key)
-
-
-@contextmanager
-def _metadata_errors() -> Iterator[None]:
-    """Translates the metadata store's errors into the client's; the one place that does."""
-    try:
-        yield
-    except StoreUnavailable as error:
-        raise MetadataUnavailable(f"the metadata store did not answer: {error}") from error
-    except MetadataError as error:
-        raise LedgerError(str(error)) from error

@@ -10,6 +10,7 @@
     ├── NotEnoughBookies         too few bookies to store or to go on; says why each was not used
     ├── EntryUnreadable          no replica could give the entry; says what each answered
     │   └── DigestMismatch       … and at least one gave bytes that are not what was written
+    ├── RecordUnreadable         an entry of a log is damaged, or a newer program wrote it
     ├── NotEnoughAnswers         too few bookies said how far the ledger is confirmed
     ├── LedgerRecoveryFailed     recovery could not decide; the ledger stays in recovery
     ├── AppendTimeout            no ack quorum in time
@@ -21,13 +22,20 @@
     ├── WriterFull               too much is unconfirmed for a call that does not wait; nothing was taken in
     ├── BookieUnavailable        a bookie could not be reached (used inside; named in the others)
     │   └── BookieStarting       … for it still reads its log
+    ├── NoSuchLog                there is no log of this name (any more)
+    ├── LogExists                the name is another log's
+    ├── LogFenced                another writer has taken the log over
+    ├── LogClosed                this writer of a log takes no more records
+    ├── LogTruncated             what is before a position of a log was given up
+    ├── LedgerInLog              the ledger is a segment of a log, which alone deletes it
+    ├── LogHeld                  the log is under legal hold: nothing of it is given up
     ├── ClientClosed             the client was closed: make another one
     ├── ClientForked             the client is another process's: make one in this process
     ├── WouldDeadlock            a call that waits, made on the very thread it would wait for
     └── MetadataUnavailable      the metadata store does not answer, or waits for an operator
 
-LedgerFenced, LedgerIdReused, LedgerClosed, NotEnoughBookies, AppendTimeout, Unauthorized and MetadataUnavailable are
-Unconfirmed: they end a writer. An append that failed with one of them may or may not be in the
+LedgerFenced, LedgerIdReused, LedgerClosed, NotEnoughBookies, AppendTimeout, Unauthorized, LogFenced, LogClosed and
+MetadataUnavailable are Unconfirmed: they end a writer. An append that failed with one of them may or may not be in the
 ledger; only opening the ledger with recovery settles which. Treat it as a write whose answer was lost.
 
 NotFound, AlreadyExists, AccessDenied, TakenOver and Unavailable are bases that errors of several packages have
@@ -96,15 +104,16 @@ class NoSuchEntry(NotFound, LedgerError):
 
 
 class Unconfirmed(LedgerError):
-    """Base of errors that end a writer; `first_unconfirmed` is the first unconfirmed entry."""
+    """Base of errors that end a writer; `first_unconfirmed` is the first unconfirmed entry, or a log's position."""
 
     first_unconfirmed: int | None = None
+    counts = "entry"
 
     def __str__(self) -> str:
         message = super().__str__()
         if self.first_unconfirmed is None:
             return message
-        return f"{message}; entry {self.first_unconfirmed} is the first that is not confirmed"
+        return f"{message}; {self.counts} {self.first_unconfirmed} is the first that is not confirmed"
 
 
 class LedgerClosed(Unconfirmed):
@@ -175,6 +184,15 @@ class DigestMismatch(EntryUnreadable):
 
     The password may be the wrong one, or the copies are damaged. The bytes are never returned.
     """
+
+
+class RecordUnreadable(LedgerError):
+    """The entry at this position of a log is what was appended, and this program cannot decode it as a record."""
+
+    def __init__(self, position: int, why: str) -> None:
+        super().__init__(f"the record at position {position} cannot be decoded: {why}")
+        self.position = position
+        self.why = why
 
 
 class NotEnoughAnswers(Unavailable, LedgerError):
@@ -265,12 +283,11 @@ class EntryTooLarge(LedgerError):
 class WriterFull(LedgerError):
     """Too much is unconfirmed to take the entry in. Await `confirmed` of an earlier one, and try again."""
 
-    def __init__(self, ledger_id: int, pending_bytes_max: int) -> None:
+    def __init__(self, of: str, pending_bytes_max: int) -> None:
         super().__init__(
-            f"of ledger {ledger_id} {pending_bytes_max} bytes are not confirmed, or a bookie is behind: wait until "
+            f"of {of} {pending_bytes_max} bytes are not confirmed, or a bookie is behind: wait until "
             "earlier entries are, then append again"
         )
-        self.ledger_id = ledger_id
 
 
 class BookieUnavailable(Unavailable, LedgerError):
@@ -289,6 +306,69 @@ class BookieStarting(BookieUnavailable):
 class MetadataUnavailable(Unavailable, Unconfirmed):
     """The metadata store did not answer, or is an older copy of itself that no operator has accepted yet. Nothing
     confirmed is lost; try again when it is back."""
+
+
+class NoSuchLog(NotFound, LedgerError):
+    """There is no such log: it was never created, or it was deleted."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no log {name!r}")
+        self.name = name
+
+
+class LogExists(AlreadyExists, LedgerError):
+    """The name is another log's. Choose another, or delete that one."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is a log {name!r} already")
+        self.name = name
+
+
+class LogFenced(TakenOver, Unconfirmed):
+    """Another writer has taken the log over: this one is the old one and must stop.
+
+    Unconfirmed appends may or may not be in the log: read it from `first_unconfirmed` on.
+    """
+
+    def __init__(self, name: str, by: str, epoch: int) -> None:
+        super().__init__(f"another writer has taken log {name!r} over ({by or 'unnamed'}, epoch {epoch})")
+        self.name, self.by, self.epoch = name, by, epoch
+
+
+class LogClosed(Unconfirmed):
+    """This writer of a log was closed, or ended with its client. Take the log over with a new one."""
+
+    def __init__(self, name: str, why: str = "this writer was closed") -> None:
+        super().__init__(f"log {name!r} takes no more records: {why}")
+        self.name = name
+
+
+class LogTruncated(LedgerError):
+    """The position was given up by a truncation. Read from `first_position` on: that is the oldest that is left."""
+
+    def __init__(self, name: str, position: int, first_position: int) -> None:
+        super().__init__(
+            f"position {position} of log {name!r} was given up; the oldest that is left is {first_position}"
+        )
+        self.name, self.position, self.first_position = name, position, first_position
+
+
+class LedgerInLog(LedgerError):
+    """The ledger is a segment of a log. Nothing was deleted: truncate or delete the log."""
+
+    def __init__(self, ledger_id: int, name: str) -> None:
+        super().__init__(
+            f"ledger {ledger_id} is a segment of log {name!r}, which deletes it when it is truncated or deleted"
+        )
+        self.ledger_id, self.name = ledger_id, name
+
+
+class LogHeld(LedgerError):
+    """The log is under legal hold. Nothing was given up; end the hold first, if you may."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"log {name!r} is under legal hold: it is neither truncated nor deleted")
+        self.name = name
 
 
 class ClientClosed(LedgerError):

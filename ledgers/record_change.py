@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
@@ -35,6 +37,17 @@ async def no_record(ledgers: LedgerStore, ledger_id: int) -> NoSuchLedger | Meta
     except MetadataRestored as error:
         return MetadataUnavailable(f"it is not known whether there is a ledger {ledger_id}: {error}")
     return NoSuchLedger(ledger_id)
+
+
+@contextmanager
+def metadata_errors() -> Iterator[None]:
+    """Translates the metadata store's errors into the client's."""
+    try:
+        yield
+    except StoreUnavailable as error:
+        raise MetadataUnavailable(f"the metadata store did not answer: {error}") from error
+    except MetadataError as error:
+        raise LedgerError(str(error)) from error
 
 
 async def change_record(

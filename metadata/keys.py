@@ -18,6 +18,10 @@ misfits/<bookie>           what a bookie holds that does not match the backup
 journals/<journal>/<acceptor>/state             what an acceptor of a journal has promised, and its latest segments
 journals/<journal>/<acceptor>/segments/<txid>   one finalized segment, by its first txid as 16 hex digits
 journalnodes/<name>        the daemon that serves the acceptors of this name (under its lease)
+logs/<identity>            one record per log: its writer's epoch, its latest segments, what is left of it
+lognames/<name>            the identity of the log of this name
+logpages/<identity>/<position>   earlier segments of a log, by the position behind the last of them
+logtimes/<identity>/<time><position>   the same page, by the time of its last record
 """
 
 from __future__ import annotations
@@ -35,6 +39,10 @@ BOOKIES = "bookies/live/"
 LIVES = "lives/"
 JOURNALS = "journals/"
 JOURNAL_NODES = "journalnodes/"
+LOGS = "logs/"
+LOG_NAMES = "lognames/"
+LOG_PAGES = "logpages/"
+LOG_TIMES = "logtimes/"
 UNDERREPLICATED = "underreplicated/"
 HEALING = "healing/"
 MOVES = "moves/"
@@ -58,7 +66,7 @@ def is_name(name: str) -> bool:
 
 
 def check_name(name: str) -> str:
-    """Returns the name of a bookie or a journal. Raises ValueError for an invalid one."""
+    """Returns the name of a bookie, a journal or a log. Raises ValueError for an invalid one."""
     if not is_name(name):
         raise ValueError(
             f"{name!r} is not a usable name: use letters, digits, '.', '_' and '-', "
@@ -137,3 +145,32 @@ def journal_segment(journal_id: str, acceptor: str, start_txid: int) -> str:
     """The key of a finalized segment; fixed width, so that key order is the order of txids."""
     assert 0 <= start_txid <= LEDGER_ID_MAX
     return f"{journal_segments(journal_id, acceptor)}{start_txid:016x}"
+
+
+def log(identity: bytes) -> str:
+    return LOGS + identity.hex()
+
+
+def log_name(name: str) -> str:
+    return LOG_NAMES + check_name(name)
+
+
+def log_pages(identity: bytes) -> str:
+    return f"{LOG_PAGES}{identity.hex()}/"
+
+
+def log_page(identity: bytes, end_position: int) -> str:
+    """The key of a page. The first key greater than that of a position is the page that holds the position."""
+    assert 0 <= end_position <= LEDGER_ID_MAX
+    return f"{log_pages(identity)}{end_position:016x}"
+
+
+def log_times(identity: bytes) -> str:
+    return f"{LOG_TIMES}{identity.hex()}/"
+
+
+def log_time(identity: bytes, ended_us: int, end_position: int | None = None) -> str:
+    """The key that finds a page by time; without a position, what is smaller than all keys of this time or later."""
+    assert 0 <= ended_us <= LEDGER_ID_MAX
+    behind = "" if end_position is None else f"{end_position:016x}"
+    return f"{log_times(identity)}{ended_us:016x}{behind}"

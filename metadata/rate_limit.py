@@ -29,7 +29,8 @@ class RateLimit:
 
 
 class LogRateLimit:
-    """Says when a log line may be written, and counts those that were suppressed. Belongs to one thread; `now` is any monotonic clock."""
+    """Says when a log line may be written, and counts those that were suppressed. Belongs to one thread; `now` is any
+    monotonic clock."""
 
     def __init__(self, seconds_min: float) -> None:
         """`seconds_min`: least time between two lines."""

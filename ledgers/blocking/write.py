@@ -107,7 +107,7 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
         with self._room.lock:
             self._handle.raise_if_ended()
             if self._free_bytes() <= 0:
-                raise WriterFull(self.ledger_id, self._bytes_max)
+                raise WriterFull(f"ledger {self.ledger_id}", self._bytes_max)
             self._hand_over(1, bytes_of(payload))
             self._handed.add(payload, None)
             return self._next_entry - 1

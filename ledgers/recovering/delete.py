@@ -17,9 +17,16 @@ DELETE_ATTEMPTS_MAX = 10
 
 
 async def delete(
-    cluster: Cluster, ledger_id: int, password: bytes, *, as_it_is: bool, password_is_lost: bool
+    cluster: Cluster,
+    ledger_id: int,
+    password: bytes,
+    *,
+    as_it_is: bool = False,
+    password_is_lost: bool = False,
+    is_given_up: bool = False,
 ) -> None:
-    """For good. `as_it_is`: without a recovery of one that is open.
+    """For good. `as_it_is`: without a recovery of one that is open. `is_given_up`: by the log that it was of, so that
+    whoever may write to the log may delete it.
 
     Raises NoSuchLedger, Unauthorized, LedgerRecoveryFailed, LedgerError where it keeps changing.
     """
@@ -29,7 +36,7 @@ async def delete(
         if password_is_lost:
             _check_may_override(cluster, found.record)
         else:
-            found = await _ready(cluster, found, password, as_it_is=as_it_is)
+            found = await _ready(cluster, found, password, as_it_is=as_it_is, is_given_up=is_given_up)
         try:
             await cluster.ledgers.delete(found)
         except NoSuchKey:
@@ -42,7 +49,7 @@ async def delete(
 
 
 async def _ready(
-    cluster: Cluster, found: VersionedRecord, password: bytes, *, as_it_is: bool
+    cluster: Cluster, found: VersionedRecord, password: bytes, *, as_it_is: bool, is_given_up: bool
 ) -> VersionedRecord:
     """What may be deleted: recovered, or `as_it_is`. Raises Unauthorized, LedgerRecoveryFailed."""
     record = found.record
@@ -52,7 +59,7 @@ async def _ready(
     shown = b"" if as_it_is and not record.verifier else password
     try:
         keys = await keys_of(cluster, found, shown, *rights)
-        if why := cluster.why_not_deleted(record, is_proven=bool(shown)):
+        if why := cluster.why_not_deleted(record, is_proven=bool(shown) or is_given_up):
             raise Unauthorized(record.ledger_id, why=why)
     except Unauthorized as error:
         tell(Act.REFUSED, f"delete: {error}", who=cluster.who, ledger_id=record.ledger_id)

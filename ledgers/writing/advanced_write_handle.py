@@ -100,7 +100,7 @@ class AdvancedWriteHandle:
         """Takes one entry in; `confirmed` tells when it is on disk. Raises WriterFull instead of waiting for room."""
         self._check(entry_id, payload)
         if self._must_wait(entry_id):
-            raise WriterFull(self.ledger_id, self._pending_bytes_max)
+            raise WriterFull(f"ledger {self.ledger_id}", self._pending_bytes_max)
         self._take(entry_id, payload, None)
 
     async def confirmed(self, through: int) -> None:

@@ -28,10 +28,11 @@ Complete = Callable[[Sequence[tuple[int, AppendFuture]]], None]
 class AppendFutures:
     """The futures of one writer. A cancelled future keeps its place, unseen."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: int = 0) -> None:
+        """`first`: the id of the first entry that will be taken in."""
         self._appends: deque[tuple[int, AppendFuture]] = deque()  # with the last entry of each
-        self._taken_through = -1
-        self._answered_through = -1
+        self._taken_through = first - 1
+        self._answered_through = first - 1
         self._flushes: list[tuple[int, AppendFuture]] = []
         self._forces: deque[tuple[int, AppendFuture]] = deque()
         self.complete: Complete = _complete_each

@@ -194,13 +194,19 @@ class PipelineShell:
 
     def submit_batch(self, batch: CheckedBatch, future: AppendFuture | None) -> int:
         """Takes entries in as `submit` does, all or none; returns the first id."""
+        return self.submit_checked(batch.payloads, batch.size_bytes, future)
+
+    def submit_checked(
+        self, payloads: Sequence[bytes], size_bytes: int, future: AppendFuture | None = None
+    ) -> int:
+        """The same for payloads that the caller has checked, so many bytes together."""
         self.raise_if_ended()
         first = self._answers.next_entry
-        self._waiting.add_all(batch.payloads, batch.size_bytes)
+        self._waiting.add_all(payloads, size_bytes)
         self._room_bytes = 0
         if not self._will_take:
             self._take_soon()
-        self._answers.append(future, len(batch.payloads))
+        self._answers.append(future, len(payloads))
         return first
 
     def _take_soon(self) -> None:

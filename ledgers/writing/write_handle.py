@@ -77,7 +77,7 @@ class WriteHandle(PipelineShell):
         """
         self.check_process()
         if self.is_full:
-            raise WriterFull(self.ledger_id, self._config.pending_bytes_max)
+            raise WriterFull(f"ledger {self.ledger_id}", self._config.pending_bytes_max)
         self.submit(payload, None)
         return self._answers.next_entry - 1
 

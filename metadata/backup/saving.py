@@ -1,8 +1,8 @@
 """Reads all of a cluster's metadata for a consistent backup, while the cluster is in use.
 
-Ledger records are independent, so each may be of another moment. A journal's records name its ledgers: they are read
-before the ledgers and once more behind them, and if any has changed meanwhile all is read again. The id counter is
-read last, so that it is beyond every ledger.
+Ledger records are independent, so each may be of another moment. The records of journals and logs name their ledgers:
+they are read before the ledgers and once more behind them, and if any has changed meanwhile all is read again. The id
+counter is read last, so that it is beyond every ledger.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from ..errors import BackupUnusable
 from ..store import MetadataStore, list_all
 from .file import BackupWriter, Item
 
+NAMING_LEDGERS = (keys.JOURNALS, keys.LOGS, keys.LOG_NAMES, keys.LOG_PAGES, keys.LOG_TIMES)
+"""Prefixes whose records name ledgers: these stand still while a backup is made."""
+
 KEPT = (keys.COOKIES, keys.DECOMMISSIONED, keys.LIVES, keys.ORDERS)
-"""Prefixes that are saved besides ledgers and journals."""
+"""Prefixes that are saved besides ledgers and what names them."""
 
 NOT_KEPT = (
     keys.BOOKIES,
@@ -38,8 +41,8 @@ TRIES_MAX = 10
 async def save(
     store: MetadataStore, file: BackupWriter, on_key: Callable[[int], object] = lambda _: None
 ) -> bool:
-    """Writes all keys that a cluster needs; False where journals changed meanwhile: try again. `on_key` is told of
-    keys written.
+    """Writes all keys that a cluster needs; False where journals or logs changed meanwhile: try again. `on_key`
+    is told of keys written.
 
     Raises MetadataError.
     """
@@ -49,14 +52,16 @@ async def save(
         on_key(1)
 
     before = sha256()
-    async for item in _all(store, keys.JOURNALS):
-        _count(before, item)
-        add(item)
+    for prefix in NAMING_LEDGERS:
+        async for item in _all(store, prefix):
+            _count(before, item)
+            add(item)
     async for item in _all(store, keys.LEDGERS):
         add(item)
     after = sha256()
-    async for item in _all(store, keys.JOURNALS):
-        _count(after, item)
+    for prefix in NAMING_LEDGERS:
+        async for item in _all(store, prefix):
+            _count(after, item)
     if after.digest() != before.digest():
         return False
     for prefix in KEPT:

@@ -3,10 +3,10 @@
 Keys are those of `metadata/keys.py`. What a compromised role can break:
 
     reader, console    nothing
-    client             any ledger's record: it can delete ledgers of others, and close them early
+    client             any ledger's and any log's record: it can delete those of others, and close ledgers early
     journal            the same, and any journal's promises
     auditor            under-replication marks: needless re-replication, or none where it is needed
-    bookie             all of these but journals, the registrations of other bookies, and the hold on older metadata
+    bookie             all of these but journals and logs, the registrations of others, and the hold on older metadata
     admin              everything; it takes this role to format a bookie, or to drain it or give it up
 
 To etcd, the right to write a ledger's record includes deleting it. Only the client library requires an admin for
@@ -23,6 +23,7 @@ from .. import keys
 from ..uris import split
 from .uri import config_in
 
+_LOGS = (keys.LOGS, keys.LOG_NAMES, keys.LOG_PAGES, keys.LOG_TIMES)
 _SEEN_BY_ALL = (
     keys.LAYOUT,
     keys.LEDGERS,
@@ -32,6 +33,7 @@ _SEEN_BY_ALL = (
     keys.COOKIES,
     keys.ORDERS,
     keys.ABSENT,
+    *_LOGS,
 )
 _STATE_OF_THE_CLUSTER = (
     keys.UNDERREPLICATED,
@@ -43,7 +45,7 @@ _STATE_OF_THE_CLUSTER = (
     keys.MISFITS,
     keys.NEXT_LEDGER_ID,
 )
-_WRITERS = (keys.LEDGERS, keys.NEXT_LEDGER_ID, keys.UNDERREPLICATED)
+_WRITERS = (keys.LEDGERS, keys.NEXT_LEDGER_ID, keys.UNDERREPLICATED, *_LOGS)
 _AUDITORS = (keys.UNDERREPLICATED, keys.ABSENT, keys.AUDITOR, keys.MOVES, keys.LEDGERS)
 
 

@@ -42,8 +42,8 @@ _STATE_TO_PB = {
     LedgerState.CLOSED: pb.CLOSED,
 }
 _STATE_FROM_PB = {number: state for state, number in _STATE_TO_PB.items()}
-_DIGEST_TO_PB = {DigestType.CRC32C: pb.CRC32C, DigestType.HMAC_SHA256: pb.HMAC_SHA256}
-_DIGEST_FROM_PB = {number: digest for digest, number in _DIGEST_TO_PB.items()}
+DIGEST_TO_PB = {DigestType.CRC32C: pb.CRC32C, DigestType.HMAC_SHA256: pb.HMAC_SHA256}
+DIGEST_FROM_PB = {number: digest for digest, number in DIGEST_TO_PB.items()}
 
 
 def encode(record: LedgerRecord) -> bytes:
@@ -53,7 +53,7 @@ def encode(record: LedgerRecord) -> bytes:
         ensemble_size=record.shape.ensemble_size,
         write_quorum=record.shape.write_quorum,
         ack_quorum=record.shape.ack_quorum,
-        digest_type=_DIGEST_TO_PB[record.digest_type],
+        digest_type=DIGEST_TO_PB[record.digest_type],
         state=_STATE_TO_PB[record.state],
         last_entry=-1 if record.last_entry is None else record.last_entry,
         length_bytes=record.length_bytes or 0,
@@ -163,7 +163,7 @@ def _from_message(ledger_id: int, message: pb.Ledger) -> LedgerRecord:
             for f in message.fragments
         ),
         state=_STATE_FROM_PB[message.state],
-        digest_type=_DIGEST_FROM_PB[message.digest_type],
+        digest_type=DIGEST_FROM_PB[message.digest_type],
         last_entry=message.last_entry if closed else None,
         length_bytes=message.length_bytes if closed else None,
         custom_metadata=custom,

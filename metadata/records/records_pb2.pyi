@@ -502,3 +502,97 @@ class JournalNode(_message.Message):
     http_address: str
     session: bytes
     def __init__(self, format_version: _Optional[int] = ..., name: _Optional[str] = ..., rpc_address: _Optional[str] = ..., http_address: _Optional[str] = ..., session: _Optional[bytes] = ...) -> None: ...
+
+class LogSegment(_message.Message):
+    __slots__ = ("ledger_id", "first_position", "epoch", "begun_us", "end_position", "ended_us", "length_bytes")
+    LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
+    FIRST_POSITION_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    BEGUN_US_FIELD_NUMBER: _ClassVar[int]
+    END_POSITION_FIELD_NUMBER: _ClassVar[int]
+    ENDED_US_FIELD_NUMBER: _ClassVar[int]
+    LENGTH_BYTES_FIELD_NUMBER: _ClassVar[int]
+    ledger_id: int
+    first_position: int
+    epoch: int
+    begun_us: int
+    end_position: int
+    ended_us: int
+    length_bytes: int
+    def __init__(self, ledger_id: _Optional[int] = ..., first_position: _Optional[int] = ..., epoch: _Optional[int] = ..., begun_us: _Optional[int] = ..., end_position: _Optional[int] = ..., ended_us: _Optional[int] = ..., length_bytes: _Optional[int] = ...) -> None: ...
+
+class Log(_message.Message):
+    __slots__ = ("format_version", "identity", "name", "owner", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "roll_bytes", "roll_records", "roll_ms", "epoch", "writer", "first_position", "segments", "paged_through", "obsolete_ledgers", "legal_hold", "deleted", "created_ms", "nonce")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    ENSEMBLE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    WRITE_QUORUM_FIELD_NUMBER: _ClassVar[int]
+    ACK_QUORUM_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_TYPE_FIELD_NUMBER: _ClassVar[int]
+    ROLL_BYTES_FIELD_NUMBER: _ClassVar[int]
+    ROLL_RECORDS_FIELD_NUMBER: _ClassVar[int]
+    ROLL_MS_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    WRITER_FIELD_NUMBER: _ClassVar[int]
+    FIRST_POSITION_FIELD_NUMBER: _ClassVar[int]
+    SEGMENTS_FIELD_NUMBER: _ClassVar[int]
+    PAGED_THROUGH_FIELD_NUMBER: _ClassVar[int]
+    OBSOLETE_LEDGERS_FIELD_NUMBER: _ClassVar[int]
+    LEGAL_HOLD_FIELD_NUMBER: _ClassVar[int]
+    DELETED_FIELD_NUMBER: _ClassVar[int]
+    CREATED_MS_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    identity: bytes
+    name: str
+    owner: str
+    ensemble_size: int
+    write_quorum: int
+    ack_quorum: int
+    digest_type: DigestType
+    roll_bytes: int
+    roll_records: int
+    roll_ms: int
+    epoch: int
+    writer: str
+    first_position: int
+    segments: _containers.RepeatedCompositeFieldContainer[LogSegment]
+    paged_through: int
+    obsolete_ledgers: _containers.RepeatedScalarFieldContainer[int]
+    legal_hold: bool
+    deleted: bool
+    created_ms: int
+    nonce: bytes
+    def __init__(self, format_version: _Optional[int] = ..., identity: _Optional[bytes] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., roll_bytes: _Optional[int] = ..., roll_records: _Optional[int] = ..., roll_ms: _Optional[int] = ..., epoch: _Optional[int] = ..., writer: _Optional[str] = ..., first_position: _Optional[int] = ..., segments: _Optional[_Iterable[_Union[LogSegment, _Mapping]]] = ..., paged_through: _Optional[int] = ..., obsolete_ledgers: _Optional[_Iterable[int]] = ..., legal_hold: bool = ..., deleted: bool = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+
+class LogPage(_message.Message):
+    __slots__ = ("format_version", "segments", "nonce")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    SEGMENTS_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    segments: _containers.RepeatedCompositeFieldContainer[LogSegment]
+    nonce: bytes
+    def __init__(self, format_version: _Optional[int] = ..., segments: _Optional[_Iterable[_Union[LogSegment, _Mapping]]] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+
+class LogPageTime(_message.Message):
+    __slots__ = ("format_version", "end_position", "nonce")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    END_POSITION_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    end_position: int
+    nonce: bytes
+    def __init__(self, format_version: _Optional[int] = ..., end_position: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+
+class LogName(_message.Message):
+    __slots__ = ("format_version", "identity", "nonce")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    identity: bytes
+    nonce: bytes
+    def __init__(self, format_version: _Optional[int] = ..., identity: _Optional[bytes] = ..., nonce: _Optional[bytes] = ...) -> None: ...

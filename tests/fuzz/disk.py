@@ -1,4 +1,4 @@
-"""What is read from a disk: the log, the index, a bookie's state. Checksums are made to fit."""
+"""What is read from a disk: the log, the index, a bookie's state, the records of logs. Checksums are made to fit."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ from bookie.log.format import (
     encode_segment_header,
     position_of,
 )
+from bookie.wire import of_payloads
+from ledgers import NewRecord, RecordUnreadable
+from ledgers.logs.record_batch import decode, encode
 from tests.bookie.entries import columns_of, entry_of, lac_of
 
 from .target import Target
@@ -35,6 +38,7 @@ def targets() -> list[Target]:
         Target("record", record, (BadRecordBytes,), _records),
         Target("ledger_state", lambda data: LedgerState.decode(7, data), (ValueError,), _states),
         Target("place", place, (ValueError,), _places),
+        Target("log_record", log_record, (RecordUnreadable,), _log_records),
     ]
 
 
@@ -65,6 +69,16 @@ def record(data: bytes) -> None:
 def place(data: bytes) -> None:
     _, span, found = from_row(data[: KEY.size], data[KEY.size :])
     assert isinstance(found, FrameLocation) and span >= 0
+
+
+def log_record(data: bytes) -> None:
+    (found,) = decode(of_payloads(3, [data], bytes(4)), segment_start=10).records()
+    again = encode([NewRecord(found.payload, found.key, found.headers, found.event_time)], found.time)
+    assert decode(of_payloads(3, again, bytes(4)), segment_start=10).records() == [found]
+
+
+def _log_records() -> list[bytes]:
+    return encode([b"bare", NewRecord(b"full", key=b"k", headers={"é": b"v", "n": b""}, event_time=-1)], 5)
 
 
 def _segment_headers() -> list[bytes]:

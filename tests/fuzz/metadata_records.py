@@ -13,6 +13,8 @@ from metadata.healing import absent_bookies, lease_lock, marks, operator_request
 from metadata.records import journal_record, ledger_codec, registration
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_record import BookieRef, Fragment, Lacking, LedgerRecord, Shape
+from metadata.records.logs import log_codec
+from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.store import Versioned
 
 from .target import Target
@@ -24,6 +26,7 @@ LEDGER = LedgerRecord(
     (Fragment(0, (BOOKIE, BookieRef("b2", "i2")), 0, (Lacking(1, 3, 5),)),),
     custom_metadata={"name": b"value"},
 )
+LOG = LogRecord(bytes(16), "orders", segments=(Segment(7, 0, 1, 5, 3, 9, 30), Segment(8, 3, 1, 9)))
 REGISTRATION = registration.Registration(BOOKIE, "host:3181", "rack 1", version="0.4")
 
 
@@ -45,6 +48,12 @@ def targets() -> list[Target]:
             "finalized_segment",
             lambda data: journal_record.decode_finalized("journals/j/a/segments/1", data),
             [journal_record.encode_finalized(journal_record.FinalizedSegment(1, 9, 7, -67, 3, 0), b"nonce")],
+        ),
+        _of("log", lambda data: log_codec.decode("logs/l", data), [log_codec.encode(LOG)]),
+        _of(
+            "log_page",
+            lambda data: log_codec.decode_page("logpages/l/1", data),
+            [log_codec.encode_page(LOG.segments[:1], b"nonce")],
         ),
         _of("holder", lambda data: lease_lock.decode("healing/office", data), [b"\x08\x01"]),
         _of(

@@ -12,6 +12,7 @@ from metadata.records.ledger_record import LedgerRecord
 
 from ..config.clients import client_config
 from ..membership.cluster_survey import check_is_cluster
+from ..membership.remedies import remedies
 from ..options import json_option, ledger_argument, metadata_option, new_ledger_options, password_option
 from ..output import ledger_fields, loss_fields, print_json, print_record
 from ..terminal import confirm, say, shown_bytes
@@ -21,7 +22,6 @@ from .checking import check
 from .entries import read, tail
 from .listing import list_
 from .recovering import recover
-from .remedies import remedies
 from .salvage import salvage
 
 
@@ -159,6 +159,6 @@ def delete(
         client.describe_ledger(ledger_id)
         if not yes:
             confirm(f"delete ledger {ledger_id} and everything in it?")
-        with remedies(metadata_uri, ledger_id, deleting=True):
+        with remedies(metadata_uri, deleting=True):
             client.delete_ledger(ledger_id, password=password, force=force, password_is_lost=password_is_lost)
     print_record({"ledger_id": ledger_id, "deleted": True}, as_json=as_json)

@@ -11,12 +11,12 @@ from ledgers import LedgerClient, LedgerRecord, LossAssessment
 from metadata.records.ledger_record import JOURNAL
 
 from ..config.clients import client_config
+from ..membership.remedies import remedies
 from ..options import json_option, ledger_argument, metadata_option, password_option
 from ..output import Progress, ledger_fields, loss_fields, print_record
 from ..terminal import confirm, say
 from ..told.help import command
 from ..told.interruption import again, told_when_stopped
-from .remedies import remedies
 
 
 @command()
@@ -44,7 +44,7 @@ def recover(
     """
     if yes and not accept_loss:
         raise click.UsageError("--yes goes with --accept-loss")
-    with remedies(metadata_uri, ledger_id), LedgerClient(metadata_uri, config=client_config()) as client:
+    with remedies(metadata_uri), LedgerClient(metadata_uri, config=client_config()) as client:
         began = time.monotonic()
         if accept_loss:
             record = _accepted(client, ledger_id, password, yes=yes)

@@ -78,7 +78,7 @@ def backup(metadata_uri: str, file: Path, as_json: bool) -> None:
         for _ in range(TRIES_MAX):
             with suppress(_JournalsChanged):
                 return await _save(store, file, name, bar)
-        raise LedgerError(f"journals changed during each of {TRIES_MAX} tries: try again later")
+        raise LedgerError(f"journals or logs changed during each of {TRIES_MAX} tries: try again later")
 
     with told_when_stopped(lambda: f"{file} is not there; {again(so='begin again')}"), bar:
         keys = with_store(metadata_uri, work)
@@ -86,7 +86,7 @@ def backup(metadata_uri: str, file: Path, as_json: bool) -> None:
 
 
 class _JournalsChanged(Exception):
-    """The backup is inconsistent, since journals changed."""
+    """The backup is inconsistent, since journals or logs changed."""
 
 
 async def _save(store: MetadataStore, file: Path, name: str, bar: Progress) -> int:

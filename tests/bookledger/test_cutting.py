@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookie.wire import ENTRY_BYTES_MAX
-from bookledger.cli.ledger.records import DELIMITER_BYTES_MAX, Delimiter, delimited
+from bookledger.cli.payloads.cutting import DELIMITER_BYTES_MAX, Delimiter, delimited
 
 
 class Trickle(RawIOBase):

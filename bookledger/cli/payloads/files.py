@@ -1,13 +1,13 @@
-"""Writes entries into a directory, a file for each."""
+"""Writes payloads into a directory, a file for each."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from bookie.disk.disk import sync_directory
-from ledgers import Columns, LedgerError
-from ledgers.reading.batch_read import entries_of
+from ledgers import Entry, LedgerError, Record
 from metadata.keys import LEDGER_ID_MAX
 
 from ..told.interruption import again
@@ -19,22 +19,22 @@ UNFINISHED = ".unfinished"
 """The file being written; it gets its name when it is on disk."""
 
 
-class EntryFiles:
-    """Files named by entry id. Each is there only when it is whole and on disk; none is ever replaced.
+class PayloadFiles:
+    """Files named by entry id or position. Each is there only when it is whole and on disk; none is ever replaced.
 
-    A file that has the entry's payload already is left: so the same command goes on where it was interrupted.
+    A file that has its payload already is left: so the same command goes on where it was interrupted.
     """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._unfinished = directory / UNFINISHED
 
-    def write(self, page: Columns) -> None:
+    def write(self, items: Iterable[Entry | Record]) -> None:
         """Returns when all names are on disk, too. Raises LedgerError."""
-        for entry in entries_of(page):
-            file = self._directory / f"{entry.entry_id:0{DIGITS}}"
+        for number, payload, *_ in items:
+            file = self._directory / f"{number:0{DIGITS}}"
             try:
-                self._write(file, entry.payload)
+                self._write(file, payload)
             except OSError as error:
                 raise LedgerError(f"{file} cannot be written: {error.strerror}") from error
         sync_directory(self._directory)
@@ -54,6 +54,6 @@ class EntryFiles:
         finally:
             self._unfinished.unlink(missing_ok=True)
 
-    def how(self) -> str:
+    def how(self, many: str) -> str:
         """What is there after an interrupt, and how to go on."""
-        return f"{self._directory} has some of the entries, each of them whole; {again()}"
+        return f"{self._directory} has some of the {many}, each of them whole; {again()}"

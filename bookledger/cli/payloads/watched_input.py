@@ -1,4 +1,4 @@
-"""Reads the input of `ledger append` while its writer is watched: a pipe may stay open and never give another line."""
+"""Reads input while the writer of what is read is watched: a pipe may stay open and never give another line."""
 
 from __future__ import annotations
 

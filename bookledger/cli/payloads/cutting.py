@@ -1,4 +1,4 @@
-"""Cuts the input of `ledger append` into records: by lines, by another delimiter, by size, or as JSON lines."""
+"""Cuts input into records: by lines, by another delimiter, by size, or as JSON lines."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import base64
 import json
 import os
 import re
-from collections.abc import Iterator
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, TypeVar
 
 import click
 
@@ -15,6 +15,8 @@ from bookie.wire import ENTRY_BYTES_MAX
 from ledgers import LedgerError
 
 from ..told.sizes import bytes_told
+
+T = TypeVar("T")
 
 JSON_LINE_BYTES_MAX = 6 * ENTRY_BYTES_MAX + 4096
 """The largest entry, encoded with an escape for each of its bytes."""
@@ -86,15 +88,15 @@ def delimited(file: BinaryIO, delimiter: bytes) -> Iterator[bytes]:
         yield bytes(held)
 
 
-def json_lines(file: BinaryIO) -> Iterator[bytes]:
-    """Decodes JSON lines. Raises LedgerError, with the number of the line, for one without a payload."""
+def json_lines(file: BinaryIO, decoded: Callable[[object], T]) -> Iterator[T]:
+    """Decodes JSON lines. Raises LedgerError, with the number of the line, where `decoded` raises ValueError."""
     number = 0
     while line := file.readline(JSON_LINE_BYTES_MAX + 1):
         number += 1
         if len(line) > JSON_LINE_BYTES_MAX:
             raise LedgerError(f"line {number} of the input has more than {bytes_told(JSON_LINE_BYTES_MAX)}")
         try:
-            yield _payload_of(_object_in(line))
+            yield decoded(_object_in(line))
         except ValueError as error:
             raise LedgerError(f"line {number} of the input: {error}") from None
 
@@ -108,19 +110,21 @@ def _object_in(line: bytes) -> object:
         raise ValueError(f"it is no JSON from its character {error.pos + 1} on") from None
 
 
-def _payload_of(told: object) -> bytes:
+def payload_of(told: object) -> bytes:
+    """The payload of a decoded line. Raises ValueError."""
     match told:
         case {"payload_base64": _, "payload": _}:
             pass
         case {"payload_base64": str(encoded)}:
-            return _decoded(encoded)
+            return base64_in(encoded, "payload_base64")
         case {"payload": str(text)}:
             return text.encode()
     raise ValueError('an entry is an object with "payload_base64" or "payload", which is text')
 
 
-def _decoded(encoded: str) -> bytes:
+def base64_in(encoded: object, name: str) -> bytes:
+    """The bytes of a value in base64. Raises ValueError."""
     try:
-        return base64.b64decode(encoded, validate=True)
-    except ValueError:  # its message is about padding and digits
-        raise ValueError("payload_base64 is no base64") from None
+        return base64.b64decode(encoded, validate=True)  # type: ignore[arg-type]
+    except (TypeError, ValueError):  # its message is about padding and digits
+        raise ValueError(f"{name} is no base64") from None

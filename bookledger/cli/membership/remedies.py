@@ -14,25 +14,26 @@ from metadata.healing.presence import Presence, Whereabouts, whereabouts
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
-from ..membership.cluster_survey import with_store
+from .cluster_survey import with_store
 
 OfALedger = EntryUnreadable | LedgerRecoveryFailed | NotEnoughAnswers
 OF_A_LEDGER = (EntryUnreadable, LedgerRecoveryFailed, NotEnoughAnswers)
 
 
 @contextmanager
-def remedies(metadata_uri: str, ledger_id: int, *, deleting: bool = False) -> Iterator[None]:
-    """An error of the ledger inside the block says, too, what can be done about it."""
+def remedies(metadata_uri: str, *, deleting: bool = False) -> Iterator[None]:
+    """An error of a ledger inside the block says, too, what can be done about it."""
     try:
         yield
     except OF_A_LEDGER as error:
         if isinstance(error, LedgerRecoveryFailed) and not error.is_undecided:
             raise  # it says what it lacks, such as bookies to write to
+        ledger_id = error.ledger_id
         try:
             absent = with_store(metadata_uri, lambda store: _absent(store, ledger_id))
         except MetadataError:
             raise error from None
-        raise LedgerError(f"{error}; {_told(error, ledger_id, absent, deleting=deleting)}") from error
+        raise LedgerError(f"{error}; {_told(error, absent, deleting=deleting)}") from error
 
 
 async def _absent(store: MetadataStore, ledger_id: int) -> list[Whereabouts]:
@@ -43,12 +44,12 @@ async def _absent(store: MetadataStore, ledger_id: int) -> list[Whereabouts]:
     return [one for one in seen if one.presence is not Presence.LIVING]
 
 
-def _told(error: OfALedger, ledger_id: int, absent: Sequence[Whereabouts], *, deleting: bool) -> str:
+def _told(error: OfALedger, absent: Sequence[Whereabouts], *, deleting: bool) -> str:
     lost = [f"{one.bookie} ({one.why})" for one in absent if one.is_lost]
     away = [str(one.bookie) for one in absent if not one.is_lost]
     if not absent and not isinstance(error, EntryUnreadable):
         away = ["the bookies that it names"]  # who has just died is registered for a while
-    ways = "; ".join(_ways(error, ledger_id, deleting=deleting))
+    ways = "; ".join(_ways(error, deleting=deleting))
     said = [f"lost for good: {', '.join(lost)}"] if lost else []
     if away:
         said.append(f"bring back {', '.join(away)}, and try again")
@@ -56,7 +57,8 @@ def _told(error: OfALedger, ledger_id: int, absent: Sequence[Whereabouts], *, de
     return "; ".join([*said, ways])
 
 
-def _ways(error: OfALedger, ledger_id: int, *, deleting: bool) -> Iterator[str]:
+def _ways(error: OfALedger, *, deleting: bool) -> Iterator[str]:
+    ledger_id = error.ledger_id
     yield f"`bookledger ledger salvage {ledger_id} --output FILE` saves what there is"
     if deleting:
         yield f"then `bookledger ledger delete --force {ledger_id}` deletes it as it is"

@@ -1,0 +1,158 @@
+"""What was read, to standard output, into a new file, or into a directory: as lines, as JSON lines, or raw."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Generic, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from ledgers import Columns, Entry, Record
+from ledgers.reading.batch_read import entries_of
+
+from ..options import FilePath
+from ..output import check_is_new, whole_file
+from ..terminal import shown_bytes
+from ..told.interruption import again
+from .files import PayloadFiles
+
+F = TypeVar("F", bound=Callable[..., Any])
+P = TypeVar("P")
+
+Item = Entry | Record
+"""Its number and its payload come first."""
+
+STANDARD_OUTPUT = Path("-")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[P]):
+    """What pages of one kind hold, and how it is told of."""
+
+    one: str
+    many: str
+    items: Callable[[P], Iterable[Item]]
+    payloads: Callable[[P], bytes | memoryview]
+    last: Callable[[P], int]
+    json_line: Callable[[Any], bytes]
+
+
+class Printer(Generic[P]):
+    """Prints pages from the item `first` on, and tracks how far it came: an interrupt may come in the middle of one.
+
+    `output` is a new file, which gets its name only when it is whole, or a directory that is there: a file for each
+    payload. Raises UsageError for what does not go together, LedgerError for a file that is there.
+    """
+
+    def __init__(
+        self, kind: Kind[P], first: int, output: Path | None = None, *, raw: bool, as_json: bool
+    ) -> None:
+        if raw and as_json:
+            raise click.UsageError(f"--raw and --json are two ways to print {kind.many}; take one")
+        self._kind, self._raw, self._as_json = kind, raw, as_json
+        self._first = self.next = first
+        self._output = None if output == STANDARD_OUTPUT else output
+        self._files: PayloadFiles | None = None
+        self._out: IO[bytes] = sys.stdout.buffer
+        if self._output is not None and self._output.is_dir():
+            if as_json:
+                raise click.UsageError(
+                    f"--json prints lines, and a directory gets a file for each {kind.one}; take one"
+                )
+            self._files = PayloadFiles(self._output)
+        elif self._output is not None:
+            check_is_new(self._output)
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Writes within the block; a file is there once it ends without an error."""
+        into = nullcontext(self._out) if self._output is None or self._files else whole_file(self._output)
+        with into as self._out:
+            yield
+
+    @property
+    def is_on_standard_output(self) -> bool:
+        return self._output is None
+
+    @property
+    def is_any(self) -> bool:
+        """Whether anything is printed."""
+        return self.next != self._first
+
+    def write(self, page: P) -> None:
+        """Prints a page."""
+        if self._files:
+            self._files.write(self._kind.items(page))
+        elif self._raw:
+            self._out.write(self._kind.payloads(page))
+        else:
+            self._out.writelines(self._lines(page))
+        self.next = self._kind.last(page) + 1
+
+    def write_now(self, page: P) -> None:
+        """Prints a page, and leaves nothing of it in a buffer."""
+        self.write(page)
+        self._out.flush()
+
+    def _lines(self, page: P) -> Iterator[bytes]:
+        """Yields lines; each counts as printed once the next one is requested."""
+        line_of = self._line_of()
+        for item in self._kind.items(page):
+            yield line_of(item)
+            self.next = item[0] + 1
+
+    def _line_of(self) -> Callable[[Item], bytes]:
+        if self._as_json:
+            return self._kind.json_line
+        return _shown_line if self._out.isatty() else _plain_line
+
+    def how(self) -> str:
+        """What is printed when the command is stopped, and how to go on."""
+        if self._files:
+            return self._files.how(self._kind.many)
+        if self._output is not None:
+            return f"{self._output} is not there; {again()}"
+        if not self.is_any:
+            return f"no {self._kind.one} is printed for certain; {again()}"
+        told = f"the {self._kind.many} to {self.next - 1} are printed, perhaps more"
+        return f"{told}; go on with --first {self.next}"
+
+
+def _entry_json_line(entry: Entry) -> bytes:
+    return b'{"entry_id":%d,"payload_base64":"%s"}\n' % (entry.entry_id, base64.b64encode(entry.payload))
+
+
+ENTRIES: Kind[Columns] = Kind(
+    "entry", "entries", entries_of, lambda page: page.payload, lambda page: page.last_entry, _entry_json_line
+)
+
+
+def _shown_line(item: Item) -> bytes:
+    return f"{item[0]}\t{shown_bytes(item[1])}\n".encode()
+
+
+def _plain_line(item: Item) -> bytes:
+    return b"%d\t%s\n" % (item[0], item[1])
+
+
+def output_option(one: str) -> Callable[[F], F]:
+    """`output`: where a reading command prints."""
+    return click.option(
+        "--output",
+        "-o",
+        type=FilePath(),
+        help="A new file instead of standard output, which is -; it is there only when it is whole. Or a directory "
+        f"that is there: a file for each {one}, with its payload.",
+    )
+
+
+def is_typed(name: str) -> bool:
+    """Whether an option of the running command was given, not left at its default."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source not in (None, ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP)

@@ -1,0 +1,124 @@
+"""The input of commands that append: a file or pipe, and how it is cut."""
+
+from __future__ import annotations
+
+import functools
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO, TypeVar
+
+import click
+
+from bookie.wire import ENTRY_BYTES_MAX
+from ledgers import LedgerError, NewRecord
+from ledgers.errors import EntryTooLarge
+
+from .. import standard_files
+from ..output import Progress
+from . import cutting
+from .watched_input import watched
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T", bound=bytes | NewRecord)
+
+HEADING = {"Input": ("--delimiter", "--record-bytes", "--json-lines")}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is to be appended. Raises UsageError for two ways to cut it, and for a standard input that is closed."""
+
+    file: BinaryIO
+    delimiter: bytes | None
+    record_bytes: int | None
+    is_json: bool
+
+    def __post_init__(self) -> None:
+        ways = {
+            "--json-lines": self.is_json,
+            "--delimiter": self.delimiter is not None,
+            "--record-bytes": self.record_bytes is not None,
+        }
+        given = [name for name, is_given in ways.items() if is_given]
+        if len(given) > 1:
+            raise click.UsageError(f"{' and '.join(given)} are two ways to cut the input; take one")
+        if self.file.fileno() == standard_files.STDIN and standard_files.input_was_closed():
+            raise click.UsageError("standard input is closed: name a FILE, or send something there")
+
+    def records(self, of_json: Callable[[object], T], check: Callable[[], object]) -> Iterator[T | bytes]:
+        """The input, cut. `of_json` decodes a line of JSON; `check` is called while the input gives nothing."""
+        file = watched(self.file, check)
+        if self.is_json:
+            return cutting.json_lines(file, of_json)
+        if self.delimiter is not None:
+            return cutting.delimited(file, self.delimiter)
+        return cutting.lines(file) if self.record_bytes is None else cutting.of_size(file, self.record_bytes)
+
+    def append_all(
+        self,
+        title: str,
+        found: Iterator[T | bytes],
+        append: Callable[[T | bytes], object],
+        flush: Callable[[], object],
+    ) -> int:
+        """Appends what `records` gave and flushes it, under a bar; returns the bytes of all payloads."""
+        total_bytes = 0
+        cut_bytes = 0 if self.record_bytes is not None else len(self.delimiter or b"\n")
+        with Progress(title, None if self.is_json else self._size_bytes()) as advance:
+            for number, record in enumerate(found, 1):
+                try:
+                    append(record)
+                except EntryTooLarge as error:
+                    raise LedgerError(f"record {number} of the input: {error}") from error
+                size = len(record.payload if isinstance(record, NewRecord) else record)
+                total_bytes += size
+                advance(size + cut_bytes)
+            flush()
+        return total_bytes
+
+    def _size_bytes(self) -> int | None:
+        """Bytes that are still to be read; None if the input is no regular file."""
+        status = os.fstat(self.file.fileno())
+        return max(0, status.st_size - self.file.tell()) if stat.S_ISREG(status.st_mode) else None
+
+
+def source_options(json_line: str) -> Callable[[F], F]:
+    """Adds FILE and the options that cut it; the command gets them as `source`. `json_line`: help of --json-lines."""
+
+    def decorated(function: F) -> F:
+        @functools.wraps(function)
+        def with_source(
+            *,
+            delimiter: bytes | None,
+            record_bytes: int | None,
+            json_lines: bool,
+            file: BinaryIO,
+            **others: Any,
+        ) -> Any:
+            return function(source=Source(file, delimiter, record_bytes, json_lines), **others)
+
+        command: Any = with_source
+        for option in reversed(_options(json_line)):
+            command = option(command)
+        return command  # type: ignore[no-any-return]
+
+    return decorated
+
+
+def _options(json_line: str) -> list[Callable[[Any], Any]]:
+    return [
+        click.option(
+            "--delimiter",
+            type=cutting.Delimiter(),
+            help=r"What ends a record instead of a newline, such as '\0' or '\r\n'; it is no part of the entry.",
+        ),
+        click.option(
+            "--record-bytes",
+            type=click.IntRange(1, ENTRY_BYTES_MAX),
+            help="Cut the input into records of this size.",
+        ),
+        click.option("--json-lines", is_flag=True, help=json_line),
+        click.argument("file", type=click.File("rb"), default="-"),
+    ]

@@ -1,0 +1,1 @@
+"""Logs over ledgers: a name, positions without holes, one writer after another."""

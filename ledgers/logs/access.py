@@ -1,0 +1,51 @@
+"""Who may change a log: by the certificate's role and owner, and by the password of its segments, as for ledgers."""
+
+from __future__ import annotations
+
+from bookie.wire.trust.roles import Right
+from metadata.audit import Act, tell
+from metadata.records.ledger_store import VersionedRecord
+from metadata.records.logs.log_record import LogRecord
+
+from ..authorized import keys_of
+from ..cluster import Cluster
+from ..errors import NoSuchLedger, NotAllowed, Unauthorized
+from ..record_change import metadata_errors
+
+
+def check_may_change(cluster: Cluster) -> None:
+    """Raises NotAllowed for a role that may not write."""
+    if why := cluster.why_not_created():
+        raise NotAllowed(why)
+
+
+async def check_may_write(cluster: Cluster, log: LogRecord, password: bytes) -> None:
+    """Raises Unauthorized or NotAllowed, before a writer that may go on is disturbed."""
+    check_may_change(cluster)
+    found = await _last_ledger(cluster, log)
+    if found is not None:
+        await keys_of(cluster, found, password, Right.FENCE, Right.APPEND)
+    elif log.last is not None:
+        raise NoSuchLedger(log.last.ledger_id)
+
+
+async def check_may_give_up(cluster: Cluster, log: LogRecord, password: bytes) -> None:
+    """Raises Unauthorized or NotAllowed for whoever might not delete the log's last ledger, either."""
+    check_may_change(cluster)
+    found = await _last_ledger(cluster, log)
+    if found is None:
+        return
+    try:
+        await keys_of(cluster, found, password)
+        if why := cluster.why_not_deleted(found.record, is_proven=bool(password)):
+            raise Unauthorized(found.record.ledger_id, why=why)
+    except Unauthorized as error:
+        tell(Act.REFUSED, f"give up: {error}", who=cluster.who, log=log.name)
+        raise
+
+
+async def _last_ledger(cluster: Cluster, log: LogRecord) -> VersionedRecord | None:
+    if log.last is None:
+        return None
+    with metadata_errors():
+        return await cluster.ledgers.read(log.last.ledger_id)

@@ -1,0 +1,115 @@
+"""Deletes what a log has given up, in the background: ledgers first, then what names them.
+
+Whoever is interrupted leaves the names, and the next one deletes the same ledgers again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from contextlib import suppress
+
+from metadata.records.logs.log_record import Segment
+from metadata.records.logs.log_store import LogStore, VersionedLog
+
+from ..errors import LedgerError, LogHeld, NoSuchLedger
+from ..record_change import metadata_errors
+from ..tasks import Tasks
+from .log_chain import LogChain
+from .segment_ledgers import SegmentLedgers
+
+log = logging.getLogger(__name__)
+
+
+class Cleaning:
+    """The clean-ups of one client, one for each log at a time."""
+
+    def __init__(self) -> None:
+        self._tasks = Tasks(_failed)
+        self._is_due_again: dict[bytes, bool] = {}
+
+    def start(self, chain: LogChain, ledgers: SegmentLedgers) -> None:
+        """Deletes what the log has given up; where that is going on, once more behind it."""
+        identity = chain.record.identity
+        if identity in self._is_due_again:
+            self._is_due_again[identity] = True
+            return
+        self._is_due_again[identity] = False
+        self._tasks.start(self._clean(chain, ledgers))
+
+    async def close(self) -> None:
+        """Stops; the rest is done when the log is truncated or taken over next."""
+        await self._tasks.close()
+
+    async def _clean(self, chain: LogChain, ledgers: SegmentLedgers) -> None:
+        identity = chain.record.identity
+        try:
+            await clean(chain, ledgers)
+            while self._is_due_again[identity]:
+                self._is_due_again[identity] = False
+                await clean(chain, ledgers)
+        except LogHeld:
+            return  # the next truncation after the hold goes on
+        except LedgerError as error:
+            log.warning("what log %r has given up is not all deleted yet: %s", chain.record.name, error)
+        finally:
+            del self._is_due_again[identity]
+
+
+async def clean(chain: LogChain, ledgers: SegmentLedgers) -> None:
+    """Deletes the ledgers in which nothing is left. Raises LogHeld, NoSuchLog and what a deletion raises."""
+    record = await chain.refresh()
+    await _clean_pages(chain, ledgers, record.first_position)
+    dead = record.dead_segments()
+    await _delete(chain, ledgers, [s.ledger_id for s in dead])
+    await chain.change(lambda record: record.without_dead(dead))
+    await _delete(chain, ledgers, record.obsolete)
+    await chain.change(lambda now: now.without_obsolete(record.obsolete))
+
+
+async def _clean_pages(chain: LogChain, ledgers: SegmentLedgers, first_position: int) -> None:
+    """Pages in which nothing is left go with their ledgers; of one in which something is, only ledgers go."""
+    with metadata_errors():
+        async for page in chain.logs.pages(chain.record.identity):
+            dead = [
+                s for s in page.segments if s.end_position is not None and s.end_position <= first_position
+            ]
+            await _delete(chain, ledgers, [s.ledger_id for s in dead])
+            if len(dead) < len(page.segments):
+                return
+            await chain.logs.drop_page(chain.record.identity, page)
+
+
+async def _delete(chain: LogChain, ledgers: SegmentLedgers, ledger_ids: Iterable[int]) -> None:
+    """Deletes ledgers by the normal path, unless a hold has begun. One that is gone already is no error."""
+    for ledger_id in ledger_ids:
+        if (await chain.refresh()).legal_hold:
+            raise LogHeld(chain.record.name)
+        with suppress(NoSuchLedger):
+            await ledgers.delete(ledger_id)
+
+
+async def delete_all(logs: LogStore, found: VersionedLog, ledgers: SegmentLedgers) -> None:
+    """Deletes all that is left of a log that was given up: its ledgers, its pages, its name, its record."""
+    record = found.record
+    assert record.deleted
+    with metadata_errors():
+        async for page in logs.pages(record.identity):
+            await _delete_segments(ledgers, page.segments)
+            await logs.drop_page(record.identity, page)
+        await _delete_segments(ledgers, record.segments)
+        for ledger_id in record.obsolete:
+            with suppress(NoSuchLedger):
+                await ledgers.delete(ledger_id)
+        await logs.take_name(record.name, record.identity)
+        await logs.forget(found)
+
+
+async def _delete_segments(ledgers: SegmentLedgers, segments: Iterable[Segment]) -> None:
+    for segment in segments:
+        with suppress(NoSuchLedger):
+            await ledgers.delete(segment.ledger_id)
+
+
+def _failed(error: BaseException) -> None:
+    log.error("a clean-up failed: %r", error, exc_info=error)

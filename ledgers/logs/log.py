@@ -1,0 +1,185 @@
+"""A log: a name, positions without holes, one writer after another."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from datetime import datetime
+
+from metadata.audit import Act, tell
+from metadata.records.logs.log_record import LogRecord, Segment
+
+from ..cluster import Cluster
+from ..errors import LogHeld
+from ..record_change import metadata_errors
+from .access import check_may_change, check_may_give_up
+from .cleaning import Cleaning
+from .log_chain import LogChain
+from .reading.log_reader import LogReader
+from .record_batch import Record, RecordBatch
+from .segment_ledgers import SegmentLedgers
+from .writing.log_writer import LogWriter
+from .writing.take_over import take_over
+
+
+class Log:
+    """A log, opened. Made by `LedgerClient.log` and `create_log`; belongs to its event loop.
+
+    Readers fence nothing, and see only what is confirmed. Every call raises NoSuchLog once the log is deleted,
+    Unauthorized for a wrong password, MetadataUnavailable.
+    """
+
+    def __init__(
+        self, cluster: Cluster, chain: LogChain, ledgers: SegmentLedgers, cleaning: Cleaning
+    ) -> None:
+        self._cluster = cluster
+        self._chain = chain
+        self._ledgers = ledgers
+        self._cleaning = cleaning
+        self._reader = LogReader(chain, ledgers)
+
+    @property
+    def name(self) -> str:
+        return self._chain.record.name
+
+    @property
+    def record(self) -> LogRecord:
+        """The log's metadata as it was seen last."""
+        return self._chain.record
+
+    async def refresh(self) -> LogRecord:
+        """Reads the metadata again."""
+        self._cluster.check_process()
+        return await self._chain.refresh()
+
+    async def writer(self, name: str | None = None) -> LogWriter:
+        """Takes the log over: fences and closes what the former writer left, and becomes the one writer.
+
+        `name` is for people; the default is host and process. Raises LogFenced where another one takes it over
+        meanwhile, LedgerRecoveryFailed, NotEnoughBookies, NotAllowed.
+        """
+        self._cluster.check_process()
+        who = f"{socket.gethostname()}:{os.getpid()}" if name is None else name
+        chain = LogChain(self._chain.logs, self._chain.found)
+        writer = await take_over(self._cluster, chain, self._ledgers, who)
+        self._chain.take(chain.found)
+        self._cleaning.start(chain, self._ledgers)  # what the former writer had no time for
+        return writer
+
+    # --- reading ------------------------------------------------------------------------------------
+
+    async def first_position(self) -> int:
+        """The position of the oldest record that is left."""
+        return (await self.refresh()).first_position
+
+    async def end(self) -> int:
+        """The position behind the last confirmed record: what a reader of new records starts at."""
+        self._cluster.check_process()
+        return await self._reader.end()
+
+    async def read(self, start: int | None = None, stop: int | None = None) -> AsyncGenerator[Record, None]:
+        """Yields the confirmed records from `start` to before `stop`; from the oldest and to the end by default.
+
+        Raises LogTruncated for what was given up, ValueError for what is behind the end, EntryUnreadable or
+        DigestMismatch when no replica has a record, after yielding all before it.
+        """
+        async with aclosing(self.batches(start, stop)) as batches:
+            async for batch in batches:
+                for record in batch.records():
+                    yield record
+
+    async def batches(
+        self, start: int | None = None, stop: int | None = None
+    ) -> AsyncGenerator[RecordBatch, None]:
+        """Yields the same records as `read` in columns, a page at a time."""
+        self._cluster.check_process()
+        async with aclosing(self._reader.batches(start, stop)) as batches:
+            async for batch in batches:
+                yield batch
+
+    async def tail(
+        self, start: int | None = None, *, timeout: float | None = None
+    ) -> AsyncGenerator[Record, None]:
+        """Yields records from `start` on as they are confirmed; rolls and fail-overs are not seen.
+
+        Ends once nothing was new for `timeout` seconds; a `timeout` of 0 asks once, and does not wait. Raises as
+        `read`; then everything before has been yielded, and a new `tail` may go on there.
+        """
+        async with aclosing(self.tail_batches(start, timeout=timeout)) as batches:
+            async for batch in batches:
+                for record in batch.records():
+                    yield record
+
+    async def tail_batches(
+        self, start: int | None = None, *, timeout: float | None = None
+    ) -> AsyncGenerator[RecordBatch, None]:
+        """Yields the same records as `tail` in columns, a page at a time."""
+        self._cluster.check_process()
+        async with aclosing(self._reader.tail(start, timeout)) as batches:
+            async for batch in batches:
+                yield batch
+
+    async def poll(self, start: int, *, timeout: float, records_max: int = 1000) -> list[Record]:
+        """Waits for records from `start` on; returns some, at most so many, and none after `timeout` seconds.
+
+        For loops that do other things in between; raises as `tail`.
+        """
+        if records_max < 1:
+            raise ValueError(f"a batch has 1 record at least, not {records_max}")
+        async with aclosing(self.tail_batches(start, timeout=timeout)) as batches:
+            async for batch in batches:
+                return batch.records()[:records_max]
+        return []
+
+    async def position_at(self, time: datetime) -> int:
+        """The first position whose record was appended at this time or later; the end where there is none."""
+        self._cluster.check_process()
+        if time.tzinfo is None:
+            raise ValueError(f"{time} has no time zone: say which, for example datetime.now(UTC)")
+        return await self._reader.position_at(max(0, round(time.timestamp() * 1_000_000)))
+
+    async def segments(self) -> AsyncIterator[Segment]:
+        """Yields all segments that are left, in order; the last one may be open."""
+        record = await self.refresh()
+        with metadata_errors():
+            async for page in self._chain.logs.pages(record.identity):
+                for segment in page.segments:
+                    end = segment.end_position
+                    if end is not None and record.first_position < end <= record.paged_through:
+                        yield segment
+        for segment in record.segments:
+            if segment.end_position is None or segment.end_position > record.first_position:
+                yield segment
+
+    # --- giving up ------------------------------------------------------------------------------------
+
+    async def truncate(self, before: int) -> None:
+        """Gives up all records before this position. Segments that hold nothing else are deleted in the background.
+
+        A position up to which it was truncated already is no error. Raises LogHeld, Unauthorized, ValueError behind the
+        end.
+        """
+        await check_may_give_up(self._cluster, await self.refresh(), self._ledgers.password)
+        end = await self.end()
+        if not 0 <= before <= end:
+            raise ValueError(
+                f"log {self.name!r} ends before position {end}: it cannot be truncated to {before}"
+            )
+
+        def truncated(record: LogRecord) -> LogRecord:
+            if record.legal_hold:
+                raise LogHeld(record.name)
+            return record.truncated(before)
+
+        await self._chain.change(truncated)
+        tell(Act.TRUNCATE, who=self._cluster.who, log=self.name, position=before)
+        self._cleaning.start(self._chain, self._ledgers)
+
+    async def set_legal_hold(self, is_held: bool) -> None:
+        """Begins or ends a legal hold: while it lasts nothing of the log is given up, and no ledger of it deleted."""
+        await self.refresh()
+        check_may_change(self._cluster)
+        await self._chain.change(lambda record: record.held(is_held))
+        tell(Act.LEGAL_HOLD, who=self._cluster.who, log=self.name, is_held=is_held)

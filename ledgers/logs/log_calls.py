@@ -1,0 +1,148 @@
+"""Creating, opening, listing, renaming and deleting logs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+
+from metadata import keys
+from metadata.audit import Act, tell
+from metadata.records.ledger_record import IDENTITY_BYTES, is_of
+from metadata.records.logs.log_record import LogRecord, LogSettings
+from metadata.records.logs.log_store import LogStore, VersionedLog
+
+from ..cluster import Cluster
+from ..creating.new_ledger import NewLedger
+from ..errors import LogExists, LogHeld, NoSuchLog, NotAllowed
+from ..record_change import metadata_errors
+from .access import check_may_change, check_may_give_up
+from .cleaning import Cleaning, delete_all
+from .log import Log
+from .log_chain import LogChain
+from .segment_ledgers import LedgerCalls, SegmentLedgers
+
+
+class LogCalls:
+    """The calls of one client for its logs."""
+
+    def __init__(self, cluster: Cluster, calls: LedgerCalls) -> None:
+        self._cluster = cluster
+        self._logs = LogStore(cluster.store)
+        self._calls = calls
+        self._cleaning = Cleaning()
+
+    async def create(self, name: str, settings: LogSettings, password: bytes) -> Log:
+        """Creates a log. Raises LogExists, NotAllowed, ValueError for an unusable name or settings."""
+        keys.check_name(name)
+        # Raises for what no ledger of it could have.
+        NewLedger(ensemble_size=settings.shape.ensemble_size, digest=settings.digest_type, password=password)
+        check_may_change(self._cluster)
+        with metadata_errors():
+            if await self._found(name) is not None:
+                raise LogExists(name)
+            identity = self._cluster.rng.randbytes(IDENTITY_BYTES)
+            record = LogRecord(
+                identity,
+                name,
+                settings,
+                owner=self._cluster.owner,
+                created_ms=time.time_ns() // 1_000_000,
+            )
+            made = await self._logs.create(record)
+            if not await self._logs.give_name(name, identity):
+                await self._logs.forget(await self._logs.change(made.record.given_up(), made.version))
+                raise LogExists(name)
+        tell(Act.CREATE, who=self._cluster.who, log=name)
+        return self._log(made, password)
+
+    async def open(self, name: str, password: bytes) -> Log:
+        """Opens a log. Raises NoSuchLog, NotAllowed for one of another owner."""
+        return self._log(await self._known(name), password)
+
+    async def list(self) -> AsyncIterator[tuple[str, LogRecord]]:
+        """Yields all logs with their names, in order; of those that the client may use."""
+        with metadata_errors():
+            async for name, identity in self._logs.names():
+                found = await self._logs.read(identity)
+                if found is not None and not found.record.deleted and not self._why_not(found.record):
+                    yield name, found.record
+
+    async def rename(self, name: str, new_name: str) -> None:
+        """Gives a log another name; one compare-and-swap decides, and then the old name is free.
+
+        Writers and readers go on. Interrupted in between, the log has both names, and doing it again takes the old one.
+        Raises NoSuchLog, LogExists.
+        """
+        keys.check_name(new_name)
+        found = await self._known(name)
+        check_may_change(self._cluster)
+        if name == new_name:
+            return
+        with metadata_errors():
+            if not await self._logs.give_name(new_name, found.record.identity):
+                raise LogExists(new_name)
+        await LogChain(self._logs, found).change(lambda record: record.named(new_name))
+        with metadata_errors():
+            await self._logs.take_name(name, found.record.identity)
+        tell(Act.RENAME, who=self._cluster.who, log=name, to=new_name)
+
+    async def delete(self, name: str, password: bytes) -> None:
+        """Deletes a log with all that it holds. Its writer is fenced. Raises NoSuchLog, LogHeld, Unauthorized.
+
+        Interrupted, it is done again: the log has been given up by then, and nobody reads or writes it.
+        """
+        found = await self._found(name, deleted_too=True)
+        if found is None:
+            raise NoSuchLog(name)
+        self._check_owner(found.record)
+        ledgers = SegmentLedgers(self._cluster, self._calls, password)
+        await check_may_give_up(self._cluster, found.record, password)
+        if not found.record.deleted:
+            chain = LogChain(self._logs, found)
+            await chain.change(_given_up)
+            found = chain.found
+        await delete_all(self._logs, found, ledgers)
+        with metadata_errors():
+            await self._logs.take_name(name, found.record.identity)
+        tell(Act.DELETE, who=self._cluster.who, log=name)
+
+    async def close(self) -> None:
+        """Stops what goes on in the background."""
+        await self._cleaning.close()
+
+    # ------------------------------------------------------------------------------------------------
+
+    def _log(self, found: VersionedLog, password: bytes) -> Log:
+        ledgers = SegmentLedgers(self._cluster, self._calls, password)
+        return Log(self._cluster, LogChain(self._logs, found), ledgers, self._cleaning)
+
+    async def _found(self, name: str, *, deleted_too: bool = False) -> VersionedLog | None:
+        with metadata_errors():
+            identity = await self._logs.identity_of(keys.check_name(name))
+            found = None if identity is None else await self._logs.read(identity)
+        return found if found is not None and (deleted_too or not found.record.deleted) else None
+
+    async def _known(self, name: str) -> VersionedLog:
+        found = await self._found(name)
+        if found is None:
+            raise NoSuchLog(name)
+        self._check_owner(found.record)
+        return found
+
+    def _check_owner(self, record: LogRecord) -> None:
+        if why := self._why_not(record):
+            tell(Act.REFUSED, f"log {record.name}: {why}", who=self._cluster.who)
+            raise NotAllowed(why)
+
+    def _why_not(self, record: LogRecord) -> str:
+        """Why the client may not use the log; empty if it may."""
+        owner = self._cluster.owner
+        if is_of(record.owner.encode(), owner):
+            return ""
+        return f"log {record.name!r} is not of {owner!r}, whose logs {self._cluster.identity} is confined to"
+
+
+def _given_up(record: LogRecord) -> LogRecord:
+    if record.legal_hold:
+        raise LogHeld(record.name)
+    return record.given_up()

@@ -1,0 +1,81 @@
+"""One log's record, changed by compare-and-swap: a transition is applied to what stands, again after each conflict."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from metadata.errors import NoSuchKey, VersionConflict
+from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.log_store import LogStore, VersionedLog
+
+from ..errors import LedgerError, LogFenced, NoSuchLog
+from ..record_change import metadata_errors
+
+CHANGES_MAX = 100
+"""Attempts at one change: after each conflict somebody else has come further."""
+
+Transition = Callable[[LogRecord], LogRecord]
+
+
+class LogChain:
+    """The record as it was read or changed last. Raises NoSuchLog once the log is deleted, MetadataUnavailable."""
+
+    def __init__(self, logs: LogStore, found: VersionedLog) -> None:
+        self.logs = logs
+        self.found = found
+        self._turn = asyncio.Lock()  # changes of one program take turns instead of conflicting
+
+    @property
+    def record(self) -> LogRecord:
+        return self.found.record
+
+    async def refresh(self) -> LogRecord:
+        """Reads the record again."""
+        with metadata_errors():
+            found = await self.logs.read(self.record.identity)
+        if found is None or found.record.deleted:
+            raise NoSuchLog(self.record.name)
+        self.take(found)
+        return self.record
+
+    def take(self, found: VersionedLog) -> None:
+        """Adopts a version of the record, unless a later one is known."""
+        if found.version >= self.found.version:
+            self.found = found
+
+    async def change(self, transition: Transition) -> LogRecord:
+        """Does one change; returns the record that stands. Where the transition raises, nothing is changed."""
+        async with self._turn:
+            for _ in range(CHANGES_MAX):
+                wanted = transition(self.record)
+                if wanted == self.record:
+                    return wanted
+                try:
+                    with metadata_errors():
+                        self.take(await self._changed(wanted))
+                    return self.record
+                except _Conflict:
+                    await self.refresh()
+        raise LedgerError(f"log {self.record.name!r} keeps changing; try again")
+
+    async def _changed(self, wanted: LogRecord) -> VersionedLog:
+        try:
+            return await self.logs.change(wanted, self.found.version)
+        except (VersionConflict, NoSuchKey) as conflict:
+            raise _Conflict from conflict
+
+
+class _Conflict(Exception):
+    """Another program changed the record first."""
+
+
+def under(epoch: int, transition: Transition) -> Transition:
+    """The transition of a writer, which only the one of the latest epoch may do: else it raises LogFenced."""
+
+    def guarded(record: LogRecord) -> LogRecord:
+        if record.epoch != epoch:
+            raise LogFenced(record.name, record.writer, record.epoch)
+        return transition(record)
+
+    return guarded

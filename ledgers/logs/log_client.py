@@ -1,0 +1,82 @@
+"""The calls of a client for logs, beside those for ledgers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator
+
+from metadata.records.ledger_record import DigestType
+from metadata.records.logs.log_record import ROLL_BYTES, ROLL_RECORDS, ROLL_SECONDS, LogRecord, LogSettings
+
+from ..creating.new_ledger import NewLedger
+from ..errors import LogExists, NoSuchLog
+from .log import Log
+from .log_calls import LogCalls
+
+
+class LogClient(ABC):
+    """What `LedgerClient` does with logs."""
+
+    @abstractmethod
+    async def _log_calls(self) -> LogCalls:
+        """Connects where that was not done yet."""
+
+    async def create_log(
+        self,
+        name: str,
+        *,
+        ensemble_size: int = 3,
+        write_quorum: int | None = None,
+        ack_quorum: int | None = None,
+        digest: DigestType = DigestType.CRC32C,
+        password: bytes = b"",
+        roll_bytes: int = ROLL_BYTES,
+        roll_records: int = ROLL_RECORDS,
+        roll_seconds: float = ROLL_SECONDS,
+    ) -> Log:
+        """Creates a log; its segments are ledgers of this shape, digest and password, as `NewLedger` describes them.
+
+        A segment is ended when it has `roll_bytes` or `roll_records`, or is `roll_seconds` old. Raises LogExists,
+        NotAllowed, ValueError for an unusable name or impossible settings, MetadataUnavailable.
+        """
+        shape = NewLedger(
+            ensemble_size=ensemble_size,
+            write_quorum=write_quorum,
+            ack_quorum=ack_quorum,
+            digest=digest,
+            password=password,
+        ).shape
+        settings = LogSettings(shape, digest, roll_bytes, roll_records, roll_seconds)
+        return await (await self._log_calls()).create(name, settings, password)
+
+    async def log(self, name: str, *, create: bool = False, password: bytes = b"") -> Log:
+        """Opens a log; with `create` it is created on first use, as `create_log` does without settings.
+
+        Raises NoSuchLog, NotAllowed for one of another owner, MetadataUnavailable.
+        """
+        calls = await self._log_calls()
+        try:
+            return await calls.open(name, password)
+        except NoSuchLog:
+            if not create:
+                raise
+        try:
+            return await self.create_log(name, password=password)
+        except LogExists:  # somebody else was faster
+            return await calls.open(name, password)
+
+    async def list_logs(self) -> AsyncIterator[tuple[str, LogRecord]]:
+        """Yields the name and the metadata of every log that the client may use, in the order of names."""
+        async for found in (await self._log_calls()).list():
+            yield found
+
+    async def rename_log(self, name: str, new_name: str) -> None:
+        """Gives a log another name. Writers and readers go on. Raises NoSuchLog, LogExists, NotAllowed."""
+        await (await self._log_calls()).rename(name, new_name)
+
+    async def delete_log(self, name: str, *, password: bytes = b"") -> None:
+        """Deletes a log for good, with all its ledgers. Its writer is fenced. Safe to repeat after an interruption.
+
+        Raises NoSuchLog, LogHeld, Unauthorized, NotAllowed, LedgerRecoveryFailed, MetadataUnavailable.
+        """
+        await (await self._log_calls()).delete(name, password)

@@ -1,0 +1,1 @@
+"""Reading a log, segment after segment, without disturbing its writer."""

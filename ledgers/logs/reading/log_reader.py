@@ -1,0 +1,131 @@
+"""Reading a log, segment after segment; nothing is fenced, and nothing that is not confirmed is given."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from ...errors import LedgerError, LogTruncated, NoSuchLedger
+from ..log_chain import LogChain
+from ..record_batch import RecordBatch
+from ..segment_ledgers import SegmentLedgers
+from ..segment_pages import segment_at, segment_at_time
+from .open_segment import OpenSegment
+from .record_watch import RecordWatch
+
+
+class LogReader:
+    """Reads one log. It knows the position that it wants, and takes only the segment that has it."""
+
+    def __init__(self, chain: LogChain, ledgers: SegmentLedgers) -> None:
+        self._chain = chain
+        self._ledgers = ledgers
+
+    async def end(self) -> int:
+        """The position behind the last confirmed record."""
+        record = await self._chain.refresh()
+        if record.end_position is not None:
+            return record.end_position
+        assert record.last is not None
+        return OpenSegment(record.last, await self._ledgers.open(record.last)).end
+
+    async def batches(self, start: int | None, stop: int | None) -> AsyncGenerator[RecordBatch, None]:
+        """Yields the confirmed records from `start` to before `stop`; from the oldest and to the end by default."""
+        end = await self.end()
+        stop = end if stop is None else stop
+        position = self._chain.record.first_position if start is None else start
+        self._check_left(position)
+        if not position <= stop <= end:
+            raise ValueError(f"positions {position} to before {stop} of a log that ends before {end}")
+        while position < stop:
+            opened = await self._opened_at(position)
+            assert opened is not None
+            async with aclosing(opened.batches(position, stop)) as batches:
+                async for batch in batches:
+                    position = batch.positions[-1] + 1
+                    yield batch
+
+    async def tail(self, start: int | None, timeout: float | None) -> AsyncGenerator[RecordBatch, None]:
+        """Yields records from `start` on as they are confirmed; ends once nothing is new for `timeout` seconds."""
+        patience = _Patience(timeout)
+        watch = RecordWatch(self._chain)
+        try:
+            await self._chain.refresh()
+            position = self._chain.record.first_position if start is None else start
+            while True:
+                opened = await self._opened_at(position)
+                if opened is None:
+                    if not await watch.changed(patience.seconds_left, position):
+                        return
+                    continue
+                async with aclosing(opened.tail(position, patience.seconds_left)) as batches:
+                    async for batch in batches:
+                        yield batch
+                        position = batch.positions[-1] + 1
+                        self._check_left(position)
+                        patience.begin()
+                if not opened.is_closed:
+                    return
+        finally:
+            await watch.close()
+
+    async def position_at(self, time_us: int) -> int:
+        """The first position whose record was appended at this time or later; the end where there is none."""
+        record = await self._chain.refresh()
+        segment = await segment_at_time(self._chain, time_us)
+        if segment is None:
+            return await self.end()
+        opened = OpenSegment(segment, await self._ledgers.open(segment))
+        return max(record.first_position, await opened.position_at(time_us, record.first_position))
+
+    def _check_left(self, position: int) -> None:
+        """Raises LogTruncated for what was given up."""
+        record = self._chain.record
+        if position < record.first_position:
+            raise LogTruncated(record.name, position, record.first_position)
+
+    async def _opened_at(self, position: int) -> OpenSegment | None:
+        """The segment with this position; None where none has it yet. Raises LogTruncated."""
+        record = await self._chain.refresh()
+        self._check_left(position)
+        segment = await segment_at(self._chain, position)
+        if segment is None:
+            if record.segments and position < record.segments[-1].first_position:
+                raise LedgerError(f"log {record.name!r} has no segment with position {position}")
+            return None
+        try:
+            opened = OpenSegment(segment, await self._ledgers.open(segment))
+        except NoSuchLedger:
+            await self._chain.refresh()
+            self._check_left(position)  # its ledger was deleted just now
+            raise
+        if not opened.is_closed or position < opened.end:
+            return opened
+        if segment.is_ended:
+            raise LedgerError(
+                f"ledger {segment.ledger_id} ends before position {opened.end} of log {record.name!r}, whose record "
+                f"says {segment.end_position}"
+            )
+        return None  # it was closed just now, and the log's record does not say so yet
+
+
+class _Patience:
+    """How much longer a reader waits for something new."""
+
+    def __init__(self, timeout: float | None) -> None:
+        if timeout is not None and not timeout >= 0:
+            raise ValueError(f"a timeout is a number of seconds from 0 on, or None; not {timeout}")
+        self._seconds = math.inf if timeout is None else timeout
+        self.begin()
+
+    def begin(self) -> None:
+        """Something new has come: it waits anew."""
+        self._until = asyncio.get_running_loop().time() + self._seconds
+
+    @property
+    def seconds_left(self) -> float | None:
+        """None for no limit."""
+        left = self._until - asyncio.get_running_loop().time()
+        return None if math.isinf(left) else max(0.0, left)

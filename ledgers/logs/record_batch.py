@@ -1,0 +1,258 @@
+"""The records of a log as the entries of its segments: encoded and decoded by batch, in columns.
+
+    version     u8   1
+    fields      u8   which of the optional fields follow, in this order
+    time        i64  little-endian, microseconds since 1970 in UTC: when the record was appended
+    event time  i64  the same, as the application has it
+    key         u16 length, bytes
+    headers     u8 count; for each u8 length, name in UTF-8, u16 length, value
+    payload     the rest
+
+One entry is one record: its position is the first position of its segment plus its entry id. The entry's digest covers
+all of it. A later version may add fields; a record that has one is refused by this version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import repeat
+from struct import Struct
+from typing import NamedTuple
+
+from bookie.wire.columns import Columns
+
+from ..entry import check_is_bytes
+from ..errors import RecordUnreadable
+
+VERSION = 1
+
+EVENT_TIME, KEY, HEADERS = 1, 2, 4
+FIELDS = EVENT_TIME | KEY | HEADERS
+
+HEAD_BYTES = 10
+"""What a record takes besides its payload, where it has no optional field."""
+
+KEY_BYTES_MAX = 2**16 - 1
+HEADERS_MAX = 64
+HEADER_NAME_BYTES_MAX = 2**8 - 1
+HEADER_VALUE_BYTES_MAX = 2**16 - 1
+
+_HEAD = Struct("<BBq")
+_TIME = Struct("<q")
+_LENGTH = Struct("<H")
+
+
+class Record(NamedTuple):
+    """One confirmed record of a log. `payload`, `key` and `headers` are exactly what was appended.
+
+    Times are microseconds since 1970 in UTC. `time` is when the record was appended, by the clock of its writer's
+    machine; `event_time` is the application's own, None where it gave none.
+    """
+
+    position: int
+    payload: bytes
+    time: int
+    key: bytes | None
+    headers: Mapping[str, bytes]
+    event_time: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewRecord:
+    """A record to append that has more than a payload. Raises TypeError or ValueError for what a record cannot have.
+
+    The caller does not change `headers` before the record is appended.
+    """
+
+    payload: bytes
+    key: bytes | None = None
+    headers: Mapping[str, bytes] = field(default_factory=dict)
+    event_time: int | None = None
+
+    def __post_init__(self) -> None:
+        check_is_bytes(self.payload)
+        if self.key is not None:
+            _check_size("the key", self.key, KEY_BYTES_MAX)
+        if self.event_time is not None:
+            _check_time(self.event_time)
+        if len(self.headers) > HEADERS_MAX:
+            raise ValueError(f"a record has at most {HEADERS_MAX} headers, not {len(self.headers)}")
+        for name, value in self.headers.items():
+            if not 0 < len(_utf8(name)) <= HEADER_NAME_BYTES_MAX:
+                raise ValueError(
+                    f"a header's name is 1 to {HEADER_NAME_BYTES_MAX} bytes of UTF-8, not {name!r}"
+                )
+            _check_size(f"the header {name!r}", value, HEADER_VALUE_BYTES_MAX)
+
+
+def encode(records: Sequence[bytes | NewRecord], time: int) -> list[bytes]:
+    """The entries of records that are appended at `time`. Raises TypeError for anything but `bytes` and `NewRecord`."""
+    head = _HEAD.pack(VERSION, 0, time)
+    if all(map(isinstance, records, repeat(bytes))):
+        return [head + payload for payload in records]  # type: ignore[operator]
+    return [_encoded(record, head, time) for record in records]
+
+
+def _encoded(record: bytes | NewRecord, head: bytes, time: int) -> bytes:
+    if not isinstance(record, NewRecord):
+        check_is_bytes(record)
+        return head + record
+    fields, parts = 0, [b""]
+    if record.event_time is not None:
+        fields |= EVENT_TIME
+        parts.append(_TIME.pack(record.event_time))
+    if record.key is not None:
+        fields |= KEY
+        parts += _LENGTH.pack(len(record.key)), record.key
+    if record.headers:
+        fields |= HEADERS
+        parts.append(_headers(record.headers))
+    parts[0] = _HEAD.pack(VERSION, fields, time)
+    return b"".join((*parts, record.payload))
+
+
+def _headers(headers: Mapping[str, bytes]) -> bytes:
+    parts = [bytes([len(headers)])]
+    for name, value in headers.items():
+        encoded = name.encode()
+        parts += bytes([len(encoded)]), encoded, _LENGTH.pack(len(value)), value
+    return b"".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordBatch:
+    """Decoded records, a column for each field; record n is what the columns have at n."""
+
+    positions: Sequence[int]
+    payloads: Sequence[bytes]
+    times: Sequence[int]
+    keys: Sequence[bytes | None]
+    headers: Sequence[Mapping[str, bytes]]
+    event_times: Sequence[int | None]
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def records(self) -> list[Record]:
+        columns = self.positions, self.payloads, self.times, self.keys, self.headers, self.event_times
+        return list(map(Record._make, zip(*columns, strict=True)))
+
+
+def decode(columns: Columns, *, segment_start: int) -> RecordBatch:
+    """Decodes entries of the segment whose first record has the position `segment_start`. Keeps no page alive.
+
+    Raises RecordUnreadable for the first entry that is damaged, no record, or of a later version: those before it can
+    be decoded.
+    """
+    try:
+        return _decoded(columns, [segment_start + entry_id for entry_id in columns.ids])
+    except RecordUnreadable as error:
+        before = columns.between(0, error.position - segment_start - 1)
+        decode(before, segment_start=segment_start)  # what is checked later may be wrong earlier
+        raise
+
+
+def _decoded(columns: Columns, positions: Sequence[int]) -> RecordBatch:
+    if min(columns.sizes, default=HEAD_BYTES) < HEAD_BYTES:
+        short = next(n for n, size in enumerate(columns.sizes) if size < HEAD_BYTES)
+        why = f"it has {columns.sizes[short]} bytes: it is no record of a log"
+        raise RecordUnreadable(positions[short], why)
+    each = "BBq{}s".format
+    rows = Struct("<" + "".join([each(size - HEAD_BYTES) for size in columns.sizes])).unpack(columns.payload)
+    versions, fields, times, rests = rows[0::4], rows[1::4], rows[2::4], rows[3::4]
+    _check_versions(positions, versions, fields)
+    if any(fields):
+        return _with_fields(positions, fields, times, rests)
+    count = len(positions)
+    return RecordBatch(positions, rests, times, [None] * count, [{} for _ in range(count)], [None] * count)
+
+
+def _check_versions(positions: Sequence[int], versions: Sequence[int], fields: Sequence[int]) -> None:
+    if set(versions) <= {VERSION} and max(fields, default=0) <= FIELDS:
+        return
+    for position, version, present in zip(positions, versions, fields, strict=True):
+        if version != VERSION or present > FIELDS:
+            what = f"it is of version {version} with fields {present:#04x}"
+            why = "a newer program wrote it, which can read it, or it is no record of a log"
+            raise RecordUnreadable(position, f"{what}: {why}")
+
+
+def _with_fields(
+    positions: Sequence[int], fields: Sequence[int], times: Sequence[int], rests: Sequence[bytes]
+) -> RecordBatch:
+    """The batch, where the rest of some entries begins with optional fields."""
+    payloads, keys, headers, event_times = [], [], [], []
+    for position, present, rest in zip(positions, fields, rests, strict=True):
+        cursor = _Cursor(position, rest)
+        event_times.append(cursor.time() if present & EVENT_TIME else None)
+        keys.append(cursor.take(cursor.number(2)) if present & KEY else None)
+        headers.append(cursor.headers() if present & HEADERS else {})
+        payloads.append(cursor.rest())
+    return RecordBatch(positions, payloads, times, keys, headers, event_times)
+
+
+class _Cursor:
+    """Reads the optional fields of one entry. Raises RecordUnreadable for a field that passes the entry's end."""
+
+    def __init__(self, position: int, content: bytes) -> None:
+        self._position = position
+        self._content = content
+        self._at = 0
+
+    def take(self, size: int) -> bytes:
+        begin, self._at = self._at, self._at + size
+        if self._at > len(self._content):
+            raise self._damaged("a field passes its end")
+        return self._content[begin : self._at]
+
+    def rest(self) -> bytes:
+        return self._content[self._at :]
+
+    def number(self, width: int) -> int:
+        return int.from_bytes(self.take(width), "little")
+
+    def time(self) -> int:
+        return int.from_bytes(self.take(8), "little", signed=True)
+
+    def headers(self) -> dict[str, bytes]:
+        count = self.number(1)
+        if not 0 < count <= HEADERS_MAX:
+            raise self._damaged(f"{count} headers")
+        return {self._name(): self.take(self.number(2)) for _ in range(count)}
+
+    def _name(self) -> str:
+        encoded = self.take(self.number(1))
+        try:
+            name = encoded.decode()
+        except UnicodeDecodeError:
+            raise self._damaged("a header's name is not UTF-8") from None
+        if not name:
+            raise self._damaged("a header without a name")
+        return name
+
+    def _damaged(self, why: str) -> RecordUnreadable:
+        return RecordUnreadable(self._position, f"{why}: it is damaged, or no record of a log")
+
+
+def _check_time(value: object) -> None:
+    if not isinstance(value, int):
+        raise TypeError(f"an event time is a whole number of microseconds, not {type(value).__name__}")
+    if not -(2**63) <= value < 2**63:
+        raise ValueError(f"an event time is microseconds since 1970 in 64 bits, not {value}")
+
+
+def _utf8(name: object) -> bytes:
+    if not isinstance(name, str):
+        raise TypeError(f"a header's name is text, not {type(name).__name__}")
+    try:
+        return name.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"a header's name is text that UTF-8 can have, not {name!r}") from None
+
+
+def _check_size(what: str, value: object, bytes_max: int) -> None:
+    if type(value) is not bytes:
+        raise TypeError(f"{what} is bytes, not {type(value).__name__}")
+    if len(value) > bytes_max:
+        raise ValueError(f"{what} has at most {bytes_max} bytes, not {len(value)}")

@@ -1,0 +1,36 @@
+"""Earlier segments of a log: moved from its record to pages, and found there."""
+
+from __future__ import annotations
+
+from metadata.records.logs.log_record import Segment
+
+from ..record_change import metadata_errors
+from .log_chain import LogChain
+
+
+async def turn_page(chain: LogChain, page: tuple[Segment, ...]) -> None:
+    """Moves segments from the record to a page. First the page, then the record: a reader finds them in either."""
+    with metadata_errors():
+        await chain.logs.put_page(chain.record.identity, page)
+    await chain.change(lambda record: record.without_page(page))
+
+
+async def segment_at(chain: LogChain, position: int) -> Segment | None:
+    """The segment that holds a position, in one look-up at most; None for a position that no segment holds (yet)."""
+    record = chain.record
+    if position >= record.paged_through:
+        return record.segment_of(position)
+    with metadata_errors():
+        page = await chain.logs.page_of(record.identity, position)
+    return None if page is None else next((s for s in page.segments if s.holds(position)), None)
+
+
+async def segment_at_time(chain: LogChain, time_us: int) -> Segment | None:
+    """The first segment with a record of this time or later, in two look-ups at most; the last one where that is open.
+
+    None where all records are older.
+    """
+    with metadata_errors():
+        page = await chain.logs.page_of_time(chain.record.identity, time_us)
+    segments = (*(page.segments if page is not None else ()), *chain.record.segments)
+    return next((s for s in segments if not s.is_ended or s.ended_us >= time_us), None)

@@ -1,0 +1,318 @@
+"""The order in which a log's writer ends segments, begins others and confirms: a pure machine.
+
+The *tail* is the last segment of the log's record: what its ledger confirms is confirmed. The *next* segment has been
+made, but is not in the record. Its ledger takes records already, and none of them is confirmed before the tail's ledger
+is closed and one compare-and-swap has ended the tail and begun the next in the log's record. Whoever takes the log over
+recovers the last segment of the record, and so never misses a confirmed record.
+
+A tail that fails is recovered, and the records behind its end are appended to the next segment again. Positions stay as
+they were given: a record's position is the first of its segment and its entry id together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from ...errors import LedgerError
+
+FAILURES_MAX = 5
+"""Segments that may fail one after the other, none of which confirmed anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class MakeSegment:
+    """Create a ledger for the segment of this number, which begins at `first_position`."""
+
+    number: int
+    first_position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """Append the records of these positions to a segment; they are all it lacks, in order."""
+
+    number: int
+    first_position: int
+    stop_position: int
+
+
+@dataclass(frozen=True, slots=True)
+class CloseSegment:
+    """Flush and close the segment's ledger."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverSegment:
+    """Check that the log is still this writer's, then recover the segment's ledger."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """End the tail in the log's record and begin the next segment; without one, only end the tail."""
+
+    tail: int
+    end_position: int
+    next: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """Give up a segment that is in no record, and delete its ledger."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """All records before this position are confirmed."""
+
+    end_position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The writer has ended, with this error or because it was closed."""
+
+    error: LedgerError | None
+
+
+LogEffect = MakeSegment | Submit | CloseSegment | RecoverSegment | Join | Discard | Confirm | Finish
+
+
+class Tail(Enum):
+    """What becomes of the tail's ledger."""
+
+    OPEN = auto()
+    CLOSING = auto()
+    RECOVERING = auto()
+    ENDED = auto()
+
+
+@dataclass(slots=True)
+class Slot:
+    """A segment of this writer. `end_position`: behind what its ledger has confirmed. `failed`: it takes no more."""
+
+    number: int
+    first_position: int
+    end_position: int
+    is_made: bool = True
+    failed: bool = False
+
+
+class LogPipeline:
+    """The machine of one writer. Give it events; perform the effects it returns, in order."""
+
+    def __init__(self, first_position: int) -> None:
+        """The writer has begun a segment at `first_position`, the tail, as number 0."""
+        self._tail = Slot(0, first_position, first_position)
+        self._state = Tail.OPEN
+        self._next: Slot | None = None
+        self._number = 0
+        self._cut = first_position
+        self._is_joining = False
+        self._is_closing = False
+        self._failures = 0
+        self.has_ended = False
+        self.next_position = first_position
+        self.confirmed_end = first_position
+
+    # --- what the shell asks ------------------------------------------------------------------------
+
+    @property
+    def takes(self) -> int | None:
+        """The segment that takes what is appended now; None while it has to wait."""
+        slot = self._next or (self._tail if self._state is Tail.OPEN else None)
+        return slot.number if slot is not None and slot.is_made and not slot.failed else None
+
+    @property
+    def may_roll(self) -> bool:
+        """Whether a next segment could be begun now: the tail holds something, and there is no next one yet."""
+        is_free = self._state is Tail.OPEN and self._next is None and not self._is_closing
+        return is_free and not self.has_ended and self.next_position > self._tail.first_position
+
+    def may_go_on_without(self, number: int) -> bool:
+        """Whether the segment of this number is not made yet, and the tail can take what waits for it."""
+        slot = self._next
+        is_waited_for = slot is not None and slot.number == number and not slot.is_made
+        return is_waited_for and self._state is Tail.OPEN and not self._tail.failed
+
+    # --- events -------------------------------------------------------------------------------------
+
+    def appended(self, records: int) -> int | None:
+        """So many more records were taken in; returns the segment to append them to, None for none yet."""
+        assert not self._is_closing
+        self.next_position += records
+        return self.takes
+
+    def roll(self) -> list[LogEffect]:
+        """The tail is to be ended here: what is appended from now on goes to the next segment."""
+        return self._make(self.next_position) if self.may_roll else []
+
+    def made(self, number: int) -> list[LogEffect]:
+        """The ledger of a segment was created."""
+        slot = self._next
+        if slot is None or slot.number != number or self.has_ended:
+            return [Discard(number)]
+        slot.is_made = True
+        return [*self._submit(slot), *self._advance()]
+
+    def not_made(self, number: int, error: LedgerError) -> list[LogEffect]:
+        """Its ledger was not created, or not in time. An open tail goes on, and can be ended later."""
+        slot = self._next
+        if slot is None or slot.number != number or self.has_ended:
+            return []
+        if self._state in (Tail.CLOSING, Tail.ENDED):
+            return self.fail(error)
+        self._next = None
+        if self._state is Tail.RECOVERING:
+            return []
+        lacking = Slot(self._tail.number, slot.first_position, slot.first_position)
+        return [*self._submit(lacking), *self._advance()]
+
+    def progressed(self, number: int, last_entry: int) -> list[LogEffect]:
+        """The ledger of a segment has confirmed its entries through this one."""
+        slot = self._slot(number)
+        if slot is None:
+            return []
+        slot.end_position = max(slot.end_position, slot.first_position + last_entry + 1)
+        return self._confirm() if slot is self._tail else []
+
+    def closed(self, number: int) -> list[LogEffect]:
+        """The tail's ledger was closed behind everything that was appended to it."""
+        if number != self._tail.number or self._state is not Tail.CLOSING:
+            return []
+        self._state = Tail.ENDED
+        return self._advance()
+
+    def failed(self, number: int, error: LedgerError, *, is_final: bool) -> list[LogEffect]:
+        """The ledger of a segment takes nothing more. `is_final`: a new one would fail in the same way."""
+        slot = self._slot(number)
+        if slot is None or slot.failed or self.has_ended:
+            return []
+        is_over = slot is self._tail and self._state in (Tail.RECOVERING, Tail.ENDED)
+        if is_over:
+            return []
+        slot.failed = True
+        self._failures += 1
+        if is_final or self._failures > FAILURES_MAX:
+            return self.fail(error)
+        return self._advance()
+
+    def recovered(self, number: int, end_position: int) -> list[LogEffect]:
+        """The tail's ledger was recovered: it is closed behind this position."""
+        if number != self._tail.number or self._state is not Tail.RECOVERING:
+            return []
+        assert self.confirmed_end <= end_position <= self.next_position
+        self._tail.end_position = end_position
+        self._state = Tail.ENDED
+        return [*self._confirm(), *self._advance()]
+
+    def joined(self) -> list[LogEffect]:
+        """The log's record was changed as `Join` said."""
+        if self.has_ended:
+            return []
+        assert self._is_joining
+        self._is_joining = False
+        if self._next is None:
+            self.has_ended = True
+            return [Finish(None)]
+        self._tail, self._next, self._state = self._next, None, Tail.OPEN
+        return [*self._confirm(), *self._advance()]
+
+    def close(self) -> list[LogEffect]:
+        """Ends the log's last segment. All that was appended has to be confirmed."""
+        if self._is_closing or self.has_ended:
+            return []
+        assert self.confirmed_end == self.next_position
+        self._is_closing = True
+        return self._advance()
+
+    def fail(self, error: LedgerError) -> list[LogEffect]:
+        """Ends the writer. Its segments stay as they are, for whoever takes the log over."""
+        if self.has_ended:
+            return []
+        self.has_ended = True
+        discarded = self._discarded() if not self._is_joining else []
+        return [*discarded, Finish(error)]
+
+    # --- moves ----------------------------------------------------------------------------------------
+
+    def _advance(self) -> list[LogEffect]:
+        """The next step, wherever the segments stand."""
+        if self.has_ended or self._is_joining:
+            return []
+        if self._tail.failed and self._state in (Tail.OPEN, Tail.CLOSING):
+            self._state = Tail.RECOVERING
+            return [RecoverSegment(self._tail.number)]
+        effects: list[LogEffect] = []
+        if self._must_drop_next():
+            effects = self._discarded()
+        slot = self._next
+        if slot is None:
+            return [*effects, *self._advance_alone()]
+        if slot.is_made and self._state is Tail.OPEN:
+            self._state = Tail.CLOSING
+            return [*effects, CloseSegment(self._tail.number)]
+        if slot.is_made and self._state is Tail.ENDED:
+            return [*effects, *self._join()]
+        return effects
+
+    def _advance_alone(self) -> list[LogEffect]:
+        match self._state:
+            case Tail.OPEN if self._is_closing:
+                self._state = Tail.CLOSING
+                return [CloseSegment(self._tail.number)]
+            case Tail.CLOSING if not self._is_closing:  # the next segment has failed
+                return self._make(self._cut)
+            case Tail.ENDED:
+                return self._join() if self._is_closing else self._make(self._tail.end_position)
+        return []
+
+    def _must_drop_next(self) -> bool:
+        """Whether the next segment is of no use: it has failed, begins elsewhere than the tail ended, or nobody will
+        append to it."""
+        slot = self._next
+        if slot is None:
+            return False
+        is_misplaced = self._state is Tail.ENDED and slot.first_position != self._tail.end_position
+        return slot.failed or is_misplaced or self._is_closing
+
+    def _discarded(self) -> list[LogEffect]:
+        slot, self._next = self._next, None
+        if slot is None:
+            return []
+        self._cut = slot.first_position
+        return [Discard(slot.number)] if slot.is_made else []
+
+    def _make(self, first_position: int) -> list[LogEffect]:
+        self._number += 1
+        self._cut = first_position
+        self._next = Slot(self._number, first_position, first_position, is_made=False)
+        return [MakeSegment(self._number, first_position)]
+
+    def _join(self) -> list[LogEffect]:
+        self._is_joining = True
+        number = None if self._next is None else self._next.number
+        return [Join(self._tail.number, self._tail.end_position, number)]
+
+    def _submit(self, slot: Slot) -> list[LogEffect]:
+        if slot.first_position == self.next_position:
+            return []
+        return [Submit(slot.number, slot.first_position, self.next_position)]
+
+    def _confirm(self) -> list[LogEffect]:
+        if self._tail.end_position <= self.confirmed_end or self.has_ended:
+            return []
+        self.confirmed_end = self._tail.end_position
+        self._failures = 0
+        return [Confirm(self.confirmed_end)]
+
+    def _slot(self, number: int) -> Slot | None:
+        if number == self._tail.number:
+            return self._tail
+        return self._next if self._next is not None and self._next.number == number else None

@@ -1,0 +1,64 @@
+"""Taking a log over: a new epoch by compare-and-swap, recovery of the last segment, the next one begun."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from metadata.audit import Act, tell
+from metadata.records.logs.log_record import LogRecord, Segment
+
+from ...cluster import Cluster
+from ...errors import LedgerError, LogFenced, NoSuchLog
+from ...writing.write_handle import WriteHandle
+from ..access import check_may_write
+from ..log_chain import LogChain, under
+from ..segment_ledgers import SegmentLedgers
+from .log_writer import LogWriter
+
+log = logging.getLogger(__name__)
+
+
+async def take_over(cluster: Cluster, chain: LogChain, ledgers: SegmentLedgers, writer: str) -> LogWriter:
+    """Becomes the one writer of the log. The former one confirms nothing more from here on.
+
+    Raises LogFenced where another one takes it over meanwhile, Unauthorized before anything is changed,
+    LedgerRecoveryFailed, NotEnoughBookies, NoSuchLog, MetadataUnavailable.
+    """
+    await check_may_write(cluster, await chain.refresh(), ledgers.password)
+    record = await chain.change(lambda record: record.taken_over(writer))
+    epoch, ended = record.epoch, await _ended(record, ledgers)
+    start = record.paged_through if ended is None else ended.end_position
+    assert start is not None
+    handle = await ledgers.create(record, start)
+
+    def begun(record: LogRecord) -> LogRecord:
+        last = record.last
+        if last is not None and last.ledger_id == handle.ledger_id:
+            return record  # done, and its answer was lost
+        record = record if ended is None or last is None or last.is_ended else record.ended(ended)
+        begun_us = max(time.time_ns() // 1000, record.time_us)
+        return record.begun(Segment(handle.ledger_id, start, epoch, begun_us))
+
+    try:
+        await chain.change(under(epoch, begun))
+    except (LogFenced, NoSuchLog):  # after any other error the record may name the ledger
+        await _give_up(ledgers, handle)
+        raise
+    tell(Act.EPOCH, who=cluster.who, log=record.name, epoch=epoch)
+    return LogWriter(cluster, chain, ledgers, epoch, handle)
+
+
+async def _ended(record: LogRecord, ledgers: SegmentLedgers) -> Segment | None:
+    """The last segment as it has ended, recovered if it is open; None for a log without one."""
+    last = record.last
+    return last if last is None or last.is_ended else await ledgers.recover(last)
+
+
+async def _give_up(ledgers: SegmentLedgers, handle: WriteHandle) -> None:
+    """Another writer was faster: nothing refers to this ledger."""
+    await handle.abandon()
+    try:
+        await ledgers.delete(handle.ledger_id)
+    except LedgerError as error:
+        log.info("ledger %d, which no log needs, is left: %s", handle.ledger_id, error)

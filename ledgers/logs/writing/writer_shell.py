@@ -1,0 +1,375 @@
+"""The shell of a log's writer: performs the effects of its pipeline on ledgers and on the log's record."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any
+
+from metadata.records.logs.log_record import LogRecord, Segment
+
+from ...cluster import Cluster
+from ...errors import (
+    AppendTimeout,
+    LedgerClosed,
+    LedgerError,
+    LedgerFenced,
+    LogClosed,
+    NoSuchLedger,
+    NotEnoughBookies,
+)
+from ...errors import Unconfirmed as UnconfirmedError
+from ...tasks import Tasks
+from ...writing.append_futures import AppendFuture, AppendFutures, Complete
+from ...writing.write_handle import WriteHandle
+from ..log_chain import LogChain, under
+from ..record_batch import NewRecord, encode
+from ..segment_ledgers import SegmentLedgers
+from ..segment_pages import turn_page
+from .log_pipeline import (
+    CloseSegment,
+    Confirm,
+    Discard,
+    Finish,
+    Join,
+    LogEffect,
+    LogPipeline,
+    MakeSegment,
+    RecoverSegment,
+    Submit,
+)
+from .roll_schedule import RollSchedule
+from .unconfirmed import Unconfirmed
+
+log = logging.getLogger(__name__)
+
+MAKE_SECONDS_MAX = 0.25
+"""How long appends wait for the ledger of a next segment: then the last one goes on, and is ended another time."""
+
+FAILS_ALONE = (LedgerFenced, LedgerClosed, NotEnoughBookies, AppendTimeout)
+"""How a ledger fails where a new one may not. LedgerFenced: somebody recovered the ledger, and may not have taken the
+log over; its record tells."""
+
+
+class WriterShell:
+    """Performs the effects of a log's pipeline, and reports their outcome to it.
+
+    `submit_each` and `submit_batch` take records in; `on_progress` is called after records were confirmed or the writer
+    ended, for wrappers in other threads.
+    """
+
+    def __init__(
+        self, cluster: Cluster, chain: LogChain, ledgers: SegmentLedgers, epoch: int, begun: WriteHandle
+    ) -> None:
+        """`begun`: the ledger of the log's last segment, which this writer has added to the record."""
+        last = chain.record.last
+        assert last is not None
+        assert last.ledger_id == begun.ledger_id
+        self._loop = asyncio.get_running_loop()
+        self._cluster = cluster
+        self.check_process = cluster.check_process
+        self._chain, self._ledgers, self._epoch = chain, ledgers, epoch
+        self.entry_bytes_max = begun.entry_bytes_max
+        self.pending_bytes_max = cluster.config.pending_bytes_max
+        self._machine = LogPipeline(last.first_position)
+        self._handles: dict[int, WriteHandle] = {}
+        self._time_us = self._cut_us = last.begun_us
+        self._unconfirmed = Unconfirmed(last.first_position)
+        self._answers = AppendFutures(last.first_position)
+        self._finished: asyncio.Future[LedgerError | None] = self._loop.create_future()
+        self._closing = False
+        self._room = asyncio.Event()
+        self._room_bytes = 0  # may be taken in before pending bytes are counted again
+        self._tasks = Tasks(self._background_failed)
+        self._schedule = RollSchedule(chain.record.settings, self._roll)
+        self.on_progress: Callable[[], None] = lambda: None
+        self._adopt(0, begun)
+
+    # --- state --------------------------------------------------------------------------------------
+
+    @property
+    def record(self) -> LogRecord:
+        """The log's metadata as this writer last knew it."""
+        return self._chain.record
+
+    @property
+    def epoch(self) -> int:
+        """The number of this writer's term."""
+        return self._epoch
+
+    @property
+    def next_position(self) -> int:
+        """The position of what is appended next."""
+        return self._machine.next_position
+
+    @property
+    def confirmed_end(self) -> int:
+        """All records before this position are confirmed. Never goes back."""
+        return self._machine.confirmed_end
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether this writer takes no more records: closed, or ended by an error."""
+        return self._finished.done()
+
+    @property
+    def failure(self) -> LedgerError | None:
+        """What ended this writer, if it was not a close."""
+        return self._finished.result() if self._finished.done() else None
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of records appended and not confirmed, and ENTRY_OVERHEAD_BYTES for each of them."""
+        return self._unconfirmed.size_bytes
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether a bookie is so far behind that appends should wait for it (rule W6)."""
+        return any(handle.is_behind for handle in self._handles.values())
+
+    @property
+    def is_full(self) -> bool:
+        """Whether an append has to wait."""
+        is_full = self.pending_bytes >= self.pending_bytes_max or self.is_behind
+        return is_full and not self.has_ended
+
+    def raise_if_ended(self) -> None:
+        """Raises what ended the writer, LogClosed where that was a close."""
+        if self.failure is not None:
+            raise self.failure
+        if self._closing:
+            raise LogClosed(self.record.name)
+
+    def complete_with(self, complete: Complete) -> None:
+        """Passes answered appends to this in bulk, instead of completing their futures one by one."""
+        self._answers.complete = complete
+
+    # --- taking records in ----------------------------------------------------------------------------
+
+    def submit_each(
+        self, records: Sequence[bytes | NewRecord], futures: Sequence[AppendFuture | None]
+    ) -> None:
+        """Takes records in without waiting, each with its own future; the caller has checked them."""
+        self.raise_if_ended()
+        self._take(records)
+        self._answers.append_each(futures)
+
+    def submit_batch(self, records: Sequence[bytes | NewRecord], future: AppendFuture | None) -> int:
+        """Takes records in as `submit_each` does, all or none; returns the first position."""
+        self.raise_if_ended()
+        first = self.next_position
+        self._take(records)
+        self._answers.append(future, len(records))
+        return first
+
+    def _take(self, records: Sequence[bytes | NewRecord]) -> None:
+        self._time_us = max(self._time_us, time.time_ns() // 1000)
+        entries = encode(records, self._time_us)
+        size = sum(map(len, entries))
+        self._unconfirmed.add(entries, size)
+        self._room_bytes = self.pending_bytes_max - self._unconfirmed.size_bytes
+        number = self._machine.appended(len(entries))
+        if number is not None:
+            self._append(number, entries, size)
+        self._schedule.appended(len(entries), size)
+
+    def _append(self, number: int, entries: list[bytes], size: int) -> None:
+        handle = self._handles[number]
+        if not handle.has_ended:  # else its failure is told, and another segment takes them
+            handle.submit_checked(entries, size)
+
+    async def _until_room(self) -> None:
+        while self.is_full:
+            self._room.clear()
+            await self._room.wait()
+        self._room_bytes = self.pending_bytes_max - self.pending_bytes
+
+    def _roll(self) -> bool:
+        """Ends the last segment if that can be done now."""
+        if not self._machine.may_roll:
+            return False
+        self._cut_us = self._time_us
+        self._perform(self._machine.roll())
+        return True
+
+    def _close_last(self) -> None:
+        """Ends the last segment for good; all that was appended is confirmed."""
+        self._cut_us = self._time_us
+        self._perform(self._machine.close())
+
+    # --- effects ----------------------------------------------------------------------------------------
+
+    def _perform(self, effects: list[LogEffect]) -> None:
+        for effect in effects:
+            match effect:
+                case Submit(number, first, stop):
+                    entries = self._unconfirmed.between(first, stop)
+                    self._append(number, entries, sum(map(len, entries)))
+                case Confirm(end):
+                    self._unconfirmed.drop(end)
+                    self._answers.confirmed(end - 1)
+                    self._made_progress()
+                case MakeSegment(number, first):
+                    self._start(self._make(number, first))
+                    self._loop.call_later(MAKE_SECONDS_MAX, self._made_late, number)
+                case CloseSegment(number):
+                    self._start(self._close_segment(number))
+                case RecoverSegment(number):
+                    self._start(self._recover(number))
+                case Join():
+                    self._start(self._join(effect))
+                case Discard(number):
+                    self._start(self._discard(number))
+                case Finish(error):
+                    self._finish(error)
+
+    def _start(self, work: Coroutine[Any, Any, list[LogEffect]]) -> None:
+        async def done() -> None:
+            try:
+                effects = await work
+            except LedgerError as error:
+                effects = self._machine.fail(error)
+            self._perform(effects)
+
+        self._tasks.start(done())
+
+    async def _make(self, number: int, first_position: int) -> list[LogEffect]:
+        try:
+            handle = await self._ledgers.create(self.record, first_position)
+        except LedgerError as error:
+            return self._not_made(number, error)
+        self._adopt(number, handle)
+        return self._machine.made(number)
+
+    def _made_late(self, number: int) -> None:
+        if self._machine.may_go_on_without(number):
+            late = LedgerError(f"no ledger was created within {MAKE_SECONDS_MAX} s")
+            self._perform(self._not_made(number, late))
+
+    def _not_made(self, number: int, error: LedgerError) -> list[LogEffect]:
+        log.info("log %r goes on in its last segment, no next one was made: %s", self.record.name, error)
+        self._schedule.postponed()
+        return self._machine.not_made(number, error)
+
+    def _adopt(self, number: int, handle: WriteHandle) -> None:
+        self._handles[number] = handle
+        handle.on_progress = partial(self._progressed, number, handle)
+
+    def _progressed(self, number: int, handle: WriteHandle) -> None:
+        if self._handles.get(number) is not handle:
+            return
+        self._perform(self._machine.progressed(number, handle.last_add_confirmed))
+        if handle.failure is not None:
+            self._perform(self._failed(number, handle.failure))
+
+    def _failed(self, number: int, error: LedgerError) -> list[LogEffect]:
+        return self._machine.failed(number, error, is_final=not isinstance(error, FAILS_ALONE))
+
+    async def _close_segment(self, number: int) -> list[LogEffect]:
+        handle = self._handles[number]
+        try:
+            await handle.close()
+        except LedgerError as error:
+            return self._failed(number, error)
+        return [
+            *self._machine.progressed(number, handle.last_add_confirmed),
+            *self._machine.closed(number),
+        ]
+
+    async def _recover(self, number: int) -> list[LogEffect]:
+        """Recovers the last segment, unless somebody has taken the log over: that one recovers it then."""
+        segment = self._segment(number)
+        under(self._epoch, lambda record: record)(await self._chain.refresh())
+        ended = await self._ledgers.recover(segment)
+        assert ended.end_position is not None
+        await self._chain.change(under(self._epoch, lambda record: record.ended(ended)))
+        return self._machine.recovered(number, ended.end_position)
+
+    async def _join(self, join: Join) -> list[LogEffect]:
+        """The one change that ends a segment and begins the next: whoever takes over sees both or none."""
+        tail = self._handles[join.tail]
+        begun = None if join.next is None else self._handles[join.next].ledger_id
+        length_bytes = tail.record.length_bytes or 0
+
+        def joined(record: LogRecord) -> LogRecord:
+            last = record.last
+            if begun is not None and last is not None and last.ledger_id == begun:
+                return record  # done, and its answer was lost
+            if last is not None and last.ledger_id == tail.ledger_id:
+                record = record.ended(last.ended(join.end_position, self._cut_us, length_bytes))
+            if begun is None:
+                return record
+            return record.begun(Segment(begun, join.end_position, self._epoch, record.time_us))
+
+        record = await self._chain.change(under(self._epoch, joined))
+        await self._handles.pop(join.tail).abandon()
+        effects = self._machine.joined()
+        if record.full_page():
+            self._tasks.start(self._turn_page(record.full_page()))
+        return effects
+
+    async def _turn_page(self, page: tuple[Segment, ...]) -> None:
+        """Moves segments out of the record. A writer that ends meanwhile leaves that to the next one."""
+        try:
+            await turn_page(self._chain, page)
+        except LedgerError as error:
+            log.info("log %r keeps %d segments in its record: %s", self.record.name, len(page), error)
+
+    async def _discard(self, number: int) -> list[LogEffect]:
+        handle = self._handles.pop(number)
+        await handle.abandon()
+        try:
+            await self._ledgers.delete(handle.ledger_id)
+        except NoSuchLedger:
+            pass  # somebody else deleted it: it is gone, as wanted
+        except LedgerError as error:
+            line = "ledger %d, which log %r does not need, could not be deleted: %s"
+            log.warning(line, handle.ledger_id, self.record.name, error, extra={"ledger": handle.ledger_id})
+        return []
+
+    def _segment(self, number: int) -> Segment:
+        """The record's segment of this number."""
+        ledger_id = self._handles[number].ledger_id
+        return next(s for s in reversed(self.record.segments) if s.ledger_id == ledger_id)
+
+    def _finish(self, error: LedgerError | None) -> None:
+        if self._finished.done():
+            return
+        if isinstance(error, UnconfirmedError):
+            error.first_unconfirmed, error.counts = self.confirmed_end, "position"
+        self._finished.set_result(error)
+        self._schedule.stop()
+        closed = LogClosed(self.record.name, "it was closed before this record was confirmed")
+        self._answers.fail(error or closed)
+        self._tasks.start(self._abandon())
+        self._made_progress()
+
+    def _made_progress(self) -> None:
+        self._room.set()
+        self.on_progress()
+
+    def _background_failed(self, error: BaseException) -> None:
+        """Ends the writer after a bug; never for protocol failures."""
+        wrapped = LedgerError(f"the writer failed: {error!r}")
+        wrapped.__cause__ = error
+        self._perform(self._machine.fail(wrapped))
+
+    async def _abandon(self) -> None:
+        """Leaves the ledgers to whoever takes the log over."""
+        while self._handles:
+            await self._handles.popitem()[1].abandon()
+
+    async def abandon(self) -> None:
+        """Gives the log up without closing it, as a crash would; unconfirmed appends fail."""
+        self._closing = True
+        self._perform(self._machine.fail(LogClosed(self.record.name, "its writer was abandoned")))
+        await self._let_go()
+
+    async def _let_go(self) -> None:
+        """Stops everything that this writer runs."""
+        self._schedule.stop()
+        await self._tasks.close()
+        await self._abandon()

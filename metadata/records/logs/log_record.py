@@ -1,0 +1,241 @@
+"""The record of a log: who may write to it, its latest segments, what is left; and the only transitions it allows.
+
+A segment is a ledger: entry *n* of it is the record at `first_position` + *n*, so positions have no holes. Each segment
+begins where the one before it ends, and only the last one may be open. Segments that hold nothing are left out of the
+chain. Older segments are moved to pages, so that the record does not grow with the log. The epoch rises with each
+take-over, and a writer adds segments only under its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from ..ledger_record import IDENTITY_BYTES, DigestType, Shape
+
+PAGE_SEGMENTS = 64
+"""Segments of a page. Moving so many at a time keeps the record below twice that."""
+
+SEGMENTS_MAX = 4 * PAGE_SEGMENTS
+"""Segments in the record: more are refused. It holds twice PAGE_SEGMENTS, unless pages cannot be written."""
+
+OBSOLETE_MAX = 1000
+"""Ledgers to be deleted that the record can remember; further ones stay until somebody deletes them."""
+
+ROLL_BYTES = 1024**3
+ROLL_RECORDS = 2**31
+ROLL_SECONDS = 86_400.0
+"""When segments end by default: large ones cost less metadata, small ones are given up sooner after a truncation."""
+
+WRITER_CHARACTERS_MAX = 256
+
+POSITION_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """How a log's segments are written. A segment is ended when it has so many bytes or records, or is so old."""
+
+    shape: Shape = field(default_factory=lambda: Shape(3, 3, 2))
+    digest_type: DigestType = DigestType.CRC32C
+    roll_bytes: int = ROLL_BYTES
+    roll_records: int = ROLL_RECORDS
+    roll_seconds: float = ROLL_SECONDS
+
+    def __post_init__(self) -> None:
+        if not (0 < self.roll_bytes < 2**63 and 0 < self.roll_records < 2**63):
+            raise ValueError("a segment is ended by 1 byte and 1 record at least")
+        if not 0.001 <= self.roll_seconds < 2**40:
+            raise ValueError(
+                f"a segment cannot be ended each {self.roll_seconds} seconds: take 0.001 or more"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One ledger of a log. Times are microseconds since 1970, and never go back along a log.
+
+    `begun_us`: no record of it is older. `end_position`: behind its last record; None while its ledger may be open.
+    """
+
+    ledger_id: int
+    first_position: int
+    epoch: int
+    begun_us: int
+    end_position: int | None = None
+    ended_us: int = 0
+    length_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.first_position <= (self.end_position or self.first_position) <= POSITION_MAX:
+            raise ValueError(f"a segment from position {self.first_position} to {self.end_position}")
+        if min(self.ledger_id, self.epoch, self.begun_us, self.ended_us, self.length_bytes) < 0:
+            raise ValueError(f"segment {self.first_position} has a number below 0")
+
+    @property
+    def is_ended(self) -> bool:
+        return self.end_position is not None
+
+    @property
+    def is_empty(self) -> bool:
+        return self.end_position == self.first_position
+
+    def holds(self, position: int) -> bool:
+        """Whether the position is in it; anything behind the start may be in one that is open."""
+        return self.first_position <= position and (self.end_position is None or position < self.end_position)
+
+    def ended(self, end_position: int, ended_us: int, length_bytes: int) -> Segment:
+        """The segment as it stands once its ledger is closed."""
+        return replace(
+            self, end_position=end_position, ended_us=max(ended_us, self.begun_us), length_bytes=length_bytes
+        )
+
+
+def check_chain(segments: tuple[Segment, ...], start: int) -> None:
+    """Raises ValueError unless each segment begins where the one before it ended."""
+    for segment in segments:
+        if segment.first_position != start:
+            raise ValueError(f"a segment begins at {segment.first_position}, and should at {start}")
+        if segment.end_position is None:
+            if segment is not segments[-1]:
+                raise ValueError(f"the segment at {start} is open, and not the last one")
+            return
+        start = segment.end_position
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecord:
+    """One log's metadata, immutable; a change makes a new record and is one compare-and-swap.
+
+    `first_position`: of the oldest record that is left. `segments`: the latest; the first of them begins at
+    `paged_through`, where the last page ends. `obsolete`: ledgers that nothing refers to, to be deleted. `name` is the
+    last that was given to the log; `lognames/` decides. `owner`: to whom certificates can be confined, as for ledgers.
+    """
+
+    identity: bytes
+    name: str
+    settings: LogSettings = field(default_factory=LogSettings)
+    owner: str = ""
+    epoch: int = 0
+    writer: str = ""
+    first_position: int = 0
+    segments: tuple[Segment, ...] = ()
+    paged_through: int = 0
+    obsolete: tuple[int, ...] = ()
+    legal_hold: bool = False
+    deleted: bool = False
+    created_ms: int = 0
+    nonce: bytes = b""
+
+    def __post_init__(self) -> None:
+        if len(self.identity) != IDENTITY_BYTES:
+            raise ValueError(f"no log has an identity of {len(self.identity)} bytes")
+        if len(self.segments) > SEGMENTS_MAX:
+            raise ValueError(f"{len(self.segments)} segments are too many for one record")
+        if len(self.obsolete) > OBSOLETE_MAX:
+            raise ValueError(f"{len(self.obsolete)} ledgers to be deleted are too many for one record")
+        if min(self.epoch, self.paged_through, self.created_ms) < 0:
+            raise ValueError("a log's record has a number below 0")
+        check_chain(self.segments, self.paged_through)
+        if not 0 <= self.first_position <= POSITION_MAX:
+            raise ValueError(f"no log begins at position {self.first_position}")
+        if self.end_position is not None and self.first_position > self.end_position:
+            raise ValueError(f"what is left begins at {self.first_position}, behind {self.end_position}")
+
+    @property
+    def last(self) -> Segment | None:
+        """The last segment; None before the first."""
+        return self.segments[-1] if self.segments else None
+
+    @property
+    def end_position(self) -> int | None:
+        """Behind the last record; None while the last segment is open."""
+        return self.segments[-1].end_position if self.segments else self.paged_through
+
+    @property
+    def time_us(self) -> int:
+        """No record that is still to come is older, as far as the log's record tells."""
+        last = self.last
+        return 0 if last is None else max(last.begun_us, last.ended_us)
+
+    def segment_of(self, position: int) -> Segment | None:
+        """The segment of the record's own that holds the position; None for one in a page, or still to come."""
+        return next((s for s in reversed(self.segments) if s.holds(position)), None)
+
+    # --- transitions ------------------------------------------------------------------------------
+
+    def taken_over(self, writer: str) -> LogRecord:
+        """Gives the next epoch to a writer."""
+        return replace(self, epoch=self.epoch + 1, writer=writer[:WRITER_CHARACTERS_MAX])
+
+    def ended(self, last: Segment) -> LogRecord:
+        """Ends the last segment, which has to be the same ledger's. One that holds nothing leaves the chain."""
+        assert last.is_ended
+        *over, open_one = self.segments
+        assert (open_one.ledger_id, open_one.first_position) == (last.ledger_id, last.first_position)
+        if open_one.is_ended:
+            return self
+        if last.is_empty:
+            return replace(self, segments=tuple(over)).with_obsolete([last.ledger_id])
+        return replace(self, segments=(*over, last))
+
+    def begun(self, segment: Segment) -> LogRecord:
+        """Appends a segment of this epoch, where the log ends."""
+        assert not segment.is_ended
+        assert segment.epoch == self.epoch
+        assert segment.first_position == self.end_position
+        return replace(self, segments=(*self.segments, segment))
+
+    def full_page(self) -> tuple[Segment, ...]:
+        """The oldest segments, if there are so many that they should be moved to a page; else none."""
+        return self.segments[:PAGE_SEGMENTS] if len(self.segments) >= 2 * PAGE_SEGMENTS else ()
+
+    def without_page(self, page: tuple[Segment, ...]) -> LogRecord:
+        """Removes segments that are in a page now. Those that are no longer there are passed over."""
+        end = page[-1].end_position
+        assert end is not None
+        if end <= self.paged_through:
+            return self
+        left = tuple(s for s in self.segments if s.first_position >= end)
+        return replace(self, segments=left, paged_through=end)
+
+    def truncated(self, first_position: int) -> LogRecord:
+        """Gives up what is before a position. Never goes back."""
+        return replace(self, first_position=max(first_position, self.first_position))
+
+    def dead_segments(self) -> tuple[Segment, ...]:
+        """Segments of the record's own in which nothing is left."""
+        return tuple(s for s in self.segments if s.end_position is not None and s.end_position <= self._kept)
+
+    def without_dead(self, dead: Iterable[Segment]) -> LogRecord:
+        """Removes dead segments from the head of the chain; their ledgers have been deleted."""
+        gone = {s.ledger_id for s in dead}
+        segments, start = list(self.segments), self.paged_through
+        while segments and segments[0].ledger_id in gone and segments[0].is_ended:
+            start = segments.pop(0).end_position or start
+        return replace(self, segments=tuple(segments), paged_through=start)
+
+    @property
+    def _kept(self) -> int:
+        return POSITION_MAX if self.deleted else self.first_position
+
+    def with_obsolete(self, ledgers: Iterable[int]) -> LogRecord:
+        """Notes ledgers that are to be deleted."""
+        return replace(self, obsolete=(*self.obsolete, *ledgers)[:OBSOLETE_MAX])
+
+    def without_obsolete(self, ledgers: Iterable[int]) -> LogRecord:
+        """Forgets ledgers that have been deleted."""
+        gone = set(ledgers)
+        return replace(self, obsolete=tuple(one for one in self.obsolete if one not in gone))
+
+    def named(self, name: str) -> LogRecord:
+        """Notes the name that the log has got."""
+        return replace(self, name=name)
+
+    def held(self, is_held: bool) -> LogRecord:
+        """Begins or ends a legal hold."""
+        return replace(self, legal_hold=is_held)
+
+    def given_up(self) -> LogRecord:
+        """Marks the log as deleted: no writer has the epoch, and nothing of it is left."""
+        return replace(self, deleted=True, epoch=self.epoch + 1, writer="")

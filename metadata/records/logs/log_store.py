@@ -1,0 +1,178 @@
+"""Stores the records of logs: names, records changed by compare-and-swap, pages of earlier segments."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+from ... import keys, settled_writes
+from ...errors import KeyExists, MetadataRestored, NoSuchKey, VersionConflict
+from ...store import EventKind, MetadataStore, Versioned, list_all
+from . import log_codec
+from .log_record import LogRecord, Segment
+
+
+@dataclass(frozen=True, slots=True)
+class VersionedLog:
+    """A log's record and the version a change must name."""
+
+    record: LogRecord
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogPage:
+    """Earlier segments of a log, closed and in order, and the version a change must name."""
+
+    segments: tuple[Segment, ...]
+    key: str
+    version: int
+
+
+class LogStore:
+    """All logs of a cluster. Every change is one compare-and-swap with a nonce (rule M1). All methods raise
+    MetadataError."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self.store = store
+
+    # --- names ------------------------------------------------------------------------------------
+
+    async def identity_of(self, name: str) -> bytes | None:
+        """The identity that a name leads to. Its log may have been deleted."""
+        found = await self.store.get(keys.log_name(name))
+        return None if found is None else log_codec.decode_name(found.key, found.value)
+
+    async def give_name(self, name: str, identity: bytes) -> bool:
+        """Gives a log a name; True if it has it now, False where another log has it.
+
+        A name of a deleted log is free. A log gets its name only when its record is there, and no identity is used
+        twice: so a name without a log has none for ever, and nobody takes it from a log that is being made.
+        """
+        key, value = keys.log_name(name), log_codec.encode_name(identity, settled_writes.new_nonce())
+        while True:
+            found = await self.store.get(key)
+            try:
+                if found is None:
+                    await settled_writes.create(self.store, key, value)
+                    return True
+                has_it = log_codec.decode_name(key, found.value)
+                if has_it == identity:
+                    return True
+                if (log := await self.read(has_it)) is not None and not log.record.deleted:
+                    return False
+                await settled_writes.replace(self.store, key, value, found.version)
+                return True
+            except (KeyExists, NoSuchKey, VersionConflict):
+                continue  # somebody was faster: each time one of us has come further
+
+    async def take_name(self, name: str, identity: bytes) -> None:
+        """Takes a name from a log. One that is another log's by now stays."""
+        found = await self.store.get(keys.log_name(name))
+        if found is not None and log_codec.decode_name(found.key, found.value) == identity:
+            await settled_writes.delete_unless_changed(self.store, found.key, found.version)
+
+    async def names(self) -> AsyncIterator[tuple[str, bytes]]:
+        """All names with the identities they lead to, in order. A listing that fails part-way raises."""
+        async for item in list_all(self.store, keys.LOG_NAMES):
+            yield item.key.removeprefix(keys.LOG_NAMES), log_codec.decode_name(item.key, item.value)
+
+    # --- records ----------------------------------------------------------------------------------
+
+    async def read(self, identity: bytes) -> VersionedLog | None:
+        """Reads the latest record; None where there is none (any more)."""
+        found = await self.store.get(keys.log(identity))
+        return None if found is None else _decoded(found)
+
+    async def create(self, record: LogRecord) -> VersionedLog:
+        """Creates a record; its log has no name yet. Raises MetadataRestored before restored metadata is accepted."""
+        mine = replace(record, nonce=settled_writes.new_nonce())
+        key, value = keys.log(record.identity), log_codec.encode(mine)
+        try:
+            version = await settled_writes.create(self.store, key, value, unless=keys.RESTORED)
+        except KeyExists as taken:
+            if taken.key == keys.RESTORED:
+                raise MetadataRestored from taken
+            raise
+        return VersionedLog(mine, version)
+
+    async def change(self, record: LogRecord, version: int) -> VersionedLog:
+        """Replaces the record that stands at `version`. Raises VersionConflict or NoSuchKey: read again."""
+        mine = replace(record, nonce=settled_writes.new_nonce())
+        key, value = keys.log(record.identity), log_codec.encode(mine)
+        return VersionedLog(mine, await settled_writes.replace(self.store, key, value, version))
+
+    async def forget(self, found: VersionedLog) -> None:
+        """Deletes the record of a deleted log, of which nothing else is left."""
+        assert found.record.deleted
+        await settled_writes.delete_unless_changed(self.store, keys.log(found.record.identity), found.version)
+
+    async def records(self) -> AsyncIterator[VersionedLog]:
+        """All records, also of deleted logs. A listing that fails part-way raises."""
+        async for item in list_all(self.store, keys.LOGS):
+            yield _decoded(item)
+
+    async def watch(
+        self, identity: bytes, *, after_revision: int
+    ) -> AsyncGenerator[VersionedLog | None, None]:
+        """Every later version of one record; None when it is deleted."""
+        key = keys.log(identity)
+        async with aclosing(self.store.watch(key, after_revision=after_revision)) as events:
+            async for event in events:
+                if event.kind is EventKind.DELETE:
+                    yield None
+                else:
+                    yield VersionedLog(log_codec.decode(key, event.value), event.revision)
+
+    # --- pages of earlier segments ------------------------------------------------------------------
+
+    async def put_page(self, identity: bytes, segments: tuple[Segment, ...]) -> None:
+        """Writes a page, and what finds it by time. Safe to repeat: a page that is there has the same segments."""
+        end, nonce = segments[-1].end_position, settled_writes.new_nonce()
+        assert end is not None
+        page = keys.log_page(identity, end), log_codec.encode_page(segments, nonce)
+        time_key = keys.log_time(identity, segments[-1].ended_us, end)
+        for key, value in (page, (time_key, log_codec.encode_page_time(end, nonce))):
+            try:
+                await settled_writes.create(self.store, key, value)
+            except KeyExists:
+                continue  # a writer that has ended meanwhile wrote the same
+
+    async def page_of(self, identity: bytes, position: int) -> LogPage | None:
+        """The page that holds the position, in one look-up; None where it is in none."""
+        prefix = keys.log_pages(identity)
+        found = await self.store.list_page(prefix, after=keys.log_page(identity, position), limit=1)
+        return _page(found.items[0]) if found.items else None
+
+    async def page_of_time(self, identity: bytes, time_us: int) -> LogPage | None:
+        """The first page with a record of this time or later, in two look-ups; None where it is in none."""
+        prefix = keys.log_times(identity)
+        found = await self.store.list_page(prefix, after=keys.log_time(identity, time_us), limit=1)
+        if not found.items:
+            return None
+        end = log_codec.decode_page_time(found.items[0].key, found.items[0].value)
+        item = await self.store.get(keys.log_page(identity, end))
+        return None if item is None else _page(item)
+
+    async def pages(self, identity: bytes) -> AsyncIterator[LogPage]:
+        """All pages, in order."""
+        async for item in list_all(self.store, keys.log_pages(identity)):
+            yield _page(item)
+
+    async def drop_page(self, identity: bytes, page: LogPage) -> None:
+        """Deletes a page whose ledgers have been deleted, and what finds it by time."""
+        last = page.segments[-1]
+        assert last.end_position is not None
+        time = await self.store.get(keys.log_time(identity, last.ended_us, last.end_position))
+        if time is not None:
+            await settled_writes.delete_unless_changed(self.store, time.key, time.version)
+        await settled_writes.delete_unless_changed(self.store, page.key, page.version)
+
+
+def _decoded(found: Versioned) -> VersionedLog:
+    return VersionedLog(log_codec.decode(found.key, found.value), found.version)
+
+
+def _page(found: Versioned) -> LogPage:
+    return LogPage(log_codec.decode_page(found.key, found.value), found.key, found.version)
