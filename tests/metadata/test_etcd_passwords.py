@@ -94,19 +94,16 @@ def authentications(etcd: EtcdServer) -> int:
     return sum(map(int, found))
 
 
-def test_no_call_fails_when_the_file_is_changed_before_etcd(etcd: EtcdServer, secret: Path) -> None:
-    async def scenario() -> None:
-        async with opened(etcd, secret) as store:
-            load = Load(store)
-            await load.goes_on()
-            secret.write_text(NEW)
-            read_all_again()  # or the token would hide what is in the file
-            await load.goes_on()
-            await changed_at(etcd)
-            await load.goes_on()
-            await load.stop()
-
-    run(scenario(), timeout_seconds=60)
+async def test_no_call_fails_when_the_file_is_changed_before_etcd(etcd: EtcdServer, secret: Path) -> None:
+    async with opened(etcd, secret) as store:
+        load = Load(store)
+        await load.goes_on()
+        secret.write_text(NEW)
+        read_all_again()  # or the token would hide what is in the file
+        await load.goes_on()
+        await changed_at(etcd)
+        await load.goes_on()
+        await load.stop()
 
 
 def test_no_call_fails_when_the_file_is_changed_soon_after_etcd(
@@ -130,42 +127,35 @@ def test_no_call_fails_when_the_file_is_changed_soon_after_etcd(
     assert len(lines) == 1 and f"for user {USER} into {secret}" in lines[0], lines
 
 
-def test_no_call_fails_when_users_are_changed_again_and_again(etcd: EtcdServer, secret: Path) -> None:
+async def test_no_call_fails_when_users_are_changed_again_and_again(etcd: EtcdServer, secret: Path) -> None:
     """The revision of an older token is told as an unknown error by some releases of etcd, and nothing was changed."""
-
-    async def scenario() -> None:
-        async with opened(etcd, secret) as store:
-            load = Load(store)
-            for _ in range(5):
-                await asyncio.to_thread(etcd.change_password, USER, OLD, by=(USER, OLD))
-                await load.goes_on()
-            await load.stop()
-
-    run(scenario(), timeout_seconds=60)
+    async with opened(etcd, secret) as store:
+        load = Load(store)
+        for _ in range(5):
+            await asyncio.to_thread(etcd.change_password, USER, OLD, by=(USER, OLD))
+            await load.goes_on()
+        await load.stop()
 
 
-def test_watches_and_leases_go_on_after_a_rotation_that_outlasts_their_calls(
+async def test_watches_and_leases_go_on_after_a_rotation_that_outlasts_their_calls(
     etcd: EtcdServer, secret: Path
 ) -> None:
-    async def scenario() -> None:
-        async with opened(etcd, secret, seconds=3) as store:
-            lease = await store.grant_lease(60)
-            version = await store.create("a", b"1", lease=lease)
-            await changed_at(etcd)
-            with pytest.raises(StoreUnavailable, match="write the password that etcd has") as failure:
-                await store.replace("a", b"2", version)
-            assert not isinstance(failure.value, StoreRefused), "a retry helps"
-            assert "did not answer" not in str(failure.value)
-            events = store.watch("a", after_revision=version)
-            waiting = asyncio.ensure_future(anext(events))
-            secret.write_text(NEW)
-            await until_readable(store, "a")
-            await store.keep_lease(lease)
-            second = await store.replace("a", b"2", version)
-            assert (await waiting).revision == second
-            await events.aclose()
-
-    run(scenario(), timeout_seconds=60)
+    async with opened(etcd, secret, seconds=3) as store:
+        lease = await store.grant_lease(60)
+        version = await store.create("a", b"1", lease=lease)
+        await changed_at(etcd)
+        with pytest.raises(StoreUnavailable, match="write the password that etcd has") as failure:
+            await store.replace("a", b"2", version)
+        assert not isinstance(failure.value, StoreRefused), "a retry helps"
+        assert "did not answer" not in str(failure.value)
+        events = store.watch("a", after_revision=version)
+        waiting = asyncio.ensure_future(anext(events))
+        secret.write_text(NEW)
+        await until_readable(store, "a")
+        await store.keep_lease(lease)
+        second = await store.replace("a", b"2", version)
+        assert (await waiting).revision == second
+        await events.aclose()
 
 
 class Rotated(FakeEtcd):
@@ -184,20 +174,17 @@ class Rotated(FakeEtcd):
         return pb.AuthenticateResponse(token="t").SerializeToString()
 
 
-def test_a_call_that_the_password_kept_from_etcd_says_so_though_its_last_try_had_no_time_left(
+async def test_a_call_that_the_password_kept_from_etcd_says_so_though_its_last_try_had_no_time_left(
     secret: Path,
 ) -> None:
-    async def scenario() -> None:
-        async with (etcd := Rotated([])).serving() as endpoint:
-            store = await open_store(f"etcd://{endpoint}/p?user={USER}&password_file={secret}&timeout=3")
-            try:
-                with pytest.raises(StoreUnavailable, match="write the password that etcd has"):
-                    await store.get("a")
-                assert etcd.calls.count("/etcdserverpb.Auth/Authenticate") == 3
-            finally:
-                await store.close()
-
-    run(scenario(), timeout_seconds=60)
+    async with (etcd := Rotated([])).serving() as endpoint:
+        store = await open_store(f"etcd://{endpoint}/p?user={USER}&password_file={secret}&timeout=3")
+        try:
+            with pytest.raises(StoreUnavailable, match="write the password that etcd has"):
+                await store.get("a")
+            assert etcd.calls.count("/etcdserverpb.Auth/Authenticate") == 3
+        finally:
+            await store.close()
 
 
 async def until_readable(store: MetadataStore, key: str) -> None:
@@ -210,24 +197,20 @@ async def until_readable(store: MetadataStore, key: str) -> None:
     await until_true(is_readable)
 
 
-def test_a_wrong_password_is_sent_once_in_a_pause_however_many_calls_wait(
+async def test_a_wrong_password_is_sent_once_in_a_pause_however_many_calls_wait(
     etcd: EtcdServer, secret: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(authentication, "REFUSED_PAUSE_SECONDS", 3600.0)
-
-    async def scenario() -> None:
-        secret.write_text("wrong")
-        async with opened(etcd, secret) as store:
-            for _ in range(3):
-                answers = await asyncio.gather(*(store.get("a") for _ in range(50)), return_exceptions=True)
-                assert all(isinstance(one, StoreRefused) for one in answers), answers
-            assert await asyncio.to_thread(authentications, etcd) == before + 1
-            secret.write_text(OLD)
-            read_all_again()  # does not wait for the pause
-            assert await store.get("a") is None
-
     before = authentications(etcd)
-    run(scenario(), timeout_seconds=60)
+    secret.write_text("wrong")
+    async with opened(etcd, secret) as store:
+        for _ in range(3):
+            answers = await asyncio.gather(*(store.get("a") for _ in range(50)), return_exceptions=True)
+            assert all(isinstance(one, StoreRefused) for one in answers), answers
+        assert await asyncio.to_thread(authentications, etcd) == before + 1
+        secret.write_text(OLD)
+        read_all_again()  # does not wait for the pause
+        assert await store.get("a") is None
 
 
 def test_a_file_that_is_half_written_keeps_the_password(
