@@ -18,12 +18,7 @@ from metadata.fork_safety.fork_guard import ForkGuard
 from metadata.public_names import renamed
 from metadata.records import unreadable
 from metadata.records.cluster import list_bookies
-from metadata.records.ledger_record import (
-    BookieRef,
-    DigestType,
-    LedgerRecord,
-    LedgerState,
-)
+from metadata.records.ledger_record import BookieRef, DigestType, LedgerRecord, LedgerState
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.registration import Registration
 from metadata.store import MetadataStore
@@ -33,12 +28,7 @@ from .bookies.connected_bookies import ConnectedBookies
 from .cluster import Cluster, counted
 from .config import ClientConfig
 from .creating.new_ledger import LedgerArguments, NewLedger
-from .errors import (
-    ClientClosed,
-    ClientForked,
-    LedgerClosed,
-    LedgerError,
-)
+from .errors import ClientClosed, ClientForked, LedgerClosed, LedgerError
 from .integrity.encryption import cipher_of, encryption_key_of
 from .logs.log_calls import LogCalls
 from .logs.log_client import LogClient

@@ -28,7 +28,7 @@
     ├── LogClosed                this writer of a log takes no more records
     ├── LogTruncated             what is before a position of a log was given up
     ├── LedgerInLog              the ledger is a segment of a log, which alone deletes it
-    ├── LogHeld                  the log is under legal hold: nothing of it is given up
+    ├── LogHeld                  the log is under legal hold
     ├── ClientClosed             the client was closed: make another one
     ├── ClientForked             the client is another process's: make one in this process
     ├── WouldDeadlock            a call that waits, made on the very thread it would wait for
@@ -325,10 +325,8 @@ class LogExists(AlreadyExists, LedgerError):
 
 
 class LogFenced(TakenOver, Unconfirmed):
-    """Another writer has taken the log over: this one is the old one and must stop.
-
-    Unconfirmed appends may or may not be in the log: read it from `first_unconfirmed` on.
-    """
+    """Another writer has taken the log over: this one must stop. Unconfirmed appends may or may not be in the log: read it
+    from `first_unconfirmed` on."""
 
     def __init__(self, name: str, by: str, epoch: int) -> None:
         super().__init__(f"another writer has taken log {name!r} over ({by or 'unnamed'}, epoch {epoch})")
@@ -347,9 +345,8 @@ class LogTruncated(LedgerError):
     """The position was given up by a truncation. Read from `first_position` on: that is the oldest that is left."""
 
     def __init__(self, name: str, position: int, first_position: int) -> None:
-        super().__init__(
-            f"position {position} of log {name!r} was given up; the oldest that is left is {first_position}"
-        )
+        oldest = f"the oldest that is left is {first_position}"
+        super().__init__(f"position {position} of log {name!r} was given up; {oldest}")
         self.name, self.position, self.first_position = name, position, first_position
 
 
@@ -372,10 +369,8 @@ class LogHeld(LedgerError):
 
 
 class ClientClosed(LedgerError):
-    """The client was closed, before or during this call. Make a new client; its ledgers are all there.
-
-    Appends that were not confirmed may or may not be in their ledger.
-    """
+    """The client was closed, before or during this call. Make a new client; its ledgers are all there, and appends that
+    were not confirmed may or may not be in theirs."""
 
     def __init__(self) -> None:
         super().__init__("this client is closed")

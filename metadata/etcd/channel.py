@@ -226,7 +226,8 @@ class _Run:
                     return await self._try(endpoint, attempt, self._left() / tries_left)
                 except NotSent as failure:
                     self._failures[endpoint] = str(failure)
-                    self._refused = failure if isinstance(failure, PasswordRefused) else None
+                    if isinstance(failure, PasswordRefused):  # a last try that had no time left says less
+                        self._refused = failure
                 except AnswerLost as lost:
                     self._answer_lost(endpoint, str(lost))
                 self._channels.turn_from(endpoint)

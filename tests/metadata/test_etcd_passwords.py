@@ -8,16 +8,20 @@ import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
+import grpc
 import pytest
 
 from metadata import open_store
 from metadata.errors import StoreRefused, StoreUnavailable
 from metadata.etcd import authentication
+from metadata.etcd import etcd_pb2 as pb
 from metadata.secret_file import read_all_again
 from metadata.store import MetadataStore
 from tests.support.aio import run, until_true
 from tests.support.etcd import EtcdServer, etcd_with_tokens
+from tests.support.fake_etcd import FakeEtcd
 from tests.support.secrets import password_file
 
 USER, OLD, NEW = "root", "old", "new"
@@ -152,6 +156,35 @@ async def test_watches_and_leases_go_on_after_a_rotation_that_outlasts_their_cal
         second = await store.replace("a", b"2", version)
         assert (await waiting).revision == second
         await events.aclose()
+
+
+class Rotated(FakeEtcd):
+    """Refuses the password from its second authentication on; after that it answers none."""
+
+    async def call(self, method: str, request: bytes, context: Any) -> bytes:
+        self.calls.append(method)
+        asked = sum(one.endswith("/Authenticate") for one in self.calls)
+        if not method.endswith("/Authenticate"):
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, "etcdserver: invalid auth token")
+        if asked == 2:
+            refusal = "etcdserver: authentication failed, invalid user ID or password"
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, refusal)
+        if asked > 2:
+            await asyncio.Event().wait()
+        return pb.AuthenticateResponse(token="t").SerializeToString()
+
+
+async def test_a_call_that_the_password_kept_from_etcd_says_so_though_its_last_try_had_no_time_left(
+    secret: Path,
+) -> None:
+    async with (etcd := Rotated([])).serving() as endpoint:
+        store = await open_store(f"etcd://{endpoint}/p?user={USER}&password_file={secret}&timeout=3")
+        try:
+            with pytest.raises(StoreUnavailable, match="write the password that etcd has"):
+                await store.get("a")
+            assert etcd.calls.count("/etcdserverpb.Auth/Authenticate") == 3
+        finally:
+            await store.close()
 
 
 async def until_readable(store: MetadataStore, key: str) -> None:
