@@ -325,8 +325,8 @@ class LogExists(AlreadyExists, LedgerError):
 
 
 class LogFenced(TakenOver, Unconfirmed):
-    """Another writer has taken the log over: this one must stop. Unconfirmed appends may or may not be in the log: read it
-    from `first_unconfirmed` on."""
+    """Another writer has taken the log over: this one must stop. Unconfirmed appends may or may not be in the log:
+    read it from `first_unconfirmed` on."""
 
     def __init__(self, name: str, by: str, epoch: int) -> None:
         super().__init__(f"another writer has taken log {name!r} over ({by or 'unnamed'}, epoch {epoch})")
