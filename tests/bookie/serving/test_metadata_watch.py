@@ -29,7 +29,6 @@ from metadata.store import EventKind, Lease, Page
 from tests.bookie.bookies import append, bookie_on
 from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import formatted
-from tests.support.aio import run
 
 LEASE_SECONDS = 60.0
 
@@ -64,167 +63,138 @@ async def next_life(path: Path, store: MemoryStore, bookie: Bookie) -> MetadataW
     return MetadataWatch(store, bookie, lives, LEASE_SECONDS)
 
 
-def test_W8_a_key_that_is_behind_is_a_sign_whatever_the_revision_is(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with watching(tmp_path) as (store, bookie, _, watch):
-            await watch.begin(0)
-            copy = Copy(store)
-            assert not await watch.renew(1)
-            copy.put_back()
-            assert await watch.vouched_since() == NEVER
-            assert await hold.read(store) is not None, "it holds back before it answers"
-            assert not await watch.renew(2), "it is told once"
-            await hold.accept(store)
-            await (await next_life(tmp_path, store, bookie)).begin(3)
-            assert await hold.read(store) is None, "also by its next life"
-
-    run(test())
+async def test_W8_a_key_that_is_behind_is_a_sign_whatever_the_revision_is(tmp_path: Path) -> None:
+    async with watching(tmp_path) as (store, bookie, _, watch):
+        await watch.begin(0)
+        copy = Copy(store)
+        assert not await watch.renew(1)
+        copy.put_back()
+        assert await watch.vouched_since() == NEVER
+        assert await hold.read(store) is not None, "it holds back before it answers"
+        assert not await watch.renew(2), "it is told once"
+        await hold.accept(store)
+        await (await next_life(tmp_path, store, bookie)).begin(3)
+        assert await hold.read(store) is None, "also by its next life"
 
 
-def test_W8_a_store_that_goes_back_between_a_comparison_and_its_renewal_is_noticed_at_once(
+async def test_W8_a_store_that_goes_back_between_a_comparison_and_its_renewal_is_noticed_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def test() -> None:
-        async with watching(tmp_path) as (store, _, lives, watch):
-            await watch.begin(0)
-            copy, renew = Copy(store), lives.renew
-            await watch.renew(1)
+    async with watching(tmp_path) as (store, _, lives, watch):
+        await watch.begin(0)
+        copy, renew = Copy(store), lives.renew
+        await watch.renew(1)
 
-            async def late(self: Lives, position: int) -> int:
-                copy.put_back()
-                return await renew(position)
-
-            with monkeypatch.context() as patch:
-                patch.setattr(Lives, "renew", late)
-                with pytest.raises(VersionConflict):
-                    await watch.renew(2)
-            assert await hold.read(store) is not None
-            assert not await watch.renew(3)
-
-    run(test())
-
-
-def test_W8_a_key_that_is_gone_is_a_sign_and_a_revision_that_fell(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with watching(tmp_path) as (store, _, lives, watch):
-            await watch.begin(0)
-            found = await store.get(keys.life("b1"))
-            assert found is not None
-            await store.delete(found.key, found.version)
-            assert await watch.renew(0)
-            assert await hold.accept(store)
-            assert not await watch.renew(0)
-            lives.revision += 1000
-            assert await watch.renew(0)
-
-    run(test())
-
-
-def test_W8_it_is_noticed_before_the_next_life_registers(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with watching(tmp_path) as (store, _, lives, watch):
-            await watch.begin(0)
-            copy = Copy(store)
-            await watch.renew(1)
-            await watch.renew(2)
+        async def late(self: Lives, position: int) -> int:
             copy.put_back()
-            lives = await directory_generation.look(tmp_path / "b1", lives.cookie, store)
-            assert await StoreComparison(store, lives).went_back()
+            return await renew(position)
 
-    run(test())
+        with monkeypatch.context() as patch:
+            patch.setattr(Lives, "renew", late)
+            with pytest.raises(VersionConflict):
+                await watch.renew(2)
+        assert await hold.read(store) is not None
+        assert not await watch.renew(3)
 
 
-def test_a_renewal_whose_answer_was_lost_or_that_was_cut_off_is_no_sign(tmp_path: Path) -> None:
+async def test_W8_a_key_that_is_gone_is_a_sign_and_a_revision_that_fell(tmp_path: Path) -> None:
+    async with watching(tmp_path) as (store, _, lives, watch):
+        await watch.begin(0)
+        found = await store.get(keys.life("b1"))
+        assert found is not None
+        await store.delete(found.key, found.version)
+        assert await watch.renew(0)
+        assert await hold.accept(store)
+        assert not await watch.renew(0)
+        lives.revision += 1000
+        assert await watch.renew(0)
+
+
+async def test_W8_it_is_noticed_before_the_next_life_registers(tmp_path: Path) -> None:
+    async with watching(tmp_path) as (store, _, lives, watch):
+        await watch.begin(0)
+        copy = Copy(store)
+        await watch.renew(1)
+        await watch.renew(2)
+        copy.put_back()
+        lives = await directory_generation.look(tmp_path / "b1", lives.cookie, store)
+        assert await StoreComparison(store, lives).went_back()
+
+
+async def test_a_renewal_whose_answer_was_lost_or_that_was_cut_off_is_no_sign(tmp_path: Path) -> None:
     """The directory is one ahead; the write may have been made, may never be, or may come late."""
-
-    async def test() -> None:
-        async with watching(tmp_path) as (store, bookie, lives, watch):
-            await watch.begin(0)
-            lives.renewals += 1
-            lives.keep()  # killed before the write
-            again = await next_life(tmp_path, store, bookie)
-            await again.begin(1)
-            found = await store.get(keys.life("b1"))
-            assert found is not None
-            await store.replace(found.key, found.value, found.version)  # ours, as far as anybody knows
-            assert not await again.renew(2)
-            assert await hold.read(store) is None
-
-    run(test())
+    async with watching(tmp_path) as (store, bookie, lives, watch):
+        await watch.begin(0)
+        lives.renewals += 1
+        lives.keep()  # killed before the write
+        again = await next_life(tmp_path, store, bookie)
+        await again.begin(1)
+        found = await store.get(keys.life("b1"))
+        assert found is not None
+        await store.replace(found.key, found.value, found.version)  # ours, as far as anybody knows
+        assert not await again.renew(2)
+        assert await hold.read(store) is None
 
 
-def test_an_older_copy_of_the_directory_is_no_sign_of_older_metadata(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with watching(tmp_path) as (store, bookie, _, watch):
-            await watch.begin(0)
-            older = (tmp_path / "b1" / directory_generation.NAME).read_bytes()
-            for position in range(5):
-                await watch.renew(position)
-            (tmp_path / "b1" / directory_generation.NAME).write_bytes(older)
-            await (await next_life(tmp_path, store, bookie)).begin(9)
-            assert await hold.read(store) is None
-
-    run(test())
+async def test_an_older_copy_of_the_directory_is_no_sign_of_older_metadata(tmp_path: Path) -> None:
+    async with watching(tmp_path) as (store, bookie, _, watch):
+        await watch.begin(0)
+        older = (tmp_path / "b1" / directory_generation.NAME).read_bytes()
+        for position in range(5):
+            await watch.renew(position)
+        (tmp_path / "b1" / directory_generation.NAME).write_bytes(older)
+        await (await next_life(tmp_path, store, bookie)).begin(9)
+        assert await hold.read(store) is None
 
 
-def test_what_an_older_program_has_written_is_compared_by_its_version(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with watching(tmp_path) as (store, bookie, lives, _):
-            me = lives.cookie.bookie_id, lives.cookie.incarnation
-            version = await directory_generations.write(store, *me, Life(1, 7))
-            directory_generation._write(tmp_path / "b1", 1, version, version)
-            watch = await next_life(tmp_path, store, bookie)
-            await watch.begin(8)
-            assert not await watch.renew(9)
-            assert await hold.read(store) is None
-            directory_generation._write(tmp_path / "b1", 1, 0, 0)
-            await directory_generations.write(store, *me, Life(1, 7))
-            directory_generation._write(tmp_path / "b1", 1, version + 100, version)
-            await (await next_life(tmp_path, store, bookie)).begin(8)
-            assert await hold.read(store) is not None
-
-    run(test())
+async def test_what_an_older_program_has_written_is_compared_by_its_version(tmp_path: Path) -> None:
+    async with watching(tmp_path) as (store, bookie, lives, _):
+        me = lives.cookie.bookie_id, lives.cookie.incarnation
+        version = await directory_generations.write(store, *me, Life(1, 7))
+        directory_generation._write(tmp_path / "b1", 1, version, version)
+        watch = await next_life(tmp_path, store, bookie)
+        await watch.begin(8)
+        assert not await watch.renew(9)
+        assert await hold.read(store) is None
+        directory_generation._write(tmp_path / "b1", 1, 0, 0)
+        await directory_generations.write(store, *me, Life(1, 7))
+        directory_generation._write(tmp_path / "b1", 1, version + 100, version)
+        await (await next_life(tmp_path, store, bookie)).begin(8)
+        assert await hold.read(store) is not None
 
 
-def test_a_key_that_is_gone_because_the_bookie_was_decommissioned_is_no_sign(tmp_path: Path) -> None:
+async def test_a_key_that_is_gone_because_the_bookie_was_decommissioned_is_no_sign(tmp_path: Path) -> None:
     """It hung meanwhile, or its network did."""
-
-    async def test() -> None:
-        async with watching(tmp_path) as (store, _, lives, watch):
-            await watch.begin(0)
-            found = await store.get(keys.life("b1"))
-            assert found is not None
-            await decommissioned.note(store, Decommissioned("b1", lives.cookie.incarnation, 1))
-            await store.delete(found.key, found.version)
-            await watch.vouched_since()
-            assert await hold.read(store) is None
-
-    run(test())
+    async with watching(tmp_path) as (store, _, lives, watch):
+        await watch.begin(0)
+        found = await store.get(keys.life("b1"))
+        assert found is not None
+        await decommissioned.note(store, Decommissioned("b1", lives.cookie.incarnation, 1))
+        await store.delete(found.key, found.version)
+        await watch.vouched_since()
+        assert await hold.read(store) is None
 
 
-def test_what_was_noticed_counts_at_once_and_the_ids_as_soon_as_the_disk_is_well(
+async def test_what_was_noticed_counts_at_once_and_the_ids_as_soon_as_the_disk_is_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def sick() -> None:
         raise OSError(5, "the disk is broken")
 
-    async def test() -> None:
-        async with watching(tmp_path) as (store, bookie, lives, watch):
-            await watch.begin(0)
-            await append(bookie, frame_of(41, [0]))
-            lives.revision += 1000
-            with monkeypatch.context() as patch:
-                patch.setattr(bookie, "checkpoint", sick)
-                with pytest.raises(OSError, match="broken"):
-                    await watch.renew(0)
-                assert await hold.accept(store)
-                with pytest.raises(OSError, match="broken"):
-                    await watch.renew(0)
-            assert await hold.read(store) is None, "it was accepted"
-            assert not await watch.renew(0)
-            assert await ledger_ids.counted_end(store) > 41
-
-    run(test())
+    async with watching(tmp_path) as (store, bookie, lives, watch):
+        await watch.begin(0)
+        await append(bookie, frame_of(41, [0]))
+        lives.revision += 1000
+        with monkeypatch.context() as patch:
+            patch.setattr(bookie, "checkpoint", sick)
+            with pytest.raises(OSError, match="broken"):
+                await watch.renew(0)
+            assert await hold.accept(store)
+            with pytest.raises(OSError, match="broken"):
+                await watch.renew(0)
+        assert await hold.read(store) is None, "it was accepted"
+        assert not await watch.renew(0)
+        assert await ledger_ids.counted_end(store) > 41
 
 
 # --- vouching -----------------------------------------------------------------------------------
@@ -242,73 +212,61 @@ async def renews(store: MemoryStore, other: BookieRef, renewals: int) -> None:
     await directory_generations.write(store, other.bookie_id, other.incarnation, Life(1, 0, renewals))
 
 
-def test_W8_of_the_time_before_it_returned_a_bookie_vouches_once_all_others_have_compared(
+async def test_W8_of_the_time_before_it_returned_a_bookie_vouches_once_all_others_have_compared(
     tmp_path: Path,
 ) -> None:
-    async def test() -> None:
-        async with watching(tmp_path) as (store, _, lives, watch):
-            others = [await registers(store, name) for name in ("b2", "b3")]
-            await watch.begin(0)
-            returned = lives.version
-            await watch.renew(1)
-            assert await watch.vouched_since() == returned
-            await renews(store, others[0], 2)
-            await watch.renew(2)
-            assert await watch.vouched_since() == returned, "b3 may know better"
-            await renews(store, others[1], 2)
-            await hold.begin(store, backup_ms=0, now_ms=1)
-            await watch.renew(3)
-            assert await watch.vouched_since() == returned, "somebody does"
-            await hold.accept(store)
-            await watch.renew(4)
-            assert await watch.vouched_since() == ALWAYS
-
-    run(test())
+    async with watching(tmp_path) as (store, _, lives, watch):
+        others = [await registers(store, name) for name in ("b2", "b3")]
+        await watch.begin(0)
+        returned = lives.version
+        await watch.renew(1)
+        assert await watch.vouched_since() == returned
+        await renews(store, others[0], 2)
+        await watch.renew(2)
+        assert await watch.vouched_since() == returned, "b3 may know better"
+        await renews(store, others[1], 2)
+        await hold.begin(store, backup_ms=0, now_ms=1)
+        await watch.renew(3)
+        assert await watch.vouched_since() == returned, "somebody does"
+        await hold.accept(store)
+        await watch.renew(4)
+        assert await watch.vouched_since() == ALWAYS
 
 
-def test_W8_of_bookies_that_returned_together_the_first_vouches_as_soon_as_the_last_has_begun(
+async def test_W8_of_bookies_that_returned_together_the_first_vouches_as_soon_as_the_last_has_begun(
     tmp_path: Path,
 ) -> None:
     """Nobody waits for a renewal after a power cut."""
-
-    async def test() -> None:
-        async with watching(tmp_path) as (store, _, lives, watch):
-            others = [await registers(store, name) for name in ("b2", "b3")]
-            await watch.begin(0)
-            await renews(store, others[0], 2)
-            assert await watch.vouched_since() == lives.version
-            await renews(store, others[1], 2)
-            assert await watch.vouched_since() == ALWAYS
-
-    run(test())
+    async with watching(tmp_path) as (store, _, lives, watch):
+        others = [await registers(store, name) for name in ("b2", "b3")]
+        await watch.begin(0)
+        await renews(store, others[0], 2)
+        assert await watch.vouched_since() == lives.version
+        await renews(store, others[1], 2)
+        assert await watch.vouched_since() == ALWAYS
 
 
-def test_W8_who_could_not_renew_for_longer_than_its_lease_was_away(
+async def test_W8_who_could_not_renew_for_longer_than_its_lease_was_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 100.0
-
-    async def test() -> None:
-        nonlocal now
-        monkeypatch.setattr(metadata_watch, "_now", lambda: now)
-        async with watching(tmp_path) as (store, _, lives, watch):
-            await watch.begin(0)
-            await watch.renew(1)
-            assert await watch.vouched_since() == ALWAYS
-            other = await registers(store, "b2")
-            now += LEASE_SECONDS + 1
-            assert await watch.vouched_since() == NEVER
-            await watch.renew(2)
-            assert await watch.vouched_since() == lives.version
-            await renews(store, other, 2)
-            now += LEASE_SECONDS
-            await watch.renew(3)
-            assert await watch.vouched_since() == ALWAYS
-
-    run(test())
+    monkeypatch.setattr(metadata_watch, "_now", lambda: now)
+    async with watching(tmp_path) as (store, _, lives, watch):
+        await watch.begin(0)
+        await watch.renew(1)
+        assert await watch.vouched_since() == ALWAYS
+        other = await registers(store, "b2")
+        now += LEASE_SECONDS + 1
+        assert await watch.vouched_since() == NEVER
+        await watch.renew(2)
+        assert await watch.vouched_since() == lives.version
+        await renews(store, other, 2)
+        now += LEASE_SECONDS
+        await watch.renew(3)
+        assert await watch.vouched_since() == ALWAYS
 
 
-def test_W8_who_was_suspended_for_longer_than_its_lease_was_away(
+async def test_W8_who_was_suspended_for_longer_than_its_lease_was_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read, suspended = time.clock_gettime, 0.0
@@ -316,62 +274,52 @@ def test_W8_who_was_suspended_for_longer_than_its_lease_was_away(
     def clock(which: int) -> float:
         return read(which) + suspended * (which == time.CLOCK_BOOTTIME)
 
-    async def test() -> None:
-        nonlocal suspended
-        monkeypatch.setattr(time, "clock_gettime", clock)
-        async with watching(tmp_path) as (_, _, _, watch):
-            await watch.begin(0)
-            suspended = LEASE_SECONDS / 2
-            assert await watch.vouched_since() == ALWAYS
-            suspended = LEASE_SECONDS + 1
-            assert await watch.vouched_since() == NEVER
-
-    run(test())
+    monkeypatch.setattr(time, "clock_gettime", clock)
+    async with watching(tmp_path) as (_, _, _, watch):
+        await watch.begin(0)
+        suspended = LEASE_SECONDS / 2
+        assert await watch.vouched_since() == ALWAYS
+        suspended = LEASE_SECONDS + 1
+        assert await watch.vouched_since() == NEVER
 
 
-def test_W8_all_fences_that_wait_share_a_comparison_that_began_after_the_last_of_them_came(
+async def test_W8_all_fences_that_wait_share_a_comparison_that_began_after_the_last_of_them_came(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def test() -> None:
-        async with watching(tmp_path) as (store, _, _, watch):
-            await watch.begin(0)
-            assert await watch.vouched_since() == ALWAYS
-            list_page, asked, goes_on = store.list_page, asyncio.Event(), asyncio.Event()
-            reads = 0
+    async with watching(tmp_path) as (store, _, _, watch):
+        await watch.begin(0)
+        assert await watch.vouched_since() == ALWAYS
+        list_page, asked, goes_on = store.list_page, asyncio.Event(), asyncio.Event()
+        reads = 0
 
-            async def slow(*args: Any, **more: Any) -> Page:
-                nonlocal reads
-                reads += 1
-                asked.set()
-                await goes_on.wait()
-                return await list_page(*args, **more)
+        async def slow(*args: Any, **more: Any) -> Page:
+            nonlocal reads
+            reads += 1
+            asked.set()
+            await goes_on.wait()
+            return await list_page(*args, **more)
 
-            monkeypatch.setattr(store, "list_page", slow)
-            first = asyncio.ensure_future(watch.vouched_since())
-            await asked.wait()
-            later = [asyncio.ensure_future(watch.vouched_since()) for _ in range(9)]
-            goes_on.set()
-            assert len(set(await asyncio.gather(first, *later))) == 1
-            assert reads == 2
-
-    run(test())
+        monkeypatch.setattr(store, "list_page", slow)
+        first = asyncio.ensure_future(watch.vouched_since())
+        await asked.wait()
+        later = [asyncio.ensure_future(watch.vouched_since()) for _ in range(9)]
+        goes_on.set()
+        assert len(set(await asyncio.gather(first, *later))) == 1
+        assert reads == 2
 
 
-def test_W8_who_cannot_ask_the_store_vouches_for_nothing(
+async def test_W8_who_cannot_ask_the_store_vouches_for_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def silent(*_: object, **__: object) -> Page:
         raise StoreUnavailable("silent")
 
-    async def test() -> None:
-        async with watching(tmp_path) as (store, _, _, watch):
-            await watch.begin(0)
-            with monkeypatch.context() as patch:
-                patch.setattr(store, "list_page", silent)
-                assert await watch.vouched_since() == NEVER
-            assert await watch.vouched_since() != NEVER
-
-    run(test())
+    async with watching(tmp_path) as (store, _, _, watch):
+        await watch.begin(0)
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "list_page", silent)
+            assert await watch.vouched_since() == NEVER
+        assert await watch.vouched_since() != NEVER
 
 
 class Denied(MemoryStore):
@@ -385,14 +333,11 @@ class Denied(MemoryStore):
         return await super().create(key, value, lease=lease, unless=unless)
 
 
-def test_who_may_not_hold_back_is_told_what_to_grant_and_need_not_where_it_is_done() -> None:
-    async def test() -> None:
-        store = Denied(data := MemoryData())
-        with pytest.raises(StoreRefused, match=r"'restored' .*permission denied.*bookledger metadata roles"):
-            await hold.begin(store, backup_ms=0, now_ms=1)
-        await hold.begin(MemoryStore(data), backup_ms=7, now_ms=1)
-        await hold.begin(store, backup_ms=0, now_ms=2)
-        found = await hold.read(store)
-        assert found is not None and found.backup_ms == 7
-
-    run(test())
+async def test_who_may_not_hold_back_is_told_what_to_grant_and_need_not_where_it_is_done() -> None:
+    store = Denied(data := MemoryData())
+    with pytest.raises(StoreRefused, match=r"'restored' .*permission denied.*bookledger metadata roles"):
+        await hold.begin(store, backup_ms=0, now_ms=1)
+    await hold.begin(MemoryStore(data), backup_ms=7, now_ms=1)
+    await hold.begin(store, backup_ms=0, now_ms=2)
+    found = await hold.read(store)
+    assert found is not None and found.backup_ms == 7
