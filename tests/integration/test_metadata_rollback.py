@@ -270,6 +270,7 @@ def test_a_store_that_went_back_is_noticed_and_everything_holds_back(
         until(lambda: has_been_compared(metadata.uri, bookies))
         done = bookledger("metadata", "check", "--accept", "--yes", f"--metadata={metadata.uri}")
         assert done.returncode == 0, done
+        assert b"Ledgers newer than the backup stay on disk and cannot be read." in done.stdout, done
         with LedgerClient(metadata.uri) as client, client.create_ledger(ensemble_size=3) as writer:
             assert writer.ledger_id > max(lost), "no id is given twice"
             writer.append(b"after that")

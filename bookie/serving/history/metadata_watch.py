@@ -25,8 +25,9 @@ from metadata import keys
 from metadata.backup import hold
 from metadata.backup.hold import Noticed
 from metadata.counting.outage import weight
-from metadata.errors import MetadataError
+from metadata.errors import MetadataError, NoSuchKey, VersionConflict
 from metadata.records import decommissioned, directory_generations
+from metadata.records.cluster import cluster_id
 from metadata.records.directory_generations import life_in
 from metadata.store import MetadataStore, list_all
 
@@ -131,7 +132,11 @@ class MetadataWatch:
         """Returns whether the store went back. Raises BookieError, MetadataError, OSError."""
         async with self._one_at_a_time:
             went_back = await self._compare()
-            version = await self._lives.renew(position)
+            try:
+                version = await self._lives.renew(position)
+            except (VersionConflict, NoSuchKey):  # nobody else writes it: the store went back just now
+                went_back |= await self._compare()
+                raise
             if self._was_away():
                 self._since = version
             self._renewed_at = _now()
@@ -148,7 +153,10 @@ class MetadataWatch:
         return went_back
 
     async def _give_no_id_twice(self) -> None:
-        """Is tried again until it is done: until then a sick disk is not to keep what was noticed from counting."""
+        """Is tried again until it is done: until then a sick disk is not to keep what was noticed from counting. A
+        store without a cluster was emptied, or a backup is being restored: it gives no ids."""
+        if await cluster_id(self._store) is None:
+            return
         await self._bookie.checkpoint()
         me = self._lives.cookie.bookie_id
         await give_no_id_twice(self._store, me, await in_thread(self._bookie.index.ledger_ids))

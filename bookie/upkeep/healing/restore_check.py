@@ -15,6 +15,7 @@ from metadata.backup import hold
 from metadata.backup.hold import HoldKind, Misfits, Restored
 from metadata.counting.outage import weight
 from metadata.errors import MetadataError, StoreUnavailable, VersionConflict
+from metadata.records.cluster import cluster_id
 from metadata.records.ledger_record import BookieRef, LedgerRecord, Tombstone
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
@@ -69,6 +70,8 @@ class RestoreCheck:
 
     async def look_once(self) -> None:
         """Reports mismatches, unless that was done for this restore. Raises BookieError, MetadataError and OSError."""
+        if await cluster_id(self._store) is None:
+            return  # emptied, or a backup is being restored: there is nothing to compare with yet
         restored = await hold.read(self._store)
         if restored is None or self._me.bookie_id in await hold.told(self._store, restored):
             return

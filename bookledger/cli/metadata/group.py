@@ -183,8 +183,10 @@ def check(metadata_uri: str, accept: bool, yes: bool, as_json: bool) -> None:
     print_records(rows, as_json=as_json, none="there are no bookies")
     fits = bool(found) and all(one is not None and one.fits for one in found.values())
     if accept:
-        if not fits and not yes:
-            confirm(_what_is_lost(found))
+        if not fits and yes and not as_json:
+            say(_what_is_lost(found))
+        elif not fits and not yes:
+            confirm(f"{_what_is_lost(found)} Accept it all the same?")
         with acting("restored metadata accepted"):
             with_store(metadata_uri, hold.accept)
         if not as_json:
@@ -263,7 +265,7 @@ def _what_is_lost(found: dict[str, Misfits | None]) -> str:
         )
     if any(one.unknown.ledgers for one in told):
         lines.append("Ledgers newer than the backup stay on disk and cannot be read.")
-    return " ".join([*lines, "Accept it all the same?"])
+    return " ".join(lines)
 
 
 def _what_next(found: dict[str, Misfits | None]) -> str:

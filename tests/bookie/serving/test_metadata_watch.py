@@ -18,7 +18,7 @@ from bookie.serving.history.metadata_watch import ALWAYS, NEVER, MetadataWatch, 
 from bookie.storage.bookie import Bookie
 from metadata import keys
 from metadata.backup import hold
-from metadata.errors import StoreRefused, StoreUnavailable
+from metadata.errors import StoreRefused, StoreUnavailable, VersionConflict
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records import decommissioned, directory_generations, ledger_ids
 from metadata.records.decommissioned import Decommissioned
@@ -75,6 +75,26 @@ async def test_W8_a_key_that_is_behind_is_a_sign_whatever_the_revision_is(tmp_pa
         await hold.accept(store)
         await (await next_life(tmp_path, store, bookie)).begin(3)
         assert await hold.read(store) is None, "also by its next life"
+
+
+async def test_W8_a_store_that_goes_back_between_a_comparison_and_its_renewal_is_noticed_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with watching(tmp_path) as (store, _, lives, watch):
+        await watch.begin(0)
+        copy, renew = Copy(store), lives.renew
+        await watch.renew(1)
+
+        async def late(self: Lives, position: int) -> int:
+            copy.put_back()
+            return await renew(position)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Lives, "renew", late)
+            with pytest.raises(VersionConflict):
+                await watch.renew(2)
+        assert await hold.read(store) is not None
+        assert not await watch.renew(3)
 
 
 async def test_W8_a_key_that_is_gone_is_a_sign_and_a_revision_that_fell(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from tests.simulation.shells.metadata import VirtualStore
 
 from .cluster import Cluster
 from .faults import Faults
+from .host import Host
 from .hosts import OPERATOR
 from .plan import Plan
 from .site import ClusterSite
@@ -269,6 +270,12 @@ class ReplacedEnsemble(RollbackCluster):
     """Each bookie that a ledger had when the copy was made is replaced before the store goes back; then somebody opens
     the ledger at once."""
 
+    come_back_at_once = True
+
+    def __init__(self, site: ClusterSite) -> None:
+        super().__init__(site)
+        self._away: list[Host] = []
+
     async def _run(self, plan: Plan) -> None:
         await self.hosts.begin()
         site, chance = self.site, self.site.world.stream("goes back")
@@ -282,8 +289,11 @@ class ReplacedEnsemble(RollbackCluster):
         for bookie in self._to_replace(writer, chance):
             await self._is_replaced(writer, bookie)
             await asyncio.sleep(chance.exponential(0.5))
+        if self._away:  # they do not notice, and all that live do: they have renewed their keys since
+            await asyncio.sleep(LOOK_SECONDS)
         copy.put_back(site.metadata.data, site.host_loop.time())
         site.world.note("the metadata goes back to the copy")
+        await self._come_back()
         for n in range(2):
             await self._client(
                 f"reader{n}", lambda client, _: self._read(client, writer.ledger_id, recovery=True)
@@ -329,15 +339,23 @@ class ReplacedEnsemble(RollbackCluster):
             self.site.world.note("%r", error)
 
     async def _is_replaced(self, writer: WriteHandle, bookie: BookieRef) -> None:
-        """It dies, the writer goes on with another one, and it serves again: one that is starting is not heard."""
+        """It dies, the writer goes on with another one, and it serves again."""
         host, gone = self.hosts.by_name[bookie.bookie_id], asyncio.Event()
         host.down(gone.set)
         await gone.wait()
         while bookie in writer.record.fragments[-1].ensemble:  # noqa: ASYNC110 — a record is polled
             await asyncio.sleep(0.1)
-        host.start()
-        while host.running is None:  # noqa: ASYNC110 — a process is polled
+        self._away.append(host)
+        if self.come_back_at_once:
+            await self._come_back()
+
+    async def _come_back(self) -> None:
+        """Whoever is away serves again when this returns: one that is starting is not heard."""
+        for host in self._away:
+            host.start()
+        while any(host.running is None for host in self._away):  # noqa: ASYNC110 — processes are polled
             await asyncio.sleep(0.1)
+        self._away.clear()
 
 
 class EnsembleThatComesBack(ReplacedEnsemble):
@@ -346,6 +364,12 @@ class EnsembleThatComesBack(ReplacedEnsemble):
     def _to_replace(self, writer: WriteHandle, chance: Stream) -> Iterable[BookieRef]:
         for _ in range(3 + chance.below(4)):
             yield chance.choice(writer.record.fragments[-1].ensemble)
+
+
+class EnsembleThatWasAway(ReplacedEnsemble):
+    """The bookies that were replaced come back after the store has gone back, and have nothing to tell it by."""
+
+    come_back_at_once = False
 
 
 def _payload(identity: bytes, entry_id: int) -> bytes:

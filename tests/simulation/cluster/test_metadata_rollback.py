@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -18,7 +19,12 @@ from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from tests.simulation.engine.runs import Failed
 
-from .metadata_rollback import EnsembleThatComesBack, ReplacedEnsemble, RollbackCluster
+from .metadata_rollback import (
+    EnsembleThatComesBack,
+    EnsembleThatWasAway,
+    ReplacedEnsemble,
+    RollbackCluster,
+)
 from .plan import Plan
 from .run import play
 
@@ -42,6 +48,11 @@ def run_with_bookies_chosen_again(seed: int) -> str:
     return played(Plan(seed=seed, shape=(2, 2, 2), hosts=5), EnsembleThatComesBack)
 
 
+def run_with_bookies_that_were_away(seed: int) -> str:
+    """The same, where the bookies that the copy names died before the changes, and are back afterwards."""
+    return played(Plan(seed=seed, shape=(2, 2, 2), hosts=5), EnsembleThatWasAway)
+
+
 def played(plan: Plan, kind: type[RollbackCluster]) -> str:
     try:
         play(plan, tracing=False, kind=kind)
@@ -62,6 +73,11 @@ def test_W8_no_recovery_loses_what_was_acknowledged_by_bookies_that_the_older_co
 def test_W8_no_recovery_leaves_a_hole_where_a_bookie_left_the_ensemble_and_came_back() -> None:
     seeds = range(max(1, SEEDS // 2))
     assert [(seed, why) for seed in seeds if (why := run_with_bookies_chosen_again(seed))] == []
+
+
+def test_W8_no_recovery_believes_bookies_of_the_time_when_they_were_away() -> None:
+    seeds = range(max(1, SEEDS // 2))
+    assert [(seed, why) for seed in seeds if (why := run_with_bookies_that_were_away(seed))] == []
 
 
 def bookies_know_no_identities(patch: pytest.MonkeyPatch) -> None:
@@ -92,6 +108,26 @@ def a_fence_is_answered_without_comparing(patch: pytest.MonkeyPatch) -> None:
         return ALWAYS
 
     patch.setattr(MetadataWatch, "vouched_since", trusting)
+
+
+def an_answer_is_not_compared_with_the_records_version(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Fencing, "vouches", lambda _, reply: reply.vouched_since > 0)
+
+
+def who_was_away_need_not_hear_the_others(patch: pytest.MonkeyPatch) -> None:
+    async def trusting(_: MetadataWatch) -> bool:
+        return True
+
+    patch.setattr(MetadataWatch, "_is_confirmed", trusting)
+
+
+def a_mark_makes_a_record_newer(patch: pytest.MonkeyPatch) -> None:
+    begin = Fencing.__init__
+
+    def broken(self: Fencing, record: LedgerRecord, digester: Digester) -> None:
+        begin(self, replace(record, written_at=sys.maxsize), digester)
+
+    patch.setattr(Fencing, "__init__", broken)
 
 
 def whoever_answers_is_believed_and_a_close_goes_through_a_hold(patch: pytest.MonkeyPatch) -> None:
@@ -136,6 +172,14 @@ def a_recovery_hears_the_ensemble_alone(patch: pytest.MonkeyPatch) -> None:
             2,
             run_with_all_bookies_replaced,
         ),
+        (
+            an_answer_is_not_compared_with_the_records_version,
+            "cut short",
+            2,
+            run_with_bookies_that_were_away,
+        ),
+        (who_was_away_need_not_hear_the_others, "cut short", 2, run_with_bookies_that_were_away),
+        (a_mark_makes_a_record_newer, "cut short", 2, run_with_bookies_that_were_away),
         (no_record_names_who_holds_more, "cut short", 2, run_with_all_bookies_replaced),
         (a_recovery_hears_the_ensemble_alone, "cut short", 2, run_with_all_bookies_replaced),
     ],

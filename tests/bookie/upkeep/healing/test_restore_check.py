@@ -8,6 +8,7 @@ from typing import cast
 
 from bookie.upkeep.healing.local_check import LocalCheck
 from bookie.upkeep.healing.restore_check import RestoreCheck
+from metadata import keys
 from metadata.backup import hold
 from metadata.backup.hold import HoldKind, Restored
 from metadata.records import ledger_ids
@@ -50,6 +51,13 @@ def test_W8_ids_that_only_this_bookie_knows_are_not_given_again_once_it_has_told
         assert await append(site.bookie, frame_of(977, [0])) == [OK]
         await hold.begin(site.store, backup_ms=0, now_ms=1)
         check = RestoreCheck(site.bookie, site.store, ME, asyncio.Lock(), cast(LocalCheck, NothingLacks()))
+        layout = await site.store.get(keys.LAYOUT)
+        assert layout is not None
+        await site.store.delete(keys.LAYOUT, layout.version)
+        before = await site.store.list_page("")
+        await check.look_once()
+        assert await site.store.list_page("") == before, "a backup is being restored: nothing is compared yet"
+        await site.store.create(keys.LAYOUT, layout.value)
         await check.look_once()
         restored = await hold.read(site.store)
         assert restored is not None
