@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
     from metadata.records.registration import Registration
 
-    from .blocking import AdvancedWriteHandle, LedgerClient, ReadHandle, Salvage, WriteHandle
+    from .blocking import AdvancedWriteHandle, LedgerClient, Log, LogWriter, ReadHandle, Salvage, WriteHandle
     from .config import ClientConfig
     from .creating.new_ledger import NewLedger
     from .entry import Entry
@@ -105,7 +105,9 @@ __all__ = [
     "LogHeld",
     "LogFenced",
     "LogExists",
+    "Log",
     "LogClosed",
+    "LogWriter",
     "LossAssessment",
     "MaintainReply",
     "MaintainRequest",
@@ -144,6 +146,8 @@ _HOMES = {
     "ledgers.blocking": (
         "AdvancedWriteHandle",
         "LedgerClient",
+        "Log",
+        "LogWriter",
         "ReadHandle",
         "Salvage",
         "WriteHandle",
