@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from .blocking import (
         AdvancedWriteHandle as AdvancedWriteHandle,
         LedgerClient as LedgerClient,
+        Log as Log,
+        LogWriter as LogWriter,
         ReadHandle as ReadHandle,
         Salvage as Salvage,
         WriteHandle as WriteHandle,

@@ -30,9 +30,11 @@ from .config import ClientConfig
 from .creating.new_ledger import LedgerArguments, NewLedger
 from .errors import ClientClosed, ClientForked, LedgerClosed, LedgerError
 from .integrity.encryption import cipher_of, encryption_key_of
+from .logs.log import Log
 from .logs.log_calls import LogCalls
 from .logs.log_client import LogClient
 from .logs.segment_holder import check_is_in_no_log
+from .logs.writing.log_writer import LogWriter
 from .loop_batching import LoopBatching
 from .reading.read_handle import ReadHandle
 from .reading.size_steps import SizeStep, SizeSteps
@@ -45,7 +47,16 @@ from .writing.advanced_write_handle import AdvancedWriteHandle
 from .writing.creation import create_record
 from .writing.write_handle import WriteHandle
 
-__all__ = ["AdvancedWriteHandle", "LedgerClient", "NewLedger", "ReadHandle", "Salvage", "WriteHandle"]
+__all__ = [
+    "AdvancedWriteHandle",
+    "LedgerClient",
+    "Log",
+    "LogWriter",
+    "NewLedger",
+    "ReadHandle",
+    "Salvage",
+    "WriteHandle",
+]
 
 
 class LedgerClient(LogClient):
@@ -85,15 +96,9 @@ class LedgerClient(LogClient):
                 except LedgerError:
                     await self._store.close()
                     raise
-                ledgers, rng = LedgerStore(self._store), random.Random()
+                ledgers, rng, me = LedgerStore(self._store), random.Random(), self._bookies.identity
                 self._cluster = Cluster(
-                    self._store,
-                    ledgers,
-                    self._bookies,
-                    self._config,
-                    rng,
-                    identity=self._bookies.identity,
-                    turn=turn,
+                    self._store, ledgers, self._bookies, self._config, rng, identity=me, turn=turn
                 )
 
     async def close(self) -> None:

@@ -2,46 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
 
-from ..writing.checked_batch import CheckedBatch
+R = TypeVar("R")
+C = TypeVar("C", covariant=True)
+
+
+class Batch(Protocol[C]):
+    """Checked payloads that are appended together."""
+
+    @property
+    def payloads(self) -> Sequence[C]: ...
+    @property
+    def size_bytes(self) -> int: ...
 
 
 @dataclass(slots=True)
-class AppendRun:
+class AppendRun(Generic[R]):
     """Consecutive single entries, each with the future of its id, or None if nobody waits for it."""
 
-    payloads: list[bytes] = field(default_factory=list)
+    payloads: list[R] = field(default_factory=list)
     futures: list[Future[int] | None] = field(default_factory=list)
+    size_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(Generic[R]):
     """A batch, and the future of its last id."""
 
-    batch: CheckedBatch
+    batch: Batch[R]
     future: Future[int] | None
 
 
-class AppendQueue:
+class AppendQueue(Generic[R]):
     """The queue. Callers that change it hold the lock of the writer's room."""
 
     def __init__(self) -> None:
-        self._parts: list[AppendRun | Whole] = []
-        self._run = AppendRun()
+        self._parts: list[AppendRun[R] | Whole[R]] = []
+        self._run: AppendRun[R] = AppendRun()
 
-    def add(self, payload: bytes, future: Future[int] | None) -> None:
+    def add(self, payload: R, size_bytes: int, future: Future[int] | None) -> None:
         """Adds one entry, already checked by its caller."""
-        self._run.payloads.append(payload)
-        self._run.futures.append(future)
+        run = self._run
+        run.payloads.append(payload)
+        run.futures.append(future)
+        run.size_bytes += size_bytes
 
-    def add_batch(self, batch: CheckedBatch, future: Future[int] | None) -> None:
+    def add_batch(self, batch: Batch[R], future: Future[int] | None) -> None:
         """Adds a batch."""
         self._end_run()
         self._parts.append(Whole(batch, future))
 
-    def take(self) -> list[AppendRun | Whole]:
+    def take(self) -> list[AppendRun[R] | Whole[R]]:
         """Removes and returns everything queued."""
         self._end_run()
         taken, self._parts = self._parts, []

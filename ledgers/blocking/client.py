@@ -17,7 +17,7 @@ from ..errors import ClientClosed, WouldDeadlock
 from ..loop_thread import in_pages, iterate
 from ..reading.size_steps import SizeStep
 from ..recovering.accept_loss import LossAssessment
-from .base_client import BlockingClient
+from .log_client import BlockingLogClient
 from .paged_iterator import PagedIterator
 from .read import ReadHandle
 from .salvage import Salvage
@@ -37,7 +37,7 @@ RECORDS_PER_HOP = 256
 """Records fetched from the loop's thread at a time when listing ledgers."""
 
 
-class LedgerClient(BlockingClient[aio.LedgerClient]):
+class LedgerClient(BlockingLogClient):
     """A client of one cluster, named by its metadata URI. Use as `with LedgerClient(uri) as client`.
 
     May be used from several threads. Once it is closed every call on it and on its handles raises

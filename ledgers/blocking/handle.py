@@ -29,7 +29,31 @@ class AsyncHandle(Protocol):
 H = TypeVar("H", bound=AsyncHandle)
 
 
-class BlockingHandle(ABC, Generic[H]):
+class ClosedOnExit(ABC):
+    """What is closed at the end of a `with` block; `_thread` is where its asyncio twin runs."""
+
+    _thread: LoopThread
+
+    @abstractmethod
+    def close(self) -> None:
+        """Closes this handle."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and not self._thread.is_here:
+            return  # a forked child leaves the block; the handle is its parent's
+        if isinstance(error, LedgerError):
+            with suppress(LedgerError):  # the block already raises what went wrong
+                self.close()
+        else:
+            self.close()
+
+
+class BlockingHandle(ClosedOnExit, Generic[H]):
     """A handle of the blocking client: its asyncio twin, and the thread the twin runs on.
 
     May be used from several threads. Once the client is closed every call raises ClientClosed; in a
@@ -57,21 +81,3 @@ class BlockingHandle(ABC, Generic[H]):
     def last_add_confirmed(self) -> int:
         """The last entry this handle knows to be confirmed with all before it; −1 before the first."""
         return self._handle.last_add_confirmed
-
-    @abstractmethod
-    def close(self) -> None:
-        """Closes this handle."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is not None and not self._thread.is_here:
-            return  # a forked child leaves the block; the handle is its parent's
-        if isinstance(error, LedgerError):
-            with suppress(LedgerError):  # the block already raises what went wrong
-                self.close()
-        else:
-            self.close()

@@ -1,29 +1,21 @@
-"""The blocking writers: appends are handed to the loop's thread in bulk.
-
-What is appended while the loop is busy becomes one batch. Callbacks of the futures run on
-the loop's thread: there an append is taken in while there is room, and nothing may wait.
-"""
+"""The blocking writers of ledgers."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, InvalidStateError
-from contextlib import suppress
-from functools import partial
+from collections.abc import Sequence
+from concurrent.futures import Future
 
 from .. import aio
-from ..entry import ENTRY_OVERHEAD_BYTES, check_is_bytes
-from ..errors import EntryTooLarge, LedgerError, WriterFull
+from ..entry import check_is_bytes
+from ..errors import EntryTooLarge
 from ..loop_thread import LoopThread
 from ..writing.checked_batch import CheckedBatch
-from .append_queue import AppendQueue, AppendRun, Whole
-from .append_result import Appender, AppendResult, complete_together
 from .back_pressure import BackPressure, bytes_of
+from .bulk_writer import BulkWriter
 from .handle import BlockingHandle
 
 
-class WriteHandle(BlockingHandle[aio.WriteHandle]):
+class WriteHandle(BulkWriter[aio.WriteHandle, bytes], BlockingHandle[aio.WriteHandle]):
     """The one writer of a ledger. Made by `LedgerClient.create_ledger`; may be used from several threads.
 
     Appends are confirmed strictly in entry order (rule W2). When the writer fails (`LedgerFenced`,
@@ -32,20 +24,8 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
     """
 
     def __init__(self, thread: LoopThread, handle: aio.WriteHandle) -> None:
-        super().__init__(thread, handle)
-        self._bytes_max = handle._config.pending_bytes_max
+        BulkWriter.__init__(self, thread, handle, handle._config.pending_bytes_max, next_entry=0)
         self._entry_bytes_max = handle.entry_bytes_max
-        self._room = BackPressure(thread)
-        self._handed = AppendQueue()
-        self._next_entry = 0
-        self._is_taking_due = False
-        self._appender = Appender(thread, threading.Condition())
-        thread.call_soon(self._listen)
-
-    @property
-    def failure(self) -> LedgerError | None:
-        """What ended this writer, if it was not a close; None while it goes on."""
-        return self._handle.failure
 
     def append(self, payload: bytes) -> int:
         """Appends one entry; returns its id when an ack quorum has it on disk (with deferred sync: in its logs).
@@ -67,14 +47,7 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
         size = len(payload)
         if size > self._entry_bytes_max:
             raise EntryTooLarge(size, self._entry_bytes_max)
-        self._thread.check_open()
-        future = AppendResult(self._appender)
-        with self._room.lock:
-            if self._room.free_bytes <= 0:
-                self._room.wait_while_full(self._free_bytes)
-            self._hand_over(1, size + ENTRY_OVERHEAD_BYTES)
-            self._handed.add(payload, future)
-        return future
+        return self._append_one(payload, size)
 
     def append_batch(self, payloads: Sequence[bytes]) -> range:
         """Appends consecutive entries; returns their ids when all are confirmed, as for `append`.
@@ -82,18 +55,7 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
         Raises EntryTooLarge if one of them is: then none was taken in.
         """
         self._thread.check_may_wait()
-        batch = CheckedBatch(payloads, self._entry_bytes_max)
-        self._thread.check_open()
-        future = AppendResult(self._appender)
-        with self._room.lock:
-            self._room.wait_while_full(self._free_bytes)
-            first = self._next_entry
-            if not batch.payloads:
-                return range(first, first)
-            size = batch.size_bytes + ENTRY_OVERHEAD_BYTES * len(batch.payloads)
-            self._hand_over(len(batch.payloads), size)
-            self._handed.add_batch(batch, future)
-        return range(first, future.result() + 1)
+        return self._append_all(CheckedBatch(payloads, self._entry_bytes_max))
 
     def append_nowait(self, payload: bytes) -> int:
         """Takes one entry in and returns its id at once; `confirmed` tells when it is on disk.
@@ -103,40 +65,22 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
         check_is_bytes(payload)
         if len(payload) > self._entry_bytes_max:
             raise EntryTooLarge(len(payload), self._entry_bytes_max)
-        self._thread.check_open()
-        with self._room.lock:
-            self._handle.raise_if_ended()
-            if self._free_bytes() <= 0:
-                raise WriterFull(f"ledger {self.ledger_id}", self._bytes_max)
-            self._hand_over(1, bytes_of(payload))
-            self._handed.add(payload, None)
-            return self._next_entry - 1
+        return self._append_now(payload, len(payload), f"ledger {self.ledger_id}")
 
     def confirmed(self, through: int) -> None:
         """Waits until every appended entry through this id is confirmed.
 
         Raises what ended the writer before, ValueError for an entry that was not appended.
         """
-        self._thread.run(self._confirmed(through))
-
-    def _hand_over(self, entries: int, size_bytes: int) -> None:
-        """Schedules the taking of what is handed over now. Callers hold the lock, which orders the ids."""
-        failure = self._handle.failure
-        if failure is not None:
-            raise failure
-        if not self._is_taking_due:
-            self._thread.call_soon(self._take_handed)
-            self._is_taking_due = True
-        self._next_entry += entries
-        self._room.enter(size_bytes)
+        self._run(lambda: self._handle.confirmed(through))
 
     def flush(self) -> None:
         """Waits for all appends so far; raises what ended the writer, naming the first unconfirmed entry."""
-        self._thread.run(self._flush())
+        self._run(self._handle.flush)
 
     def force(self) -> None:
         """Waits until all appends so far are on disk and confirmed; without deferred sync as `flush`."""
-        self._thread.run(self._force())
+        self._run(self._handle.force)
 
     def close(self) -> None:
         """Flushes, then closes the ledger at its last confirmed entry (rule C1). Safe to repeat.
@@ -144,60 +88,7 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
         Raises what ended the writer: this call has not closed the ledger then, and opening it with recovery settles
         its end. Does not raise if that was done already, at the very entry confirmed last.
         """
-        self._thread.run(self._close())
-
-    def _free_bytes(self) -> int:
-        """Bytes that may be handed over now. Callers never wait for a writer that has ended."""
-        if self._handle.has_ended:
-            return 1
-        if self._handle.is_behind:
-            return 0
-        return self._bytes_max - self._room.handed_bytes - self._handle.pending_bytes
-
-    # --- on the loop's thread -------------------------------------------------------------------
-
-    def _listen(self) -> None:
-        self._handle.on_progress = self._room.wake
-        self._handle.complete_with(partial(complete_together, self._appender.condition))
-
-    def _take_handed(self) -> None:
-        with self._room.lock:
-            handed = self._handed.take()
-            self._is_taking_due = False
-        for part in handed:  # without the lock: a failed future's callbacks run here
-            match part:
-                case AppendRun(payloads, futures):
-                    size = sum(map(len, payloads))
-                    self._take(partial(self._handle.submit_each, payloads, size, futures), futures)
-                    self._room.leave(size + ENTRY_OVERHEAD_BYTES * len(payloads))
-                case Whole(batch, future):
-                    self._take(partial(self._handle.submit_batch, batch, future), [future])
-                    self._room.leave(batch.size_bytes + ENTRY_OVERHEAD_BYTES * len(batch.payloads))
-
-    def _take(self, submit: Callable[[], object], futures: Iterable[Future[int] | None]) -> None:
-        try:
-            submit()
-        except LedgerError as error:
-            for future in futures:
-                with suppress(InvalidStateError):  # cancelled in another thread at this moment
-                    if future is not None:
-                        future.set_exception(error)
-
-    async def _confirmed(self, through: int) -> None:
-        self._take_handed()
-        await self._handle.confirmed(through)
-
-    async def _flush(self) -> None:
-        self._take_handed()
-        await self._handle.flush()
-
-    async def _force(self) -> None:
-        self._take_handed()
-        await self._handle.force()
-
-    async def _close(self) -> None:
-        self._take_handed()
-        await self._handle.close()
+        self._run(self._handle.close)
 
 
 class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from ledgers import LogFenced
+from bookledger.cli.processes import bookie_processes
+from ledgers import (
+    DigestType,
+    EntryTooLarge,
+    LogExists,
+    LogFenced,
+    LogHeld,
+    LogTruncated,
+    NewRecord,
+    NoSuchLedger,
+    NoSuchLog,
+    Unauthorized,
+)
+from ledgers import LedgerClient as BlockingClient
 from ledgers.aio import LedgerClient
 from ledgers.logs.log import Log
-from tests.support.in_process import InProcessCluster, on_bookies
+from metadata.records.logs.log_record import PAGE_SEGMENTS
+from tests.support.aio import until_true
+from tests.support.in_process import QUICK, InProcessCluster, on_bookies
+
+EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 async def payloads(log: Log, start: int | None = None) -> list[bytes]:
@@ -69,3 +88,296 @@ def test_rolling_under_load_keeps_the_order_and_loses_nothing(tmp_path: Path) ->
         assert await payloads(log) == [b"%d" % n for n in range(3000)]
 
     on_bookies(tmp_path, 3, scenario)
+
+
+def test_a_ledger_that_somebody_recovered_is_followed_by_another_and_no_record_is_lost(
+    tmp_path: Path,
+) -> None:
+    """Its own writer goes on: the log was not taken over."""
+
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        log = await client.log("orders", create=True)
+        async with await log.writer() as writer:
+            for n in range(10):
+                await writer.append(b"%d" % n)
+            last = writer.record.last
+            assert last is not None
+            await client.open_ledger(last.ledger_id)
+            futures = [await writer.append_async(b"%d" % n) for n in range(10, 200)]
+            assert [await f for f in futures] == list(range(10, 200))
+        assert await payloads(log) == [b"%d" % n for n in range(200)]
+        assert len([s async for s in log.segments()]) == 2
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_writers_that_append_nothing_leave_no_segment_and_disturb_nobody(tmp_path: Path) -> None:
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        log = await client.log("orders", create=True)
+        for _n in range(3):
+            async with await log.writer():
+                pass
+        abandoned = await log.writer()
+        await abandoned.abandon()
+        assert await payloads(log) == []
+        async with await log.writer() as writer:
+            assert await writer.append(b"first") == 0
+        assert await payloads(log) == [b"first"]
+        assert len([s async for s in log.segments()]) == 1
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_a_tail_goes_on_over_rolls_and_fail_overs_and_sees_each_record_once(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        log = await client.create_log("orders", roll_records=20)
+
+        async def write() -> None:
+            for n in range(10):
+                async with LedgerClient(cluster.uri, config=QUICK) as own:  # dies without closing its writer
+                    writer = await (await own.log("orders")).writer()
+                    for k in range(30):
+                        await writer.append(b"%d" % (30 * n + k))
+
+            async with await log.writer():
+                pass  # what the last one confirmed in its last moment nobody else knows yet
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(write())
+            seen = []
+            async for record in log.tail():
+                seen.append((record.position, record.payload))
+                if len(seen) == 300:
+                    break
+        assert seen == [(n, b"%d" % n) for n in range(300)]
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_a_tail_without_news_ends_after_its_timeout_and_a_poll_returns_none(tmp_path: Path) -> None:
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        log = await client.log("orders", create=True)
+        assert [r async for r in log.tail(timeout=0)] == []
+        async with await log.writer() as writer:
+            await writer.append_batch([b"a", b"b", b"c"])
+            assert [r.payload for r in await log.poll(0, timeout=5, records_max=2)] == [b"a", b"b"]
+            assert await log.poll(3, timeout=0.1) == []
+        assert [r.payload async for r in log.tail(1, timeout=0)] == [b"b", b"c"]
+        assert [r async for r in log.tail(3, timeout=0.1)] == []
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_a_truncation_is_exact_and_deletes_whole_segments_in_the_background(tmp_path: Path) -> None:
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        log = await client.log("orders", create=True)
+        for n in range(3):
+            async with await log.writer() as writer:
+                await writer.append_batch([b"%d" % (10 * n + k) for k in range(10)])
+        ledgers = [s.ledger_id async for s in log.segments()]
+        await log.truncate(before=15)
+        assert await positions(log) == list(range(15, 30))
+        with pytest.raises(LogTruncated, match="the oldest that is left is 15") as told:
+            await positions(log, 14)
+        assert told.value.first_position == 15
+        await log.truncate(before=7)
+        assert await log.first_position() == 15, "a truncation never goes back"
+        with pytest.raises(ValueError, match="ends before position 30"):
+            await log.truncate(before=31)
+        await until_true(lambda: gone(client, ledgers[0]))
+        assert [s.ledger_id async for s in log.segments()] == ledgers[1:]
+        async with await log.writer() as writer:
+            assert await writer.append(b"30") == 30
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+async def gone(client: LedgerClient, ledger_id: int) -> bool:
+    try:
+        await client.describe_ledger(ledger_id)
+    except NoSuchLedger:
+        return True
+    return False
+
+
+def test_a_truncation_under_a_healthy_writer_costs_it_nothing(tmp_path: Path) -> None:
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        log = await client.create_log("orders", roll_records=10)
+        async with await log.writer() as writer:
+            for n in range(100):
+                assert await writer.append(b"%d" % n) == n
+                await log.truncate(before=n)
+            assert writer.epoch == 1
+        assert await positions(log) == [99]
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_a_legal_hold_refuses_truncation_and_deletion_until_it_is_ended(tmp_path: Path) -> None:
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        log = await client.log("orders", create=True)
+        async with await log.writer() as writer:
+            await writer.append_batch([b"a", b"b"])
+        await log.set_legal_hold(True)
+        with pytest.raises(LogHeld):
+            await log.truncate(before=1)
+        with pytest.raises(LogHeld):
+            await client.delete_log("orders")
+        assert await positions(log) == [0, 1]
+        await log.set_legal_hold(False)
+        await log.truncate(before=1)
+        assert await positions(log) == [1]
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_a_deleted_log_is_gone_with_its_ledgers_and_its_writer_is_fenced(tmp_path: Path) -> None:
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        log = await client.log("orders", create=True)
+        async with await log.writer() as first:
+            await first.append(b"old")
+        writer = await log.writer()
+        await writer.append(b"old")
+        ledgers = [s.ledger_id async for s in log.segments()]
+        await client.delete_log("orders")
+        with pytest.raises(NoSuchLog):
+            await writer.append(b"too late")
+        with pytest.raises(NoSuchLog):
+            await log.end()
+        with pytest.raises(NoSuchLog):
+            await client.log("orders")
+        assert all([await gone(client, ledger_id) for ledger_id in ledgers])
+        new = await client.create_log("orders")
+        assert await new.end() == 0
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_a_renamed_log_keeps_its_writer_and_its_old_name_is_free(tmp_path: Path) -> None:
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        log = await client.log("orders", create=True)
+        async with await log.writer() as writer:
+            await writer.append(b"a")
+            await client.rename_log("orders", "old-orders")
+            await writer.append(b"b")
+        with pytest.raises(NoSuchLog):
+            await client.log("orders")
+        await client.create_log("orders")
+        with pytest.raises(LogExists):
+            await client.rename_log("orders", "old-orders")
+        assert await payloads(await client.log("old-orders")) == [b"a", b"b"]
+        assert [name async for name, _ in client.list_logs()] == ["old-orders", "orders"]
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_a_log_is_sought_by_the_time_of_its_records(tmp_path: Path) -> None:
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        log = await client.log("orders", create=True)
+        for _n in range(3):
+            async with await log.writer() as writer:
+                for _k in range(5):
+                    await writer.append(b"x")
+        last = await log.writer()
+        await last.append(b"x")
+        times = [record.time async for record in log.read()]
+        assert times == sorted(times)
+        for time_us in sorted({0, *times, *(t + 1 for t in times)}):
+            wanted = next((n for n, t in enumerate(times) if t >= time_us), len(times))
+            assert await log.position_at(EPOCH + timedelta(microseconds=time_us)) == wanted
+        await log.truncate(before=7)
+        assert await log.position_at(EPOCH) == 7
+        await last.close()
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_a_wrong_password_disturbs_no_writer(tmp_path: Path) -> None:
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        log = await client.create_log("orders", password=b"right", digest=DigestType.HMAC_SHA256)
+        async with await log.writer() as writer:
+            await writer.append(b"a")
+            for wrong in (b"wrong", b""):
+                with pytest.raises(Unauthorized):
+                    await (await client.log("orders", password=wrong)).writer()
+                with pytest.raises(Unauthorized):
+                    await (await client.log("orders", password=wrong)).end()
+            assert await writer.append(b"b") == 1
+            assert writer.record.epoch == 1
+        assert await payloads(log) == [b"a", b"b"]
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_records_have_keys_headers_and_times_of_the_applications_own(tmp_path: Path) -> None:
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        log = await client.log("orders", create=True)
+        async with await log.writer() as writer:
+            await writer.append(b"a", key=b"k", headers={"h": b"v"}, event_time=7)
+            await writer.append_batch([b"b", NewRecord(b"c", key=b"")])
+            with pytest.raises(EntryTooLarge):
+                await writer.append(bytes(4 * 1024 * 1024))
+        records = [record async for record in log.read()]
+        assert [(r.payload, r.key, dict(r.headers), r.event_time) for r in records] == [
+            (b"a", b"k", {"h": b"v"}, 7),
+            (b"b", None, {}, None),
+            (b"c", b"", {}, None),
+        ]
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_many_segments_go_to_pages_and_are_read_from_there(tmp_path: Path) -> None:
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        log = await client.create_log("orders", ensemble_size=1, roll_records=1)
+        async with await log.writer() as writer:
+            for n in range(8 * PAGE_SEGMENTS):
+                assert await writer.append(b"%d" % n) == n
+                if writer.record.paged_through:
+                    break
+            assert writer.record.paged_through > 0
+        count = await log.end()
+        assert await payloads(log) == [b"%d" % n for n in range(count)]
+        assert [s.first_position async for s in log.segments()] == sorted(
+            {s.first_position async for s in log.segments()}
+        )
+        async with await log.writer() as writer:
+            assert await writer.append(b"last") == count
+        await log.truncate(before=count - 1)
+        await until_true(lambda: is_clean(log, count - 1))
+        assert await positions(log) == [count - 1, count]
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+async def is_clean(log: Log, position: int) -> bool:
+    pages = [page async for page in log._chain.logs.pages(log.record.identity)]
+    return not pages and (await log.refresh()).paged_through >= position
+
+
+def test_logs_in_ordinary_code(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    with bookie_processes(3, tmp_path, uri), BlockingClient(uri) as client:
+        log = client.log("orders", create=True)
+        with log.writer() as writer:
+            assert [writer.append(b"a"), writer.append(b"b", key=b"k")] == [0, 1]
+            assert writer.append_batch([b"c", NewRecord(b"d")]) == range(2, 4)
+            assert writer.append_nowait(b"e") == 4
+            writer.confirmed(4)
+            futures = [writer.append_async(b"%d" % n) for n in range(1000)]
+            assert [f.result() for f in futures] == list(range(5, 1005))
+        with log.writer() as writer:
+            assert writer.append(b"on") == 1005
+        assert [r.payload for r in log.read(0, 5)] == [b"a", b"b", b"c", b"d", b"e"]
+        assert sum(1 for _ in log) == 1006
+        assert [r.position for r in log.tail(1004, timeout=0)] == [1004, 1005]
+        assert log.poll(1006, timeout=0) == []
+        assert log.position_at(datetime.now(UTC)) == log.end() == 1006
+        log.truncate(1005)
+        assert [r.payload for r in log] == [b"on"]
+        assert len(list(log.segments())) in (1, 2)
+        client.rename_log("orders", "others")
+        assert [name for name, _ in client.list_logs()] == ["others"]
+        client.delete_log("others")
+        with pytest.raises(NoSuchLog):
+            log.end()

@@ -8,9 +8,9 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from ...entry import check_is_bytes
-from ...errors import EntryTooLarge, LedgerError, WriterFull
-from ..record_batch import HEAD_BYTES, NewRecord, encode
+from ...errors import LedgerError, WriterFull
+from ..record_batch import NewRecord
+from .checked_records import CheckedRecords, record_of, size_of
 from .writer_shell import WriterShell
 
 
@@ -51,11 +51,11 @@ class LogWriter(WriterShell):
         """
         self.check_process()
         record = record_of(payload, key, headers, event_time)
-        check_size(record, self.entry_bytes_max)
+        size = size_of(record, self.entry_bytes_max)
         if self._room_bytes <= 0:
             await self._until_room()
         future: asyncio.Future[int] = self._loop.create_future()
-        self.submit_each([record], [future])
+        self.submit_each([record], size, [future])
         return future
 
     async def append_batch(self, records: Sequence[bytes | NewRecord]) -> range:
@@ -64,13 +64,12 @@ class LogWriter(WriterShell):
         Waits before it takes them in as `append_async` does. Batches follow the order of these calls.
         """
         self.check_process()
-        for record in records:
-            check_size(record, self.entry_bytes_max)
+        checked = CheckedRecords(records, self.entry_bytes_max)
         await self._until_room()
-        if not records:
+        if not checked.payloads:
             return range(self.next_position, self.next_position)
         future: asyncio.Future[int] = self._loop.create_future()
-        first = self.submit_batch(records, future)
+        first = self.submit_batch(checked, future)
         return range(first, await future + 1)
 
     def append_nowait(
@@ -87,11 +86,10 @@ class LogWriter(WriterShell):
         the writer.
         """
         self.check_process()
-        record = record_of(payload, key, headers, event_time)
-        check_size(record, self.entry_bytes_max)
+        checked = CheckedRecords([record_of(payload, key, headers, event_time)], self.entry_bytes_max)
         if self.is_full:
             raise WriterFull(f"log {self.record.name!r}", self.pending_bytes_max)
-        return self.submit_batch([record], None)
+        return self.submit_batch(checked, None)
 
     async def confirmed(self, through: int) -> None:
         """Waits until every appended record through this position is confirmed. Raises what ended the writer before."""
@@ -144,21 +142,3 @@ class LogWriter(WriterShell):
             await self._let_go()  # the block already raises what ended the writer
         else:
             await self.close()
-
-
-def record_of(
-    payload: bytes, key: bytes | None, headers: Mapping[str, bytes] | None, event_time: int | None
-) -> bytes | NewRecord:
-    """What is appended: the payload alone where there is nothing else. Raises TypeError, ValueError."""
-    if key is None and not headers and event_time is None:
-        check_is_bytes(payload)
-        return payload
-    return NewRecord(payload, key, headers or {}, event_time)
-
-
-def check_size(record: bytes | NewRecord, entry_bytes_max: int) -> int:
-    """The bytes that the record takes as an entry. Raises EntryTooLarge, TypeError."""
-    size = HEAD_BYTES + len(record) if type(record) is bytes else len(encode([record], 0)[0])
-    if size > entry_bytes_max:
-        raise EntryTooLarge(size, entry_bytes_max)
-    return size

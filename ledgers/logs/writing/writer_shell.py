@@ -29,6 +29,7 @@ from ..log_chain import LogChain, under
 from ..record_batch import NewRecord, encode
 from ..segment_ledgers import SegmentLedgers
 from ..segment_pages import turn_page
+from .checked_records import CheckedRecords
 from .log_pipeline import (
     CloseSegment,
     Confirm,
@@ -150,31 +151,33 @@ class WriterShell:
     # --- taking records in ----------------------------------------------------------------------------
 
     def submit_each(
-        self, records: Sequence[bytes | NewRecord], futures: Sequence[AppendFuture | None]
+        self,
+        records: Sequence[bytes | NewRecord],
+        size_bytes: int,
+        futures: Sequence[AppendFuture | None],
     ) -> None:
-        """Takes records in without waiting, each with its own future; the caller has checked them."""
+        """Takes records in without waiting, each with its own future; the caller has checked them, and their size."""
         self.raise_if_ended()
-        self._take(records)
+        self._take(records, size_bytes)
         self._answers.append_each(futures)
 
-    def submit_batch(self, records: Sequence[bytes | NewRecord], future: AppendFuture | None) -> int:
+    def submit_batch(self, batch: CheckedRecords, future: AppendFuture | None) -> int:
         """Takes records in as `submit_each` does, all or none; returns the first position."""
         self.raise_if_ended()
         first = self.next_position
-        self._take(records)
-        self._answers.append(future, len(records))
+        self._take(batch.payloads, batch.size_bytes)
+        self._answers.append(future, len(batch.payloads))
         return first
 
-    def _take(self, records: Sequence[bytes | NewRecord]) -> None:
+    def _take(self, records: Sequence[bytes | NewRecord], size_bytes: int) -> None:
         self._time_us = max(self._time_us, time.time_ns() // 1000)
         entries = encode(records, self._time_us)
-        size = sum(map(len, entries))
-        self._unconfirmed.add(entries, size)
+        self._unconfirmed.add(entries, size_bytes)
         self._room_bytes = self.pending_bytes_max - self._unconfirmed.size_bytes
         number = self._machine.appended(len(entries))
         if number is not None:
-            self._append(number, entries, size)
-        self._schedule.appended(len(entries), size)
+            self._append(number, entries, size_bytes)
+        self._schedule.appended(len(entries), size_bytes)
 
     def _append(self, number: int, entries: list[bytes], size: int) -> None:
         handle = self._handles[number]

@@ -1,0 +1,160 @@
+"""Base class of the blocking writers that give ids in order: appends are handed to the loop's thread in bulk.
+
+What is appended while the loop is busy becomes one batch. Callbacks of the futures run on
+the loop's thread: there an append is taken in while there is room, and nothing may wait.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar
+
+from ..entry import ENTRY_OVERHEAD_BYTES
+from ..errors import LedgerError, WriterFull
+from ..loop_thread import LoopThread
+from ..writing.append_futures import AppendFuture, Complete
+from .append_queue import AppendQueue, AppendRun, Batch, Whole
+from .append_result import Appender, AppendResult, complete_together
+from .back_pressure import BackPressure
+from .handle import ClosedOnExit
+
+R = TypeVar("R")
+
+
+class AsyncWriter(Protocol):
+    """What the asyncio writers offer for this."""
+
+    on_progress: Callable[[], None]
+
+    @property
+    def failure(self) -> LedgerError | None: ...
+    @property
+    def has_ended(self) -> bool: ...
+    @property
+    def is_behind(self) -> bool: ...
+    @property
+    def pending_bytes(self) -> int: ...
+    def raise_if_ended(self) -> None: ...
+    def complete_with(self, complete: Complete) -> None: ...
+    def submit_each(
+        self, payloads: Sequence[Any], size_bytes: int, futures: Sequence[AppendFuture | None]
+    ) -> None: ...
+    def submit_batch(self, batch: Any, future: AppendFuture | None) -> int: ...
+
+
+W = TypeVar("W", bound=AsyncWriter)
+
+
+class BulkWriter(ClosedOnExit, Generic[W, R]):
+    """A writer of entries or records, each of which its caller has checked, with its size."""
+
+    def __init__(self, thread: LoopThread, handle: W, pending_bytes_max: int, *, next_entry: int) -> None:
+        self._thread = thread
+        self._handle = handle
+        self._bytes_max = pending_bytes_max
+        self._room = BackPressure(thread)
+        self._handed: AppendQueue[R] = AppendQueue()
+        self._next_entry = next_entry
+        self._is_taking_due = False
+        self._appender = Appender(thread, threading.Condition())
+        thread.call_soon(self._listen)
+
+    @property
+    def failure(self) -> LedgerError | None:
+        """What ended this writer, if it was not a close; None while it goes on."""
+        return self._handle.failure
+
+    def _append_one(self, record: R, size_bytes: int) -> Future[int]:
+        """Takes one in; waits for room."""
+        self._thread.check_open()
+        future = AppendResult(self._appender)
+        with self._room.lock:
+            if self._room.free_bytes <= 0:
+                self._room.wait_while_full(self._free_bytes)
+            self._hand_over(1, size_bytes + ENTRY_OVERHEAD_BYTES)
+            self._handed.add(record, size_bytes, future)
+        return future
+
+    def _append_all(self, batch: Batch[R]) -> range:
+        """Takes all in at once, and waits until they are confirmed."""
+        self._thread.check_open()
+        future = AppendResult(self._appender)
+        count = len(batch.payloads)
+        with self._room.lock:
+            self._room.wait_while_full(self._free_bytes)
+            first = self._next_entry
+            if not count:
+                return range(first, first)
+            self._hand_over(count, batch.size_bytes + ENTRY_OVERHEAD_BYTES * count)
+            self._handed.add_batch(batch, future)
+        return range(first, future.result() + 1)
+
+    def _append_now(self, record: R, size_bytes: int, of: str) -> int:
+        """Takes one in, or raises WriterFull."""
+        self._thread.check_open()
+        with self._room.lock:
+            self._handle.raise_if_ended()
+            if self._free_bytes() <= 0:
+                raise WriterFull(of, self._bytes_max)
+            self._hand_over(1, size_bytes + ENTRY_OVERHEAD_BYTES)
+            self._handed.add(record, size_bytes, None)
+            return self._next_entry - 1
+
+    def _run(self, call: Callable[[], Awaitable[None]]) -> None:
+        """Makes a call of the twin, which sees everything handed over before."""
+        self._thread.run(self._after_taking(call))
+
+    def _hand_over(self, entries: int, size_bytes: int) -> None:
+        """Schedules the taking of what is handed over now. Callers hold the lock, which orders the ids."""
+        failure = self._handle.failure
+        if failure is not None:
+            raise failure
+        if not self._is_taking_due:
+            self._thread.call_soon(self._take_handed)
+            self._is_taking_due = True
+        self._next_entry += entries
+        self._room.enter(size_bytes)
+
+    def _free_bytes(self) -> int:
+        """Bytes that may be handed over now. Callers never wait for a writer that has ended."""
+        if self._handle.has_ended:
+            return 1
+        if self._handle.is_behind:
+            return 0
+        return self._bytes_max - self._room.handed_bytes - self._handle.pending_bytes
+
+    # --- on the loop's thread -------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        self._handle.on_progress = self._room.wake
+        self._handle.complete_with(partial(complete_together, self._appender.condition))
+
+    def _take_handed(self) -> None:
+        with self._room.lock:
+            handed = self._handed.take()
+            self._is_taking_due = False
+        for part in handed:  # without the lock: a failed future's callbacks run here
+            match part:
+                case AppendRun(payloads, futures, size):
+                    self._take(partial(self._handle.submit_each, payloads, size, futures), futures)
+                    self._room.leave(size + ENTRY_OVERHEAD_BYTES * len(payloads))
+                case Whole(batch, future):
+                    self._take(partial(self._handle.submit_batch, batch, future), [future])
+                    self._room.leave(batch.size_bytes + ENTRY_OVERHEAD_BYTES * len(batch.payloads))
+
+    def _take(self, submit: Callable[[], object], futures: Iterable[Future[int] | None]) -> None:
+        try:
+            submit()
+        except LedgerError as error:
+            for future in futures:
+                with suppress(InvalidStateError):  # cancelled in another thread at this moment
+                    if future is not None:
+                        future.set_exception(error)
+
+    async def _after_taking(self, call: Callable[[], Awaitable[None]]) -> None:
+        self._take_handed()
+        await call()

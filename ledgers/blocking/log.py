@@ -1,0 +1,187 @@
+"""Logs in ordinary code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from datetime import datetime
+from itertools import chain
+
+from metadata.records.logs.log_record import LogRecord, Segment
+
+from ..logs import log as aio
+from ..logs.record_batch import NewRecord, Record, RecordBatch
+from ..logs.writing.checked_records import CheckedRecords, record_of, size_of
+from ..logs.writing.log_writer import LogWriter as AsyncLogWriter
+from ..loop_thread import LoopThread, in_pages, iterate
+from .bulk_writer import BulkWriter
+
+SEGMENTS_PER_HOP = 256
+"""Segments fetched from the loop's thread at a time."""
+
+
+class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
+    """The one writer of a log; see `ledgers.logs.writing.log_writer.LogWriter` for its guarantees."""
+
+    def __init__(self, thread: LoopThread, writer: AsyncLogWriter) -> None:
+        super().__init__(thread, writer, writer.pending_bytes_max, next_entry=writer.next_position)
+        self._entry_bytes_max = writer.entry_bytes_max
+
+    @property
+    def record(self) -> LogRecord:
+        """The log's metadata as this writer last knew it."""
+        return self._handle.record
+
+    @property
+    def epoch(self) -> int:
+        """The number of this writer's term."""
+        return self._handle.epoch
+
+    @property
+    def next_position(self) -> int:
+        """The position of what is appended next."""
+        return self._next_entry
+
+    @property
+    def confirmed_end(self) -> int:
+        """All records before this position are confirmed. Never goes back."""
+        return self._handle.confirmed_end
+
+    def append(
+        self,
+        payload: bytes,
+        *,
+        key: bytes | None = None,
+        headers: Mapping[str, bytes] | None = None,
+        event_time: int | None = None,
+    ) -> int:
+        """Appends one record; returns its position when an ack quorum has it on disk."""
+        self._thread.check_may_wait()
+        return self.append_async(payload, key=key, headers=headers, event_time=event_time).result()
+
+    def append_async(
+        self,
+        payload: bytes,
+        *,
+        key: bytes | None = None,
+        headers: Mapping[str, bytes] | None = None,
+        event_time: int | None = None,
+    ) -> Future[int]:
+        """Takes one record in; returns the future of its position. Positions follow the order of these calls.
+
+        Waits, raises and calls back as `WriteHandle.append_async` does.
+        """
+        record = record_of(payload, key, headers, event_time)
+        return self._append_one(record, size_of(record, self._entry_bytes_max))
+
+    def append_batch(self, records: Sequence[bytes | NewRecord]) -> range:
+        """Appends consecutive records; returns their positions when all are confirmed, as for `append`."""
+        self._thread.check_may_wait()
+        return self._append_all(CheckedRecords(records, self._entry_bytes_max))
+
+    def append_nowait(
+        self,
+        payload: bytes,
+        *,
+        key: bytes | None = None,
+        headers: Mapping[str, bytes] | None = None,
+        event_time: int | None = None,
+    ) -> int:
+        """Takes one record in and returns its position at once; `confirmed` tells when it is on disk.
+
+        Raises WriterFull instead of waiting for room, else as `append_async`.
+        """
+        record = record_of(payload, key, headers, event_time)
+        size = size_of(record, self._entry_bytes_max)
+        return self._append_now(record, size, f"log {self.record.name!r}")
+
+    def confirmed(self, through: int) -> None:
+        """Waits until every appended record through this position is confirmed; raises what ended the writer."""
+        self._run(lambda: self._handle.confirmed(through))
+
+    def flush(self) -> None:
+        """Waits for all appends so far; raises what ended the writer."""
+        self._run(self._handle.flush)
+
+    def close(self) -> None:
+        """Flushes, then ends the log's last segment; raises what ended the writer."""
+        self._run(self._handle.close)
+
+
+class Log:
+    """A log, opened; see `ledgers.logs.log.Log`. May be used from several threads."""
+
+    def __init__(self, thread: LoopThread, twin: aio.Log) -> None:
+        self._thread = thread
+        self._twin = twin
+
+    @property
+    def name(self) -> str:
+        return self._twin.name
+
+    @property
+    def record(self) -> LogRecord:
+        """The log's metadata as it was seen last."""
+        return self._twin.record
+
+    def refresh(self) -> LogRecord:
+        """Reads the metadata again."""
+        return self._thread.run(self._twin.refresh())
+
+    def writer(self, name: str | None = None) -> LogWriter:
+        """Takes the log over, and becomes its one writer; see `ledgers.logs.log.Log.writer`."""
+        return LogWriter(self._thread, self._thread.run(self._twin.writer(name)))
+
+    def first_position(self) -> int:
+        """The position of the oldest record that is left."""
+        return self._thread.run(self._twin.first_position())
+
+    def end(self) -> int:
+        """The position behind the last confirmed record."""
+        return self._thread.run(self._twin.end())
+
+    def read(self, start: int | None = None, stop: int | None = None) -> Iterator[Record]:
+        """Yields the confirmed records from `start` to before `stop`; from the oldest and to the end by default."""
+        return _records(self.batches(start, stop))
+
+    def __iter__(self) -> Iterator[Record]:
+        """Yields all that is left and confirmed."""
+        return self.read()
+
+    def batches(self, start: int | None = None, stop: int | None = None) -> Iterator[RecordBatch]:
+        """Yields the same records as `read` in columns, a page at a time: for bulk work."""
+        return iterate(self._thread, self._twin.batches(start, stop))
+
+    def tail(self, start: int | None = None, *, timeout: float | None = None) -> Iterator[Record]:
+        """Yields records as they are confirmed, over rolls and fail-overs, until `timeout` s bring none."""
+        return _records(self.tail_batches(start, timeout=timeout))
+
+    def tail_batches(
+        self, start: int | None = None, *, timeout: float | None = None
+    ) -> Iterator[RecordBatch]:
+        """Yields the same records as `tail` in columns, a page at a time."""
+        return iterate(self._thread, self._twin.tail_batches(start, timeout=timeout))
+
+    def poll(self, start: int, *, timeout: float, records_max: int = 1000) -> list[Record]:
+        """Waits for records from `start` on; returns at most so many, and none after `timeout` seconds."""
+        return self._thread.run(self._twin.poll(start, timeout=timeout, records_max=records_max))
+
+    def position_at(self, time: datetime) -> int:
+        """The first position whose record was appended at this time or later; the end where there is none."""
+        return self._thread.run(self._twin.position_at(time))
+
+    def segments(self) -> Iterator[Segment]:
+        """Yields all segments that are left, in order; the last one may be open."""
+        return chain.from_iterable(iterate(self._thread, in_pages(self._twin.segments(), SEGMENTS_PER_HOP)))
+
+    def truncate(self, before: int) -> None:
+        """Gives up all records before this position; see `ledgers.logs.log.Log.truncate`."""
+        self._thread.run(self._twin.truncate(before))
+
+    def set_legal_hold(self, is_held: bool) -> None:
+        """Begins or ends a legal hold: while it lasts nothing of the log is given up."""
+        self._thread.run(self._twin.set_legal_hold(is_held))
+
+
+def _records(batches: Iterator[RecordBatch]) -> Iterator[Record]:
+    return chain.from_iterable(map(RecordBatch.records, batches))

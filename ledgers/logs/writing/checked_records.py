@@ -1,0 +1,36 @@
+"""Records of an append, checked before any is taken in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ...entry import check_is_bytes
+from ...errors import EntryTooLarge
+from ..record_batch import HEAD_BYTES, NewRecord, encode
+
+
+class CheckedRecords:
+    """A checked batch. Raises TypeError for anything but `bytes` and NewRecord, and EntryTooLarge: then none of it is
+    appended. `size_bytes`: what they take as entries."""
+
+    def __init__(self, records: Sequence[bytes | NewRecord], entry_bytes_max: int) -> None:
+        self.payloads = list(records)
+        self.size_bytes = sum([size_of(record, entry_bytes_max) for record in self.payloads])
+
+
+def record_of(
+    payload: bytes, key: bytes | None, headers: Mapping[str, bytes] | None, event_time: int | None
+) -> bytes | NewRecord:
+    """What is appended: the payload alone where there is nothing else. Raises TypeError, ValueError."""
+    if key is None and not headers and event_time is None:
+        check_is_bytes(payload)
+        return payload
+    return NewRecord(payload, key, headers or {}, event_time)
+
+
+def size_of(record: bytes | NewRecord, entry_bytes_max: int) -> int:
+    """The bytes that the record takes as an entry. Raises EntryTooLarge, TypeError."""
+    size = HEAD_BYTES + len(record) if type(record) is bytes else len(encode([record], 0)[0])
+    if size > entry_bytes_max:
+        raise EntryTooLarge(size, entry_bytes_max)
+    return size
