@@ -39,13 +39,12 @@ from .errors import (
     ClientForked,
     LedgerClosed,
     LedgerError,
-    MetadataUnavailable,
 )
 from .integrity.encryption import cipher_of
 from .loop_batching import LoopBatching
 from .reading.read_handle import ReadHandle
 from .reading.size_steps import SizeStep, SizeSteps
-from .record_change import Conflict, change_record
+from .record_change import Conflict, change_record, unavailable
 from .recovering.accept_loss import LossAssessment, accept_loss, assess
 from .recovering.delete import delete
 from .recovering.recover import recover
@@ -398,6 +397,6 @@ def _metadata_errors() -> Iterator[None]:
     try:
         yield
     except StoreUnavailable as error:
-        raise MetadataUnavailable(f"the metadata store did not answer: {error}") from error
+        raise unavailable(error) from error
     except MetadataError as error:
         raise LedgerError(str(error)) from error

@@ -261,8 +261,8 @@ class BookieUnavailable(LedgerError):
 
 
 class MetadataUnavailable(UnconfirmedError):
-    """The metadata store did not answer, or is an older copy of itself that no operator has accepted yet. Nothing
-    confirmed is lost; try again when it is back."""
+    """The metadata store did not answer, refuses changes, or is an older copy of itself that no operator has accepted
+    yet. Nothing confirmed is lost; try again when it is back."""
 
 
 class ClientClosed(LedgerError):

@@ -8,7 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from metadata.backup import hold
-from metadata.errors import MetadataError, MetadataRestored, NoSuchKey, StoreUnavailable, VersionConflict
+from metadata.errors import (
+    MetadataError,
+    MetadataRestored,
+    NoSuchKey,
+    StoreRefused,
+    StoreUnavailable,
+    VersionConflict,
+)
 from metadata.healing.marks import Marks
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
@@ -48,7 +55,7 @@ async def change_record(
     except (VersionConflict, NoSuchKey):
         pass  # another client was faster: read what stands
     except StoreUnavailable as error:
-        return MetadataUnavailable(f"the metadata store did not answer: {error}")
+        return unavailable(error)
     try:
         found = await ledgers.read_again(record)
         if found is None and isinstance(
@@ -57,7 +64,14 @@ async def change_record(
             return unknown
         return Conflict(found)
     except MetadataError as error:
-        return MetadataUnavailable(f"the metadata store did not answer: {error}")
+        return unavailable(error)
+
+
+def unavailable(error: MetadataError) -> MetadataUnavailable:
+    """The client's error for a store that did not answer, or answered and refused."""
+    if isinstance(error, StoreRefused):
+        return MetadataUnavailable(f"the metadata store refuses: {error}")
+    return MetadataUnavailable(f"the metadata store did not answer: {error}")
 
 
 async def tell_lacking(marks: Marks, record: LedgerRecord) -> None:

@@ -21,6 +21,7 @@ from typing import NoReturn
 
 from metadata import open_store
 from metadata.counting.counting_store import CountingStore
+from metadata.counting.health_watch import watch_health
 from metadata.records.cluster import Cookie
 from metadata.records.directory_generations import Life
 from metadata.records.ledger_record import BookieRef
@@ -84,17 +85,20 @@ class RunningBookie:
     bookie: Bookie
     upkeep: Upkeep
     registrar: Registrar
+    store: CountingStore
 
     def why_not_ready(self) -> str:
         """Why clients should not use it for now; "" where they should."""
-        return _why_not_ready(self.bookie, self.registrar)
+        return _why_not_ready(self.bookie, self.registrar, self.store)
 
 
-def _why_not_ready(bookie: Bookie, registrar: Registrar) -> str:
+def _why_not_ready(bookie: Bookie, registrar: Registrar, store: CountingStore) -> str:
     if bookie.failed.done():
         return str(bookie.failed.result())
     if not registrar.is_registered:
         return "it is not registered: the metadata does not answer, or has lost it"
+    if store.why_refuses:
+        return store.why_refuses
     return bookie.space.why_read_only and f"read-only: {bookie.space.why_read_only}"
 
 
@@ -173,7 +177,7 @@ async def _serving(
                 peers = peers_of(store, key)
                 storage.push_async_callback(peers.close)
                 upkeep = Upkeep(bookie, store, cookie, config.upkeep, peers, listener.guard.report)
-                tools = GrpcTools(listener.who_is, partial(_why_not_ready, bookie, registrar))
+                tools = GrpcTools(listener.who_is, partial(_why_not_ready, bookie, registrar, store))
                 service = _service(config, bookie, lived, store, upkeep, listener.who_is)
                 listener.serve(bookie, service, *tools.handlers())
                 watching = bookie.watch_space(lambda space: _tell_space(registrar, space))
@@ -182,8 +186,8 @@ async def _serving(
                 intact = _watch_files(locked, bookie)
                 looking = rollback.run(config.lease_seconds / RENEWALS_PER_LEASE)
                 work = bookie.run_checkpoints(), watching, publishing, obeying, upkeep.run(), intact, looking
-                async with _beside(*work):
-                    running = RunningBookie(cookie, listener.address, bookie, upkeep, registrar)
+                async with _beside(*work, watch_health(store)):
+                    running = RunningBookie(cookie, listener.address, bookie, upkeep, registrar, store)
                     bookie.metrics.registry.register(
                         Lookups(bookie, upkeep, registrar, listener.guard, store, cookie, program_version())
                     )
