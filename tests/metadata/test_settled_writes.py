@@ -14,7 +14,6 @@ from metadata.errors import (
     VersionConflict,
 )
 from metadata.memory import MemoryStore
-from tests.support.aio import run
 
 
 class LosesAnswers(MemoryStore):
@@ -49,103 +48,81 @@ class LosesAnswers(MemoryStore):
 @pytest.mark.parametrize(
     "fates", [["applied"], ["not applied"], ["not applied", "applied"], ["applied", "not applied"]]
 )
-def test_M1_a_replace_whose_answer_was_lost_is_made_exactly_once(fates: list[str]) -> None:
-    async def scenario() -> None:
-        store = LosesAnswers()
-        version = await store.create("k", b"before")
-        store.fates = list(fates)
-        new_version = await settled_writes.replace(store, "k", b"mine, with a nonce", version)
-        found = await store.get("k")
-        assert found is not None
-        assert (found.value, found.version) == (b"mine, with a nonce", new_version)
-        assert new_version == version + 1, "applied once"
-
-    run(scenario())
+async def test_M1_a_replace_whose_answer_was_lost_is_made_exactly_once(fates: list[str]) -> None:
+    store = LosesAnswers()
+    version = await store.create("k", b"before")
+    store.fates = list(fates)
+    new_version = await settled_writes.replace(store, "k", b"mine, with a nonce", version)
+    found = await store.get("k")
+    assert found is not None
+    assert (found.value, found.version) == (b"mine, with a nonce", new_version)
+    assert new_version == version + 1, "applied once"
 
 
 @pytest.mark.parametrize("fates", [["applied"], ["not applied", "applied"]])
-def test_M1_a_create_whose_answer_was_lost_is_recognised_as_ones_own(fates: list[str]) -> None:
-    async def scenario() -> None:
-        store = LosesAnswers()
-        store.fates = list(fates)
-        version = await settled_writes.create(store, "k", b"mine, with a nonce")
-        found = await store.get("k")
-        assert found is not None
-        assert (found.value, found.version) == (b"mine, with a nonce", version)
-
-    run(scenario())
+async def test_M1_a_create_whose_answer_was_lost_is_recognised_as_ones_own(fates: list[str]) -> None:
+    store = LosesAnswers()
+    store.fates = list(fates)
+    version = await settled_writes.create(store, "k", b"mine, with a nonce")
+    found = await store.get("k")
+    assert found is not None
+    assert (found.value, found.version) == (b"mine, with a nonce", version)
 
 
-def test_M1_anothers_change_is_a_conflict_even_after_a_lost_answer() -> None:
-    async def scenario() -> None:
-        store = LosesAnswers()
-        version = await store.create("k", b"before")
-        store.fates = ["not applied"]
-        await MemoryStore.replace(store, "k", b"another's", version)
-        with pytest.raises(VersionConflict):
-            await settled_writes.replace(store, "k", b"mine", version)
-        with pytest.raises(KeyExists):
-            await settled_writes.create(store, "k", b"mine")
-
-    run(scenario())
+async def test_M1_anothers_change_is_a_conflict_even_after_a_lost_answer() -> None:
+    store = LosesAnswers()
+    version = await store.create("k", b"before")
+    store.fates = ["not applied"]
+    await MemoryStore.replace(store, "k", b"another's", version)
+    with pytest.raises(VersionConflict):
+        await settled_writes.replace(store, "k", b"mine", version)
+    with pytest.raises(KeyExists):
+        await settled_writes.create(store, "k", b"mine")
 
 
-def test_an_outcome_that_stays_unknown_is_told_as_unknown() -> None:
-    async def scenario() -> None:
-        store = LosesAnswers()
-        version = await store.create("k", b"before")
-        store.fates = ["not applied"] * 1000
-        with pytest.raises(OutcomeUnknown):
-            await settled_writes.replace(store, "k", b"mine", version, seconds_max=0.2)
-
-    run(scenario())
+async def test_an_outcome_that_stays_unknown_is_told_as_unknown() -> None:
+    store = LosesAnswers()
+    version = await store.create("k", b"before")
+    store.fates = ["not applied"] * 1000
+    with pytest.raises(OutcomeUnknown):
+        await settled_writes.replace(store, "k", b"mine", version, seconds_max=0.2)
 
 
-def test_a_store_that_refuses_is_not_asked_again() -> None:
-    async def scenario() -> None:
-        store = LosesAnswers()
-        store.fates = ["refused"]
-        with pytest.raises(StoreUnavailable):
-            await settled_writes.create(store, "k", b"mine")
-        assert len(store.sent) == 1
-
-    run(scenario())
+async def test_a_store_that_refuses_is_not_asked_again() -> None:
+    store = LosesAnswers()
+    store.fates = ["refused"]
+    with pytest.raises(StoreUnavailable):
+        await settled_writes.create(store, "k", b"mine")
+    assert len(store.sent) == 1
 
 
 @pytest.mark.parametrize("is_new", [True, False])
-def test_M1_a_full_store_is_asked_once_and_reading_back_tells_whether_it_made_the_change(
+async def test_M1_a_full_store_is_asked_once_and_reading_back_tells_whether_it_made_the_change(
     is_new: bool,
 ) -> None:
-    async def scenario() -> None:
-        store = LosesAnswers()
-        version = 0 if is_new else await store.create("k", b"before")
+    store = LosesAnswers()
+    version = 0 if is_new else await store.create("k", b"before")
 
-        async def write() -> int:
-            if is_new:
-                return await settled_writes.create(store, "k", b"mine")
-            return await settled_writes.replace(store, "k", b"mine", version)
+    async def write() -> int:
+        if is_new:
+            return await settled_writes.create(store, "k", b"mine")
+        return await settled_writes.replace(store, "k", b"mine", version)
 
-        store.fates, store.sent = ["not applied, full"], []
-        with pytest.raises(StoreRefused, match="nothing was changed: no space is left"):
-            await write()
-        assert len(store.sent) == 1
-        store.fates = ["applied, full"]
-        now = await write()
-        found = await store.get("k")
-        assert found is not None and (found.value, found.version) == (b"mine", now)
-
-    run(scenario())
+    store.fates, store.sent = ["not applied, full"], []
+    with pytest.raises(StoreRefused, match="nothing was changed: no space is left"):
+        await write()
+    assert len(store.sent) == 1
+    store.fates = ["applied, full"]
+    now = await write()
+    found = await store.get("k")
+    assert found is not None and (found.value, found.version) == (b"mine", now)
 
 
-def test_M1_a_full_store_does_not_settle_an_answer_that_was_lost_before() -> None:
+async def test_M1_a_full_store_does_not_settle_an_answer_that_was_lost_before() -> None:
     """The lost one may be applied once there is room."""
-
-    async def scenario() -> None:
-        store = LosesAnswers()
-        store.fates = ["not applied", "not applied, full", "not applied, full"]
-        with pytest.raises(OutcomeUnknown, match="the answer was lost"):
-            await settled_writes.create(store, "k", b"mine", seconds_max=0.0)
-        store.fates = ["not applied", "not applied, full", ""]
-        assert await settled_writes.create(store, "k", b"mine") == 1
-
-    run(scenario())
+    store = LosesAnswers()
+    store.fates = ["not applied", "not applied, full", "not applied, full"]
+    with pytest.raises(OutcomeUnknown, match="the answer was lost"):
+        await settled_writes.create(store, "k", b"mine", seconds_max=0.0)
+    store.fates = ["not applied", "not applied, full", ""]
+    assert await settled_writes.create(store, "k", b"mine") == 1
