@@ -304,8 +304,8 @@ class BookieStarting(BookieUnavailable):
 
 
 class MetadataUnavailable(Unavailable, Unconfirmed):
-    """The metadata store did not answer, or is an older copy of itself that no operator has accepted yet. Nothing
-    confirmed is lost; try again when it is back."""
+    """The metadata store did not answer, refuses changes, or is an older copy of itself that no operator has accepted
+    yet. Nothing confirmed is lost; try again when it is back."""
 
 
 class NoSuchLog(NotFound, LedgerError):

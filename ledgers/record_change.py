@@ -10,7 +10,14 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from metadata.backup import hold
-from metadata.errors import MetadataError, MetadataRestored, NoSuchKey, StoreUnavailable, VersionConflict
+from metadata.errors import (
+    MetadataError,
+    MetadataRestored,
+    NoSuchKey,
+    StoreRefused,
+    StoreUnavailable,
+    VersionConflict,
+)
 from metadata.healing.marks import Marks
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
@@ -45,7 +52,7 @@ def metadata_errors() -> Iterator[None]:
     try:
         yield
     except StoreUnavailable as error:
-        raise MetadataUnavailable(f"the metadata store did not answer: {error}") from error
+        raise unavailable(error) from error
     except MetadataError as error:
         raise LedgerError(str(error)) from error
 
@@ -66,7 +73,7 @@ async def change_record(
     except (VersionConflict, NoSuchKey):
         pass  # another client was faster: read what stands
     except StoreUnavailable as error:
-        return MetadataUnavailable(f"the metadata store did not answer: {error}")
+        return unavailable(error)
     try:
         found = await ledgers.read_again(record)
         if found is None and isinstance(
@@ -75,7 +82,14 @@ async def change_record(
             return unknown
         return Conflict(found)
     except MetadataError as error:
-        return MetadataUnavailable(f"the metadata store did not answer: {error}")
+        return unavailable(error)
+
+
+def unavailable(error: MetadataError) -> MetadataUnavailable:
+    """The client's error for a store that did not answer, or answered and refused."""
+    if isinstance(error, StoreRefused):
+        return MetadataUnavailable(f"the metadata store refuses: {error}")
+    return MetadataUnavailable(f"the metadata store did not answer: {error}")
 
 
 async def tell_lacking(marks: Marks, record: LedgerRecord) -> None:

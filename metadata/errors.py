@@ -10,6 +10,7 @@
     ├── StoreUnavailable     the call did not happen, or it only read
     │   ├── StoreRefused     it refused (credentials, permission): a retry does not help
     │   └── OutcomeUnknown   ambiguous: the write was sent and its answer lost; it may yet be applied
+    │       └── StoreFull    it has no space left; whether this write was made, a read tells
     ├── StoreTooOld          the store's version is not supported
     ├── BadMetadataUri       the address cannot be understood
     ├── BackupUnusable       a file is no backup, is damaged, or does not belong here
@@ -101,6 +102,13 @@ class OutcomeUnknown(StoreUnavailable):
 
     Read back and recognise your own write by the nonce in the record (rule M1). Repeating the same write at the same
     version is idempotent, and always safe.
+    """
+
+
+class StoreFull(OutcomeUnknown):
+    """The store has no space left, and refuses changes until an operator makes some.
+
+    The one change that crossed the limit was made all the same. Which one it is has been decided: a read tells.
     """
 
 

@@ -4,6 +4,8 @@ A write whose answer was lost may have happened, or may happen later, when a slo
 bytes, which carry a nonce of their own, are written again at the same version: if either attempt lands, reading back
 shows exactly those bytes and the change is known to be ours. Anything else under the key is another client's change,
 and the caller reads again and decides again.
+
+A store that is full has answered: it has made the change or never will, and reading back tells which.
 """
 
 from __future__ import annotations
@@ -18,7 +20,15 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from .errors import KeyExists, NoSuchKey, OutcomeUnknown, StoreRefused, StoreUnavailable, VersionConflict
+from .errors import (
+    KeyExists,
+    NoSuchKey,
+    OutcomeUnknown,
+    StoreFull,
+    StoreRefused,
+    StoreUnavailable,
+    VersionConflict,
+)
 from .store import MetadataStore
 
 SETTLE_SECONDS_MAX = 30.0
@@ -54,13 +64,15 @@ async def create(
     """Creates the key once, whatever answers are lost on the way; returns its version.
 
     `value` must carry a nonce. Raises KeyExists when the key has another value, or the key `unless` exists;
-    OutcomeUnknown or StoreUnavailable when the store stayed silent for `seconds_max`.
+    OutcomeUnknown or StoreUnavailable when the store stayed silent for `seconds_max`, StoreRefused when it is full.
     """
     unsettled: OutcomeUnknown | None = None
     async for attempt in _until_known(seconds_max):
         with attempt:
             try:
                 return await store.create(key, value, unless=unless)
+            except StoreFull as full:
+                return await _made_by_full_store(store, key, value, unsettled, full)
             except OutcomeUnknown as unknown:
                 unsettled = unknown
                 raise
@@ -85,13 +97,15 @@ async def replace(
 
     `value` must carry a nonce. Raises VersionConflict or NoSuchKey when another client changed the key first,
     KeyExists where the key `unless` exists, OutcomeUnknown or StoreUnavailable when the store stayed silent for
-    `seconds_max`.
+    `seconds_max`, StoreRefused when it is full.
     """
     unsettled: OutcomeUnknown | None = None
     async for attempt in _until_known(seconds_max):
         with attempt:
             try:
                 return await store.replace(key, value, version, unless=unless)
+            except StoreFull as full:
+                return await _made_by_full_store(store, key, value, unsettled, full)
             except OutcomeUnknown as unknown:
                 unsettled = unknown
                 raise
@@ -101,6 +115,19 @@ async def replace(
                     return found[1]
                 raise
     raise AssertionError("a retry ends with an answer or an error")
+
+
+async def _made_by_full_store(
+    store: MetadataStore, key: str, value: bytes, unsettled: OutcomeUnknown | None, full: StoreFull
+) -> int:
+    """The version of a change that crossed the store's limit. Raises StoreRefused where it was not made; after a lost
+    answer that one, which may be applied once there is room."""
+    found = await _read_back(store, key, unsettled or full)
+    if found is not None and found[0] == value:
+        return found[1]
+    if unsettled is not None:
+        raise unsettled from full
+    raise StoreRefused(f"nothing was changed: {full}") from full
 
 
 async def _read_back(

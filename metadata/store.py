@@ -81,6 +81,7 @@ class StoreHealth:
     """A store's status. `members`: state of each endpoint, or its error.
 
     `doubt`: why it may lose confirmed writes, and what to do; "" if it is not known to.
+    `refuses`: why it takes no changes, though it answers, and what to do; "" if it is not known to.
     """
 
     kind: str
@@ -88,6 +89,7 @@ class StoreHealth:
     size_bytes: int
     members: Mapping[str, str] = field(default_factory=dict)
     doubt: str = ""
+    refuses: str = ""
 
 
 class MetadataStore(Protocol):

@@ -21,6 +21,7 @@ from typing import NoReturn
 
 from metadata import open_store
 from metadata.counting.counting_store import CountingStore
+from metadata.counting.health_watch import watch_health
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import LedgerStore
@@ -82,17 +83,20 @@ class RunningBookie:
     bookie: Bookie
     upkeep: Upkeep
     registrar: Registrar
+    store: CountingStore
 
     def why_not_ready(self) -> str:
         """Why clients should not use it for now; "" where they should."""
-        return _why_not_ready(self.bookie, self.registrar)
+        return _why_not_ready(self.bookie, self.registrar, self.store)
 
 
-def _why_not_ready(bookie: Bookie, registrar: Registrar) -> str:
+def _why_not_ready(bookie: Bookie, registrar: Registrar, store: CountingStore) -> str:
     if bookie.failed.done():
         return str(bookie.failed.result())
     if not registrar.is_registered:
         return "it is not registered: the metadata does not answer, or has lost it"
+    if store.why_refuses:
+        return store.why_refuses
     return bookie.space.why_read_only and f"read-only: {bookie.space.why_read_only}"
 
 
@@ -176,7 +180,7 @@ async def _serving(
                 peers = peers_of(store, key)
                 storage.push_async_callback(peers.close)
                 upkeep = Upkeep(bookie, store, cookie, config.upkeep, peers, listener.guard.report)
-                tools = GrpcTools(listener.who_is, partial(_why_not_ready, bookie, registrar))
+                tools = GrpcTools(listener.who_is, partial(_why_not_ready, bookie, registrar, store))
                 service = _service(config, bookie, cookie, watch, store, upkeep, listener.who_is)
                 listener.serve(bookie, service, *tools.handlers())
                 watching = bookie.watch_space(lambda space: _tell_space(registrar, space))
@@ -184,8 +188,8 @@ async def _serving(
                 intact = _watch_files(locked, bookie)
                 renewing = watch.run(config.lease_seconds / RENEWALS_PER_LEASE, lambda: bookie.log_position)
                 work = bookie.run_checkpoints(), watching, obeying, upkeep.run(), intact, renewing
-                async with _beside(*work):
-                    running = RunningBookie(cookie, listener.address, bookie, upkeep, registrar)
+                async with _beside(*work, watch_health(store)):
+                    running = RunningBookie(cookie, listener.address, bookie, upkeep, registrar, store)
                     bookie.metrics.registry.register(
                         Lookups(bookie, upkeep, registrar, listener.guard, store, cookie, program_version())
                     )

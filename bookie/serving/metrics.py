@@ -9,7 +9,7 @@ from prometheus_client.registry import Collector
 
 from metadata.counting.counting_store import CountingStore
 from metadata.counting.declared import MetricTable
-from metadata.counting.metrics import of_counts
+from metadata.counting.metrics import of_counts, of_health
 from metadata.records.cluster import Cookie
 
 from ..storage.bookie import Bookie
@@ -100,6 +100,7 @@ class Lookups(Collector):
         yield from self._of_limits()
         yield from of_upkeep(self._upkeep)
         yield from of_counts(self._store.counts)
+        yield from of_health(self._store)
 
     def _of_requests(self) -> Iterator[Metric]:
         counters = self._bookie.metrics.counters

@@ -153,6 +153,8 @@ class Survey:
             yield f"{bad} fragments lack copies, or have them in the wrong place"
         if self.left_behind:
             yield f"{len(self.left_behind)} ledgers are not closed, and seem to have nobody who does it"
+        if self.metadata.refuses:
+            yield self.metadata.refuses
         if self.auditor is None:
             yield "nobody is the auditor: what is lost is not noticed"
         if self.hold is not None:

@@ -43,6 +43,11 @@ class Counts:
             return dict(self._seconds)
 
 
+def _name_of(error: MetadataError) -> str:
+    """The error's name among those of all stores: alerts look for it."""
+    return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == MetadataError.__module__)
+
+
 class CountingStore:
     """Wraps a store and counts its calls. Belongs to its event loop."""
 
@@ -50,6 +55,8 @@ class CountingStore:
         self._store = store
         self.counts = counts or Counts()
         self._outage = Outage()
+        self.health_seen: StoreHealth | None = None
+        """What it said of itself last; None where that is not known, for it has not been asked, or did not answer."""
 
     async def get(self, key: str) -> Versioned | None:
         return await self._counted("get", self._store.get(key))
@@ -85,7 +92,17 @@ class CountingStore:
         await self._counted("revoke_lease", self._store.revoke_lease(lease))
 
     async def health(self) -> StoreHealth:
-        return await self._counted("health", self._store.health())
+        try:
+            self.health_seen = await self._counted("health", self._store.health())
+        except MetadataError:
+            self.health_seen = None
+            raise
+        return self.health_seen
+
+    @property
+    def why_refuses(self) -> str:
+        """Why it takes no changes, and what to do; "" where it is not known to refuse any."""
+        return "" if self.health_seen is None else self.health_seen.refuses
 
     async def close(self) -> None:
         await self._store.close()
@@ -95,7 +112,7 @@ class CountingStore:
         try:
             found = await answer
         except MetadataError as error:
-            ended = type(error).__name__
+            ended = _name_of(error)
             self._outage.failed(error, began)
             raise
         else:

@@ -17,6 +17,11 @@ SECONDS_TOLD = "Time that the calls of this name took, all together."
 
 CALLS = METRICS.counter("calls", CALLS_TOLD, "call", "outcome")
 SECONDS = METRICS.counter("call_seconds", SECONDS_TOLD, "call")
+REFUSES = METRICS.gauge(
+    "refuses_changes",
+    "1 while the metadata answers and refuses every change, such as an etcd that is out of space; 0 while it takes "
+    "them, and none while that is not known.",
+)
 
 
 def of_counts(counts: Counts, calls: Declaration = CALLS, seconds: Declaration = SECONDS) -> Iterator[Metric]:
@@ -29,6 +34,12 @@ def of_counts(counts: Counts, calls: Declaration = CALLS, seconds: Declaration =
     yield from (how_often, how_long)
 
 
+def of_health(store: CountingStore) -> Iterator[Metric]:
+    """Nothing while it is not known."""
+    if store.health_seen is not None:
+        yield REFUSES.of(bool(store.health_seen.refuses))
+
+
 class MetadataMetrics(Collector):
     """Of a process that asks the metadata, and does nothing else that is counted here."""
 
@@ -37,3 +48,4 @@ class MetadataMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield from of_counts(self._store.counts)
+        yield from of_health(self._store)

@@ -9,7 +9,7 @@ import logging
 import math
 import time
 
-from ..errors import MetadataError, StoreRefused, StoreUnavailable
+from ..errors import MetadataError, StoreFull, StoreRefused, StoreUnavailable
 
 AGAIN_SECONDS = 60.0
 """Time between two lines about one outage."""
@@ -23,7 +23,7 @@ def weight(error: Exception) -> int:
 
 
 def _is_outage(error: Exception) -> bool:
-    return isinstance(error, StoreUnavailable) and not isinstance(error, StoreRefused)
+    return isinstance(error, StoreUnavailable) and not isinstance(error, StoreRefused | StoreFull)
 
 
 class Outage:

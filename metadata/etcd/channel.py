@@ -22,6 +22,7 @@ from .credentials import Credentials
 from .errors import (
     AnswerLost,
     Effect,
+    EtcdFull,
     EtcdRefused,
     FailureVerdict,
     NotSent,
@@ -253,6 +254,8 @@ class _Run:
                     return await self._again_with_new_token(endpoint, attempt, token, details)
                 case FailureVerdict.REFUSED:
                     raise EtcdRefused(endpoint, error.code(), error.details() or "") from error
+                case FailureVerdict.FULL:
+                    raise EtcdFull(endpoint, details) from error
                 case FailureVerdict.UNKNOWN:
                     raise AnswerLost(details) from error
 

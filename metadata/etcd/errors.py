@@ -6,7 +6,7 @@ from enum import Enum
 
 import grpc
 
-from ..errors import StoreRefused, StoreUnavailable
+from ..errors import StoreFull, StoreRefused, StoreUnavailable
 
 
 class Effect(Enum):
@@ -23,6 +23,7 @@ class FailureVerdict(Enum):
     NOT_SENT = "not sent"
     TOKEN_REFUSED = "token refused"
     REFUSED = "refused"  # etcd refused, and nothing was changed
+    FULL = "full"  # over its quota of space: answered, and perhaps applied
     UNKNOWN = "unknown"  # ambiguous: it may have been applied, or may be yet
 
 
@@ -51,9 +52,23 @@ class EtcdRefused(StoreRefused):
         self.details = details
 
 
+WHAT_TO_DO_FULL = 'make room and disarm its alarm, as docs/operators.md has it under "etcd is out of space"'
+
+
+class EtcdFull(StoreFull):
+    """etcd answered that it is over its quota; `settled_writes` finds out whether it made the change."""
+
+    def __init__(self, endpoint: str, details: str) -> None:
+        super().__init__(
+            f"etcd at {endpoint} is out of space, and refuses changes ({details}): {WHAT_TO_DO_FULL}"
+        )
+
+
 # gRPC's words for a call that never got a connection. Should a later gRPC word it otherwise, such
 # a failure counts as UNKNOWN, which is safe.
 _NEVER_SENT = ("failed to connect to all addresses", "DNS resolution failed", "empty address list")
+
+_OVER_QUOTA = "database space exceeded"
 
 # Said before anything is changed. Some releases, 3.5.1 among them, give the last one the code UNKNOWN.
 _STALE_TOKEN = ("invalid auth token", "revision of auth store is old", "auth: revision in header is old")
@@ -85,6 +100,8 @@ def verdict_on(error: grpc.aio.AioRpcError, effect: Effect) -> FailureVerdict:
         words in details for words in _STALE_TOKEN
     ):
         return FailureVerdict.TOKEN_REFUSED
+    if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and _OVER_QUOTA in details:
+        return FailureVerdict.FULL
     if error.code() not in _REFUSALS:
         return FailureVerdict.UNKNOWN
     return FailureVerdict.REFUSED

@@ -12,7 +12,7 @@ from ..errors import StoreTooOld
 from ..store import StoreHealth
 from . import etcd_pb2 as pb
 from .channel import EtcdChannels, unary
-from .errors import EtcdRefused, NotSent
+from .errors import WHAT_TO_DO_FULL, EtcdRefused, NotSent
 
 VERSION_MIN = (3, 4)
 """Older ones lack lease checkpoints and the hasleader check of single calls."""
@@ -21,6 +21,14 @@ UNSAFE = (((3, 4), (3, 4, 22)), ((3, 5), (3, 5, 6)))
 """Version ranges, the end excluded, that may lose confirmed writes, as etcd itself says: in 3.5.0 to 3.5.2 any member
 that is killed (etcd-io/etcd #13766), before 3.4.21 and 3.5.5 a single one (#14370), before 3.5.6 one that is killed
 while it defragments (#14685), in 3.4.20, 3.4.21 and 3.5.5 one that joins where there is authentication."""
+
+_ALARM = re.compile(r"\balarm:(\w+)")
+_ALARMS = {
+    "NOSPACE": f"etcd is out of space, and refuses changes: {WHAT_TO_DO_FULL}",
+    "CORRUPT": "etcd has found its copies to differ, and refuses everything: "
+    "https://etcd.io/docs/v3.5/op-guide/data_corruption/",
+}
+"""What each of its alarms means for whoever keeps metadata there, and what to do."""
 
 _REFUSES = (
     grpc.StatusCode.PERMISSION_DENIED,
@@ -33,14 +41,17 @@ async def health_of(channels: EtcdChannels, endpoints: tuple[str, ...], seconds:
     """Queries every endpoint. Raises StoreTooOld; a member that does not answer is reported, and no error."""
     replies = await asyncio.gather(*(_asked(channels, one, seconds) for one in endpoints))
     members, versions, size = {}, set(), 0
+    alarms: set[str] = set()
     for endpoint, reply in zip(endpoints, replies, strict=True):
         members[endpoint] = reply if isinstance(reply, str) else _told(reply)
         if not isinstance(reply, str):
             versions.add(reply.version)
             size = max(size, reply.dbSize)
+            alarms.update(found for error in reply.errors for found in _ALARM.findall(error))
     _check_not_too_old(versions)
     doubts = {why_unsafe(found) for found in versions} - {""}
-    return StoreHealth("etcd", ", ".join(sorted(versions)), size, members, "; ".join(sorted(doubts)))
+    refuses = "; ".join(_ALARMS.get(one, f"etcd has the alarm {one}") for one in sorted(alarms))
+    return StoreHealth("etcd", ", ".join(sorted(versions)), size, members, "; ".join(sorted(doubts)), refuses)
 
 
 async def _asked(channels: EtcdChannels, endpoint: str, seconds: float) -> pb.StatusResponse | str:

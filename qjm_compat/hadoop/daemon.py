@@ -12,6 +12,7 @@ from ledgers import ClientConfig
 from ledgers.aio import LedgerClient
 from metadata import keys, open_store
 from metadata.counting.counting_store import CountingStore
+from metadata.counting.health_watch import watch_health
 from metadata.records.journal_node import JournalNodeRecord
 from metadata.settled_writes import new_nonce
 
@@ -64,7 +65,9 @@ class RunningNode:
     store: CountingStore
 
     def why_not_ready(self) -> str:
-        return "" if self.lease.is_held else "the lease of its name was not renewed in time"
+        if not self.lease.is_held:
+            return "the lease of its name was not renewed in time"
+        return self.store.why_refuses
 
 
 def name_of(host: str) -> str:
@@ -97,6 +100,7 @@ async def running(
             calls = Calls(node, Place(f"http://{_joined(http_host, http_port)}", http_port))
             server = RpcServer(calls, config.limits)
             keeping = asyncio.create_task(lease.keep())
+            asking = asyncio.create_task(watch_health(store))
             syncing = NodeSync(node, config.journals)
             try:
                 async with server.serving(config.rpc):
@@ -105,8 +109,9 @@ async def running(
                     yield RunningNode(record, node, pages, metrics, keeping, lease, store)
             finally:
                 await syncing.background.close()
+                asking.cancel()
                 keeping.cancel()
-                await asyncio.wait([keeping])
+                await asyncio.wait([asking, keeping])
                 await node.close()
     finally:
         await store.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import socket
 import urllib.error
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -22,7 +23,7 @@ from bookledger.admin.http.config import HttpConfig
 from bookledger.admin.http.server import REQUEST_SECONDS_MAX
 from bookledger.admin.http_option import HttpAddress
 from bookledger.cli.processes import BOOKLEDGER, Child, started
-from ledgers import LedgerClient, LedgerFenced
+from ledgers import LedgerClient, LedgerFenced, MetadataUnavailable, NewLedger
 from metadata.sqlite.uri import uri_of
 from tests.support.authority import TestAuthority
 from tests.support.command_line import bookledger, fails_with_one_line
@@ -151,6 +152,45 @@ def test_a_bookie_whose_metadata_is_away_is_not_ready(tmp_path: Path) -> None:
             assert of(samples_of(bookie.url), "bookledger_bookie_registered") == 0
             etcd.restart()
             until(lambda: get(f"{bookie.url}/readyz")[0] == 200)
+    finally:
+        etcd.stop()
+
+
+def test_an_etcd_that_is_out_of_space_is_told_at_once_by_every_face(tmp_path: Path) -> None:
+    """Appends to open ledgers go on, and nothing else that changes the metadata."""
+    etcd = EtcdServer(tmp_path, quota_bytes=1 << 20)
+    etcd.start()
+    uri = f"etcd://{etcd.endpoint}/full?timeout=5"
+    told = "etcd is out of space, and refuses changes: make room and disarm its alarm"
+
+    def api() -> Any:
+        return json.loads(get(f"{bookie.url}/api/v1/cluster")[1])
+
+    try:
+        with one_bookie(tmp_path, uri) as (bookie, _), LedgerClient(uri) as client:
+            until(lambda: "bookledger_metadata_refuses_changes" in get(f"{bookie.url}/metrics")[1])
+            assert of(samples_of(bookie.url), "bookledger_metadata_refuses_changes") == 0
+            until(lambda: api()["condition"] == "whole" and api()["metadata"]["refuses"] == "")
+            open_ledger = client.create_ledger(ensemble_size=1)
+            large = NewLedger(ensemble_size=1, custom_metadata={"filler": b"x" * 60_000})
+            with pytest.raises(
+                MetadataUnavailable, match=r"refuses.*nothing was changed: .*database space exceeded"
+            ):
+                for _ in range(1000):
+                    client.reserve_ledger(large)
+            with pytest.raises(MetadataUnavailable, match="out of space"):
+                client.create_ledger(ensemble_size=1)
+            assert open_ledger.append(b"meanwhile") == 0
+            until(lambda: get(f"{bookie.url}/readyz")[0] == 503)
+            assert json.loads(get(f"{bookie.url}/readyz")[1])["detail"].startswith(f"b1: {told}")
+            assert of(samples_of(bookie.url), "bookledger_metadata_refuses_changes") == 1
+            assert api()["condition"] == "wounded" and api()["metadata"]["refuses"].startswith(told)
+            assert f"E{told[1:]}" in html.unescape(get(f"{bookie.url}/")[1])
+            status = bookledger("cluster", "status", f"--metadata={uri}")
+            assert status.returncode == 1 and told in status.stdout.decode()
+            etcd.end_alarms(quota_bytes=64 << 20)
+            until(lambda: get(f"{bookie.url}/readyz")[0] == 200)
+            until(lambda: bookledger("cluster", "status", f"--metadata={uri}").returncode == 0)
     finally:
         etcd.stop()
 

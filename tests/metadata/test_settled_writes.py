@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from metadata import settled_writes
-from metadata.errors import KeyExists, OutcomeUnknown, StoreRefused, StoreUnavailable, VersionConflict
+from metadata.errors import (
+    KeyExists,
+    OutcomeUnknown,
+    StoreFull,
+    StoreRefused,
+    StoreUnavailable,
+    VersionConflict,
+)
 from metadata.memory import MemoryStore
 
 
@@ -22,19 +29,19 @@ class LosesAnswers(MemoryStore):
         fate = self.fates.pop(0) if self.fates else ""
         if fate == "refused":
             raise StoreRefused("permission denied")
-        if fate != "not applied":
+        if "not applied" not in fate:
             version = await super().create(key, value, unless=unless)
         if fate:
-            raise OutcomeUnknown("the answer was lost")
+            raise StoreFull("no space is left") if "full" in fate else OutcomeUnknown("the answer was lost")
         return version
 
     async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
         self.sent.append((key, value))
         fate = self.fates.pop(0) if self.fates else ""
-        if fate != "not applied":
+        if "not applied" not in fate:
             version = await super().replace(key, value, version, unless=unless)
         if fate:
-            raise OutcomeUnknown("the answer was lost")
+            raise StoreFull("no space is left") if "full" in fate else OutcomeUnknown("the answer was lost")
         return version
 
 
@@ -87,3 +94,35 @@ async def test_a_store_that_refuses_is_not_asked_again() -> None:
     with pytest.raises(StoreUnavailable):
         await settled_writes.create(store, "k", b"mine")
     assert len(store.sent) == 1
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+async def test_M1_a_full_store_is_asked_once_and_reading_back_tells_whether_it_made_the_change(
+    is_new: bool,
+) -> None:
+    store = LosesAnswers()
+    version = 0 if is_new else await store.create("k", b"before")
+
+    async def write() -> int:
+        if is_new:
+            return await settled_writes.create(store, "k", b"mine")
+        return await settled_writes.replace(store, "k", b"mine", version)
+
+    store.fates, store.sent = ["not applied, full"], []
+    with pytest.raises(StoreRefused, match="nothing was changed: no space is left"):
+        await write()
+    assert len(store.sent) == 1
+    store.fates = ["applied, full"]
+    now = await write()
+    found = await store.get("k")
+    assert found is not None and (found.value, found.version) == (b"mine", now)
+
+
+async def test_M1_a_full_store_does_not_settle_an_answer_that_was_lost_before() -> None:
+    """The lost one may be applied once there is room."""
+    store = LosesAnswers()
+    store.fates = ["not applied", "not applied, full", "not applied, full"]
+    with pytest.raises(OutcomeUnknown, match="the answer was lost"):
+        await settled_writes.create(store, "k", b"mine", seconds_max=0.0)
+    store.fates = ["not applied", "not applied, full", ""]
+    assert await settled_writes.create(store, "k", b"mine") == 1

@@ -70,7 +70,10 @@ async def cluster(sight: MetadataView) -> Facts:
         "cluster_id": name,
         "bookies_amiss": _bookies_amiss(view, counted),
         "condition": _condition(
-            view, counted, has_auditor=auditor is not None, is_restored=restored is not None
+            view,
+            counted,
+            has_auditor=auditor is not None,
+            takes_changes=restored is None and not health.refuses,
         ),
         "bookies": {"formatted": len(rows), "living": len(view.living), "writable": _writable(view)},
         "absent": view.unexpectedly_absent[:BOOKIES_MAX],
@@ -85,6 +88,7 @@ async def cluster(sight: MetadataView) -> Facts:
             "size_bytes": health.size_bytes,
             "members": dict(health.members),
             "doubt": health.doubt,
+            "refuses": health.refuses,
             "answer_seconds": round(took, 6),
         },
         "disk": {
@@ -205,9 +209,9 @@ def _writable(view: ClusterView) -> int:
     return sum(one.writable for one in view.living.values())
 
 
-def _condition(view: ClusterView, counted: Counted | None, *, has_auditor: bool, is_restored: bool) -> str:
+def _condition(view: ClusterView, counted: Counted | None, *, has_auditor: bool, takes_changes: bool) -> str:
     """ "whole", "wounded", or "counting" while nobody knows."""
-    if view.unexpectedly_absent or view.is_braked or is_restored or not has_auditor:
+    if view.unexpectedly_absent or view.is_braked or not takes_changes or not has_auditor:
         return "wounded"
     if counted is None:
         return "counting"

@@ -121,6 +121,7 @@ SCHEMAS: dict[str, Schema] = {
             size_bytes=COUNT,
             members={"type": "object", "additionalProperties": TEXT},
             doubt=TEXT,
+            refuses=TEXT,
             answer_seconds=SECONDS,
         ),
         disk=record(total_bytes=COUNT, free_bytes=COUNT),

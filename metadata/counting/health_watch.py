@@ -1,0 +1,33 @@
+"""Asks a metadata store again and again whether it takes changes, for a daemon that tells of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import NoReturn
+
+from ..errors import MetadataError
+from .counting_store import CountingStore
+from .outage import weight
+
+LOOK_SECONDS = 10.0
+"""Time between two looks; a store that refuses changes is told of within it."""
+
+log = logging.getLogger(__name__)
+
+
+async def watch_health(store: CountingStore) -> NoReturn:
+    """Keeps `store.health_seen` up to date until cancelled; logs when the store begins and ends to refuse."""
+    told = ""
+    while True:
+        try:
+            refuses = (await store.health()).refuses
+        except MetadataError as error:
+            log.log(weight(error), "the metadata does not tell how it is: %s", error)
+        else:
+            if refuses and not told:
+                log.error("%s", refuses)
+            elif told and not refuses:
+                log.warning("the metadata takes changes again")
+            told = refuses
+        await asyncio.sleep(LOOK_SECONDS)
