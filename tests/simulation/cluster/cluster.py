@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from ledgers import loop_thread
-from ledgers.blocking import back_pressure, write
+from ledgers.blocking import back_pressure, bulk_writer
 from ledgers.creating.new_ledger import NewLedger
 from metadata.records.ledger_record import DigestType
 from tests.simulation.engine.app_threads import AppThreads
@@ -40,7 +40,7 @@ class Cluster:
         OWNER.set("run")
         with (
             in_virtual_time(self.hosts),
-            self.threads.instead_of_real_ones(loop_thread, write, back_pressure),
+            self.threads.instead_of_real_ones(loop_thread, bulk_writer, back_pressure),
         ):
             try:
                 await self._run(self.site.plan)
