@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         MetadataRestored as MetadataRestored,
         NoSuchKey as NoSuchKey,
         OutcomeUnknown as OutcomeUnknown,
+        StoreFull as StoreFull,
         StoreRefused as StoreRefused,
         StoreTooOld as StoreTooOld,
         StoreUnavailable as StoreUnavailable,

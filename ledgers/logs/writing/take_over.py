@@ -61,4 +61,5 @@ async def _give_up(ledgers: SegmentLedgers, handle: WriteHandle) -> None:
     try:
         await ledgers.delete(handle.ledger_id)
     except LedgerError as error:
-        log.info("ledger %d, which no log needs, is left: %s", handle.ledger_id, error)
+        line = "ledger %d, which no log needs, is left: %s"
+        log.info(line, handle.ledger_id, error, extra={"ledger": handle.ledger_id})

@@ -151,7 +151,7 @@ async def test_what_an_older_program_has_written_is_compared_by_its_version(tmp_
     async with watching(tmp_path) as (store, bookie, lives, _):
         me = lives.cookie.bookie_id, lives.cookie.incarnation
         version = await directory_generations.write(store, *me, Life(1, 7))
-        directory_generation._write(tmp_path / "b1", 1, version, version)
+        directory_generation._write(tmp_path / "b1", 1, version, version, create=True)
         watch = await next_life(tmp_path, store, bookie)
         await watch.begin(8)
         assert not await watch.renew(9)
