@@ -67,7 +67,7 @@ if TYPE_CHECKING:
         WouldDeadlock,
         WriterFull,
     )
-    from .logs.record_batch import NewRecord, Record
+    from .logs.record_batch import NewRecord, Record, RecordBatch
     from .reading.size_steps import SizeStep
     from .recovering.accept_loss import LossAssessment
     from .recovering.held_copies import Gap
@@ -122,6 +122,7 @@ __all__ = [
     "NotEnoughBookies",
     "ReadHandle",
     "Record",
+    "RecordBatch",
     "RecordUnreadable",
     "Registration",
     "Salvage",
@@ -155,7 +156,7 @@ _HOMES = {
     "ledgers.config": ("ClientConfig",),
     "ledgers.entry": ("Entry",),
     "ledgers.creating.new_ledger": ("NewLedger",),
-    "ledgers.logs.record_batch": ("NewRecord", "Record"),
+    "ledgers.logs.record_batch": ("NewRecord", "Record", "RecordBatch"),
     "ledgers.reading.size_steps": ("SizeStep",),
     "ledgers.recovering.accept_loss": ("LossAssessment",),
     "ledgers.recovering.held_copies": ("Gap",),
