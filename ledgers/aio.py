@@ -17,12 +17,7 @@ from metadata import open_store
 from metadata.fork_safety.fork_guard import ForkGuard
 from metadata.records import unreadable
 from metadata.records.cluster import list_bookies
-from metadata.records.ledger_record import (
-    BookieRef,
-    DigestType,
-    LedgerRecord,
-    LedgerState,
-)
+from metadata.records.ledger_record import BookieRef, DigestType, LedgerRecord, LedgerState
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.registration import Registration
 from metadata.secret_file import key_of_environment
