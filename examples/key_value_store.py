@@ -1,84 +1,38 @@
-"""A key-value store whose write-ahead log is kept in ledgers.
+"""A key-value store whose write-ahead log is kept in bookledger.
 
     python examples/key_value_store.py NAME        # then lines like: set color blue / get color
 
 Start it in two terminals with one NAME: the second takes over, and the first may write no more.
 """
 
-import asyncio
 import json
 import os
 import sys
 
-from bookledger import LedgerClient, WriteHandle
-from bookledger.errors import LedgerFenced
-from metadata import KeyExists, MetadataStore, OutcomeUnknown, VersionConflict, open_store
-
-METADATA = os.environ["BOOKLEDGER_METADATA"]
-
-
-class TakenOver(Exception):
-    """A newer process of this name is at work."""
+from bookledger import LedgerClient, Log
+from bookledger.errors import LogFenced
 
 
 class KeyValueStore:
     """The values in memory; every change is in the log before it is answered."""
 
-    def __init__(self, client: LedgerClient, name: str) -> None:
-        self.values: dict[str, str] = {}
-        self._client = client
-        self._name = name
-        self._log = self._take_over()
+    def __init__(self, log: Log) -> None:
+        self._writer = log.writer()  # from here on no other process adds anything
+        changes = (json.loads(record.payload) for record in log.read())
+        self.values: dict[str, str] = dict(changes)
 
     def set(self, key: str, value: str) -> None:
-        """Raises LedgerFenced if another process has taken over: it may or may not see this change."""
-        self._log.append(json.dumps([key, value]).encode())
+        """Raises LogFenced if another process has taken over: it may or may not see this change."""
+        self._writer.append(json.dumps([key, value]).encode())
         self.values[key] = value
 
     def close(self) -> None:
-        self._log.close()
-
-    def _take_over(self) -> WriteHandle:
-        with asyncio.Runner() as loop:
-            store = loop.run(open_store(METADATA))
-            try:
-                return self._lead(loop, store)
-            finally:
-                loop.run(store.close())
-
-    def _lead(self, loop: asyncio.Runner, store: MetadataStore) -> WriteHandle:
-        """Fences whoever wrote before and reads all of it; leads only if the pointer still stands where it stood: the
-        key that names the ledgers in order. Of two that take over at once one moves it."""
-        pointer = f"key-value-store/{self._name}"
-        found = loop.run(store.get(pointer))
-        ledger_ids = json.loads(found.value) if found else []
-        for ledger_id in ledger_ids:
-            self._replay(ledger_id)
-        log = self._client.create_ledger(custom_metadata={"key-value-store": self._name.encode()})
-        moved = json.dumps([*ledger_ids, log.ledger_id]).encode()
-        try:  # a compare-and-swap
-            loop.run(store.replace(pointer, moved, found.version) if found else store.create(pointer, moved))
-        except (
-            KeyExists,
-            VersionConflict,
-            OutcomeUnknown,
-        ):  # if an answer was lost, it may have been this one
-            stands = loop.run(store.get(pointer))
-            if stands is None or stands.value != moved:
-                log.close()
-                raise TakenOver from None
-        return log
-
-    def _replay(self, ledger_id: int) -> None:
-        """Opening a ledger fences its writer: from here on nothing is added to it."""
-        for entry in self._client.open_ledger(ledger_id).read():
-            key, value = json.loads(entry.payload)
-            self.values[key] = value
+        self._writer.close()
 
 
 def main() -> None:
-    with LedgerClient(METADATA) as client:
-        store = KeyValueStore(client, sys.argv[1])
+    with LedgerClient(os.environ["BOOKLEDGER_METADATA"]) as client:
+        store = KeyValueStore(client.log(sys.argv[1], create=True))
         print(f"ready, with {len(store.values)} values", flush=True)
         for line in sys.stdin:
             match line.split(maxsplit=2):
@@ -95,5 +49,5 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except (LedgerFenced, TakenOver):
+    except LogFenced:
         sys.exit("another process has taken over")

@@ -9,52 +9,25 @@ A job is done at least once: a worker that dies between doing a job and saying s
 import os
 import sys
 
-from bookledger import LedgerClient, WriteHandle
-from bookledger.errors import LedgerFenced
-
-
-def ledgers(client: LedgerClient, queue: str, kind: str) -> list[int]:
-    wanted = queue.encode()
-    return sorted(r.ledger_id for r in client.list_ledgers() if r.custom_metadata.get(kind) == wanted)
+from bookledger import LedgerClient
+from bookledger.errors import LogFenced
 
 
 def put(client: LedgerClient, queue: str) -> None:
-    """A batch of jobs is a ledger; all of them travel together, and all are on disk when this returns."""
-    with client.create_ledger(custom_metadata={"jobs": queue.encode()}) as writer:
+    """All jobs travel together, and all are on disk when this returns. One producer puts at a time."""
+    with client.log(f"{queue}.jobs", create=True).writer() as writer:
         for line in sys.stdin.buffer:
             writer.append_async(line.strip())
         writer.flush()
 
 
-def become_the_worker(client: LedgerClient, queue: str) -> tuple[WriteHandle, set[bytes]]:
-    """Where this worker says what it has done, and what others said before.
-
-    Opening their ledgers fences them. Two that begin at once find each other: each looks after it has a ledger of its
-    own, and the one with the lower id is fenced by the other.
-    """
-    done_by_me = client.create_ledger(custom_metadata={"done": queue.encode()})
-    done = set()
-    for ledger_id in ledgers(client, queue, "done"):
-        if ledger_id > done_by_me.ledger_id:
-            raise LedgerFenced(done_by_me.ledger_id, "a newer worker has begun")
-        if ledger_id < done_by_me.ledger_id:
-            done |= {entry.payload for entry in client.open_ledger(ledger_id).read()}
-    return done_by_me, done
-
-
 def work(client: LedgerClient, queue: str) -> None:
-    done_by_me, done = become_the_worker(client, queue)
-    with done_by_me:
-        for ledger_id in ledgers(client, queue, "jobs"):
-            if not client.describe_ledger(ledger_id).is_closed:  # and what follows must wait for it
-                print(f"batch {ledger_id} is not complete: its producer is at work, or has died; if it has:")
-                print(f"  bookledger ledger recover {ledger_id}")
-                return
-            for entry in client.open_ledger(ledger_id).read():
-                name = b"%d:%d" % (ledger_id, entry.entry_id)
-                if name not in done:
-                    print("doing", entry.payload.decode(), flush=True)
-                    done_by_me.append(name)
+    """Says which jobs it has done in a log of its own, which it takes over from the worker before it."""
+    jobs, done = client.log(f"{queue}.jobs", create=True), client.log(f"{queue}.done", create=True)
+    with done.writer() as writer:
+        for job in jobs.read(start=writer.next_position):  # as many are done as it has records
+            print("doing", job.payload.decode(), flush=True)
+            writer.append(b"")
 
 
 def main() -> None:
@@ -66,5 +39,5 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except LedgerFenced as error:
-        sys.exit(f"another worker has taken over: {error}")
+    except LogFenced as error:
+        sys.exit(f"{error}: this one has to stop")

@@ -80,7 +80,7 @@ if TYPE_CHECKING:
         WouldDeadlock as WouldDeadlock,
         WriterFull as WriterFull,
     )
-    from .logs.record_batch import NewRecord as NewRecord, Record as Record
+    from .logs.record_batch import NewRecord as NewRecord, Record as Record, RecordBatch as RecordBatch
     from .reading.size_steps import SizeStep as SizeStep
     from .recovering.accept_loss import LossAssessment as LossAssessment
     from .recovering.held_copies import Gap as Gap

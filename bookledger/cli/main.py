@@ -33,6 +33,7 @@ _GROUPS: dict[str, Place] = {
     "standalone": ("bookledger.cli.standalone", "standalone", "Run bookies and an embedded metadata store."),
     "bookie": ("bookledger.cli.bookie.group", "bookie", "Run, format and inspect a bookie."),
     "ledger": ("bookledger.cli.ledger.group", "ledger", "Create, write, read and repair ledgers."),
+    "log": ("bookledger.cli.log.group", "log", "Write and read logs: positions without holes, for ever."),
     "cluster": (
         "bookledger.cli.cluster.group",
         "cluster",
@@ -85,7 +86,7 @@ _GROUPS: dict[str, Place] = {
 
 
 HEADINGS: Headings = {
-    "Data": ("ledger", "journal", "replay"),
+    "Data": ("log", "ledger", "journal", "replay"),
     "Servers": ("standalone", "bookie", "autorecovery", "console"),
     "The whole": ("cluster", "metadata"),
     "This machine": ("config", "certs", "completion"),

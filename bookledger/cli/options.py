@@ -180,6 +180,10 @@ def ledger_argument(function: F) -> F:
     return click.argument("ledger_id", metavar="LEDGER", type=int)(function)
 
 
+def log_argument(function: F) -> F:
+    return click.argument("name", metavar="LOG")(function)
+
+
 def raw_option(function: F) -> F:
     return click.option("--raw", is_flag=True, help="Payloads only, one after the other.")(function)
 
@@ -192,13 +196,23 @@ def first_option(function: F) -> F:
 
 def password_option(function: F) -> F:
     """`password`: the bytes in the file, without the newline at their end; b"" without a file."""
+    return _password_option("ledger")(function)
+
+
+def log_password_option(function: F) -> F:
+    """`password`: that of all segments of a log."""
+    return _password_option("log")(function)
+
+
+def _password_option(whose: str) -> Callable[[F], F]:
     return click.option(
         "--password-file",
         "password",
         type=FilePath(exists=True, dir_okay=False),
         callback=_password_in,
-        help="File with the ledger's password, for its owner alone (mode 600); a newline at its end is no part of it.",
-    )(function)
+        help=f"File with the {whose}'s password, for its owner alone (mode 600); a newline at its end "
+        "is no part of it.",
+    )
 
 
 def _password_in(_: click.Context, option: click.Parameter, path: Path | None) -> bytes:

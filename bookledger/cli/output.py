@@ -130,8 +130,8 @@ def ledger_fields(record: LedgerRecord) -> dict[str, Any]:
         "ack_quorum": record.shape.ack_quorum,
         "digest": record.digest_type.value.replace("_", "-"),
         "fragments": len(record.fragments),
-        "created_at": _iso(record.created_at),
-        "closed_at": _iso(record.closed_at),
+        "created_at": iso(record.created_at),
+        "closed_at": iso(record.closed_at),
         "created_ms": record.created_ms,
     }
 
@@ -142,7 +142,7 @@ def loss_fields(record: LedgerRecord) -> dict[str, Any]:
     if loss is None:
         return {}
     told = {
-        "at": _iso(loss.at),
+        "at": iso(loss.at),
         "by": loss.by,
         "last_entry": record.last_entry,
         "proven_through": loss.proven_through,
@@ -152,7 +152,8 @@ def loss_fields(record: LedgerRecord) -> dict[str, Any]:
     return {"accepted_loss": told}
 
 
-def _iso(at: datetime | None) -> str | None:
+def iso(at: datetime | None) -> str | None:
+    """A time in UTC as it is printed."""
     return None if at is None else at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

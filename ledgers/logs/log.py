@@ -7,6 +7,7 @@ import socket
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from datetime import datetime
+from weakref import WeakSet
 
 from metadata.audit import Act, tell
 from metadata.records.logs.log_record import LogRecord, Segment
@@ -32,12 +33,18 @@ class Log:
     """
 
     def __init__(
-        self, cluster: Cluster, chain: LogChain, ledgers: SegmentLedgers, cleaning: Cleaning
+        self,
+        cluster: Cluster,
+        chain: LogChain,
+        ledgers: SegmentLedgers,
+        cleaning: Cleaning,
+        writers: WeakSet[LogWriter],
     ) -> None:
         self._cluster = cluster
         self._chain = chain
         self._ledgers = ledgers
         self._cleaning = cleaning
+        self._writers = writers
         self._reader = LogReader(chain, ledgers)
 
     @property
@@ -64,6 +71,7 @@ class Log:
         who = f"{socket.gethostname()}:{os.getpid()}" if name is None else name
         chain = LogChain(self._chain.logs, self._chain.found)
         writer = await take_over(self._cluster, chain, self._ledgers, who)
+        self._writers.add(writer)
         self._chain.take(chain.found)
         self._cleaning.start(chain, self._ledgers)  # what the former writer had no time for
         return writer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
+from weakref import WeakSet
 
 from metadata import keys
 from metadata.audit import Act, tell
@@ -20,6 +21,7 @@ from .cleaning import Cleaning, delete_all
 from .log import Log
 from .log_chain import LogChain
 from .segment_ledgers import LedgerCalls, SegmentLedgers
+from .writing.log_writer import LogWriter
 
 
 class LogCalls:
@@ -30,6 +32,7 @@ class LogCalls:
         self._logs = LogStore(cluster.store)
         self._calls = calls
         self._cleaning = Cleaning()
+        self._writers: WeakSet[LogWriter] = WeakSet()
 
     async def create(self, name: str, settings: LogSettings, password: bytes) -> Log:
         """Creates a log. Raises LogExists, NotAllowed, ValueError for an unusable name or settings."""
@@ -107,14 +110,16 @@ class LogCalls:
         tell(Act.DELETE, who=self._cluster.who, log=name)
 
     async def close(self) -> None:
-        """Stops what goes on in the background."""
+        """Abandons open writers, and stops what goes on in the background."""
+        for writer in list(self._writers):
+            await writer.abandon()
         await self._cleaning.close()
 
     # ------------------------------------------------------------------------------------------------
 
     def _log(self, found: VersionedLog, password: bytes) -> Log:
         ledgers = SegmentLedgers(self._cluster, self._calls, password)
-        return Log(self._cluster, LogChain(self._logs, found), ledgers, self._cleaning)
+        return Log(self._cluster, LogChain(self._logs, found), ledgers, self._cleaning, self._writers)
 
     async def _found(self, name: str, *, deleted_too: bool = False) -> VersionedLog | None:
         with metadata_errors():

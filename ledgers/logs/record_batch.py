@@ -134,6 +134,17 @@ class RecordBatch:
     def __len__(self) -> int:
         return len(self.positions)
 
+    def cut(self, start: int, stop: int) -> RecordBatch:
+        """Records start…stop−1 of it."""
+        return RecordBatch(
+            self.positions[start:stop],
+            self.payloads[start:stop],
+            self.times[start:stop],
+            self.keys[start:stop],
+            self.headers[start:stop],
+            self.event_times[start:stop],
+        )
+
     def records(self) -> list[Record]:
         columns = self.positions, self.payloads, self.times, self.keys, self.headers, self.event_times
         return list(map(Record._make, zip(*columns, strict=True)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metadata.records.logs.log_record import Segment
+from metadata.records.logs.log_record import LogRecord, Segment
 
 from ..record_change import metadata_errors
 from .log_chain import LogChain
@@ -26,11 +26,20 @@ async def segment_at(chain: LogChain, position: int) -> Segment | None:
 
 
 async def segment_at_time(chain: LogChain, time_us: int) -> Segment | None:
-    """The first segment with a record of this time or later, in two look-ups at most; the last one where that is open.
-
-    None where all records are older.
+    """The first segment with something left of this time or later, in three look-ups at most; the last one where that
+    is open. None where all records are older.
     """
+    record = chain.record
     with metadata_errors():
-        page = await chain.logs.page_of_time(chain.record.identity, time_us)
-    segments = (*(page.segments if page is not None else ()), *chain.record.segments)
-    return next((s for s in segments if not s.is_ended or s.ended_us >= time_us), None)
+        page = await chain.logs.page_of_time(record.identity, time_us)
+    segments = record.segments if page is None else page.segments
+    found = next((s for s in segments if _is_left(s, record) and s.ended_us >= time_us), None)
+    if found is not None:
+        return found
+    if page is not None:  # all that it has of this time was given up
+        return await segment_at(chain, record.first_position)
+    return record.last if record.end_position is None else None
+
+
+def _is_left(segment: Segment, record: LogRecord) -> bool:
+    return segment.end_position is not None and segment.end_position > record.first_position

@@ -25,7 +25,14 @@ from tests.support.etcd import EtcdServer
 
 ROOT = Path(__file__).parents[2]
 CLUSTER = "etcd://etcd1:2379,etcd2:2379,etcd3:2379/prod"
-DOCUMENTS = ("README.md", "docs/applications.md", "docs/operators.md", "docs/journals.md", "docs/spark.md")
+DOCUMENTS = (
+    "README.md",
+    "docs/logs.md",
+    "docs/applications.md",
+    "docs/operators.md",
+    "docs/journals.md",
+    "docs/spark.md",
+)
 NAMING_TESTS = (
     "RELIABILITY.md",
     "ARCHITECTURE.md",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from bookledger.cli.processes import bookie_processes
 from ledgers import (
     DigestType,
     EntryTooLarge,
+    LogClosed,
     LogExists,
     LogFenced,
     LogHeld,
@@ -24,7 +26,11 @@ from ledgers import (
 from ledgers import LedgerClient as BlockingClient
 from ledgers.aio import LedgerClient
 from ledgers.logs.log import Log
+from ledgers.logs.segment_pages import turn_page
+from metadata import keys
+from metadata.errors import OutcomeUnknown
 from metadata.records.logs.log_record import PAGE_SEGMENTS
+from metadata.records.logs.log_store import LogStore
 from tests.support.aio import until_true
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies
 
@@ -39,7 +45,7 @@ async def positions(log: Log, start: int | None = None) -> list[int]:
     return [record.position async for record in log.read(start)]
 
 
-def test_positions_count_on_from_one_writer_to_the_next(tmp_path: Path) -> None:
+def test_L3_positions_count_on_from_one_writer_to_the_next(tmp_path: Path) -> None:
     async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
         log = await client.log("orders", create=True)
         for n in range(3):
@@ -52,7 +58,9 @@ def test_positions_count_on_from_one_writer_to_the_next(tmp_path: Path) -> None:
     on_bookies(tmp_path, 3, scenario)
 
 
-def test_a_fenced_writer_gets_LogFenced_at_its_next_append_and_confirms_nothing_more(tmp_path: Path) -> None:
+def test_L1_a_fenced_writer_gets_LogFenced_at_its_next_append_and_confirms_nothing_more(
+    tmp_path: Path,
+) -> None:
     async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
         log = await client.log("orders", create=True)
         old = await log.writer("old")
@@ -71,7 +79,7 @@ def test_a_fenced_writer_gets_LogFenced_at_its_next_append_and_confirms_nothing_
     on_bookies(tmp_path, 3, scenario)
 
 
-def test_rolling_under_load_keeps_the_order_and_loses_nothing(tmp_path: Path) -> None:
+def test_L2_rolling_under_load_keeps_the_order_and_loses_nothing(tmp_path: Path) -> None:
     async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
         log = await client.create_log("orders", roll_records=50)
         writer = await log.writer()
@@ -128,7 +136,7 @@ def test_writers_that_append_nothing_leave_no_segment_and_disturb_nobody(tmp_pat
     on_bookies(tmp_path, 3, scenario)
 
 
-def test_a_tail_goes_on_over_rolls_and_fail_overs_and_sees_each_record_once(tmp_path: Path) -> None:
+def test_L4_a_tail_goes_on_over_rolls_and_fail_overs_and_sees_each_record_once(tmp_path: Path) -> None:
     async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
         log = await client.create_log("orders", roll_records=20)
 
@@ -168,7 +176,7 @@ def test_a_tail_without_news_ends_after_its_timeout_and_a_poll_returns_none(tmp_
     on_bookies(tmp_path, 3, scenario)
 
 
-def test_a_truncation_is_exact_and_deletes_whole_segments_in_the_background(tmp_path: Path) -> None:
+def test_L6_a_truncation_is_exact_and_deletes_whole_segments_in_the_background(tmp_path: Path) -> None:
     async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
         log = await client.log("orders", create=True)
         for n in range(3):
@@ -200,7 +208,7 @@ async def gone(client: LedgerClient, ledger_id: int) -> bool:
     return False
 
 
-def test_a_truncation_under_a_healthy_writer_costs_it_nothing(tmp_path: Path) -> None:
+def test_L5_a_truncation_under_a_healthy_writer_costs_it_nothing(tmp_path: Path) -> None:
     async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
         log = await client.create_log("orders", roll_records=10)
         async with await log.writer() as writer:
@@ -353,6 +361,128 @@ def test_many_segments_go_to_pages_and_are_read_from_there(tmp_path: Path) -> No
 async def is_clean(log: Log, position: int) -> bool:
     pages = [page async for page in log._chain.logs.pages(log.record.identity)]
     return not pages and (await log.refresh()).paged_through >= position
+
+
+def test_L1_a_writer_whose_epoch_was_taken_adds_no_segment_and_confirms_nothing_of_it(tmp_path: Path) -> None:
+    """The one that takes over hangs before it fences anything."""
+
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        log = await client.create_log("orders", roll_records=1)
+        old = await log.writer("old")
+        await log.refresh()
+        await log._chain.change(lambda record: record.taken_over("hangs"))
+        assert await old.append(b"0") == 0, "its segment is not fenced yet"
+        with pytest.raises(LogFenced, match=r"hangs, epoch 2.*position 1 is the first"):
+            await old.append(b"lost")
+        async with await log.writer() as new:
+            assert await new.append(b"1") == 1
+        assert await payloads(log) == [b"0", b"1"]
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_a_change_of_the_record_whose_answer_is_lost_is_done_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        log = await client.create_log("orders", roll_records=10)
+        store, lost = log._chain.logs.store, []
+        replace = store.replace
+
+        async def without_answer(key: str, value: bytes, version: int) -> int:
+            done = await replace(key, value, version)
+            if key.startswith(keys.LOGS) and value not in lost:
+                lost.append(value)
+                raise OutcomeUnknown("the answer was lost")
+            return done
+
+        monkeypatch.setattr(store, "replace", without_answer)
+        async with await log.writer() as writer:
+            for n in range(100):
+                assert await writer.append(b"%d" % n) == n
+            assert writer.epoch == 1
+        assert len(lost) > 5
+        assert await positions(log) == list(range(100))
+        chain = [s async for s in log.segments()]
+        assert len({s.ledger_id for s in chain}) == len(chain)
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_a_tail_whose_watch_tells_nothing_goes_on_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def silent(*_: object, **__: object) -> AsyncGenerator[None, None]:
+        await asyncio.Event().wait()
+        yield
+
+    monkeypatch.setattr(LogStore, "watch", silent)
+    monkeypatch.setattr("ledgers.logs.reading.record_watch.LOOK_SECONDS", 0.02)
+
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        log = await client.log("orders", create=True)
+        async with await log.writer() as writer:
+            await writer.append(b"a")
+        tail = log.tail()
+        assert (await anext(tail)).payload == b"a"
+        following = asyncio.create_task(anext(tail))
+        await asyncio.sleep(0)
+        async with await log.writer() as writer:
+            await writer.append(b"b")
+        assert (await following).payload == b"b"
+        await tail.aclose()
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_a_tail_from_a_position_that_is_still_to_come_waits_for_it_over_segments(tmp_path: Path) -> None:
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        log = await client.log("orders", create=True)
+        writer = await log.writer()
+        await writer.append(b"0")
+        tail = log.tail(3)
+        waiting = asyncio.create_task(anext(tail))
+        await writer.append(b"1")
+        await writer.close()
+        async with await log.writer() as writer:
+            await writer.append_batch([b"2", b"3"])
+            assert (await waiting)[:2] == (3, b"3")
+        await tail.aclose()
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_a_time_of_which_all_was_given_up_leads_to_the_oldest_record_that_is_left(tmp_path: Path) -> None:
+    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+        log = await client.log("orders", create=True)
+        for n in range(4):
+            async with await log.writer() as writer:
+                await writer.append(b"%d" % n)
+        segments = (await log.refresh()).segments
+        await turn_page(log._chain, segments[:3])
+        await log.truncate(before=2)
+        await until_true(lambda: gone(client, segments[1].ledger_id))
+        assert await log.position_at(EPOCH) == 2
+        assert [s.first_position async for s in log.segments()] == [2, 3]
+        await log.truncate(before=3)
+        await until_true(lambda: is_clean(log, 3))
+        assert await log.position_at(EPOCH) == 3
+        assert await positions(log) == [3]
+
+    on_bookies(tmp_path, 3, scenario)
+
+
+def test_closing_a_client_ends_its_writers_and_tells_why(tmp_path: Path) -> None:
+    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+        async with LedgerClient(cluster.uri, config=QUICK) as own:
+            writer = await (await own.log("orders", create=True)).writer()
+            await writer.append(b"a")
+        with pytest.raises(LogClosed, match="abandoned"):
+            await writer.append(b"b")
+        async with await (await client.log("orders")).writer() as following:
+            assert await following.append(b"b") == 1
+
+    on_bookies(tmp_path, 3, scenario)
 
 
 def test_logs_in_ordinary_code(tmp_path: Path) -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
-from ledgers import Columns, LedgerClient, NoSuchEntry, ReadHandle
-from ledgers.errors import DigestMismatch, EntryUnreadable, MetadataUnavailable, NotEnoughAnswers
+from ledgers import LedgerClient, NoSuchEntry, ReadHandle
 
 from ..config.clients import client_config
 from ..membership.remedies import remedies
@@ -25,14 +21,12 @@ from ..options import (
     raw_option,
 )
 from ..output import Progress
+from ..payloads.following import at_most, followed
 from ..payloads.printing import ENTRIES, Printer, is_typed, output_option
 from ..terminal import say
 from ..told.help import command
 from ..told.interruption import told_when_stopped
-from ..told.outages import PAUSE_SECONDS, Outages
-
-LOOK_SECONDS = 10.0
-"""After so long without news a tailed ledger's bookies are probed: perhaps none answers."""
+from ..told.outages import Outages
 
 
 @command()
@@ -66,7 +60,8 @@ def read(
     """
     if last is not None and last < first:
         raise click.UsageError(f"--last {last} comes before --first {first}")
-    printer = Printer(ENTRIES, first, output, raw=raw, as_json=as_json)
+    printer = Printer(ENTRIES, output, raw=raw, as_json=as_json)
+    printer.begin(first)
     with (
         told_when_stopped(printer.how),
         remedies(metadata_uri),
@@ -115,7 +110,8 @@ def tail(
         bookledger ledger tail 7 --first 100 --timeout 30
         bookledger ledger tail 7 --count 1 --raw
     """
-    printer = Printer(ENTRIES, first, raw=raw, as_json=as_json)
+    printer = Printer(ENTRIES, raw=raw, as_json=as_json)
+    printer.begin(first)
     with (
         told_when_stopped(printer.how),
         remedies(metadata_uri),
@@ -123,43 +119,18 @@ def tail(
     ):
         reader = client.open_ledger(ledger_id, recovery=False, password=password)
         _tell_of_waiting(reader, first)
-        for page in _at_most(count, _tailed(reader, printer, timeout, Outages(outage_seconds_max))):
+        pages = followed(
+            lambda start, seconds: reader.tail_pages(start, timeout=seconds),
+            reader.try_read_last_add_confirmed,
+            lambda: reader.is_closed,
+            printer,
+            timeout,
+            Outages(outage_seconds_max),
+        )
+        for page in at_most(count, pages):
             printer.write_now(page)
         if reader.is_closed and not printer.is_any:
             _check_is_there(reader, first)
-
-
-def _tailed(
-    reader: ReadHandle, printer: Printer[Columns], timeout: float | None, outages: Outages
-) -> Iterator[Columns]:
-    """Yields pages from the first entry not printed yet, with retries through outages of the metadata or of bookies."""
-    news_at = time.monotonic()
-    while True:
-        left = math.inf if timeout is None else news_at + timeout - time.monotonic()
-        try:
-            for page in reader.tail_pages(printer.next, timeout=max(0, min(left, LOOK_SECONDS))):
-                outages.is_over()
-                yield page
-                news_at = time.monotonic()
-            if reader.is_closed or (timeout is not None and time.monotonic() >= news_at + timeout):
-                return
-            reader.try_read_last_add_confirmed()  # tailing stays silent if no bookie answers
-            outages.is_over()
-        except (MetadataUnavailable, NotEnoughAnswers, EntryUnreadable) as error:
-            if isinstance(error, DigestMismatch):
-                raise
-            outages.failed(str(error), f"go on with --first {printer.next}")
-            time.sleep(PAUSE_SECONDS)
-
-
-def _at_most(count: int | None, pages: Iterator[Columns]) -> Iterator[Columns]:
-    """The pages to the so-manieth entry; all of them where it is None."""
-    left = math.inf if count is None else count
-    for page in pages:
-        yield page if len(page) <= left else page.cut(0, int(left))
-        left -= len(page)
-        if left <= 0:
-            return
 
 
 def _check_is_there(reader: ReadHandle, first: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import IO, Any
 
 import click
 
+from bookledger.cluster.log_chains import BrokenSegment, broken_segments
 from ledgers.errors import LedgerError
 from metadata import open_store
 from metadata.backup import hold
@@ -166,7 +168,8 @@ def _restore(metadata_uri: str, opened: IO[bytes], keys: int) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 def check(metadata_uri: str, accept: bool, yes: bool, as_json: bool) -> None:
-    """Show whether restored metadata fits to what the bookies hold. The exit code is 0 only if it does.
+    """Show whether restored metadata fits to what the bookies hold, and logs to their ledgers. The exit code is 0 only
+    if all does.
 
     Examples:
         bookledger metadata check
@@ -174,26 +177,29 @@ def check(metadata_uri: str, accept: bool, yes: bool, as_json: bool) -> None:
     """
     with told_when_stopped(nothing_changed):
         restored, found = _compared(metadata_uri)
+        broken = with_store(metadata_uri, broken_segments)
     if restored is None:
         print_record({"restored": False}, as_json=as_json)
-        return
+        _tell_broken(broken, as_json=as_json)
+        sys.exit(1 if broken else 0)
     rows = [_row(name, one) for name, one in found.items()]
     if not as_json:
         say(_why_held(restored))
     print_records(rows, as_json=as_json, none="there are no bookies")
-    fits = bool(found) and all(one is not None and one.fits for one in found.values())
+    _tell_broken(broken, as_json=as_json)
+    fits = bool(found) and not broken and all(one is not None and one.fits for one in found.values())
     if accept:
         if not fits and yes and not as_json:
-            say(_what_is_lost(found))
+            say(_what_is_lost(found, broken))
         elif not fits and not yes:
-            confirm(f"{_what_is_lost(found)} Accept it all the same?")
+            confirm(f"{_what_is_lost(found, broken)} Accept it all the same?")
         with acting("restored metadata accepted"):
             with_store(metadata_uri, hold.accept)
         if not as_json:
             say(ACCEPTED)
         return
     if not as_json:
-        say(_what_next(found))
+        say(_what_next(found, broken))
     sys.exit(0 if fits else 1)
 
 
@@ -242,7 +248,23 @@ def _kind(kind: HoldKind) -> dict[str, Any]:
     return {"ledgers": kind.ledgers, **({"first": list(kind.first[:10])} if kind.first else {})}
 
 
-def _what_is_lost(found: dict[str, Misfits | None]) -> str:
+def _tell_broken(broken: Sequence[BrokenSegment], *, as_json: bool) -> None:
+    """Prints the segments that cannot be read as their logs say."""
+    rows = [
+        {
+            "log": one.log,
+            "first_position": one.segment.first_position,
+            "end_position": one.segment.end_position,
+            "ledger_id": one.segment.ledger_id,
+            "broken": one.why,
+        }
+        for one in broken
+    ]
+    if rows:
+        print_records(rows, as_json=as_json, none="")
+
+
+def _what_is_lost(found: dict[str, Misfits | None], broken: Sequence[BrokenSegment]) -> str:
     silent = [name for name, one in found.items() if one is None]
     lines = []
     if silent:
@@ -265,13 +287,17 @@ def _what_is_lost(found: dict[str, Misfits | None]) -> str:
         )
     if any(one.unknown.ledgers for one in told):
         lines.append("Ledgers newer than the backup stay on disk and cannot be read.")
+    if broken:
+        lines.append(
+            "Logs have segments that cannot be read; whoever truncates a log behind them goes on there."
+        )
     return " ".join(lines)
 
 
-def _what_next(found: dict[str, Misfits | None]) -> str:
+def _what_next(found: dict[str, Misfits | None], broken: Sequence[BrokenSegment]) -> str:
     if any(one is None for one in found.values()):
         return "start all bookies; each compares what it holds within seconds"
-    if all(one is not None and one.fits for one in found.values()):
+    if not broken and all(one is not None and one.fits for one in found.values()):
         return "everything fits: bookledger metadata check --accept"
     return (
         "nothing of this is touched until it is accepted; if there is a newer backup, restore that one elsewhere and "

@@ -44,19 +44,17 @@ class Kind(Generic[P]):
 
 
 class Printer(Generic[P]):
-    """Prints pages from the item `first` on, and tracks how far it came: an interrupt may come in the middle of one.
+    """Prints pages, and tracks how far it came: an interrupt may come in the middle of one.
 
     `output` is a new file, which gets its name only when it is whole, or a directory that is there: a file for each
     payload. Raises UsageError for what does not go together, LedgerError for a file that is there.
     """
 
-    def __init__(
-        self, kind: Kind[P], first: int, output: Path | None = None, *, raw: bool, as_json: bool
-    ) -> None:
+    def __init__(self, kind: Kind[P], output: Path | None = None, *, raw: bool, as_json: bool) -> None:
         if raw and as_json:
             raise click.UsageError(f"--raw and --json are two ways to print {kind.many}; take one")
         self._kind, self._raw, self._as_json = kind, raw, as_json
-        self._first = self.next = first
+        self.begin(0)
         self._output = None if output == STANDARD_OUTPUT else output
         self._files: PayloadFiles | None = None
         self._out: IO[bytes] = sys.stdout.buffer
@@ -68,6 +66,10 @@ class Printer(Generic[P]):
             self._files = PayloadFiles(self._output)
         elif self._output is not None:
             check_is_new(self._output)
+
+    def begin(self, first: int) -> None:
+        """Says which item comes first. `next` is the first one that may not have been printed."""
+        self._first = self.next = first
 
     @contextmanager
     def opened(self) -> Iterator[None]:

@@ -7,7 +7,7 @@ import math
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from ...errors import LedgerError, LogTruncated, NoSuchLedger
+from ...errors import LedgerError, LogTruncated, NoSuchEntry, NoSuchLedger
 from ..log_chain import LogChain
 from ..record_batch import RecordBatch
 from ..segment_ledgers import SegmentLedgers
@@ -60,12 +60,16 @@ class LogReader:
                     if not await watch.changed(patience.seconds_left, position):
                         return
                     continue
-                async with aclosing(opened.tail(position, patience.seconds_left)) as batches:
-                    async for batch in batches:
-                        yield batch
-                        position = batch.positions[-1] + 1
-                        self._check_left(position)
-                        patience.begin()
+                try:
+                    async with aclosing(opened.tail(position, patience.seconds_left)) as batches:
+                        async for batch in batches:
+                            yield batch
+                            position = batch.positions[-1] + 1
+                            self._check_left(position)
+                            patience.begin()
+                except NoSuchEntry:  # the segment ended before it came to a position that is still to come
+                    if not opened.is_closed:
+                        raise
                 if not opened.is_closed:
                     return
         finally:
@@ -92,9 +96,11 @@ class LogReader:
         self._check_left(position)
         segment = await segment_at(self._chain, position)
         if segment is None:
-            if record.segments and position < record.segments[-1].first_position:
-                raise LedgerError(f"log {record.name!r} has no segment with position {position}")
-            return None
+            if record.last is None or position >= record.last.first_position:
+                return None
+            await self._chain.refresh()
+            self._check_left(position)  # it was given up just now
+            raise LedgerError(f"log {record.name!r} has no segment with position {position}")
         try:
             opened = OpenSegment(segment, await self._ledgers.open(segment))
         except NoSuchLedger:

@@ -82,6 +82,12 @@ def test_the_batch_has_its_columns_without_an_object_for_each_record() -> None:
     assert (list(batch.times), list(batch.keys), len(batch)) == ([NOON, NOON], [None, b"k"], 2)
 
 
+def test_a_part_of_a_batch_is_the_batch_of_these_records() -> None:
+    batch = decode(entries(encode([b"a", NewRecord(b"b", key=b"k"), b"c"], NOON)), segment_start=10)
+    assert batch.cut(1, 3).records() == batch.records()[1:3]
+    assert len(batch.cut(3, 3)) == 0
+
+
 def test_what_was_decoded_does_not_keep_its_page() -> None:
     page = entries([*encode([b"abc", NewRecord(b"d", key=b"k")], NOON)])
     received = bytearray(page.payload)

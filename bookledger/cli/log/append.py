@@ -1,0 +1,136 @@
+"""`bookledger log append`: takes a log over, and appends the records of a file or pipe to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from ledgers import LedgerClient, LedgerError, Log, LogWriter, NewRecord
+
+from ..config.clients import client_config
+from ..membership.remedies import remedies
+from ..options import json_option, log_argument, log_password_option, metadata_option
+from ..output import print_record
+from ..payloads.source import HEADING, Source, source_options
+from ..told.help import command
+from ..told.interruption import told_when_stopped
+from .json_records import new_record_in
+
+
+@command(headings=HEADING)
+@metadata_option
+@log_password_option
+@click.option("--create", is_flag=True, help="Make the log if there is none of this name.")
+@click.option(
+    "--take-over",
+    is_flag=True,
+    help="Fence the writer that the log has, or had when it died: it appends no more.",
+)
+@log_argument
+@source_options(
+    "A line is one JSON object, as `log read --json` prints. It has payload_base64, or payload as text; as you like "
+    "also key_base64 or key, headers_base64 or headers, and event_time_us."
+)
+@json_option
+def append(
+    metadata_uri: str,
+    password: bytes,
+    create: bool,
+    take_over: bool,
+    name: str,
+    source: Source,
+    as_json: bool,
+) -> None:
+    """Append FILE (or standard input) to LOG, a line a record, as its one writer.
+
+    Examples:
+        seq 1000 | bookledger log append --create orders
+        bookledger log append --take-over orders events.log
+        bookledger log read orders --json | bookledger log append copy --json-lines
+    """
+    stored = _Stored(name)
+    found = source.records(new_record_in, stored.check)
+    with (
+        told_when_stopped(stored.how),
+        remedies(metadata_uri),
+        LedgerClient(metadata_uri, config=client_config()) as client,
+    ):
+        log = client.log(name, create=create, password=password)
+        if not take_over:
+            _check_has_no_writer(log)
+        with stored.by(log.writer()) as writer:
+            total_bytes = source.append_all(
+                f"appending to log {name}", found, lambda record: _append(writer, record), writer.flush
+            )
+    print_record({**stored.fields(), "bytes": total_bytes}, as_json=as_json)
+
+
+class _Stored:
+    """What the command has stored so far: of the input's records, those before the first that is not confirmed."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._writer: LogWriter | None = None
+        self._first = 0
+
+    @contextmanager
+    def by(self, writer: LogWriter) -> Iterator[LogWriter]:
+        """Closes the writer; an error tells what is stored."""
+        self._writer, self._first = writer, writer.next_position
+        try:
+            with writer:
+                yield writer
+        except (LedgerError, OSError) as error:
+            raise LedgerError(f"{error}; {self.how()}") from error
+
+    def check(self) -> None:
+        """Raises what ended the writer."""
+        if self._writer is not None and self._writer.failure is not None:
+            raise self._writer.failure
+
+    def fields(self) -> dict[str, Any]:
+        assert self._writer is not None
+        end = self._writer.confirmed_end
+        return {
+            "log": self._name,
+            "first_position": self._first,
+            "end_position": end,
+            "records": end - self._first,
+        }
+
+    def how(self) -> str:
+        """What is stored for certain, and how to go on."""
+        if self._writer is None:
+            return "nothing was appended"
+        end = self._writer.confirmed_end
+        told = (
+            f"records 1 to {end - self._first} of the input are"
+            if end > self._first
+            else "no record of the input is"
+        )
+        return (
+            f"{told} in log {self._name} for certain, which has what follows, if anything, from position {end} on: "
+            f"`bookledger log read {self._name} --first {end}`"
+        )
+
+
+def _check_has_no_writer(log: Log) -> None:
+    """Raises LedgerError for a log with a writer, or with one that has died."""
+    record = log.refresh()
+    if record.end_position is None:
+        raise LedgerError(
+            f"log {log.name} has a writer ({record.writer}, epoch {record.epoch}), or had when that died; --take-over "
+            "fences it"
+        )
+
+
+def _append(writer: LogWriter, record: bytes | NewRecord) -> None:
+    if isinstance(record, NewRecord):
+        writer.append_async(
+            record.payload, key=record.key, headers=record.headers, event_time=record.event_time
+        )
+    else:
+        writer.append_async(record)

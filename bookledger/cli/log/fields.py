@@ -1,0 +1,57 @@
+"""Logs and their segments as `log list` and `log show` print them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from metadata.records.logs.log_record import LogRecord, Segment
+
+from ..output import iso
+
+
+def log_fields(name: str, record: LogRecord) -> dict[str, Any]:
+    """A log, in brief. `end_position` is None while a writer may append."""
+    return {
+        "log": name,
+        "first_position": record.first_position,
+        "end_position": record.end_position,
+        "epoch": record.epoch,
+        "writer": record.writer if record.end_position is None else None,
+        "legal_hold": record.legal_hold,
+        "created_at": _time(record.created_ms * 1000),
+    }
+
+
+def settings_fields(record: LogRecord) -> dict[str, Any]:
+    """How a log's segments are made."""
+    settings = record.settings
+    return {
+        "identity": record.identity.hex(),
+        "owner": record.owner or None,
+        "ensemble_size": settings.shape.ensemble_size,
+        "write_quorum": settings.shape.write_quorum,
+        "ack_quorum": settings.shape.ack_quorum,
+        "digest": settings.digest_type.value.replace("_", "-"),
+        "roll_bytes": settings.roll_bytes,
+        "roll_records": settings.roll_records,
+        "roll_seconds": settings.roll_seconds,
+    }
+
+
+def segment_fields(segment: Segment) -> dict[str, Any]:
+    """A segment; what only its end tells is None while its ledger may be open."""
+    is_ended = segment.end_position is not None
+    return {
+        "first_position": segment.first_position,
+        "end_position": segment.end_position,
+        "ledger_id": segment.ledger_id,
+        "epoch": segment.epoch,
+        "length_bytes": segment.length_bytes if is_ended else None,
+        "begun_at": _time(segment.begun_us),
+        "last_record_at": _time(segment.ended_us) if is_ended else None,
+    }
+
+
+def _time(us: int) -> str | None:
+    return iso(datetime.fromtimestamp(us / 1_000_000, UTC)) if us else None

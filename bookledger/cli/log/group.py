@@ -1,0 +1,195 @@
+"""`bookledger log`: create, list, show, truncate, rename, delete; the other commands have modules of their own."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import click
+
+from ledgers import LedgerClient, LedgerError
+
+from ..config.clients import client_config
+from ..membership.cluster_survey import check_is_cluster
+from ..membership.remedies import remedies
+from ..options import (
+    Moment,
+    json_option,
+    log_argument,
+    log_password_option,
+    metadata_option,
+)
+from ..output import Progress, print_json, print_record, print_records
+from ..terminal import confirm
+from ..told.help import group
+from ..told.interruption import again, nothing_changed, told_when_stopped
+from .append import append
+from .fields import log_fields, segment_fields, settings_fields
+from .new_log import HEADING, new_log_options
+from .records import read, tail
+
+
+@group(
+    headings={
+        "Records": ("append", "read", "tail"),
+        "Logs": ("create", "list", "show", "truncate", "rename", "delete"),
+    }
+)
+def log() -> None:
+    """Write and read logs: a name, positions without holes, one writer after another.
+
+    Examples:
+        seq 1000 | bookledger log append --create orders
+        bookledger log tail orders
+        bookledger log truncate orders 500
+    """
+
+
+log.add_command(append)
+log.add_command(read)
+log.add_command(tail)
+
+
+@log.command(headings=HEADING)
+@metadata_option
+@log_password_option
+@new_log_options
+@log_argument
+@json_option
+def create(metadata_uri: str, name: str, as_json: bool, **settings: Any) -> None:
+    """Make LOG. Its segments are ledgers, and all of them are made alike.
+
+    Examples:
+        bookledger log create orders
+        bookledger log create audit --ensemble 5 --write-quorum 3 --roll-seconds 3600
+    """
+    with LedgerClient(metadata_uri, config=client_config()) as client:
+        try:
+            made = client.create_log(name, **settings)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
+        print_record(log_fields(made.name, made.record), as_json=as_json)
+
+
+@log.command("list")
+@metadata_option
+@json_option
+def list_(metadata_uri: str, as_json: bool) -> None:
+    """Show every log, by name.
+
+    Examples:
+        bookledger log list
+    """
+    bar = Progress("looking at logs", None, of="logs", prints=as_json, is_mostly_quick=True)
+    rows = []
+    with (
+        told_when_stopped(nothing_changed),
+        LedgerClient(metadata_uri, config=client_config()) as client,
+        bar as advance,
+    ):
+        for name, record in client.list_logs():
+            advance(1)
+            rows.append(log_fields(name, record))
+    if not rows:
+        check_is_cluster(metadata_uri)
+    print_records(rows, as_json=as_json, none="there are no logs")
+
+
+@log.command()
+@metadata_option
+@log_password_option
+@log_argument
+@json_option
+def show(metadata_uri: str, password: bytes, name: str, as_json: bool) -> None:
+    """Show one log, and the ledgers that its records are in.
+
+    Examples:
+        bookledger log show orders
+    """
+    with LedgerClient(metadata_uri, config=client_config()) as client:
+        found = client.log(name, password=password)
+        fields = {**log_fields(name, found.record), **settings_fields(found.record)}
+        segments = [segment_fields(segment) for segment in found.segments()]
+    if as_json:
+        print_json({**fields, "segments": segments})
+        return
+    print_record(fields, as_json=False)
+    print_records(segments, as_json=False, none="it has no segment yet")
+
+
+@log.command()
+@metadata_option
+@log_password_option
+@log_argument
+@click.argument("position", type=click.IntRange(0), required=False)
+@click.option("--before", type=Moment(), help="Instead of POSITION: what was appended before this time.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def truncate(
+    metadata_uri: str,
+    password: bytes,
+    name: str,
+    position: int | None,
+    before: datetime | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Give up the records of LOG before POSITION, for good. Its writer and its readers go on.
+
+    Examples:
+        bookledger log truncate orders 500
+        bookledger log truncate --yes orders --before 2026-01-01
+    """
+    if (position is None) == (before is None):
+        raise click.UsageError("give POSITION, or --before TIME")
+    with remedies(metadata_uri), LedgerClient(metadata_uri, config=client_config()) as client:
+        found = client.log(name, password=password)
+        first = found.first_position()
+        to = found.position_at(before) if before is not None else position
+        assert to is not None
+        if to > first and not yes:
+            confirm(f"give up {to - first} records of log {name}, from position {first} to {to - 1}?")
+        try:
+            found.truncate(to)
+        except ValueError as error:
+            raise LedgerError(str(error)) from None
+        fields = {"log": name, "first_position": found.record.first_position}
+    print_record({**fields, "records": max(0, to - first)}, as_json=as_json)
+
+
+@log.command()
+@metadata_option
+@log_argument
+@click.argument("new_name", metavar="NEW")
+@json_option
+def rename(metadata_uri: str, name: str, new_name: str, as_json: bool) -> None:
+    """Give LOG the name NEW. Its writer and its readers go on.
+
+    Examples:
+        bookledger log rename orders orders-2025
+    """
+    with LedgerClient(metadata_uri, config=client_config()) as client:
+        client.rename_log(name, new_name)
+    print_record({"log": new_name, "was": name}, as_json=as_json)
+
+
+@log.command()
+@metadata_option
+@log_password_option
+@log_argument
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def delete(metadata_uri: str, password: bytes, name: str, yes: bool, as_json: bool) -> None:
+    """Delete LOG with all its ledgers, for good. Its writer is fenced.
+
+    Examples:
+        bookledger log delete orders
+    """
+    with remedies(metadata_uri), LedgerClient(metadata_uri, config=client_config()) as client:
+        client.log(name, password=password)
+        if not yes:
+            confirm(f"delete log {name} and everything in it?")
+        bar = Progress(f"deleting log {name}", None, of="", is_mostly_quick=True)
+        with told_when_stopped(lambda: f"log {name} may be there in part; {again()}"), bar:
+            client.delete_log(name, password=password)
+    print_record({"log": name, "deleted": True}, as_json=as_json)

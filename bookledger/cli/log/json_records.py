@@ -1,0 +1,79 @@
+"""A record as a line of JSON, and back. Bytes are in base64; a person may write text instead."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ledgers import NewRecord, Record
+
+from ..payloads.cutting import base64_in, payload_of
+
+
+def json_line(record: Record) -> bytes:
+    """One line, with what the record has and no more."""
+    if record.key is None and not record.headers and record.event_time is None:
+        payload = base64.b64encode(record.payload)
+        return b'{"position":%d,"time_us":%d,"payload_base64":"%s"}\n' % (
+            record.position,
+            record.time,
+            payload,
+        )
+    return json.dumps(_fields(record), separators=(",", ":")).encode() + b"\n"
+
+
+def _fields(record: Record) -> dict[str, Any]:
+    fields: dict[str, Any] = {"position": record.position, "time_us": record.time}
+    if record.event_time is not None:
+        fields["event_time_us"] = record.event_time
+    if record.key is not None:
+        fields["key_base64"] = _base64(record.key)
+    if record.headers:
+        fields["headers_base64"] = {name: _base64(value) for name, value in record.headers.items()}
+    return {**fields, "payload_base64": _base64(record.payload)}
+
+
+def new_record_in(told: object) -> NewRecord:
+    """The record to append that a line describes. Its position and time are not taken. Raises ValueError."""
+    payload = payload_of(told)
+    assert isinstance(told, Mapping)
+    try:
+        return NewRecord(payload, _key_in(told), _headers_in(told), told.get("event_time_us"))
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+
+
+def _key_in(told: Mapping[str, object]) -> bytes | None:
+    name, key = _one_of(told, "key")
+    return None if key is None else _bytes_of(name, key)
+
+
+def _headers_in(told: Mapping[str, object]) -> dict[str, bytes]:
+    name, headers = _one_of(told, "headers")
+    if headers is None:
+        return {}
+    if not isinstance(headers, Mapping):
+        raise TypeError(f"{name} is an object with a value for each header")
+    return {header: _bytes_of(name, value) for header, value in headers.items()}
+
+
+def _one_of(told: Mapping[str, object], name: str) -> tuple[str, object]:
+    """The one of `name` and `name`_base64 that is there, with its value; None where neither is."""
+    encoded = f"{name}_base64"
+    if name in told and encoded in told:
+        raise ValueError(f"it has both {name} and {encoded}")
+    return (name, told[name]) if name in told else (encoded, told.get(encoded))
+
+
+def _bytes_of(name: str, value: object) -> bytes:
+    if name.endswith("_base64"):
+        return base64_in(value, name)
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is text, or takes {name}_base64")
+    return value.encode()
+
+
+def _base64(value: bytes) -> str:
+    return base64.b64encode(value).decode()

@@ -1,0 +1,183 @@
+"""`bookledger log read` and `tail`: prints a log's records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ledgers import LedgerClient, Log, RecordBatch
+
+from ..config.clients import client_config
+from ..membership.remedies import remedies
+from ..options import (
+    Finite,
+    Moment,
+    json_option,
+    log_argument,
+    log_password_option,
+    metadata_option,
+    outage_option,
+    raw_option,
+)
+from ..output import Progress
+from ..payloads.following import at_most, followed
+from ..payloads.printing import Kind, Printer, output_option
+from ..terminal import say
+from ..told.help import command
+from ..told.interruption import told_when_stopped
+from ..told.outages import Outages
+from .json_records import json_line
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+RECORDS: Kind[RecordBatch] = Kind(
+    "record",
+    "records",
+    RecordBatch.records,
+    lambda batch: b"".join(batch.payloads),
+    lambda batch: batch.positions[-1],
+    json_line,
+)
+
+
+def start_options(function: F) -> F:
+    """`first` and `since`: where to begin."""
+    first = click.option(
+        "--first", type=click.IntRange(0), help="Position to begin with  [default: the oldest that is left]"
+    )
+    since = click.option("--since", type=Moment(), help="Begin with what was appended at this time or later.")
+    return first(since(function))
+
+
+def check_start(first: int | None, since: datetime | None) -> None:
+    """Raises UsageError for two places to begin at."""
+    if first is not None and since is not None:
+        raise click.UsageError("--first and --since are two places to begin at; take one")
+
+
+def start_of(log: Log, first: int | None, since: datetime | None) -> int:
+    """The position to begin with."""
+    if since is not None:
+        return log.position_at(since)
+    return log.first_position() if first is None else first
+
+
+@command()
+@metadata_option
+@log_password_option
+@log_argument
+@start_options
+@click.option(
+    "--last", type=click.IntRange(0), help="Position to end with  [default: the last confirmed one]"
+)
+@raw_option
+@output_option("record")
+@json_option
+def read(
+    metadata_uri: str,
+    password: bytes,
+    name: str,
+    first: int | None,
+    since: datetime | None,
+    last: int | None,
+    raw: bool,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Print the confirmed records of LOG, without disturbing its writer.
+
+    Examples:
+        bookledger log read orders
+        bookledger log read orders --first 100 --last 199 --json
+        bookledger log read orders --since 2026-01-31T12:00:00Z
+    """
+    check_start(first, since)
+    if last is not None and first is not None and last < first:
+        raise click.UsageError(f"--last {last} comes before --first {first}")
+    printer = Printer(RECORDS, output, raw=raw, as_json=as_json)
+    with (
+        told_when_stopped(printer.how),
+        remedies(metadata_uri),
+        printer.opened(),
+        LedgerClient(metadata_uri, config=client_config()) as client,
+    ):
+        log = client.log(name, password=password)
+        start = start_of(log, first, since)
+        stop = log.end() if last is None else last + 1
+        printer.begin(start)
+        title, count = f"reading log {name}", max(0, stop - start)
+        with Progress(title, count, of="records", prints=printer.is_on_standard_output) as advance:
+            for batch in log.batches(start, stop):
+                printer.write(batch)
+                advance(len(batch))
+
+
+@command(
+    headings={"Where to begin": ("--first", "--since", "--new"), "When to end": ("--timeout", "--count")}
+)
+@metadata_option
+@log_password_option
+@log_argument
+@start_options
+@click.option("--new", is_flag=True, help="Begin with what is appended from now on.")
+@click.option(
+    "--timeout",
+    type=Finite(0),
+    help="End once nothing new came for so many seconds; 0 asks once.",
+)
+@click.option("--count", type=click.IntRange(1), help="End after so many records.")
+@outage_option
+@raw_option
+@json_option
+def tail(
+    metadata_uri: str,
+    password: bytes,
+    name: str,
+    first: int | None,
+    since: datetime | None,
+    new: bool,
+    timeout: float | None,
+    count: int | None,
+    outage_seconds_max: float,
+    raw: bool,
+    as_json: bool,
+) -> None:
+    """Follow the records of LOG as they are confirmed, whoever writes them. Outages are waited for.
+
+    Examples:
+        bookledger log tail orders
+        bookledger log tail orders --new --json
+        bookledger log tail orders --first 100 --timeout 30
+    """
+    check_start(first, since)
+    if new and (first is not None or since is not None):
+        raise click.UsageError("--new and --first or --since are two places to begin at; take one")
+    printer = Printer(RECORDS, raw=raw, as_json=as_json)
+    with (
+        told_when_stopped(printer.how),
+        remedies(metadata_uri),
+        LedgerClient(metadata_uri, config=client_config()) as client,
+    ):
+        log = client.log(name, password=password)
+        printer.begin(log.end() if new else start_of(log, first, since))
+        _tell_of_waiting(log, printer.next)
+        batches = followed(
+            lambda start, seconds: log.tail_batches(start, timeout=seconds),
+            log.end,
+            lambda: False,
+            printer,
+            timeout,
+            Outages(outage_seconds_max),
+        )
+        for batch in at_most(count, batches):
+            printer.write_now(batch)
+
+
+def _tell_of_waiting(log: Log, start: int) -> None:
+    """Warns that the position is ahead of the log: by mistake, the command would wait in silence."""
+    if start > (end := log.end()):
+        say(f"log {log.name} ends before position {end}: waiting for position {start}", err=True)

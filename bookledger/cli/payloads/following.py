@@ -1,0 +1,69 @@
+"""Following what grows: through outages, and to so many items."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import Protocol, Self, TypeVar
+
+from ledgers.errors import DigestMismatch, EntryUnreadable, MetadataUnavailable, NotEnoughAnswers
+
+from ..told.outages import PAUSE_SECONDS, Outages
+from .printing import Printer
+
+LOOK_SECONDS = 10.0
+"""After so long without news the bookies are probed: perhaps none answers."""
+
+
+class Page(Protocol):
+    """Some items, in order."""
+
+    def __len__(self) -> int: ...
+
+    def cut(self, start: int, stop: int) -> Self: ...
+
+
+P = TypeVar("P", bound=Page)
+
+
+def followed(
+    tail: Callable[[int, float], Iterator[P]],
+    probe: Callable[[], object],
+    has_ended: Callable[[], bool],
+    printer: Printer[P],
+    timeout: float | None,
+    outages: Outages,
+) -> Iterator[P]:
+    """Yields pages from the first item not printed yet, with retries through outages of the metadata or of bookies.
+
+    `tail` gives them from an item on, and ends where nothing new comes for so many seconds; `probe` raises where nobody
+    answers.
+    """
+    news_at = time.monotonic()
+    while True:
+        left = math.inf if timeout is None else news_at + timeout - time.monotonic()
+        try:
+            for page in tail(printer.next, max(0, min(left, LOOK_SECONDS))):
+                outages.is_over()
+                yield page
+                news_at = time.monotonic()
+            if has_ended() or (timeout is not None and time.monotonic() >= news_at + timeout):
+                return
+            probe()  # tailing stays silent if nobody answers
+            outages.is_over()
+        except (MetadataUnavailable, NotEnoughAnswers, EntryUnreadable) as error:
+            if isinstance(error, DigestMismatch):
+                raise
+            outages.failed(str(error), f"go on with --first {printer.next}")
+            time.sleep(PAUSE_SECONDS)
+
+
+def at_most(count: int | None, pages: Iterator[P]) -> Iterator[P]:
+    """The pages to the so-manieth item; all of them where it is None."""
+    left = math.inf if count is None else count
+    for page in pages:
+        yield page if len(page) <= left else page.cut(0, int(left))
+        left -= len(page)
+        if left <= 0:
+            return

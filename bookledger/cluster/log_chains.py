@@ -1,0 +1,75 @@
+"""Logs whose segments and ledgers do not fit: after metadata came back from a copy, or a ledger was deleted by hand."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+
+from ledgers.logs.segment_ledgers import SEGMENT, SegmentOf, segment_of
+from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_store import LedgerStore
+from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_store import LogStore
+from metadata.store import MetadataStore
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenSegment:
+    """A segment that cannot be read as its log says, and why."""
+
+    log: str
+    segment: Segment
+    why: str
+
+
+async def broken_segments(store: MetadataStore) -> list[BrokenSegment]:
+    """All of them, of all logs. Reads every log and every ledger's record. Raises MetadataError."""
+    logs = LogStore(store)
+    # Before the ledgers: a segment that is added meanwhile is not looked at.
+    left = [(log, segment) async for log, segment in _segments(logs)]
+    found = {
+        ledger.record.ledger_id: ledger.record
+        async for ledger in LedgerStore(store).list()
+        if SEGMENT in ledger.record.custom_metadata
+    }
+    broken = []
+    for log, segment in left:
+        if why := _why_broken(log, segment, found):
+            now = await logs.read(log.identity)
+            if now is not None and not now.record.deleted and _is_left(now.record, segment):
+                broken.append(BrokenSegment(log.name, segment, why))
+    return broken
+
+
+async def _segments(logs: LogStore) -> AsyncIterator[tuple[LogRecord, Segment]]:
+    """What is left of each log."""
+    async for versioned in logs.records():
+        log = versioned.record
+        if log.deleted:
+            continue
+        async for page in logs.pages(log.identity):
+            for segment in page.segments:
+                if _is_left(log, segment) and segment.first_position < log.paged_through:
+                    yield log, segment
+        for segment in log.segments:
+            if _is_left(log, segment):
+                yield log, segment
+
+
+def _is_left(log: LogRecord, segment: Segment) -> bool:
+    return segment.end_position is None or segment.end_position > log.first_position
+
+
+def _why_broken(log: LogRecord, segment: Segment, found: Mapping[int, LedgerRecord]) -> str:
+    """Empty where it fits."""
+    ledger = found.get(segment.ledger_id)
+    if ledger is None:
+        return "there is no such ledger, or it is another one's"
+    if segment_of(ledger.custom_metadata) != SegmentOf(log.identity, segment.first_position, segment.epoch):
+        return "the ledger says that it is another segment"
+    if segment.end_position is None:
+        return ""
+    if not ledger.is_closed or ledger.last_entry is None:
+        return f"the ledger is {ledger.state.value}, and the log says where it ends"
+    end = segment.first_position + ledger.last_entry + 1
+    return "" if end == segment.end_position else f"the ledger ends before position {end}"

@@ -1,0 +1,316 @@
+"""`bookledger log` on real bookies: what it stores, what it prints, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from bookledger.cli.processes import bookie_processes
+from ledgers import LedgerClient, NewRecord, Record
+from tests.support.command_line import bookledger, fails_with_one_line, lines
+from tests.support.etcd import EtcdServer
+from tests.support.secrets import password_file
+from tests.support.waiting import until
+
+
+@pytest.fixture(scope="module")
+def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The metadata of three running bookies."""
+    directory = tmp_path_factory.mktemp("cluster")
+    uri = f"sqlite://{directory}/metadata.db"
+    with bookie_processes(3, directory, uri):
+        yield uri
+
+
+def of_json(*arguments: str, stdin: bytes = b"") -> Any:
+    """What a command that prints one object said."""
+    done = bookledger("log", *arguments, "--json", stdin=stdin)
+    assert (done.returncode, done.stderr) == (0, b""), done
+    return json.loads(done.stdout)
+
+
+def made(uri: str, name: str, *payloads: bytes) -> None:
+    """A log with these records, that nobody writes to."""
+    with LedgerClient(uri) as client, client.create_log(name).writer() as writer:
+        writer.append_batch(payloads)
+
+
+def records_of(uri: str, name: str) -> list[Record]:
+    with LedgerClient(uri) as client:
+        return list(client.log(name).read())
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A command that goes on; it is killed where the test does not end it."""
+    command = [sys.executable, "-m", "bookledger", "log", *arguments]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def hears(process: subprocess.Popen[bytes], line: bytes) -> None:
+    assert process.stdin is not None
+    process.stdin.write(line)
+    process.stdin.flush()
+
+
+def of(stream: IO[bytes] | None) -> IO[bytes]:
+    assert stream is not None
+    return stream
+
+
+def test_lines_appended_by_one_program_after_another_are_read_as_one_sequence(uri: str) -> None:
+    meta = f"--metadata={uri}"
+    first = of_json("append", meta, "--create", "orders", stdin=lines(1000))
+    assert first == {
+        "log": "orders",
+        "first_position": 0,
+        "end_position": 1000,
+        "records": 1000,
+        "bytes": 7890,
+    }
+    assert of_json("append", meta, "orders", stdin=b"one more\n")["first_position"] == 1000
+    read = bookledger("log", "read", meta, "orders", "--first=999")
+    assert read.stdout == b"999\tline 999\n1000\tone more\n"
+    assert (
+        bookledger("log", "read", meta, "orders", "--first=1", "--last=2", "--raw").stdout == b"line 1line 2"
+    )
+    shown = of_json("show", meta, "orders")
+    assert (shown["end_position"], shown["writer"], shown["epoch"]) == (1001, None, 2)
+    assert [one["first_position"] for one in shown["segments"]] == [0, 1000]
+    assert "orders" in {json.loads(line)["log"] for line in listed(uri)}
+
+
+def listed(uri: str) -> list[bytes]:
+    return bookledger("log", "list", f"--metadata={uri}", "--json").stdout.splitlines()
+
+
+def test_a_log_is_made_with_its_settings_and_once(uri: str) -> None:
+    meta = f"--metadata={uri}"
+    of_json("create", meta, "rolls", "--ensemble=2", "--ack-quorum=2", "--roll-records=10")
+    assert "there is a log 'rolls' already" in fails_with_one_line("log", "create", meta, "rolls")
+    of_json("append", meta, "rolls", stdin=lines(25))
+    shown = of_json("show", meta, "rolls")
+    assert (shown["ensemble_size"], shown["ack_quorum"], shown["roll_records"]) == (2, 2, 10)
+    assert bookledger("log", "read", meta, "rolls", "--first=24").stdout == b"24\tline 24\n"
+
+
+def test_a_log_that_is_not_there_is_named(uri: str) -> None:
+    for command in (["append"], ["read"], ["tail"], ["show"], ["delete", "--yes"], ["truncate", "--yes"]):
+        more = ["5"] if command[0] == "truncate" else []
+        said = fails_with_one_line("log", *command, f"--metadata={uri}", "nowhere", *more)
+        assert said == "there is no log 'nowhere'"
+    assert fails_with_one_line("log", "rename", f"--metadata={uri}", "nowhere", "new") == said
+
+
+def test_what_read_prints_as_json_append_takes(uri: str) -> None:
+    meta = f"--metadata={uri}"
+    new = [
+        NewRecord(b""),
+        NewRecord(b"\x00\n\xff", key=b"", headers={"é": b"\xff"}, event_time=-5),
+        NewRecord("é".encode() * 1000, key=b"k"),
+    ]
+    with LedgerClient(uri) as client, client.create_log("full").writer() as writer:
+        writer.append_batch(new)
+    printed = bookledger("log", "read", meta, "full", "--json").stdout
+    of_json(
+        "append", meta, "--create", "copy", "--json-lines", stdin=printed + b'{"payload":"t","key":"k"}\n'
+    )
+    found = [NewRecord(r.payload, r.key, r.headers, r.event_time) for r in records_of(uri, "copy")]
+    assert found == [*new, NewRecord(b"t", key=b"k")]
+    times = [json.loads(line)["time_us"] for line in printed.splitlines()]
+    assert times == [record.time for record in records_of(uri, "full")]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (b"no json", "no JSON from its character 1"),
+        (b"[]", "an entry is an object"),
+        (b'{"payload":"p","key":5}', "key is text, or takes key_base64"),
+        (b'{"payload":"p","event_time_us":1.5}', "a whole number of microseconds"),
+    ],
+)
+def test_a_line_that_is_no_record_is_told_by_its_number(uri: str, line: bytes, why: str) -> None:
+    stdin = b'{"payload":"good"}\n' + line + b"\n"
+    said = fails_with_one_line(
+        "log", "append", f"--metadata={uri}", "--create", "--take-over", "wrong", "--json-lines", stdin=stdin
+    )
+    assert "line 2 of the input" in said and why in said
+    assert "`bookledger log read wrong --first" in said
+
+
+def test_a_log_is_followed_from_one_writer_to_the_next(uri: str) -> None:
+    meta = f"--metadata={uri}"
+    of_json("create", meta, "followed")
+    with running("tail", meta, "followed") as tail:
+        for number in range(3):
+            of_json("append", meta, "followed", stdin=b"by writer %d\n" % number)
+            assert of(tail.stdout).readline() == b"%d\tby writer %d\n" % (number, number)
+        tail.send_signal(signal.SIGINT)
+        assert b"go on with --first 3" in of(tail.stderr).read()
+        assert tail.wait(30) == 130
+
+
+def test_a_follower_may_begin_with_what_is_new_and_end_by_itself(uri: str) -> None:
+    meta = f"--metadata={uri}"
+    made(uri, "news", b"old", b"older")
+    with running("tail", meta, "news", "--new", "--count=1") as tail, LedgerClient(uri) as client:
+        writer = client.log("news").writer()
+        until(lambda: writer.append(b"new") >= 0 and tail.poll() is not None)
+        assert of(tail.stdout).read().endswith(b"\tnew\n")
+        writer.close()
+    assert bookledger("log", "tail", meta, "news", "--timeout=0", "--count=2").stdout == b"0\told\n1\tolder\n"
+    waiting = bookledger("log", "tail", meta, "news", "--timeout=0", "--first=999999")
+    assert (waiting.returncode, waiting.stdout) == (0, b"")
+    assert b"waiting for position 999999" in waiting.stderr
+
+
+def test_an_append_takes_no_log_from_its_writer_unless_it_is_told_to(uri: str) -> None:
+    meta = f"--metadata={uri}"
+    of_json("create", meta, "taken")
+    with running("append", meta, "taken", "--json") as first:
+        hears(first, b"one\n")
+        until(lambda: [record.payload for record in records_of(uri, "taken")] == [b"one"])
+        said = fails_with_one_line("log", "append", meta, "taken", stdin=b"two\n")
+        assert "log taken has a writer" in said and "--take-over fences it" in said
+        assert of_json("append", meta, "taken", "--take-over", stdin=b"two\n")["first_position"] == 1
+        hears(first, b"three\n")
+        assert first.wait(30) == 1, "it notices though its input stays open"
+        error = of(first.stderr).read().decode()
+    assert "another writer has taken log 'taken' over" in error
+    assert "records 1 to 1 of the input are in log taken for certain" in error
+    assert "`bookledger log read taken --first 1`" in error
+    assert [record.payload for record in records_of(uri, "taken")] == [b"one", b"two"]
+
+
+def test_what_was_appended_at_a_time_or_later_is_read_and_what_was_before_given_up(uri: str) -> None:
+    meta = f"--metadata={uri}"
+    made(uri, "timed", b"a")
+    made_at = records_of(uri, "timed")[0].time / 1_000_000
+    assert bookledger("log", "read", meta, "timed", f"--since={iso(made_at - 1)}").stdout == b"0\ta\n"
+    assert bookledger("log", "read", meta, "timed", f"--since={iso(made_at + 1)}").stdout == b""
+    cut = of_json("truncate", meta, "timed", "--yes", f"--before={iso(made_at + 1)}")
+    assert cut == {"log": "timed", "first_position": 1, "records": 1}
+    assert bookledger("log", "read", meta, "timed").stdout == b""
+
+
+def iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def test_a_truncation_is_asked_for_and_readers_are_told_where_to_go_on(uri: str) -> None:
+    meta = f"--metadata={uri}"
+    made(uri, "cut", b"a", b"b", b"c")
+    no = bookledger("log", "truncate", meta, "cut", "2", stdin=b"n\n")
+    assert no.returncode == 1 and b"give up 2 records of log cut, from position 0 to 1?" in no.stderr
+    assert of_json("truncate", meta, "cut", "2", "--yes") == {"log": "cut", "first_position": 2, "records": 2}
+    assert of_json("truncate", meta, "cut", "1") == {"log": "cut", "first_position": 2, "records": 0}
+    assert bookledger("log", "read", meta, "cut").stdout == b"2\tc\n"
+    for command in ("read", "tail"):
+        said = fails_with_one_line("log", command, meta, "cut", "--first=0")
+        assert "the oldest that is left is 2" in said
+    assert "ends before position 3" in fails_with_one_line("log", "truncate", meta, "cut", "9", "--yes")
+
+
+def test_a_renamed_log_has_its_records_and_the_old_name_is_free(uri: str) -> None:
+    meta = f"--metadata={uri}"
+    made(uri, "before", b"a")
+    made(uri, "another", b"b")
+    assert "there is a log 'another' already" in fails_with_one_line(
+        "log", "rename", meta, "before", "another"
+    )
+    assert of_json("rename", meta, "before", "after") == {"log": "after", "was": "before"}
+    assert bookledger("log", "read", meta, "after").stdout == b"0\ta\n"
+    assert of_json("append", meta, "--create", "before", stdin=b"c\n")["first_position"] == 0
+
+
+def test_a_deleted_log_leaves_no_ledger(uri: str) -> None:
+    meta = f"--metadata={uri}"
+    made(uri, "gone", b"a", b"b")
+    ledger_ids = {segment["ledger_id"] for segment in of_json("show", meta, "gone")["segments"]}
+    assert bookledger("log", "delete", meta, "gone", stdin=b"n\n").returncode == 1
+    assert of_json("delete", meta, "gone", "--yes") == {"log": "gone", "deleted": True}
+    assert fails_with_one_line("log", "read", meta, "gone") == "there is no log 'gone'"
+    with LedgerClient(uri) as client:
+        assert not ledger_ids & {record.ledger_id for record in client.list_ledgers()}
+
+
+def test_a_log_takes_the_password_that_it_was_made_with_alone(uri: str, tmp_path: Path) -> None:
+    meta, right = f"--metadata={uri}", f"--password-file={password_file(tmp_path / 'password', 'right')}"
+    of_json("create", meta, "secret", right, "--digest=hmac-sha256")
+    of_json("append", meta, "secret", right, stdin=b"mine\n")
+    assert bookledger("log", "read", meta, "secret", right).stdout == b"0\tmine\n"
+    for command in (["append"], ["read"]):
+        assert "password" in fails_with_one_line("log", *command, meta, "secret", stdin=b"other\n")
+    assert [segment["end_position"] for segment in of_json("show", meta, "secret", right)["segments"]] == [1]
+
+
+def test_records_go_into_a_file_or_a_directory(uri: str, tmp_path: Path) -> None:
+    meta, directory = f"--metadata={uri}", tmp_path / "records"
+    made(uri, "filed", b"a", b"\n")
+    assert bookledger("log", "read", meta, "filed", "--raw", f"--output={tmp_path}/all").returncode == 0
+    assert (tmp_path / "all").read_bytes() == b"a\n"
+    directory.mkdir()
+    assert bookledger("log", "read", meta, "filed", f"--output={directory}").returncode == 0
+    found = {path.name: path.read_bytes() for path in directory.iterdir()}
+    assert found == {f"{0:019}": b"a", f"{1:019}": b"\n"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["read", "x", "--first=3", "--since=2026-01-01"], "take one"),
+        (["read", "x", "--first=3", "--last=2"], "--last 2 comes before --first 3"),
+        (["read", "x", "--raw", "--json"], "--raw and --json are two ways to print records"),
+        (["tail", "x", "--new", "--first=3"], "take one"),
+        (["truncate", "x"], "give POSITION, or --before TIME"),
+        (["truncate", "x", "5", "--before=2026-01-01"], "give POSITION, or --before TIME"),
+        (["create", "x/y"], "is not a usable name"),
+        (["create", "x", "--ensemble=2", "--write-quorum=3"], "do not fit"),
+        (["create", "x", "--digest=hmac-sha256"], "password"),
+        (["append", "x", "--delimiter=,", "--record-bytes=3"], "two ways to cut the input"),
+    ],
+)
+def test_wrong_usage_ends_with_its_own_code(uri: str, arguments: list[str], why: str) -> None:
+    done = bookledger("log", *arguments, f"--metadata={uri}")
+    assert done.returncode == 2 and why in done.stderr.decode(), done
+
+
+def test_a_log_is_followed_through_outages_of_metadata_and_bookies(
+    tmp_path: Path, own_etcd: EtcdServer
+) -> None:
+    uri = f"etcd://{own_etcd.endpoint}/test?timeout=2"
+    with (
+        bookie_processes(3, tmp_path, uri, lease_seconds=60) as bookies,
+        LedgerClient(uri) as client,
+        client.create_log("orders").writer() as writer,
+        running("tail", f"--metadata={uri}", "orders") as tail,
+    ):
+        writer.append(b"before")
+        assert of(tail.stdout).readline() == b"0\tbefore\n"
+        own_etcd.kill()
+        writer.append(b"between")
+        assert of(tail.stdout).readline() == b"1\tbetween\n"
+        own_etcd.restart()
+        for bookie in bookies:
+            os.kill(bookie.child.pid, signal.SIGSTOP)
+        assert b"waiting, for 600 s at most" in of(tail.stderr).readline()
+        for bookie in bookies:
+            os.kill(bookie.child.pid, signal.SIGCONT)
+        writer.append(b"after")
+        assert of(tail.stdout).readline() == b"2\tafter\n"
