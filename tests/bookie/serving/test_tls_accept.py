@@ -20,9 +20,11 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtensionOID
 
 from bookie.config import BookieConfig
+from bookie.errors import BookieError
 from bookie.serving.data.session import UNTAKEN_BYTES_MAX
 from bookie.serving.listener import Listener
 from bookie.wire import LacRequest, ReadRequest, codec
+from bookie.wire.data import sockets
 from bookie.wire.data.connection import Connection
 from bookie.wire.data.framing import HEADER, Body, FrameKind
 from bookie.wire.data.outbox import SLICE_BYTES
@@ -113,6 +115,47 @@ def test_the_buffers_of_a_connection_go_with_it_and_wait_for_no_collection(tmp_p
 
 async def none_is_left(left: WeakSet[asyncio.BaseTransport]) -> bool:
     return not left
+
+
+def test_a_bookie_does_not_start_with_a_certificate_that_has_run_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = TestAuthority(tmp_path).expired(Role.BOOKIE, monkeypatch)
+    config = BookieConfig(
+        data_directory=tmp_path, metadata_uri="memory://test", port=0, certificates=directory
+    )
+    with pytest.raises(BookieError, match=r"cert\.pem ran out on .* UTC: bookledger certs renew"):
+        Listener(config)
+
+
+def test_a_certificate_that_runs_out_meanwhile_is_told_until_it_is_renewed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(listener: Listener, authority: TestAuthority) -> None:
+        assert listener.why_distrusted() == ""
+        assert listener.certificates is not None
+        assert listener.certificates.expires_at > datetime.now(UTC)
+        directory, old = authority.bookie("b1"), authority.expired(Role.BOOKIE, monkeypatch)
+        for name in (CERTIFICATE, KEY):
+            (old / name).rename(directory / name)
+        assert listener.why_distrusted().startswith(f"{directory / CERTIFICATE} ran out on ")
+        authority.authority.renew(directory, 1)
+        assert listener.why_distrusted() == ""
+
+    on_listener(tmp_path, test)
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (TimeoutError(), "it took longer than 5 s"),
+        (ConnectionResetError(), "the peer ended the connection, as one does that refuses our certificate"),
+        (ValueError(), "ValueError"),
+        (ssl.SSLError(1, "unknown ca"), "unknown ca"),
+    ],
+)
+def test_why_a_handshake_failed_is_never_empty(error: Exception, why: str) -> None:
+    assert why in sockets.why_not_secured(error)
 
 
 def unreadable(authority: TestAuthority, directory: Path) -> Path:
