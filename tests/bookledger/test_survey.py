@@ -18,7 +18,6 @@ from metadata.records.ledger_record import BookieRef, Fragment, LedgerState, Sha
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
 from metadata.store import StoreHealth
-from tests.support.aio import run
 from tests.support.made_clusters import a_cluster_in_memory, a_record
 
 B1, B2 = BookieRef("b1", "i1"), BookieRef("b2", "i2")
@@ -85,44 +84,36 @@ def test_a_lost_bookie_is_told_from_one_that_is_away(
     ("living", "write_quorum", "left"),
     [(4, 3, {3: 1}), (3, 3, {2: 1}), (3, 2, {1: 1}), (2, 2, {0: 1}), (1, 3, {0: 1})],
 )
-def test_a_fragment_has_as_many_copies_left_as_the_entry_with_the_fewest(
+async def test_a_fragment_has_as_many_copies_left_as_the_entry_with_the_fewest(
     living: int, write_quorum: int, left: dict[int, int]
 ) -> None:
     """Of ledger 1 on b2, b3 and b4, of which the first bookies live; one without entries has nothing to lose."""
-
-    async def scenario() -> None:
-        store = await open_store(await a_cluster_in_memory(living=living))
-        for record in (a_record(1), a_record(2, last_entry=-1, length_bytes=0)):
-            await LedgerStore(store).create(replace(record, shape=Shape(3, write_quorum, 2)))
-        seen = await survey_of(store, wait_ms=0)
-        assert seen is not None and seen.copies_left == left
-        counted = Counted(seen, 0.0, 0.0, {})
-        assert counted.copies_left(seen.view) == {str(copies): count for copies, count in left.items()}
-        assert counted.copies_left(ClusterView(1)) is None, "others live now than were counted with"
-
-    run(scenario())
+    store = await open_store(await a_cluster_in_memory(living=living))
+    for record in (a_record(1), a_record(2, last_entry=-1, length_bytes=0)):
+        await LedgerStore(store).create(replace(record, shape=Shape(3, write_quorum, 2)))
+    seen = await survey_of(store, wait_ms=0)
+    assert seen is not None and seen.copies_left == left
+    counted = Counted(seen, 0.0, 0.0, {})
+    assert counted.copies_left(seen.view) == {str(copies): count for copies, count in left.items()}
+    assert counted.copies_left(ClusterView(1)) is None, "others live now than were counted with"
 
 
 @pytest.mark.parametrize("order", [None, OrderKind.DRAIN])
 @pytest.mark.parametrize("is_open", [True, False])
-def test_a_copy_that_may_lack_something_is_none_that_is_left(
+async def test_a_copy_that_may_lack_something_is_none_that_is_left(
     order: OrderKind | None, *, is_open: bool
 ) -> None:
     """Also while its fragment is written to, as by a writer that began without the bookie (rule W9), and where it is to
     leave its bookie anyway."""
-
-    async def scenario() -> None:
-        store = await open_store(await a_cluster_in_memory(living=4))
-        closed = a_record(1).with_lacking(0, 0, 0)
-        opened = replace(closed, state=LedgerState.OPEN, last_entry=None, length_bytes=None, closed_ms=0)
-        record = opened if is_open else closed
-        await LedgerStore(store).create(record)
-        if order is not None:
-            await operator_requests.give(store, Order(record.fragments[0].ensemble[0].bookie_id, order, 1))
-        seen = await survey_of(store, wait_ms=0)
-        assert seen is not None and seen.copies_left == {2: 1}
-
-    run(scenario())
+    store = await open_store(await a_cluster_in_memory(living=4))
+    closed = a_record(1).with_lacking(0, 0, 0)
+    opened = replace(closed, state=LedgerState.OPEN, last_entry=None, length_bytes=None, closed_ms=0)
+    record = opened if is_open else closed
+    await LedgerStore(store).create(record)
+    if order is not None:
+        await operator_requests.give(store, Order(record.fragments[0].ensemble[0].bookie_id, order, 1))
+    seen = await survey_of(store, wait_ms=0)
+    assert seen is not None and seen.copies_left == {2: 1}
 
 
 @pytest.mark.parametrize(

@@ -88,29 +88,25 @@ def no_collection() -> Iterator[None]:
         gc.enable()
 
 
-def test_the_buffers_of_a_connection_go_with_it_and_wait_for_no_collection(tmp_path: Path) -> None:
+async def test_the_buffers_of_a_connection_go_with_it_and_wait_for_no_collection(tmp_path: Path) -> None:
     """With TLS that is some 300 KiB for each; a bookie looks for circles when many more have come and gone."""
+    authority = TestAuthority(tmp_path)
+    tls = Certificates(authority.of(Role.CLIENT, "app")).client
+    left = WeakSet[asyncio.BaseTransport]()
+    made = Connection.connection_made
 
-    async def main() -> None:
-        authority = TestAuthority(tmp_path)
-        tls = Certificates(authority.of(Role.CLIENT, "app")).client
-        left = WeakSet[asyncio.BaseTransport]()
-        made = Connection.connection_made
+    def connection_made(self: Connection, transport: asyncio.BaseTransport) -> None:
+        left.add(transport)
+        made(self, transport)
 
-        def connection_made(self: Connection, transport: asyncio.BaseTransport) -> None:
-            left.add(transport)
-            made(self, transport)
-
-        async with served(tmp_path / "bookie", certificates=authority.bookie("b1")) as client:
-            with no_collection(), patch.object(Connection, "connection_made", connection_made):
-                for _ in range(5):
-                    async with after_handshake(client.bookie.address, tls) as raw:
-                        raw.writer.write(HEADER.pack(8 * MIB, 0, FrameKind.APPEND) + bytes(MIB))
-                        await raw.writer.drain()
-                        assert left
-                await until_true(lambda: none_is_left(left))
-
-    run(main())
+    async with served(tmp_path / "bookie", certificates=authority.bookie("b1")) as client:
+        with no_collection(), patch.object(Connection, "connection_made", connection_made):
+            for _ in range(5):
+                async with after_handshake(client.bookie.address, tls) as raw:
+                    raw.writer.write(HEADER.pack(8 * MIB, 0, FrameKind.APPEND) + bytes(MIB))
+                    await raw.writer.drain()
+                    assert left
+            await until_true(lambda: none_is_left(left))
 
 
 async def none_is_left(left: WeakSet[asyncio.BaseTransport]) -> bool:
@@ -250,67 +246,55 @@ async def sender(
         server.close()
 
 
-def test_what_a_peer_does_not_take_is_counted_over_tls(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with sender(tmp_path) as (connection, reader, _):
-            for _ in range(8):
-                connection.send(FrameKind.READ, 1, [bytes(4 * MIB)])
-            assert not connection.is_writable and connection.is_held
-            await asyncio.sleep(0.2)
-            assert connection.taken_bytes < 8 * MIB, "no more than the kernel's buffers take"
-            left = connection.sent_bytes
-            while left and (piece := await reader.read(MIB)):
-                left -= len(piece)
-            await until_true(lambda: is_empty(connection))
-            assert connection.is_writable and not connection.is_held
-
+async def test_what_a_peer_does_not_take_is_counted_over_tls(tmp_path: Path) -> None:
     async def is_empty(connection: Connection) -> bool:
         return connection.taken_bytes == connection.sent_bytes
 
-    run(main())
+    async with sender(tmp_path) as (connection, reader, _):
+        for _ in range(8):
+            connection.send(FrameKind.READ, 1, [bytes(4 * MIB)])
+        assert not connection.is_writable and connection.is_held
+        await asyncio.sleep(0.2)
+        assert connection.taken_bytes < 8 * MIB, "no more than the kernel's buffers take"
+        left = connection.sent_bytes
+        while left and (piece := await reader.read(MIB)):
+            left -= len(piece)
+        await until_true(lambda: is_empty(connection))
+        assert connection.is_writable and not connection.is_held
 
 
-def test_who_takes_slowly_and_steadily_is_not_cut(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with sender(tmp_path, silence_seconds_max=1.0) as (connection, reader, _):
-            for _ in range(2):
-                connection.send(FrameKind.READ, 1, [bytes(4 * MIB)])
-            left = connection.sent_bytes
-            while piece := await reader.read(SLICE_BYTES):
-                left -= len(piece)
-                if not left:
-                    break
-                await asyncio.sleep(0.02)
-            assert left == 0, "it was cut before it had everything"
-
-    run(main())
+async def test_who_takes_slowly_and_steadily_is_not_cut(tmp_path: Path) -> None:
+    async with sender(tmp_path, silence_seconds_max=1.0) as (connection, reader, _):
+        for _ in range(2):
+            connection.send(FrameKind.READ, 1, [bytes(4 * MIB)])
+        left = connection.sent_bytes
+        while piece := await reader.read(SLICE_BYTES):
+            left -= len(piece)
+            if not left:
+                break
+            await asyncio.sleep(0.02)
+        assert left == 0, "it was cut before it had everything"
 
 
-def test_who_takes_nothing_is_cut(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with sender(tmp_path, silence_seconds_max=0.3) as (connection, _, _w):
-            connection.send(FrameKind.READ, 1, [bytes(32 * MIB)])
-            await until_true(lambda: is_lost(connection))
-
+async def test_who_takes_nothing_is_cut(tmp_path: Path) -> None:
     async def is_lost(connection: Connection) -> bool:
         return connection.is_lost
 
-    run(main())
+    async with sender(tmp_path, silence_seconds_max=0.3) as (connection, _, _w):
+        connection.send(FrameKind.READ, 1, [bytes(32 * MIB)])
+        await until_true(lambda: is_lost(connection))
 
 
-def test_what_was_sent_before_a_close_arrives(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with sender(tmp_path) as (connection, reader, _):
-            connection.send(FrameKind.READ, 1, [bytes(8 * MIB)])
-            wanted = connection.sent_bytes
-            connection.close()
-            found = 0
-            while piece := await reader.read(SLICE_BYTES):
-                found += len(piece)
-                await asyncio.sleep(0.005)
-            assert found == wanted
-
-    run(main())
+async def test_what_was_sent_before_a_close_arrives(tmp_path: Path) -> None:
+    async with sender(tmp_path) as (connection, reader, _):
+        connection.send(FrameKind.READ, 1, [bytes(8 * MIB)])
+        wanted = connection.sent_bytes
+        connection.close()
+        found = 0
+        while piece := await reader.read(SLICE_BYTES):
+            found += len(piece)
+            await asyncio.sleep(0.005)
+        assert found == wanted
 
 
 # --- what is told ---------------------------------------------------------------------------
@@ -324,20 +308,17 @@ def told(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
 
 
 @pytest.mark.parametrize("kind", [FrameKind.READ, FrameKind.LAST_ADD_CONFIRMED])
-def test_a_fence_is_told_once_however_it_is_asked_for(
+async def test_a_fence_is_told_once_however_it_is_asked_for(
     tmp_path: Path, kind: FrameKind, told: Callable[[], list[str]]
 ) -> None:
-    async def main() -> None:
-        async with served(tmp_path) as client, after_handshake(client.bookie.address) as raw:
-            me = client.incarnation
-            for _ in range(3):
-                if kind is FrameKind.READ:
-                    body = codec.encode_read_request(ReadRequest(me, 8, 0, 0, 1024, fence=True))
-                else:
-                    body = codec.encode_lac_request(LacRequest(me, 8, fence=True))
-                await raw.call(kind, body)
-            await raw.call(FrameKind.READ, codec.encode_read_request(ReadRequest(me, 9, 0, 0, 1024)))
-
-    run(main())
+    async with served(tmp_path) as client, after_handshake(client.bookie.address) as raw:
+        me = client.incarnation
+        for _ in range(3):
+            if kind is FrameKind.READ:
+                body = codec.encode_read_request(ReadRequest(me, 8, 0, 0, 1024, fence=True))
+            else:
+                body = codec.encode_lac_request(LacRequest(me, 8, fence=True))
+            await raw.call(kind, body)
+        await raw.call(FrameKind.READ, codec.encode_read_request(ReadRequest(me, 9, 0, 0, 1024)))
     (line,) = told()
     assert '"ledger_id": 8' in line and '"from": "127.0.0.1"' in line

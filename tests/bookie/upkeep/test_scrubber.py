@@ -52,7 +52,7 @@ from tests.bookie.upkeep.replicas import (
     placed,
     tools,
 )
-from tests.support.aio import cancel, run, until_true
+from tests.support.aio import cancel, until_true
 
 LAST = 59
 WHOLE = Shape(3, 3, 2)
@@ -110,466 +110,393 @@ class Counting(RateLimit):
         self.waiting -= 1
 
 
-def test_a_whole_log_is_read_to_its_end_once_and_left_as_it_is(tmp_path: Path) -> None:
-    async def test() -> None:
-        pace = Counting()
-        async with mended(tmp_path, pace=pace) as world:
-            await filled(world, STRIPED, 7, 8)
-            await world.bookie.fence(9)
-            numbers = segments.numbers(world.bookie.disk)
-            before = world.places(7)
-            report = await world.scrubber.scrub_once()
-            assert dealt_with(report) == {}
-            assert report.segments == len(numbers) > 2
-            assert report.records == 17
-            synced = world.bookie.index.checkpoint_position
-            sealed = sum(segments.size_of(world.bookie.disk, n) for n in numbers if n < synced >> 32)
-            assert report.bytes_read == pace.units == sealed + place_of(synced)[1]
-            assert world.places(7) == before
-            assert world.peers.asked == []
-            assert world.scrubber.last == report
-            assert world.scrubber.passes == {"done": 1, "failed": 0}
-            json.dumps(asdict(report))
-
-    run(test())
+async def test_a_whole_log_is_read_to_its_end_once_and_left_as_it_is(tmp_path: Path) -> None:
+    pace = Counting()
+    async with mended(tmp_path, pace=pace) as world:
+        await filled(world, STRIPED, 7, 8)
+        await world.bookie.fence(9)
+        numbers = segments.numbers(world.bookie.disk)
+        before = world.places(7)
+        report = await world.scrubber.scrub_once()
+        assert dealt_with(report) == {}
+        assert report.segments == len(numbers) > 2
+        assert report.records == 17
+        synced = world.bookie.index.checkpoint_position
+        sealed = sum(segments.size_of(world.bookie.disk, n) for n in numbers if n < synced >> 32)
+        assert report.bytes_read == pace.units == sealed + place_of(synced)[1]
+        assert world.places(7) == before
+        assert world.peers.asked == []
+        assert world.scrubber.last == report
+        assert world.scrubber.passes == {"done": 1, "failed": 0}
+        json.dumps(asdict(report))
 
 
 @pytest.mark.parametrize("shape", [WHOLE, STRIPED], ids=str)
-def test_R6_any_flipped_bit_is_found_and_mended_within_one_pass(tmp_path: Path, shape: Shape) -> None:
+async def test_R6_any_flipped_bit_is_found_and_mended_within_one_pass(tmp_path: Path, shape: Shape) -> None:
     """R6: before the pass a reader gets an I/O error, never "no such entry"; after it the right bytes."""
-
-    async def test() -> None:
-        random = Random(shape.write_quorum)
-        async with mended(tmp_path) as world:
-            ours = placed((await filled(world, shape, 7, 8))[0])
-            for flips in range(40):
-                ledger_id = random.choice([7, 8])
-                place = random.choice(world.places(ledger_id))
-                body = place.entries * 12 + place.entries * 24  # up to the padding
-                flip_in(tmp_path / "log", place, random.randrange(RECORD_HEADER.size + body))
-                span = set(range(place.first_entry, place.last_entry + 1))
-                given, damaged = await world.read(ledger_id, 0, LAST)
-                assert damaged == span, flips
-                assert set(given) == set(ours) - span
-                report = await world.scrubber.scrub_once()
-                assert 0 < report.damaged <= flips + 1  # what was found before is still in the log
-                assert (report.frames_damaged, report.entries_repaired) == (1, place.entries)
-                assert report.ledgers_unrepaired == 0
-                assert place_of(place.position)[0] in report.segments_damaged
-                assert await world.read(ledger_id, 0, LAST) == (ours, set())
-            assert dealt_with(await world.scrubber.scrub_once()).keys() == {"damaged", "segments_damaged"}
-
-    run(test(), timeout_seconds=60)
+    random = Random(shape.write_quorum)
+    async with mended(tmp_path) as world:
+        ours = placed((await filled(world, shape, 7, 8))[0])
+        for flips in range(40):
+            ledger_id = random.choice([7, 8])
+            place = random.choice(world.places(ledger_id))
+            body = place.entries * 12 + place.entries * 24  # up to the padding
+            flip_in(tmp_path / "log", place, random.randrange(RECORD_HEADER.size + body))
+            span = set(range(place.first_entry, place.last_entry + 1))
+            given, damaged = await world.read(ledger_id, 0, LAST)
+            assert damaged == span, flips
+            assert set(given) == set(ours) - span
+            report = await world.scrubber.scrub_once()
+            assert 0 < report.damaged <= flips + 1  # what was found before is still in the log
+            assert (report.frames_damaged, report.entries_repaired) == (1, place.entries)
+            assert report.ledgers_unrepaired == 0
+            assert place_of(place.position)[0] in report.segments_damaged
+            assert await world.read(ledger_id, 0, LAST) == (ours, set())
+        assert dealt_with(await world.scrubber.scrub_once()).keys() == {"damaged", "segments_damaged"}
 
 
-def test_R6_what_a_scrub_has_mended_stays_so_after_a_restart_and_in_an_index_made_anew(
+async def test_R6_what_a_scrub_has_mended_stays_so_after_a_restart_and_in_an_index_made_anew(
     tmp_path: Path,
 ) -> None:
     """R6: once the damaged segment is emptied and deleted, the log is whole again."""
-
-    async def test() -> None:
-        path, ledgers = tmp_path / "b", LedgerStore(MemoryStore())
-        await directory.format_directory(path, "b0", MemoryStore())
-        incarnation = directory.read_cookie(path).incarnation
-        peers = DictionaryPeers(ledgers)
-        async with bookie_on(path, incarnation=incarnation) as bookie:
-            world = tools(bookie, ledgers, peers)
-            await filled(world, WHOLE, 7)
-            await bookie.fence(404)
-            flip_in(path / "log", world.places(7)[2])
-            report = await world.scrubber.scrub_once()
-            for segment in report.segments_damaged:
-                done = await Compactor(bookie, RateLimit(AT_ONCE)).empty(segment)
-                assert done.segments_dropped == 1
-            assert dealt_with(await world.scrubber.scrub_once()) == {}
-        rebuild.rebuild_index(path)
-        async with bookie_on(path, incarnation=incarnation) as bookie:
-            world = tools(bookie, ledgers, peers)
-            assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
-            assert await append(bookie, frame_of(404, [0])) == [Status.FENCED]
-
-    run(test())
+    path, ledgers = tmp_path / "b", LedgerStore(MemoryStore())
+    await directory.format_directory(path, "b0", MemoryStore())
+    incarnation = directory.read_cookie(path).incarnation
+    peers = DictionaryPeers(ledgers)
+    async with bookie_on(path, incarnation=incarnation) as bookie:
+        world = tools(bookie, ledgers, peers)
+        await filled(world, WHOLE, 7)
+        await bookie.fence(404)
+        flip_in(path / "log", world.places(7)[2])
+        report = await world.scrubber.scrub_once()
+        for segment in report.segments_damaged:
+            done = await Compactor(bookie, RateLimit(AT_ONCE)).empty(segment)
+            assert done.segments_dropped == 1
+        assert dealt_with(await world.scrubber.scrub_once()) == {}
+    rebuild.rebuild_index(path)
+    async with bookie_on(path, incarnation=incarnation) as bookie:
+        world = tools(bookie, ledgers, peers)
+        assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
+        assert await append(bookie, frame_of(404, [0])) == [Status.FENCED]
 
 
-def test_each_damage_is_told_once_with_its_place(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def test() -> None:
-        async with mended(tmp_path) as world:
-            await filled(world, WHOLE, 7)
-            place = world.places(7)[3]
-            segment, offset = place_of(place.position)
-            flip_in(tmp_path / "log", place)
-            with caplog.at_level(logging.ERROR, "bookie.upkeep"):
-                await world.scrubber.scrub_once()
-                await world.scrubber.scrub_once()
-            name = segments.name_of(segment)
-            why, first, last = "the record's checksum does not fit", place.first_entry, place.last_entry
-            assert [record.getMessage() for record in caplog.records] == [
-                f"damaged: {name} from offset {offset} to {offset + place.size}: {why}",
-                f"cannot read entries {first} to {last} of ledger 7: {name} at offset {offset}: {why}",
-            ]
-
-    run(test())
-
-
-def test_R6_what_no_other_replica_has_stays_damaged_and_is_told_at_each_pass(tmp_path: Path) -> None:
-    """R6"""
-
-    async def test() -> None:
-        ledgers = LedgerStore(MemoryStore())
-        peers = DictionaryPeers(ledgers, lost={7: {12}})
-        async with mended(tmp_path, ledgers, peers=peers) as world:
-            await filled(world, WHOLE, 7, 8)
-            for ledger_id in (7, 8):
-                flip_in(tmp_path / "log", world.places(ledger_id)[2])
-            for expected in (9, 0):
-                report = await world.scrubber.scrub_once()
-                assert (report.entries_repaired, report.ledgers_unrepaired) == (expected, 1)
-                assert report.unrepaired[0].ledger_id == 7
-                assert "no other replica gave entry 12 of ledger 7" in report.unrepaired[0].why
-                given, damaged = await world.read(7, 0, LAST)
-                assert (len(given), damaged) == (LAST, {10, 11, 12, 13, 14})
-            assert await world.read(8, 0, LAST) == (list(range(LAST + 1)), set())
-            peers.lost.clear()
-            assert (await world.scrubber.scrub_once()).ledgers_unrepaired == 0
-            assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
-
-    run(test())
-
-
-def test_rot_in_a_ledger_that_is_written_to_is_mended_when_it_is_closed(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with mended(tmp_path) as world:
-            await open_ledger(world.ledgers, 7, WHOLE)
-            await hold(world.bookie, 7, range(10), range(10, 20))
-            flip_in(tmp_path / "log", world.places(7)[0])
-            report = await world.scrubber.scrub_once()
-            assert (report.frames_damaged, report.entries_repaired) == (1, 0)
-            assert "not closed" in report.unrepaired[0].why
-            assert world.peers.recovered == []
-            assert (await world.read(7, 0, 19))[1] == set(range(10))
-            found = await world.ledgers.read(7)
-            assert found is not None
-            await world.ledgers.change(found.record.closed(19, 0), found.version)
-            assert (await world.scrubber.scrub_once()).entries_repaired == 10
-            assert await world.read(7, 0, 19) == (list(range(20)), set())
-
-    run(test())
-
-
-def test_R1_a_fence_that_has_rotted_is_written_anew(tmp_path: Path) -> None:
-    """R1: the log says again who is fenced, and in limbo; once for each damage, not at each pass."""
-
-    async def test() -> None:
-        async with mended(tmp_path) as world:
-            await world.bookie.fence(404)
-            await closed_ledger(world.ledgers, 5, WHOLE, LAST)
-            await world.limbo()
-            await filled(world, WHOLE, 7)
-            flip(tmp_path / "log", 0, SEGMENT_HEADER.size + 20, 0)
-            before = len(kinds(world, RecordKind.STATE))
-            report = await world.scrubber.scrub_once()
-            assert (report.damaged, report.frames_damaged, report.states_rewritten) == (1, 0, 2)
-            assert kinds(world, RecordKind.FENCE) == []
-            written = kinds(world, RecordKind.STATE)[before:]
-            states = {one.ledger_id: LedgerState.decode(one.ledger_id, one.content) for one in written}
-            assert states.keys() == {404, 5}
-            assert states[404].fence is Fence.DURABLE
-            assert states[5].limbo
-            again = await world.scrubber.scrub_once()
-            assert (again.damaged, again.states_rewritten) == (1, 0)
-
-    run(test())
-
-
-def test_R6_which_segments_there_are_is_written_anew_too(tmp_path: Path) -> None:
-    """R6: the record that said so may have stood in the damage; a missing segment is none that was dropped."""
-
-    async def test() -> None:
-        async with mended(tmp_path) as world:
-            await filled(world, WHOLE, 7, 8)
-            await world.bookie.forget([8])
-            await Compactor(world.bookie, RateLimit(AT_ONCE)).compact(0.9)
-            await filled(world, WHOLE, 9)
-            lost = world.places(7)[0].position >> 32
-            damaged = world.places(9)[5]
-            assert lost < damaged.position >> 32
-            (tmp_path / "log" / segments.name_of(lost)).unlink()
-            flip_in(tmp_path / "log", damaged)
-            world.peers.lost = {7: {0}}
+async def test_each_damage_is_told_once_with_its_place(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with mended(tmp_path) as world:
+        await filled(world, WHOLE, 7)
+        place = world.places(7)[3]
+        segment, offset = place_of(place.position)
+        flip_in(tmp_path / "log", place)
+        with caplog.at_level(logging.ERROR, "bookie.upkeep"):
             await world.scrubber.scrub_once()
-            found = newest(world.bookie.disk)
-            assert found is not None
-            assert found.kept == {lost, *segments.numbers(world.bookie.disk)}
+            await world.scrubber.scrub_once()
+        name = segments.name_of(segment)
+        why, first, last = "the record's checksum does not fit", place.first_entry, place.last_entry
+        assert [record.getMessage() for record in caplog.records] == [
+            f"damaged: {name} from offset {offset} to {offset + place.size}: {why}",
+            f"cannot read entries {first} to {last} of ledger 7: {name} at offset {offset}: {why}",
+        ]
 
-    run(test())
+
+async def test_R6_what_no_other_replica_has_stays_damaged_and_is_told_at_each_pass(tmp_path: Path) -> None:
+    """R6"""
+    ledgers = LedgerStore(MemoryStore())
+    peers = DictionaryPeers(ledgers, lost={7: {12}})
+    async with mended(tmp_path, ledgers, peers=peers) as world:
+        await filled(world, WHOLE, 7, 8)
+        for ledger_id in (7, 8):
+            flip_in(tmp_path / "log", world.places(ledger_id)[2])
+        for expected in (9, 0):
+            report = await world.scrubber.scrub_once()
+            assert (report.entries_repaired, report.ledgers_unrepaired) == (expected, 1)
+            assert report.unrepaired[0].ledger_id == 7
+            assert "no other replica gave entry 12 of ledger 7" in report.unrepaired[0].why
+            given, damaged = await world.read(7, 0, LAST)
+            assert (len(given), damaged) == (LAST, {10, 11, 12, 13, 14})
+        assert await world.read(8, 0, LAST) == (list(range(LAST + 1)), set())
+        peers.lost.clear()
+        assert (await world.scrubber.scrub_once()).ledgers_unrepaired == 0
+        assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
+
+
+async def test_rot_in_a_ledger_that_is_written_to_is_mended_when_it_is_closed(tmp_path: Path) -> None:
+    async with mended(tmp_path) as world:
+        await open_ledger(world.ledgers, 7, WHOLE)
+        await hold(world.bookie, 7, range(10), range(10, 20))
+        flip_in(tmp_path / "log", world.places(7)[0])
+        report = await world.scrubber.scrub_once()
+        assert (report.frames_damaged, report.entries_repaired) == (1, 0)
+        assert "not closed" in report.unrepaired[0].why
+        assert world.peers.recovered == []
+        assert (await world.read(7, 0, 19))[1] == set(range(10))
+        found = await world.ledgers.read(7)
+        assert found is not None
+        await world.ledgers.change(found.record.closed(19, 0), found.version)
+        assert (await world.scrubber.scrub_once()).entries_repaired == 10
+        assert await world.read(7, 0, 19) == (list(range(20)), set())
+
+
+async def test_R1_a_fence_that_has_rotted_is_written_anew(tmp_path: Path) -> None:
+    """R1: the log says again who is fenced, and in limbo; once for each damage, not at each pass."""
+    async with mended(tmp_path) as world:
+        await world.bookie.fence(404)
+        await closed_ledger(world.ledgers, 5, WHOLE, LAST)
+        await world.limbo()
+        await filled(world, WHOLE, 7)
+        flip(tmp_path / "log", 0, SEGMENT_HEADER.size + 20, 0)
+        before = len(kinds(world, RecordKind.STATE))
+        report = await world.scrubber.scrub_once()
+        assert (report.damaged, report.frames_damaged, report.states_rewritten) == (1, 0, 2)
+        assert kinds(world, RecordKind.FENCE) == []
+        written = kinds(world, RecordKind.STATE)[before:]
+        states = {one.ledger_id: LedgerState.decode(one.ledger_id, one.content) for one in written}
+        assert states.keys() == {404, 5}
+        assert states[404].fence is Fence.DURABLE
+        assert states[5].limbo
+        again = await world.scrubber.scrub_once()
+        assert (again.damaged, again.states_rewritten) == (1, 0)
+
+
+async def test_R6_which_segments_there_are_is_written_anew_too(tmp_path: Path) -> None:
+    """R6: the record that said so may have stood in the damage; a missing segment is none that was dropped."""
+    async with mended(tmp_path) as world:
+        await filled(world, WHOLE, 7, 8)
+        await world.bookie.forget([8])
+        await Compactor(world.bookie, RateLimit(AT_ONCE)).compact(0.9)
+        await filled(world, WHOLE, 9)
+        lost = world.places(7)[0].position >> 32
+        damaged = world.places(9)[5]
+        assert lost < damaged.position >> 32
+        (tmp_path / "log" / segments.name_of(lost)).unlink()
+        flip_in(tmp_path / "log", damaged)
+        world.peers.lost = {7: {0}}
+        await world.scrubber.scrub_once()
+        found = newest(world.bookie.disk)
+        assert found is not None
+        assert found.kept == {lost, *segments.numbers(world.bookie.disk)}
 
 
 @pytest.mark.parametrize("full", [True, False])
-def test_states_that_the_disk_does_not_take_are_written_at_a_later_pass(tmp_path: Path, full: bool) -> None:
-    async def test() -> None:
-        disk = SimulatedDisk(Random(1))
-        async with mended(tmp_path, disk=disk) as world:
-            await world.bookie.fence(404)
-            await filled(world, WHOLE, 7)
-            disk.overwrite(segments.name_of(0), SEGMENT_HEADER.size + 20, b"rot")
-            if full:
-                disk.capacity_bytes = disk.used_bytes
-                while await append(world.bookie, frame_of(8, [0])) == [Status.OK]:
-                    pass
-                (tmp_path / "reserve").unlink(missing_ok=True)
-            report = await world.scrubber.scrub_once()
-            assert report.states_rewritten == (0 if full else 1)
-            assert [one.ledger_id for one in report.unrepaired] == ([-1] if full else [])
-            disk.capacity_bytes = None
-            assert (await world.scrubber.scrub_once()).states_rewritten == (1 if full else 0)
-
-    run(test())
-
-
-def test_rot_where_nothing_is_alive_is_only_told(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with mended(tmp_path) as world:
-            await filled(world, WHOLE, 7)
-            await hold(world.bookie, 8, range(3))
-            (place,) = world.places(8)
-            await world.bookie.forget([8])
-            flip_in(tmp_path / "log", place)
-            report = await world.scrubber.scrub_once()
-            assert dealt_with(report).keys() == {"damaged", "segments_damaged"}
-            assert world.peers.asked == []
-
-    run(test())
+async def test_states_that_the_disk_does_not_take_are_written_at_a_later_pass(
+    tmp_path: Path, full: bool
+) -> None:
+    disk = SimulatedDisk(Random(1))
+    async with mended(tmp_path, disk=disk) as world:
+        await world.bookie.fence(404)
+        await filled(world, WHOLE, 7)
+        disk.overwrite(segments.name_of(0), SEGMENT_HEADER.size + 20, b"rot")
+        if full:
+            disk.capacity_bytes = disk.used_bytes
+            while await append(world.bookie, frame_of(8, [0])) == [Status.OK]:
+                pass
+            (tmp_path / "reserve").unlink(missing_ok=True)
+        report = await world.scrubber.scrub_once()
+        assert report.states_rewritten == (0 if full else 1)
+        assert [one.ledger_id for one in report.unrepaired] == ([-1] if full else [])
+        disk.capacity_bytes = None
+        assert (await world.scrubber.scrub_once()).states_rewritten == (1 if full else 0)
 
 
-def test_R6_blocks_that_the_disk_does_not_give_are_damage(tmp_path: Path) -> None:
+async def test_rot_where_nothing_is_alive_is_only_told(tmp_path: Path) -> None:
+    async with mended(tmp_path) as world:
+        await filled(world, WHOLE, 7)
+        await hold(world.bookie, 8, range(3))
+        (place,) = world.places(8)
+        await world.bookie.forget([8])
+        flip_in(tmp_path / "log", place)
+        report = await world.scrubber.scrub_once()
+        assert dealt_with(report).keys() == {"damaged", "segments_damaged"}
+        assert world.peers.asked == []
+
+
+async def test_R6_blocks_that_the_disk_does_not_give_are_damage(tmp_path: Path) -> None:
     """R6: those who can be read around them are not fetched."""
-
-    async def test() -> None:
-        disk = SimulatedDisk(Random(1))
-        async with mended(tmp_path, disk=disk) as world:
-            await filled(world, WHOLE, 7)
-            place = world.places(7)[4]
-            segment, offset = place_of(place.position)
-            disk.fail_reads(segments.name_of(segment), offset + 50, offset + 60)
-            assert (await world.read(7, 0, LAST))[1] == set(range(20, 25))
-            report = await world.scrubber.scrub_once()
-            assert (report.damaged, report.frames_damaged, report.entries_repaired) == (1, 1, 5)
-            assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
-
-    run(test())
+    disk = SimulatedDisk(Random(1))
+    async with mended(tmp_path, disk=disk) as world:
+        await filled(world, WHOLE, 7)
+        place = world.places(7)[4]
+        segment, offset = place_of(place.position)
+        disk.fail_reads(segments.name_of(segment), offset + 50, offset + 60)
+        assert (await world.read(7, 0, LAST))[1] == set(range(20, 25))
+        report = await world.scrubber.scrub_once()
+        assert (report.damaged, report.frames_damaged, report.entries_repaired) == (1, 1, 5)
+        assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
 
 
-def test_a_segment_that_cannot_be_opened_is_named_and_the_others_are_read(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with mended(tmp_path) as world:
-            await filled(world, WHOLE, 7)
-            whole = await world.scrubber.scrub_once()
-            (path,) = tmp_path.rglob(segments.name_of(1))
-            path.unlink()
-            path.symlink_to(path)  # whose opening fails for root, too
-            report = await world.scrubber.scrub_once()
-            (unread,) = report.unread
-            assert unread.startswith(f"{path.name}: ") and "symbolic links" in unread
-            assert report.segments == whole.segments - 1
-
-    run(test())
+async def test_a_segment_that_cannot_be_opened_is_named_and_the_others_are_read(tmp_path: Path) -> None:
+    async with mended(tmp_path) as world:
+        await filled(world, WHOLE, 7)
+        whole = await world.scrubber.scrub_once()
+        (path,) = tmp_path.rglob(segments.name_of(1))
+        path.unlink()
+        path.symlink_to(path)  # whose opening fails for root, too
+        report = await world.scrubber.scrub_once()
+        (unread,) = report.unread
+        assert unread.startswith(f"{path.name}: ") and "symbolic links" in unread
+        assert report.segments == whole.segments - 1
 
 
-def test_what_is_not_synced_yet_is_no_damage(tmp_path: Path) -> None:
+async def test_what_is_not_synced_yet_is_no_damage(tmp_path: Path) -> None:
     """Behind the last synced record the newest segment holds whatever it holds."""
-
-    async def test() -> None:
-        async with mended(tmp_path) as world:
-            await filled(world, WHOLE, 7)
-            end = world.bookie.index.checkpoint_position
-            overwrite(tmp_path / "log", *place_of(end), b"half of a record")
-            assert dealt_with(await world.scrubber.scrub_once()) == {}
-
-    run(test())
+    async with mended(tmp_path) as world:
+        await filled(world, WHOLE, 7)
+        end = world.bookie.index.checkpoint_position
+        overwrite(tmp_path / "log", *place_of(end), b"half of a record")
+        assert dealt_with(await world.scrubber.scrub_once()) == {}
 
 
 # --- the index against the log ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", [WHOLE, STRIPED], ids=str)
-def test_R6_frames_that_the_index_has_lost_are_put_back(tmp_path: Path, shape: Shape) -> None:
+async def test_R6_frames_that_the_index_has_lost_are_put_back(tmp_path: Path, shape: Shape) -> None:
     """R6: without them their entries are denied. The index's pages have no checksums."""
-
-    async def test() -> None:
-        ledgers = LedgerStore(MemoryStore())
-        async with mended(tmp_path, ledgers) as world:
-            ours = placed((await filled(world, shape, 7, 8))[0])
-            lost = world.places(7)[3:6]
-            usage = world.bookie.index.usage.totals()
-            await world.bookie.drop([(7, place) for place in lost])
-            given, damaged = await world.read(7, 0, LAST)
-            assert len(given) == len(ours) - 15 and not damaged
-            report = await world.scrubber.scrub_once()
-            assert dealt_with(report) == {"frames_restored": 3}
-            assert await world.read(7, 0, LAST) == (ours, set())
-            assert world.bookie.index.usage.totals() == usage
-            assert world.peers.asked == []
-            assert dealt_with(await world.scrubber.scrub_once()) == {}
-        async with mended(tmp_path, ledgers) as world:
-            assert await world.read(7, 0, LAST) == (ours, set())
-
-    run(test())
+    ledgers = LedgerStore(MemoryStore())
+    async with mended(tmp_path, ledgers) as world:
+        ours = placed((await filled(world, shape, 7, 8))[0])
+        lost = world.places(7)[3:6]
+        usage = world.bookie.index.usage.totals()
+        await world.bookie.drop([(7, place) for place in lost])
+        given, damaged = await world.read(7, 0, LAST)
+        assert len(given) == len(ours) - 15 and not damaged
+        report = await world.scrubber.scrub_once()
+        assert dealt_with(report) == {"frames_restored": 3}
+        assert await world.read(7, 0, LAST) == (ours, set())
+        assert world.bookie.index.usage.totals() == usage
+        assert world.peers.asked == []
+        assert dealt_with(await world.scrubber.scrub_once()) == {}
+    async with mended(tmp_path, ledgers) as world:
+        assert await world.read(7, 0, LAST) == (ours, set())
 
 
 @pytest.mark.parametrize("rot", ["lost", "changed"])
-def test_R6_rows_of_the_index_that_have_rotted_are_found_and_told(tmp_path: Path, rot: str) -> None:
+async def test_R6_rows_of_the_index_that_have_rotted_are_found_and_told(tmp_path: Path, rot: str) -> None:
     """R6: what they pointed to is read again, and a rebuild is asked for."""
-
-    async def test() -> None:
-        path, ledgers = tmp_path / "b", LedgerStore(MemoryStore())
-        await directory.format_directory(path, "b0", MemoryStore())
-        incarnation = directory.read_cookie(path).incarnation
-        async with bookie_on(path, incarnation=incarnation) as bookie:
-            world = tools(bookie, ledgers, DictionaryPeers(ledgers))
-            await filled(world, WHOLE, 7, 8)
-            place = world.places(7)[3]
-        with lmdb.open(str(path / "index"), max_dbs=5) as env:
-            places = env.open_db(b"places")
-            with env.begin(write=True, db=places) as txn:
-                key, _ = to_row(7, place)
-                assert txn.delete(key)
-                if rot == "changed":
-                    txn.put(key, to_row(7, place._replace(last_entry=place.last_entry - 1))[1])
-        async with bookie_on(path, incarnation=incarnation) as bookie:
-            world = tools(bookie, ledgers, DictionaryPeers(ledgers))
-            assert {n for found in await world.read(7, 0, LAST) for n in found} == set(range(LAST + 1))
-            report = await world.scrubber.scrub_once()
-            assert (report.frames_restored, report.frames_damaged) == (1, 0 if rot == "lost" else 1)
-            assert [one.ledger_id for one in report.unrepaired] == [7]
-            assert "rebuild-index" in report.unrepaired[0].why
-            assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
-        rebuild.rebuild_index(path)
-        async with bookie_on(path, incarnation=incarnation) as bookie:
-            world = tools(bookie, ledgers, DictionaryPeers(ledgers))
-            assert dealt_with(await world.scrubber.scrub_once()) == {}
-            assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
-
-    run(test())
+    path, ledgers = tmp_path / "b", LedgerStore(MemoryStore())
+    await directory.format_directory(path, "b0", MemoryStore())
+    incarnation = directory.read_cookie(path).incarnation
+    async with bookie_on(path, incarnation=incarnation) as bookie:
+        world = tools(bookie, ledgers, DictionaryPeers(ledgers))
+        await filled(world, WHOLE, 7, 8)
+        place = world.places(7)[3]
+    with lmdb.open(str(path / "index"), max_dbs=5) as env:
+        places = env.open_db(b"places")
+        with env.begin(write=True, db=places) as txn:
+            key, _ = to_row(7, place)
+            assert txn.delete(key)
+            if rot == "changed":
+                txn.put(key, to_row(7, place._replace(last_entry=place.last_entry - 1))[1])
+    async with bookie_on(path, incarnation=incarnation) as bookie:
+        world = tools(bookie, ledgers, DictionaryPeers(ledgers))
+        assert {n for found in await world.read(7, 0, LAST) for n in found} == set(range(LAST + 1))
+        report = await world.scrubber.scrub_once()
+        assert (report.frames_restored, report.frames_damaged) == (1, 0 if rot == "lost" else 1)
+        assert [one.ledger_id for one in report.unrepaired] == [7]
+        assert "rebuild-index" in report.unrepaired[0].why
+        assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
+    rebuild.rebuild_index(path)
+    async with bookie_on(path, incarnation=incarnation) as bookie:
+        world = tools(bookie, ledgers, DictionaryPeers(ledgers))
+        assert dealt_with(await world.scrubber.scrub_once()) == {}
+        assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
 
 
-def test_a_lost_frame_of_a_ledger_that_is_written_to_is_put_back_too(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with mended(tmp_path) as world:
-            await open_ledger(world.ledgers, 7, WHOLE)
-            await hold(world.bookie, 7, range(10), range(10, 20))
-            await world.bookie.drop([(7, world.places(7)[0])])
-            assert (await world.scrubber.scrub_once()).frames_restored == 1
-            assert await world.read(7, 0, 19) == (list(range(20)), set())
-
-    run(test())
+async def test_a_lost_frame_of_a_ledger_that_is_written_to_is_put_back_too(tmp_path: Path) -> None:
+    async with mended(tmp_path) as world:
+        await open_ledger(world.ledgers, 7, WHOLE)
+        await hold(world.bookie, 7, range(10), range(10, 20))
+        await world.bookie.drop([(7, world.places(7)[0])])
+        assert (await world.scrubber.scrub_once()).frames_restored == 1
+        assert await world.read(7, 0, 19) == (list(range(20)), set())
 
 
-def test_frames_that_were_dropped_on_purpose_stay_dropped(tmp_path: Path) -> None:
+async def test_frames_that_were_dropped_on_purpose_stay_dropped(tmp_path: Path) -> None:
     """What the metadata places elsewhere, what stands here twice, and what was deleted."""
-
-    async def test() -> None:
-        async with mended(tmp_path) as world:
-            await closed_ledger(world.ledgers, 7, WHOLE, 39, Fragment(0, (B1, B2, B3)))
-            await hold(world.bookie, 7, range(10))
-            await closed_ledger(world.ledgers, 8, WHOLE, 39)
-            await hold(world.bookie, 8, range(40), range(10, 20))
-            await closed_ledger(world.ledgers, 9, WHOLE, 39)
-            await hold(world.bookie, 9, range(20), range(20, 40))
-            await world.bookie.drop([(7, world.places(7)[0]), (8, world.places(8)[1])])
-            found = await world.ledgers.read(9)
-            assert found is not None
-            await world.ledgers.delete(found)
-            await world.bookie.drop([(9, world.places(9)[0])])
-            before = [world.places(n) for n in (7, 8, 9)]
-            assert dealt_with(await world.scrubber.scrub_once()) == {}
-            await world.bookie.forget([9])
-            assert dealt_with(await world.scrubber.scrub_once()) == {}
-            assert [world.places(n) for n in (7, 8)] == before[:2]
-
-    run(test())
+    async with mended(tmp_path) as world:
+        await closed_ledger(world.ledgers, 7, WHOLE, 39, Fragment(0, (B1, B2, B3)))
+        await hold(world.bookie, 7, range(10))
+        await closed_ledger(world.ledgers, 8, WHOLE, 39)
+        await hold(world.bookie, 8, range(40), range(10, 20))
+        await closed_ledger(world.ledgers, 9, WHOLE, 39)
+        await hold(world.bookie, 9, range(20), range(20, 40))
+        await world.bookie.drop([(7, world.places(7)[0]), (8, world.places(8)[1])])
+        found = await world.ledgers.read(9)
+        assert found is not None
+        await world.ledgers.delete(found)
+        await world.bookie.drop([(9, world.places(9)[0])])
+        before = [world.places(n) for n in (7, 8, 9)]
+        assert dealt_with(await world.scrubber.scrub_once()) == {}
+        await world.bookie.forget([9])
+        assert dealt_with(await world.scrubber.scrub_once()) == {}
+        assert [world.places(n) for n in (7, 8)] == before[:2]
 
 
-def test_a_striped_frame_is_put_back_although_anothers_span_covers_it(tmp_path: Path) -> None:
+async def test_a_striped_frame_is_put_back_although_anothers_span_covers_it(tmp_path: Path) -> None:
     """A frame with holes vouches for no entry between."""
-
-    async def test() -> None:
-        async with mended(tmp_path) as world:
-            record = await closed_ledger(world.ledgers, 7, STRIPED, LAST)
-            ours = placed(record)
-            outer = [*ours[::2], ours[-1]]
-            await hold(world.bookie, 7, outer, ours[1:-1:2])
-            await world.bookie.drop([(7, world.places(7)[1])])
-            assert (await world.read(7, 0, LAST))[0] == outer
-            assert (await world.scrubber.scrub_once()).frames_restored == 1
-            assert await world.read(7, 0, LAST) == (ours, set())
-
-    run(test())
+    async with mended(tmp_path) as world:
+        record = await closed_ledger(world.ledgers, 7, STRIPED, LAST)
+        ours = placed(record)
+        outer = [*ours[::2], ours[-1]]
+        await hold(world.bookie, 7, outer, ours[1:-1:2])
+        await world.bookie.drop([(7, world.places(7)[1])])
+        assert (await world.read(7, 0, LAST))[0] == outer
+        assert (await world.scrubber.scrub_once()).frames_restored == 1
+        assert await world.read(7, 0, LAST) == (ours, set())
 
 
-def test_whose_a_lost_frame_is_is_asked_at_each_pass_anew(tmp_path: Path) -> None:
+async def test_whose_a_lost_frame_is_is_asked_at_each_pass_anew(tmp_path: Path) -> None:
     """The bookie took over places meanwhile."""
-
-    async def test() -> None:
-        async with mended(tmp_path) as world:
-            before = await closed_ledger(world.ledgers, 7, WHOLE, 9, Fragment(0, (B1, B2, B3)))
-            await hold(world.bookie, 7, range(10))
-            await world.bookie.drop([(7, world.places(7)[0])])
-            assert (await world.scrubber.scrub_once()).frames_restored == 0
-            found = await world.ledgers.read(7)
-            assert found is not None
-            await world.ledgers.change(before.moved(0, B2, ME), found.version)
-            assert (await world.scrubber.scrub_once()).frames_restored == 1
-
-    run(test())
+    async with mended(tmp_path) as world:
+        before = await closed_ledger(world.ledgers, 7, WHOLE, 9, Fragment(0, (B1, B2, B3)))
+        await hold(world.bookie, 7, range(10))
+        await world.bookie.drop([(7, world.places(7)[0])])
+        assert (await world.scrubber.scrub_once()).frames_restored == 0
+        found = await world.ledgers.read(7)
+        assert found is not None
+        await world.ledgers.change(before.moved(0, B2, ME), found.version)
+        assert (await world.scrubber.scrub_once()).frames_restored == 1
 
 
-def test_a_lost_frame_is_not_put_back_where_it_can_no_longer_be_read(tmp_path: Path) -> None:
+async def test_a_lost_frame_is_not_put_back_where_it_can_no_longer_be_read(tmp_path: Path) -> None:
     """Its segment was deleted while the lock was waited for."""
-
-    async def test() -> None:
-        async with mended(tmp_path) as world:
-            await filled(world, WHOLE, 7)
-            place = world.places(7)[3]
-            await world.bookie.drop([(7, place)])
-            gone = place._replace(position=place.position + 8)
-            assert await world.repair.restorer.put_back(7, [gone, place]) == 1
-            assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
-
-    run(test())
+    async with mended(tmp_path) as world:
+        await filled(world, WHOLE, 7)
+        place = world.places(7)[3]
+        await world.bookie.drop([(7, place)])
+        gone = place._replace(position=place.position + 8)
+        assert await world.repair.restorer.put_back(7, [gone, place]) == 1
+        assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
 
 
 @pytest.mark.parametrize(
     "points_to", ["another ledger's", "another frame", "nothing", "lost bytes", "no segment"]
 )
-def test_R6_places_that_point_at_something_else_are_mended(tmp_path: Path, points_to: str) -> None:
+async def test_R6_places_that_point_at_something_else_are_mended(tmp_path: Path, points_to: str) -> None:
     """R6"""
-
-    async def test() -> None:
-        async with mended(tmp_path) as world:
-            await filled(world, WHOLE, 7, 8)
-            await world.bookie.store([Record(RecordKind.LOST, -1, content=bytes(90))])
-            await world.bookie.checkpoint()
-            true, other = world.places(7)[2:4]
-            lost = world.bookie.index.checkpoint_position - 176
-            position = {
-                "another ledger's": world.places(8)[2].position,
-                "another frame": other.position,
-                "nothing": true.position + 8,
-                "lost bytes": lost,
-                "no segment": 99 << 32 | 64,
-            }[points_to]
-            wrong = true._replace(position=position)
-            world.bookie.index.remove(7, true)
-            world.bookie.index.add(7, wrong)
-            await world.bookie.checkpoint()
-            report = await world.scrubber.scrub_once()
-            assert report.frames_damaged == 1
-            assert report.frames_restored == 1 or report.entries_repaired == 5
-            assert wrong not in world.places(7)
-            assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
-            assert dealt_with(await world.scrubber.scrub_once()) == {}
-
-    run(test())
+    async with mended(tmp_path) as world:
+        await filled(world, WHOLE, 7, 8)
+        await world.bookie.store([Record(RecordKind.LOST, -1, content=bytes(90))])
+        await world.bookie.checkpoint()
+        true, other = world.places(7)[2:4]
+        lost = world.bookie.index.checkpoint_position - 176
+        position = {
+            "another ledger's": world.places(8)[2].position,
+            "another frame": other.position,
+            "nothing": true.position + 8,
+            "lost bytes": lost,
+            "no segment": 99 << 32 | 64,
+        }[points_to]
+        wrong = true._replace(position=position)
+        world.bookie.index.remove(7, true)
+        world.bookie.index.add(7, wrong)
+        await world.bookie.checkpoint()
+        report = await world.scrubber.scrub_once()
+        assert report.frames_damaged == 1
+        assert report.frames_restored == 1 or report.entries_repaired == 5
+        assert wrong not in world.places(7)
+        assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
+        assert dealt_with(await world.scrubber.scrub_once()) == {}
 
 
 # --- segments that come and go --------------------------------------------------------------------
@@ -588,170 +515,139 @@ class Meanwhile(RateLimit):
             await happens()
 
 
-def test_segments_that_are_compacted_during_a_scrub_are_no_damage(tmp_path: Path) -> None:
-    async def test() -> None:
-        pace = Meanwhile()
-        async with mended(tmp_path, pace=pace) as world:
-            await filled(world, WHOLE, 7, 8)
-            there = segments.numbers(world.bookie.disk)
+async def test_segments_that_are_compacted_during_a_scrub_are_no_damage(tmp_path: Path) -> None:
+    pace = Meanwhile()
+    async with mended(tmp_path, pace=pace) as world:
+        await filled(world, WHOLE, 7, 8)
+        there = segments.numbers(world.bookie.disk)
 
-            async def compacted() -> None:
-                async with world.upkeep:
-                    await world.bookie.forget([8])
-                    assert (
-                        await Compactor(world.bookie, RateLimit(AT_ONCE)).compact(0.9)
-                    ).segments_dropped > 2
+        async def compacted() -> None:
+            async with world.upkeep:
+                await world.bookie.forget([8])
+                assert (await Compactor(world.bookie, RateLimit(AT_ONCE)).compact(0.9)).segments_dropped > 2
 
-            pace.happens = compacted
-            report = await world.scrubber.scrub_once()
-            assert set(there) - set(segments.numbers(world.bookie.disk))
-            assert dealt_with(report) == {}
-            assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
-
-    run(test())
+        pace.happens = compacted
+        report = await world.scrubber.scrub_once()
+        assert set(there) - set(segments.numbers(world.bookie.disk))
+        assert dealt_with(report) == {}
+        assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
 
 
-def test_rot_in_a_segment_that_is_compacted_meanwhile_is_none_any_more(tmp_path: Path) -> None:
-    async def test() -> None:
-        pace = Meanwhile()
-        async with mended(tmp_path, pace=pace) as world:
-            await filled(world, WHOLE, 7, 8)
-            flip_in(tmp_path / "log", world.places(8)[0])
+async def test_rot_in_a_segment_that_is_compacted_meanwhile_is_none_any_more(tmp_path: Path) -> None:
+    pace = Meanwhile()
+    async with mended(tmp_path, pace=pace) as world:
+        await filled(world, WHOLE, 7, 8)
+        flip_in(tmp_path / "log", world.places(8)[0])
 
-            async def compacted() -> None:
-                async with world.upkeep:
-                    await world.bookie.forget([8])
-                    await Compactor(world.bookie, RateLimit(AT_ONCE)).compact(0.9)
+        async def compacted() -> None:
+            async with world.upkeep:
+                await world.bookie.forget([8])
+                await Compactor(world.bookie, RateLimit(AT_ONCE)).compact(0.9)
 
-            pace.happens = compacted
-            assert dealt_with(await world.scrubber.scrub_once()) == {}
-            assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
-
-    run(test())
+        pace.happens = compacted
+        assert dealt_with(await world.scrubber.scrub_once()) == {}
+        assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
 
 
-def test_writing_goes_on_during_a_scrub(tmp_path: Path) -> None:
-    async def test() -> None:
-        pace = Meanwhile()
-        async with mended(tmp_path, pace=pace) as world:
-            await filled(world, WHOLE, 7)
+async def test_writing_goes_on_during_a_scrub(tmp_path: Path) -> None:
+    pace = Meanwhile()
+    async with mended(tmp_path, pace=pace) as world:
+        await filled(world, WHOLE, 7)
 
-            async def written() -> None:
-                await closed_ledger(world.ledgers, 8, WHOLE, LAST)
-                await hold(world.bookie, 8, range(30), range(30, 60))
+        async def written() -> None:
+            await closed_ledger(world.ledgers, 8, WHOLE, LAST)
+            await hold(world.bookie, 8, range(30), range(30, 60))
 
-            pace.happens = written
-            assert dealt_with(await world.scrubber.scrub_once()) == {}
-            assert await world.read(8, 0, LAST) == (list(range(LAST + 1)), set())
-
-    run(test())
+        pace.happens = written
+        assert dealt_with(await world.scrubber.scrub_once()) == {}
+        assert await world.read(8, 0, LAST) == (list(range(LAST + 1)), set())
 
 
-def test_R6_a_segment_that_is_missing_is_made_up_for(tmp_path: Path) -> None:
+async def test_R6_a_segment_that_is_missing_is_made_up_for(tmp_path: Path) -> None:
     """R6: its frames are fetched and its states written anew; then the log is whole without it."""
-
-    async def test() -> None:
-        path, ledgers = tmp_path / "b", LedgerStore(MemoryStore())
-        await directory.format_directory(path, "b0", MemoryStore())
-        incarnation = directory.read_cookie(path).incarnation
-        peers = DictionaryPeers(ledgers, lost={7: {2}})
-        async with bookie_on(path, incarnation=incarnation) as bookie:
-            world = tools(bookie, ledgers, peers)
-            await bookie.fence(404)
-            await filled(world, WHOLE, 7)
-            (path / "log" / segments.name_of(0)).unlink()
-            assert 0 in (await world.read(7, 0, LAST))[1]
-            report = await world.scrubber.scrub_once()
-            assert (report.damaged, report.states_rewritten, report.ledgers_unrepaired) == (1, 1, 1)
-            assert 2 in (await world.read(7, 0, LAST))[1]
-            peers.lost.clear()
-            report = await world.scrubber.scrub_once()
-            assert (report.damaged, report.states_rewritten, report.ledgers_unrepaired) == (1, 0, 0)
-            assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
-            assert dealt_with(await world.scrubber.scrub_once()) == {}
-        rebuild.rebuild_index(path)
-        async with bookie_on(path, incarnation=incarnation) as bookie:
-            assert (await fenced_read(bookie, 404)).status is Status.NO_SUCH_LEDGER
-            assert await append(bookie, frame_of(404, [0])) == [Status.FENCED]
-            assert await tools(bookie, ledgers, peers).read(7, 0, LAST) == (list(range(LAST + 1)), set())
-
-    run(test())
+    path, ledgers = tmp_path / "b", LedgerStore(MemoryStore())
+    await directory.format_directory(path, "b0", MemoryStore())
+    incarnation = directory.read_cookie(path).incarnation
+    peers = DictionaryPeers(ledgers, lost={7: {2}})
+    async with bookie_on(path, incarnation=incarnation) as bookie:
+        world = tools(bookie, ledgers, peers)
+        await bookie.fence(404)
+        await filled(world, WHOLE, 7)
+        (path / "log" / segments.name_of(0)).unlink()
+        assert 0 in (await world.read(7, 0, LAST))[1]
+        report = await world.scrubber.scrub_once()
+        assert (report.damaged, report.states_rewritten, report.ledgers_unrepaired) == (1, 1, 1)
+        assert 2 in (await world.read(7, 0, LAST))[1]
+        peers.lost.clear()
+        report = await world.scrubber.scrub_once()
+        assert (report.damaged, report.states_rewritten, report.ledgers_unrepaired) == (1, 0, 0)
+        assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
+        assert dealt_with(await world.scrubber.scrub_once()) == {}
+    rebuild.rebuild_index(path)
+    async with bookie_on(path, incarnation=incarnation) as bookie:
+        assert (await fenced_read(bookie, 404)).status is Status.NO_SUCH_LEDGER
+        assert await append(bookie, frame_of(404, [0])) == [Status.FENCED]
+        assert await tools(bookie, ledgers, peers).read(7, 0, LAST) == (list(range(LAST + 1)), set())
 
 
-def test_a_segment_whose_header_has_rotted_is_told(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with mended(tmp_path) as world:
-            await filled(world, WHOLE, 7)
-            flip(tmp_path / "log", 1, 30, 2)
-            report = await world.scrubber.scrub_once()
-            assert dealt_with(report) == {"damaged": 1, "segments_damaged": (1,)}
-
-    run(test())
+async def test_a_segment_whose_header_has_rotted_is_told(tmp_path: Path) -> None:
+    async with mended(tmp_path) as world:
+        await filled(world, WHOLE, 7)
+        flip(tmp_path / "log", 1, 30, 2)
+        report = await world.scrubber.scrub_once()
+        assert dealt_with(report) == {"damaged": 1, "segments_damaged": (1,)}
 
 
 # --- time -----------------------------------------------------------------------------------------
 
 
-def test_a_scrub_keeps_to_its_pace(tmp_path: Path) -> None:
-    async def test() -> None:
-        loop = asyncio.get_running_loop()
-        async with mended(tmp_path, pace=RateLimit(8000)) as world:
-            await filled(world, WHOLE, 7)
-            began = loop.time()
-            report = await world.scrubber.scrub_once()
-            assert report.bytes_read > 3000
-            assert loop.time() - began > (report.bytes_read - 2000) / 8000 * 0.9
-
-    run(test())
+async def test_a_scrub_keeps_to_its_pace(tmp_path: Path) -> None:
+    loop = asyncio.get_running_loop()
+    async with mended(tmp_path, pace=RateLimit(8000)) as world:
+        await filled(world, WHOLE, 7)
+        began = loop.time()
+        report = await world.scrubber.scrub_once()
+        assert report.bytes_read > 3000
+        assert loop.time() - began > (report.bytes_read - 2000) / 8000 * 0.9
 
 
 @pytest.mark.parametrize(("first_seconds", "passes"), [(60, 0), (0, 1)])
-def test_a_pass_begins_in_its_time(first_seconds: float, passes: int, tmp_path: Path) -> None:
-    async def test() -> None:
-        async with mended(tmp_path) as world:
-            await filled(world, WHOLE, 7)
-            scrubbing = asyncio.create_task(world.scrubber.scrub_for_ever(3600, first_seconds))
+async def test_a_pass_begins_in_its_time(first_seconds: float, passes: int, tmp_path: Path) -> None:
+    async with mended(tmp_path) as world:
+        await filled(world, WHOLE, 7)
+        scrubbing = asyncio.create_task(world.scrubber.scrub_for_ever(3600, first_seconds))
 
-            async def passed() -> bool:
-                return world.scrubber.passes["done"] == passes
+        async def passed() -> bool:
+            return world.scrubber.passes["done"] == passes
 
-            await until_true(passed)
-            await asyncio.wait([scrubbing], timeout=0.1)
-            assert world.scrubber.passes == {"done": passes, "failed": 0}
-            assert not scrubbing.done()
-            await cancel(scrubbing)
-
-    run(test())
+        await until_true(passed)
+        await asyncio.wait([scrubbing], timeout=0.1)
+        assert world.scrubber.passes == {"done": passes, "failed": 0}
+        assert not scrubbing.done()
+        await cancel(scrubbing)
 
 
-def test_passes_follow_each_other_with_a_pause_however_short_the_period_is(
+async def test_passes_follow_each_other_with_a_pause_however_short_the_period_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scrubber, "PAUSE_SECONDS_MIN", 0.3)
-
-    async def test() -> None:
-        loop = asyncio.get_running_loop()
-        async with mended(tmp_path) as world:
-            began, seen = loop.time(), dict[int, ScrubReport]()
-            scrubbing = asyncio.create_task(world.scrubber.scrub_for_ever(0.001, 60))
-            while len(seen) < 3:
-                if world.scrubber.last is not None:
-                    seen[id(world.scrubber.last)] = world.scrubber.last
-                await asyncio.wait([scrubbing], timeout=0.02)
-            assert loop.time() - began > 0.6
-            await cancel(scrubbing)
-
-    run(test())
+    loop = asyncio.get_running_loop()
+    async with mended(tmp_path) as world:
+        began, seen = loop.time(), dict[int, ScrubReport]()
+        scrubbing = asyncio.create_task(world.scrubber.scrub_for_ever(0.001, 60))
+        while len(seen) < 3:
+            if world.scrubber.last is not None:
+                seen[id(world.scrubber.last)] = world.scrubber.last
+            await asyncio.wait([scrubbing], timeout=0.02)
+        assert loop.time() - began > 0.6
+        await cancel(scrubbing)
 
 
-def test_one_pass_at_a_time_reads_the_log(tmp_path: Path) -> None:
-    async def test() -> None:
-        pace = Counting()
-        async with mended(tmp_path, pace=pace) as world:
-            await filled(world, WHOLE, 7)
-            flip_in(tmp_path / "log", world.places(7)[0])
-            reports = await asyncio.gather(world.scrubber.scrub_once(), world.scrubber.scrub_once())
-            assert [report.entries_repaired for report in reports] == [5, 0]
-            assert pace.waiting_most == 1
-
-    run(test())
+async def test_one_pass_at_a_time_reads_the_log(tmp_path: Path) -> None:
+    pace = Counting()
+    async with mended(tmp_path, pace=pace) as world:
+        await filled(world, WHOLE, 7)
+        flip_in(tmp_path / "log", world.places(7)[0])
+        reports = await asyncio.gather(world.scrubber.scrub_once(), world.scrubber.scrub_once())
+        assert [report.entries_repaired for report in reports] == [5, 0]
+        assert pace.waiting_most == 1
