@@ -83,20 +83,17 @@ class RunningBookie:
     bookie: Bookie
     upkeep: Upkeep
     registrar: Registrar
-    store: CountingStore
-
-    def why_not_ready(self) -> str:
-        """Why clients should not use it for now; "" where they should."""
-        return _why_not_ready(self.bookie, self.registrar, self.store)
+    why_not_ready: Callable[[], str]
+    """Why clients should not use it for now; "" where they should."""
 
 
-def _why_not_ready(bookie: Bookie, registrar: Registrar, store: CountingStore) -> str:
+def _why_not_ready(bookie: Bookie, registrar: Registrar, store: CountingStore, listener: Listener) -> str:
     if bookie.failed.done():
         return str(bookie.failed.result())
     if not registrar.is_registered:
         return "it is not registered: the metadata does not answer, or has lost it"
-    if store.why_refuses:
-        return store.why_refuses
+    if why := listener.why_distrusted() or store.why_refuses:
+        return why
     return bookie.space.why_read_only and f"read-only: {bookie.space.why_read_only}"
 
 
@@ -180,7 +177,8 @@ async def _serving(
                 peers = peers_of(store, key)
                 storage.push_async_callback(peers.close)
                 upkeep = Upkeep(bookie, store, cookie, config.upkeep, peers, listener.guard.report)
-                tools = GrpcTools(listener.who_is, partial(_why_not_ready, bookie, registrar, store))
+                why_not_ready = partial(_why_not_ready, bookie, registrar, store, listener)
+                tools = GrpcTools(listener.who_is, why_not_ready)
                 service = _service(config, bookie, cookie, watch, store, upkeep, listener.who_is)
                 listener.serve(bookie, service, *tools.handlers())
                 watching = bookie.watch_space(lambda space: _tell_space(registrar, space))
@@ -189,9 +187,11 @@ async def _serving(
                 renewing = watch.run(config.lease_seconds / RENEWALS_PER_LEASE, lambda: bookie.log_position)
                 work = bookie.run_checkpoints(), watching, obeying, upkeep.run(), intact, renewing
                 async with _beside(*work, watch_health(store)):
-                    running = RunningBookie(cookie, listener.address, bookie, upkeep, registrar, store)
+                    running = RunningBookie(
+                        cookie, listener.address, bookie, upkeep, registrar, why_not_ready
+                    )
                     bookie.metrics.registry.register(
-                        Lookups(bookie, upkeep, registrar, listener.guard, store, cookie, program_version())
+                        Lookups(bookie, upkeep, registrar, listener, store, cookie, program_version())
                     )
                     with _told(running, config, time.monotonic() - began):
                         yield running

@@ -13,6 +13,7 @@ import logging
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 import grpc
@@ -53,7 +54,7 @@ class Listener:
     def __init__(self, config: BookieConfig) -> None:
         """Binds the port. Raises BookieError where that fails."""
         mine = descriptors.allow_most() // config.bookies_in_process
-        self._certificates = _certificates(config)
+        self.certificates = _certificates(config)
         self.guard = Guard(config.limits, mine, asyncio.get_running_loop().time)
         self._socket = _bound(config)
         port = self._socket.getsockname()[1]
@@ -77,10 +78,10 @@ class Listener:
 
     async def start(self) -> None:
         await self._grpc.start()
-        if self._certificates is None:
+        if self.certificates is None:
             self._server = await sockets.listen(self._socket, self._detection)
         else:
-            self._tls_accept = TlsAccept(self._socket, self.guard.table, self._certificates, self._detection)
+            self._tls_accept = TlsAccept(self._socket, self.guard.table, self.certificates, self._detection)
 
     def serve(self, bookie: Bookie, service: BookieService, *others: grpc.GenericRpcHandler) -> None:
         """Passes calls to the bookie from now on."""
@@ -104,6 +105,10 @@ class Listener:
             other.abort()
         self.guard.close()
 
+    def why_distrusted(self) -> str:
+        """Why no new connection is made, and what to do; "" where they are."""
+        return "" if self.certificates is None else self.certificates.why_expired(datetime.now(UTC))
+
     # ------------------------------------------------------------------------------------------
 
     def _detection(self, visitor: ClientConnection | None = None) -> ProtocolDetection:
@@ -112,7 +117,7 @@ class Listener:
             self._new_session,
             self._new_forwarding,
             self._gone,
-            self._certificates,
+            self.certificates,
             visitor,
         )
         self._others[detection] = None
@@ -195,7 +200,10 @@ def _certificates(config: BookieConfig) -> Certificates | None:
     """Loads the certificates; None for plain text, on loopback or with `insecure`. Raises BookieError."""
     try:
         if config.certificates is not None:
-            return Certificates(config.certificates)
+            certificates = Certificates(config.certificates)
+            if why := certificates.why_expired(datetime.now(UTC)):
+                raise BookieError(why)
+            return certificates
     except BadCertificates as error:
         raise BookieError(str(error)) from error
     if not _is_loopback(config.host):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator
 
 from prometheus_client import Metric
@@ -16,7 +18,7 @@ from ..storage.bookie import Bookie
 from ..storage.counting.metrics import APPEND_BYTES, APPEND_ENTRIES, READ_BYTES, READ_ENTRIES
 from ..upkeep.metrics import of_upkeep
 from ..upkeep.upkeep import Upkeep
-from .limits.admission import Guard
+from .listener import Listener
 from .registration import Registrar
 
 METRICS = MetricTable("bookie", "A bookie: its state, its disk, and what peers make it hold")
@@ -24,6 +26,10 @@ METRICS = MetricTable("bookie", "A bookie: its state, its disk, and what peers m
 ABOUT = METRICS.info("Which bookie this is.", "bookie_id", "incarnation", "cluster_id", "version")
 REGISTERED = METRICS.gauge("registered", "1 while clients find it.")
 LEASE_AGE = METRICS.gauge("lease_age_seconds", "Time since its lease was renewed.")
+CERTIFICATE = METRICS.gauge(
+    "certificate_left_seconds",
+    "Time until its certificate runs out, and nobody connects any more; +Inf without one.",
+)
 WRITABLE = METRICS.gauge("writable", "1 while it takes new entries.", bookkeeper="bookie_SERVER_STATUS")
 QUEUE = METRICS.gauge(
     "log_queue_bytes",
@@ -70,7 +76,7 @@ class Lookups(Collector):
         bookie: Bookie,
         upkeep: Upkeep,
         registrar: Registrar,
-        guard: Guard,
+        listener: Listener,
         store: CountingStore,
         cookie: Cookie,
         version: str,
@@ -79,7 +85,7 @@ class Lookups(Collector):
         self._bookie = bookie
         self._upkeep = upkeep
         self._registrar = registrar
-        self._guard = guard
+        self._listener = listener
         self._about = {
             "bookie_id": cookie.bookie_id,
             "incarnation": cookie.incarnation,
@@ -97,6 +103,9 @@ class Lookups(Collector):
         yield from self._of_storage()
         yield REGISTERED.of(self._registrar.is_registered)
         yield LEASE_AGE.of(self._registrar.lease_age_seconds)
+        certificates = self._listener.certificates
+        ends = math.inf if certificates is None else certificates.expires_at.timestamp()
+        yield CERTIFICATE.of(ends - time.time())
         yield from self._of_limits()
         yield from of_upkeep(self._upkeep)
         yield from of_counts(self._store.counts)
@@ -128,7 +137,7 @@ class Lookups(Collector):
     def _of_limits(self) -> Iterator[Metric]:
         held, limits, past = HELD.family(), HELD_MAX.family(), PAST.family()
         held_bytes, limits_bytes = HELD_BYTES.family(), HELD_BYTES_MAX.family()
-        for name, told in self._guard.report()["limits"].items():
+        for name, told in self._listener.guard.report()["limits"].items():
             if isinstance(told, dict):
                 is_bytes = name.endswith(BYTES)
                 (held_bytes if is_bytes else held).add_metric((name,), told["now"])

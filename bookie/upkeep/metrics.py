@@ -38,6 +38,7 @@ SEGMENTS = UPKEEP.counter("compaction_segments", "Segments of the log that were 
 SCRUBS = UPKEEP.counter("scrubs", "Scrubs of everything on the disk that ended.", "outcome")
 SCRUB_BYTES = UPKEEP.gauge("scrub_bytes", "Bytes that the last whole scrub read.")
 SCRUB_DAMAGED = UPKEEP.gauge("scrub_damaged", "Damaged stretches of the log that it found.")
+SCRUB_UNREAD = UPKEEP.gauge("scrub_segments_unread", "Segments of the log that it could not read.")
 SCRUB_FRAMES = UPKEEP.gauge("scrub_frames_damaged", "Frames that it could not read.")
 SCRUB_REPAIRED = UPKEEP.gauge(
     "scrub_repaired_entries", "Entries that it fetched from other bookies in their stead."
@@ -103,6 +104,7 @@ def _of_scrubs(upkeep: Upkeep) -> Iterator[Metric]:
     yield passes
     yield SCRUB_BYTES.of(last.bytes_read)
     yield SCRUB_DAMAGED.of(last.damaged)
+    yield SCRUB_UNREAD.of(len(last.unread))
     yield SCRUB_FRAMES.of(last.frames_damaged)
     yield SCRUB_REPAIRED.of(last.entries_repaired)
     yield SCRUB_RUNNING.of(scrubber.under_way is not None)

@@ -227,6 +227,10 @@ def _run(arguments: Sequence[str] | None) -> int:
         # Commands return None; `--help` and the like return their exit code.
         return cli.main(args=arguments, prog_name="bookledger", standalone_mode=False) or 0
     except click.ClickException as error:
+        if are_json():
+            said_in_one = " ".join([error.format_message(), *_hints(error)])
+            logging.getLogger("bookledger").error("%s", said_in_one)
+            return ExitCode.WRONG_USAGE
         said = io.StringIO()
         error.show(said)
         for line in [*said.getvalue().splitlines(), *_hints(error)]:

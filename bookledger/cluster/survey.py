@@ -207,7 +207,8 @@ class Survey:
         }
         if unreached:
             said = "; ".join(_at_address(living[ref].address, one.why) for ref, one in unreached.items())
-            yield f"alive, and out of the auditor's reach: {_names(unreached)} ({said}); look at --advertise"
+            look = "certificates" if all(_TLS in one.why for one in unreached.values()) else "--advertise"
+            yield f"alive, and out of the auditor's reach: {_names(unreached)} ({said}); look at {look}"
 
     def lost_of(self, ledger_id: int) -> list[str]:
         """The bookies that hold copies of a ledger that is not whole, and will not come back: nobody need wait for
@@ -222,6 +223,10 @@ class Survey:
                 or view.formatted.get(ref.bookie_id, ref.incarnation) != ref.incarnation
             }
         )
+
+
+_TLS = "TLS: "
+"""So begins what the TLS handshake said, in the reason of a call that failed."""
 
 
 def _at_address(address: str, why: str) -> str:

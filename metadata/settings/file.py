@@ -9,6 +9,7 @@ Environment variables override each of these (`environment`).
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import os
 import tomllib
@@ -102,7 +103,7 @@ def read(path: str | Path) -> SettingsFile:
     if len(content) > FILE_BYTES_MAX:
         raise BadSettings(f"{path} has more than {FILE_BYTES_MAX} bytes: it is no file of settings")
     try:
-        text = content.decode()
+        text = content.removeprefix(codecs.BOM_UTF8).decode()
         found = SettingsFile(str(path), text, tomllib.loads(text))
     except UnicodeDecodeError as error:
         raise BadSettings(f"{path} is no text in UTF-8: byte {error.start + 1} cannot be read") from None

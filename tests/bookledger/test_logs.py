@@ -72,12 +72,16 @@ def test_a_bookie_tells_who_begins_and_who_ends(tmp_path: Path) -> None:
     assert end.startswith("stops, as it is told; it served ") and end.endswith("stored 1 entries")
 
 
+@pytest.mark.parametrize(
+    ("argument", "code", "told"),
+    [("--metadata=sqlite:///nowhere/at/all.db", 1, "/nowhere/at"), ("--no-such-option", 2, "No such option")],
+)
 def test_what_ends_a_command_is_a_line_of_json_too(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, argument: str, code: int, told: str
 ) -> None:
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
     with pytest.raises(SystemExit) as ended:
-        main(["--log-format=json", "ledger", "list", "--metadata=sqlite:///nowhere/at/all.db"])
-    assert ended.value.code == 1
-    told = json.loads(capfd.readouterr().err)
-    assert told["level"] == "error" and "/nowhere/at" in told["message"]
+        main(["--log-format=json", "ledger", "list", argument])
+    assert ended.value.code == code
+    line = json.loads(capfd.readouterr().err)
+    assert line["level"] == "error" and told in line["message"]

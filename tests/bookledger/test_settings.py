@@ -222,6 +222,13 @@ def test_a_file_that_is_none_is_told(tmp_path: Path, run: Run) -> None:
         assert code == 2 and why in err
 
 
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path, run: Run) -> None:
+    """As editors on Windows write it."""
+    (tmp_path / "marked").write_bytes(b"\xef\xbb\xbf[bookie]\nslow_append_seconds = 3\n")
+    code, _, err = run("config", "check", str(tmp_path / "marked"))
+    assert (code, err) == (0, "")
+
+
 def test_what_is_wrong_stops_a_command_before_it_starts(tmp_path: Path, run: Run) -> None:
     file = file_of(tmp_path, "[bookie.run]\nprot = 1\n")
     code, _, err = run("--config", file, "bookie", "run", f"--data={tmp_path}/none", "--metadata=sqlite:///x")

@@ -138,3 +138,10 @@ def test_who_was_called_in_vain_is_out_of_reach_at_that_address_only_and_it_is_t
     assert seen.why_not_whole == [
         f"alive, and out of the auditor's reach: b2 ({one}); look at --advertise" for one in told
     ]
+
+
+def test_a_bookie_whose_handshake_failed_is_told_with_its_certificate_and_not_with_its_address() -> None:
+    seen = survey((True, True), FORMATTED)
+    why = "cannot connect to h:1: TLS: certificate has expired"
+    seen.auditor = LeaseLock(B1, 0, unreachable={"b2": Unreachable("h:1", why)})
+    assert seen.why_not_whole == [f"alive, and out of the auditor's reach: b2 ({why}); look at certificates"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 import socket
 import urllib.error
 import urllib.request
@@ -281,6 +282,13 @@ def test_what_is_no_address_is_told_before_anything_starts(tmp_path: Path, text:
     assert not (tmp_path / "data").exists()
 
 
+def opener_of(authority: TestAuthority, role: Role = Role.CONSOLE) -> urllib.request.OpenerDirector:
+    tls = Certificates(authority.of(role)).client
+    return urllib.request.build_opener(
+        urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=tls)
+    )
+
+
 def test_a_bookie_with_certificates_asks_for_one_over_http_too(tmp_path: Path) -> None:
     authority = TestAuthority(tmp_path)
     options = ["--http=0.0.0.0:0", f"--certs={authority.bookie('b1')}"]
@@ -289,15 +297,17 @@ def test_a_bookie_with_certificates_asks_for_one_over_http_too(tmp_path: Path) -
         url = bookie.url.replace("0.0.0.0", "127.0.0.1")  # what it listens on
         assert url.startswith("https://")
         for role, expected in ((Role.CONSOLE, 200), (Role.CLIENT, 403)):
-            tls = Certificates(authority.of(role)).client
-            opener = urllib.request.build_opener(
-                urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=tls)
-            )
             try:
-                status = opener.open(f"{url}/metrics", timeout=10).status
+                status = opener_of(authority, role).open(f"{url}/metrics", timeout=10).status
             except urllib.error.HTTPError as error:
                 status = error.code
             assert status == expected
+        text = opener_of(authority).open(f"{url}/metrics", timeout=10).read().decode()
+        assert (
+            0
+            < float(re.findall(r"^bookledger_bookie_certificate_left_seconds\S* (\S+)$", text, re.M)[0])
+            < 86400
+        )
 
 
 def test_other_machines_are_answered_only_where_it_is_asked_for(tmp_path: Path) -> None:

@@ -166,3 +166,18 @@ def test_a_bookie_that_takes_too_long_is_told_to_stop(
         await upkeep.cancelled.wait()
 
     on_maintained(tmp_path, monkeypatch, never_ends, scenario)
+
+
+def test_a_scrub_that_could_not_read_a_segment_fails_and_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(cluster: InProcessCluster, _: Upkeep) -> None:
+        line = await failing(cluster, "scrub", "b1")
+        assert line.endswith(
+            ": 2 segments of its log cannot be read, first of all 00000003.log: Permission denied"
+        )
+
+    report = json.dumps(
+        {"segments": 5, "unread": ["00000003.log: Permission denied", "00000004.log: I/O error"]}
+    )
+    on_maintained(tmp_path, monkeypatch, replying(Status.OK, report=report), scenario)

@@ -65,10 +65,11 @@ class TlsAccept:
         try:
             await sockets.secured(connection, lambda: detection, self._certificates.server)
         except Exception as error:  # any error: a bad certificate can make the parsers below raise anything
+            why = sockets.why_not_secured(error)
             log.info(
-                "%s did not complete the TLS handshake: %s", visitor.peer, error, extra={"peer": visitor.peer}
+                "%s did not complete the TLS handshake: %s", visitor.peer, why, extra={"peer": visitor.peer}
             )
-            tell(Act.REFUSED, f"the TLS handshake failed: {error}", where=visitor.peer)
+            tell(Act.REFUSED, f"the TLS handshake failed: {why}", where=visitor.peer)
             self._send_away(connection, detection)
         except asyncio.CancelledError:
             self._send_away(connection, detection)

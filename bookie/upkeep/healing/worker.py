@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Set
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -140,7 +140,13 @@ class Worker:
                 tally.fail(str(error))
                 await self._tell(tally)
         self.marked = len(marked)
+        self._forget_all_but(marked)
+
+    def _forget_all_but(self, marked: Set[int]) -> None:
+        """Others have healed the rest, or it was deleted: nothing waits for it any more."""
         self._marked_at = {one: at for one, at in self._marked_at.items() if one in marked}
+        self._backoffs = {one: backoff for one, backoff in self._backoffs.items() if one in marked}
+        self._left_behind = {one: since for one, since in self._left_behind.items() if one in marked}
 
     async def _end_limbo(self) -> None:
         now = asyncio.get_running_loop().time()

@@ -52,6 +52,15 @@ def why_not_bound(error: OSError) -> str:
     return error.strerror or str(error)
 
 
+def why_not_secured(error: Exception) -> str:
+    """Explains a failure of `secured`; some errors say nothing themselves."""
+    if isinstance(error, TimeoutError):
+        return f"it took longer than {HANDSHAKE_SECONDS_MAX:g} s"
+    if isinstance(error, ConnectionError):
+        return "the peer ended the connection, as one does that refuses our certificate"
+    return str(error) or type(error).__name__
+
+
 async def listen(sock: socket.socket, protocol: Callable[[], asyncio.BaseProtocol]) -> asyncio.AbstractServer:
     """Accepts connections on a socket that is bound, each with a protocol of its own."""
     # asyncio uses `backlog` also as the number to accept per iteration; the kernel gets another one below.

@@ -17,6 +17,7 @@ import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,21 @@ class Certificates:
             return identity_of(_own_names(self.pem.certificate), self._loaded.names)
         except NoIdentity:
             return None
+
+    @property
+    def expires_at(self) -> datetime:
+        """When our own certificate runs out."""
+        from cryptography import x509
+
+        return x509.load_pem_x509_certificate(self.pem.certificate).not_valid_after_utc
+
+    def why_expired(self, now: datetime) -> str:
+        """Why others refuse our certificate at that time, and what to do; "" while it is good."""
+        at = self.expires_at
+        if now < at:
+            return ""
+        path = self._directory / CERTIFICATE
+        return f"{path} ran out on {at:%Y-%m-%d %H:%M} UTC: bookledger certs renew {self._directory} --authority DIR"
 
     def identity_of(self, connection: ssl.SSLObject) -> Identity:
         """The peer's identity. Raises NoIdentity."""

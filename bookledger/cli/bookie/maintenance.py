@@ -179,13 +179,18 @@ def maintain(
 
 def _left_undone(bookie: BookieRef, report: Mapping[str, Any]) -> list[str]:
     """Describes what a repair or a scrub could not do, if anything, in one line."""
+    left = []
+    if unread := report.get("unread", ()):
+        left.append(f"{bookie}: {len(unread)} segments of its log cannot be read, first of all {unread[0]}")
     count, unrepaired = report.get("ledgers_unrepaired", 0), report.get("unrepaired", ())
-    if not count:
-        return []
-    first = (
-        f", first of all ledger {unrepaired[0]['ledger_id']}: {unrepaired[0]['why']}" if unrepaired else ""
-    )
-    return [f"{bookie}: {count} ledgers are not repaired{first}"]
+    if count:
+        first = (
+            f", first of all ledger {unrepaired[0]['ledger_id']}: {unrepaired[0]['why']}"
+            if unrepaired
+            else ""
+        )
+        left.append(f"{bookie}: {count} ledgers are not repaired{first}")
+    return left
 
 
 def _live(client: LedgerClient, names: Sequence[str]) -> list[BookieRef]:

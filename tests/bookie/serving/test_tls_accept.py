@@ -20,9 +20,11 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtensionOID
 
 from bookie.config import BookieConfig
+from bookie.errors import BookieError
 from bookie.serving.data.session import UNTAKEN_BYTES_MAX
 from bookie.serving.listener import Listener
 from bookie.wire import LacRequest, ReadRequest, codec
+from bookie.wire.data import sockets
 from bookie.wire.data.connection import Connection
 from bookie.wire.data.framing import HEADER, Body, FrameKind
 from bookie.wire.data.outbox import SLICE_BYTES
@@ -109,6 +111,47 @@ async def test_the_buffers_of_a_connection_go_with_it_and_wait_for_no_collection
 
 async def none_is_left(left: WeakSet[asyncio.BaseTransport]) -> bool:
     return not left
+
+
+def test_a_bookie_does_not_start_with_a_certificate_that_has_run_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = TestAuthority(tmp_path).expired(Role.BOOKIE, monkeypatch)
+    config = BookieConfig(
+        data_directory=tmp_path, metadata_uri="memory://test", port=0, certificates=directory
+    )
+    with pytest.raises(BookieError, match=r"cert\.pem ran out on .* UTC: bookledger certs renew"):
+        Listener(config)
+
+
+def test_a_certificate_that_runs_out_meanwhile_is_told_until_it_is_renewed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(listener: Listener, authority: TestAuthority) -> None:
+        assert listener.why_distrusted() == ""
+        assert listener.certificates is not None
+        assert listener.certificates.expires_at > datetime.now(UTC)
+        directory, old = authority.bookie("b1"), authority.expired(Role.BOOKIE, monkeypatch)
+        for name in (CERTIFICATE, KEY):
+            (old / name).rename(directory / name)
+        assert listener.why_distrusted().startswith(f"{directory / CERTIFICATE} ran out on ")
+        authority.authority.renew(directory, 1)
+        assert listener.why_distrusted() == ""
+
+    on_listener(tmp_path, test)
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (TimeoutError(), "it took longer than 5 s"),
+        (ConnectionResetError(), "the peer ended the connection, as one does that refuses our certificate"),
+        (ValueError(), "ValueError"),
+        (ssl.SSLError(1, "unknown ca"), "unknown ca"),
+    ],
+)
+def test_why_a_handshake_failed_is_never_empty(error: Exception, why: str) -> None:
+    assert why in sockets.why_not_secured(error)
 
 
 def unreadable(authority: TestAuthority, directory: Path) -> Path:
@@ -265,20 +308,17 @@ def told(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
 
 
 @pytest.mark.parametrize("kind", [FrameKind.READ, FrameKind.LAST_ADD_CONFIRMED])
-def test_a_fence_is_told_once_however_it_is_asked_for(
+async def test_a_fence_is_told_once_however_it_is_asked_for(
     tmp_path: Path, kind: FrameKind, told: Callable[[], list[str]]
 ) -> None:
-    async def main() -> None:
-        async with served(tmp_path) as client, after_handshake(client.bookie.address) as raw:
-            me = client.incarnation
-            for _ in range(3):
-                if kind is FrameKind.READ:
-                    body = codec.encode_read_request(ReadRequest(me, 8, 0, 0, 1024, fence=True))
-                else:
-                    body = codec.encode_lac_request(LacRequest(me, 8, fence=True))
-                await raw.call(kind, body)
-            await raw.call(FrameKind.READ, codec.encode_read_request(ReadRequest(me, 9, 0, 0, 1024)))
-
-    run(main())
+    async with served(tmp_path) as client, after_handshake(client.bookie.address) as raw:
+        me = client.incarnation
+        for _ in range(3):
+            if kind is FrameKind.READ:
+                body = codec.encode_read_request(ReadRequest(me, 8, 0, 0, 1024, fence=True))
+            else:
+                body = codec.encode_lac_request(LacRequest(me, 8, fence=True))
+            await raw.call(kind, body)
+        await raw.call(FrameKind.READ, codec.encode_read_request(ReadRequest(me, 9, 0, 0, 1024)))
     (line,) = told()
     assert '"ledger_id": 8' in line and '"from": "127.0.0.1"' in line

@@ -324,6 +324,19 @@ async def test_R6_blocks_that_the_disk_does_not_give_are_damage(tmp_path: Path) 
         assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
 
 
+async def test_a_segment_that_cannot_be_opened_is_named_and_the_others_are_read(tmp_path: Path) -> None:
+    async with mended(tmp_path) as world:
+        await filled(world, WHOLE, 7)
+        whole = await world.scrubber.scrub_once()
+        (path,) = tmp_path.rglob(segments.name_of(1))
+        path.unlink()
+        path.symlink_to(path)  # whose opening fails for root, too
+        report = await world.scrubber.scrub_once()
+        (unread,) = report.unread
+        assert unread.startswith(f"{path.name}: ") and "symbolic links" in unread
+        assert report.segments == whole.segments - 1
+
+
 async def test_what_is_not_synced_yet_is_no_damage(tmp_path: Path) -> None:
     """Behind the last synced record the newest segment holds whatever it holds."""
     async with mended(tmp_path) as world:

@@ -119,7 +119,7 @@ class WetBookie(Life):
         self.promises.lac_answered(request.ledger_id, last_entry)
         if request.ledger_id == LEDGER:
             self.checker.lac_answered(self.ref, last_entry)
-        return LacReply(Status.OK if state.known else Status.NO_SUCH_LEDGER, told)
+        return LacReply(Status.OK if state.known else Status.NO_SUCH_LEDGER, told, vouched_since=1)
 
     def read(self, request: ReadRequest, answer: Callable[[ReadReply], None]) -> None:
         def serve(status: Status, detail: str) -> None:

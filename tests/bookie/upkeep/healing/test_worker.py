@@ -233,6 +233,21 @@ async def test_what_comes_to_nothing_is_told_and_tried_again_later(tmp_path: Pat
         assert await one.marks.read(7) is None
 
 
+async def test_what_others_have_healed_or_deleted_waits_no_longer(tmp_path: Path) -> None:
+    """Otherwise the table of what waits fills for ever, and past its bound nothing new is held back."""
+    async with healing(tmp_path) as one:
+        one.peers.lost = {7: {42}}
+        await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+        await one.dies(B2)
+        await one.given_up(B2)
+        await one.auditor.look_once()
+        await one.worker.look_once()
+        assert one.worker.waiting == 1
+        await one.marks.remove(7)
+        await one.worker.look_once()
+        assert one.worker.waiting == 0
+
+
 async def test_a_ledger_that_another_bookie_has_claimed_is_left_to_it(tmp_path: Path) -> None:
     async with healing(tmp_path) as one:
         await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
