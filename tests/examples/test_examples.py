@@ -8,14 +8,14 @@ import runpy
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bookledger import LedgerClient, WriteHandle
+from bookledger import LedgerClient
 from bookledger.cli.processes import bookie_processes
 from tests.support.waiting import until
 
@@ -128,39 +128,6 @@ def key_value_store(uri: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     return runpy.run_path(str(EXAMPLES / "key_value_store.py"), run_name="example")
 
 
-class Overtaken:
-    """A client whose caller is overtaken just before it makes a ledger."""
-
-    def __init__(self, client: LedgerClient, meanwhile: Callable[[], None]) -> None:
-        self._client = client
-        self._meanwhile = meanwhile
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-    def create_ledger(self, **options: Any) -> WriteHandle:
-        self._meanwhile()
-        return self._client.create_ledger(**options)
-
-
-@pytest.mark.parametrize("is_new", [True, False])
-def test_of_two_that_take_a_key_value_store_over_at_once_one_leads(
-    uri: str, key_value_store: Any, is_new: bool
-) -> None:
-    store_of, name = key_value_store["KeyValueStore"], f"race {is_new}"
-    with LedgerClient(uri) as client:
-        if not is_new:
-            store_of(client, name).set("from", "before")
-        leaders = []
-        with pytest.raises(key_value_store["TakenOver"]):
-            store_of(Overtaken(client, lambda: leaders.append(store_of(client, name))), name)
-        (leader,) = leaders
-        leader.set("by", "the faster one")
-        leader.close()
-        before = {} if is_new else {"from": "before"}
-        assert store_of(client, name).values == {"by": "the faster one", **before}
-
-
 def test_a_key_value_store_is_taken_over_by_a_standby_whose_ledger_has_the_lower_id(
     uri: str, key_value_store: Any
 ) -> None:
@@ -169,8 +136,8 @@ def test_a_key_value_store_is_taken_over_by_a_standby_whose_ledger_has_the_lower
     with LedgerClient(uri) as standby, LedgerClient(uri) as client:
         for _ in range(2):
             standby.create_ledger().close()
-        store_of(client, "blocks").set("by", "the leader")
-        assert store_of(standby, "blocks").values == {"by": "the leader"}
+        store_of(client.log("blocks", create=True)).set("by", "the leader")
+        assert store_of(standby.log("blocks")).values == {"by": "the leader"}
 
 
 def test_a_follower_sees_events_while_they_are_published_and_those_of_the_next_publisher(uri: str) -> None:

@@ -389,8 +389,8 @@ def test_a_change_of_the_record_whose_answer_is_lost_is_done_once(
         store, lost = log._chain.logs.store, []
         replace = store.replace
 
-        async def without_answer(key: str, value: bytes, version: int) -> int:
-            done = await replace(key, value, version)
+        async def without_answer(key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
+            done = await replace(key, value, version, unless=unless)
             if key.startswith(keys.LOGS) and value not in lost:
                 lost.append(value)
                 raise OutcomeUnknown("the answer was lost")

@@ -132,12 +132,15 @@ def test_metadata_that_is_not_there_or_has_no_cluster_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = f"--output={tmp_path}/out"
-    for uri in (f"sqlite://{tmp_path}/none.db", f"etcd://127.0.0.1:{free_port()}/x?timeout=1", "nosuch://x"):
+    for uri in (f"sqlite://{tmp_path}/none.db", f"etcd://127.0.0.1:{free_port()}/x?timeout=1"):
         for of in ((), ("--journal=ns1",), ("--journal=ns1", "--edits")):
             began = time.monotonic()
             code, said, lines = call(capsys, "replay", f"--metadata={uri}", out, *of)
             assert (code, said, len(lines)) == (1, "", 1), lines
             assert time.monotonic() - began < SECONDS_MAX
+    code, said, lines = call(capsys, "replay", "--metadata=nosuch://x", out)
+    assert (code, said) == (2, "")
+    assert "the scheme 'nosuch' is not known" in lines[-1]
 
 
 def test_a_process_of_its_own_ends_within_seconds(cluster: Cluster, tmp_path: Path) -> None:
