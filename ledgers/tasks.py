@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine
+from contextlib import suppress
 from typing import Any
 
 STOPPED_SECONDS = 1.0
@@ -26,6 +27,13 @@ class Tasks:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._on_failure(error)
+
+    async def settled(self, seconds_max: float) -> None:
+        """Waits until nothing runs any more, also of what begins meanwhile. What takes longer still runs then."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds_max):
+                while self._running:
+                    await asyncio.wait(list(self._running))
 
     async def close(self) -> None:
         """Cancels what still runs and waits for it. Must not be called from one of the tasks."""

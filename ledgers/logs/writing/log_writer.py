@@ -13,6 +13,9 @@ from ..record_batch import NewRecord
 from .checked_records import CheckedRecords, record_of, size_of
 from .writer_shell import WriterShell
 
+LEFT_OVER_SECONDS_MAX = 5.0
+"""How long a writer that is closed waits for what it has begun: a ledger that is made, or deleted as none needs it."""
+
 
 class LogWriter(WriterShell):
     """The one writer of a log. Made by `Log.writer`; belongs to its event loop.
@@ -127,6 +130,7 @@ class LogWriter(WriterShell):
         if not self.has_ended:
             self._close_last()
         error = await asyncio.shield(self._finished)
+        await self._tasks.settled(LEFT_OVER_SECONDS_MAX)
         await self._let_go()
         if error is not None:
             raise error
