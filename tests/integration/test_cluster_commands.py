@@ -74,10 +74,11 @@ def test_status_says_that_everything_is_whole_and_when_it_is_not(tmp_path: Path)
         assert bookledger("ledger", "check", meta, "1").returncode == 1
 
 
-def test_a_cluster_whose_bookies_live_and_take_nothing_is_not_whole(tmp_path: Path) -> None:
+async def test_a_cluster_whose_bookies_live_and_take_nothing_is_not_whole(tmp_path: Path) -> None:
     """Whoever looks is told why, and what to do."""
-
-    async def give_up_and_lose(meta: str, given_up: str, lost: str) -> None:
+    with cluster(tmp_path, 3) as (meta, bookies):
+        until(lambda: printed("cluster", "status", meta)[0]["whole"])
+        given_up, lost, _ = sorted(bookies)
         store = await open_store(meta.removeprefix("--metadata="))
         try:
             await operator_requests.give(store, Order(given_up, OrderKind.GIVEN_UP, 0))
@@ -86,11 +87,6 @@ def test_a_cluster_whose_bookies_live_and_take_nothing_is_not_whole(tmp_path: Pa
             await store.delete(cookie.key, cookie.version)
         finally:
             await store.close()
-
-    with cluster(tmp_path, 3) as (meta, bookies):
-        until(lambda: printed("cluster", "status", meta)[0]["whole"])
-        given_up, lost, _ = sorted(bookies)
-        run(give_up_and_lose(meta, given_up, lost))
         (status,) = printed("cluster", "status", meta)
         assert [why for why in status["why_not_whole"] if f"gets nothing: {given_up}; `bookledger" in why]
         assert [why for why in status["why_not_whole"] if f"no restart succeeds: {lost}" in why]

@@ -18,7 +18,6 @@ from metadata.memory import MemoryData, MemoryStore
 from metadata.records import records_pb2 as pb
 from metadata.records.ledger_record import BookieRef
 from metadata.store import PAGE_KEYS_MAX, Lease, Page
-from tests.support.aio import run
 
 HEADER = Header("c1", 1234)
 ALL = {
@@ -119,13 +118,9 @@ async def test_journals_that_change_meanwhile_are_read_again_with_their_ledgers(
     assert await saving.save(store, BackupWriter(io.BytesIO(), HEADER))
 
 
-def test_the_counter_of_ids_is_read_behind_every_ledger() -> None:
+async def test_the_counter_of_ids_is_read_behind_every_ledger() -> None:
     file = io.BytesIO()
-
-    async def scenario() -> None:
-        assert await saving.save(await filled(MemoryStore()), BackupWriter(file, HEADER))
-
-    run(scenario())
+    assert await saving.save(await filled(MemoryStore()), BackupWriter(file, HEADER))
     order = [json.loads(line).get("key", "") for line in file.getvalue().splitlines()]
     ledgers = [n for n, key in enumerate(order) if key.startswith(keys.LEDGERS)]
     assert order.index(keys.NEXT_LEDGER_ID) > max(ledgers)

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import logging
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,7 +31,7 @@ from bookie.wire.trust.roles import Role
 from bookledger.cli.certs.authority import _new_key, _pem_of, _put
 from metadata.audit import AUDIT
 from tests.bookie.serving.served import served
-from tests.support.aio import run, until_true
+from tests.support.aio import until_true
 from tests.support.authority import TestAuthority
 from tests.support.raw_data import after_handshake
 
@@ -51,29 +51,25 @@ async def listening(tmp_path: Path, authority: TestAuthority) -> AsyncIterator[L
         await listener.stop()
 
 
-def on_listener(tmp_path: Path, test: Callable[[Listener, TestAuthority], Awaitable[None]]) -> None:
-    async def main() -> None:
-        authority = TestAuthority(tmp_path)
-        async with listening(tmp_path, authority) as listener:
-            await test(listener, authority)
-
-    run(main())
+@asynccontextmanager
+async def on_listener(tmp_path: Path) -> AsyncIterator[tuple[Listener, TestAuthority]]:
+    authority = TestAuthority(tmp_path)
+    async with listening(tmp_path, authority) as listener:
+        yield listener, authority
 
 
 async def nothing_is_left(listener: Listener) -> bool:
     return not listener._others and not listener.guard.table.count
 
 
-def test_what_never_greets_leaves_nothing_behind(tmp_path: Path) -> None:
-    async def test(listener: Listener, authority: TestAuthority) -> None:
+async def test_what_never_greets_leaves_nothing_behind(tmp_path: Path) -> None:
+    async with on_listener(tmp_path) as (listener, _):
         host, _, port = listener.address.rpartition(":")
         for said in (b"", b"no TLS at all", b"\x16\x03\x01\xff\xff" + bytes(100)) * 20:
             _, writer = await asyncio.open_connection(host, int(port))
             writer.write(said)
             writer.close()
         await until_true(lambda: nothing_is_left(listener))
-
-    on_listener(tmp_path, test)
 
 
 @contextmanager
@@ -135,8 +131,8 @@ def unreadable(authority: TestAuthority, directory: Path) -> Path:
     return directory
 
 
-def test_a_certificate_that_cannot_be_understood_takes_no_place(tmp_path: Path) -> None:
-    async def test(listener: Listener, authority: TestAuthority) -> None:
+async def test_a_certificate_that_cannot_be_understood_takes_no_place(tmp_path: Path) -> None:
+    async with on_listener(tmp_path) as (listener, authority):
         tls = Certificates(unreadable(authority, tmp_path / "unreadable")).client
         host, _, port = listener.address.rpartition(":")
         for _ in range(3):
@@ -145,8 +141,6 @@ def test_a_certificate_that_cannot_be_understood_takes_no_place(tmp_path: Path) 
                 await reader.readexactly(1)
             writer.close()
         await until_true(lambda: nothing_is_left(listener))
-
-    on_listener(tmp_path, test)
 
 
 # --- what is sent ---------------------------------------------------------------------------
@@ -265,20 +259,17 @@ def told(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
 
 
 @pytest.mark.parametrize("kind", [FrameKind.READ, FrameKind.LAST_ADD_CONFIRMED])
-def test_a_fence_is_told_once_however_it_is_asked_for(
+async def test_a_fence_is_told_once_however_it_is_asked_for(
     tmp_path: Path, kind: FrameKind, told: Callable[[], list[str]]
 ) -> None:
-    async def main() -> None:
-        async with served(tmp_path) as client, after_handshake(client.bookie.address) as raw:
-            me = client.incarnation
-            for _ in range(3):
-                if kind is FrameKind.READ:
-                    body = codec.encode_read_request(ReadRequest(me, 8, 0, 0, 1024, fence=True))
-                else:
-                    body = codec.encode_lac_request(LacRequest(me, 8, fence=True))
-                await raw.call(kind, body)
-            await raw.call(FrameKind.READ, codec.encode_read_request(ReadRequest(me, 9, 0, 0, 1024)))
-
-    run(main())
+    async with served(tmp_path) as client, after_handshake(client.bookie.address) as raw:
+        me = client.incarnation
+        for _ in range(3):
+            if kind is FrameKind.READ:
+                body = codec.encode_read_request(ReadRequest(me, 8, 0, 0, 1024, fence=True))
+            else:
+                body = codec.encode_lac_request(LacRequest(me, 8, fence=True))
+            await raw.call(kind, body)
+        await raw.call(FrameKind.READ, codec.encode_read_request(ReadRequest(me, 9, 0, 0, 1024)))
     (line,) = told()
     assert '"ledger_id": 8' in line and '"from": "127.0.0.1"' in line

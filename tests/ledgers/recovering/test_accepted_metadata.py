@@ -12,7 +12,6 @@ from typing import Any, cast
 import pytest
 
 from bookie.wire import LacReply, Status
-from ledgers.aio import LedgerClient
 from ledgers.cluster import Cluster
 from ledgers.errors import LedgerRecoveryFailed
 from ledgers.recovering.accepted_metadata import RevisionCheck
@@ -25,7 +24,7 @@ from metadata.records.ledger_record import BookieRef, LedgerState
 from metadata.records.ledger_store import LedgerStore
 from metadata.sqlite.store import SqliteStore
 from metadata.store import PAGE_KEYS_MAX, Page
-from tests.support.in_process import InProcessCluster, on_bookies, payloads
+from tests.support.in_process import on_bookies, payloads
 
 WENT_BACK = r"at revision 1, and bookie b\d has seen it at \d+: it went back to an older copy"
 
@@ -46,8 +45,10 @@ def at_revision_1(times: int = 1) -> Iterator[None]:
         assert next(left, None) is None, "nobody asked"
 
 
-def test_W8_nothing_is_closed_where_a_bookie_has_seen_the_store_at_a_later_revision(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_W8_nothing_is_closed_where_a_bookie_has_seen_the_store_at_a_later_revision(
+    tmp_path: Path,
+) -> None:
+    async with on_bookies(tmp_path, 2) as (cluster, client):
         writer = await client.create_ledger(ensemble_size=1)
         await writer.append(b"a")
         await writer.abandon()
@@ -57,11 +58,11 @@ def test_W8_nothing_is_closed_where_a_bookie_has_seen_the_store_at_a_later_revis
         assert found is not None and found.record.state is LedgerState.IN_RECOVERY
         assert await payloads(await client.open_ledger(writer.ledger_id)) == [b"a"]
 
-    on_bookies(tmp_path, 2, scenario)
 
-
-def test_W8_no_loss_is_accepted_where_a_bookie_has_seen_the_store_at_a_later_revision(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_W8_no_loss_is_accepted_where_a_bookie_has_seen_the_store_at_a_later_revision(
+    tmp_path: Path,
+) -> None:
+    async with on_bookies(tmp_path, 2) as (cluster, client):
         writer = await client.create_ledger(ensemble_size=2, write_quorum=2, ack_quorum=1)
         await writer.append(b"a")
         await writer.abandon()
@@ -72,8 +73,6 @@ def test_W8_no_loss_is_accepted_where_a_bookie_has_seen_the_store_at_a_later_rev
         with at_revision_1(), pytest.raises(LedgerRecoveryFailed, match=WENT_BACK):
             await client.accept_loss(assessment)
         assert (await client.accept_loss(assessment)).is_closed
-
-    on_bookies(tmp_path, 2, scenario)
 
 
 @pytest.mark.parametrize("later", [0, 1])

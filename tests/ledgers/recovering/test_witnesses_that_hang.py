@@ -14,7 +14,7 @@ from ledgers.aio import LedgerClient
 from ledgers.recovering import recover, witnesses
 from metadata.records.ledger_record import BookieRef, Fragment
 from metadata.records.ledger_store import LedgerStore
-from tests.support.in_process import QUICK, InProcessCluster, on_bookies, payloads
+from tests.support.in_process import QUICK, on_bookies, payloads
 
 PATIENT = replace(QUICK, read_seconds_max=3600, speculative_read_seconds=1)
 
@@ -40,10 +40,10 @@ class HungReads:
         return await self._reads(request)
 
 
-def test_one_that_left_before_the_last_fragment_is_not_waited_for(
+async def test_one_that_left_before_the_last_fragment_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 2) as (cluster, client):
         writer = await client.create_ledger(ensemble_size=1)
         (former,) = map(str, writer.record.fragments[0].ensemble)
         await writer.append(b"there")
@@ -58,13 +58,11 @@ def test_one_that_left_before_the_last_fragment_is_not_waited_for(
         hung.goes_on.set()
         await writer.abandon()
 
-    on_bookies(tmp_path, 2, scenario)
 
-
-def test_one_that_proves_the_record_to_be_older_is_waited_for(
+async def test_one_that_proves_the_record_to_be_older_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 2) as (cluster, client):
         writer = await client.create_ledger(ensemble_size=1)
         sent = [b"a", b"tells that the first is confirmed"]
         for payload in sent:
@@ -83,5 +81,3 @@ def test_one_that_proves_the_record_to_be_older_is_waited_for(
             hung.goes_on.set()
             assert await payloads(await opening) == sent
         await writer.abandon()
-
-    on_bookies(tmp_path, 2, scenario)

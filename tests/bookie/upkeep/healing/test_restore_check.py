@@ -13,13 +13,13 @@ from metadata.backup.hold import HoldKind, Restored
 from metadata.records import ledger_ids
 from tests.bookie.bookies import append
 from tests.bookie.entries import frame_of
-from tests.bookie.upkeep.test_collector import ME, OK, Site, on_site
+from tests.bookie.upkeep.test_collector import ME, OK, on_site
 
 
-def test_W8_ledgers_closed_before_an_entry_that_the_bookie_proves_to_be_confirmed_are_named(
+async def test_W8_ledgers_closed_before_an_entry_that_the_bookie_proves_to_be_confirmed_are_named(
     tmp_path: Path,
 ) -> None:
-    async def test(site: Site) -> None:
+    async with on_site(tmp_path) as site:
         assert await append(site.bookie, frame_of(2, [3], lac=2), frame_of(3, [3], lac=2)) == [OK, OK]
         for ledger_id, last_entry in (2, 1), (3, 2):
             found = await site.ledgers.read(ledger_id)
@@ -30,8 +30,6 @@ def test_W8_ledgers_closed_before_an_entry_that_the_bookie_proves_to_be_confirme
         assert misfits.cut_short == HoldKind.of([2])
         assert not misfits.fits
 
-    on_site(tmp_path, test)
-
 
 class NothingLacks:
     """Stands in for the local check: every record is right."""
@@ -40,12 +38,11 @@ class NothingLacks:
         return
 
 
-def test_W8_ids_that_only_this_bookie_knows_are_not_given_again_once_it_has_told_what_it_holds(
+async def test_W8_ids_that_only_this_bookie_knows_are_not_given_again_once_it_has_told_what_it_holds(
     tmp_path: Path,
 ) -> None:
     """Also where it hung while the store went back, and has seen nothing of that."""
-
-    async def test(site: Site) -> None:
+    async with on_site(tmp_path) as site:
         assert await append(site.bookie, frame_of(977, [0])) == [OK]
         await hold.begin(site.store, backup_ms=0, now_ms=1)
         check = RestoreCheck(site.bookie, site.store, ME, asyncio.Lock(), cast(LocalCheck, NothingLacks()))
@@ -55,5 +52,3 @@ def test_W8_ids_that_only_this_bookie_knows_are_not_given_again_once_it_has_told
         (told,) = (await hold.told(site.store, restored)).values()
         assert 977 in told.unknown.first
         assert await ledger_ids.counted_end(site.store) == 978
-
-    on_site(tmp_path, test)
