@@ -42,7 +42,7 @@ def follow(client: LedgerClient, topic: str) -> Iterator[bytes]:
             if ledger_id in seen:
                 continue
             reader = client.open_ledger(ledger_id, recovery=False)
-            for entry in reader.tail(start=0):  # ends when the ledger is closed
+            for entry in reader.tail():  # ends when the ledger is closed
                 yield entry.payload
             seen.add(ledger_id)
         time.sleep(NEW_LEDGER_SECONDS)

@@ -5,11 +5,15 @@
 Start it in two terminals with one NAME: the second takes over, and the first may write no more.
 """
 
+import asyncio
 import json
 import os
 import sys
 
-from bookledger import LedgerClient, LedgerFenced, WriteHandle
+from ledgers import LedgerClient, LedgerFenced, WriteHandle
+from metadata import KeyExists, MetadataStore, OutcomeUnknown, VersionConflict, open_store
+
+METADATA = os.environ["BOOKLEDGER_METADATA"]
 
 
 class TakenOver(Exception):
@@ -22,7 +26,7 @@ class KeyValueStore:
     def __init__(self, client: LedgerClient, name: str) -> None:
         self.values: dict[str, str] = {}
         self._client = client
-        self._name = name.encode()
+        self._name = name
         self._log = self._take_over()
 
     def set(self, key: str, value: str) -> None:
@@ -34,23 +38,35 @@ class KeyValueStore:
         self._log.close()
 
     def _take_over(self) -> WriteHandle:
-        """The process with the highest ledger wins; it fences all others, then has all that they wrote.
+        with asyncio.Runner() as loop:
+            store = loop.run(open_store(METADATA))
+            try:
+                return self._lead(loop, store)
+            finally:
+                loop.run(store.close())
 
-        Ids rise. Whoever makes a ledger looks once more: at a lower one, whose writer it fences, or at a higher one,
-        whose writer will fence, or has fenced, this process.
-        """
-        log = self._client.create_ledger(custom_metadata={"key-value-store": self._name})
-        for ledger_id in self._ledgers():
-            if ledger_id > log.ledger_id:
+    def _lead(self, loop: asyncio.Runner, store: MetadataStore) -> WriteHandle:
+        """Fences whoever wrote before and reads all of it; leads only if the pointer still stands where it stood: the
+        key that names the ledgers in order. Of two that take over at once one moves it."""
+        pointer = f"key-value-store/{self._name}"
+        found = loop.run(store.get(pointer))
+        ledger_ids = json.loads(found.value) if found else []
+        for ledger_id in ledger_ids:
+            self._replay(ledger_id)
+        log = self._client.create_ledger(custom_metadata={"key-value-store": self._name.encode()})
+        moved = json.dumps([*ledger_ids, log.ledger_id]).encode()
+        try:  # a compare-and-swap
+            loop.run(store.replace(pointer, moved, found.version) if found else store.create(pointer, moved))
+        except (
+            KeyExists,
+            VersionConflict,
+            OutcomeUnknown,
+        ):  # if an answer was lost, it may have been this one
+            stands = loop.run(store.get(pointer))
+            if stands is None or stands.value != moved:
                 log.close()
-                raise TakenOver
-            if ledger_id < log.ledger_id:
-                self._replay(ledger_id)
+                raise TakenOver from None
         return log
-
-    def _ledgers(self) -> list[int]:
-        records = self._client.list_ledgers()
-        return sorted(r.ledger_id for r in records if r.custom_metadata.get("key-value-store") == self._name)
 
     def _replay(self, ledger_id: int) -> None:
         """Opening a ledger fences its writer: from here on nothing is added to it."""
@@ -60,7 +76,7 @@ class KeyValueStore:
 
 
 def main() -> None:
-    with LedgerClient(os.environ["BOOKLEDGER_METADATA"]) as client:
+    with LedgerClient(METADATA) as client:
         store = KeyValueStore(client, sys.argv[1])
         print(f"ready, with {len(store.values)} values", flush=True)
         for line in sys.stdin:

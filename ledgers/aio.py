@@ -8,7 +8,7 @@ import weakref
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 from bookie.wire import InfoReply
 from bookie.wire.messages import MaintainReply, MaintainRequest
@@ -33,7 +33,8 @@ from .authorized import Keys, found_of, keys_of
 from .bookies.connected_bookies import ConnectedBookies
 from .cluster import Cluster, counted
 from .config import ClientConfig
-from .creating.new_ledger import NewLedger
+from .creating.new_ledger import LedgerArguments, NewLedger
+from .deprecated import renamed
 from .errors import (
     ClientClosed,
     ClientForked,
@@ -162,15 +163,24 @@ class LedgerClient:
         cluster = await self._connected()
         return await self._made(cluster, new)
 
-    async def create_ledger_adv(self, new: NewLedger | None = None) -> AdvancedWriteHandle:
-        """Creates a ledger whose writer chooses the entry ids, in any order. Raises as `create_ledger`."""
-        wanted = new or NewLedger()
+    async def create_ledger_adv(
+        self, new: NewLedger | None = None, **arguments: Unpack[LedgerArguments]
+    ) -> AdvancedWriteHandle:
+        """Creates a ledger whose writer chooses the entry ids, in any order.
+
+        Takes the arguments of `create_ledger`, or all of them as a NewLedger. Raises as `create_ledger`.
+        """
+        wanted = NewLedger.of(new, arguments)
         cluster = await self._connected()
         return AdvancedWriteHandle(await self._made(cluster, wanted), self._config.pending_bytes_max)
 
-    async def reserve_ledger(self, new: NewLedger) -> int:
-        """Creates a ledger without a writer, for another process to claim; returns its id."""
-        return (await self._make(await self._connected(), new, reserved=True)).record.ledger_id
+    async def reserve_ledger(self, new: NewLedger | None = None, **arguments: Unpack[LedgerArguments]) -> int:
+        """Creates a ledger without a writer, for another process to claim; returns its id.
+
+        Takes the arguments of `create_ledger`, or all of them as a NewLedger. Raises as `create_ledger`.
+        """
+        wanted = NewLedger.of(new, arguments)
+        return (await self._make(await self._connected(), wanted, reserved=True)).record.ledger_id
 
     async def claim_ledger(self, ledger_id: int, *, password: bytes = b"") -> WriteHandle:
         """Becomes the one writer of a ledger made by `reserve_ledger`.
@@ -260,18 +270,24 @@ class LedgerClient:
             return salvage
 
     async def list_ledgers(
-        self, *, first_ledger: int = 0, skip_unreadable: bool = True
+        self,
+        *,
+        first_ledger: int = 0,
+        skip_unreadable: bool = True,
+        custom: Mapping[str, bytes] | None = None,
     ) -> AsyncIterator[LedgerRecord]:
-        """Yields the metadata of every ledger from `first_ledger` on, in id order.
+        """Yields the metadata of every ledger from `first_ledger` on, in id order, which need not be that of creation.
 
-        A record that this version cannot decode is skipped, with a warning in the log; without
-        `skip_unreadable` it raises LedgerError.
+        With `custom`, of those whose custom metadata has all of this; every record is read all the same. A record
+        that this version cannot decode is skipped, with a warning in the log; without `skip_unreadable` it raises
+        LedgerError.
         """
         cluster = await self._connected()
         on_unreadable = unreadable.skip if skip_unreadable else unreadable.refuse
         with self._asking():
             async for found in cluster.ledgers.list(first_ledger, on_unreadable=on_unreadable):
-                yield found.record
+                if custom is None or custom.items() <= found.record.custom_metadata.items():
+                    yield found.record
 
     async def describe_ledger(self, ledger_id: int) -> LedgerRecord:
         """Returns one ledger's metadata. Raises NoSuchLedger."""
@@ -326,17 +342,18 @@ class LedgerClient:
         """Asks a bookie for its state. Raises BookieUnavailable."""
         return await (await self._connected()).bookies.info(bookie)
 
+    @renamed(timeout_seconds="timeout")
     async def maintain_bookie(
-        self, bookie: BookieRef, request: MaintainRequest, timeout_seconds: float
+        self, bookie: BookieRef, request: MaintainRequest, timeout: float
     ) -> MaintainReply:
         """Has a bookie collect garbage, verify its disk or fetch what it lost; waits for its report.
 
         A refusal or a failure is a status in the reply. Raises BookieUnavailable when the bookie did not answer
-        in time; it was told to stop then. All of this is safe to repeat.
+        in `timeout` seconds; it was told to stop then. All of this is safe to repeat.
         """
         await self.connect()
         assert self._bookies is not None
-        return await self._bookies.maintain(bookie, request, timeout_seconds)
+        return await self._bookies.maintain(bookie, request, timeout)
 
     # ------------------------------------------------------------------------------------------
 

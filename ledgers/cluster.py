@@ -12,6 +12,7 @@ from bookie.wire.trust.identity import Identity, Peer
 from bookie.wire.trust.roles import Right, Role
 from metadata.fork_safety.fork_guard import ForkGuard
 from metadata.healing.marks import Marks
+from metadata.log_rate_limit import LogRateLimit
 from metadata.records.ledger_record import JOURNAL, OWNER, BookieRef, LedgerRecord, is_of
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from .observing.appends import WriterMetrics
     from .observing.metrics import ClientMetrics
     from .observing.tracing import ClientTraces, LaneTraces, WriterTraces
+
+BEGUN_WITHOUT_SECONDS_MIN = 10.0
+"""Between two log lines of a client about ledgers that begin without a bookie."""
 
 CHANGES_AT_ONCE_MAX = 256
 """Ledgers whose record a client changes at a time: a hundred thousand open ones may all lose the same bookie."""
@@ -59,6 +63,7 @@ class Cluster:
     turn: LoopBatching = field(default_factory=LoopBatching)
     changing: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(CHANGES_AT_ONCE_MAX))
     stretching: Stretching = field(default_factory=Stretching)
+    begun_without: LogRateLimit = field(default_factory=lambda: LogRateLimit(BEGUN_WITHOUT_SECONDS_MIN))
     home: ForkGuard = field(default_factory=lambda: ForkGuard(ClientForked))
 
     def __post_init__(self) -> None:

@@ -20,6 +20,7 @@
     ├── EntryTooLarge            over the entry limit; nothing was sent
     ├── WriterFull               too much is unconfirmed for a call that does not wait; nothing was taken in
     ├── BookieUnavailable        a bookie could not be reached (used inside; named in the others)
+    │   └── BookieStarting       … for it still reads its log
     ├── ClientClosed             the client was closed: make another one
     ├── ClientForked             the client is another process's: make one in this process
     ├── WouldDeadlock            a call that waits, made on the very thread it would wait for
@@ -258,6 +259,10 @@ class BookieUnavailable(LedgerError):
         super().__init__(f"bookie {bookie} is unavailable: {why}")
         self.bookie = bookie
         self.why = why
+
+
+class BookieStarting(BookieUnavailable):
+    """The bookie reads its log, and serves in a moment."""
 
 
 class MetadataUnavailable(UnconfirmedError):

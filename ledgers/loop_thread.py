@@ -15,7 +15,7 @@ import sys
 import threading
 import warnings
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from functools import partial
@@ -279,10 +279,10 @@ class PageSource(Generic[T]):
             await self._pages.aclose()
 
 
-def iterate(thread: LoopThread, pages: AsyncGenerator[T, None]) -> Iterator[T]:
+def iterate(thread: LoopThread, pages: AsyncGenerator[T, None]) -> Generator[T, None, None]:
     """Turns an async generator of pages into a plain one: one page per hop between the threads.
 
-    May be dropped half-way on any thread: it never waits for its own end.
+    May be closed or dropped half-way on any thread: it never waits for its own end.
     """
     source = PageSource(pages)
     thread.keep(source)

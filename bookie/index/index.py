@@ -50,6 +50,15 @@ _META_PAGES = 2
 DAMAGE = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PageFullError, lmdb.BadTxnError, struct.error)
 """What LMDB, or unpacking a row, raises for a corrupt file."""
 
+_OF_THE_SYSTEM = (
+    lmdb.DiskError,
+    lmdb.InvalidParameterError,
+    lmdb.LockError,
+    lmdb.MemoryError,
+    lmdb.ReadonlyError,
+)
+"""What LMDB raises, beside a plain Error, where the operating system refuses something: the file may be sound."""
+
 _LEDGER = struct.Struct(">Q")
 _POSITION = struct.Struct("<Q")
 _CHECKPOINT = b"checkpoint"
@@ -75,6 +84,8 @@ class Index:
             self._check_version(directory)
             self.check_tables()
         except (lmdb.Error, struct.error, IndexDamaged) as error:
+            if type(error) is lmdb.Error or isinstance(error, _OF_THE_SYSTEM):
+                raise IndexUnusable(f"the index in {directory} cannot be opened: {_why(error)}") from error
             raise IndexUnusable(
                 f"the index in {directory} cannot be used ({error}); stop the bookie and make it anew from the log: "
                 f"bookledger bookie rebuild-index --data {directory.parent}"
@@ -342,8 +353,15 @@ class Index:
         except (lmdb.Error, struct.error) as error:
             if isinstance(error, DAMAGE):
                 raise IndexDamaged(f"it cannot be written: {error}") from error
-            advice = "; free some space on its disk" if os.strerror(errno.ENOSPC) in str(error) else ""
-            raise IndexUnusable(f"the index cannot be written: {error}{advice}") from error
+            raise IndexUnusable(f"the index cannot be written: {_why(error)}") from error
+
+
+def _why(error: Exception) -> str:
+    """LMDB's words, which begin with its own path, and what to do about them."""
+    said = str(error).rpartition(": ")[2]
+    if isinstance(error, lmdb.MemoryError):
+        return f"{said}; let the process have more address space, of which its map takes some (`ulimit -v unlimited`)"
+    return f"{said}; free some space on its disk" if said == os.strerror(errno.ENOSPC) else said
 
 
 def _state(ledger_id: int, row: bytes) -> LedgerState:

@@ -39,15 +39,17 @@ async def check_cookie(path: Path, store: MetadataStore) -> Cookie:
     await _check_cluster(path, store, cookie)
     if known is None:
         return await _rejoined(path, store, cookie)
-    if known.incarnation != cookie.incarnation and await _is_newer_than_backup(path, store):
-        log.warning("bookie %s was formatted anew after the backup that was restored", cookie.bookie_id)
+    if known.incarnation != cookie.incarnation and await _is_newer_than_metadata(store, cookie, known):
+        log.warning("bookie %s was formatted anew after the metadata that was restored", cookie.bookie_id)
         await _join_again(path, store, cookie, await store.get(keys.cookie(cookie.bookie_id)))
         return cookie
     if known.incarnation != cookie.incarnation:
         raise DataDirectoryError(
             f"{path} holds incarnation {cookie.incarnation} of bookie {cookie.bookie_id}; the cluster knows "
             f"incarnation {known.incarnation}. This is an old or foreign disk; do not use it under this name. (Or the "
-            "metadata was restored with other tools, which do not say how old it is: then use `bookledger metadata`.)"
+            "metadata is older than this disk and was restored with other tools: then use `bookledger metadata`. Or an "
+            "older program formatted the disk and did not note what was there before: where you know that it is the "
+            f'newer one, add "predecessors": ["{known.incarnation}"] to {path / COOKIE}.)'
         )
     return cookie
 
@@ -65,12 +67,12 @@ async def _check_cluster(path: Path, store: MetadataStore, cookie: Cookie) -> No
         )
 
 
-async def _is_newer_than_backup(path: Path, store: MetadataStore) -> bool:
-    """Whether the metadata came from a backup made before this directory was formatted, and is not accepted yet."""
-    restored = await hold.read(store)
-    if restored is None or not restored.backup_ms:
+async def _is_newer_than_metadata(store: MetadataStore, cookie: Cookie, known: Cookie) -> bool:
+    """Whether this directory was formatted in place of the one that the metadata knows, which is older therefore, and
+    not accepted yet."""
+    if known.incarnation not in cookie.predecessors or await hold.read(store) is None:
         return False
-    return (path / COOKIE).stat().st_mtime * 1000 > restored.backup_ms
+    return await _decommissioned(store, cookie) is None
 
 
 async def _rejoined(path: Path, store: MetadataStore, cookie: Cookie) -> Cookie:

@@ -10,12 +10,12 @@ The cookie stands here and in the metadata under `cookies/<bookie id>`; both mus
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import fcntl
 import json
 import logging
 import os
 import uuid
-from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +25,14 @@ from metadata.backup.no_cluster import why_no_cluster
 from metadata.errors import KeyExists, StoreRefused, VersionConflict
 from metadata.healing import operator_requests
 from metadata.healing.operator_requests import OrderKind
-from metadata.records import cluster
-from metadata.records.cluster import Cookie
+from metadata.records import cluster, decommissioned
+from metadata.records.cluster import PREDECESSORS_MAX, Cookie
 from metadata.store import MetadataStore, Versioned
 
 from ..disk.disk import OsDisk, sync_directory
 from ..errors import DataDirectoryError
 from ..log import segments
+from .history import directory_generation
 from .preflight import (
     check_is_directory,
     check_is_writable,
@@ -42,7 +43,8 @@ from .preflight import (
 
 log = logging.getLogger(__name__)
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""Of the cookie's file. One without predecessors is written as version 1, which older programs read."""
 COOKIE = "cookie.json"
 UNFINISHED = COOKIE + ".new"
 LOG = "log"
@@ -66,7 +68,7 @@ _CANCEL = {
     OrderKind.GIVEN_UP: "bookledger cluster decommission",
 }
 
-_NAMES = {field.name for field in fields(Cookie)}
+NAMES = ("bookie_id", "cluster_id", "incarnation")
 
 
 class LockedDirectory:
@@ -85,8 +87,9 @@ class LockedDirectory:
         return self.path / INDEX
 
     def lasting_paths(self) -> tuple[Path, ...]:
-        """Paths of files and directories that stay the same from one start to the next."""
-        return self.path, self.log, self.index, self.index / "data.mdb", self.path / COOKIE
+        """Paths of files and directories that stay the same from the first start on."""
+        life = self.path / directory_generation.NAME
+        return self.path, self.log, self.index, self.index / "data.mdb", self.path / COOKIE, life
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -146,14 +149,18 @@ def _cookie_in(file: Path) -> Cookie:
     version = found.pop("format_version", None) if isinstance(found, dict) else None
     if type(version) is not int:
         raise ValueError("it has no format version")
-    if version != FORMAT_VERSION:
+    if not 1 <= version <= FORMAT_VERSION:
         raise DataDirectoryError(f"{file} has format version {version}; this program knows {FORMAT_VERSION}")
-    if found.keys() != _NAMES or not all(isinstance(name, str) for name in found.values()):
-        raise ValueError(f"it does not name {', '.join(sorted(_NAMES))}")
+    predecessors = found.pop("predecessors", [])
+    if found.keys() != set(NAMES) or not all(isinstance(name, str) for name in found.values()):
+        raise ValueError(f"it does not name {', '.join(NAMES)}")
     keys.check_name(found["bookie_id"])
-    if str(uuid.UUID(found["incarnation"])) != found["incarnation"]:
-        raise ValueError(f"{found['incarnation']} is no incarnation")
-    return Cookie(**found)
+    if not isinstance(predecessors, list) or len(predecessors) > PREDECESSORS_MAX:
+        raise ValueError(f"its predecessors are no list of {PREDECESSORS_MAX} at most")
+    for incarnation in (found["incarnation"], *predecessors):
+        if not isinstance(incarnation, str) or str(uuid.UUID(incarnation)) != incarnation:
+            raise ValueError(f"{incarnation} is no incarnation")
+    return Cookie(**found, predecessors=tuple(predecessors))
 
 
 def _json_in(file: Path) -> Any:
@@ -199,6 +206,8 @@ async def format_directory(
             f"{path} holds an interrupted format of bookie {begun.bookie_id}; finish that one, or empty the directory"
         )
     cookie = begun or Cookie(cluster_id, bookie_id, str(uuid.uuid4()))
+    if known is None or known.value != cookie.encode():
+        cookie = dataclasses.replace(cookie, predecessors=await _predecessors(store, bookie_id, known))
     with disk_is_not_full(path):
         make_directory(path)
         _write_unfinished(path, cookie)
@@ -206,6 +215,16 @@ async def format_directory(
     with disk_is_not_full(path):
         _finish(path, cookie)
     return cookie
+
+
+async def _predecessors(store: MetadataStore, bookie_id: str, known: Versioned | None) -> tuple[str, ...]:
+    if known is not None:
+        return Cookie.decode(known.key, known.value).line
+    try:
+        return await decommissioned.line_of(store, bookie_id)
+    except StoreRefused as error:  # a role of etcd that was made for an older program
+        log.warning("cannot tell which bookies of the name %s were decommissioned: %s", bookie_id, error)
+        return ()
 
 
 async def _check_replaceable(store: MetadataStore, bookie_id: str, *, replace: bool, wait: bool) -> None:
@@ -295,12 +314,18 @@ def _interrupted_format(path: Path) -> Cookie | None:
 
 def _write_unfinished(path: Path, cookie: Cookie) -> None:
     with open(path / UNFINISHED, "w") as file:
-        json.dump({"format_version": FORMAT_VERSION, **asdict(cookie)}, file, indent=2)
+        json.dump(_cookie_fields(cookie), file, indent=2)
         file.write("\n")
         file.flush()
         os.fsync(file.fileno())
     sync_directory(path)
     sync_directory(path.parent)
+
+
+def _cookie_fields(cookie: Cookie) -> dict[str, object]:
+    if not cookie.predecessors:
+        return {"format_version": 1, **cookie.names}
+    return {"format_version": FORMAT_VERSION, **cookie.names, "predecessors": cookie.predecessors}
 
 
 def _finish(path: Path, cookie: Cookie) -> None:

@@ -49,23 +49,24 @@ def check_is_directory(path: Path) -> None:
         os.stat(path)
     except FileNotFoundError:
         raise DataDirectoryError(f"{path} does not exist; {_how_to_format(path)}") from None
+    except PermissionError:
+        raise DataDirectoryError(
+            f"{path} cannot be reached: a directory above it does not let user {os.geteuid()} through "
+            f"(`namei -l {path}` tells which)"
+        ) from None
     except OSError as error:
-        raise DataDirectoryError(f"{path} cannot be used: {error.strerror}; {_who_needs(path)}") from None
+        raise DataDirectoryError(f"{path} cannot be used: {error.strerror}") from None
     if not path.is_dir():
         raise DataDirectoryError(f"{path} is a file, and no directory; {_how_to_format(path)}")
+    if not os.access(path, os.R_OK | os.X_OK):
+        raise DataDirectoryError(f"{path} cannot be read; {_who_needs(path)}")
 
 
 def check_is_writable(*paths: Path) -> None:
     """Raises DataDirectoryError for the first path that exists and this user may not write."""
     for path in paths:
-        if path.exists() and not os.access(path, os.W_OK | (os.X_OK if path.is_dir() else 0)):
-            is_mounted_so = os.statvfs(path).f_flag & os.ST_RDONLY
-            what = (
-                "its file system is mounted read-only: mount it for writing"
-                if is_mounted_so
-                else _who_needs(path)
-            )
-            raise DataDirectoryError(f"{path} cannot be written; {what}")
+        if path.exists() and not _may_write(path):
+            raise DataDirectoryError(f"{path} cannot be written; {_read_only(path) or _who_needs(path)}")
 
 
 @contextmanager
@@ -89,9 +90,9 @@ def make_directory(path: Path) -> None:
     except OSError as error:
         if error.errno in DISK_FULL:
             raise
-        check_is_writable(next(one for one in path.parents if one.exists()))
-        raise DataDirectoryError(f"{path} cannot be made: {error.strerror}") from None
-    check_is_writable(path)
+        raise DataDirectoryError(f"{path} cannot be made: {_why_not_made(path, error)}") from None
+    if not _may_write(path):
+        raise DataDirectoryError(f"{path} cannot be written; {_read_only(path) or _how_to_own(path)}")
 
 
 def not_formatted(path: Path) -> DataDirectoryError:
@@ -103,5 +104,28 @@ def _how_to_format(path: Path) -> str:
     return f"run: bookledger bookie format --data {path} --id NAME --metadata URI"
 
 
+def _why_not_made(path: Path, error: OSError) -> str:
+    """Nothing above it is ours: whoever administers the machine makes it, and gives it to us."""
+    if not isinstance(error, PermissionError):
+        return error.strerror or str(error)
+    return f"{error.filename2 or error.filename}: {error.strerror}; {_how_to_own(path)}"
+
+
+def _may_write(path: Path) -> bool:
+    return os.access(path, os.W_OK | (os.X_OK if path.is_dir() else 0))
+
+
+def _read_only(path: Path) -> str:
+    """What to do where nobody may write; "" where somebody may."""
+    is_mounted_so = os.statvfs(path).f_flag & os.ST_RDONLY
+    return "its file system is mounted read-only: mount it for writing" if is_mounted_so else ""
+
+
+def _how_to_own(path: Path) -> str:
+    """The advice for a directory that holds nothing of ours yet: what else is in it keeps its owner."""
+    return f"as root: install -d -o {os.geteuid()} {path}"
+
+
 def _who_needs(path: Path) -> str:
+    """The advice for what is a bookie's: files that another user made, such as root once, are changed, too."""
     return f"the bookie runs as user {os.geteuid()}: chown -R {os.geteuid()} {path}, or run it as the owner"

@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from metadata.log_rate_limit import LogRateLimit
+
 from ..index.ledger_state import LedgerState
 from ..wire.messages import HoldingsRequest, LacRequest, ReadRequest
-from .counting.log_rate_limit import LogRateLimit
 
 log = logging.getLogger(__name__)
 

@@ -14,6 +14,8 @@ import click
 from bookie.addresses import bare
 
 if TYPE_CHECKING:
+    import socket
+
     from aiohttp import web
 
     from .http.config import HttpConfig
@@ -85,13 +87,12 @@ async def with_http(
     """Answers inside the block, from its beginning on; gives the URL, None without one.
 
     With a directory of certificates it asks for one, too. Raises UsageError where it may not listen, ValueError
-    where it cannot.
+    where it cannot; what the block raises stays what it is.
     """
     if http is None or daemon is None:
         yield None
         return
     from bookie.log_context import LIFE
-    from bookie.wire.data import sockets
     from bookie.wire.trust.certificates import Certificates
 
     from .http.server import serving_http
@@ -104,20 +105,29 @@ async def with_http(
         )
     trust = Certificates(certificates) if certificates else None
     subject = daemon.subject()
+    if pages is not None:
+        subject.pages, subject.error_page = pages.routes(), pages.error_page
+    async with (
+        serving_http(
+            http.host, http.port, subject, trust, bound=bound_to("--http", http), config=config
+        ) as address,
+        watching_lag(subject.registry),
+        pages.open() if pages is not None else nullcontext(),
+    ):
+        url = f"{'https' if trust else 'http'}://{address}"
+        LIFE.info("answers HTTP at %s", url)
+        yield url
+
+
+def bound_to(option: str, address: HttpAddress) -> socket.socket:
+    """A socket that listens where an option says. Raises ValueError with the option and what to do."""
+    from bookie.wire.data import sockets
+
     try:
-        if pages is not None:
-            subject.pages, subject.error_page = pages.routes(), pages.error_page
-        async with (
-            serving_http(http.host, http.port, subject, trust, config=config) as address,
-            watching_lag(subject.registry),
-            pages.open() if pages is not None else nullcontext(),
-        ):
-            url = f"{'https' if trust else 'http'}://{address}"
-            LIFE.info("answers HTTP at %s", url)
-            yield url
+        return sockets.bound(address.host, address.port)
     except OSError as error:
         raise ValueError(
-            f"cannot listen on --http {http.host}:{http.port}: {sockets.why_not_bound(error)}"
+            f"cannot listen on {option} {address.host}:{address.port}: {sockets.why_not_bound(error)}"
         ) from error
 
 

@@ -83,9 +83,23 @@ def _metadata_option(*, required: bool) -> Callable[[F], F]:
         "metadata_uri",
         metavar="URI",
         envvar="BOOKLEDGER_METADATA",
+        callback=naming_a_store,
         required=required,
         help="etcd://HOST:PORT/PREFIX or sqlite:///PATH; also from BOOKLEDGER_METADATA.",
     )
+
+
+def naming_a_store(context: click.Context, option: click.Parameter, uri: str | None) -> str | None:
+    """A callback that refuses, before anything is done, a URI that names no store; it asks none whether it is there."""
+    from metadata.errors import BadMetadataUri
+    from metadata.open import check_uri
+
+    try:
+        if uri is not None:
+            check_uri(uri)
+    except BadMetadataUri as error:
+        raise click.BadParameter(f"{error}.", context, option) from None
+    return uri
 
 
 def certificates_option(function: F) -> F:

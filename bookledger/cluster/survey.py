@@ -191,7 +191,7 @@ class Survey:
             ref for ref in self.holdings if ref.bookie_id not in view.formatted and ref not in living
         ]:
             yield (
-                f"ledgers refer to bookies that do not live and have no cookie in the metadata: {_names(lost)}; "
+                f"ledgers refer to absent bookies that have no cookie in the metadata: {_names(lost)}; "
                 f"where their directories are there, {RESTORE_COOKIE}"
             )
         if out := [ref for ref in living if view.orders.get(ref.bookie_id) is OrderKind.GIVEN_UP]:

@@ -40,8 +40,12 @@ class BlockingHandle(ABC, Generic[H]):
         self._thread = thread
         self._handle = handle
 
+    def __repr__(self) -> str:
+        return repr(self._handle)
+
     @property
     def ledger_id(self) -> int:
+        """The id that the ledger has for ever."""
         return self._handle.ledger_id
 
     @property

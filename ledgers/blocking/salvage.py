@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 
 from metadata.records.ledger_record import LedgerRecord
 
@@ -12,7 +12,11 @@ from ..recovering.salvage import Part
 
 
 class Salvage:
-    """What there is of a ledger at living bookies; see `ledgers.recovering.salvage.Salvage`."""
+    """What there is of a ledger at living bookies: one salvage of one ledger. Made by `LedgerClient.salvage_ledger`.
+
+    Each entry is verified by its digest. What lies past `proven_through` is given, too, and may not be part of the
+    ledger; what nobody has, or nobody can read, is told as gaps. Nothing is fenced or changed.
+    """
 
     def __init__(self, thread: LoopThread, twin: aio.Salvage) -> None:
         self._thread = thread
@@ -38,6 +42,6 @@ class Salvage:
         """Once all parts are given: bookies that answered and cannot say whether there was more."""
         return self._twin.unsure
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Generator[Part, None, None]:
         """All that there is, in order, once: entries, and the gaps between them."""
         return iterate(self._thread, self._twin.parts())

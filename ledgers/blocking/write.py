@@ -24,7 +24,12 @@ from .handle import BlockingHandle
 
 
 class WriteHandle(BlockingHandle[aio.WriteHandle]):
-    """The one writer of a ledger; see `ledgers.writing.write_handle.WriteHandle` for its guarantees."""
+    """The one writer of a ledger. Made by `LedgerClient.create_ledger`; may be used from several threads.
+
+    Appends are confirmed strictly in entry order (rule W2). When the writer fails (`LedgerFenced`,
+    `NotEnoughBookies`, …) every unconfirmed append fails with that error, and so do `flush` and
+    `close`; such an append may or may not be in the ledger, which opening it with recovery settles.
+    """
 
     def __init__(self, thread: LoopThread, handle: aio.WriteHandle) -> None:
         super().__init__(thread, handle)
@@ -43,7 +48,11 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
         return self._handle.failure
 
     def append(self, payload: bytes) -> int:
-        """Appends one entry; returns its id when the ack quorum has it on disk (with deferred sync: in its logs)."""
+        """Appends one entry; returns its id when an ack quorum has it on disk (with deferred sync: in its logs).
+
+        Raises EntryTooLarge (the writer goes on), or what ended the writer; then the entry may or
+        may not be in the ledger. Waits as `append_async` does.
+        """
         self._thread.check_may_wait()
         return self.append_async(payload).result()
 
@@ -104,7 +113,10 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
             return self._next_entry - 1
 
     def confirmed(self, through: int) -> None:
-        """Waits until every appended entry through this id is confirmed; raises what ended the writer."""
+        """Waits until every appended entry through this id is confirmed.
+
+        Raises what ended the writer before, ValueError for an entry that was not appended.
+        """
         self._thread.run(self._confirmed(through))
 
     def _hand_over(self, entries: int, size_bytes: int) -> None:
@@ -127,7 +139,11 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
         self._thread.run(self._force())
 
     def close(self) -> None:
-        """Flushes and closes the ledger at its last confirmed entry; raises what ended the writer."""
+        """Flushes, then closes the ledger at its last confirmed entry (rule C1). Safe to repeat.
+
+        Raises what ended the writer: this call has not closed the ledger then, and opening it with recovery settles
+        its end. Does not raise if that was done already, at the very entry confirmed last.
+        """
         self._thread.run(self._close())
 
     def _free_bytes(self) -> int:
@@ -185,7 +201,11 @@ class WriteHandle(BlockingHandle[aio.WriteHandle]):
 
 
 class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
-    """A writer with ids from the caller; see `ledgers.writing.advanced_write_handle` for its guarantees."""
+    """The one writer of a ledger, with ids from the caller, in any order. Made by `LedgerClient.create_ledger_adv`.
+
+    May be used from several threads. An entry is sent when every entry before it has been appended, and waits in
+    memory until then. Ends, and leaves unconfirmed entries, as `WriteHandle` does.
+    """
 
     def __init__(self, thread: LoopThread, handle: aio.AdvancedWriteHandle, pending_bytes_max: int) -> None:
         super().__init__(thread, handle)
@@ -199,7 +219,10 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
         return self._handle.first_gap
 
     def append(self, entry_id: int, payload: bytes) -> int:
-        """Appends one entry; returns its id when it and all before it are confirmed."""
+        """Appends one entry; returns its id when it and all before it are confirmed.
+
+        Raises DuplicateEntry or EntryTooLarge (the writer goes on), or what ended the writer.
+        """
         return self._thread.run(self._handle.append(entry_id, payload))
 
     def append_async(self, entry_id: int, payload: bytes) -> Future[int]:
@@ -216,7 +239,10 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
             return self._thread.submit(self._append(entry_id, payload))
 
     def append_batch(self, entries: Sequence[tuple[int, bytes]]) -> list[int]:
-        """Appends entries, each with its id; returns the ids when these and all before them are confirmed."""
+        """Appends entries, each with its id; returns the ids when these and all before them are confirmed.
+
+        Raises as `append`; entries before the bad one were appended.
+        """
         return self._thread.run(self._handle.append_batch(entries))
 
     def append_nowait(self, entry_id: int, payload: bytes) -> None:
@@ -232,7 +258,7 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
         self._thread.run(self._handle.flush())
 
     def force(self) -> None:
-        """Waits until every entry before the first gap is on disk and confirmed."""
+        """Waits until every entry before the first gap is on disk and confirmed; raises what ended the writer."""
         self._thread.run(self._handle.force())
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from bookie.wire.data import sockets
 from bookie.wire.data.connection import Connection, Handler
-from bookie.wire.data.framing import Body, FrameKind
+from bookie.wire.data.framing import Body, FrameKind, Goodbye
 from bookie.wire.data.handshake import BadHandshake, ClientHello, ServerHello, decode_server_hello
 from bookie.wire.trust.certificates import Certificates
 from bookie.wire.trust.identity import Identity, NoIdentity
@@ -19,7 +19,7 @@ from metadata.records.cluster import find_bookie
 from metadata.records.ledger_record import BookieRef
 from metadata.store import MetadataStore
 
-from ..errors import BookieUnavailable
+from ..errors import BookieStarting, BookieUnavailable
 
 Dial = Callable[[Handler, float], Awaitable[tuple[Connection, ServerHello]]]
 """Connects for this handler, within so many seconds. Raises BookieUnavailable."""
@@ -56,7 +56,7 @@ async def dial(
     seconds_max: float,
     certificates: Certificates | None = None,
 ) -> tuple[Connection, ServerHello]:
-    """Connects to the address and completes the handshake. Raises BookieUnavailable.
+    """Connects to the address and completes the handshake. Raises BookieUnavailable, BookieStarting.
 
     With certificates, the peer must show this bookie's. The handler hears nothing of a connection that failed.
     """
@@ -83,7 +83,8 @@ async def dial(
         raise BookieUnavailable(str(bookie), f"who answers at {address}: {error}") from None
     except _NoHandshake as error:
         why = str(error) if certificates else f"{error}{PERHAPS_TLS if handshake.is_silent else ''}"
-        raise BookieUnavailable(str(bookie), why) from None
+        unavailable = BookieStarting if handshake.is_starting else BookieUnavailable
+        raise unavailable(str(bookie), why) from None
     except BaseException:
         connection.abort("nobody waits for it any more")
         raise
@@ -118,12 +119,13 @@ class _Handshake:
     def __init__(self) -> None:
         self.hello: asyncio.Future[ServerHello] = asyncio.get_running_loop().create_future()
         self.is_silent = True
+        self.is_starting = False
 
     def received(self, kind: FrameKind, call: int, body: Body) -> None:
-        del call
         self.is_silent = False
         try:
             if kind is FrameKind.GOODBYE:
+                self.is_starting = call == Goodbye.STARTING
                 raise BadHandshake(goodbye(body))
             if kind is not FrameKind.SERVER_HELLO:
                 raise BadHandshake("it does not answer the client hello")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from metadata import placement
 from metadata.healing.presence import NOT_REGISTERED, Expected, absent_for_long, expected_bookies
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 REGISTRATION_SECONDS_MAX = 10.0
 """How long a creation waits for formatted bookies to register, as after an outage of the metadata: they do so within a
-third of their lease. A NameNode gives a new segment 20 s."""
+third of their lease; and for registered ones that still read their log. A NameNode gives a new segment 20 s."""
 
 REGISTRATION_LOOK_SECONDS = 0.2
 """How often it looks."""
@@ -33,7 +33,7 @@ async def first_fragment(cluster: Cluster, shape: Shape) -> Fragment:
     Where too few bookies live for a whole ensemble, absent ones stand in it and lack everything: formatted bookies
     that are not registered, do not answer or take no entries, and are neither drained nor given up. Every write set
     has an ack quorum of living ones. With `require_all_bookies` there are no absent ones. Waits a moment for bookies
-    to register where that would help.
+    to register, or to have read their logs, where that would help.
 
     Raises NotEnoughBookies, also for fewer domains than `fault_domains_min`, and MetadataError.
     """
@@ -45,7 +45,7 @@ async def first_fragment(cluster: Cluster, shape: Shape) -> Fragment:
 
 
 async def _without_some(cluster: Cluster, search: _Search) -> Fragment:
-    """A fragment with absent bookies, or one of the living once enough have registered. Raises as `first_fragment`."""
+    """A fragment with absent bookies, or one of the living once enough serve. Raises as `first_fragment`."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + REGISTRATION_SECONDS_MAX
     expected = await expected_bookies(cluster.store)
@@ -53,7 +53,7 @@ async def _without_some(cluster: Cluster, search: _Search) -> Fragment:
         return fragment
     gone = await absent_for_long(cluster.store)
     if search.may_be_completed(expected, gone):
-        log.info("waiting for bookies to register: %s", search.failure(expected))
+        log.info("waiting for bookies to register or to start: %s", search.failure(expected))
     while loop.time() < deadline and search.may_be_completed(expected, gone):
         await asyncio.sleep(REGISTRATION_LOOK_SECONDS)
         search = await _search(cluster, search.shape, await cluster.known_bookies.now())
@@ -74,7 +74,14 @@ async def _search(cluster: Cluster, shape: Shape, listed: Listed) -> _Search:
     search = _Search(shape, domains_min, gaps_max, listed.bookies, rejected)
     for avoids in (True, False):  # a domain may have only bookies that failed lately
         search.living = await choose_alive(
-            cluster, candidates, shape.ensemble_size, (), rejected, avoids=avoids, needed=search.living_min
+            cluster,
+            candidates,
+            shape.ensemble_size,
+            (),
+            rejected,
+            avoids=avoids,
+            needed=search.living_min,
+            starting=search.starting,
         )
         if search.has_domains:
             break
@@ -83,7 +90,7 @@ async def _search(cluster: Cluster, shape: Shape, listed: Listed) -> _Search:
 
 @dataclass(slots=True)
 class _Search:
-    """Bookies that were found living, and why others are not used."""
+    """Bookies that were found living, and why others are not used; of those registered, which are `starting`."""
 
     shape: Shape
     domains_min: int
@@ -91,6 +98,7 @@ class _Search:
     registered: Sequence[Registration]
     rejected: dict[str, str]
     living: Sequence[Registration] = ()
+    starting: set[BookieRef] = field(default_factory=set)
 
     @property
     def living_min(self) -> int:
@@ -120,8 +128,9 @@ class _Search:
         return Fragment(0, tuple(ensemble), lacking=lacking)
 
     def may_be_completed(self, expected: Sequence[Expected], gone: Collection[BookieRef]) -> bool:
-        """Whether there would be enough if those registered that may do so in a moment."""
+        """Whether there would be enough if those served that may do so in a moment."""
         soon = sum(not one.is_in_maintenance and one.bookie not in gone for one in self._away(expected))
+        soon += sum(one.bookie in self.starting for one in expected)
         return soon > 0 and len(self.living) + soon >= self.living_min
 
     def _away(self, expected: Sequence[Expected]) -> list[Expected]:

@@ -10,7 +10,7 @@ from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 
 from ..cluster import Cluster
-from ..errors import BookieUnavailable
+from ..errors import BookieStarting, BookieUnavailable
 from ..tasks import end_tasks
 
 SLOW_ANSWER_SECONDS = 0.5
@@ -35,15 +35,17 @@ async def choose_alive(
     *,
     avoids: bool = True,
     needed: int | None = None,
+    starting: set[BookieRef] | None = None,
 ) -> list[Registration]:
     """Chooses up to `count` candidates that answer, best placed first; why others do not goes into `rejected`.
-    With `needed` of them slow ones are not waited for.
+    With `needed` of them slow ones are not waited for. Into `starting` go those that will serve in a moment.
 
     Bookies that failed lately are probed last, or like all others without `avoids`.
     Probes as many in parallel as are missing. A silent one is remembered as failed, so that
     it costs the next call nothing.
     """
-    search = _Search(cluster, candidates, beside, rejected, cluster.failed_lately if avoids else frozenset)
+    avoided = cluster.failed_lately if avoids else frozenset
+    search = _Search(cluster, candidates, beside, rejected, avoided, starting)
     try:
         while len(search.alive) < count and search.goes_on(count):
             is_enough = needed is not None and len(search.alive) >= needed
@@ -64,6 +66,7 @@ class _Search:
         beside: Sequence[Registration],
         rejected: dict[str, str],
         avoided: Callable[[], Collection[BookieRef]],
+        starting: set[BookieRef] | None,
     ) -> None:
         self.alive: list[Registration] = []
         self._cluster = cluster
@@ -71,6 +74,7 @@ class _Search:
         self._beside = beside
         self._rejected = rejected
         self._avoided = avoided
+        self._starting = starting
         self._asked: dict[asyncio.Task[bool], Registration] = {}
         self._slow: set[asyncio.Task[bool]] = set()
 
@@ -86,7 +90,9 @@ class _Search:
         )
         for registration in chosen:
             self._left.remove(registration)
-            asking = asyncio.create_task(takes_entries(self._cluster, registration.bookie, self._rejected))
+            asking = asyncio.create_task(
+                takes_entries(self._cluster, registration.bookie, self._rejected, self._starting)
+            )
             self._asked[asking] = registration
         return bool(self._asked)
 
@@ -113,10 +119,13 @@ class _Search:
         await end_tasks(self._asked)
 
 
-async def takes_entries(cluster: Cluster, bookie: BookieRef, rejected: dict[str, str]) -> bool:
-    """Whether the bookie is alive and writable; why not goes into `rejected`.
+async def takes_entries(
+    cluster: Cluster, bookie: BookieRef, rejected: dict[str, str], starting: set[BookieRef] | None = None
+) -> bool:
+    """Whether the bookie is alive and writable; why not goes into `rejected`, and one that starts into `starting`.
 
-    A bookie heard from just now, and registered as writable, is not probed.
+    A bookie heard from just now, and registered as writable, is not probed. One that starts is not remembered as
+    failed: it says so at once, and may serve when it is asked next.
     """
     now = asyncio.get_running_loop().time()
     if now - cluster.bookies.heard_at(bookie) < HEARD_SECONDS_MAX and bookie not in cluster.failed_lately():
@@ -125,6 +134,11 @@ async def takes_entries(cluster: Cluster, bookie: BookieRef, rejected: dict[str,
     try:
         async with asyncio.timeout(patience):
             info = await cluster.bookies.info(bookie)
+    except BookieStarting as error:
+        rejected[str(bookie)] = error.why
+        if starting is not None:
+            starting.add(bookie)
+        return False
     except BookieUnavailable as error:
         rejected[str(bookie)] = error.why
     except TimeoutError:

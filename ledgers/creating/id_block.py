@@ -17,7 +17,8 @@ BLOCK_SECONDS_MAX = 10.0
 
 
 class IdBlock:
-    """One client's block of ids. Ids rise, are never given twice, and have gaps."""
+    """One client's block of ids. They rise in one client, are never given twice, and have gaps; of two clients the
+    one whose block is older gives lower ids later."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store

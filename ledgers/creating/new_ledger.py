@@ -4,8 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Self, TypedDict
 
 from metadata.records.ledger_record import CUSTOM_METADATA_BYTES_MAX, DigestType, Shape
+
+
+class LedgerArguments(TypedDict, total=False):
+    """The arguments of `create_ledger`, each of which may be left out."""
+
+    ensemble_size: int
+    write_quorum: int | None
+    ack_quorum: int | None
+    ledger_id: int | None
+    digest: DigestType
+    password: bytes
+    custom_metadata: Mapping[str, bytes]
+    deferred_sync: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +59,13 @@ class NewLedger:
             raise ValueError("an HMAC-SHA256 digest needs a password")
         if self.ledger_id is not None and not 0 <= self.ledger_id < 2**63:
             raise ValueError(f"{self.ledger_id} cannot be a ledger id: take one from 0 to {2**63 - 1}")
+
+    @classmethod
+    def of(cls, new: Self | None, arguments: LedgerArguments) -> Self:
+        """What was given as a NewLedger, or as arguments of `create_ledger`. Raises TypeError for both at once."""
+        if new is not None and arguments:
+            raise TypeError(f"give a NewLedger, or {', '.join(arguments)}, but not both")
+        return new or cls(**arguments)
 
     @property
     def shape(self) -> Shape:

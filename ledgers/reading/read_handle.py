@@ -17,6 +17,7 @@ from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import VersionedRecord
 
 from ..cluster import Cluster
+from ..deprecated import renamed
 from ..entry import Entry
 from ..errors import NoSuchEntry
 from ..integrity.digest import Digester
@@ -86,6 +87,12 @@ class ReadHandle:
     def last_add_confirmed(self) -> int:
         """The last entry this reader knows to be confirmed; for a closed ledger, its last entry."""
         return self._view.last_add_confirmed
+
+    def __repr__(self) -> str:
+        state = self.record.state.value.replace("_", " ")
+        return (
+            f"<ReadHandle of ledger {self.ledger_id}: {state}, confirmed through {self.last_add_confirmed}>"
+        )
 
     # --- reading --------------------------------------------------------------------------------
 
@@ -197,27 +204,31 @@ class ReadHandle:
         """
         return await lac_read.ask_every_write_set(self._view)
 
-    async def tail(self, start: int = 0, *, timeout: float | None = None) -> AsyncGenerator[Entry, None]:
-        """Yields entries from `start` on as they are confirmed, across ensemble changes, to the ledger's close.
+    @renamed(start="first_entry")
+    async def tail(
+        self, first_entry: int = 0, *, timeout: float | None = None
+    ) -> AsyncGenerator[Entry, None]:
+        """Yields entries from `first_entry` on as they are confirmed, across ensemble changes, to the ledger's close.
 
         Also ends once nothing new was confirmed for `timeout` seconds: `is_closed` tells. A `timeout` of 0
         asks once, and does not wait. Never fences. Raises NoSuchLedger when the ledger is deleted meanwhile,
-        NoSuchEntry if it was closed before it reached `start`, MetadataUnavailable when it can no longer be
+        NoSuchEntry if it was closed before it reached `first_entry`, MetadataUnavailable when it can no longer be
         followed, and as `read` does; then everything before has been yielded, and a new `tail` may resume there.
         """
-        async with aclosing(self.tail_pages(start, timeout=timeout)) as pages:
+        async with aclosing(self.tail_pages(first_entry, timeout=timeout)) as pages:
             async for columns in pages:
                 for entry in entries_of(columns):
                     yield entry
 
+    @renamed(start="first_entry")
     async def tail_pages(
-        self, start: int = 0, *, timeout: float | None = None
+        self, first_entry: int = 0, *, timeout: float | None = None
     ) -> AsyncGenerator[Columns, None]:
         """Yields the same entries as `tail`, a page at a time; see `pages`."""
         following = self._follow()
-        next_entry = start
+        next_entry = first_entry
         try:
-            while await self._is_confirmed(next_entry, following, timeout):
+            while await self._until_confirmed(next_entry, following, timeout):
                 async with aclosing(self.pages(next_entry)) as pages:
                     async for columns in pages:
                         next_entry = columns.last_entry + 1
@@ -225,21 +236,22 @@ class ReadHandle:
         finally:
             await end_tasks([following])
 
+    @renamed(start="first_entry")
     async def poll(
-        self, start: int, *, timeout: float, entries_max: int = 1000, bytes_max: int = 1024 * 1024
+        self, first_entry: int, *, timeout: float, entries_max: int = 1000, bytes_max: int = 1024 * 1024
     ) -> list[Entry]:
-        """Waits for entries from `start` on; returns as many as both bounds allow, none after `timeout` seconds.
+        """Waits for entries from `first_entry` on; returns as many as both bounds allow, none after `timeout` seconds.
 
-        Returns none at once if the ledger ends right before `start`: `is_closed` tells. A `timeout` of 0 asks once, and
-        does not wait. For loops that do other things in between; raises as `tail` and `read_batch` do.
+        Returns none at once if the ledger ends right before `first_entry`: `is_closed` tells. A `timeout` of 0 asks
+        once, and does not wait. For loops that do other things in between; raises as `tail` and `read_batch` do.
         """
         following = self._follow()
         try:
-            if not await self._is_confirmed(start, following, timeout):
+            if not await self._until_confirmed(first_entry, following, timeout):
                 return []
         finally:
             await end_tasks([following])
-        return await self.read_batch(start, entries_max=entries_max, bytes_max=bytes_max)
+        return await self.read_batch(first_entry, entries_max=entries_max, bytes_max=bytes_max)
 
     def _follow(self) -> asyncio.Task[None]:
         """Starts the task that watches the record; its caller ends it.
@@ -249,10 +261,10 @@ class ReadHandle:
         self._view.cluster.check_process()
         return asyncio.create_task(self._view.follow())
 
-    async def _is_confirmed(
+    async def _until_confirmed(
         self, entry_id: int, following: asyncio.Task[None], timeout: float | None
     ) -> bool:
-        """Waits until the entry is confirmed, or known never to be, or time is up."""
+        """Waits until the entry is confirmed (True), or known never to be, or time is up (False)."""
         if timeout is not None and not timeout >= 0:
             raise ValueError(f"a timeout is a number of seconds from 0 on, or None; not {timeout}")
         now = asyncio.get_running_loop().time

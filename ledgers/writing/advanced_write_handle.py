@@ -38,6 +38,10 @@ class AdvancedWriteHandle:
         """Called when something was confirmed, or a gap was filled."""
         writer.on_progress = self._writer_moved
 
+    def __repr__(self) -> str:
+        state = f"{self._writer.state}, confirmed through {self.last_add_confirmed}"
+        return f"<AdvancedWriteHandle of ledger {self.ledger_id}: {state}>"
+
     @property
     def ledger_id(self) -> int:
         return self._writer.ledger_id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from dataclasses import replace
@@ -92,8 +93,21 @@ async def _with_id(cluster: Cluster, record: LedgerRecord, secret: bytes) -> Ver
     except KeyExists:
         raise LedgerExists(record.ledger_id) from None
     tell(Act.CREATE, who=cluster.who, ledger_id=record.ledger_id)
-    for lack in record.fragments[0].lacking:
-        line = "ledger %d begins without bookie %s, which does not answer or takes no entries now"
-        about = {"ledger": record.ledger_id}
-        log.warning(line, record.ledger_id, record.fragments[0].ensemble[lack.position], extra=about)
+    if record.fragments[0].lacking:
+        _warn_of_absent(cluster, record)
     return created
+
+
+def _warn_of_absent(cluster: Cluster, record: LedgerRecord) -> None:
+    """While a bookie is away every new ledger may be without it."""
+    untold = cluster.begun_without.untold(asyncio.get_running_loop().time())
+    if untold is None:
+        return
+    first = record.fragments[0]
+    log.warning(
+        "ledger %d begins without %s, which does not answer or takes no entries now%s",
+        record.ledger_id,
+        " and ".join(f"bookie {first.ensemble[lack.position]}" for lack in first.lacking),
+        f" ({untold} more ledgers before it were not told)" if untold else "",
+        extra={"ledger": record.ledger_id},
+    )

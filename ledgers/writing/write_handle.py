@@ -25,6 +25,16 @@ class WriteHandle(PipelineShell):
     `close`; such an append may or may not be in the ledger, which opening it with recovery settles.
     """
 
+    @property
+    def state(self) -> str:
+        """Open, closing, closed, or what ended this writer, in words."""
+        if self.failure is not None:
+            return f"ended by {type(self.failure).__name__}"
+        return "closed" if self.has_ended else "closing" if self._closing else "open"
+
+    def __repr__(self) -> str:
+        return f"<WriteHandle of ledger {self.ledger_id}: {self.state}, confirmed through {self.last_add_confirmed}>"
+
     async def append(self, payload: bytes) -> int:
         """Appends one entry; returns its id when an ack quorum has it on disk (with deferred sync: in its logs).
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .. import keys
 from ..errors import BadRecord, KeyExists
@@ -15,14 +15,36 @@ from .unreadable import parsed, skip
 
 FORMAT_VERSION = 1
 
+PREDECESSORS_MAX = 32
+"""Incarnations that a cookie remembers: so often a bookie may have been formatted anew since a backup was made."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cookie:
-    """A bookie's identity, kept in its data directory and in the metadata; both must agree (rule W7)."""
+    """A bookie's identity, kept in its data directory and in the metadata; both must agree (rule W7).
+
+    `predecessors`: the incarnations that had the name before, the last one last. Metadata that names one of them is
+    older than the directory.
+    """
 
     cluster_id: str
     bookie_id: str
     incarnation: str
+    predecessors: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What commands print of it."""
+        return {
+            "cluster_id": self.cluster_id,
+            "bookie_id": self.bookie_id,
+            "incarnation": self.incarnation,
+        }
+
+    @property
+    def line(self) -> tuple[str, ...]:
+        """What its successor's predecessors are."""
+        return (*self.predecessors, self.incarnation)[-PREDECESSORS_MAX:]
 
     def encode(self) -> bytes:
         return pb.Cookie(
@@ -30,12 +52,13 @@ class Cookie:
             cluster_id=self.cluster_id,
             bookie_id=self.bookie_id,
             incarnation=self.incarnation,
+            predecessors=self.predecessors,
         ).SerializeToString()
 
     @classmethod
     def decode(cls, where: str, value: bytes) -> Cookie:
         message = parsed(pb.Cookie, where, value, FORMAT_VERSION, "cookie")
-        return cls(message.cluster_id, message.bookie_id, message.incarnation)
+        return cls(message.cluster_id, message.bookie_id, message.incarnation, tuple(message.predecessors))
 
 
 async def cluster_id(store: MetadataStore, *, create: bool = False) -> str | None:

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 
 from .. import keys, settled_writes
 from ..errors import KeyExists
-from ..store import MetadataStore
+from ..store import MetadataStore, Versioned, list_all
 from . import records_pb2 as pb
+from .cluster import PREDECESSORS_MAX
 from .unreadable import parsed
 
 FORMAT_VERSION = 1
@@ -19,11 +20,12 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Decommissioned:
-    """When a bookie of this name was decommissioned, by the clock of who did it."""
+    """When a bookie of this name was decommissioned, by the clock of who did it; and its cookie's predecessors."""
 
     bookie_id: str
     incarnation: str
     at_ms: int
+    predecessors: tuple[str, ...] = ()
 
     @property
     def at(self) -> str:
@@ -42,6 +44,7 @@ async def note(store: MetadataStore, one: Decommissioned) -> None:
         bookie_id=one.bookie_id,
         at_ms=one.at_ms,
         nonce=settled_writes.new_nonce(),
+        predecessors=one.predecessors,
     )
     try:
         await settled_writes.create(store, keys.decommissioned(one.incarnation), message.SerializeToString())
@@ -63,5 +66,20 @@ async def read(store: MetadataStore, incarnation: str) -> Decommissioned | None:
     found = await store.get(key)
     if found is None:
         return None
-    message = parsed(pb.Decommissioned, key, found.value, FORMAT_VERSION)
-    return Decommissioned(message.bookie_id, incarnation, message.at_ms)
+    return _decode(found)
+
+
+async def line_of(store: MetadataStore, bookie_id: str) -> tuple[str, ...]:
+    """The incarnations that had this name and were decommissioned, with their predecessors. Raises MetadataError."""
+    listed = [_decode(item) async for item in list_all(store, keys.DECOMMISSIONED)]
+    found = sorted(
+        (one for one in listed if one.bookie_id == bookie_id), key=lambda one: len(one.predecessors)
+    )
+    line = dict.fromkeys(name for one in found for name in (*one.predecessors, one.incarnation))
+    return tuple(line)[-PREDECESSORS_MAX:]
+
+
+def _decode(found: Versioned) -> Decommissioned:
+    message = parsed(pb.Decommissioned, found.key, found.value, FORMAT_VERSION)
+    incarnation = found.key.removeprefix(keys.DECOMMISSIONED)
+    return Decommissioned(message.bookie_id, incarnation, message.at_ms, tuple(message.predecessors))

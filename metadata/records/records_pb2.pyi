@@ -148,28 +148,32 @@ class AcceptedLoss(_message.Message):
     def __init__(self, format_version: _Optional[int] = ..., at_ms: _Optional[int] = ..., by: _Optional[str] = ..., proven_through: _Optional[int] = ..., missing: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ..., to_fence: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ...) -> None: ...
 
 class Cookie(_message.Message):
-    __slots__ = ("format_version", "cluster_id", "bookie_id", "incarnation")
+    __slots__ = ("format_version", "cluster_id", "bookie_id", "incarnation", "predecessors")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
     BOOKIE_ID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    PREDECESSORS_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     cluster_id: str
     bookie_id: str
     incarnation: str
-    def __init__(self, format_version: _Optional[int] = ..., cluster_id: _Optional[str] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ...) -> None: ...
+    predecessors: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, format_version: _Optional[int] = ..., cluster_id: _Optional[str] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., predecessors: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Decommissioned(_message.Message):
-    __slots__ = ("format_version", "bookie_id", "at_ms", "nonce")
+    __slots__ = ("format_version", "bookie_id", "at_ms", "nonce", "predecessors")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     BOOKIE_ID_FIELD_NUMBER: _ClassVar[int]
     AT_MS_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
+    PREDECESSORS_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     bookie_id: str
     at_ms: int
     nonce: bytes
-    def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., at_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+    predecessors: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., at_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., predecessors: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Registration(_message.Message):
     __slots__ = ("format_version", "bookie_id", "incarnation", "address", "fault_domain", "session", "read_only", "disk_bytes_total", "disk_bytes_free", "version", "takes_no_copies", "reading_key")

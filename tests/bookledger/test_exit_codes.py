@@ -29,6 +29,41 @@ def test_commands_end_with_them() -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        (("cluster", "status", "--metadata=URI"), "'--metadata'"),
+        (("bookie", "run", "--data=/none", "--metadata=URI"), "'--metadata'"),
+        (("demo", "--metadata=URI"), "'--metadata'"),
+        (("journal", "show", "ns1", "--metadata=sqlite:///m.db", "--acceptor=a=URI"), "'--acceptor'"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else one[0],
+)
+@pytest.mark.parametrize(
+    ("uri", "why"),
+    [
+        ("http://127.0.0.1/x", "the scheme 'http' is not known"),
+        ("nonsense", "it has no scheme"),
+        ("sqlite://relative.db", "absolute"),
+        ("etcd://h:2379", "prefix"),
+    ],
+)
+def test_a_uri_that_names_no_metadata_store_is_wrong_usage_and_nothing_is_done(
+    command: tuple[str, ...], named: str, uri: str, why: str
+) -> None:
+    ended = bookledger(*(one.replace("URI", uri) for one in command))
+    said = ended.stderr.decode()
+    assert ended.returncode == ExitCode.WRONG_USAGE, said
+    assert named in said and why in said and "write etcd://HOST:PORT" in said
+
+
+def test_a_wrong_uri_of_the_environment_is_told_with_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BOOKLEDGER_METADATA", "zk://h/x")
+    ended = bookledger("cluster", "status")
+    assert ended.returncode == ExitCode.WRONG_USAGE
+    assert b"It is set by BOOKLEDGER_METADATA" in ended.stderr
+
+
+@pytest.mark.parametrize(
     ("end", "said"),
     [
         (KeyboardInterrupt(), "bookledger: interrupted; 3 of 7 are done\n"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -57,7 +58,8 @@ def read(client: LedgerClient, ledger_id: int) -> Iterator[str]:
         yield str(page.last_entry)
     news: list[Entry] = reader.poll(5, timeout=1.0)
     yield from (str(entry.entry_id) for entry in news)
-    yield from (str(entry.entry_id) for entry in reader.tail(0, timeout=0))
+    with closing(reader.tail(first_entry=0, timeout=0)) as entries:
+        yield from (str(entry.entry_id) for entry in entries)
 
 
 def closed_today(client: LedgerClient) -> list[LedgerRecord]:

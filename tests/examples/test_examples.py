@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bookledger import LedgerClient
+from bookledger import LedgerClient, WriteHandle
 from bookledger.cli.processes import bookie_processes
 from tests.support.command_line import bookledger
 from tests.support.waiting import until
@@ -118,6 +120,58 @@ def test_a_key_value_store_that_was_killed_has_all_it_answered(uri: str) -> None
         first.process.kill()
     with program(uri, "key_value_store.py", "killed") as second:
         assert second.says() == "ready, with 20 values"
+
+
+@pytest.fixture
+def key_value_store(uri: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The example as a module."""
+    monkeypatch.setenv("BOOKLEDGER_METADATA", uri)
+    return runpy.run_path(str(EXAMPLES / "key_value_store.py"), run_name="example")
+
+
+class Overtaken:
+    """A client whose caller is overtaken just before it makes a ledger."""
+
+    def __init__(self, client: LedgerClient, meanwhile: Callable[[], None]) -> None:
+        self._client = client
+        self._meanwhile = meanwhile
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def create_ledger(self, **options: Any) -> WriteHandle:
+        self._meanwhile()
+        return self._client.create_ledger(**options)
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_of_two_that_take_a_key_value_store_over_at_once_one_leads(
+    uri: str, key_value_store: Any, is_new: bool
+) -> None:
+    store_of, name = key_value_store["KeyValueStore"], f"race {is_new}"
+    with LedgerClient(uri) as client:
+        if not is_new:
+            store_of(client, name).set("from", "before")
+        leaders = []
+        with pytest.raises(key_value_store["TakenOver"]):
+            store_of(Overtaken(client, lambda: leaders.append(store_of(client, name))), name)
+        (leader,) = leaders
+        leader.set("by", "the faster one")
+        leader.close()
+        before = {} if is_new else {"from": "before"}
+        assert store_of(client, name).values == {"by": "the faster one", **before}
+
+
+def test_a_key_value_store_is_taken_over_by_a_standby_whose_ledger_has_the_lower_id(
+    uri: str, key_value_store: Any
+) -> None:
+    """A client takes ids in blocks: that of the standby is older than the leader's."""
+    store_of = key_value_store["KeyValueStore"]
+    with LedgerClient(uri) as standby, LedgerClient(uri) as client:
+        for _ in range(2):
+            standby.create_ledger().close()
+        store_of(client, "blocks").set("by", "the leader")
+        assert store_of(standby, "blocks").values == {"by": "the leader"}
 
 
 def test_a_follower_sees_events_while_they_are_published_and_those_of_the_next_publisher(uri: str) -> None:

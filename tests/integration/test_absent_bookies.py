@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from bookledger.cli.processes import BookieProcess
 from ledgers.aio import LedgerClient
 from ledgers.bookies import ensembles
 from metadata.errors import NoSuchKey, VersionConflict
 from metadata.healing.marks import Mark, Marks
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.store import MetadataStore
+from tests.support.aio import until_true
 from tests.support.command_line import bookledger, fails_with_one_line
+from tests.support.failing_disk import LOG, Call, FailingDisk, compiled
 from tests.support.writing import payload_of
 
 from .test_healing import ENTRIES, SIZE, filled, healed, is_whole, new_ledger, on_healing_bookies, unmarked
@@ -94,6 +98,41 @@ async def test_W9_right_after_all_registrations_ran_out_a_creation_waits_for_the
         for one in await client.list_bookies():
             await lose_registration(store, one.key)
         await (await new_ledger(client)).close()
+
+
+async def test_W9_a_creation_waits_for_three_bookies_that_all_still_read_their_logs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As after a power failure: they are registered, and serve in a moment."""
+    monkeypatch.setattr(ensembles, "REGISTRATION_SECONDS_MAX", 60.0)  # a busy machine starts late
+    uri, disk = f"sqlite://{tmp_path}/metadata.db", FailingDisk(compiled(tmp_path), tmp_path)
+    bookies = [
+        BookieProcess(f"bookie-{n}", tmp_path / f"bookie-{n}", uri, environment=disk.environment)
+        for n in (1, 2, 3)
+    ]
+    for bookie in bookies:
+        bookie.format()
+
+    async def are_registered(client: LedgerClient) -> bool:
+        return len(await client.list_bookies()) == len(bookies)
+
+    async def waits() -> bool:
+        return "waiting for bookies" in caplog.text
+
+    disk.fail(Call.HANG, LOG)
+    with ExitStack() as stack, caplog.at_level("INFO", ensembles.log.name):
+        for bookie in bookies:
+            stack.callback(bookie.kill)
+            bookie.launch()
+        async with LedgerClient(uri) as client:
+            await until_true(lambda: are_registered(client))
+            creating = asyncio.create_task(client.create_ledger(ensemble_size=3))
+            await until_true(waits)
+            assert caplog.text.count("it reads its log") == len(bookies) and not creating.done()
+            disk.fail(Call.HANG, "nothing")
+            writer = await creating
+            await writer.append(b"begun by bookies that had just started")
+            await writer.close()
 
 
 async def test_the_commands_say_who_was_absent_and_strict_refuses(tmp_path: Path) -> None:

@@ -37,21 +37,6 @@ def test_bookie_info_shows_every_live_bookie(uri: str) -> None:
     assert {row["state"] for row in said} == {"serving"}
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        "nonsense",
-        "http://127.0.0.1/x",
-        "sqlite://relative.db",
-        "etcd://",
-        "sqlite:///no/such/directory/metadata.db",
-    ],
-)
-def test_a_wrong_metadata_uri_is_named(wrong: str) -> None:
-    line = fails_with_one_line("ledger", "list", f"--metadata={wrong}")
-    assert wrong in line
-
-
 def test_an_etcd_that_is_not_there_is_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -133,6 +118,16 @@ def test_a_full_output_is_one_line(uri: str) -> None:
     done = shell("$B ledger list --metadata $1 >/dev/full", uri)
     assert done.returncode == 1
     assert done.stderr == b"bookledger: standard output cannot be written: No space left on device\n"
+
+
+def test_input_that_cannot_be_read_is_not_told_as_output_that_cannot_be_written(uri: str) -> None:
+    """The address 0 of a process's memory gives EIO, as a file on a failing disk does."""
+    line = fails_with_one_line("journal", "dump", "/proc/self/mem")
+    assert line == "a file that was named cannot be read, or standard output be written: Input/output error"
+    line = fails_with_one_line("ledger", "append", f"--metadata={uri}", "/proc/self/mem")
+    assert re.match(
+        r"/proc/self/mem cannot be read: Input/output error; ledger \d+ is closed and empty", line
+    )
 
 
 def test_a_closed_standard_input_is_one_line_and_a_closed_error_is_none(uri: str) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from bookie.index.index import Index
 from metadata.sqlite.uri import uri_of
 from tests.support.command_line import bookledger, fails_with_one_line
 from tests.support.etcd import free_port
@@ -130,18 +131,80 @@ def test_a_directory_that_cannot_be_written_is_told_with_whose_it_has_to_be(
     )
 
 
-def test_standalone_and_format_tell_of_a_place_that_cannot_be_written(tmp_path: Path, uri: str) -> None:
+def test_a_place_that_is_not_ours_is_asked_of_root_and_nothing_above_it_is_given_away(
+    tmp_path: Path, uri: str
+) -> None:
     place = tmp_path / "locked"
     place.mkdir(mode=0o500)
-    for command in (
-        ("standalone", f"--data={place}/data", "--port=0"),
-        ("standalone", f"--data={place}", "--port=0"),
-        ("bookie", "format", f"--data={place}/b1", "--id=b1", f"--metadata={uri}"),
+    me = os.geteuid()
+    for command, data in (
+        (("standalone", f"--data={place}/data", "--port=0"), place / "data"),
+        (("bookie", "format", f"--data={place}/a/b1", "--id=b1", f"--metadata={uri}"), place / "a" / "b1"),
     ):
-        done = without_roots_rights(*command)
+        (line,) = without_roots_rights(*command).stderr.decode().splitlines()
+        made = place / "a" if data.name == "b1" else data
+        assert line == (
+            f"bookledger: {data} cannot be made: {made}: Permission denied; as root: install -d -o {me} {data}"
+        )
+    (line,) = without_roots_rights("standalone", f"--data={place}", "--port=0").stderr.decode().splitlines()
+    assert line == f"bookledger: {place} cannot be written; as root: install -d -o {me} {place}"
+
+
+@pytest.mark.parametrize("is_above", [True, False])
+def test_a_directory_that_cannot_be_entered_is_told_apart_from_one_above_it(
+    formatted: Path, is_above: bool
+) -> None:
+    locked = formatted.parent if is_above else formatted
+    locked.chmod(0o600)
+    try:
+        done = without_roots_rights(*run_on(formatted, "etcd://127.0.0.1:1/not-asked"))
+    finally:
+        locked.chmod(0o700)
+    why = (
+        f"cannot be reached: a directory above it does not let user {os.geteuid()} through (`namei -l {formatted}`"
+        if is_above
+        else f"cannot be read; the bookie runs as user {os.geteuid()}: chown -R {os.geteuid()} {formatted}"
+    )
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith(f"bookledger: {formatted} {why}")
+
+
+@pytest.mark.parametrize("http", [(), ("--http=127.0.0.1:0",)])
+def test_what_a_start_lacks_is_told_alike_with_http_and_without(
+    tmp_path: Path, formatted: Path, uri: str, http: tuple[str, ...]
+) -> None:
+    segment = min((formatted / "log").iterdir())
+    segment.chmod(0)
+    try:
+        done = without_roots_rights(*run_on(formatted, uri), *http)
+    finally:
+        segment.chmod(0o600)
+    assert done.returncode == 1
+    assert done.stderr.decode().splitlines()[-1] == f"bookledger: {segment}: Permission denied"
+
+
+def test_an_index_that_the_system_does_not_open_is_not_told_as_damaged(formatted: Path, uri: str) -> None:
+    index = formatted / "index"
+    Index(index).close()
+    (index / "data.mdb").chmod(0)
+    try:
+        forbidden = without_roots_rights(*run_on(formatted, uri))
+    finally:
+        (index / "data.mdb").chmod(0o600)
+    limited = subprocess.run(
+        ["prlimit", f"--as={2**30}", sys.executable, "-m", "bookledger", *run_on(formatted, uri)],
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    for done, why in (
+        (forbidden, "Permission denied"),
+        (limited, "Cannot allocate memory; let the process have more address space"),
+    ):
+        said = done.stderr.decode().splitlines()[-1]
         assert done.returncode == 1
-        (line,) = done.stderr.decode().splitlines()
-        assert f"{place} cannot be written; " in line
+        assert said.startswith(f"bookledger: the index in {index} cannot be opened: {why}"), said
+        assert "rebuild-index" not in said
 
 
 def test_a_metadata_file_that_is_not_there_is_told_with_what_makes_one(

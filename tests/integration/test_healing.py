@@ -20,6 +20,7 @@ from metadata.healing.operator_requests import Order, OrderKind
 from metadata.records.ledger_record import LedgerRecord
 from metadata.store import MetadataStore
 from tests.support import stepped_clock
+from tests.support.etcd import EtcdServer
 from tests.support.processes import ProcessCluster
 from tests.support.stepped_clock import SteppedClock
 from tests.support.writing import copies_of_every_entry, payload_of
@@ -32,9 +33,15 @@ HEALED_SECONDS_MAX = 50.0
 
 @asynccontextmanager
 async def on_healing_bookies(
-    tmp_path: Path, count: int, *, lost_after: float = 1, environment: Mapping[str, str] | None = None
+    tmp_path: Path,
+    count: int,
+    *,
+    lost_after: float = 1,
+    environment: Mapping[str, str] | None = None,
+    uri: str = "",
 ) -> AsyncIterator[tuple[ProcessCluster, LedgerClient, MetadataStore]]:
-    uri = f"sqlite://{tmp_path}/metadata.db"
+    """`uri`: of the metadata, in a file of its own by default."""
+    uri = uri or f"sqlite://{tmp_path}/metadata.db"
     options = (f"--lost-after={lost_after}",)
     with bookie_processes(
         count, tmp_path, uri, lease_seconds=2, options=options, environment=environment
@@ -114,12 +121,25 @@ def clock(tmp_path: Path) -> SteppedClock:
     return SteppedClock(stepped_clock.compiled(tmp_path), tmp_path / "clock")
 
 
+@pytest.fixture(params=["a file", "etcd"])
+def either(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Metadata whose leases are timed by bookies' own host, or by etcd's."""
+    if request.param == "a file":
+        return f"sqlite://{tmp_path}/metadata.db"
+    etcd: EtcdServer = request.getfixturevalue("etcd")
+    return f"etcd://{etcd.endpoint}/{tmp_path.name}"
+
+
 async def test_H2_wall_clocks_that_are_set_back_hold_no_healing_back(
-    tmp_path: Path, clock: SteppedClock
+    tmp_path: Path, clock: SteppedClock, either: str
 ) -> None:
     """H2: nor does it matter that the absence was noted in what is the future now."""
     clock.step(3600)
-    async with on_healing_bookies(tmp_path, 4, environment=clock.environment) as (cluster, client, store):
+    async with on_healing_bookies(tmp_path, 4, environment=clock.environment, uri=either) as (
+        cluster,
+        client,
+        store,
+    ):
         writer = await new_ledger(client)
         await writer.close()
         lost = writer.record.fragments[0].ensemble[1]
@@ -131,10 +151,10 @@ async def test_H2_wall_clocks_that_are_set_back_hold_no_healing_back(
 
 
 async def test_H3_wall_clocks_that_are_set_ahead_make_no_bookie_lost(
-    tmp_path: Path, clock: SteppedClock
+    tmp_path: Path, clock: SteppedClock, either: str
 ) -> None:
     """H3: it may only be restarting."""
-    async with on_healing_bookies(tmp_path, 4, lost_after=600, environment=clock.environment) as (
+    async with on_healing_bookies(tmp_path, 4, lost_after=600, environment=clock.environment, uri=either) as (
         cluster,
         client,
         store,

@@ -231,6 +231,20 @@ def test_acceptors_must_all_be_named(uri: str) -> None:
     journal("recover", meta, "ns6", *three)
 
 
+def test_a_new_name_does_not_join_beside_the_one_whose_place_it_is_to_take(uri: str) -> None:
+    """With both there would be four acceptors, of which no two may be away."""
+    meta, made = f"--metadata={uri}", ("--namespace-id=7", "--cluster-id=c7")
+    journal("format", meta, "ns6b", *made, *(f"--acceptor={name}" for name in "abc"))
+    line = fails_with_one_line(
+        "journal", "format", meta, "ns6b", *made, *(f"--acceptor={name}" for name in "abd")
+    )
+    assert line == (
+        "journal ns6b has the acceptors c, which were not named, and none called d: an acceptor is its name, "
+        "so whatever takes the place of c takes the name, too (`journal serve --name c`)"
+    )
+    assert [row["acceptor"] for row in journal("show", meta, "ns6b")] == ["a", "b", "c"]
+
+
 def test_a_minority_that_is_down_is_done_without_and_told_by_a_check(uri: str) -> None:
     meta, two = f"--metadata={uri}", ("--acceptor=a", "--acceptor=b")
     journal("format", meta, "ns7", "--namespace-id=7", "--cluster-id=c7", *two)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,17 +14,20 @@ from metadata import keys
 from qjm_compat.acceptor.segment_ledgers import ACCEPTOR_OF_LEDGER, JOURNAL_OF_LEDGER, SEGMENT_OF_LEDGER
 from qjm_compat.batch import Batch, entries_of
 from qjm_compat.transfer.checking.findings import JournalFindings
-from qjm_compat.transfer.checking.orphans import Deleted, delete_orphans
+from qjm_compat.transfer.checking.fsck import check_journal
+from qjm_compat.transfer.checking.orphans import ORPHAN_AGE_SECONDS, Deleted, delete_orphans
 from qjm_compat.transfer.errors import TransferRefused
 from qjm_compat.transfer.inspection.inspector import JournalInspector
 from tests.qjm_compat.transfer.made_directories import frames
 from tests.qjm_compat.transfer.spoiled_journal import NAMES, Journal, batch_of, on_a_journal
 from tests.support.aio import until_true
 
+DAY_MS = 24 * 3600 * 1000
+
 
 async def delete(journal: Journal, found: JournalFindings) -> Deleted:
     async with journal.inspector() as inspector:
-        return await delete_orphans(inspector, found)
+        return await delete_orphans(inspector, found, 0)
 
 
 async def kept(journal: Journal) -> list[str | None]:
@@ -53,8 +57,8 @@ async def test_ledgers_that_nothing_refers_to_are_found_when_they_are_old_enough
             f"journal: ledger {orphan} was made for segment 31 of acceptor b, and nothing refers to it"
         ]
         async with journal.inspector() as inspector:
-            assert (await delete_orphans(inspector, found)).count == 1
-            assert await delete_orphans(inspector, found) == Deleted()
+            assert (await delete_orphans(inspector, found, 0)).count == 1
+            assert await delete_orphans(inspector, found, 0) == Deleted()
         with pytest.raises(NoSuchLedger):
             await journal.client.describe_ledger(orphan)
         await journal.client.describe_ledger(stranger.ledger_id)
@@ -68,8 +72,29 @@ async def test_what_is_referred_to_when_it_comes_to_deleting_is_kept(tmp_path: P
         assert [orphan.ledger_id for orphan in found.orphans] == [late]
         await journal.replace_ledger("b", late)
         async with journal.inspector() as inspector:
-            assert await delete_orphans(inspector, found) == Deleted()
+            assert await delete_orphans(inspector, found, 0) == Deleted()
         assert not (await journal.client.describe_ledger(late)).is_closed, "nor is its writer fenced"
+
+
+async def test_a_ledger_that_only_a_wrong_clock_makes_old_is_kept_where_something_refers_to_it_before_it_was_seen_long(
+    tmp_path: Path,
+) -> None:
+    async with on_a_journal(tmp_path) as journal:
+        young = await journal.ledger("b", batch_of(frames(1, 10)))
+        async with journal.inspector() as inspector:
+            inspector.now_ms = lambda: time.time_ns() // 1_000_000 + DAY_MS  # type: ignore[method-assign]
+            found = await check_journal(inspector)
+        assert [(one.ledger_id, one.why_kept) for one in found.orphans] == [(young, None)]
+        waited = []
+
+        async def refer_to_it(seconds: float) -> None:
+            waited.append(seconds)
+            await journal.replace_ledger("b", young)
+
+        async with journal.inspector() as inspector:
+            assert await delete_orphans(inspector, found, wait=refer_to_it) == Deleted()
+        assert waited == [pytest.approx(ORPHAN_AGE_SECONDS, abs=60)]
+        assert await is_there(journal.client, young)
 
 
 async def test_nothing_is_deleted_while_there_are_other_problems(tmp_path: Path) -> None:

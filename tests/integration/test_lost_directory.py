@@ -39,6 +39,7 @@ IDLE_LOSSES: dict[str, tuple[Callable[[Path], object], str]] = {
         "index/data.mdb",
     ),
     "the cookie is removed": (lambda directory: (directory / "cookie.json").unlink(), "cookie.json"),
+    "the count of its starts is removed": (lambda directory: (directory / "life").unlink(), "life"),
 }
 
 
@@ -79,3 +80,13 @@ def test_B1_an_idle_bookie_notices_too(tmp_path: Path, lose: Callable[[Path], ob
     with bookie_processes(1, tmp_path, uri) as (bookie,):
         lose(bookie.directory)
         assert_it_ends(bookie, lost)
+
+
+def test_B1_a_bookie_whose_files_are_being_removed_puts_no_new_ones_in_their_place(tmp_path: Path) -> None:
+    """Or whoever removes the directory would find it not empty."""
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    with bookie_processes(1, tmp_path, uri) as (bookie,):
+        for one in bookie.directory.iterdir():
+            shutil.rmtree(one) if one.is_dir() else one.unlink()
+        assert_it_ends(bookie, "")
+        assert list(bookie.directory.iterdir()) == []

@@ -27,6 +27,27 @@ async def test_a_chosen_id_is_given_once_and_custom_metadata_is_kept(tmp_path: P
             await client.create_ledger(custom_metadata={"big": bytes(70_000)})
 
 
+async def test_ledgers_are_listed_by_all_of_the_custom_metadata_that_is_wanted(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
+        made = {}
+        for name, custom in (
+            ("none", {}),
+            ("a", {"log": b"a"}),
+            ("more", {"log": b"a", "shard": b"1"}),
+            ("b", {"log": b"b"}),
+        ):
+            async with await client.create_ledger(custom_metadata=custom) as writer:
+                made[name] = writer.ledger_id
+
+        async def found(custom: dict[str, bytes] | None) -> list[int]:
+            return [record.ledger_id async for record in client.list_ledgers(custom=custom)]
+
+        assert await found({"log": b"a"}) == [made["a"], made["more"]]
+        assert await found({"log": b"a", "shard": b"1"}) == [made["more"]]
+        assert await found({"log": b""}) == await found({"other": b"a"}) == []
+        assert await found({}) == await found(None) == list(made.values())
+
+
 async def test_an_hmac_ledger_opens_with_its_password_only_and_a_wrong_one_fences_nothing(
     tmp_path: Path,
 ) -> None:

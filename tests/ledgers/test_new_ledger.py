@@ -45,3 +45,11 @@ def test_what_is_of_another_type_is_named(asked: dict[str, Any], said: str) -> N
 def test_what_does_not_fit_is_refused(asked: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         NewLedger(**asked)
+
+
+def test_a_new_ledger_is_given_whole_or_by_the_arguments_of_create_ledger() -> None:
+    assert NewLedger.of(None, {}) == NewLedger()
+    assert NewLedger.of(None, {"ack_quorum": 3, "custom_metadata": {}}) == NewLedger(ack_quorum=3)
+    assert NewLedger.of(NewLedger(ack_quorum=3), {}) == NewLedger(ack_quorum=3)
+    with pytest.raises(TypeError, match="give a NewLedger, or ack_quorum, password, but not both"):
+        NewLedger.of(NewLedger(), {"ack_quorum": 3, "password": b"x"})

@@ -136,7 +136,7 @@ async def test_no_call_fails_when_users_are_changed_again_and_again(etcd: EtcdSe
 async def test_watches_and_leases_go_on_after_a_rotation_that_outlasts_their_calls(
     etcd: EtcdServer, secret: Path
 ) -> None:
-    async with opened(etcd, secret, seconds=0.5) as store:
+    async with opened(etcd, secret, seconds=3) as store:
         lease = await store.grant_lease(60)
         version = await store.create("a", b"1", lease=lease)
         await changed_at(etcd)

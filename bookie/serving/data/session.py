@@ -13,7 +13,7 @@ from ...wire import BadMessage
 from ...wire.connection_table import ClientConnection
 from ...wire.credentials import NONCE_BYTES
 from ...wire.data.connection import Connection
-from ...wire.data.framing import Body, FrameKind
+from ...wire.data.framing import Body, FrameKind, Goodbye
 from ...wire.data.handshake import BadHandshake, ServerHello, chosen_version, decode_hello
 from ..limits.admission import Guard
 from ..limits.password_proofs import FALSE_PROOF, PeerProofs
@@ -113,11 +113,11 @@ class Session:
             self._calls.stop()
         self._end_if_stopped()
 
-    def end(self, why: str) -> None:
+    def end(self, why: str, reason: Goodbye = Goodbye.OTHERWISE) -> None:
         """Sends a goodbye with the reason, and ends the connection."""
         if not self._has_ended:
             self._has_ended = True
-            self.connection.send(FrameKind.GOODBYE, 0, [why.encode()])
+            self.connection.send(FrameKind.GOODBYE, reason, [why.encode()])
             self.connection.close(why)
 
     # ------------------------------------------------------------------------------------------
@@ -128,10 +128,13 @@ class Session:
             if kind is not FrameKind.HELLO or not self._visitor.is_stranger:
                 raise BadHandshake("the first frame of a connection must be a client hello")
             version = chosen_version(decode_hello(body))
-            if requests is None or self._is_stopping:
-                raise BadHandshake(STOPPING if self._is_stopping else STARTING)
+            if self._is_stopping:
+                raise BadHandshake(STOPPING)
         except BadHandshake as error:
             self.end(str(error))
+            return
+        if requests is None:
+            self.end(STARTING, Goodbye.STARTING)
             return
         self._handshake_timer.cancel()
         self._guard.table.is_known(self._visitor, self._is_idle)

@@ -69,13 +69,14 @@ class Lives:
     async def begin(self, position: int) -> Life:
         """Begins the next generation. The directory is locked, the name registered, and no loss unaccounted for."""
         self.here = max(self.here, self.known.number) + 1
-        self.keep()
+        _write(self.path, self.here, self.version, self.revision, create=True)
         life, self.version = Life(self.here, position), 0
         await self.write(life)
         return life
 
     def keep(self) -> None:
-        """Saves what is known to the directory; on disk when it returns."""
+        """Saves what is known to the directory; on disk when it returns. Raises OSError, also where the file is gone: a
+        directory that is taken away under the bookie gets nothing new."""
         _write(self.path, self.here, self.version, self.revision)
 
     async def write(self, life: Life) -> None:
@@ -122,10 +123,10 @@ def _read(path: Path) -> tuple[int, int, int]:
     return here, version, revision
 
 
-def _write(path: Path, here: int, version: int = 0, revision: int = 0) -> None:
+def _write(path: Path, here: int, version: int = 0, revision: int = 0, *, create: bool = False) -> None:
     # In place, within one sector, so that a full disk has room for it.
     text = b"%020d\n%020d\n%020d\n" % (here, version, revision)
-    fd = os.open(path / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fd = os.open(path / NAME, os.O_RDWR | (os.O_CREAT if create else 0) | os.O_CLOEXEC, 0o600)
     try:
         os.pwrite(fd, text, 0)
         os.ftruncate(fd, len(text))

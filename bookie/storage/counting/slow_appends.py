@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 
+from metadata.log_rate_limit import LogRateLimit
+
 from ..intake_queue import Arrival
-from .log_rate_limit import LogRateLimit
 
 log = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """Frames of the data protocol: bytes in, whole frames out. A pure machine that owns the receive buffers.
 
     body_bytes  u32 little-endian
-    call        u32: of which call this is a part; 0 where there is none
+    call        u32: of which call this is a part; 0 where there is none; of a goodbye: see Goodbye
     kind        u32: see Kind
     body        a sealed message, or the JSON of a handshake
 
@@ -39,6 +39,13 @@ LARGE_PART_BYTES = 64 * 1024
 Body = bytes | bytearray
 
 Part = bytes | memoryview
+
+
+class Goodbye(IntEnum):
+    """Why a bookie ends a connection, for programs: the `call` of its GOODBYE. The body is for people."""
+
+    OTHERWISE = 0
+    STARTING = 1  # it reads its log, and will serve
 
 
 class FrameKind(IntEnum):

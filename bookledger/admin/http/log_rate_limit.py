@@ -7,7 +7,7 @@ import time
 
 from aiohttp.http_exceptions import HttpProcessingError
 
-from bookie.storage.counting.log_rate_limit import LogRateLimit
+from metadata.log_rate_limit import LogRateLimit
 
 TOLD_SECONDS = 10.0
 """Between two lines of a kind; the next one tells how many were left out."""

@@ -108,7 +108,7 @@ def restore_cookie(metadata_uri: str, data: Path, as_json: bool) -> None:
     with acting("cookie restored", bookie=read_cookie(data).bookie_id):
         found = with_store(metadata_uri, lambda store: restore(data, store))
     fields = {"restored": found.was_missing, "must_accept_loss": found.must_accept_loss, "data": str(data)}
-    print_record({**asdict(found.cookie), **fields}, as_json=as_json)
+    print_record({**found.cookie.names, **fields}, as_json=as_json)
     if not as_json:
         say(_after_restoring(found, data))
 

@@ -111,7 +111,7 @@ def format_(
             cookie = await format_directory(data, bookie_id, store, replace=replace, wait=wait)
         finally:
             await store.close()
-        print_record({**asdict(cookie), "data": str(data)}, as_json=as_json)
+        print_record({**cookie.names, "data": str(data)}, as_json=as_json)
 
     with told_when_stopped(lambda: f"the same command finishes what it has begun; {again()}"):
         asyncio.run(run())
@@ -149,7 +149,7 @@ def info(metadata_uri: str | None, data: Path | None, names: tuple[str, ...], as
     from bookie.serving.directory import read_cookie
 
     if data is not None:
-        print_record({**asdict(read_cookie(data)), "data": str(data)}, as_json=as_json)
+        print_record({**read_cookie(data).names, "data": str(data)}, as_json=as_json)
     elif metadata_uri is not None:
         with told_when_stopped(nothing_changed):
             check_is_cluster(metadata_uri)

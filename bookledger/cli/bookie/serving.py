@@ -6,7 +6,7 @@ import asyncio
 import gc
 import sys
 from contextlib import AbstractAsyncContextManager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -159,9 +159,7 @@ class Serving:
 
     def _say(self, url: str | None, running: RunningBookie) -> None:
         if self._as_json:
-            print_json(
-                {**asdict(running.cookie), "address": running.address, **({"http": url} if url else {})}
-            )
+            print_json({**running.cookie.names, "address": running.address, **({"http": url} if url else {})})
             return
         say(f"bookie {running.cookie.bookie_id} serves on {running.address}")
         if url:

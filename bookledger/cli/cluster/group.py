@@ -60,7 +60,7 @@ for one in (status, decommission, maintenance, rebalance):
 @lost_after_option
 @json_option
 def bookies(metadata_uri: str, lost_after: float, as_json: bool) -> None:
-    """Show every bookie, also those that do not live.
+    """Show every bookie, absent ones too.
 
     Examples:
         bookledger cluster bookies

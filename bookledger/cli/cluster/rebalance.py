@@ -134,8 +134,9 @@ def _wait(metadata_uri: str, plan: Plan, *, as_json: bool) -> None:
         ledgers, absent = left
         if absent:
             raise LedgerError(
-                f"{', '.join(absent)} should take copies of {ledgers} ledgers and do not live, or take nothing; "
-                "give the command again for a new plan, or with --cancel"
+                f"copies of {ledgers} ledgers were to go to {', '.join(absent)}, which "
+                f"{'is' if len(absent) == 1 else 'are'} absent or read-only; give the command again for a new plan, "
+                "or with --cancel"
             )
         if not as_json:
             say(f"{ledgers} ledgers to go")

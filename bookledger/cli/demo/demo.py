@@ -18,7 +18,7 @@ from metadata import open_store
 from metadata.records.cluster import cluster_id
 from metadata.sqlite.uri import uri_of
 
-from ..options import FilePath, json_option
+from ..options import FilePath, json_option, naming_a_store
 from ..output import Say, narrator, print_json, print_table
 from ..processes import bookie_processes, in_plain_text
 from ..temporary_directories import scratch_directory
@@ -42,7 +42,11 @@ def default_file() -> Path:
 @command()
 @click.argument("file", type=FilePath(exists=True, dir_okay=False, readable=True), default=default_file)
 @click.option(
-    "--metadata", "metadata_uri", metavar="URI", help="Use this store  [default: an embedded one of its own]"
+    "--metadata",
+    "metadata_uri",
+    metavar="URI",
+    callback=naming_a_store,
+    help="Use this store  [default: an embedded one of its own]",
 )
 @click.option(
     "--bookies",

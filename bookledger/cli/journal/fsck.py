@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..options import Finite, json_option
-from ..output import Progress, print_json, print_record
+from ..output import Progress, narrator, print_json, print_record
 from ..terminal import confirm, say
 from ..told.help import command
 from ..told.interruption import again, told_when_stopped
@@ -27,7 +27,8 @@ ORPHAN_AGE_SECONDS_DEFAULT = 3600.0
 @click.option(
     "--delete-orphans",
     is_flag=True,
-    help="Delete ledgers that nothing refers to, if all else is well and nothing of them would be missed.",
+    help="Delete ledgers that nothing refers to, now and --orphan-age later, if all else is well and nothing of them "
+    "would be missed. It waits meanwhile.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option(
@@ -61,7 +62,7 @@ def fsck(
     _print(found, as_json=as_json)
     left = len(found.problems)
     if found.orphans and delete_orphans:
-        left -= _delete(place, found, yes=yes, as_json=as_json)
+        left -= _delete(place, found, orphan_age_seconds, yes=yes, as_json=as_json)
     if left:
         click.get_current_context().exit(1)
 
@@ -77,15 +78,20 @@ async def _check(place: JournalPlace, orphan_age_seconds: float, *, deep: bool) 
             )
 
 
-def _delete(place: JournalPlace, found: JournalFindings, *, yes: bool, as_json: bool) -> int:
-    from qjm_compat.transfer.checking.orphans import refuse_unless_whole
+def _delete(
+    place: JournalPlace, found: JournalFindings, orphan_age_seconds: float, *, yes: bool, as_json: bool
+) -> int:
+    from qjm_compat.transfer.checking.orphans import refuse_unless_whole, seconds_until_old
 
     refuse_unless_whole(found)
     if not yes:
         confirm(f"delete {len(found.orphans)} ledgers that nothing refers to?")
+    step = narrator(quiet=as_json)
+    if left := seconds_until_old(found, orphan_age_seconds):
+        step(f"looking in {left:.0f} s whether something refers to them then")
     deleting = Progress("deleting orphans", None, of="", is_mostly_quick=True)
     with told_when_stopped(lambda: f"what is deleted nothing refers to; {again()}"), deleting:
-        done = asyncio.run(_deleted(place, found))
+        done = asyncio.run(_deleted(place, found, orphan_age_seconds))
     for orphan in done.kept:
         if as_json:
             print_json({"kept": orphan.ledger_id, "why": orphan.why_kept})
@@ -94,11 +100,11 @@ def _delete(place: JournalPlace, found: JournalFindings, *, yes: bool, as_json: 
     return done.count
 
 
-async def _deleted(place: JournalPlace, found: JournalFindings) -> Deleted:
+async def _deleted(place: JournalPlace, found: JournalFindings, orphan_age_seconds: float) -> Deleted:
     from qjm_compat.transfer.checking.orphans import delete_orphans
 
     async with place.inspector() as inspector:
-        return await delete_orphans(inspector, found)
+        return await delete_orphans(inspector, found, orphan_age_seconds)
 
 
 def _print(found: JournalFindings, *, as_json: bool) -> None:

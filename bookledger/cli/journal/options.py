@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from ..config.settings import settings_now
-from ..options import DIGESTS, metadata_option, password_option, shape_options
+from ..options import DIGESTS, metadata_option, naming_a_store, password_option, shape_options
 from ..told.help import Headings
 
 if TYPE_CHECKING:
@@ -62,10 +62,19 @@ class JournalPlace:
         for uri in sorted({uri for _, uri in named}):
             there = await self._acceptors_in(uri)
             if more := sorted(name for name in there if (name, uri) not in named):
-                raise ValueError(
-                    f"journal {self.journal_id} has more acceptors: give --acceptor for all of it, "
-                    f"{', '.join(more)} included"
-                )
+                new = sorted(name for name, at in named if at == uri and name not in there and self.acceptors)
+                raise ValueError(self._not_named(more, new))
+
+    def _not_named(self, more: Sequence[str], new: Sequence[str]) -> str:
+        """What to do about acceptors that were not named, of which a new name may be meant to take one's place."""
+        left_out, names = ", ".join(more), ", ".join(new)
+        if new:
+            return (
+                f"journal {self.journal_id} has the acceptors {left_out}, which were not named, and none called "
+                f"{names}: an acceptor is its name, so whatever takes the place of {left_out} takes the name, "
+                f"too (`journal serve --name {more[0]}`)"
+            )
+        return f"journal {self.journal_id} has more acceptors: give --acceptor for all of it, {left_out} included"
 
     async def check_known(self) -> None:
         """Raises ValueError for acceptors that were named, where the metadata knows others only."""
@@ -177,7 +186,7 @@ def _journal_id(_: click.Context, argument: click.Parameter, journal_id: str) ->
 
 
 def _acceptors(
-    _: click.Context, option: click.Parameter, given: tuple[str, ...]
+    context: click.Context, option: click.Parameter, given: tuple[str, ...]
 ) -> tuple[tuple[str, str | None], ...]:
     found: dict[str, str | None] = {}
     for one in given:
@@ -186,5 +195,5 @@ def _acceptors(
             raise click.BadParameter(f"{one!r} is not NAME or NAME=URI", param=option)
         if name in found:
             raise click.BadParameter(f"{name!r} stands there twice", param=option)
-        found[name] = uri or None
+        found[name] = naming_a_store(context, option, uri or None)
     return tuple(found.items())

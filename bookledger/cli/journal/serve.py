@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack, closing
@@ -15,10 +14,9 @@ import click
 
 from bookie.addresses import bare
 from bookie.serving.stopping import until_stopped
-from bookie.wire.data import sockets
 
 from ...admin import systemd
-from ...admin.http_option import HttpAddress, address_option
+from ...admin.http_option import HttpAddress, address_option, bound_to
 from ...admin.lifecycle_log import life_told
 from ...admin.tracing import traces_option, tracing_to
 from ..config.clients import client_config, http_config
@@ -125,8 +123,8 @@ def serve(
         config = NodeConfig(
             metadata_uri=metadata_uri,
             name=name,
-            rpc=stack.enter_context(closing(_bound("--rpc", rpc))),
-            http=stack.enter_context(closing(_bound("--http", http))),
+            rpc=stack.enter_context(closing(bound_to("--rpc", rpc))),
+            http=stack.enter_context(closing(bound_to("--http", http))),
             host=rpc.host,
             http_host=http.host,
             journals=journals,
@@ -179,15 +177,6 @@ def _told(node: RunningNode, *, as_json: bool) -> None:
     else:
         say(f"journal node {record.name} serves: rpc {record.rpc_address} http {record.http_address}")
     sys.stdout.flush()
-
-
-def _bound(option: str, address: HttpAddress) -> socket.socket:
-    try:
-        return sockets.bound(address.host, address.port)
-    except OSError as error:
-        raise ValueError(
-            f"cannot listen on {option} {address.host}:{address.port}: {sockets.why_not_bound(error)}"
-        ) from error
 
 
 def _peer(text: str) -> tuple[str, int]:

@@ -40,7 +40,7 @@ def sync(place: JournalPlace, rate_mib: float | None, as_json: bool) -> None:
 
     Examples:
         bookledger journal sync ns1 --acceptor a --acceptor b --acceptor c
-        bookledger journal sync ns1 --acceptor a=$A --acceptor b=$B --rate 50
+        bookledger journal sync ns1 --acceptor a=etcd://h1/x --acceptor b=etcd://h2/x
     """
     bar = Progress(f"copying segments of {place.journal_id}", None)
     began = time.monotonic()

@@ -103,7 +103,8 @@ def append(
     except (LedgerError, OSError) as error:
         if writer is None:
             raise
-        raise LedgerError(f"{error}; {_what_is_stored(writer)}") from error
+        why = f"{file.name} cannot be read: {error.strerror}" if isinstance(error, OSError) else error
+        raise LedgerError(f"{why}; {_what_is_stored(writer)}") from error
     fields = {"ledger_id": ledger_id, "entries": writer.last_add_confirmed + 1, "bytes": total_bytes}
     print_record(fields, as_json=as_json)
 

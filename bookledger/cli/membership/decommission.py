@@ -188,8 +188,9 @@ async def forget(store: MetadataStore, name: str) -> None:
     cookie = await store.get(keys.cookie(name))
     if cookie is not None:
         await _check_is_gone(store, name)
-        incarnation = Cookie.decode(keys.cookie(name), cookie.value).incarnation
-        await decommissioned.note(store, Decommissioned(name, incarnation, time.time_ns() // 1_000_000))
+        known = Cookie.decode(keys.cookie(name), cookie.value)
+        incarnation, at_ms = known.incarnation, time.time_ns() // 1_000_000
+        await decommissioned.note(store, Decommissioned(name, incarnation, at_ms, known.predecessors))
         await store.delete(keys.cookie(name), cookie.version)
         try:
             await _check_is_gone(store, name)

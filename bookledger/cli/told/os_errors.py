@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-_OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
+_OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Errors on a file that is open already, which do not name it. Ours name theirs, except standard output."""
 
 
@@ -16,4 +16,6 @@ def os_error_told(error: OSError) -> str:
         return f"{os.fsdecode(error.filename)}: {why}"
     if error.filename is None and error.errno in _OF_WRITING:
         return f"standard output cannot be written: {why}"
+    if error.filename is None and error.errno == errno.EIO:
+        return f"a file that was named cannot be read, or standard output be written: {why}"
     return why

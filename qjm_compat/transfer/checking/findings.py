@@ -39,7 +39,8 @@ class JournalFindings:
     """`ops` and `bytes` were read, of all copies together. `notes` are no problems, but good to know.
 
     `purged_below`: what every acceptor was told to forget ends before it. `lost_copies`: acceptors and first txids of
-    copies whose ledgers are not there; each is a problem of its own.
+    copies whose ledgers are not there; each is a problem of its own. `orphans_seen_at`: by this process's monotonic
+    clock, when all `orphans` existed and nothing referred to them.
     """
 
     acceptors: tuple[str, ...] = ()
@@ -54,6 +55,7 @@ class JournalFindings:
     problems: list[JournalProblem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     orphans: list[Orphan] = field(default_factory=list)
+    orphans_seen_at: float = 0.0
 
     def problem(self, where: str, what: object) -> None:
         self.problems.append(JournalProblem(where, str(what)))

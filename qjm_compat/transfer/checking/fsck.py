@@ -7,6 +7,7 @@ if the acceptors did not change while they were checked.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 
 from metadata.records.journal_record import JournalStorage
@@ -49,6 +50,7 @@ async def check_journal(
                 found.orphan(JOURNAL, orphan)
         except JournalUnavailable as error:
             found.problem(JOURNAL, f"ledgers that nothing refers to could not be looked for: {error}")
+    found.orphans_seen_at = time.monotonic()
     return found
 
 

@@ -1,8 +1,14 @@
-"""Finds and deletes orphans: a journal's ledgers that nothing refers to, left by a crash between two steps."""
+"""Finds and deletes orphans: a journal's ledgers that nothing refers to, left by a crash between two steps.
+
+Which are told goes by the time in their records, which a wrong clock may have written. One is deleted only when this
+process has seen for as long, by its own monotonic clock, that nothing refers to it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -56,15 +62,24 @@ def refuse_unless_whole(found: JournalFindings) -> None:
         )
 
 
-async def delete_orphans(inspector: JournalInspector, found: JournalFindings) -> Deleted:
-    """Deletes those orphans of a check that nothing refers to even now, and of which nothing would be missed.
+async def delete_orphans(
+    inspector: JournalInspector,
+    found: JournalFindings,
+    age_seconds: float = ORPHAN_AGE_SECONDS,
+    wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> Deleted:
+    """Deletes those orphans of a check that nothing refers to `age_seconds` later, and of which nothing would be
+    missed. Those that the check would keep are kept.
 
     Each is ended first, so that all of it is read. Raises TransferRefused where the check found more than
     orphans, JournalUnavailable.
     """
     refuse_unless_whole(found)
-    done = Deleted()
-    for orphan in found.orphans:
+    done = Deleted(kept=[orphan for orphan in found.orphans if orphan.why_kept is not None])
+    deletable = [orphan for orphan in found.orphans if orphan.why_kept is None]
+    if deletable and (left := seconds_until_old(found, age_seconds)):
+        await wait(left)
+    for orphan in deletable:
         if await _is_needed_now(inspector, orphan):
             continue
         why = await _why_keep(inspector, orphan, found, end=True)
@@ -73,6 +88,11 @@ async def delete_orphans(inspector: JournalInspector, found: JournalFindings) ->
         elif not await _is_needed_now(inspector, orphan):
             done.count += await _delete(inspector, orphan)
     return done
+
+
+def seconds_until_old(found: JournalFindings, age_seconds: float) -> float:
+    """How much longer the orphans of a check of this process have to be seen before they may be deleted."""
+    return max(0.0, found.orphans_seen_at + age_seconds - time.monotonic())
 
 
 async def _is_needed_now(inspector: JournalInspector, orphan: Orphan) -> bool:

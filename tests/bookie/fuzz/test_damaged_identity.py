@@ -37,7 +37,7 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=6,
 )
-FIELDS = ("format_version", "cluster_id", "bookie_id", "incarnation")
+FIELDS = ("format_version", "cluster_id", "bookie_id", "incarnation", "predecessors")
 
 
 @pytest.fixture(scope="module")
@@ -112,8 +112,8 @@ def test_a_cookie_with_another_value_in_it_is_refused_where_it_is_read(
         found = read_cookie(path)
     except DataDirectoryError:
         return
-    assert all(isinstance(text, str) for text in asdict(found).values())
-    assert str(uuid.UUID(found.incarnation)) == found.incarnation
+    assert all(isinstance(text, str) for text in found.names.values())
+    assert all(str(uuid.UUID(one)) == one for one in (found.incarnation, *found.predecessors))
 
 
 # --- a format that a crash interrupted

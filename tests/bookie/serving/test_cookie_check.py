@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +11,8 @@ import pytest
 
 from bookie.errors import DataDirectoryError
 from bookie.serving.cookie_check import RestoredCookie, check_cookie, restore_cookie
-from bookie.serving.directory import format_directory
+from bookie.serving.directory import format_directory, read_cookie
+from bookledger.cli.membership.decommission import forget
 from metadata import keys
 from metadata.backup import hold
 from metadata.errors import StoreRefused
@@ -18,7 +21,7 @@ from metadata.healing.operator_requests import Order, OrderKind
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records import cluster, decommissioned
 from metadata.records import records_pb2 as pb
-from metadata.records.cluster import Cookie
+from metadata.records.cluster import PREDECESSORS_MAX, Cookie
 from metadata.records.decommissioned import Decommissioned
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore
@@ -103,6 +106,88 @@ async def test_one_that_was_decommissioned_does_not_join_again_while_older_metad
     await lost(store, keys.cookie("b1"))
     await hold.begin(store, backup_ms=1, now_ms=2)
     assert "b1, which was decommissioned" in await _refusal_of_start(tmp_path / "b1", store)
+
+
+async def formatted_in_place(path: Path, store: MemoryStore) -> Cookie:
+    return await format_directory(path, "b1", store, replace=True)
+
+
+async def backed_up(data: MemoryData) -> MemoryData:
+    """The metadata as it is now, in another store."""
+    backup = MemoryData()
+    for key, value in (await contents(MemoryStore(data))).items():
+        await MemoryStore(backup).create(key, value)
+    return backup
+
+
+async def test_W7_whether_a_disk_is_newer_than_restored_metadata_is_told_by_what_it_replaced_and_by_no_clock(
+    tmp_path: Path,
+) -> None:
+    data = MemoryData()
+    await formatted_in_place(tmp_path / "first", MemoryStore(data))
+    backup = await backed_up(data)
+    await formatted_in_place(tmp_path / "second", MemoryStore(data))
+    third = await formatted_in_place(tmp_path / "third", MemoryStore(data))
+    for name, day in (("first", 3), ("second", 2), ("third", 1)):
+        os.utime(tmp_path / name / "cookie.json", (day * 86400, day * 86400))
+    await hold.begin(MemoryStore(data), backup_ms=1, now_ms=2)
+    assert "old or foreign disk" in await _refusal_of_start(tmp_path / "first", MemoryStore(data))
+    assert "old or foreign disk" in await _refusal_of_start(tmp_path / "second", MemoryStore(data))
+    assert "old or foreign disk" in await _refusal_of_start(tmp_path / "third", MemoryStore(backup))
+    await hold.begin(MemoryStore(backup), backup_ms=10 * 86_400_000, now_ms=2)
+    assert await check_cookie(tmp_path / "third", MemoryStore(backup)) == third
+    assert "old or foreign disk" in await _refusal_of_start(tmp_path / "second", MemoryStore(backup))
+
+
+async def test_W7_a_disk_whose_name_was_decommissioned_in_between_is_newer_than_the_metadata_too(
+    tmp_path: Path,
+) -> None:
+    data = MemoryData()
+    await formatted_in_place(tmp_path / "first", MemoryStore(data))
+    backup = await backed_up(data)
+    for name in ("second", "third"):
+        await forget(MemoryStore(data), "b1")
+        await formatted_in_place(tmp_path / name, MemoryStore(data))
+    await hold.begin(MemoryStore(backup), backup_ms=10 * 86_400_000, now_ms=2)
+    third = await check_cookie(tmp_path / "third", MemoryStore(backup))
+    assert third == await cluster.read_cookie(MemoryStore(backup), "b1")
+    assert "old or foreign disk" in await _refusal_of_start(tmp_path / "first", MemoryStore(backup))
+
+
+async def test_W7_a_disk_that_took_a_name_in_metadata_that_is_given_up_does_not_take_it_from_its_successor_there(
+    tmp_path: Path,
+) -> None:
+    data = MemoryData()
+    await formatted_in_place(tmp_path / "first", MemoryStore(data))
+    backup = await backed_up(data)
+    for name in ("second", "third"):
+        await formatted_in_place(tmp_path / name, MemoryStore(data))
+    await formatted_in_place(tmp_path / "other", MemoryStore(backup))
+    await hold.begin(MemoryStore(backup), backup_ms=1, now_ms=2)
+    assert "old or foreign disk" in await _refusal_of_start(tmp_path / "third", MemoryStore(backup))
+
+
+async def test_a_disk_of_an_older_program_is_newer_where_an_operator_writes_so_into_its_cookie(
+    tmp_path: Path,
+) -> None:
+    data = MemoryData()
+    first = await formatted_in_place(tmp_path / "first", MemoryStore(data))
+    backup = await backed_up(data)
+    second = await formatted_in_place(tmp_path / "second", MemoryStore(data))
+    file = tmp_path / "second" / "cookie.json"
+    file.write_text(json.dumps({"format_version": 1, **second.names}))
+    await hold.begin(MemoryStore(backup), backup_ms=1, now_ms=2)
+    wanted = f'"predecessors": ["{first.incarnation}"]'
+    assert wanted in await _refusal_of_start(tmp_path / "second", MemoryStore(backup))
+    file.write_text(json.dumps({"format_version": 1, **second.names})[:-1] + f", {wanted}}}")
+    assert await check_cookie(tmp_path / "second", MemoryStore(backup)) == second
+
+
+async def test_a_cookie_remembers_a_bounded_number_of_predecessors(tmp_path: Path) -> None:
+    store = MemoryStore()
+    made = [await formatted_in_place(tmp_path / str(n), store) for n in range(PREDECESSORS_MAX + 2)]
+    names = tuple(cookie.incarnation for cookie in made)
+    assert read_cookie(tmp_path / str(PREDECESSORS_MAX + 1)).predecessors == names[1:-1]
 
 
 class NoCookies(MemoryStore):

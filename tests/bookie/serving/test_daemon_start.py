@@ -25,7 +25,7 @@ from bookie.serving.directory import read_cookie
 from bookie.serving.registration import Registrar
 from bookie.storage.bookie import Bookie
 from bookie.wire import codec, rpc
-from bookie.wire.data.framing import FrameKind
+from bookie.wire.data.framing import FrameKind, Goodbye
 from bookie.wire.data.handshake import ClientHello
 from metadata import open_store
 from metadata.memory import MemoryStore
@@ -130,7 +130,7 @@ async def goodbye_from(address: str) -> bytes:
     async with raw_connection(address) as raw:
         raw.send(FrameKind.HELLO, 0, [ClientHello().encode()])
         answer = await raw.receive()
-        assert answer is not None and answer.kind is FrameKind.GOODBYE
+        assert answer is not None and (answer.kind, answer.call) == (FrameKind.GOODBYE, Goodbye.STARTING)
         assert await raw.receive() is None
         return bytes(answer.body)
 

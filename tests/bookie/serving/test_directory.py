@@ -280,9 +280,9 @@ def test_a_directory_of_a_later_format_is_refused_by_its_version(tmp_path: Path)
     data = MemoryData()
     formatted(tmp_path, data)
     path = tmp_path / directory.COOKIE
-    fields = json.loads(path.read_text()) | {"format_version": 2, "news": True}
+    fields = json.loads(path.read_text()) | {"format_version": 3, "news": True}
     path.write_text(json.dumps(fields))
-    assert "has format version 2; this program knows 1" in refusal_of_check(tmp_path, data)
+    assert "has format version 3; this program knows 2" in refusal_of_check(tmp_path, data)
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,12 @@ import pytest
 from ledgers.bookies import ensembles
 from ledgers.bookies.ensembles import first_fragment
 from ledgers.bookies.health_probes import NOT_WRITABLE
-from ledgers.cluster import Cluster
+from ledgers.cluster import BEGUN_WITHOUT_SECONDS_MIN, Cluster
 from ledgers.config import ClientConfig
+from ledgers.creating.new_ledger import NewLedger
 from ledgers.errors import NotEnoughBookies
+from ledgers.writing import creation
+from ledgers.writing.creation import create_record
 from metadata import keys, placement
 from metadata.healing import absent_bookies, operator_requests
 from metadata.healing.absent_bookies import Absence
@@ -50,6 +53,7 @@ class State:
     formatted: str = "b1 b2 b3"
     registered: str = "b1 b2"
     hung: str = ""
+    starting: str = ""
     read_only: str = ""
     orders: dict[str, OrderKind] = field(default_factory=dict)
     domains: dict[str, str] = field(default_factory=dict)
@@ -66,6 +70,7 @@ class State:
         hung = [ref(name) for name in self.hung.split()]
         alive = [ref(name) for name in self.formatted.split() if name not in self.hung.split()]
         answering = Answering(alive, (), hung)
+        answering.starting = {ref(name) for name in self.starting.split()}
         return Cluster(store, LedgerStore(store), answering, self.config, random.Random(1))
 
 
@@ -253,6 +258,54 @@ def test_a_creation_waits_for_formatted_bookies_to_register_again(before: Collec
     assert {bookie.bookie_id for bookie in fragment.ensemble} == {"b1", "b2", "b3"}
 
 
+@pytest.mark.parametrize("serving", [(), ("b1",)])
+def test_a_creation_waits_for_registered_bookies_to_have_read_their_logs(serving: Collection[str]) -> None:
+    async def scenario() -> tuple[Fragment, Collection[BookieRef]]:
+        store = Watched()
+        cluster = await State(registered="b1 b2 b3").cluster(store)
+        assert isinstance(cluster.bookies, Answering)
+        cluster.bookies.starting = {ref(name) for name in {"b1", "b2", "b3"} - set(serving)}
+        creating = asyncio.create_task(first_fragment(cluster, THREE))
+        await store.looked_again.wait()
+        assert not creating.done()
+        cluster.bookies.starting.clear()
+        return await creating, cluster.failed_lately()
+
+    fragment, failed = run(scenario())
+    assert {bookie.bookie_id for bookie in fragment.ensemble} == {"b1", "b2", "b3"}
+    assert fragment.lacking == () and not failed
+
+
+def test_one_that_starts_is_absent_where_enough_others_live_and_is_not_waited_for() -> None:
+    assert absent_of(created(State(registered="b1 b2 b3", starting="b3"))) == {"b3"}
+
+
+def test_a_creation_that_bookies_which_start_could_not_complete_does_not_wait_for_them() -> None:
+    drained = State(
+        registered="b1 b2 b3", starting="b2 b3", orders=dict.fromkeys(("b2", "b3"), OrderKind.DRAIN)
+    )
+    too_few = State(registered="b1", starting="b1", orders=dict.fromkeys(("b2", "b3"), OrderKind.GIVEN_UP))
+
+    async def seconds(state: State) -> float:
+        cluster = await state.cluster(MemoryStore())
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(NotEnoughBookies) as refusal:
+            await first_fragment(cluster, THREE)
+        assert "it reads its log" in refusal.value.reasons.values()
+        return asyncio.get_running_loop().time() - began
+
+    for state in (drained, too_few):
+        assert run(seconds(state)) < ensembles.REGISTRATION_SECONDS_MAX
+
+
+def test_a_creation_waits_for_starting_bookies_no_longer_than_for_those_that_are_to_register(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ensembles, "REGISTRATION_SECONDS_MAX", 0.5)
+    error = refused(State(registered="b1 b2 b3", starting="b1 b2 b3"))
+    assert error.reasons == {str(ref(name)): "it reads its log" for name in ("b1", "b2", "b3")}
+
+
 @pytest.mark.parametrize("kind", list(OrderKind))
 async def test_it_does_not_wait_for_bookies_that_will_not_register_in_a_moment(kind: OrderKind) -> None:
     orders = {"b2": kind, "b3": kind}
@@ -295,7 +348,30 @@ def test_whoever_waits_for_bookies_says_so_once(caplog: pytest.LogCaptureFixture
     with caplog.at_level(logging.INFO, ensembles.log.name):
         run(scenario())
     assert [record.message.partition(":")[0] for record in caplog.records] == [
-        "waiting for bookies to register"
+        "waiting for bookies to register or to start"
+    ]
+
+
+def test_a_client_warns_of_one_ledger_in_ten_seconds_that_begins_without_a_bookie_and_counts_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario() -> None:
+        cluster, loop = await State().cluster(MemoryStore()), asyncio.get_running_loop()
+
+        async def create() -> None:
+            await create_record(cluster, NewLedger(), reserved=False, encryption_key=None)
+
+        for _ in range(3):
+            await create()
+        before, pause = loop.time, BEGUN_WITHOUT_SECONDS_MIN
+        loop.time = lambda: before() + pause  # type: ignore[method-assign]
+        await create()
+
+    run(scenario())
+    without = "begins without bookie b3, which does not answer or takes no entries now"
+    assert [record.message for record in caplog.records if record.name == creation.log.name] == [
+        f"ledger 1 {without}",
+        f"ledger 4 {without} (2 more ledgers before it were not told)",
     ]
 
 

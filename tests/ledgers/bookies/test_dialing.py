@@ -9,9 +9,9 @@ from contextlib import suppress
 
 import pytest
 
-from bookie.wire.data.framing import HEADER, Body, FrameKind, framed
+from bookie.wire.data.framing import HEADER, Body, FrameKind, Goodbye, framed
 from ledgers.bookies.dialing import dial
-from ledgers.errors import BookieUnavailable
+from ledgers.errors import BookieStarting, BookieUnavailable
 from metadata.records.ledger_record import BookieRef
 
 BOOKIE = BookieRef("b1", "i1")
@@ -32,6 +32,10 @@ class Nobody:
 
 
 async def why_not(serve: Serve, seconds_max: float = 5.0) -> str:
+    return (await refusal(serve, seconds_max)).why
+
+
+async def refusal(serve: Serve, seconds_max: float = 5.0) -> BookieUnavailable:
     writers: list[asyncio.StreamWriter] = []
 
     async def remembered(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -42,7 +46,7 @@ async def why_not(serve: Serve, seconds_max: float = 5.0) -> str:
     try:
         with pytest.raises(BookieUnavailable) as refused:
             await dial(BOOKIE, f"127.0.0.1:{server.sockets[0].getsockname()[1]}", Nobody(), seconds_max)
-        return refused.value.why
+        return refused.value
     finally:
         server.close()
         for writer in writers:
@@ -61,6 +65,16 @@ def saying(data: bytes) -> Serve:
         writer.write_eof()
 
     return serve
+
+
+@pytest.mark.parametrize(
+    ("reason", "error"), [(Goodbye.STARTING, BookieStarting), (0, BookieUnavailable), (77, BookieUnavailable)]
+)
+async def test_one_that_starts_is_told_from_others_by_the_number_in_its_goodbye_and_not_by_its_words(
+    reason: int, error: type[BookieUnavailable]
+) -> None:
+    refused = await refusal(saying(b"".join(framed(FrameKind.GOODBYE, reason, [b"the bookie is starting"]))))
+    assert (type(refused), refused.why) == (error, "the bookie is starting")
 
 
 async def test_a_port_that_nobody_listens_on_is_named_with_the_systems_reason() -> None:

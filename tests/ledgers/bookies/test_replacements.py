@@ -15,7 +15,7 @@ from ledgers.bookies.health_probes import NOT_WRITABLE, REMEMBERED_SECONDS_MAX, 
 from ledgers.bookies.replacements import find_replacements
 from ledgers.cluster import Cluster
 from ledgers.config import ClientConfig
-from ledgers.errors import BookieUnavailable
+from ledgers.errors import BookieStarting, BookieUnavailable
 from ledgers.protocol.effects import FindReplacements
 from metadata.memory import MemoryStore
 from metadata.records.ledger_record import BookieRef
@@ -40,10 +40,13 @@ class Answering(ConnectedBookies):
         self._alive = alive
         self._read_only = read_only
         self._hung = hung
+        self.starting: set[BookieRef] = set()
         self.asked: list[BookieRef] = []
 
     async def info(self, bookie: BookieRef) -> InfoReply:
         self.asked.append(bookie)
+        if bookie in self.starting:
+            raise BookieStarting(str(bookie), "it reads its log")
         if bookie in self._hung:
             await asyncio.sleep(HUNG_SECONDS)
             raise BookieUnavailable(str(bookie), "deadline exceeded")
