@@ -81,7 +81,7 @@ class TestRemoteAcceptor(JournalAcceptorContract):
         self.path = tmp_path
 
     @asynccontextmanager
-    async def place(self) -> AsyncIterator[RealPlace]:
+    async def new_place(self) -> AsyncIterator[RealPlace]:
         async with (
             cluster_of(self.path, 1) as cluster,
             LedgerClient(cluster.uri, config=QUICK) as client,
