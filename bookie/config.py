@@ -53,9 +53,10 @@ class BookieConfig:
     the bookie is read-only until twice as much is. The constants above are arguments for tests, and no settings.
     `segment_bytes_max`: where a segment of the log ends and the next begins (None: `log.appender.SEGMENT_BYTES_MAX`).
     `accept_loss`: serve an older copy of the directory, in limbo. `accept_unsafe_etcd`: serve with an etcd that may
-    lose confirmed writes. `limits`: what its clients may use. `bookies_in_process`: how many bookies share the process's file descriptors. `certificates`: directory with its own
-    and its authorities' (`wire.trust.certificates`); without, it speaks plain text, which takes `insecure` where other
-    machines reach it. `tracing`: OpenTelemetry's provider for spans of frames, pages and fences; None makes none.
+    lose confirmed writes. `limits`: what its clients may use. `bookies_in_process`: how many bookies share the
+    process's file descriptors. `certificates`: directory with its own and its authorities'
+    (`wire.trust.certificates`); without, it speaks plain text, which takes `insecure` where other machines reach it.
+    `tracing`: OpenTelemetry's provider for spans of frames, pages and fences; None makes none.
     """
 
     data_directory: Path
@@ -66,7 +67,7 @@ class BookieConfig:
     fault_domain: str = set_elsewhere("", "fault-domain in [bookie.run]")
     log_queue_bytes_max: int = tunable(
         32 * MIB,
-        "Frames accepted and not yet on disk; past it nothing more is read from clients.",
+        "Memory for frames accepted and not yet on disk; when it is full nothing more is read from clients.",
         8 * MIB,
         2**36,
     )

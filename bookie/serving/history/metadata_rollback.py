@@ -2,9 +2,9 @@
 
 An etcd restored from a snapshot, or an older SQLite file in its place, lacks what came after it: it gives ids out
 twice, and would have bookies collect newer ledgers. Two things only rise in a store that never went back: its
-revision, and the version of the key that this bookie alone writes (`life.py`). A bookie that sees one of them fall,
-while it runs or since its last run, has the cluster hold back as after a restore (`metadata/backup/hold.py`), and
-the counter of ids moved past what it holds.
+revision, and the version of the key that this bookie alone writes (`metadata.keys.life`). A bookie that sees one of
+them fall, while it runs or since its last run, has the cluster hold back as after a restore
+(`metadata/backup/hold.py`), and the counter of ids moved past what it holds.
 
 Not noticed is a store that went back to a copy younger than this bookie's last write, and in which others have
 written more since than this bookie has seen: there the identities of ledgers keep two ledgers of one id apart (rule

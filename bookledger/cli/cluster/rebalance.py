@@ -134,7 +134,7 @@ def _wait(metadata_uri: str, plan: Plan, *, as_json: bool) -> None:
         ledgers, absent = left
         if absent:
             raise LedgerError(
-                f"{', '.join(absent)} should take copies of {ledgers} ledgers and do not live, or take nothing; "
+                f"{', '.join(absent)} should take copies of {ledgers} ledgers, but are absent or take no copies; "
                 "give the command again for a new plan, or with --cancel"
             )
         if not as_json:

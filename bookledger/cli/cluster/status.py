@@ -193,7 +193,8 @@ def _print(seen: Survey) -> None:
         )
     for row in known["not_healed"]:
         lost = f" (lost for good: {', '.join(row['lost'])})" if row["lost"] else ""
-        say(f"ledger {row['ledger_id']} is not healed after {row['tries']} tries: {row['why_not']}{lost}")
+        tries = "1 try" if row["tries"] == 1 else f"{row['tries']} tries"
+        say(f"ledger {row['ledger_id']} is not healed after {tries}: {row['why_not']}{lost}")
 
 
 def _counts(counted: dict[str, int]) -> str:
