@@ -158,7 +158,9 @@ async def test_garbage_in_place_of_what_was_taken_ends_that_scan_alone(tmp_path:
             stream.send(FrameKind.TAKEN, SCAN, [b"\xff garbage"])
             answer = await stream.receive()
             assert (
-                answer is not None and answer.kind is FrameKind.REFUSED and b"wrong checksum" in answer.body
+                answer is not None
+                and answer.kind is FrameKind.REFUSED
+                and b"checksum mismatch" in answer.body
             )
             assert await is_silent(client, stream)
 

@@ -94,7 +94,7 @@ async def test_a_message_that_is_garbage_ends_its_connection_and_nobody_elses(tm
             stream.send(FrameKind.APPEND, 0, [b"\xff garbage"])
             answer = await stream.receive()
             assert answer is not None and answer.kind is FrameKind.GOODBYE
-            assert b"wrong checksum" in answer.body
+            assert b"checksum mismatch" in answer.body
             assert await stream.receive() is None
         assert entries_of((await client.read(7, 0, 9)).columns) == entries(7, [0])
 
@@ -109,7 +109,7 @@ async def test_a_call_that_is_garbage_is_refused_and_its_connection_goes_on(tmp_
             FrameKind.INFO,
         ):
             answer = await stream.call(kind, [b"\xff garbage"])
-            assert answer.kind is FrameKind.REFUSED and b"wrong checksum" in answer.body
+            assert answer.kind is FrameKind.REFUSED and b"checksum mismatch" in answer.body
         answer = await stream.call(FrameKind.READ, [bytes(CALL_BYTES_MAX + 1)])
         assert answer.kind is FrameKind.REFUSED and b"the limit is" in answer.body
         answer = await stream.call(FrameKind.ACKS, [])

@@ -1,4 +1,4 @@
-"""The checks that calls share (C1 to C3), each call's own, and their order."""
+"""The checks that calls share (1 to 3), each call's own, and their order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Checks(InAPlace):
     """Part of the contract."""
 
     @pytest.mark.parametrize("kind", CHECKS, ids=lambda kind: kind.__name__)
-    async def test_C1_C2_C3_each_check_fails_alone_and_the_earlier_of_two_is_the_one_that_answers(
+    async def test_each_of_checks_1_to_3_fails_alone_and_the_earlier_of_two_is_the_one_that_answers(
         self, kind: type[Request[Any]]
     ) -> None:
         async with self.new_place() as place:
