@@ -101,7 +101,7 @@ def test_L2_rolling_under_load_keeps_the_order_and_loses_nothing(tmp_path: Path)
 def test_a_writer_that_is_closed_while_it_rolls_leaves_no_ledger_that_no_log_needs(tmp_path: Path) -> None:
     async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
         log = await client.create_log("orders", roll_records=10)
-        for _ in range(5):
+        for _n in range(5):
             async with await log.writer() as writer:
                 await writer.append_batch([b"%d" % n for n in range(11)])
         segments = {s.ledger_id async for s in log.segments()}
