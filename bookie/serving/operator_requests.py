@@ -6,6 +6,7 @@ import asyncio
 import logging
 
 from metadata.audit import Act, tell
+from metadata.counting.outage import weight
 from metadata.errors import MetadataError
 from metadata.healing import operator_requests
 from metadata.healing.operator_requests import OrderKind
@@ -15,6 +16,9 @@ from ..disk.space_guard import SpaceGuard
 
 log = logging.getLogger(__name__)
 
+LOOK_SECONDS = 5.0
+"""Time between two looks at the orders for this bookie."""
+
 WHY_READ_ONLY = {
     OrderKind.DRAIN: "the bookie is being drained",
     OrderKind.GIVEN_UP: "the bookie was given up; `bookledger cluster decommission NAME --cancel` takes that back",
@@ -22,7 +26,7 @@ WHY_READ_ONLY = {
 
 
 async def obey_operator_requests(
-    store: MetadataStore, bookie_id: str, space: SpaceGuard, look_seconds: float
+    store: MetadataStore, bookie_id: str, space: SpaceGuard, look_seconds: float = LOOK_SECONDS
 ) -> None:
     """Polls the requests until cancelled. The last one holds while the metadata does not answer."""
     stands: OrderKind | None = None
@@ -30,7 +34,7 @@ async def obey_operator_requests(
         try:
             order = await operator_requests.read(store, bookie_id)
         except MetadataError as error:
-            log.info("cannot read the orders for this bookie, will try again: %s", error)
+            log.log(weight(error), "cannot read the orders for this bookie, will try again: %s", error)
         else:
             stands = _told(bookie_id, stands, order.kind if order is not None else None)
             space.ordered("" if stands is None else WHY_READ_ONLY.get(stands, ""))
