@@ -75,8 +75,8 @@ class LedgerError(PicklableError):
 class NoSuchLedger(NotFound, LedgerError):
     """There is no such ledger: it was never created, or it was deleted."""
 
-    def __init__(self, ledger_id: int) -> None:
-        super().__init__(f"there is no ledger {ledger_id}")
+    def __init__(self, ledger_id: int, why: str = "") -> None:
+        super().__init__(f"there is no ledger {ledger_id}{why and ': '}{why}")
         self.ledger_id = ledger_id
 
 

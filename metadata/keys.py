@@ -20,7 +20,7 @@ journals/<journal>/<acceptor>/state             what an acceptor of a journal ha
 journals/<journal>/<acceptor>/segments/<txid>   one finalized segment, by its first txid as 16 hex digits
 journalnodes/<name>        the daemon that serves the acceptors of this name (under its lease)
 logs/<identity>            one record per log: its writer's epoch, its latest segments, what is left of it
-lognames/<name>            the identity of the log of this name
+lognames/<name>            the identity of the log of this name, if its record says so
 logpages/<identity>/<position>   earlier segments of a log, by the position behind the last of them
 logtimes/<identity>/<time><position>   the same page, by the time of its last record
 """
