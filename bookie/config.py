@@ -67,7 +67,7 @@ class BookieConfig:
     fault_domain: str = set_elsewhere("", "fault-domain in [bookie.run]")
     log_queue_bytes_max: int = tunable(
         32 * MIB,
-        "Frames accepted and not yet on disk; past it nothing more is read from clients.",
+        "Memory for frames accepted and not yet on disk; when it is full nothing more is read from clients.",
         8 * MIB,
         2**36,
     )

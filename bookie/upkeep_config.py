@@ -37,7 +37,7 @@ class UpkeepConfig:
         0.2, "A segment is emptied soon if less than this share of it is alive.", 0, 0.99
     )
     major_compaction_seconds: float = tunable(
-        DAY, "How often segments of which more is alive are emptied, too.", 60, 100 * DAY
+        DAY, "How often segments are emptied of which more is alive than minor_live_ratio.", 60, 100 * DAY
     )
     major_live_ratio: float = tunable(
         0.8,

@@ -127,11 +127,13 @@ class ClientConfig:
     )
     lane_backlog_bytes_max: int = tunable(
         64 * MIB,
-        "What may wait for one slow bookie beside what is pending, before it is replaced.",
+        "Bytes that may wait for one slow bookie, besides what is pending, before it is replaced.",
         MIB,
         2**40,
     )
-    window_bytes_max: int = tunable(4 * MIB, "Sent to one bookie and not answered.", MIB, 2**40)
+    window_bytes_max: int = tunable(
+        4 * MIB, "Bytes that may be sent to one bookie and not answered yet.", MIB, 2**40
+    )
     append_seconds_max: float = tunable(
         5.0,
         "A bookie that answers nothing for so long counts as failed; longer rides out a disk that stalls.",
@@ -175,7 +177,7 @@ class ClientConfig:
         0,
     )
     fault_domains_min: int = tunable(
-        1, "With fewer of them no ledger is made, and no bookie taken in place of a failed one.", 1, 32
+        1, "With fewer fault domains no ledger is made, and no bookie taken in place of a failed one.", 1, 32
     )
     page_bytes: int = PAGE_BYTES
     recovery_tries_max: int = RECOVERY_TRIES_MAX

@@ -36,10 +36,18 @@ class JournalConfig:
 
     ensemble_size: int = tunable(3, "Bookies of each segment's ledger.", 1, 32)
     write_quorum: int | None = tunable(
-        None, "Of those, bookies that each batch goes to; all where it is not set.", 1, 32, kind=int
+        None,
+        "Bookies of a segment's ledger that each batch goes to; all of them where it is not set.",
+        1,
+        32,
+        kind=int,
     )
     ack_quorum: int | None = tunable(
-        None, "Of those, bookies that confirm it; a majority where it is not set.", 1, 32, kind=int
+        None,
+        "Bookies that must have a batch on disk before it is confirmed; a majority of them where it is not set.",
+        1,
+        32,
+        kind=int,
     )
     digest: DigestType = tunable(
         DigestType.CRC32C, "What every batch is checked with; hmac-sha256 needs a password.", 0, 0

@@ -273,7 +273,7 @@ def decode_record(data: Buffer, *, position: int) -> tuple[RecordHeader, Record]
         raise BadRecordBytes("the record is cut short")
     view = memoryview(data)
     if crc32c(view[_AFTER_CRC:end]) != header.crc:
-        raise BadRecordBytes("the record's checksum does not fit")
+        raise BadRecordBytes("checksum mismatch in the record")
     return header, _record(header, view[RECORD_HEADER.size : end])
 
 

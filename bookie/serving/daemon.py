@@ -172,9 +172,10 @@ async def _serving(
                 tools = GrpcTools(listener.who_is, health.why_not_ready)
                 service = _service(config, bookie, cookie, watch, store, upkeep, listener.who_is)
                 listener.serve(bookie, service, *tools.handlers())
+                # First of all: it fails where the directory is gone, and then no coroutine waits to be awaited.
+                intact = _watch_files(locked, bookie)
                 watching = bookie.watch_space(lambda space: _tell_space(registrar, space))
                 obeying = obey_operator_requests(store, cookie.bookie_id, bookie.space, LOOK_SECONDS)
-                intact = _watch_files(locked, bookie)
                 renewing = watch.run(config.lease_seconds / RENEWALS_PER_LEASE, lambda: bookie.log_position)
                 work = bookie.run_checkpoints(), watching, obeying, upkeep.run(), intact, renewing
                 async with _beside(*work, watch_health(store), health.publish()):

@@ -6,6 +6,7 @@ import asyncio
 import logging
 
 from metadata.audit import Act, tell
+from metadata.counting.outage import weight
 from metadata.errors import MetadataError
 from metadata.healing import operator_requests
 from metadata.healing.operator_requests import OrderKind
@@ -30,7 +31,7 @@ async def obey_operator_requests(
         try:
             order = await operator_requests.read(store, bookie_id)
         except MetadataError as error:
-            log.info("cannot read the orders for this bookie, will try again: %s", error)
+            log.log(weight(error), "cannot read the orders for this bookie, will try again: %s", error)
         else:
             stands = _told(bookie_id, stands, order.kind if order is not None else None)
             space.ordered("" if stands is None else WHY_READ_ONLY.get(stands, ""))

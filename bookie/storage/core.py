@@ -7,7 +7,7 @@ delivers answers. Rules kept here:
   knowledge of the ledger.
 - B1: an append is answered OK only when it is on disk.
 - A client that writes to a ledger or fences it must have shown its verifier, the one of the first such request; the
-shell has checked the proof (`ledger_keys`).
+shell has checked the proof (`wire.credentials`).
 - W8: a request for another ledger than the one held under that id is refused.
 - A ledger that is fenced, or whose fence is on its way to disk, takes recovery adds only.
 - B4: a bookie that is read-only takes fences and recovery adds still.

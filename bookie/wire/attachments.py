@@ -62,7 +62,7 @@ class Unsealed:
 
     def __init__(self, data: bytes | bytearray) -> None:
         if not checksum_fits(data):
-            raise BadMessage("a message arrived with a wrong checksum")
+            raise BadMessage("checksum mismatch in a message that arrived")
         view = memoryview(data).toreadonly()
         end = _HEADER_AT + _HEADER_BYTES.unpack_from(data, _CHECKSUM.size)[0]
         if end > len(data):

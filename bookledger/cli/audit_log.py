@@ -24,9 +24,14 @@ class LogsConfig:
     """Retention of a process's audit log."""
 
     audit_log_bytes_max: int = tunable(
-        64 * MIB, "Of one file of the audit log; the next one begins then.", 64 * 1024, 2**36
+        64 * MIB, "How large one file of the audit log may be before the next one begins.", 64 * 1024, 2**36
     )
-    audit_log_files_max: int = tunable(10, "Such files; the oldest goes when there would be more.", 2, 10_000)
+    audit_log_files_max: int = tunable(
+        10,
+        "How many files the audit log may have; the oldest is deleted when there would be more.",
+        2,
+        10_000,
+    )
 
 
 class AuditLog(RotatingFileHandler):

@@ -165,7 +165,7 @@ def _take_settings(context: click.Context, _: click.Parameter, path: Path | None
     envvar="BOOKLEDGER_LOG_FORMAT",
     default=LogFormat.PLAIN.value,
     show_default=True,
-    help="Of the lines on stderr; json has one object a line, and says more (as with -v).",
+    help="Format of log lines on stderr; json has one object a line, and says more (as with -v).",
 )
 @click.version_option(package_name="bookledger", prog_name="bookledger")
 def cli(verbose: int, audit_log: Path | None, log_format: str) -> None:

@@ -305,7 +305,7 @@ def _new_ledger_options() -> list[Callable[[Any], Any]]:
             names["strict"],
             "strict",
             is_flag=True,
-            help="Only where its whole ensemble lives, not where an ack quorum of each write set does.",
+            help="Create a ledger only where its whole ensemble lives, not where an ack quorum of each write set does.",
         ),
         password_option,
     ]

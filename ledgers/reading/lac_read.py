@@ -95,7 +95,7 @@ async def _answers(view: LedgerView, wait_ms: int) -> AsyncGenerator[_Answer, No
         while pending:
             done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                # Not cancelled here: gRPC cancels the calls of a closed channel.
+                # Not cancelled here: a client that is closed cancels its calls.
                 closed = _Answer(asked[task], "the connection was closed")
                 yield closed if task.cancelled() else task.result()
     finally:

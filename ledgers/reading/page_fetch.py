@@ -109,7 +109,7 @@ class PageFetcher:
         return machine.overdue()
 
     def _tell(self, machine: PageRead, position: int, task: asyncio.Task[ReadReply]) -> list[PageEffect]:
-        if task.cancelled():  # not by us: gRPC cancels the calls of a closed channel
+        if task.cancelled():  # not by us: a client that is closed cancels its calls
             return machine.failed(position, "the connection was closed")
         match task.exception():
             case None:

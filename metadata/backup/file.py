@@ -88,7 +88,7 @@ def read_items(file: IO[bytes]) -> Iterator[Item]:
         fields = _fields(line, number)
         if fields.get("end"):
             if fields.get("sha256") != counted.hexdigest() or fields.get("keys") != keys:
-                raise BackupUnusable("it is damaged: its checksum does not fit. Take another one")
+                raise BackupUnusable("it is damaged (checksum mismatch): take another one")
             if file.read(1):
                 raise BackupUnusable(f"something follows its end, in line {number + 1}")
             return

@@ -100,7 +100,7 @@ def frame_at(data: Buffer, offset: int) -> tuple[int, int, int]:
         raise BrokenFrame(offset, f"the op is cut short: {left} of {length + 5} bytes")
     crc_at = offset + 1 + length
     if crc32(data[offset:crc_at]) != _CRC.unpack_from(data, crc_at)[0]:
-        raise BrokenFrame(offset, f"the checksum of the op (transaction {txid}, if true) does not fit")
+        raise BrokenFrame(offset, f"checksum mismatch in the op (transaction {txid}, if that is undamaged)")
     return opcode, txid, crc_at + 4
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -51,55 +52,43 @@ async def asked(address: str, *hosts: str, path: str = "/metrics") -> tuple[int,
     return int(head.split()[1]), body
 
 
-def on_a_port(host: str, listens_at: str, scenario: Callable[[str], Awaitable[None]]) -> None:
-    async def whole() -> None:
-        bound = sockets.bound(listens_at, 0)
-        async with serving_http(host, 0, Subject(CollectorRegistry(), list), bound=bound):
-            await scenario(f"127.0.0.1:{bound.getsockname()[1]}")
-
-    asyncio.run(whole())
+@asynccontextmanager
+async def on_a_port(host: str, listens_at: str) -> AsyncIterator[str]:
+    bound = sockets.bound(listens_at, 0)
+    async with serving_http(host, 0, Subject(CollectorRegistry(), list), bound=bound):
+        yield f"127.0.0.1:{bound.getsockname()[1]}"
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/no-such-page"])
-def test_a_name_of_somebody_elses_is_refused_in_words_whatever_it_asks_for(path: str) -> None:
-    async def scenario(address: str) -> None:
+async def test_a_name_of_somebody_elses_is_refused_in_words_whatever_it_asks_for(path: str) -> None:
+    async with on_a_port("127.0.0.1", "127.0.0.1") as address:
         for host in NOT_OURS:
             status, why = await asked(address, host, path=path)
             assert status in (400, 421), host
             assert status == 400 or "ask for 127.0.0.1 or localhost" in why
 
-    on_a_port("127.0.0.1", "127.0.0.1", scenario)
 
-
-def test_every_name_of_loopback_is_answered_and_who_sends_none() -> None:
-    async def scenario(address: str) -> None:
+async def test_every_name_of_loopback_is_answered_and_who_sends_none() -> None:
+    async with on_a_port("127.0.0.1", "127.0.0.1") as address:
         for host in OURS:
             assert (await asked(address, host))[0] == 200, host
         assert (await asked(address))[0] == 200
 
-    on_a_port("127.0.0.1", "127.0.0.1", scenario)
 
-
-def test_a_second_host_is_looked_at_too() -> None:
-    async def scenario(address: str) -> None:
+async def test_a_second_host_is_looked_at_too() -> None:
+    async with on_a_port("127.0.0.1", "127.0.0.1") as address:
         assert (await asked(address, "127.0.0.1", "evil.example"))[0] in (400, 421)
 
-    on_a_port("127.0.0.1", "127.0.0.1", scenario)
 
-
-def test_the_name_that_the_operator_gave_is_one() -> None:
-    async def scenario(address: str) -> None:
+async def test_the_name_that_the_operator_gave_is_one() -> None:
+    async with on_a_port("bookie1.example", "127.0.0.1") as address:
         assert (await asked(address, "Bookie1.Example:9181"))[0] == 200
         assert (await asked(address, "bookie2.example:9181"))[0] == 421
 
-    on_a_port("bookie1.example", "127.0.0.1", scenario)
 
-
-def test_what_others_may_reach_is_asked_by_any_name() -> None:
-    async def scenario(address: str) -> None:
+async def test_what_others_may_reach_is_asked_by_any_name() -> None:
+    async with on_a_port("0.0.0.0", "0.0.0.0") as address:
         assert (await asked(address, "bookie1.example"))[0] == 200
-
-    on_a_port("0.0.0.0", "0.0.0.0", scenario)
 
 
 async def test_with_certificates_the_certificate_counts_and_not_the_name(tmp_path: Path) -> None:

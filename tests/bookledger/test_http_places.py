@@ -20,7 +20,7 @@ from bookledger.admin.http import gate, server
 from bookledger.admin.http.config import HttpConfig
 from bookledger.admin.http.server import serving_http
 from bookledger.admin.subject import Subject
-from tests.support.aio import run, until_true
+from tests.support.aio import until_true
 from tests.support.authority import TestAuthority
 
 SMALL = HttpConfig(connections_max=6, peer_share=0.7)
@@ -111,14 +111,6 @@ def authority(
     return TestAuthority(tmp_path) if request.param == "tls" else None
 
 
-def on(authority: TestAuthority | None, scenario: Callable[[Port], Awaitable[None]]) -> None:
-    async def main() -> None:
-        async with Port(authority).open() as port:
-            await scenario(port)
-
-    run(main())
-
-
 async def is_over(streams: Streams) -> bool:
     try:
         return await streams[0].read() == b""
@@ -126,19 +118,19 @@ async def is_over(streams: Streams) -> bool:
         return True
 
 
-def test_the_silent_of_one_address_shut_nobody_out(authority: TestAuthority | None) -> None:
-    async def scenario(port: Port) -> None:
+async def test_the_silent_of_one_address_shut_nobody_out(authority: TestAuthority | None) -> None:
+    async with Port(authority).open() as port:
         silent = [await port.silent("127.0.0.9") for _ in range(20)]
         assert await is_over(silent[0])
         assert await port.answered("127.0.0.1") == OK
         assert await port.answered("127.0.0.9") == OK, "nor the others of that address"
         assert port.told("bookledger_http_connections_made_way_total") >= 17
 
-    on(authority, scenario)
 
-
-def test_an_address_at_its_bound_loses_its_oldest_idle_connection(authority: TestAuthority | None) -> None:
-    async def scenario(port: Port) -> None:
+async def test_an_address_at_its_bound_loses_its_oldest_idle_connection(
+    authority: TestAuthority | None,
+) -> None:
+    async with Port(authority).open() as port:
         busy = await port.waits("127.0.0.1")
         idle = await port.asks("/healthz", "127.0.0.1")
         assert await idle[0].readuntil(b"ok\n")
@@ -150,11 +142,11 @@ def test_an_address_at_its_bound_loses_its_oldest_idle_connection(authority: Tes
         assert await is_over(idle) and not busy[0].at_eof()
         assert port.told("bookledger_http_connections") == OF_ONE
 
-    on(authority, scenario)
 
-
-def test_an_address_whose_connections_are_all_at_work_is_told_so(authority: TestAuthority | None) -> None:
-    async def scenario(port: Port) -> None:
+async def test_an_address_whose_connections_are_all_at_work_is_told_so(
+    authority: TestAuthority | None,
+) -> None:
+    async with Port(authority).open() as port:
         for _ in range(OF_ONE):
             await port.waits("127.0.0.1")
         if authority is None:
@@ -167,13 +159,11 @@ def test_an_address_whose_connections_are_all_at_work_is_told_so(authority: Test
         assert await port.answered("127.0.0.2") == OK
         assert port.told("bookledger_http_connections_refused_total") == 1
 
-    on(authority, scenario)
 
-
-def test_the_address_that_has_most_makes_way_even_for_who_comes_while_all_are_at_work(
+async def test_the_address_that_has_most_makes_way_even_for_who_comes_while_all_are_at_work(
     authority: TestAuthority | None,
 ) -> None:
-    async def scenario(port: Port) -> None:
+    async with Port(authority).open() as port:
         first = await port.waits("127.0.0.9")
         for of in ["127.0.0.9"] * 3 + ["127.0.0.8"] * 2:
             await port.waits(of)
@@ -181,5 +171,3 @@ def test_the_address_that_has_most_makes_way_even_for_who_comes_while_all_are_at
         assert await port.answered("127.0.0.1") == OK
         assert await is_over(first)
         assert port.told("bookledger_http_connections_made_way_total") == 1
-
-    on(authority, scenario)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path
@@ -25,7 +25,6 @@ from bookledger.console.console import Console
 from ledgers import ClientConfig
 from ledgers.config import PLAIN_TEXT
 from metadata.counting import facts
-from tests.support.aio import run
 from tests.support.authority import TestAuthority
 from tests.support.made_clusters import a_cluster_in_memory
 
@@ -185,14 +184,6 @@ async def opened(address: str) -> asyncio.StreamWriter:
     return writer
 
 
-def on_a_port(test: Callable[[str], Awaitable[None]], *, with_pages: bool = True) -> None:
-    async def main() -> None:
-        async with answering(with_pages=with_pages) as address:
-            await test(address)
-
-    run(main())
-
-
 @pytest.mark.parametrize(
     ("path", "status", "title"),
     [
@@ -202,14 +193,12 @@ def on_a_port(test: Callable[[str], Awaitable[None]], *, with_pages: bool = True
         ("/ledgers?first=x", 400, "That is no page"),
     ],
 )
-def test_a_browser_gets_a_page(path: str, status: int, title: str) -> None:
-    async def test(address: str) -> None:
+async def test_a_browser_gets_a_page(path: str, status: int, title: str) -> None:
+    async with answering() as address:
         answer = await asked(address, path, headers={"Accept": BROWSER})
         text = await answer.text()
         assert (answer.status, answer.content_type) == (status, "text/html")
         assert f"<h1>{title}</h1>" in text and "Content-Security-Policy" in answer.headers
-
-    on_a_port(test)
 
 
 @pytest.mark.parametrize(
@@ -228,25 +217,19 @@ def test_a_browser_gets_a_page(path: str, status: int, title: str) -> None:
         (";;q=,", False),
     ],
 )
-def test_who_wants_a_page_is_told_by_accept(accept: str, *, is_page: bool) -> None:
-    async def test(address: str) -> None:
+async def test_who_wants_a_page_is_told_by_accept(accept: str, *, is_page: bool) -> None:
+    async with answering() as address:
         answer = await asked(address, "/ledgers/99", headers={"Accept": accept})
         assert answer.content_type == ("text/html" if is_page else PROBLEM_TYPE)
 
-    on_a_port(test)
-
 
 @pytest.mark.parametrize("path", ["/api/v1/ledgers/99", "/api/v2", "/readyz"])
-def test_what_is_for_machines_is_a_problem_for_browsers_too(path: str) -> None:
-    async def test(address: str) -> None:
+async def test_what_is_for_machines_is_a_problem_for_browsers_too(path: str) -> None:
+    async with answering() as address:
         assert (await asked(address, path, headers={"Accept": BROWSER})).content_type == PROBLEM_TYPE
 
-    on_a_port(test)
 
-
-def test_a_port_without_pages_draws_none() -> None:
-    async def test(address: str) -> None:
+async def test_a_port_without_pages_draws_none() -> None:
+    async with answering(with_pages=False) as address:
         answer = await asked(address, "/nothing", headers={"Accept": BROWSER})
         await check_is_problem(answer, HTTPStatus.NOT_FOUND, "no such path")
-
-    on_a_port(test, with_pages=False)

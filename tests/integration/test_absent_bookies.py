@@ -19,7 +19,6 @@ from metadata.store import MetadataStore
 from tests.support.aio import until_true
 from tests.support.command_line import bookledger, fails_with_one_line
 from tests.support.failing_disk import LOG, Call, FailingDisk, compiled
-from tests.support.processes import ProcessCluster
 from tests.support.writing import payload_of
 
 from .test_healing import ENTRIES, SIZE, filled, healed, is_whole, new_ledger, on_healing_bookies, unmarked
@@ -40,10 +39,11 @@ async def read_back(client: LedgerClient, ledger_id: int, *, recovery: bool) -> 
     return [entry.payload async for entry in reader.read(0, reader.last_add_confirmed)]
 
 
-def test_W9_a_ledger_begun_while_a_bookie_is_dead_is_written_read_and_made_whole(tmp_path: Path) -> None:
+async def test_W9_a_ledger_begun_while_a_bookie_is_dead_is_written_read_and_made_whole(
+    tmp_path: Path,
+) -> None:
     expected = [payload_of(n, SIZE) for n in range(ENTRIES)]
-
-    async def scenario(cluster: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
+    async with on_healing_bookies(tmp_path, 3, lost_after=600) as (cluster, client, store):
         cluster.kill(await victim(client))
         closed, crashed = await new_ledger(client), await new_ledger(client)
         assert absent_in(await client.describe_ledger(crashed.ledger_id)) == [B2]
@@ -61,13 +61,11 @@ def test_W9_a_ledger_begun_while_a_bookie_is_dead_is_written_read_and_made_whole
             await is_whole(client, record, ENTRIES - 1)
             await unmarked(store, ledger.ledger_id)
 
-    on_healing_bookies(tmp_path, 3, scenario, lost_after=600)
 
-
-def test_W9_a_ledger_begun_while_a_bookie_hangs_within_its_lease_takes_it_back_when_it_goes_on(
+async def test_W9_a_ledger_begun_while_a_bookie_hangs_within_its_lease_takes_it_back_when_it_goes_on(
     tmp_path: Path,
 ) -> None:
-    async def scenario(cluster: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
+    async with on_healing_bookies(tmp_path, 3, lost_after=600) as (cluster, client, _):
         hung = await victim(client)
         cluster.pause(hung)
         writer = await new_ledger(client)
@@ -81,8 +79,6 @@ def test_W9_a_ledger_begun_while_a_bookie_hangs_within_its_lease_takes_it_back_w
         await healed(client, writer.ledger_id, lambda record: not record.fragments[0].lacking)
         await is_whole(client, writer.record, writer.last_add_confirmed)
 
-    on_healing_bookies(tmp_path, 3, scenario, lost_after=600)
-
 
 async def lose_registration(store: MetadataStore, key: str) -> None:
     """Whatever its bookie publishes meanwhile."""
@@ -93,18 +89,15 @@ async def lose_registration(store: MetadataStore, key: str) -> None:
             continue
 
 
-def test_W9_right_after_all_registrations_ran_out_a_creation_waits_for_them(
+async def test_W9_right_after_all_registrations_ran_out_a_creation_waits_for_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after an outage of the metadata: their keys are gone, and living bookies register at their next renewal."""
     monkeypatch.setattr(ensembles, "REGISTRATION_SECONDS_MAX", 60.0)  # a busy machine renews late
-
-    async def scenario(_: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
+    async with on_healing_bookies(tmp_path, 3, lost_after=600) as (_, client, store):
         for one in await client.list_bookies():
             await lose_registration(store, one.key)
         await (await new_ledger(client)).close()
-
-    on_healing_bookies(tmp_path, 3, scenario, lost_after=600)
 
 
 async def test_W9_a_creation_waits_for_three_bookies_that_all_still_read_their_logs(
@@ -142,10 +135,9 @@ async def test_W9_a_creation_waits_for_three_bookies_that_all_still_read_their_l
             await writer.close()
 
 
-def test_the_commands_say_who_was_absent_and_strict_refuses(tmp_path: Path) -> None:
+async def test_the_commands_say_who_was_absent_and_strict_refuses(tmp_path: Path) -> None:
     uri = f"sqlite://{tmp_path}/metadata.db"
-
-    async def scenario(cluster: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
+    async with on_healing_bookies(tmp_path, 3, lost_after=600) as (cluster, client, _):
         cluster.pause(await victim(client))
 
         def commands() -> None:
@@ -170,5 +162,3 @@ def test_the_commands_say_who_was_absent_and_strict_refuses(tmp_path: Path) -> N
             assert b"bookie-2 may lack entries 0 to 1" in shown_closed
 
         await asyncio.to_thread(commands)
-
-    on_healing_bookies(tmp_path, 3, scenario, lost_after=600)

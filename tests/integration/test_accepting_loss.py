@@ -83,10 +83,11 @@ def fence_at(cluster: InProcessCluster, name: str, ledger_id: int) -> Fence:
     return cluster.running[name].bookie.states.peek(ledger_id).fence
 
 
-def test_R7_it_is_closed_where_the_survivors_end_and_the_record_says_so_for_ever(tmp_path: Path) -> None:
+async def test_R7_it_is_closed_where_the_survivors_end_and_the_record_says_so_for_ever(
+    tmp_path: Path,
+) -> None:
     """And whoever comes back with more changes nothing: neither what is read, nor for the old writer."""
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger()
         await appended(writer, 0, 1, 2)
         await everywhere(cluster, writer, 2)
@@ -125,8 +126,6 @@ def test_R7_it_is_closed_where_the_survivors_end_and_the_record_says_so_for_ever
         record = await client.describe_ledger(writer.ledger_id)
         assert record.accepted_loss == replace(loss, to_fence=())
 
-    on_bookies(tmp_path, 3, scenario)
-
 
 async def _all_fenced(client: LedgerClient, ledger_id: int) -> bool:
     loss = (await client.describe_ledger(ledger_id)).accepted_loss
@@ -138,12 +137,11 @@ ALONE = replace(SILENT, retry_replacement_seconds=3600)
 """A writer that looks for no replacement, and so for no change of its record."""
 
 
-def test_R7_a_writer_that_goes_on_with_those_who_were_cut_off_is_fenced_when_they_are_back(
+async def test_R7_a_writer_that_goes_on_with_those_who_were_cut_off_is_fenced_when_they_are_back(
     tmp_path: Path,
 ) -> None:
     """They and their writer were on the other side of a network that failed, and never stopped."""
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3, ALONE) as (cluster, client):
         writer = await client.create_ledger()
         await appended(writer, 0, 1)
         await everywhere(cluster, writer, 1)
@@ -164,13 +162,10 @@ def test_R7_a_writer_that_goes_on_with_those_who_were_cut_off_is_fenced_when_the
                 await writer.append(b"4")
             assert await payloads(await operator.open_ledger(writer.ledger_id)) == [b"0", b"1"]
 
-    on_bookies(tmp_path, 3, scenario, ALONE)
 
-
-def test_what_survives_is_copied_to_other_bookies(tmp_path: Path) -> None:
+async def test_what_survives_is_copied_to_other_bookies(tmp_path: Path) -> None:
     """Once the lost ones are given up; the record keeps how it was closed."""
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger()
         await appended(writer, *range(5))
         await writer.abandon()
@@ -189,11 +184,9 @@ def test_what_survives_is_copied_to_other_bookies(tmp_path: Path) -> None:
         assert await payloads(await client.open_ledger(writer.ledger_id)) == [b"%d" % n for n in range(5)]
         assert (await client.describe_ledger(writer.ledger_id)).accepted_loss == closed.accepted_loss
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_R7_it_is_refused_where_the_end_can_be_proven(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_R7_it_is_refused_where_the_end_can_be_proven(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger()
         await appended(writer, 0)
         await stop(cluster, "b3")
@@ -210,11 +203,9 @@ def test_R7_it_is_refused_where_the_end_can_be_proven(tmp_path: Path) -> None:
             await client.assess_loss(writer.ledger_id)
         assert (await client.accept_loss(assessment)).accepted_loss is None
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_R7_nothing_is_changed_by_looking(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_R7_nothing_is_changed_by_looking(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger()
         await appended(writer, 0)
         before = await client.describe_ledger(writer.ledger_id)
@@ -223,11 +214,9 @@ def test_R7_nothing_is_changed_by_looking(tmp_path: Path) -> None:
         assert await client.describe_ledger(writer.ledger_id) == before
         assert fence_at(cluster, "b1", writer.ledger_id) is Fence.NONE
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_R7_no_more_is_given_up_than_was_told(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_R7_no_more_is_given_up_than_was_told(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 5) as (cluster, client):
         writer = await client.create_ledger(ensemble_size=5)
         await appended(writer, 0, 1)
         await stop(cluster, "b3", "b4", "b5")
@@ -240,13 +229,10 @@ def test_R7_no_more_is_given_up_than_was_told(tmp_path: Path) -> None:
         await start(cluster, "b2")
         assert (await client.accept_loss(assessment)).last_entry == 1
 
-    on_bookies(tmp_path, 5, scenario)
 
-
-def test_R7_no_more_confirmed_entries_are_given_up_than_was_told(tmp_path: Path) -> None:
+async def test_R7_no_more_confirmed_entries_are_given_up_than_was_told(tmp_path: Path) -> None:
     """While the operator was asked, a survivor heard that entries were confirmed which it does not have."""
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3, SILENT) as (cluster, client):
         writer = await client.create_ledger()
         await appended(writer, *range(4))
         await everywhere(cluster, writer, 3)
@@ -263,13 +249,10 @@ def test_R7_no_more_confirmed_entries_are_given_up_than_was_told(tmp_path: Path)
         assert again.confirmed_and_lost == 3
         assert (await client.accept_loss(again)).last_entry == 3
 
-    on_bookies(tmp_path, 3, scenario, SILENT)
 
-
-def test_R7_two_operators_at_once_close_it_once(tmp_path: Path) -> None:
+async def test_R7_two_operators_at_once_close_it_once(tmp_path: Path) -> None:
     """Both are given the one closed record, which has the word of the first."""
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger()
         await appended(writer, 0, 1)
         await writer.abandon()
@@ -281,13 +264,10 @@ def test_R7_two_operators_at_once_close_it_once(tmp_path: Path) -> None:
             )
             assert closed[0] == closed[1] == await other.describe_ledger(writer.ledger_id)
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_R7_whoever_would_have_kept_more_is_given_what_another_has_closed(tmp_path: Path) -> None:
+async def test_R7_whoever_would_have_kept_more_is_given_what_another_has_closed(tmp_path: Path) -> None:
     """And the other way around: what was told is not what the ledger ends with."""
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger()
         await appended(writer, 0)
         await everywhere(cluster, writer, 0)
@@ -304,13 +284,10 @@ def test_R7_whoever_would_have_kept_more_is_given_what_another_has_closed(tmp_pa
         assert less.last_entry == 0
         assert await client.accept_loss(more) == less
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_R7_nothing_is_accepted_while_the_metadata_is_an_older_copy(tmp_path: Path) -> None:
+async def test_R7_nothing_is_accepted_while_the_metadata_is_an_older_copy(tmp_path: Path) -> None:
     """Nor asked: it may name bookies that were replaced since, and others have the entries."""
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger()
         await appended(writer, 0)
         await writer.abandon()
@@ -326,11 +303,9 @@ def test_R7_nothing_is_accepted_while_the_metadata_is_an_older_copy(tmp_path: Pa
         await hold.accept(cluster.store)
         assert (await client.accept_loss(assessment)).last_entry == 0
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_R7_a_password_is_asked_for_and_whoever_comes_back_needs_none(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_R7_a_password_is_asked_for_and_whoever_comes_back_needs_none(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger(password=b"secret", digest=DigestType.HMAC_SHA256)
         await appended(writer, 0, 1)
         await writer.abandon()
@@ -347,8 +322,6 @@ def test_R7_a_password_is_asked_for_and_whoever_comes_back_needs_none(tmp_path: 
         await until_true(lambda: _all_fenced(client, writer.ledger_id))
         reader = await client.open_ledger(writer.ledger_id, password=b"secret")
         assert await payloads(reader) == [b"0", b"1"]
-
-    on_bookies(tmp_path, 3, scenario)
 
 
 class _Listener:
@@ -392,8 +365,10 @@ async def tell_lac(
     lane.close()
 
 
-def test_where_survivors_have_less_than_is_proven_the_record_says_how_much_is_lost(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_where_survivors_have_less_than_is_proven_the_record_says_how_much_is_lost(
+    tmp_path: Path,
+) -> None:
+    async with on_bookies(tmp_path, 3, SILENT) as (cluster, client):
         writer = await client.create_ledger()
         await appended(writer, *range(4))
         await everywhere(cluster, writer, 3)
@@ -407,11 +382,9 @@ def test_where_survivors_have_less_than_is_proven_the_record_says_how_much_is_lo
         assert (closed.accepted_loss.proven_through, closed.last_entry, closed.length_bytes) == (6, 3, 4)
         assert await payloads(await client.open_ledger(writer.ledger_id)) == [b"0", b"1", b"2", b"3"]
 
-    on_bookies(tmp_path, 3, scenario, SILENT)
 
-
-def test_of_a_striped_ledger_what_is_lost_before_its_end_stays_a_hole(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_of_a_striped_ledger_what_is_lost_before_its_end_stays_a_hole(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger(write_quorum=2, ack_quorum=2)
         await appended(writer, *range(9))
         _, *others = [str(bookie) for bookie in writer.record.fragments[0].ensemble]
@@ -430,15 +403,15 @@ def test_of_a_striped_ledger_what_is_lost_before_its_end_stays_a_hole(tmp_path: 
         await start(cluster, *others)
         assert await payloads(reader) == [b"%d" % n for n in range(9)]
 
-    on_bookies(tmp_path, 3, scenario)
-
 
 async def _is_told(reader: ReadHandle, last: int) -> bool:
     return await reader.read_last_add_confirmed() >= last
 
 
-def test_where_a_striped_ledger_has_a_hole_that_nobody_can_prove_it_ends_and_says_so(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_where_a_striped_ledger_has_a_hole_that_nobody_can_prove_it_ends_and_says_so(
+    tmp_path: Path,
+) -> None:
+    async with on_bookies(tmp_path, 3, SILENT) as (cluster, client):
         writer = await client.create_ledger(write_quorum=2, ack_quorum=2)
         await asyncio.gather(
             *(writer.append(b"%d" % n) for n in range(6))
@@ -456,13 +429,11 @@ def test_where_a_striped_ledger_has_a_hole_that_nobody_can_prove_it_ends_and_say
         reader = await client.open_ledger(writer.ledger_id)
         assert await payloads(reader) == [b"0"]
 
-    on_bookies(tmp_path, 3, scenario, SILENT)
 
-
-def test_where_nobody_of_the_last_ensemble_is_left_all_that_is_proven_by_the_record_stays(
+async def test_where_nobody_of_the_last_ensemble_is_left_all_that_is_proven_by_the_record_stays(
     tmp_path: Path,
 ) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger(ensemble_size=2, ack_quorum=2)
         await appended(writer, 0, 1)
         (fragment,) = writer.record.fragments
@@ -475,8 +446,6 @@ def test_where_nobody_of_the_last_ensemble_is_left_all_that_is_proven_by_the_rec
         closed = await accepted(client, writer.ledger_id)
         assert (closed.last_entry, closed.fragments, closed.length_bytes) == (1, (fragment,), 2)
         assert await payloads(await client.open_ledger(writer.ledger_id)) == [b"0", b"1"]
-
-    on_bookies(tmp_path, 3, scenario)
 
 
 async def test_R7_only_an_admin_accepts_a_loss_where_there_are_certificates(tmp_path: Path) -> None:
@@ -505,9 +474,7 @@ async def test_R7_only_an_admin_accepts_a_loss_where_there_are_certificates(tmp_
         assert "admin" in closed.accepted_loss.by
 
 
-def test_a_ledger_is_not_created_with_the_accepted_loss_of_another(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_ledger_is_not_created_with_the_accepted_loss_of_another(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         with pytest.raises(ValueError, match="is of another ledger"):
             await client.create_ledger(custom_metadata={ACCEPTED_LOSS: b""})
-
-    on_bookies(tmp_path, 3, scenario)

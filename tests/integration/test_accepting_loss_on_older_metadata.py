@@ -77,8 +77,8 @@ async def is_fenced(writer: WriteHandle) -> None:
     assert isinstance(ended.value, LedgerFenced | LedgerClosed)
 
 
-def test_R7_what_others_have_is_kept_up_to_the_first_entry_that_is_at_nobody(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_R7_what_others_have_is_kept_up_to_the_first_entry_that_is_at_nobody(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, BOOKIES) as (cluster, client):
         was = await rewound(cluster, client)
         ledger_id = was.writer.ledger_id
         with pytest.raises(
@@ -98,11 +98,9 @@ def test_R7_what_others_have_is_kept_up_to_the_first_entry_that_is_at_nobody(tmp
             await cluster.stop(name)
         assert await payloads(await client.open_ledger(ledger_id)) == [b"0", b"1"]
 
-    on_bookies(tmp_path, BOOKIES, scenario)
 
-
-def test_R7_nothing_is_given_up_once_the_bookie_is_back_that_has_it(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_R7_nothing_is_given_up_once_the_bookie_is_back_that_has_it(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, BOOKIES) as (cluster, client):
         was = await rewound(cluster, client)
         ledger_id = was.writer.ledger_id
         assessment = await client.assess_loss(ledger_id)
@@ -114,13 +112,11 @@ def test_R7_nothing_is_given_up_once_the_bookie_is_back_that_has_it(tmp_path: Pa
         assert await payloads(reader) == [b"%d" % n for n in range(5)]
         assert reader.record.accepted_loss is None
 
-    on_bookies(tmp_path, BOOKIES, scenario)
 
-
-def test_R7_where_no_recovery_can_walk_it_is_told_who_has_more_and_they_refuse_the_writer(
+async def test_R7_where_no_recovery_can_walk_it_is_told_who_has_more_and_they_refuse_the_writer(
     tmp_path: Path,
 ) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, BOOKIES) as (cluster, client):
         was = await rewound(cluster, client)
         for name in was.named:
             await cluster.stop(name)
@@ -133,5 +129,3 @@ def test_R7_where_no_recovery_can_walk_it_is_told_who_has_more_and_they_refuse_t
         for name in was.late:
             assert cluster.running[name].bookie.states.peek(was.writer.ledger_id).fence is Fence.DURABLE
         await is_fenced(was.writer)
-
-    on_bookies(tmp_path, BOOKIES, scenario)

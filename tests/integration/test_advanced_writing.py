@@ -18,11 +18,11 @@ from ledgers import (
 )
 from ledgers.aio import LedgerClient
 from ledgers.config import MIB
-from tests.support.in_process import InProcessCluster, on_bookies, payloads
+from tests.support.in_process import on_bookies, payloads
 
 
-def test_advanced_appends_come_in_any_order_and_read_back_in_id_order(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_advanced_appends_come_in_any_order_and_read_back_in_id_order(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         writer = await client.create_ledger_adv()
         ids = list(range(300))
         random.Random(5).shuffle(ids)
@@ -32,11 +32,9 @@ def test_advanced_appends_come_in_any_order_and_read_back_in_id_order(tmp_path: 
         reader = await client.open_ledger(writer.ledger_id)
         assert await payloads(reader) == [b"%d" % n for n in range(300)]
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_gap_bounds_the_ledger_and_duplicates_are_refused(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_gap_bounds_the_ledger_and_duplicates_are_refused(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         writer = await client.create_ledger_adv()
         behind_the_gap = await writer.append_async(2, b"two")
         assert await writer.append(0, b"zero") == 0
@@ -51,27 +49,21 @@ def test_a_gap_bounds_the_ledger_and_duplicates_are_refused(tmp_path: Path) -> N
         reader = await client.open_ledger(writer.ledger_id)
         assert await payloads(reader) == [b"zero"]
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_the_entry_that_fills_a_gap_passes_a_writer_full_of_later_ones(tmp_path: Path) -> None:
+async def test_the_entry_that_fills_a_gap_passes_a_writer_full_of_later_ones(tmp_path: Path) -> None:
     config = ClientConfig(pending_bytes_max=1024 * 1024)
-
-    async def scenario(cluster: InProcessCluster, _: LedgerClient) -> None:
-        async with LedgerClient(cluster.uri, config=config) as bounded:
-            writer = await bounded.create_ledger_adv()
-            futures = [await writer.append_async(n, bytes(300_000)) for n in range(1, 5)]
-            waiting = asyncio.create_task(writer.append(5, bytes(300_000)))
-            assert await writer.append(0, bytes(300_000)) == 0
-            assert [await future for future in futures] == [1, 2, 3, 4]
-            assert await waiting == 5
-            await writer.close()
-
-    on_bookies(tmp_path, 3, scenario)
+    async with on_bookies(tmp_path, 3) as (cluster, _), LedgerClient(cluster.uri, config=config) as bounded:
+        writer = await bounded.create_ledger_adv()
+        futures = [await writer.append_async(n, bytes(300_000)) for n in range(1, 5)]
+        waiting = asyncio.create_task(writer.append(5, bytes(300_000)))
+        assert await writer.append(0, bytes(300_000)) == 0
+        assert [await future for future in futures] == [1, 2, 3, 4]
+        assert await waiting == 5
+        await writer.close()
 
 
-def test_entries_behind_a_gap_fail_with_what_ended_their_writer(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_entries_behind_a_gap_fail_with_what_ended_their_writer(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         writer = await client.create_ledger_adv()
         behind_the_gap = await writer.append_async(1, b"one")
         await client.open_ledger(writer.ledger_id)
@@ -82,14 +74,12 @@ def test_entries_behind_a_gap_fail_with_what_ended_their_writer(tmp_path: Path) 
         with pytest.raises(LedgerFenced):
             await writer.append_async(7, b"late")
 
-    on_bookies(tmp_path, 3, scenario)
-
 
 SMALL = ClientConfig(pending_bytes_max=4 * MIB, lane_backlog_bytes_max=MIB)
 
 
 @pytest.mark.parametrize("order", ["in order", "backwards", "mixed"])
-def test_what_is_pending_keeps_its_bound_whatever_the_order_and_never_makes_the_lanes_fail(
+async def test_what_is_pending_keeps_its_bound_whatever_the_order_and_never_makes_the_lanes_fail(
     tmp_path: Path, order: str
 ) -> None:
     entries, size = 60, 256 * 1024
@@ -98,8 +88,7 @@ def test_what_is_pending_keeps_its_bound_whatever_the_order_and_never_makes_the_
         ids = [first + n for first in range(0, entries, 10) for n in reversed(range(10))]
     if order == "mixed":
         ids = [first + n for first in range(0, entries, 6) for n in (3, 0, 5, 1, 4, 2)]
-
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3, SMALL) as (_, client):
         writer = await client.create_ledger_adv(NewLedger(ack_quorum=3))
         futures, most = [], 0
         for entry_id in ids:
@@ -109,10 +98,8 @@ def test_what_is_pending_keeps_its_bound_whatever_the_order_and_never_makes_the_
         assert most < SMALL.pending_bytes_max + 2 * size
         await writer.close()
 
-    on_bookies(tmp_path, 3, scenario, SMALL)
 
-
-def test_the_blocking_writer_keeps_the_same_bound(tmp_path: Path) -> None:
+async def test_the_blocking_writer_keeps_the_same_bound(tmp_path: Path) -> None:
     def write(uri: str) -> int:
         with ledgers.LedgerClient(uri, config=SMALL) as client, client.create_ledger_adv() as writer:
             futures, most = [], 0
@@ -122,8 +109,5 @@ def test_the_blocking_writer_keeps_the_same_bound(tmp_path: Path) -> None:
             assert [future.result() for future in futures] == list(range(100))
         return most
 
-    async def scenario(cluster: InProcessCluster, _: LedgerClient) -> None:
-        most = await asyncio.to_thread(write, cluster.uri)
-        assert most < SMALL.pending_bytes_max + MIB
-
-    on_bookies(tmp_path, 3, scenario)
+    async with on_bookies(tmp_path, 3) as (cluster, _):
+        assert await asyncio.to_thread(write, cluster.uri) < SMALL.pending_bytes_max + MIB

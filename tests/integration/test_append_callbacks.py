@@ -17,7 +17,7 @@ from tests.support.blocking import use_on_bookies
 WAIT_SECONDS = 20.0
 
 
-def test_a_callback_may_append_the_next_entry(tmp_path: Path) -> None:
+async def test_a_callback_may_append_the_next_entry(tmp_path: Path) -> None:
     def use_it(uri: str) -> None:
         with ledgers.LedgerClient(uri) as client, client.create_ledger() as writer:
             whole: Future[int] = Future()
@@ -31,7 +31,7 @@ def test_a_callback_may_append_the_next_entry(tmp_path: Path) -> None:
             writer.append_async(b"first").add_done_callback(append_next)
             assert whole.result(WAIT_SECONDS) == 200
 
-    use_on_bookies(tmp_path, use_it)
+    await use_on_bookies(tmp_path, use_it)
 
 
 WAITING: dict[str, Callable[[ledgers.LedgerClient, ledgers.WriteHandle], object]] = {
@@ -45,7 +45,7 @@ WAITING: dict[str, Callable[[ledgers.LedgerClient, ledgers.WriteHandle], object]
 
 
 @pytest.mark.parametrize("call", WAITING.values(), ids=WAITING.keys())
-def test_a_call_that_would_wait_in_a_callback_is_refused_and_the_writer_goes_on(
+async def test_a_call_that_would_wait_in_a_callback_is_refused_and_the_writer_goes_on(
     tmp_path: Path, call: Callable[[ledgers.LedgerClient, ledgers.WriteHandle], object]
 ) -> None:
     def use_it(uri: str) -> None:
@@ -64,10 +64,10 @@ def test_a_call_that_would_wait_in_a_callback_is_refused_and_the_writer_goes_on(
             assert isinstance(error.value, RuntimeError)
             assert writer.append(b"undisturbed") == 1
 
-    use_on_bookies(tmp_path, use_it)
+    await use_on_bookies(tmp_path, use_it)
 
 
-def test_an_append_without_room_is_refused_in_a_callback_and_what_was_taken_is_confirmed(
+async def test_an_append_without_room_is_refused_in_a_callback_and_what_was_taken_is_confirmed(
     tmp_path: Path,
 ) -> None:
     config = ClientConfig(pending_bytes_max=MIB)
@@ -89,10 +89,10 @@ def test_an_append_without_room_is_refused_in_a_callback_and_what_was_taken_is_c
             assert [future.result(WAIT_SECONDS) for future in taken] == [1, 2, 3, 4]
             assert writer.append(b"there is room again") == 5
 
-    use_on_bookies(tmp_path, use_it)
+    await use_on_bookies(tmp_path, use_it)
 
 
-def test_the_callback_of_a_failed_append_may_call_the_writer(tmp_path: Path) -> None:
+async def test_the_callback_of_a_failed_append_may_call_the_writer(tmp_path: Path) -> None:
     """It runs without any lock held that another thread's append needs."""
 
     def use_it(uri: str) -> None:
@@ -108,10 +108,10 @@ def test_the_callback_of_a_failed_append_may_call_the_writer(tmp_path: Path) -> 
             writer.append_async(b"late").add_done_callback(append_again)
             assert answer.result(WAIT_SECONDS) == (ledgers.LedgerClosed, False)
 
-    use_on_bookies(tmp_path, use_it)
+    await use_on_bookies(tmp_path, use_it)
 
 
-def test_an_advanced_writers_callback_may_append_too(tmp_path: Path) -> None:
+async def test_an_advanced_writers_callback_may_append_too(tmp_path: Path) -> None:
     def use_it(uri: str) -> None:
         with ledgers.LedgerClient(uri) as client, client.create_ledger_adv() as writer:
             whole: Future[int] = Future()
@@ -125,4 +125,4 @@ def test_an_advanced_writers_callback_may_append_too(tmp_path: Path) -> None:
             writer.append_async(0, b"first").add_done_callback(append_next)
             assert whole.result(WAIT_SECONDS) == 50
 
-    use_on_bookies(tmp_path, use_it)
+    await use_on_bookies(tmp_path, use_it)

@@ -20,7 +20,7 @@ from ledgers import (
     aio,
 )
 from ledgers.config import MIB
-from tests.support.in_process import InProcessCluster, on_bookies, payloads
+from tests.support.in_process import on_bookies, payloads
 
 
 def numbered(count: int, first: int = 0) -> list[bytes]:
@@ -29,10 +29,10 @@ def numbered(count: int, first: int = 0) -> list[bytes]:
 
 @pytest.mark.parametrize("deferred_sync", [False, True])
 @pytest.mark.parametrize("shape", [(3, 3, 2), (4, 2, 2)])
-def test_batches_and_single_appends_are_one_sequence(
+async def test_batches_and_single_appends_are_one_sequence(
     tmp_path: Path, shape: tuple[int, int, int], deferred_sync: bool
 ) -> None:
-    async def scenario(_: InProcessCluster, client: aio.LedgerClient) -> None:
+    async with on_bookies(tmp_path, e_of(shape)) as (_, client):
         e, w, a = shape
         writer = await client.create_ledger(
             ensemble_size=e, write_quorum=w, ack_quorum=a, deferred_sync=deferred_sync
@@ -53,15 +53,13 @@ def test_batches_and_single_appends_are_one_sequence(
         await writer.confirmed(2157)
         assert await payloads(await client.open_ledger(writer.ledger_id)) == numbered(2158)
 
-    on_bookies(tmp_path, e_of(shape), scenario)
-
 
 def e_of(shape: tuple[int, int, int]) -> int:
     return shape[0]
 
 
-def test_of_a_batch_with_something_wrong_nothing_is_appended(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: aio.LedgerClient) -> None:
+async def test_of_a_batch_with_something_wrong_nothing_is_appended(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         writer = await client.create_ledger()
         with pytest.raises(EntryTooLarge):
             await writer.append_batch([b"a", bytes(ENTRY_BYTES_MAX + 1)])
@@ -74,11 +72,9 @@ def test_of_a_batch_with_something_wrong_nothing_is_appended(tmp_path: Path) -> 
         with pytest.raises(LedgerClosed):
             writer.append_nowait(b"b")
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_who_does_not_wait_is_told_that_the_writer_is_full_and_goes_on_later(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, other: aio.LedgerClient) -> None:
+async def test_who_does_not_wait_is_told_that_the_writer_is_full_and_goes_on_later(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, other):
         del other
         async with aio.LedgerClient(cluster.uri, config=ClientConfig(pending_bytes_max=MIB)) as client:
             writer = await client.create_ledger()
@@ -91,11 +87,9 @@ def test_who_does_not_wait_is_told_that_the_writer_is_full_and_goes_on_later(tmp
             assert writer.append_nowait(b"more") == last + 1
             await writer.close()
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_what_ends_the_writer_is_told_to_those_who_wait_for_confirmation(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: aio.LedgerClient) -> None:
+async def test_what_ends_the_writer_is_told_to_those_who_wait_for_confirmation(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         writer = await client.create_ledger()
         await writer.append_batch(numbered(3))
         await client.open_ledger(writer.ledger_id)  # recovers, and fences
@@ -105,11 +99,9 @@ def test_what_ends_the_writer_is_told_to_those_who_wait_for_confirmation(tmp_pat
             await writer.append_batch([b"a"])
         await writer.confirmed(2)
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_entries_with_ids_of_the_caller_come_in_batches_too(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: aio.LedgerClient) -> None:
+async def test_entries_with_ids_of_the_caller_come_in_batches_too(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         async with await client.create_ledger_adv() as writer:
             writer.append_nowait(2, b"c")
             with pytest.raises(ValueError, match="was not appended"):
@@ -118,10 +110,8 @@ def test_entries_with_ids_of_the_caller_come_in_batches_too(tmp_path: Path) -> N
             await writer.confirmed(3)
         assert await payloads(await client.open_ledger(writer.ledger_id)) == [b"a", b"b", b"c", b"d"]
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_the_blocking_client_has_the_same(tmp_path: Path) -> None:
+async def test_the_blocking_client_has_the_same(tmp_path: Path) -> None:
     def use(uri: str) -> None:
         with LedgerClient(uri) as client:
             with client.create_ledger(digest=DigestType.CRC32C) as writer:
@@ -148,14 +138,12 @@ def test_the_blocking_client_has_the_same(tmp_path: Path) -> None:
             with client.open_ledger(writer.ledger_id) as reader:
                 assert [bytes(entry.payload) for entry in reader.read()] == numbered(1512)
 
-    async def scenario(cluster: InProcessCluster, other: aio.LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, other):
         del other
         await asyncio.to_thread(use, cluster.uri)
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_future_of_the_blocking_client_waits_for_itself_and_not_for_others(tmp_path: Path) -> None:
+async def test_a_future_of_the_blocking_client_waits_for_itself_and_not_for_others(tmp_path: Path) -> None:
     """All futures of a writer share one condition."""
 
     def use(uri: str) -> None:
@@ -164,8 +152,6 @@ def test_a_future_of_the_blocking_client_waits_for_itself_and_not_for_others(tmp
             assert [future.result(timeout=10) for future in reversed(futures)] == list(range(199, -1, -1))
             assert all(future.exception(timeout=1) is None for future in futures)
 
-    async def scenario(cluster: InProcessCluster, other: aio.LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, other):
         del other
         await asyncio.to_thread(use, cluster.uri)
-
-    on_bookies(tmp_path, 3, scenario)

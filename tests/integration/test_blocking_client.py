@@ -23,11 +23,10 @@ from ledgers import (
     NoSuchLedger,
     NotEnoughBookies,
 )
-from ledgers.aio import LedgerClient
 from ledgers.blocking.client import ClientClosed
 from ledgers.config import MIB
 from tests.support.blocking import in_thread, use_on_bookies
-from tests.support.in_process import InProcessCluster, on_bookies
+from tests.support.in_process import on_bookies
 
 
 def payloads_of(pages: Iterator[Columns]) -> list[tuple[int, bytes]]:
@@ -39,10 +38,7 @@ def payloads_of(pages: Iterator[Columns]) -> list[tuple[int, bytes]]:
     ]
 
 
-def test_the_contract_of_the_blocking_client(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, _: LedgerClient) -> None:
-        await asyncio.to_thread(use_it, cluster.uri)
-
+async def test_the_contract_of_the_blocking_client(tmp_path: Path) -> None:
     def use_it(uri: str) -> None:
         with ledgers.LedgerClient(uri) as client:
             with client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=2) as writer:
@@ -72,17 +68,19 @@ def test_the_contract_of_the_blocking_client(tmp_path: Path) -> None:
             with pytest.raises(NoSuchLedger):
                 client.open_ledger(writer.ledger_id)
 
-    on_bookies(tmp_path, 3, scenario)
+    async with on_bookies(tmp_path, 3) as (cluster, _):
+        await asyncio.to_thread(use_it, cluster.uri)
 
 
-def test_a_blocked_append_is_told_when_its_writer_ends(tmp_path: Path) -> None:
+async def test_a_blocked_append_is_told_when_its_writer_ends(tmp_path: Path) -> None:
     config = ClientConfig(pending_bytes_max=1024 * 1024, append_seconds_max=1, append_quorum_seconds_max=1)
 
     def append_for_ever(writer: ledgers.WriteHandle) -> None:
         while True:
             writer.append_async(bytes(100_000))
 
-    async def scenario(cluster: InProcessCluster, _: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, _):
+
         def use_it() -> None:
             with ledgers.LedgerClient(cluster.uri, config=config) as client:
                 writer = client.create_ledger()
@@ -98,10 +96,8 @@ def test_a_blocked_append_is_told_when_its_writer_ends(tmp_path: Path) -> None:
         loop = asyncio.get_running_loop()
         await asyncio.to_thread(use_it)
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_an_advanced_writer_bounds_what_waits_for_a_gap_and_takes_what_fills_it(tmp_path: Path) -> None:
+async def test_an_advanced_writer_bounds_what_waits_for_a_gap_and_takes_what_fills_it(tmp_path: Path) -> None:
     config = ClientConfig(pending_bytes_max=MIB)
 
     def use_it(uri: str) -> None:
@@ -120,7 +116,7 @@ def test_an_advanced_writer_bounds_what_waits_for_a_gap_and_takes_what_fills_it(
             appending()
             assert [future.result() for future in early] == list(range(1, 12))
 
-    use_on_bookies(tmp_path, use_it)
+    await use_on_bookies(tmp_path, use_it)
 
 
 CALLS: dict[str, Callable[[Session], object]] = {
@@ -166,7 +162,7 @@ def session(uri: str) -> Session:
     return Session(client, writer, reader, half_read)
 
 
-def test_after_the_client_is_closed_every_call_says_so(tmp_path: Path) -> None:
+async def test_after_the_client_is_closed_every_call_says_so(tmp_path: Path) -> None:
     def use_it(uri: str) -> None:
         closed = session(uri)
         closed.client.close()
@@ -177,10 +173,10 @@ def test_after_the_client_is_closed_every_call_says_so(tmp_path: Path) -> None:
                 pytest.fail(f"{name} did not notice")
         assert closed.reader.last_add_confirmed >= 0, "what was known is still told"
 
-    use_on_bookies(tmp_path, use_it)
+    await use_on_bookies(tmp_path, use_it)
 
 
-def test_calls_that_wait_while_the_client_is_closed_end_with_that_error(tmp_path: Path) -> None:
+async def test_calls_that_wait_while_the_client_is_closed_end_with_that_error(tmp_path: Path) -> None:
     def use_it(uri: str) -> None:
         closing = session(uri)
         start = closing.reader.last_add_confirmed + 1
@@ -190,7 +186,7 @@ def test_calls_that_wait_while_the_client_is_closed_end_with_that_error(tmp_path
         assert isinstance(tailing(), ClientClosed)
         assert [closer() for closer in closers] == [None] * 3
 
-    use_on_bookies(tmp_path, use_it)
+    await use_on_bookies(tmp_path, use_it)
 
 
 def test_an_append_that_waits_for_room_while_the_client_is_closed_ends_with_that_error(

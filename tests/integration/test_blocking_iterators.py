@@ -12,7 +12,7 @@ import ledgers
 from ledgers import EntryUnreadable
 from ledgers.aio import LedgerClient
 from tests.support.blocking import run_script, use_on_bookies
-from tests.support.in_process import InProcessCluster, on_bookies
+from tests.support.in_process import on_bookies
 
 ENTRIES = 5000
 
@@ -36,14 +36,14 @@ print("half read", flush=True)
 
 @pytest.mark.parametrize("iterator", ["reader.read()", "reader.tail()", "client.list_ledgers()"])
 @pytest.mark.parametrize("client_is", ["left open", "closed"])
-def test_an_interpreter_ends_with_a_half_read_iterator(tmp_path: Path, iterator: str, client_is: str) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_an_interpreter_ends_with_a_half_read_iterator(
+    tmp_path: Path, iterator: str, client_is: str
+) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         ledger_id = await ledger_of(client)
         await ledger_of(client)
         script = HALF_READ.format(iterator=iterator) + ("client.close()" if client_is == "closed" else "")
         assert await run_script(script, cluster.uri, str(ledger_id)) == (0, "half read\n")
-
-    on_bookies(tmp_path, 3, scenario)
 
 
 DROPPED_ON_THE_LOOP_THREAD = """
@@ -65,15 +65,13 @@ print("read on")
 """
 
 
-def test_an_iterator_collected_on_the_loop_thread_itself_stops_nothing(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_an_iterator_collected_on_the_loop_thread_itself_stops_nothing(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         ledger_id = await ledger_of(client)
         assert await run_script(DROPPED_ON_THE_LOOP_THREAD, cluster.uri, str(ledger_id)) == (0, "read on\n")
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_an_iterator_that_is_dropped_ends_what_it_has_running(tmp_path: Path) -> None:
+async def test_an_iterator_that_is_dropped_ends_what_it_has_running(tmp_path: Path) -> None:
     async def reading() -> set[str]:
         running = {task.get_coro().__qualname__ for task in asyncio.all_tasks()}  # type: ignore[union-attr]
         return {name for name in running if name.startswith(("PageFetcher", "LedgerView", "PageSource"))}
@@ -93,19 +91,10 @@ def test_an_iterator_that_is_dropped_ends_what_it_has_running(tmp_path: Path) ->
             while client._thread.run(reading()):
                 time.sleep(0.01)  # what was cancelled is ending
 
-    use_on_bookies(tmp_path, use_it)
+    await use_on_bookies(tmp_path, use_it)
 
 
-def test_entries_before_an_unreadable_one_are_given_before_the_error(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
-        writer = await client.create_ledger(ensemble_size=3, write_quorum=1, ack_quorum=1)
-        for n in range(10):
-            await writer.append(b"%d" % n)
-        await writer.close()
-        await cluster.stop(writer.record.fragments[0].ensemble[2].bookie_id)
-        seen = await asyncio.to_thread(read_until_the_error, cluster.uri, writer.ledger_id)
-        assert seen == [0, 1], "entry 2 stood on the stopped bookie alone"
-
+async def test_entries_before_an_unreadable_one_are_given_before_the_error(tmp_path: Path) -> None:
     def read_until_the_error(uri: str, ledger_id: int) -> list[int]:
         seen: list[int] = []
         with ledgers.LedgerClient(uri) as client:
@@ -115,4 +104,11 @@ def test_entries_before_an_unreadable_one_are_given_before_the_error(tmp_path: P
                     seen.append(entry.entry_id)
         return seen
 
-    on_bookies(tmp_path, 3, scenario)
+    async with on_bookies(tmp_path, 3) as (cluster, client):
+        writer = await client.create_ledger(ensemble_size=3, write_quorum=1, ack_quorum=1)
+        for n in range(10):
+            await writer.append(b"%d" % n)
+        await writer.close()
+        await cluster.stop(writer.record.fragments[0].ensemble[2].bookie_id)
+        seen = await asyncio.to_thread(read_until_the_error, cluster.uri, writer.ledger_id)
+        assert seen == [0, 1], "entry 2 stood on the stopped bookie alone"

@@ -11,16 +11,14 @@ import pytest
 from bookie.upkeep.inventory import unknown_ids
 from bookie.upkeep.inventory.unknown_ids import give_no_id_twice
 from ledgers import LedgerError, LedgerExists, NoSuchLedger
-from ledgers.aio import LedgerClient
 from metadata.backup import hold
 from metadata.records.ledger_ids import count_beyond, counted_end
-from tests.support.in_process import InProcessCluster, on_bookies, payloads
+from tests.support.in_process import on_bookies, payloads
 
 
-def test_a_chosen_id_that_was_deleted_is_not_given_again(tmp_path: Path) -> None:
+async def test_a_chosen_id_that_was_deleted_is_not_given_again(tmp_path: Path) -> None:
     """The bookies still hold the old ledger's entries, and readers of a new one would be shown them."""
-
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         async with await client.create_ledger(ledger_id=42) as writer:
             await writer.append(b"old")
         await client.delete_ledger(42)
@@ -33,22 +31,18 @@ def test_a_chosen_id_that_was_deleted_is_not_given_again(tmp_path: Path) -> None
             await client.create_ledger(ledger_id=42)
         assert [record async for record in client.list_ledgers()] == []
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_deleted_id_cannot_be_chosen_whoever_chose_it_first(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_deleted_id_cannot_be_chosen_whoever_chose_it_first(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         async with await client.create_ledger() as writer:
             await writer.append(b"old")
         await client.delete_ledger(writer.ledger_id)
         with pytest.raises(LedgerExists):
             await client.create_ledger(ledger_id=writer.ledger_id)
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_the_counter_steps_over_chosen_ids_also_deleted_ones(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_the_counter_steps_over_chosen_ids_also_deleted_ones(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         first = await client.create_ledger()
         await first.close()
         kept, deleted = first.ledger_id + 1, first.ledger_id + 2
@@ -60,15 +54,12 @@ def test_the_counter_steps_over_chosen_ids_also_deleted_ones(tmp_path: Path) -> 
         assert writer.ledger_id == first.ledger_id + 3
         assert await payloads(await client.open_ledger(writer.ledger_id)) == [b"new"]
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_writer_whose_ledger_was_deleted_by_force_ends_when_it_has_to_change_or_close_it(
+async def test_a_writer_whose_ledger_was_deleted_by_force_ends_when_it_has_to_change_or_close_it(
     tmp_path: Path,
 ) -> None:
     """F20: until then it cannot know; what it appended is gone with the ledger."""
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 4) as (cluster, client):
         closing, changing = await client.create_ledger(), await client.create_ledger()
         for writer in (closing, changing):
             await writer.append(b"a")
@@ -80,13 +71,10 @@ def test_a_writer_whose_ledger_was_deleted_by_force_ends_when_it_has_to_change_o
             while True:
                 await changing.append(b"b")
 
-    on_bookies(tmp_path, 4, scenario)
 
-
-def test_an_older_copy_of_the_metadata_gives_no_id_twice(tmp_path: Path) -> None:
+async def test_an_older_copy_of_the_metadata_gives_no_id_twice(tmp_path: Path) -> None:
     """A ledger made since the backup is lost to clients; its entries never turn up in another one."""
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         await (await client.create_ledger()).close()
         _copy(tmp_path / "metadata.db", tmp_path / "backup.db")
         async with await client.create_ledger() as lost:
@@ -108,8 +96,6 @@ def test_an_older_copy_of_the_metadata_gives_no_id_twice(tmp_path: Path) -> None
         with pytest.raises(NoSuchLedger):
             await client.open_ledger(lost.ledger_id)
 
-    on_bookies(tmp_path, 3, scenario)
-
 
 def _copy(source: Path, target: Path) -> None:
     """As `.backup` and `.restore` of sqlite3 do."""
@@ -117,8 +103,10 @@ def _copy(source: Path, target: Path) -> None:
         one.backup(other)
 
 
-def test_the_counter_is_raised_for_ids_that_it_could_still_give_and_never_goes_back(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_the_counter_is_raised_for_ids_that_it_could_still_give_and_never_goes_back(
+    tmp_path: Path,
+) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         chosen = await client.create_ledger(ledger_id=100)
         await chosen.close()
         await client.create_ledger(ledger_id=50)
@@ -130,16 +118,13 @@ def test_the_counter_is_raised_for_ids_that_it_could_still_give_and_never_goes_b
         await count_beyond(cluster.store, 5)
         assert await counted_end(cluster.store) == 71
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_whether_many_ids_were_heard_of_is_told_by_a_listing_and_is_the_same(
+async def test_whether_many_ids_were_heard_of_is_told_by_a_listing_and_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ids that applications chose lie beyond the counter, and there may be a million of them."""
     monkeypatch.setattr(unknown_ids, "ASKED_MAX", 2)
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         for ledger_id in (40, 50, 60, 70, 80, 90, 100):
             await (await client.create_ledger(ledger_id=ledger_id)).close()
         before = await counted_end(cluster.store)
@@ -155,5 +140,3 @@ def test_whether_many_ids_were_heard_of_is_told_by_a_listing_and_is_the_same(
         ):
             await give_no_id_twice(cluster.store, "b1", held)
             assert await counted_end(cluster.store) == end
-
-    on_bookies(tmp_path, 3, scenario)

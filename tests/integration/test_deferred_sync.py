@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from ledgers import LedgerFenced, NewLedger
-from ledgers.aio import LedgerClient
 from ledgers.config import MIB
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies, payloads
 
@@ -18,8 +17,8 @@ def syncs(cluster: InProcessCluster) -> int:
     return sum(running.bookie.syncs for running in cluster.running.values())
 
 
-def test_appends_are_answered_before_they_are_confirmed_and_force_confirms_them(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_appends_are_answered_before_they_are_confirmed_and_force_confirms_them(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         writer = await client.create_ledger(deferred_sync=True)
         assert [await writer.append(b"%d" % n) for n in range(10)] == list(range(10))
         assert writer.last_add_confirmed == -1
@@ -28,11 +27,9 @@ def test_appends_are_answered_before_they_are_confirmed_and_force_confirms_them(
         await writer.close()
         assert (await client.describe_ledger(writer.ledger_id)).last_entry == 9
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_appends_cost_no_sync_of_their_own(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_appends_cost_no_sync_of_their_own(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger(deferred_sync=True)
         before = syncs(cluster)
         for n in range(100):
@@ -41,22 +38,17 @@ def test_appends_cost_no_sync_of_their_own(tmp_path: Path) -> None:
         await writer.force()
         await writer.close()
 
-    on_bookies(tmp_path, 3, scenario)
+
+async def test_force_of_an_ordinary_ledger_is_a_flush(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client), await client.create_ledger() as writer:
+        future = await writer.append_async(b"a")
+        await writer.force()
+        assert (future.done(), writer.last_add_confirmed) == (True, 0)
+        await writer.force()
 
 
-def test_force_of_an_ordinary_ledger_is_a_flush(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
-        async with await client.create_ledger() as writer:
-            future = await writer.append_async(b"a")
-            await writer.force()
-            assert (future.done(), writer.last_add_confirmed) == (True, 0)
-            await writer.force()
-
-    on_bookies(tmp_path, 3, scenario)
-
-
-def test_readers_see_what_was_forced_and_no_more(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_readers_see_what_was_forced_and_no_more(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         writer = await client.create_ledger(deferred_sync=True)
         await writer.append(b"a")
         await writer.force()
@@ -67,23 +59,18 @@ def test_readers_see_what_was_forced_and_no_more(tmp_path: Path) -> None:
         assert await payloads(reader) == [b"a"]
         await writer.close()
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_closing_forces_first(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_closing_forces_first(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         writer = await client.create_ledger(deferred_sync=True)
         await writer.append(b"a")
         await writer.close()
         assert await payloads(await client.open_ledger(writer.ledger_id)) == [b"a"]
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_bookie_is_replaced_with_all_that_is_not_on_disk_sent_again(tmp_path: Path) -> None:
+async def test_a_bookie_is_replaced_with_all_that_is_not_on_disk_sent_again(tmp_path: Path) -> None:
     """F8"""
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 4) as (cluster, client):
         writer = await client.create_ledger(deferred_sync=True)
         for n in range(20):
             await writer.append(b"%d" % n)
@@ -96,13 +83,10 @@ def test_a_bookie_is_replaced_with_all_that_is_not_on_disk_sent_again(tmp_path: 
         assert await payloads(reader) == [b"%d" % n for n in range(21)]
         assert len(reader.record.fragments[-1].ensemble) == 3
 
-    on_bookies(tmp_path, 4, scenario)
 
-
-def test_what_waits_for_a_force_is_bounded_and_forced_by_itself(tmp_path: Path) -> None:
+async def test_what_waits_for_a_force_is_bounded_and_forced_by_itself(tmp_path: Path) -> None:
     """A writer that never forces keeps no more than its bound, and never stands still."""
-
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3, replace(QUICK, pending_bytes_max=2 * MIB)) as (_, client):
         writer = await client.create_ledger(deferred_sync=True)
         for _n in range(40):
             await writer.append(bytes(256 * 1024))
@@ -110,11 +94,9 @@ def test_what_waits_for_a_force_is_bounded_and_forced_by_itself(tmp_path: Path) 
         assert writer.last_add_confirmed > 0
         await writer.close()
 
-    on_bookies(tmp_path, 3, scenario, replace(QUICK, pending_bytes_max=2 * MIB))
 
-
-def test_a_recovery_ends_a_writer_that_waits_for_a_force(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_recovery_ends_a_writer_that_waits_for_a_force(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         writer = await client.create_ledger(deferred_sync=True)
         await writer.append(b"a")
         await client.open_ledger(writer.ledger_id)
@@ -123,40 +105,38 @@ def test_a_recovery_ends_a_writer_that_waits_for_a_force(tmp_path: Path) -> None
         with pytest.raises(LedgerFenced):
             await writer.force()
 
-    on_bookies(tmp_path, 3, scenario)
 
+async def test_many_may_force_at_once(tmp_path: Path) -> None:
+    async with (
+        on_bookies(tmp_path, 3) as (_, client),
+        await client.create_ledger(deferred_sync=True) as writer,
+    ):
 
-def test_many_may_force_at_once(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
-        async with await client.create_ledger(deferred_sync=True) as writer:
-
-            async def one(n: int) -> None:
-                entry_id = await writer.append(b"%d" % n)
-                await writer.force()
-                assert writer.last_add_confirmed >= entry_id
-
-            await asyncio.gather(*(one(n) for n in range(50)))
-
-    on_bookies(tmp_path, 3, scenario)
-
-
-def test_a_cancelled_force_harms_nobody(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
-        async with await client.create_ledger(deferred_sync=True) as writer:
-            await writer.append(b"a")
-            forcing = asyncio.create_task(writer.force())
-            await asyncio.sleep(0)
-            forcing.cancel()
-            await asyncio.wait([forcing])
-            await writer.append(b"b")
+        async def one(n: int) -> None:
+            entry_id = await writer.append(b"%d" % n)
             await writer.force()
-            assert writer.last_add_confirmed == 1
+            assert writer.last_add_confirmed >= entry_id
 
-    on_bookies(tmp_path, 3, scenario)
+        await asyncio.gather(*(one(n) for n in range(50)))
 
 
-def test_advanced_appends_may_be_deferred_too(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_cancelled_force_harms_nobody(tmp_path: Path) -> None:
+    async with (
+        on_bookies(tmp_path, 3) as (_, client),
+        await client.create_ledger(deferred_sync=True) as writer,
+    ):
+        await writer.append(b"a")
+        forcing = asyncio.create_task(writer.force())
+        await asyncio.sleep(0)
+        forcing.cancel()
+        await asyncio.wait([forcing])
+        await writer.append(b"b")
+        await writer.force()
+        assert writer.last_add_confirmed == 1
+
+
+async def test_advanced_appends_may_be_deferred_too(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         writer = await client.create_ledger_adv(NewLedger(deferred_sync=True))
         late = await writer.append_async(1, b"b")
         assert await writer.append(0, b"a") == 0
@@ -165,5 +145,3 @@ def test_advanced_appends_may_be_deferred_too(tmp_path: Path) -> None:
         await writer.force()
         assert writer.last_add_confirmed == 1
         await writer.close()
-
-    on_bookies(tmp_path, 3, scenario)

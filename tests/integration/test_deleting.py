@@ -11,7 +11,7 @@ import pytest
 from ledgers import ClientConfig, LedgerFenced, LedgerRecoveryFailed, NoSuchLedger, Unauthorized
 from ledgers.aio import LedgerClient, WriteHandle
 from tests.support.aio import until_true
-from tests.support.in_process import InProcessCluster, on_bookies
+from tests.support.in_process import on_bookies
 
 QUICK = ClientConfig(
     append_seconds_max=1, append_quorum_seconds_max=1, read_seconds_max=1, recovery_tries_max=1
@@ -27,41 +27,34 @@ async def has_twenty(told: list[int]) -> bool:
     return len(told) >= 20
 
 
-def test_no_append_is_confirmed_after_its_ledger_was_deleted(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
-        async with LedgerClient(cluster.uri) as another:
-            writers = [await client.create_ledger() for _ in range(3)]
-            confirmed: list[list[int]] = [[] for _ in writers]
-            appending = [
-                asyncio.create_task(append_for_ever(*of)) for of in zip(writers, confirmed, strict=True)
-            ]
-            for writer, told, task in zip(writers, confirmed, appending, strict=True):
-                await until_true(partial(has_twenty, told))
-                await another.delete_ledger(writer.ledger_id)
-                count = len(told)
-                with pytest.raises((LedgerFenced, NoSuchLedger)):
-                    await task
-                # What was on disk before it may be heard of later, and one append is under way at a time.
-                assert len(told) <= count + 1
-                with pytest.raises(NoSuchLedger):
-                    await another.open_ledger(writer.ledger_id)
-
-    on_bookies(tmp_path, 3, scenario)
+async def test_no_append_is_confirmed_after_its_ledger_was_deleted(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client), LedgerClient(cluster.uri) as another:
+        writers = [await client.create_ledger() for _ in range(3)]
+        confirmed: list[list[int]] = [[] for _ in writers]
+        appending = [asyncio.create_task(append_for_ever(*of)) for of in zip(writers, confirmed, strict=True)]
+        for writer, told, task in zip(writers, confirmed, appending, strict=True):
+            await until_true(partial(has_twenty, told))
+            await another.delete_ledger(writer.ledger_id)
+            count = len(told)
+            with pytest.raises((LedgerFenced, NoSuchLedger)):
+                await task
+            # What was on disk before it may be heard of later, and one append is under way at a time.
+            assert len(told) <= count + 1
+            with pytest.raises(NoSuchLedger):
+                await another.open_ledger(writer.ledger_id)
 
 
-def test_an_idle_writer_of_a_deleted_ledger_confirms_nothing_either(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_an_idle_writer_of_a_deleted_ledger_confirms_nothing_either(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         writer = await client.create_ledger()
         await writer.append(b"before")
         await client.delete_ledger(writer.ledger_id)
         with pytest.raises((LedgerFenced, NoSuchLedger)):
             await writer.append(b"after")
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_nobody_deletes_an_open_ledger_with_a_password_without_it(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_nobody_deletes_an_open_ledger_with_a_password_without_it(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         writer = await client.create_ledger(password=b"secret")
         await writer.append(b"one")
         with pytest.raises(Unauthorized):
@@ -71,12 +64,12 @@ def test_nobody_deletes_an_open_ledger_with_a_password_without_it(tmp_path: Path
         with pytest.raises((LedgerFenced, NoSuchLedger)):
             await writer.append(b"three")
 
-    on_bookies(tmp_path, 3, scenario)
-
 
 @pytest.mark.parametrize("wrong", [b"", b"guess"])
-def test_nobody_deletes_a_closed_ledger_with_a_password_without_it(tmp_path: Path, wrong: bytes) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_nobody_deletes_a_closed_ledger_with_a_password_without_it(
+    tmp_path: Path, wrong: bytes
+) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         async with await client.create_ledger(password=b"secret") as writer:
             await writer.append(b"one")
         with pytest.raises(Unauthorized):
@@ -84,11 +77,9 @@ def test_nobody_deletes_a_closed_ledger_with_a_password_without_it(tmp_path: Pat
         assert (await client.describe_ledger(writer.ledger_id)).last_entry == 0
         await client.delete_ledger(writer.ledger_id, password=b"secret")
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_an_open_ledger_whose_bookies_are_away_is_deleted_by_force_only(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_an_open_ledger_whose_bookies_are_away_is_deleted_by_force_only(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3, QUICK) as (cluster, client):
         writer = await client.create_ledger()
         await writer.append(b"one")
         for name in ("b1", "b2", "b3"):
@@ -99,5 +90,3 @@ def test_an_open_ledger_whose_bookies_are_away_is_deleted_by_force_only(tmp_path
         await client.delete_ledger(writer.ledger_id, force=True)
         with pytest.raises(NoSuchLedger):
             await client.describe_ledger(writer.ledger_id)
-
-    on_bookies(tmp_path, 3, scenario, QUICK)

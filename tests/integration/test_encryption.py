@@ -15,7 +15,7 @@ from ledgers.integrity.encryption import ENCRYPTION, TAG_BYTES
 from qjm_compat.aio import QuorumJournalManager
 from tests.qjm_compat.journals import JOURNAL, NAMESPACE, frames, write_segment
 from tests.support.blocking import use_on_bookies
-from tests.support.in_process import QUICK, InProcessCluster, on_bookies, payloads
+from tests.support.in_process import QUICK, on_bookies, payloads
 
 KEY, OTHER = bytes(range(32)), bytes(32)
 SECRET = b"nobody who holds a disk reads this"
@@ -27,8 +27,8 @@ def on_disks(path: Path, secret: bytes) -> list[Path]:
     return [file for file in path.rglob("*") if file.is_file() and secret in file.read_bytes()]
 
 
-def test_all_ways_to_write_and_read_give_what_was_appended_and_no_disk_has_it(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_all_ways_to_write_and_read_give_what_was_appended_and_no_disk_has_it(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3, config=WITH_KEY) as (_, client):
         writer = await client.create_ledger(ack_quorum=2)
         await writer.append(SECRET)
         await writer.append_batch([SECRET + b"%d" % n for n in range(20)])
@@ -55,20 +55,16 @@ def test_all_ways_to_write_and_read_give_what_was_appended_and_no_disk_has_it(tm
         assert (reader.record.length_bytes or 0) == sum(map(len, wanted)) + TAG_BYTES * len(wanted)
         assert on_disks(tmp_path, SECRET) == [] and on_disks(tmp_path, KEY) == []
 
-    on_bookies(tmp_path, 3, scenario, config=WITH_KEY)
 
-
-def test_the_same_in_plain_text_is_on_the_disks_so_that_the_test_above_can_fail(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_the_same_in_plain_text_is_on_the_disks_so_that_the_test_above_can_fail(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3, config=WITHOUT) as (_, client):
         async with await client.create_ledger() as writer:
             await writer.append(SECRET)
         assert len(on_disks(tmp_path, SECRET)) >= 3
 
-    on_bookies(tmp_path, 3, scenario, config=WITHOUT)
 
-
-def test_recovery_and_deletion_need_no_key_and_reading_does(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_recovery_and_deletion_need_no_key_and_reading_does(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3, config=WITH_KEY) as (cluster, client):
         writer = await client.create_ledger()
         await writer.append(SECRET)
         await writer.abandon()
@@ -87,21 +83,17 @@ def test_recovery_and_deletion_need_no_key_and_reading_does(tmp_path: Path) -> N
         async with LedgerClient(cluster.uri, config=WITHOUT) as other:
             await other.delete_ledger(writer.ledger_id)
 
-    on_bookies(tmp_path, 3, scenario, config=WITH_KEY)
 
-
-def test_a_ledger_in_plain_text_is_read_with_a_key_at_hand(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_ledger_in_plain_text_is_read_with_a_key_at_hand(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3, config=WITHOUT) as (cluster, client):
         async with await client.create_ledger() as writer:
             await writer.append(b"plain")
         async with LedgerClient(cluster.uri, config=WITH_KEY) as other:
             assert await payloads(await other.open_ledger(writer.ledger_id)) == [b"plain"]
 
-    on_bookies(tmp_path, 3, scenario, config=WITHOUT)
 
-
-def test_a_reserved_ledger_is_claimed_with_its_key_only(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_reserved_ledger_is_claimed_with_its_key_only(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3, config=WITH_KEY) as (cluster, client):
         ledger_id = await client.reserve_ledger(NewLedger())
         for key in (b"", OTHER):
             async with LedgerClient(cluster.uri, config=replace(QUICK, encryption_key=key)) as other:
@@ -111,10 +103,8 @@ def test_a_reserved_ledger_is_claimed_with_its_key_only(tmp_path: Path) -> None:
             await writer.append(SECRET)
         assert await payloads(await client.open_ledger(ledger_id)) == [SECRET]
 
-    on_bookies(tmp_path, 3, scenario, config=WITH_KEY)
 
-
-def test_an_entry_has_the_room_that_a_tag_leaves(tmp_path: Path) -> None:
+async def test_an_entry_has_the_room_that_a_tag_leaves(tmp_path: Path) -> None:
     def use(uri: str) -> None:
         with BlockingClient(uri, config=ClientConfig(encryption_key=KEY)) as client:
             writer = client.create_ledger()
@@ -131,22 +121,20 @@ def test_an_entry_has_the_room_that_a_tag_leaves(tmp_path: Path) -> None:
             (entry,) = client.open_ledger(writer.ledger_id).read()
             assert entry.payload == bytes(largest)
 
-    use_on_bookies(tmp_path, use)
+    await use_on_bookies(tmp_path, use)
 
 
-def test_custom_metadata_of_an_encrypted_ledger_is_not_copied_to_another(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_custom_metadata_of_an_encrypted_ledger_is_not_copied_to_another(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3, config=WITH_KEY) as (_, client):
         writer = await client.create_ledger(custom_metadata={"mine": b"kept"})
         assert writer.record.custom_metadata["mine"] == b"kept"
         with pytest.raises(ValueError, match="is of another ledger"):
             await client.create_ledger(custom_metadata=dict(writer.record.custom_metadata))
         assert ENCRYPTION in writer.record.custom_metadata
 
-    on_bookies(tmp_path, 3, scenario, config=WITH_KEY)
 
-
-def test_a_journal_is_encrypted_recovered_and_followed_with_its_key(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_journal_is_encrypted_recovered_and_followed_with_its_key(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, _):
         async with QuorumJournalManager(cluster.uri, JOURNAL, client_config=WITH_KEY) as manager:
             await manager.format(NAMESPACE)
             await manager.recover_unfinalized_segments()
@@ -161,16 +149,12 @@ def test_a_journal_is_encrypted_recovered_and_followed_with_its_key(tmp_path: Pa
             async with aclosing(manager.tail(1)) as edits:
                 assert [(await anext(edits)).txid for _ in range(7)] == [1, 2, 3, 4, 5, 6, 7]
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_key_file_that_cannot_be_used_is_an_error_of_the_client(
+async def test_a_key_file_that_cannot_be_used_is_an_error_of_the_client(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 1) as (cluster, _):
         monkeypatch.setenv("BOOKLEDGER_KEY_FILE", str(tmp_path / "nowhere"))
         with pytest.raises(LedgerError, match=r"the key for encryption cannot be used: .*nowhere"):
             async with LedgerClient(cluster.uri, config=QUICK):
                 pass
-
-    on_bookies(tmp_path, 1, scenario)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shlex
 import subprocess
@@ -116,17 +115,14 @@ DENIED: tuple[tuple[str, str], ...] = (
 )
 
 
-def test_no_role_can_write_what_is_not_its_own(uris: dict[str, str]) -> None:
-    async def try_all() -> None:
-        for role, key in DENIED:
-            store = await open_store(uris[role])
-            try:
-                with pytest.raises(MetadataError, match="permission denied"):
-                    await store.create(key, b"forged")
-            finally:
-                await store.close()
-
-    asyncio.run(try_all())
+async def test_no_role_can_write_what_is_not_its_own(uris: dict[str, str]) -> None:
+    for role, key in DENIED:
+        store = await open_store(uris[role])
+        try:
+            with pytest.raises(MetadataError, match="permission denied"):
+                await store.create(key, b"forged")
+        finally:
+            await store.close()
     with LedgerClient(uris["reader"]) as reader, pytest.raises(LedgerError, match="permission denied"):
         reader.create_ledger(ensemble_size=1)
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from bookie.wire.messages import MaintainRequest, MaintenanceAction
-from bookledger.cli.processes import BookieProcess, bookie_processes
+from bookledger.cli.processes import bookie_processes
 from ledgers import ClientConfig, NotEnoughBookies
 from ledgers.aio import LedgerClient
-from tests.support.aio import run, until_true
+from tests.support.aio import until_true
 from tests.support.long_runs import first_then_long
 from tests.support.mounts import small_disk
 from tests.support.writing import payload_of
@@ -74,13 +74,12 @@ def use_up(disk: Path) -> None:
             file.write(bytes(4096))
 
 
-def test_B4_a_full_bookie_is_read_only_and_its_ledgers_can_be_recovered_and_read(
+async def test_B4_a_full_bookie_is_read_only_and_its_ledgers_can_be_recovered_and_read(
     tmp_path: Path, small_disk: Path
 ) -> None:
     """B4: reads, fences and recovery writes are still served; nothing confirmed is lost."""
     uri = f"sqlite://{tmp_path}/metadata.db"
-
-    async def scenario(bookie: BookieProcess) -> None:
+    with bookie_processes(1, small_disk, uri) as (bookie,):
         async with LedgerClient(uri, config=QUICK) as client:
             ledger_id, confirmed = await fill(client)
             use_up(small_disk)
@@ -90,17 +89,13 @@ def test_B4_a_full_bookie_is_read_only_and_its_ledgers_can_be_recovered_and_read
             await check(client, ledger_id, confirmed)
             assert bookie.child.is_alive, "a full disk is no reason to die"
 
-    with bookie_processes(1, small_disk, uri) as (bookie,):
-        run(scenario(bookie), timeout_seconds=60)
 
-
-def test_B4_a_full_bookie_is_writable_again_by_itself_when_there_is_space(
+async def test_B4_a_full_bookie_is_writable_again_by_itself_when_there_is_space(
     tmp_path: Path, small_disk: Path
 ) -> None:
     """B4"""
     uri = f"sqlite://{tmp_path}/metadata.db"
-
-    async def scenario(bookie: BookieProcess) -> None:
+    with bookie_processes(1, small_disk, uri) as (bookie,):
         async with LedgerClient(uri, config=QUICK) as client:
             ledger_id, confirmed = await fill(client)
             await until_writable(client, False)
@@ -111,18 +106,14 @@ def test_B4_a_full_bookie_is_writable_again_by_itself_when_there_is_space(
             await check(client, ledger_id, confirmed)
             assert bookie.child.is_alive
 
-    with bookie_processes(1, small_disk, uri) as (bookie,):
-        run(scenario(bookie), timeout_seconds=60)
-
 
 @pytest.mark.parametrize("end", first_then_long(["killed", "stopped"]))
-def test_B4_a_bookie_starts_on_a_full_disk_and_serves_what_it_has(
+async def test_B4_a_bookie_starts_on_a_full_disk_and_serves_what_it_has(
     tmp_path: Path, small_disk: Path, end: str
 ) -> None:
     """B4: kill -9, or a stop whose space somebody else takes, on a disk without a byte left, and again."""
     uri = f"sqlite://{tmp_path}/metadata.db"
-
-    async def scenario(bookie: BookieProcess) -> None:
+    with bookie_processes(1, small_disk, uri) as (bookie,):
         async with LedgerClient(uri, config=QUICK) as client:
             ledger_id, confirmed = await fill(client)
         use_up(small_disk)
@@ -133,9 +124,6 @@ def test_B4_a_bookie_starts_on_a_full_disk_and_serves_what_it_has(
         async with LedgerClient(uri, config=QUICK) as client:
             await until_writable(client, False)
             await check(client, ledger_id, confirmed)
-
-    with bookie_processes(1, small_disk, uri) as (bookie,):
-        run(scenario(bookie), timeout_seconds=60)
 
 
 async def test_B4_space_is_freed_on_a_disk_that_somebody_else_has_filled(

@@ -12,14 +12,13 @@ import pytest
 
 import ledgers
 from ledgers import LedgerFenced, NewLedger
-from ledgers.aio import LedgerClient
 from ledgers.blocking.handle import BlockingHandle
 from tests.support.blocking import use_on_bookies
-from tests.support.in_process import InProcessCluster, on_bookies
+from tests.support.in_process import on_bookies
 
 
-def test_a_handle_shows_its_ledger_and_its_state(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_handle_shows_its_ledger_and_its_state(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         writer = await client.create_ledger()
         advanced = await client.create_ledger_adv()
         of = f"of ledger {writer.ledger_id}:"
@@ -36,19 +35,17 @@ def test_a_handle_shows_its_ledger_and_its_state(tmp_path: Path) -> None:
             await advanced.append(0, b"zero")
         assert repr(advanced) == f"<AdvancedWriteHandle {of} ended by LedgerFenced, confirmed through -1>"
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_blocking_handle_shows_the_same(tmp_path: Path) -> None:
+async def test_a_blocking_handle_shows_the_same(tmp_path: Path) -> None:
     def use_it(uri: str) -> None:
         with ledgers.LedgerClient(uri) as client, client.create_ledger() as writer:
             assert repr(writer) == f"<WriteHandle of ledger {writer.ledger_id}: open, confirmed through -1>"
         assert repr(writer) == f"<WriteHandle of ledger {writer.ledger_id}: closed, confirmed through -1>"
 
-    use_on_bookies(tmp_path, use_it)
+    await use_on_bookies(tmp_path, use_it)
 
 
-def test_an_advanced_and_a_reserved_ledger_are_created_with_the_arguments_of_any_other(
+async def test_an_advanced_and_a_reserved_ledger_are_created_with_the_arguments_of_any_other(
     tmp_path: Path,
 ) -> None:
     def use_it(uri: str) -> None:
@@ -60,11 +57,11 @@ def test_an_advanced_and_a_reserved_ledger_are_created_with_the_arguments_of_any
             with pytest.raises(TypeError, match="give a NewLedger, or ack_quorum, but not both"):
                 client.create_ledger_adv(NewLedger(), ack_quorum=3)
 
-    use_on_bookies(tmp_path, use_it)
+    await use_on_bookies(tmp_path, use_it)
 
 
 @pytest.mark.parametrize("how", ["closed", "dropped"])
-def test_what_a_half_read_iterator_holds_is_freed_when_it_is_closed_or_dropped(
+async def test_what_a_half_read_iterator_holds_is_freed_when_it_is_closed_or_dropped(
     how: str, tmp_path: Path
 ) -> None:
     def use_it(uri: str) -> None:
@@ -86,10 +83,10 @@ def test_what_a_half_read_iterator_holds_is_freed_when_it_is_closed_or_dropped(
                 reader._thread.run(asyncio.sleep(0))
                 assert not held
 
-    use_on_bookies(tmp_path, use_it)
+    await use_on_bookies(tmp_path, use_it)
 
 
-def test_former_keywords_of_readers_and_clients_still_work(tmp_path: Path) -> None:
+async def test_former_keywords_of_readers_and_clients_still_work(tmp_path: Path) -> None:
     def use_it(uri: str) -> None:
         with ledgers.LedgerClient(uri) as client:
             with client.create_ledger() as writer:
@@ -102,7 +99,7 @@ def test_former_keywords_of_readers_and_clients_still_work(tmp_path: Path) -> No
             with pytest.warns(DeprecationWarning, match="first_entry"):
                 assert len(reader.poll(start=1, timeout=0)) == 2  # type: ignore[call-arg]
 
-    use_on_bookies(tmp_path, use_it)
+    await use_on_bookies(tmp_path, use_it)
 
 
 @pytest.mark.parametrize("one", [ledgers.LedgerClient, *BlockingHandle.__subclasses__(), ledgers.Salvage])

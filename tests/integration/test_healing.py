@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from bookledger.cli.processes import BookieProcess, bookie_processes
+from bookledger.cli.processes import bookie_processes
 from ledgers import ClientConfig
 from ledgers.aio import LedgerClient, WriteHandle
 from metadata import keys, open_store
@@ -19,7 +20,6 @@ from metadata.healing.operator_requests import Order, OrderKind
 from metadata.records.ledger_record import LedgerRecord
 from metadata.store import MetadataStore
 from tests.support import stepped_clock
-from tests.support.aio import run
 from tests.support.etcd import EtcdServer
 from tests.support.processes import ProcessCluster
 from tests.support.stepped_clock import SteppedClock
@@ -30,36 +30,30 @@ ENTRIES = 500
 IMPATIENT = ClientConfig(append_seconds_max=1, failed_bookie_seconds=1, retry_replacement_seconds=0.2)
 HEALED_SECONDS_MAX = 50.0
 
-Scenario = Callable[[ProcessCluster, LedgerClient, MetadataStore], Awaitable[None]]
 
-
-def on_healing_bookies(
+@asynccontextmanager
+async def on_healing_bookies(
     tmp_path: Path,
     count: int,
-    scenario: Scenario,
     *,
     lost_after: float = 1,
     environment: Mapping[str, str] | None = None,
     uri: str = "",
-) -> None:
+) -> AsyncIterator[tuple[ProcessCluster, LedgerClient, MetadataStore]]:
     """`uri`: of the metadata, in a file of its own by default."""
     uri = uri or f"sqlite://{tmp_path}/metadata.db"
-
-    async def whole(bookies: list[BookieProcess]) -> None:
-        cluster = ProcessCluster(uri, {bookie.bookie_id: bookie for bookie in bookies})
-        store = await open_store(uri)
-        try:
-            async with LedgerClient(uri, config=IMPATIENT) as client:
-                await scenario(cluster, client, store)
-        finally:
-            cluster.resume_all()
-            await store.close()
-
     options = (f"--lost-after={lost_after}",)
     with bookie_processes(
         count, tmp_path, uri, lease_seconds=2, options=options, environment=environment
     ) as bookies:
-        run(whole(bookies), 200)
+        cluster = ProcessCluster(uri, {bookie.bookie_id: bookie for bookie in bookies})
+        store = await open_store(uri)
+        try:
+            async with LedgerClient(uri, config=IMPATIENT) as client:
+                yield cluster, client, store
+        finally:
+            cluster.resume_all()
+            await store.close()
 
 
 async def filled(writer: WriteHandle, entries: int = ENTRIES) -> None:
@@ -99,8 +93,8 @@ def names(record: LedgerRecord) -> set[str]:
     return {bookie.bookie_id for fragment in record.fragments for bookie in fragment.ensemble}
 
 
-def test_W3_what_a_lost_bookie_held_is_copied_to_another(tmp_path: Path) -> None:
-    async def scenario(cluster: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
+async def test_W3_what_a_lost_bookie_held_is_copied_to_another(tmp_path: Path) -> None:
+    async with on_healing_bookies(tmp_path, 4) as (cluster, client, store):
         writer = await new_ledger(client)
         await writer.close()
         lost = writer.record.fragments[0].ensemble[1]
@@ -108,8 +102,6 @@ def test_W3_what_a_lost_bookie_held_is_copied_to_another(tmp_path: Path) -> None
         record = await healed(client, writer.ledger_id, lambda record: lost.bookie_id not in names(record))
         await is_whole(client, record, ENTRIES - 1)
         await unmarked(store, writer.ledger_id)
-
-    on_healing_bookies(tmp_path, 4, scenario)
 
 
 async def absence(store: MetadataStore, *, longer_than_ms: int = -1) -> int:
@@ -138,12 +130,16 @@ def either(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return f"etcd://{etcd.endpoint}/{tmp_path.name}"
 
 
-def test_H2_wall_clocks_that_are_set_back_hold_no_healing_back(
+async def test_H2_wall_clocks_that_are_set_back_hold_no_healing_back(
     tmp_path: Path, clock: SteppedClock, either: str
 ) -> None:
     """H2: nor does it matter that the absence was noted in what is the future now."""
-
-    async def scenario(cluster: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
+    clock.step(3600)
+    async with on_healing_bookies(tmp_path, 4, environment=clock.environment, uri=either) as (
+        cluster,
+        client,
+        store,
+    ):
         writer = await new_ledger(client)
         await writer.close()
         lost = writer.record.fragments[0].ensemble[1]
@@ -153,16 +149,16 @@ def test_H2_wall_clocks_that_are_set_back_hold_no_healing_back(
         record = await healed(client, writer.ledger_id, lambda record: lost.bookie_id not in names(record))
         await is_whole(client, record, ENTRIES - 1)
 
-    clock.step(3600)
-    on_healing_bookies(tmp_path, 4, scenario, environment=clock.environment, uri=either)
 
-
-def test_H3_wall_clocks_that_are_set_ahead_make_no_bookie_lost(
+async def test_H3_wall_clocks_that_are_set_ahead_make_no_bookie_lost(
     tmp_path: Path, clock: SteppedClock, either: str
 ) -> None:
     """H3: it may only be restarting."""
-
-    async def scenario(cluster: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
+    async with on_healing_bookies(tmp_path, 4, lost_after=600, environment=clock.environment, uri=either) as (
+        cluster,
+        client,
+        store,
+    ):
         writer = await new_ledger(client)
         await writer.close()
         cluster.kill(writer.record.fragments[0].ensemble[1])
@@ -172,13 +168,10 @@ def test_H3_wall_clocks_that_are_set_ahead_make_no_bookie_lost(
         assert stepped < await absence(store, longer_than_ms=stepped) < 600_000
         assert await Marks(store).read(writer.ledger_id) is None
 
-    on_healing_bookies(tmp_path, 4, scenario, lost_after=600, environment=clock.environment, uri=either)
 
-
-def test_W6_a_copy_that_a_writer_gave_up_is_made_by_its_own_bookie(tmp_path: Path) -> None:
+async def test_W6_a_copy_that_a_writer_gave_up_is_made_by_its_own_bookie(tmp_path: Path) -> None:
     """W6: the record said what it lacks, and nobody searched for it."""
-
-    async def scenario(cluster: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
+    async with on_healing_bookies(tmp_path, 3, lost_after=600) as (cluster, client, store):
         writer = await new_ledger(client)
         hung = writer.record.fragments[0].ensemble[2]
         cluster.pause(hung)
@@ -192,13 +185,10 @@ def test_W6_a_copy_that_a_writer_gave_up_is_made_by_its_own_bookie(tmp_path: Pat
         await is_whole(client, record, 2 * ENTRIES - 1)
         await unmarked(store, writer.ledger_id)
 
-    on_healing_bookies(tmp_path, 3, scenario, lost_after=600)
 
-
-def test_W6_what_a_recovery_was_told_nothing_of_is_looked_after(tmp_path: Path) -> None:
+async def test_W6_what_a_recovery_was_told_nothing_of_is_looked_after(tmp_path: Path) -> None:
     """W6: a writer died whose third copy was far behind."""
-
-    async def scenario(cluster: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
+    async with on_healing_bookies(tmp_path, 3, lost_after=600) as (cluster, client, _):
         writer = await new_ledger(client)
         hung = writer.record.fragments[0].ensemble[0]
         cluster.pause(hung)
@@ -210,13 +200,10 @@ def test_W6_what_a_recovery_was_told_nothing_of_is_looked_after(tmp_path: Path) 
         record = await healed(client, writer.ledger_id, lambda r: not any(f.lacking for f in r.fragments))
         await is_whole(client, record, reader.last_add_confirmed)
 
-    on_healing_bookies(tmp_path, 3, scenario, lost_after=600)
 
-
-def test_W4_a_closed_fragment_is_healed_while_the_writer_goes_on(tmp_path: Path) -> None:
+async def test_W4_a_closed_fragment_is_healed_while_the_writer_goes_on(tmp_path: Path) -> None:
     """W4: it meets the change of an earlier fragment when it closes."""
-
-    async def scenario(cluster: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
+    async with on_healing_bookies(tmp_path, 5) as (cluster, client, _):
         writer = await new_ledger(client)
         lost = writer.record.fragments[0].ensemble[0]
         cluster.kill(lost)
@@ -227,11 +214,9 @@ def test_W4_a_closed_fragment_is_healed_while_the_writer_goes_on(tmp_path: Path)
         await writer.close()
         await is_whole(client, await client.describe_ledger(writer.ledger_id), 3 * ENTRIES - 1)
 
-    on_healing_bookies(tmp_path, 5, scenario)
 
-
-def test_a_bookie_that_is_drained_keeps_nothing_that_is_needed(tmp_path: Path) -> None:
-    async def scenario(cluster: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
+async def test_a_bookie_that_is_drained_keeps_nothing_that_is_needed(tmp_path: Path) -> None:
+    async with on_healing_bookies(tmp_path, 4) as (_, client, store):
         writer = await new_ledger(client)
         await writer.close()
         leaving = writer.record.fragments[0].ensemble[0]
@@ -241,17 +226,13 @@ def test_a_bookie_that_is_drained_keeps_nothing_that_is_needed(tmp_path: Path) -
         record = await healed(client, writer.ledger_id, lambda record: leaving.bookie_id not in names(record))
         await is_whole(client, record, ENTRIES - 1)
 
-    on_healing_bookies(tmp_path, 4, scenario)
-
 
 @pytest.mark.long
-def test_another_bookie_is_the_auditor_soon_after_the_auditor_has_died(tmp_path: Path) -> None:
-    async def scenario(cluster: ProcessCluster, client: LedgerClient, store: MetadataStore) -> None:
+async def test_another_bookie_is_the_auditor_soon_after_the_auditor_has_died(tmp_path: Path) -> None:
+    async with on_healing_bookies(tmp_path, 3) as (cluster, _, store):
         first = await auditor(store, other_than="")
         cluster.bookies[first].kill()
         assert await auditor(store, other_than=first) != first
-
-    on_healing_bookies(tmp_path, 3, scenario)
 
 
 async def auditor(store: MetadataStore, *, other_than: str) -> str:

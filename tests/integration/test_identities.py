@@ -12,7 +12,7 @@ from ledgers.aio import LedgerClient
 from ledgers.config import ClientConfig
 from ledgers.errors import LedgerRecoveryFailed
 from ledgers.writing import creation
-from tests.support.in_process import InProcessCluster, on_bookies, payloads
+from tests.support.in_process import on_bookies, payloads
 
 IMPATIENT = ClientConfig(append_seconds_max=0.3, append_quorum_seconds_max=0.5, recovery_tries_max=1)
 
@@ -24,8 +24,8 @@ def without_identities(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("without_identities")
-def test_a_ledger_without_an_identity_is_written_recovered_and_read(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_ledger_without_an_identity_is_written_recovered_and_read(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger()
         assert writer.record.identity == b""
         await writer.append(b"a")
@@ -35,13 +35,11 @@ def test_a_ledger_without_an_identity_is_written_recovered_and_read(tmp_path: Pa
         async with LedgerClient(cluster.uri) as other:
             assert await payloads(await other.open_ledger(writer.ledger_id)) == [b"a"]
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_W8_bookies_of_an_older_version_store_nothing_of_a_ledger_with_an_identity(
+async def test_W8_bookies_of_an_older_version_store_nothing_of_a_ledger_with_an_identity(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         async with await client.create_ledger() as whole:
             await whole.append(b"a")
         left = await client.create_ledger()
@@ -56,5 +54,3 @@ def test_W8_bookies_of_an_older_version_store_nothing_of_a_ledger_with_an_identi
             reader = await other.open_ledger(whole.ledger_id)
             assert await payloads(reader) == [b"a"], "what is closed is only read"
         assert not any(one.bookie.is_fenced(left.ledger_id) for one in cluster.running.values())
-
-    on_bookies(tmp_path, 3, scenario)

@@ -17,7 +17,6 @@ from ledgers import ClientConfig, LedgerClient
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.requests import NamespaceInfo
 from tests.qjm_compat.journals import write_segment
-from tests.support.aio import run
 from tests.support.command_line import bookledger
 from tests.support.etcd import EtcdServer, free_port
 from tests.support.journal_node_daemons import JournalNodeDaemon, qjournal
@@ -68,8 +67,14 @@ def test_the_metadata_is_in_an_etcd_on_ipv6(tmp_path: Path) -> None:
 
 
 @on_ipv6
-def test_journal_nodes_on_ipv6_are_written_and_copied_from(tmp_path: Path) -> None:
-    async def written_and_read(addresses: list[str]) -> None:
+async def test_journal_nodes_on_ipv6_are_written_and_copied_from(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    with bookie_processes(1, tmp_path, uri, options=("--host", "::1")), ExitStack() as stack:
+        nodes = [JournalNodeDaemon(uri, name, tmp_path, "--ensemble=1") for name in ("jn1", "jn2", "jn3")]
+        for node in nodes:
+            node.address = node.http_address = "[::1]:0"
+            stack.enter_context(node)
+        addresses = [node.address for node in nodes]
         namespace = NamespaceInfo(7, "CID-x", layout_version=-63)
         async with QuorumJournalManager(qjournal(addresses, "six"), namespace=namespace) as manager:
             await manager.format(namespace)
@@ -77,14 +82,6 @@ def test_journal_nodes_on_ipv6_are_written_and_copied_from(tmp_path: Path) -> No
             await write_segment(manager, 1, 3)
             (stream,) = await manager.select_input_streams()
             assert [batch.last_txid async for batch in stream.batches()] == [3]
-
-    uri = f"sqlite://{tmp_path}/metadata.db"
-    with bookie_processes(1, tmp_path, uri, options=("--host", "::1")), ExitStack() as stack:
-        nodes = [JournalNodeDaemon(uri, name, tmp_path, "--ensemble=1") for name in ("jn1", "jn2", "jn3")]
-        for node in nodes:
-            node.address = node.http_address = "[::1]:0"
-            stack.enter_context(node)
-        run(written_and_read([node.address for node in nodes]))
 
 
 @on_ipv6

@@ -45,10 +45,10 @@ async def is_there(client: LedgerClient, ledger_id: int) -> bool:
     return True
 
 
-def test_ledgers_that_nothing_refers_to_are_found_when_they_are_old_enough_and_deleted(
+async def test_ledgers_that_nothing_refers_to_are_found_when_they_are_old_enough_and_deleted(
     tmp_path: Path,
 ) -> None:
-    async def scenario(journal: Journal) -> None:
+    async with on_a_journal(tmp_path) as journal:
         orphan = await journal.ledger("b", batch_of(frames(1, 10)), first_txid=31)
         stranger = await journal.client.create_ledger(custom_metadata={JOURNAL_OF_LEDGER: b"ns2"})
         assert await journal.problems() == []
@@ -64,11 +64,9 @@ def test_ledgers_that_nothing_refers_to_are_found_when_they_are_old_enough_and_d
         await journal.client.describe_ledger(stranger.ledger_id)
         assert (await journal.check(orphan_age_seconds=0)).problems == []
 
-    on_a_journal(tmp_path, scenario)
 
-
-def test_what_is_referred_to_when_it_comes_to_deleting_is_kept(tmp_path: Path) -> None:
-    async def scenario(journal: Journal) -> None:
+async def test_what_is_referred_to_when_it_comes_to_deleting_is_kept(tmp_path: Path) -> None:
+    async with on_a_journal(tmp_path) as journal:
         late = await journal.ledger("b", batch_of(frames(1, 10)), closed=False)
         found = await journal.check(orphan_age_seconds=0)
         assert [orphan.ledger_id for orphan in found.orphans] == [late]
@@ -77,13 +75,11 @@ def test_what_is_referred_to_when_it_comes_to_deleting_is_kept(tmp_path: Path) -
             assert await delete_orphans(inspector, found, 0) == Deleted()
         assert not (await journal.client.describe_ledger(late)).is_closed, "nor is its writer fenced"
 
-    on_a_journal(tmp_path, scenario)
 
-
-def test_a_ledger_that_only_a_wrong_clock_makes_old_is_kept_where_something_refers_to_it_before_it_was_seen_so_long(
+async def test_a_ledger_that_only_a_wrong_clock_makes_old_is_kept_where_something_refers_to_it_before_it_was_seen_long(
     tmp_path: Path,
 ) -> None:
-    async def scenario(journal: Journal) -> None:
+    async with on_a_journal(tmp_path) as journal:
         young = await journal.ledger("b", batch_of(frames(1, 10)))
         async with journal.inspector() as inspector:
             inspector.now_ms = lambda: time.time_ns() // 1_000_000 + DAY_MS  # type: ignore[method-assign]
@@ -100,11 +96,9 @@ def test_a_ledger_that_only_a_wrong_clock_makes_old_is_kept_where_something_refe
         assert waited == [pytest.approx(ORPHAN_AGE_SECONDS, abs=60)]
         assert await is_there(journal.client, young)
 
-    on_a_journal(tmp_path, scenario)
 
-
-def test_nothing_is_deleted_while_there_are_other_problems(tmp_path: Path) -> None:
-    async def scenario(journal: Journal) -> None:
+async def test_nothing_is_deleted_while_there_are_other_problems(tmp_path: Path) -> None:
+    async with on_a_journal(tmp_path) as journal:
         orphan = await journal.ledger("b", batch_of(frames(1, 10)))
         await journal.client.delete_ledger((await journal.record("c")).ledger_id)
         found = await journal.check(orphan_age_seconds=0)
@@ -113,11 +107,9 @@ def test_nothing_is_deleted_while_there_are_other_problems(tmp_path: Path) -> No
             await delete(journal, found)
         assert await is_there(journal.client, orphan)
 
-    on_a_journal(tmp_path, scenario)
 
-
-def test_an_oldest_segment_whose_records_are_lost_everywhere_keeps_its_ledgers(tmp_path: Path) -> None:
-    async def scenario(journal: Journal) -> None:
+async def test_an_oldest_segment_whose_records_are_lost_everywhere_keeps_its_ledgers(tmp_path: Path) -> None:
+    async with on_a_journal(tmp_path) as journal:
         ledgers = [(await journal.record(name)).ledger_id for name in NAMES]
         for name in NAMES:
             await journal.lose_record(name)
@@ -127,11 +119,9 @@ def test_an_oldest_segment_whose_records_are_lost_everywhere_keeps_its_ledgers(t
         assert await kept(journal) == ["it holds txid 1, which no finalized segment has"] * 3
         assert [await is_there(journal.client, ledger_id) for ledger_id in ledgers] == [True] * 3
 
-    on_a_journal(tmp_path, scenario)
 
-
-def test_ledgers_of_an_acceptor_whose_state_is_lost_are_kept(tmp_path: Path) -> None:
-    async def scenario(journal: Journal) -> None:
+async def test_ledgers_of_an_acceptor_whose_state_is_lost_are_kept(tmp_path: Path) -> None:
+    async with on_a_journal(tmp_path) as journal:
         await journal.lose(keys.journal_state("ns1", "b"))
         found = await journal.check(orphan_age_seconds=0)
         assert str(found.problems[0]).startswith(
@@ -145,21 +135,17 @@ def test_ledgers_of_an_acceptor_whose_state_is_lost_are_kept(tmp_path: Path) -> 
         assert found.problems_beside_orphans == 0
         assert set(await kept(journal)) == {"acceptor b was not looked at"}
 
-    on_a_journal(tmp_path, scenario)
 
-
-def test_an_orphan_with_txids_of_its_own_is_kept_and_told(tmp_path: Path) -> None:
-    async def scenario(journal: Journal) -> None:
+async def test_an_orphan_with_txids_of_its_own_is_kept_and_told(tmp_path: Path) -> None:
+    async with on_a_journal(tmp_path) as journal:
         whole = batch_of(frames(11, 21), 11)
         beyond = await journal.ledger("b", replace(whole, first_txid=11), first_txid=11)
         assert await kept(journal) == ["it holds txid 21, which no finalized segment has"]
         assert await is_there(journal.client, beyond)
 
-    on_a_journal(tmp_path, scenario)
 
-
-def test_an_orphan_that_cannot_be_read_is_kept_and_told(tmp_path: Path) -> None:
-    async def scenario(journal: Journal) -> None:
+async def test_an_orphan_that_cannot_be_read_is_kept_and_told(tmp_path: Path) -> None:
+    async with on_a_journal(tmp_path) as journal:
         records = bytearray(frames(1, 10))
         records[30] ^= 1
         damaged = await journal.ledger("b", batch_of(bytes(records)))
@@ -167,13 +153,10 @@ def test_an_orphan_that_cannot_be_read_is_kept_and_told(tmp_path: Path) -> None:
         assert why is not None and why.startswith("it cannot be read: at offset")
         assert await is_there(journal.client, damaged)
 
-    on_a_journal(tmp_path, scenario)
 
-
-def test_an_orphan_that_is_still_open_is_ended_before_it_is_judged(tmp_path: Path) -> None:
+async def test_an_orphan_that_is_still_open_is_ended_before_it_is_judged(tmp_path: Path) -> None:
     """What a reader sees of an open ledger may be less than what is in it."""
-
-    async def scenario(journal: Journal) -> None:
+    async with on_a_journal(tmp_path) as journal:
         labels = {JOURNAL_OF_LEDGER: b"ns1", ACCEPTOR_OF_LEDGER: b"b", SEGMENT_OF_LEDGER: b"21"}
         writer = await journal.client.create_ledger(custom_metadata=labels)
         for entry in entries_of(Batch(21, 10, frames(21, 30), None, 1)):
@@ -186,11 +169,9 @@ def test_an_orphan_that_is_still_open_is_ended_before_it_is_judged(tmp_path: Pat
         ]
         assert (await journal.client.describe_ledger(writer.ledger_id)).is_closed
 
-    on_a_journal(tmp_path, scenario)
 
-
-def test_what_was_purged_everywhere_need_not_be_held_by_a_segment(tmp_path: Path) -> None:
-    async def scenario(journal: Journal) -> None:
+async def test_what_was_purged_everywhere_need_not_be_held_by_a_segment(tmp_path: Path) -> None:
+    async with on_a_journal(tmp_path) as journal:
         left = await journal.ledger("b", batch_of(frames(1, 10)))
         async with journal.manager() as manager:
             await manager.recover_unfinalized_segments()
@@ -200,8 +181,6 @@ def test_what_was_purged_everywhere_need_not_be_held_by_a_segment(tmp_path: Path
         done = await delete(journal, await journal.check(orphan_age_seconds=0))
         assert (done.count, done.kept) == (1, [])
         assert not await is_there(journal.client, left)
-
-    on_a_journal(tmp_path, scenario)
 
 
 async def _have_purged(inspector: JournalInspector) -> bool:

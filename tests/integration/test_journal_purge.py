@@ -17,10 +17,9 @@ async def purge(place: Place, before: int, *, take_over: bool = False) -> None:
         await purge_journal(manager, inspector, before, take_over=take_over)
 
 
-def test_what_lies_behind_the_last_txid_cannot_be_purged_and_nobody_is_fenced(tmp_path: Path) -> None:
+async def test_what_lies_behind_the_last_txid_cannot_be_purged_and_nobody_is_fenced(tmp_path: Path) -> None:
     current = made_directory(tmp_path / "name")
-
-    async def scenario(place: Place) -> None:
+    async with on_a_journal(tmp_path) as place:
         await place.bring(current)
         epoch = await place.promised()
         with pytest.raises(TransferRefused, match=r"ends with txid 30: 32 cannot be .* give 31 at most"):
@@ -32,18 +31,15 @@ def test_what_lies_behind_the_last_txid_cannot_be_purged_and_nobody_is_fenced(tm
         with pytest.raises(TransferRefused, match="ends with txid 30"):
             await purge(place, 32)
 
-    on_a_journal(tmp_path, scenario)
 
-
-def test_a_segment_in_progress_that_is_taken_over_ends_before_its_txids_are_compared(tmp_path: Path) -> None:
+async def test_a_segment_in_progress_that_is_taken_over_ends_before_its_txids_are_compared(
+    tmp_path: Path,
+) -> None:
     current = made_directory(tmp_path / "name")
-
-    async def scenario(place: Place) -> None:
+    async with on_a_journal(tmp_path) as place:
         await place.bring(current, finalize=False)
         with pytest.raises(TransferRefused, match="ends with txid 30"):
             await purge(place, 32, take_over=True)
         assert await place.segments() == [(1, 10, False), (11, 20, False), (21, 30, False)]
         await purge(place, 31, take_over=True)
         assert await place.segments() == []
-
-    on_a_journal(tmp_path, scenario)

@@ -39,11 +39,10 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("names", ACCEPTORS, ids=["one acceptor", "three acceptors"])
-def test_what_is_imported_is_exported_byte_for_byte(tmp_path: Path, names: tuple[str, ...]) -> None:
+async def test_what_is_imported_is_exported_byte_for_byte(tmp_path: Path, names: tuple[str, ...]) -> None:
     current = made_directory(tmp_path / "name")
     (current / "edits_inprogress_31.empty").write_bytes(b"\xff" * 1024)
-
-    async def scenario(place: Place) -> None:
+    async with on_a_journal(tmp_path, names) as place:
         done = await place.bring(tmp_path / "name")
         assert (done.formatted, done.segments, done.ops, done.last_txid) == (True, 3, 30, 30)
         assert done.bytes == len(frames(1, 30))
@@ -54,8 +53,6 @@ def test_what_is_imported_is_exported_byte_for_byte(tmp_path: Path, names: tuple
         await place.check()
         exported = await place.fetch(tmp_path / "out")
         assert (exported.segments, exported.ops, exported.segments_there) == (3, 30, 0)
-
-    on_a_journal(tmp_path, scenario, names)
     expected = contents(current)
     del expected["edits_inprogress_31.empty"], expected[in_progress_name(21)]
     expected[finalized_name(21, 30)] = segment_bytes(LAYOUT, [frames(21, 30)])
@@ -63,10 +60,9 @@ def test_what_is_imported_is_exported_byte_for_byte(tmp_path: Path, names: tuple
     assert (tmp_path / "out" / "seen_txid").read_text() == "21\n"
 
 
-def test_an_import_that_is_repeated_compares_and_writes_nothing(tmp_path: Path) -> None:
+async def test_an_import_that_is_repeated_compares_and_writes_nothing(tmp_path: Path) -> None:
     current = made_directory(tmp_path / "name")
-
-    async def scenario(place: Place) -> None:
+    async with on_a_journal(tmp_path) as place:
         await place.bring(current)
         epoch = await place.promised()
         again = await place.bring(current)
@@ -78,13 +74,10 @@ def test_an_import_that_is_repeated_compares_and_writes_nothing(tmp_path: Path) 
         more = await place.bring(current)
         assert (more.segments, more.ops, more.segments_there, more.last_txid) == (1, 10, 3, 40)
 
-    on_a_journal(tmp_path, scenario)
 
-
-def test_other_edits_under_the_same_txids_are_refused(tmp_path: Path) -> None:
+async def test_other_edits_under_the_same_txids_are_refused(tmp_path: Path) -> None:
     current = made_directory(tmp_path / "name")
-
-    async def scenario(place: Place) -> None:
+    async with on_a_journal(tmp_path) as place:
         await place.bring(current)
         other = b"".join(encode_frame(24, txid, b"") for txid in range(11, 21))
         (current / finalized_name(11, 20)).write_bytes(segment_bytes(LAYOUT, [other]))
@@ -100,13 +93,10 @@ def test_other_edits_under_the_same_txids_are_refused(tmp_path: Path) -> None:
         (current / in_progress_name(21)).unlink()
         assert "does not end where the journal's segments do" in await place.refused(current)
 
-    on_a_journal(tmp_path, scenario)
 
-
-def test_a_directory_of_another_namespace_is_refused(tmp_path: Path) -> None:
+async def test_a_directory_of_another_namespace_is_refused(tmp_path: Path) -> None:
     current = made_directory(tmp_path / "name")
-
-    async def scenario(place: Place) -> None:
+    async with on_a_journal(tmp_path) as place:
         await place.bring(current)
         version(current, namespace_id=999)
         assert "namespace id 999, and the journal of 12345" in await place.refused(current)
@@ -115,16 +105,13 @@ def test_a_directory_of_another_namespace_is_refused(tmp_path: Path) -> None:
         (current / "VERSION").unlink()
         assert (await place.bring(current)).segments_there == 3
 
-    on_a_journal(tmp_path, scenario)
 
-
-def test_a_directory_that_is_damaged_is_refused_and_what_was_before_it_is_whole(tmp_path: Path) -> None:
+async def test_a_directory_that_is_damaged_is_refused_and_what_was_before_it_is_whole(tmp_path: Path) -> None:
     current = made_directory(tmp_path / "name")
     path = current / finalized_name(11, 20)
     content = bytearray(path.read_bytes())
     content[100] ^= 1
-
-    async def scenario(place: Place) -> None:
+    async with on_a_journal(tmp_path) as place:
         path.write_bytes(content)
         assert "is damaged at offset" in await place.refused(current)
         assert await place.segments() == [(1, 10, False)]
@@ -135,14 +122,11 @@ def test_a_directory_that_is_damaged_is_refused_and_what_was_before_it_is_whole(
         assert (done.segments, done.segments_there) == (2, 1)
         await place.check()
 
-    on_a_journal(tmp_path, scenario)
 
-
-def test_gaps_are_refused_before_anything_is_written_unless_they_are_allowed(tmp_path: Path) -> None:
+async def test_gaps_are_refused_before_anything_is_written_unless_they_are_allowed(tmp_path: Path) -> None:
     current = made_directory(tmp_path / "name")
     (current / finalized_name(11, 20)).unlink()
-
-    async def scenario(place: Place) -> None:
+    async with on_a_journal(tmp_path) as place:
         assert "txids 11 to 20 are missing" in await place.refused(current)
         async with place.manager() as manager:
             assert not await manager.is_formatted()
@@ -156,14 +140,11 @@ def test_gaps_are_refused_before_anything_is_written_unless_they_are_allowed(tmp
                 await manager.select_input_streams()
             assert len(await manager.select_input_streams(21)) == 1
 
-    on_a_journal(tmp_path, scenario)
 
-
-def test_a_gap_is_not_exported_as_if_there_were_none(tmp_path: Path) -> None:
+async def test_a_gap_is_not_exported_as_if_there_were_none(tmp_path: Path) -> None:
     current, copy = made_directory(tmp_path / "name"), tmp_path / "copy"
     (current / finalized_name(11, 20)).unlink()
-
-    async def scenario(place: Place) -> None:
+    async with on_a_journal(tmp_path) as place:
         await place.bring(current, allow_gaps=True)
         with pytest.raises(SegmentUnreadable, match=r"txids 11 to 20 are missing: .*read from txid 21 on"):
             await place.fetch(copy)
@@ -172,24 +153,18 @@ def test_a_gap_is_not_exported_as_if_there_were_none(tmp_path: Path) -> None:
         done = await place.fetch(copy, allow_gaps=True)
         assert (done.segments, done.segments_there, done.last_txid) == (1, 1, 30)
 
-    on_a_journal(tmp_path, scenario)
 
-
-def test_files_before_a_txid_can_be_left_out(tmp_path: Path) -> None:
+async def test_files_before_a_txid_can_be_left_out(tmp_path: Path) -> None:
     current = made_directory(tmp_path / "name")
-
-    async def scenario(place: Place) -> None:
+    async with on_a_journal(tmp_path) as place:
         await place.bring(current, from_txid=15)
         assert await place.segments() == [(11, 20, False), (21, 30, False)]
         assert "older than what the journal has" in await place.refused(current)
 
-    on_a_journal(tmp_path, scenario)
 
-
-def test_a_segment_in_progress_may_be_left_so_and_goes_on_later(tmp_path: Path) -> None:
+async def test_a_segment_in_progress_may_be_left_so_and_goes_on_later(tmp_path: Path) -> None:
     current = made_directory(tmp_path / "name")
-
-    async def scenario(place: Place) -> None:
+    async with on_a_journal(tmp_path) as place:
         done = await place.bring(current, finalize=False)
         assert done.left_in_progress == 21
         assert await place.segments() == [(1, 10, False), (11, 20, False), (21, 30, True)]
@@ -206,69 +181,57 @@ def test_a_segment_in_progress_may_be_left_so_and_goes_on_later(tmp_path: Path) 
         assert (await place.bring(current)).segments_there == 3
         await place.check()
 
-    on_a_journal(tmp_path, scenario)
 
-
-def test_what_a_name_node_adds_meanwhile_is_left_for_the_next_import(tmp_path: Path) -> None:
+async def test_what_a_name_node_adds_meanwhile_is_left_for_the_next_import(tmp_path: Path) -> None:
     current = made_directory(tmp_path / "name")
 
-    async def scenario(place: Place) -> None:
+    def grow(_: int) -> None:
+        in_progress(current, 21, 35)
+
+    async with on_a_journal(tmp_path) as place:
         async with place.inspector() as inspector, place.manager() as manager:
             done = await import_directory(manager, inspector, current, ImportOptions(), on_bytes=grow)
         assert (done.ops, done.last_txid) == (30, 30)
         assert (await place.bring(current)).ops == 5
         assert await place.segments() == [(1, 10, False), (11, 20, False), (21, 30, False), (31, 35, False)]
 
-    def grow(_: int) -> None:
-        in_progress(current, 21, 35)
 
-    on_a_journal(tmp_path, scenario)
-
-
-def test_a_torn_tail_is_left_out_and_told(tmp_path: Path) -> None:
+async def test_a_torn_tail_is_left_out_and_told(tmp_path: Path) -> None:
     current = made_directory(tmp_path / "name")
     in_progress(current, 21, 30, torn=frames(31, 31)[:-2])
-
-    async def scenario(place: Place) -> None:
+    async with on_a_journal(tmp_path) as place:
         done = await place.bring(current)
         assert (done.last_txid, done.ops) == (30, 30)
         (note,) = done.notes
         assert "edits_inprogress_0000000000000000021 ends with txid 30: from offset" in note
 
-    on_a_journal(tmp_path, scenario)
 
-
-def test_a_live_writer_is_fenced_only_on_demand(tmp_path: Path) -> None:
+async def test_a_live_writer_is_fenced_only_on_demand(tmp_path: Path) -> None:
     current = made_directory(tmp_path / "name")
-
-    async def scenario(place: Place) -> None:
-        async with place.manager() as writer:
-            await writer.format(NAMESPACE)
-            await writer.recover_unfinalized_segments()
-            out = await writer.start_log_segment(1)
-            assert "segment 1 at acceptor main, epoch 1, is in progress" in await place.refused(current)
-            out.write_raw(frames(1, 5), 5)
-            out.set_ready_to_flush()
-            assert await out.flush() == 5, "nothing has disturbed it"
-            done = await place.bring(current, take_over=True)
-            assert (done.ops, done.ops_there) == (25, 5)
-            out.write_raw(frames(6, 6), 1)
-            out.set_ready_to_flush()
-            with pytest.raises(QuorumFailed) as failure:
-                await out.flush()
-            assert [type(error) for error in failure.value.errors.values()] == [StaleEpoch]
-
-    on_a_journal(tmp_path, scenario)
+    async with on_a_journal(tmp_path) as place, place.manager() as writer:
+        await writer.format(NAMESPACE)
+        await writer.recover_unfinalized_segments()
+        out = await writer.start_log_segment(1)
+        assert "segment 1 at acceptor main, epoch 1, is in progress" in await place.refused(current)
+        out.write_raw(frames(1, 5), 5)
+        out.set_ready_to_flush()
+        assert await out.flush() == 5, "nothing has disturbed it"
+        done = await place.bring(current, take_over=True)
+        assert (done.ops, done.ops_there) == (25, 5)
+        out.write_raw(frames(6, 6), 1)
+        out.set_ready_to_flush()
+        with pytest.raises(QuorumFailed) as failure:
+            await out.flush()
+        assert [type(error) for error in failure.value.errors.values()] == [StaleEpoch]
 
 
-def test_an_acceptor_that_takes_no_segments_is_told_of_and_does_not_hinder(
+async def test_an_acceptor_that_takes_no_segments_is_told_of_and_does_not_hinder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inspector, "LAGGARD_SECONDS_MAX", 0.1)
     current = made_directory(tmp_path / "name")
     lonely = f"sqlite://{tmp_path}/no-bookies.db"
-
-    async def scenario(place: Place) -> None:
+    async with on_a_journal(tmp_path, ("a", "b", "c")) as place:
         store = await open_store(lonely, create=True)
         await store.close()
         place.acceptors[2] = AcceptorConfig("c", lonely)
@@ -284,16 +247,13 @@ def test_an_acceptor_that_takes_no_segments_is_told_of_and_does_not_hinder(
             "3 segments, 1-10 to 21-30: acceptor c does not have them finalized: with one more"
         )
 
-    on_a_journal(tmp_path, scenario, ("a", "b", "c"))
 
-
-def test_large_segments_go_in_batches_that_are_pipelined(tmp_path: Path) -> None:
+async def test_large_segments_go_in_batches_that_are_pipelined(tmp_path: Path) -> None:
     current = tmp_path / "current"
     current.mkdir()
     version(current)
     path = finalized(current, 1, 3000, path_bytes=4000)  # 12 MB: more than may wait for an acceptor
-
-    async def scenario(place: Place) -> None:
+    async with on_a_journal(tmp_path) as place:
         done = await place.bring(current)
         assert (done.segments, done.ops) == (1, 3000)
         async with place.manager() as manager:
@@ -301,15 +261,12 @@ def test_large_segments_go_in_batches_that_are_pipelined(tmp_path: Path) -> None
             sizes = [len(batch.records) async for batch in stream.batches()]
         assert len(sizes) > 20 and max(sizes) <= 512 * 1024
         await place.fetch(tmp_path / "out")
-
-    on_a_journal(tmp_path, scenario)
     assert contents(tmp_path / "out") == {path.name: path.read_bytes()}
 
 
-def test_an_export_goes_on_with_what_is_there_and_overwrites_nothing_else(tmp_path: Path) -> None:
+async def test_an_export_goes_on_with_what_is_there_and_overwrites_nothing_else(tmp_path: Path) -> None:
     current, out = made_directory(tmp_path / "name"), tmp_path / "out"
-
-    async def scenario(place: Place) -> None:
+    async with on_a_journal(tmp_path) as place:
         await place.bring(current, finalize=False)
         assert (await place.fetch(out)).segments == 2
         assert set(contents(out)) == {finalized_name(1, 10), finalized_name(11, 20)}
@@ -333,8 +290,6 @@ def test_an_export_goes_on_with_what_is_there_and_overwrites_nothing_else(tmp_pa
         padded.write_bytes(padded.read_bytes() + b"\xff" * 5000)
         assert (await place.fetch(out)).segments_there == 4
         await _refusals(place, out)
-
-    on_a_journal(tmp_path, scenario)
     assert (out / "seen_txid").read_text() == "31\n"
 
 
@@ -356,7 +311,7 @@ async def _refusals(place: Place, out: Path) -> None:
         path.unlink() if before is None else path.write_bytes(before)
 
 
-def test_a_file_is_on_disk_before_it_gets_its_name_and_the_name_after_it(
+async def test_a_file_is_on_disk_before_it_gets_its_name_and_the_name_after_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The calls are made, and written down beside it."""
@@ -371,19 +326,17 @@ def test_a_file_is_on_disk_before_it_gets_its_name_and_the_name_after_it(
         calls.append(f"name {target.name}")
         return rename(path, target)
 
-    async def scenario(place: Place) -> None:
+    current = tmp_path / "current"
+    current.mkdir()
+    version(current)
+    finalized(current, 1, 10)
+    async with on_a_journal(tmp_path) as place:
         await place.bring(current)
         with monkeypatch.context() as patch:
             patch.setattr(os, "fdatasync", lambda fd: fdatasync(noted("sync", fd)))
             patch.setattr(os, "fsync", lambda fd: fsync(noted("sync", fd)))
             patch.setattr(Path, "rename", noted_rename)
             await place.fetch(tmp_path / "out")
-
-    current = tmp_path / "current"
-    current.mkdir()
-    version(current)
-    finalized(current, 1, 10)
-    on_a_journal(tmp_path, scenario)
     name = finalized_name(1, 10)
     ours = [call for call in calls if call.split()[1].startswith(("edits", "seen_txid", "out"))]
     assert ours == [
@@ -396,26 +349,22 @@ def test_a_file_is_on_disk_before_it_gets_its_name_and_the_name_after_it(
     ]
 
 
-def test_seen_txid_never_goes_back(tmp_path: Path) -> None:
+async def test_seen_txid_never_goes_back(tmp_path: Path) -> None:
     current, out = made_directory(tmp_path / "name"), tmp_path / "out"
     out.mkdir()
     (out / "seen_txid").write_text("500\n")
-
-    async def scenario(place: Place) -> None:
+    async with on_a_journal(tmp_path) as place:
         await place.bring(current)
         await place.fetch(out)
-
-    on_a_journal(tmp_path, scenario)
     assert (out / "seen_txid").read_text() == "500\n"
     assert sorted(path.name for path in out.iterdir() if path.suffix == ".tmp") == []
 
 
-def test_a_seen_txid_that_is_none_is_told_before_anything_is_written(tmp_path: Path) -> None:
+async def test_a_seen_txid_that_is_none_is_told_before_anything_is_written(tmp_path: Path) -> None:
     current, out = made_directory(tmp_path / "name"), tmp_path / "out"
     out.mkdir()
     (out / "seen_txid").write_text("garbage\n")
-
-    async def scenario(place: Place) -> None:
+    async with on_a_journal(tmp_path) as place:
         await place.bring(current)
         with pytest.raises(
             TransferRefused, match=r"out/seen_txid holds no txid: .*; remove it, and the export"
@@ -424,18 +373,15 @@ def test_a_seen_txid_that_is_none_is_told_before_anything_is_written(tmp_path: P
         assert contents(out) == {}
         (out / "seen_txid").unlink()
         assert (await place.fetch(out)).segments == 3
-
-    on_a_journal(tmp_path, scenario)
     assert (out / "seen_txid").read_text() == "21\n"
 
 
-def test_a_pipe_that_is_named_like_a_segment_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+async def test_a_pipe_that_is_named_like_a_segment_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     current, out = made_directory(tmp_path / "name"), tmp_path / "out"
     out.mkdir()
     os.mkfifo(current / finalized_name(31, 40))
     os.mkfifo(out / finalized_name(11, 20))
-
-    async def scenario(place: Place) -> None:
+    async with on_a_journal(tmp_path) as place:
         assert "0000031-0000000000000000040 is not a regular file" in await place.refused(current)
         (current / finalized_name(31, 40)).unlink()
         await place.bring(current)
@@ -445,5 +391,3 @@ def test_a_pipe_that_is_named_like_a_segment_is_refused_and_not_waited_for(tmp_p
         os.mkfifo(out / "seen_txid")
         with pytest.raises(TransferRefused, match="seen_txid is not a regular file"):
             await place.fetch(out)
-
-    on_a_journal(tmp_path, scenario)

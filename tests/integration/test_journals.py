@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bookledger.cli.processes import BookieProcess, bookie_processes
+from bookledger.cli.processes import bookie_processes
 from ledgers import ClientConfig
 from qjm_compat import BadJournalState, JournalConfig, QuorumFailed, StaleEpoch
 from qjm_compat.aio import QuorumJournalManager
@@ -22,7 +22,6 @@ from tests.qjm_compat.auditor import audit, confirmed_batch, differing_copies
 from tests.qjm_compat.journals import NAMESPACE, frames, manager_on, on_journal, write, write_segment
 from tests.support.aio import run, take, until_true
 from tests.support.etcd import EtcdServer
-from tests.support.in_process import InProcessCluster
 
 CLIENT = ClientConfig(append_seconds_max=2, retry_replacement_seconds=0.1, read_seconds_max=2)
 
@@ -78,10 +77,9 @@ def test_over_etcd_a_journal_goes_from_writer_to_writer_and_a_reader_follows(
             run(whole_life(uri, acceptors), timeout_seconds=60)
 
 
-def test_a_writer_goes_on_while_bookies_are_killed_in_the_middle_of_a_segment(tmp_path: Path) -> None:
+async def test_a_writer_goes_on_while_bookies_are_killed_in_the_middle_of_a_segment(tmp_path: Path) -> None:
     uri = f"sqlite://{tmp_path}/metadata.db"
-
-    async def scenario(bookies: list[BookieProcess]) -> None:
+    with bookie_processes(4, tmp_path, uri, lease_seconds=2) as bookies:
         async with manager_on(uri, 3, client_config=CLIENT) as manager:
             await manager.format(NAMESPACE)
             await manager.recover_unfinalized_segments()
@@ -96,9 +94,6 @@ def test_a_writer_goes_on_while_bookies_are_killed_in_the_middle_of_a_segment(tm
             last = out.next_txid - 1
             await manager.finalize_log_segment(1, last)
             assert await audit(manager, [confirmed_batch(1, last, frames(1, last), "w")]) == last
-
-    with bookie_processes(4, tmp_path, uri, lease_seconds=2) as bookies:
-        run(scenario(bookies), timeout_seconds=90)
 
 
 async def test_flushes_go_on_while_etcd_is_away_and_the_segment_is_finalized_when_it_is_back(
@@ -126,12 +121,11 @@ async def test_flushes_go_on_while_etcd_is_away_and_the_segment_is_finalized_whe
 
 
 @pytest.mark.parametrize("acceptors", [1, 3])
-def test_a_new_epoch_alone_stops_the_writer_before_whose_process_has_heard_nothing(
+async def test_a_new_epoch_alone_stops_the_writer_before_whose_process_has_heard_nothing(
     tmp_path: Path, acceptors: int
 ) -> None:
     """The old writer's acceptors are its own and know no later promise: the ledgers refuse it."""
-
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+    async with on_journal(tmp_path, acceptors) as (cluster, manager):
         out = await manager.start_log_segment(1)
         await write(out, 3)
         async with manager_on(cluster.uri, acceptors) as second:
@@ -143,8 +137,6 @@ def test_a_new_epoch_alone_stops_the_writer_before_whose_process_has_heard_nothi
             with pytest.raises(BadJournalState, match="must recover segments"):
                 await second.start_log_segment(4)
 
-    on_journal(tmp_path, acceptors, scenario)
-
 
 # --- followers ---------------------------------------------------------------------------------------------
 
@@ -154,12 +146,11 @@ async def txids(edits: AsyncIterator[EditOp], count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("acceptors", [1, 3])
-def test_a_follower_sees_every_edit_once_across_segments_and_writers(
+async def test_a_follower_sees_every_edit_once_across_segments_and_writers(
     tmp_path: Path, acceptors: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(follower, "TAIL_TXNS_MAX", 3)
-
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+    async with on_journal(tmp_path, acceptors) as (cluster, manager):
         few_at_a_time = JournalConfig(tail_poll_seconds=0.02)
         async with (
             manager_on(cluster.uri, acceptors, config=few_at_a_time) as reader,
@@ -178,12 +169,15 @@ def test_a_follower_sees_every_edit_once_across_segments_and_writers(
                 op = await anext(edits)
                 assert isinstance(op, Mkdir) and op.path == "/second/20"
 
-    on_journal(tmp_path, acceptors, scenario)
-
 
 @pytest.mark.parametrize("cache_bytes", [1, 1 << 20])
-def test_edits_are_at_hand_from_any_transaction_on_cached_or_not(tmp_path: Path, cache_bytes: int) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_edits_are_at_hand_from_any_transaction_on_cached_or_not(
+    tmp_path: Path, cache_bytes: int
+) -> None:
+    async with on_journal(tmp_path, 1, config=JournalConfig(edits_cache_bytes_max=cache_bytes)) as (
+        cluster,
+        manager,
+    ):
         await write_segment(manager, 1, 6)
         out = await manager.start_log_segment(7)
         for _ in range(3):
@@ -208,5 +202,3 @@ def test_edits_are_at_hand_from_any_transaction_on_cached_or_not(tmp_path: Path,
             for reader in (manager, other):
                 with pytest.raises(QuorumFailed, match="Highest txn ID available in the journal is"):
                     await reader.journaled_edits(15)
-
-    on_journal(tmp_path, 1, scenario, config=JournalConfig(edits_cache_bytes_max=cache_bytes))

@@ -64,10 +64,11 @@ def test_bookies_killed_one_after_the_other_under_writing_lose_nothing_confirmed
         run(kill_and_restart_while_writing(uri, bookies, seed), timeout_seconds=120)
 
 
-def test_all_bookies_killed_at_once_have_every_confirmed_entry_when_they_are_back(tmp_path: Path) -> None:
+async def test_all_bookies_killed_at_once_have_every_confirmed_entry_when_they_are_back(
+    tmp_path: Path,
+) -> None:
     uri = f"sqlite://{tmp_path}/metadata.db"
-
-    async def scenario(bookies: list[BookieProcess]) -> None:
+    with bookie_processes(3, tmp_path, uri, lease_seconds=2) as bookies:
         async with LedgerClient(uri, config=QUICK) as client:
             handle = await client.create_ledger(ensemble_size=3, write_quorum=2, ack_quorum=2)
             writer = ConstantWriter(handle)
@@ -88,9 +89,6 @@ def test_all_bookies_killed_at_once_have_every_confirmed_entry_when_they_are_bac
             reader = await client.open_ledger(handle.ledger_id)
             assert reader.last_add_confirmed >= writer.confirmed - 1
             await every_entry_has_its_ack_quorum(client, handle.ledger_id, writer)
-
-    with bookie_processes(3, tmp_path, uri, lease_seconds=2) as bookies:
-        run(scenario(bookies), timeout_seconds=120)
 
 
 @pytest.mark.long

@@ -42,8 +42,8 @@ async def segments_of(log: Log) -> list[int]:
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_a_segment_is_not_deleted_as_a_ledger(tmp_path: Path, force: bool) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_segment_is_not_deleted_as_a_ledger(tmp_path: Path, force: bool) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.log("orders", create=True)
         await appended(log, b"a")
         await appended(log, b"b")
@@ -65,11 +65,9 @@ def test_a_segment_is_not_deleted_as_a_ledger(tmp_path: Path, force: bool) -> No
 
         await until_true(is_gone)
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_the_segment_that_a_writer_is_at_is_not_deleted_under_it(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_the_segment_that_a_writer_is_at_is_not_deleted_under_it(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.log("orders", create=True)
         writer = await log.writer()
         await writer.append(b"a")
@@ -79,11 +77,9 @@ def test_the_segment_that_a_writer_is_at_is_not_deleted_under_it(tmp_path: Path)
         assert await writer.append(b"b") == 1
         await writer.close()
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_log_is_given_up_only_with_its_password(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_log_is_given_up_only_with_its_password(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         right = await client.create_log("secret", password=PASSWORD)
         await appended(right, b"a", b"b")
         for password in (b"", b"wrong"):
@@ -96,11 +92,9 @@ def test_a_log_is_given_up_only_with_its_password(tmp_path: Path) -> None:
         await right.truncate(1)
         await client.delete_log("secret", password=PASSWORD)
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_legal_hold_keeps_every_ledger(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_legal_hold_keeps_every_ledger(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.log("orders", create=True)
         await appended(log, b"a")
         await log.set_legal_hold(True)
@@ -111,8 +105,6 @@ def test_a_legal_hold_keeps_every_ledger(tmp_path: Path) -> None:
             await client.delete_ledger((await segments_of(log))[0])
         await log.set_legal_hold(False)
         await client.delete_log("orders")
-
-    on_bookies(tmp_path, 3, scenario)
 
 
 MAY_WRITE = {Role.ADMIN, Role.JOURNAL, Role.CLIENT, Role.BOOKIE}
@@ -203,22 +195,22 @@ def test_a_log_is_of_the_owner_who_made_it_whoever_writes_to_it(tmp_path: Path) 
     with_certificates(tmp_path, work)
 
 
-def test_what_was_done_to_a_log_is_in_the_audit_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
-        log = await client.create_log("orders", password=PASSWORD)
-        old = await log.writer()
-        await old.append(b"a")
-        await appended(log, b"b")
-        with pytest.raises(LogFenced):
-            await old.append(b"late")
-        await log.truncate(1)
-        await client.rename_log("orders", "renamed")
-        with pytest.raises(LedgerError):
-            await client.delete_log("renamed", password=b"wrong")
-        await client.delete_log("renamed", password=PASSWORD)
-
+async def test_what_was_done_to_a_log_is_in_the_audit_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.INFO, logger="bookledger.audit"):
-        on_bookies(tmp_path, 3, scenario)
+        async with on_bookies(tmp_path, 3) as (_, client):
+            log = await client.create_log("orders", password=PASSWORD)
+            old = await log.writer()
+            await old.append(b"a")
+            await appended(log, b"b")
+            with pytest.raises(LogFenced):
+                await old.append(b"late")
+            await log.truncate(1)
+            await client.rename_log("orders", "renamed")
+            with pytest.raises(LedgerError):
+                await client.delete_log("renamed", password=b"wrong")
+            await client.delete_log("renamed", password=PASSWORD)
     told = [json.loads(message) for message in caplog.messages if '"log"' in message]
     assert [(one["what"], one["log"]) for one in told] == [
         ("create", "orders"),

@@ -32,7 +32,7 @@ from metadata.errors import OutcomeUnknown
 from metadata.records.logs.log_record import PAGE_SEGMENTS
 from metadata.records.logs.log_store import LogStore
 from tests.support.aio import until_true
-from tests.support.in_process import QUICK, InProcessCluster, on_bookies
+from tests.support.in_process import QUICK, on_bookies
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -45,8 +45,8 @@ async def positions(log: Log, start: int | None = None) -> list[int]:
     return [record.position async for record in log.read(start)]
 
 
-def test_L3_positions_count_on_from_one_writer_to_the_next(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_L3_positions_count_on_from_one_writer_to_the_next(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.log("orders", create=True)
         for n in range(3):
             async with await log.writer() as writer:
@@ -55,13 +55,11 @@ def test_L3_positions_count_on_from_one_writer_to_the_next(tmp_path: Path) -> No
         assert await positions(log, 3) == [3, 4, 5]
         assert [await log.first_position(), await log.end()] == [0, 6]
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_L1_a_fenced_writer_gets_LogFenced_at_its_next_append_and_confirms_nothing_more(
+async def test_L1_a_fenced_writer_gets_LogFenced_at_its_next_append_and_confirms_nothing_more(
     tmp_path: Path,
 ) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.log("orders", create=True)
         old = await log.writer("old")
         await old.append(b"confirmed")
@@ -76,11 +74,9 @@ def test_L1_a_fenced_writer_gets_LogFenced_at_its_next_append_and_confirms_nothi
             await old.close()
         assert await payloads(log) == [b"confirmed", b"on"]
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_L2_rolling_under_load_keeps_the_order_and_loses_nothing(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_L2_rolling_under_load_keeps_the_order_and_loses_nothing(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.create_log("orders", roll_records=50)
         writer = await log.writer()
         futures = []
@@ -95,11 +91,11 @@ def test_L2_rolling_under_load_keeps_the_order_and_loses_nothing(tmp_path: Path)
         assert len(segments) > 5
         assert await payloads(log) == [b"%d" % n for n in range(3000)]
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_writer_that_is_closed_while_it_rolls_leaves_no_ledger_that_no_log_needs(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_writer_that_is_closed_while_it_rolls_leaves_no_ledger_that_no_log_needs(
+    tmp_path: Path,
+) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.create_log("orders", roll_records=10)
         for _ in range(5):
             async with await log.writer() as writer:
@@ -107,15 +103,12 @@ def test_a_writer_that_is_closed_while_it_rolls_leaves_no_ledger_that_no_log_nee
         segments = {s.ledger_id async for s in log.segments()}
         assert {record.ledger_id async for record in client.list_ledgers()} == segments
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_ledger_that_somebody_recovered_is_followed_by_another_and_no_record_is_lost(
+async def test_a_ledger_that_somebody_recovered_is_followed_by_another_and_no_record_is_lost(
     tmp_path: Path,
 ) -> None:
     """Its own writer goes on: the log was not taken over."""
-
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.log("orders", create=True)
         async with await log.writer() as writer:
             for n in range(10):
@@ -128,11 +121,9 @@ def test_a_ledger_that_somebody_recovered_is_followed_by_another_and_no_record_i
         assert await payloads(log) == [b"%d" % n for n in range(200)]
         assert len([s async for s in log.segments()]) == 2
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_writers_that_append_nothing_leave_no_segment_and_disturb_nobody(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_writers_that_append_nothing_leave_no_segment_and_disturb_nobody(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.log("orders", create=True)
         for _n in range(3):
             async with await log.writer():
@@ -145,11 +136,9 @@ def test_writers_that_append_nothing_leave_no_segment_and_disturb_nobody(tmp_pat
         assert await payloads(log) == [b"first"]
         assert len([s async for s in log.segments()]) == 1
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_L4_a_tail_goes_on_over_rolls_and_fail_overs_and_sees_each_record_once(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_L4_a_tail_goes_on_over_rolls_and_fail_overs_and_sees_each_record_once(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         log = await client.create_log("orders", roll_records=20)
 
         async def write() -> None:
@@ -171,11 +160,9 @@ def test_L4_a_tail_goes_on_over_rolls_and_fail_overs_and_sees_each_record_once(t
                     break
         assert seen == [(n, b"%d" % n) for n in range(300)]
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_tail_without_news_ends_after_its_timeout_and_a_poll_returns_none(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_tail_without_news_ends_after_its_timeout_and_a_poll_returns_none(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.log("orders", create=True)
         assert [r async for r in log.tail(timeout=0)] == []
         async with await log.writer() as writer:
@@ -185,11 +172,9 @@ def test_a_tail_without_news_ends_after_its_timeout_and_a_poll_returns_none(tmp_
         assert [r.payload async for r in log.tail(1, timeout=0)] == [b"b", b"c"]
         assert [r async for r in log.tail(3, timeout=0.1)] == []
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_L6_a_truncation_is_exact_and_deletes_whole_segments_in_the_background(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_L6_a_truncation_is_exact_and_deletes_whole_segments_in_the_background(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.log("orders", create=True)
         for n in range(3):
             async with await log.writer() as writer:
@@ -209,8 +194,6 @@ def test_L6_a_truncation_is_exact_and_deletes_whole_segments_in_the_background(t
         async with await log.writer() as writer:
             assert await writer.append(b"30") == 30
 
-    on_bookies(tmp_path, 3, scenario)
-
 
 async def gone(client: LedgerClient, ledger_id: int) -> bool:
     try:
@@ -220,8 +203,8 @@ async def gone(client: LedgerClient, ledger_id: int) -> bool:
     return False
 
 
-def test_L5_a_truncation_under_a_healthy_writer_costs_it_nothing(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_L5_a_truncation_under_a_healthy_writer_costs_it_nothing(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.create_log("orders", roll_records=10)
         async with await log.writer() as writer:
             for n in range(100):
@@ -230,11 +213,9 @@ def test_L5_a_truncation_under_a_healthy_writer_costs_it_nothing(tmp_path: Path)
             assert writer.epoch == 1
         assert await positions(log) == [99]
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_legal_hold_refuses_truncation_and_deletion_until_it_is_ended(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_legal_hold_refuses_truncation_and_deletion_until_it_is_ended(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.log("orders", create=True)
         async with await log.writer() as writer:
             await writer.append_batch([b"a", b"b"])
@@ -248,11 +229,9 @@ def test_a_legal_hold_refuses_truncation_and_deletion_until_it_is_ended(tmp_path
         await log.truncate(before=1)
         assert await positions(log) == [1]
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_deleted_log_is_gone_with_its_ledgers_and_its_writer_is_fenced(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_deleted_log_is_gone_with_its_ledgers_and_its_writer_is_fenced(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.log("orders", create=True)
         async with await log.writer() as first:
             await first.append(b"old")
@@ -270,11 +249,9 @@ def test_a_deleted_log_is_gone_with_its_ledgers_and_its_writer_is_fenced(tmp_pat
         new = await client.create_log("orders")
         assert await new.end() == 0
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_renamed_log_keeps_its_writer_and_its_old_name_is_free(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_renamed_log_keeps_its_writer_and_its_old_name_is_free(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.log("orders", create=True)
         async with await log.writer() as writer:
             await writer.append(b"a")
@@ -288,11 +265,9 @@ def test_a_renamed_log_keeps_its_writer_and_its_old_name_is_free(tmp_path: Path)
         assert await payloads(await client.log("old-orders")) == [b"a", b"b"]
         assert [name async for name, _ in client.list_logs()] == ["old-orders", "orders"]
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_log_is_sought_by_the_time_of_its_records(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_log_is_sought_by_the_time_of_its_records(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.log("orders", create=True)
         for _n in range(3):
             async with await log.writer() as writer:
@@ -309,11 +284,9 @@ def test_a_log_is_sought_by_the_time_of_its_records(tmp_path: Path) -> None:
         assert await log.position_at(EPOCH) == 7
         await last.close()
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_wrong_password_disturbs_no_writer(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_wrong_password_disturbs_no_writer(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.create_log("orders", password=b"right", digest=DigestType.HMAC_SHA256)
         async with await log.writer() as writer:
             await writer.append(b"a")
@@ -326,11 +299,9 @@ def test_a_wrong_password_disturbs_no_writer(tmp_path: Path) -> None:
             assert writer.record.epoch == 1
         assert await payloads(log) == [b"a", b"b"]
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_records_have_keys_headers_and_times_of_the_applications_own(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_records_have_keys_headers_and_times_of_the_applications_own(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.log("orders", create=True)
         async with await log.writer() as writer:
             await writer.append(b"a", key=b"k", headers={"h": b"v"}, event_time=7)
@@ -344,11 +315,9 @@ def test_records_have_keys_headers_and_times_of_the_applications_own(tmp_path: P
             (b"c", b"", {}, None),
         ]
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_many_segments_go_to_pages_and_are_read_from_there(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_many_segments_go_to_pages_and_are_read_from_there(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.create_log("orders", ensemble_size=1, roll_records=1)
         async with await log.writer() as writer:
             for n in range(8 * PAGE_SEGMENTS):
@@ -367,18 +336,17 @@ def test_many_segments_go_to_pages_and_are_read_from_there(tmp_path: Path) -> No
         await until_true(lambda: is_clean(log, count - 1))
         assert await positions(log) == [count - 1, count]
 
-    on_bookies(tmp_path, 3, scenario)
-
 
 async def is_clean(log: Log, position: int) -> bool:
     pages = [page async for page in log._chain.logs.pages(log.record.identity)]
     return not pages and (await log.refresh()).paged_through >= position
 
 
-def test_L1_a_writer_whose_epoch_was_taken_adds_no_segment_and_confirms_nothing_of_it(tmp_path: Path) -> None:
+async def test_L1_a_writer_whose_epoch_was_taken_adds_no_segment_and_confirms_nothing_of_it(
+    tmp_path: Path,
+) -> None:
     """The one that takes over hangs before it fences anything."""
-
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.create_log("orders", roll_records=1)
         old = await log.writer("old")
         await log.refresh()
@@ -390,13 +358,11 @@ def test_L1_a_writer_whose_epoch_was_taken_adds_no_segment_and_confirms_nothing_
             assert await new.append(b"1") == 1
         assert await payloads(log) == [b"0", b"1"]
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_change_of_the_record_whose_answer_is_lost_is_done_once(
+async def test_a_change_of_the_record_whose_answer_is_lost_is_done_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.create_log("orders", roll_records=10)
         store, lost = log._chain.logs.store, []
         replace = store.replace
@@ -418,10 +384,8 @@ def test_a_change_of_the_record_whose_answer_is_lost_is_done_once(
         chain = [s async for s in log.segments()]
         assert len({s.ledger_id for s in chain}) == len(chain)
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_tail_whose_watch_tells_nothing_goes_on_all_the_same(
+async def test_a_tail_whose_watch_tells_nothing_goes_on_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def silent(*_: object, **__: object) -> AsyncGenerator[None, None]:
@@ -430,8 +394,7 @@ def test_a_tail_whose_watch_tells_nothing_goes_on_all_the_same(
 
     monkeypatch.setattr(LogStore, "watch", silent)
     monkeypatch.setattr("ledgers.logs.reading.record_watch.LOOK_SECONDS", 0.02)
-
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.log("orders", create=True)
         async with await log.writer() as writer:
             await writer.append(b"a")
@@ -444,11 +407,11 @@ def test_a_tail_whose_watch_tells_nothing_goes_on_all_the_same(
         assert (await following).payload == b"b"
         await tail.aclose()
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_tail_from_a_position_that_is_still_to_come_waits_for_it_over_segments(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_tail_from_a_position_that_is_still_to_come_waits_for_it_over_segments(
+    tmp_path: Path,
+) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.log("orders", create=True)
         writer = await log.writer()
         await writer.append(b"0")
@@ -461,11 +424,11 @@ def test_a_tail_from_a_position_that_is_still_to_come_waits_for_it_over_segments
             assert (await waiting)[:2] == (3, b"3")
         await tail.aclose()
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_time_of_which_all_was_given_up_leads_to_the_oldest_record_that_is_left(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_time_of_which_all_was_given_up_leads_to_the_oldest_record_that_is_left(
+    tmp_path: Path,
+) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.log("orders", create=True)
         for n in range(4):
             async with await log.writer() as writer:
@@ -481,11 +444,9 @@ def test_a_time_of_which_all_was_given_up_leads_to_the_oldest_record_that_is_lef
         assert await log.position_at(EPOCH) == 3
         assert await positions(log) == [3]
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_closing_a_client_ends_its_writers_and_tells_why(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_closing_a_client_ends_its_writers_and_tells_why(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         async with LedgerClient(cluster.uri, config=QUICK) as own:
             writer = await (await own.log("orders", create=True)).writer()
             await writer.append(b"a")
@@ -493,8 +454,6 @@ def test_closing_a_client_ends_its_writers_and_tells_why(tmp_path: Path) -> None
             await writer.append(b"b")
         async with await (await client.log("orders")).writer() as following:
             assert await following.append(b"b") == 1
-
-    on_bookies(tmp_path, 3, scenario)
 
 
 def test_logs_in_ordinary_code(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import pytest
 from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers import ClientConfig, LedgerError
 from ledgers.aio import LedgerClient
-from tests.support.aio import run
 
 QUICK = ClientConfig(append_seconds_max=2, append_quorum_seconds_max=2)
 NOTICED_SECONDS_MAX = 20
@@ -57,12 +56,11 @@ def assert_it_ends(bookie: BookieProcess, lost: str) -> None:
 
 
 @pytest.mark.parametrize(("lose", "lost"), LOSSES.values(), ids=list(LOSSES))
-def test_B1_nothing_is_confirmed_into_files_that_were_taken_away(
+async def test_B1_nothing_is_confirmed_into_files_that_were_taken_away(
     tmp_path: Path, lose: Callable[[Path], object], lost: str
 ) -> None:
     uri = f"sqlite://{tmp_path}/metadata.db"
-
-    async def scenario(bookie: BookieProcess) -> None:
+    with bookie_processes(1, tmp_path, uri) as (bookie,):
         async with LedgerClient(uri, config=QUICK) as client:
             writer = await client.create_ledger(ensemble_size=1)
             await writer.append(b"found again")
@@ -71,9 +69,6 @@ def test_B1_nothing_is_confirmed_into_files_that_were_taken_away(
                 await writer.append(b"never to be found")
             assert writer.last_add_confirmed == 0
             await writer.abandon()
-
-    with bookie_processes(1, tmp_path, uri) as (bookie,):
-        run(scenario(bookie))
         assert_it_ends(bookie, lost)
 
 

@@ -15,7 +15,7 @@ from bookie.wire.messages import MaintainReply, MaintainRequest, MaintenanceActi
 from metadata.errors import StoreUnavailable
 from tests.support.command_line import bookledger
 from tests.support.in_process import InProcessCluster
-from tests.support.upkeep import Upkeep, never_ends, on_maintained, raising, replying, reports
+from tests.support.upkeep import never_ends, on_maintained, raising, replying, reports
 
 GIVES_UP_SECONDS = 15.0
 """For a command that is to wait for a fraction of a second, on a busy machine."""
@@ -47,13 +47,13 @@ async def failing(cluster: InProcessCluster, *arguments: str) -> str:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_command_asks_its_bookie_for_just_that_and_prints_the_report(
+async def test_a_command_asks_its_bookie_for_just_that_and_prints_the_report(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     arguments: tuple[str, ...],
     request_: MaintainRequest,
 ) -> None:
-    async def scenario(cluster: InProcessCluster, upkeep: Upkeep) -> None:
+    async with on_maintained(tmp_path, monkeypatch, reports, bookies=2) as (cluster, upkeep):
         done = await command(cluster, *arguments, "b2")
         assert (done.returncode, done.stderr) == (0, b"")
         assert done.stdout.decode().splitlines() == [
@@ -63,13 +63,11 @@ def test_a_command_asks_its_bookie_for_just_that_and_prints_the_report(
         ]
         assert upkeep.asked == [("b2", request_)]
 
-    on_maintained(tmp_path, monkeypatch, reports, scenario, bookies=2)
 
-
-def test_every_live_bookie_is_asked_in_turn_and_each_report_is_one_line_of_json(
+async def test_every_live_bookie_is_asked_in_turn_and_each_report_is_one_line_of_json(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(cluster: InProcessCluster, upkeep: Upkeep) -> None:
+    async with on_maintained(tmp_path, monkeypatch, reports, bookies=3) as (cluster, upkeep):
         await cluster.stop("b2")
         done = await command(cluster, "gc", "run", "--all", "--json")
         assert done.returncode == 0
@@ -82,13 +80,12 @@ def test_every_live_bookie_is_asked_in_turn_and_each_report_is_one_line_of_json(
         assert second.startswith("bookie id    b1\n")
         assert [name for name, _ in upkeep.asked[2:]] == ["b3", "b1"], "as named, and each once"
 
-    on_maintained(tmp_path, monkeypatch, reports, scenario, bookies=3)
 
-
-def test_one_bookie_that_fails_keeps_no_other_from_its_turn(
+async def test_one_bookie_that_fails_keeps_no_other_from_its_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(cluster: InProcessCluster, upkeep: Upkeep) -> None:
+    async with on_maintained(tmp_path, monkeypatch, reports, bookies=3) as (cluster, upkeep):
+
         async def answer(request: MaintainRequest) -> MaintainReply:
             if upkeep.asked[-1][0] == "b2":
                 return await reports(request)
@@ -99,8 +96,6 @@ def test_one_bookie_that_fails_keeps_no_other_from_its_turn(
         assert done.returncode == 1
         assert [json.loads(line)["bookie_id"] for line in done.stdout.splitlines()] == ["b2"]
         assert done.stderr == b"bookledger: b1: i/o error: b1 cannot; b3: i/o error: b3 cannot\n"
-
-    on_maintained(tmp_path, monkeypatch, reports, scenario, bookies=3)
 
 
 @pytest.mark.parametrize(
@@ -115,28 +110,24 @@ def test_one_bookie_that_fails_keeps_no_other_from_its_turn(
         (replying(Status.OK, "", "[1]"), "its report is no JSON object"),
     ],
 )
-def test_what_a_bookie_refuses_or_fails_at_is_one_line(
+async def test_what_a_bookie_refuses_or_fails_at_is_one_line(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     answer: Maintain,
     line: str,
 ) -> None:
-    async def scenario(cluster: InProcessCluster, _: Upkeep) -> None:
+    async with on_maintained(tmp_path, monkeypatch, answer) as (cluster, _):
         assert (await failing(cluster, "repair", "b1", "--adopt=old-1")).startswith(f"b1: {line}")
 
-    on_maintained(tmp_path, monkeypatch, answer, scenario)
 
-
-def test_a_bookie_that_is_not_there_is_named_and_no_other_is_asked(
+async def test_a_bookie_that_is_not_there_is_named_and_no_other_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(cluster: InProcessCluster, upkeep: Upkeep) -> None:
+    async with on_maintained(tmp_path, monkeypatch, reports) as (cluster, upkeep):
         assert await failing(cluster, "gc", "run", "b1", "b7", "b0") == "not registered: b0, b7"
         assert not upkeep.asked
         await cluster.stop("b1")
         assert await failing(cluster, "gc", "run", "--all") == "no bookie is registered"
-
-    on_maintained(tmp_path, monkeypatch, reports, scenario)
 
 
 @pytest.mark.parametrize(
@@ -156,28 +147,24 @@ def test_what_cannot_be_meant_is_wrong_usage(tmp_path: Path, arguments: tuple[st
     assert (done.returncode, done.stdout) == (2, b"")
 
 
-def test_a_bookie_that_takes_too_long_is_told_to_stop(
+async def test_a_bookie_that_takes_too_long_is_told_to_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(cluster: InProcessCluster, upkeep: Upkeep) -> None:
+    async with on_maintained(tmp_path, monkeypatch, never_ends) as (cluster, upkeep):
         async with asyncio.timeout(GIVES_UP_SECONDS):
             line = await failing(cluster, "scrub", "b1", "--timeout=0.3")
         assert line.startswith("b1: deadline exceeded")
         await upkeep.cancelled.wait()
 
-    on_maintained(tmp_path, monkeypatch, never_ends, scenario)
 
-
-def test_a_scrub_that_could_not_read_a_segment_fails_and_names_it(
+async def test_a_scrub_that_could_not_read_a_segment_fails_and_names_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(cluster: InProcessCluster, _: Upkeep) -> None:
+    report = json.dumps(
+        {"segments": 5, "unread": ["00000003.log: Permission denied", "00000004.log: I/O error"]}
+    )
+    async with on_maintained(tmp_path, monkeypatch, replying(Status.OK, report=report)) as (cluster, _):
         line = await failing(cluster, "scrub", "b1")
         assert line.endswith(
             ": 2 segments of its log cannot be read, first of all 00000003.log: Permission denied"
         )
-
-    report = json.dumps(
-        {"segments": 5, "unread": ["00000003.log: Permission denied", "00000004.log: I/O error"]}
-    )
-    on_maintained(tmp_path, monkeypatch, replying(Status.OK, report=report), scenario)

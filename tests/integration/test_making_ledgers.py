@@ -12,13 +12,12 @@ from ledgers import (
     LedgerExists,
     Unauthorized,
 )
-from ledgers.aio import LedgerClient
 from metadata.errors import BadMetadataUri
-from tests.support.in_process import InProcessCluster, on_bookies, payloads
+from tests.support.in_process import on_bookies, payloads
 
 
-def test_a_chosen_id_is_given_once_and_custom_metadata_is_kept(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_chosen_id_is_given_once_and_custom_metadata_is_kept(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         async with await client.create_ledger(ledger_id=42, custom_metadata={"app": b"\x00x"}):
             pass
         assert (await client.describe_ledger(42)).custom_metadata == {"app": b"\x00x"}
@@ -27,11 +26,9 @@ def test_a_chosen_id_is_given_once_and_custom_metadata_is_kept(tmp_path: Path) -
         with pytest.raises(ValueError, match="custom metadata"):
             await client.create_ledger(custom_metadata={"big": bytes(70_000)})
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_ledgers_are_listed_by_all_of_the_custom_metadata_that_is_wanted(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_ledgers_are_listed_by_all_of_the_custom_metadata_that_is_wanted(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         made = {}
         for name, custom in (
             ("none", {}),
@@ -50,11 +47,11 @@ def test_ledgers_are_listed_by_all_of_the_custom_metadata_that_is_wanted(tmp_pat
         assert await found({"log": b""}) == await found({"other": b"a"}) == []
         assert await found({}) == await found(None) == list(made.values())
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_an_hmac_ledger_opens_with_its_password_only_and_a_wrong_one_fences_nothing(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_an_hmac_ledger_opens_with_its_password_only_and_a_wrong_one_fences_nothing(
+    tmp_path: Path,
+) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         writer = await client.create_ledger(digest=DigestType.HMAC_SHA256, password=b"right")
         await writer.append(b"secretly signed")
         with pytest.raises(Unauthorized):
@@ -64,8 +61,6 @@ def test_an_hmac_ledger_opens_with_its_password_only_and_a_wrong_one_fences_noth
         assert await payloads(reader) == [b"secretly signed", b"not fenced"]
         with pytest.raises(ValueError, match="needs a password"):
             await client.create_ledger(digest=DigestType.HMAC_SHA256)
-
-    on_bookies(tmp_path, 3, scenario)
 
 
 def test_a_wrong_uri_says_what_to_write() -> None:

@@ -16,7 +16,6 @@ from ledgers import LedgerClient, LedgerError, LedgerRecoveryFailed
 from ledgers.errors import MetadataUnavailable, NoSuchLedger
 from metadata import open_store
 from metadata.backup import hold
-from tests.support.aio import run
 from tests.support.command_line import bookledger, fails_with_one_line
 from tests.support.waiting import until
 
@@ -196,15 +195,11 @@ def test_an_open_ledger_that_was_deleted_after_the_backup_does_not_fit(tmp_path:
         assert bookledger("metadata", "check", f"--metadata={new}").returncode == 1
 
 
-def test_nobody_makes_a_cluster_of_half_a_backup(tmp_path: Path) -> None:
+async def test_nobody_makes_a_cluster_of_half_a_backup(tmp_path: Path) -> None:
     uri = f"sqlite://{tmp_path}/metadata.db"
-
-    async def begin() -> None:
-        store = await open_store(uri, create=True)
-        await hold.begin(store, backup_ms=1, now_ms=2)
-        await store.close()
-
-    run(begin())
+    store = await open_store(uri, create=True)
+    await hold.begin(store, backup_ms=1, now_ms=2)
+    await store.close()
     line = fails_with_one_line("bookie", "format", f"--metadata={uri}", f"--data={tmp_path}/b", "--id=b")
     assert "a backup was being restored here" in line
 

@@ -21,12 +21,11 @@ from tests.support.proxy import Proxy
 from tests.support.writing import ConstantWriter, copies_of_every_entry, payload_of
 
 
-def test_M2_appends_go_on_without_etcd_and_a_change_begun_meanwhile_is_made_when_it_is_back(
+async def test_M2_appends_go_on_without_etcd_and_a_change_begun_meanwhile_is_made_when_it_is_back(
     tmp_path: Path, own_etcd: EtcdServer
 ) -> None:
     uri = f"etcd://{own_etcd.endpoint}/outage?timeout=2"
-
-    async def scenario(bookies: list[BookieProcess]) -> None:
+    with bookie_processes(4, tmp_path, uri, lease_seconds=3) as bookies:
         async with LedgerClient(uri) as client:
             handle = await client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=2)
             writer = ConstantWriter(handle)
@@ -56,18 +55,14 @@ def test_M2_appends_go_on_without_etcd_and_a_change_begun_meanwhile_is_made_when
             copies = await copies_of_every_entry(client, record, last, lambda i: payload_of(i, writer.size))
             assert min(copies[entry_id] for entry_id in range(last + 1)) >= 2
 
-    with bookie_processes(4, tmp_path, uri, lease_seconds=3) as bookies:
-        run(scenario(bookies), timeout_seconds=120)
 
-
-def test_M1_changes_whose_answers_are_lost_are_recognised_and_nothing_is_lost(
+async def test_M1_changes_whose_answers_are_lost_are_recognised_and_nothing_is_lost(
     tmp_path: Path, etcd: EtcdServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F17 on a real etcd: the change is applied, its answer vanishes, the writer finds its own nonce."""
     prefix, check_same = uuid.uuid4().hex, LedgerStore._check_same
     direct = f"etcd://{etcd.endpoint}/{prefix}"
-
-    async def scenario(bookies: list[BookieProcess]) -> None:
+    with bookie_processes(4, tmp_path, direct) as bookies:
         async with (
             Proxy(etcd.port) as proxy,
             LedgerClient(f"etcd://127.0.0.1:{proxy.port}/{prefix}?timeout=1") as client,
@@ -107,9 +102,6 @@ def test_M1_changes_whose_answers_are_lost_are_recognised_and_nothing_is_lost(
             last = writer.confirmed - 1
             copies = await copies_of_every_entry(witness, record, last, lambda i: payload_of(i, writer.size))
             assert min(copies[entry_id] for entry_id in range(last + 1)) >= 2
-
-    with bookie_processes(4, tmp_path, direct) as bookies:
-        run(scenario(bookies), timeout_seconds=60)
 
 
 def launch_and_hear_it_wait(bookie: BookieProcess) -> None:

@@ -17,9 +17,8 @@ from metadata.records import records_pb2 as pb
 from metadata.records import unreadable
 from metadata.store import MetadataStore
 from qjm_compat.aio import DEFAULT_ACCEPTOR
-from tests.support.aio import run
 from tests.support.command_line import bookledger
-from tests.support.in_process import InProcessCluster, on_bookies, payloads
+from tests.support.in_process import on_bookies, payloads
 
 NEWER = 9
 """The format version of a program that is not written yet."""
@@ -71,12 +70,11 @@ async def written(client: LedgerClient, payload: bytes) -> int:
     return writer.ledger_id
 
 
-def test_ledgers_are_made_listed_written_and_read_beside_records_of_a_newer_program(
+async def test_ledgers_are_made_listed_written_and_read_beside_records_of_a_newer_program(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 4) as (cluster, client):
         newer = await written(client, b"newer")
         await upgrade(cluster.store, keys.ledger(newer))
         await newer_bookie(cluster.store, "b9")
@@ -92,15 +90,13 @@ def test_ledgers_are_made_listed_written_and_read_beside_records_of_a_newer_prog
             await client.delete_ledger(newer)
         with pytest.raises(LedgerError, match="cannot be used"):
             _ = [record async for record in client.list_ledgers(skip_unreadable=False)]
-
-    on_bookies(tmp_path, 4, scenario)
     named = [r.getMessage() for r in caplog.records if r.name == unreadable.__name__]
     assert len(named) == 11, "each is named, once"
     assert all("upgrade this program, or remove the key" in line for line in named)
 
 
-def test_a_writer_replaces_a_bookie_beside_a_registration_of_a_newer_program(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_writer_replaces_a_bookie_beside_a_registration_of_a_newer_program(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 4) as (cluster, client):
         await newer_bookie(cluster.store, "b9")
         writer = await client.create_ledger(ensemble_size=3)
         await writer.append(b"one")
@@ -109,13 +105,12 @@ def test_a_writer_replaces_a_bookie_beside_a_registration_of_a_newer_program(tmp
         await writer.close()
         assert await payloads(await client.open_ledger(writer.ledger_id)) == [b"one", b"two"]
 
-    on_bookies(tmp_path, 4, scenario)
 
-
-def test_upkeep_goes_on_and_keeps_every_entry_of_a_ledger_whose_record_it_cannot_read(tmp_path: Path) -> None:
+async def test_upkeep_goes_on_and_keeps_every_entry_of_a_ledger_whose_record_it_cannot_read(
+    tmp_path: Path,
+) -> None:
     """Deleted, and put to rights: what is deleted goes, what cannot be read stays."""
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         newer, deleted, mine = [await written(client, n) for n in (b"newer", b"deleted", b"mine")]
         before = await upgrade(cluster.store, keys.ledger(newer))
         await client.delete_ledger(deleted)
@@ -131,8 +126,6 @@ def test_upkeep_goes_on_and_keeps_every_entry_of_a_ledger_whose_record_it_cannot
         assert await payloads(await client.open_ledger(newer)) == [b"newer"]
         assert await payloads(await client.open_ledger(mine)) == [b"mine"]
 
-    on_bookies(tmp_path, 3, scenario)
-
 
 async def maintain(client: LedgerClient, registered: Registration, request: MaintainRequest) -> str:
     reply = await client.maintain_bookie(registered.bookie, request, 20)
@@ -140,10 +133,9 @@ async def maintain(client: LedgerClient, registered: Registration, request: Main
     return reply.report
 
 
-def test_nobody_takes_the_places_of_a_bookie_whose_registration_cannot_be_read(tmp_path: Path) -> None:
+async def test_nobody_takes_the_places_of_a_bookie_whose_registration_cannot_be_read(tmp_path: Path) -> None:
     """It may well be alive: a newer program's."""
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 4) as (cluster, client):
         before: tuple[Fragment, ...] = ()
         while not any(one.bookie_id == "b1" for fragment in before for one in fragment.ensemble):
             ledger_id = await written(client, b"x")
@@ -158,13 +150,10 @@ def test_nobody_takes_the_places_of_a_bookie_whose_registration_cannot_be_read(t
         assert "registration version 9" in reply.detail
         assert (await client.describe_ledger(ledger_id)).fragments == before
 
-    on_bookies(tmp_path, 4, scenario)
 
-
-def test_a_bookie_waits_for_a_registration_of_its_name_that_it_cannot_read(tmp_path: Path) -> None:
+async def test_a_bookie_waits_for_a_registration_of_its_name_that_it_cannot_read(tmp_path: Path) -> None:
     """Its newer build was just stopped; its lease runs out."""
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 1) as (cluster, client):
         await cluster.stop("b1")
         lease = await cluster.store.grant_lease(1)
         registration = pb.Registration(format_version=NEWER, bookie_id="b1").SerializeToString()
@@ -172,19 +161,13 @@ def test_a_bookie_waits_for_a_registration_of_its_name_that_it_cannot_read(tmp_p
         await cluster.start("b1")
         assert "b1" in [one.bookie.bookie_id for one in await client.list_bookies()]
 
-    on_bookies(tmp_path, 1, scenario)
 
-
-def test_journals_are_listed_beside_keys_of_nobody_and_one_of_a_newer_program(tmp_path: Path) -> None:
+async def test_journals_are_listed_beside_keys_of_nobody_and_one_of_a_newer_program(tmp_path: Path) -> None:
     uri = f"sqlite://{tmp_path}/metadata.db"
-
-    async def strays() -> None:
-        store = await open_store(uri, create=True)
-        for key in ("stray", "a/b/c/d", "../x/state", f"newer/{DEFAULT_ACCEPTOR}/state"):
-            await store.create(f"{keys.JOURNALS}{key}", b"\xff\xff")
-        await store.close()
-
-    run(strays())
+    store = await open_store(uri, create=True)
+    for key in ("stray", "a/b/c/d", "../x/state", f"newer/{DEFAULT_ACCEPTOR}/state"):
+        await store.create(f"{keys.JOURNALS}{key}", b"\xff\xff")
+    await store.close()
     with bookie_processes(3, tmp_path, uri):
         for name in ("ns1", "ns2"):
             formatted = bookledger(

@@ -31,7 +31,7 @@ from bookie.wire import (
 from bookie.wire.credentials import BookieKey, Purpose
 from bookie.wire.data.framing import FrameKind
 from ledgers import DigestType, LedgerFenced, Unauthorized
-from ledgers.aio import LedgerClient, WriteHandle
+from ledgers.aio import WriteHandle
 from ledgers.bookies.connected_bookies import ConnectedBookies
 from ledgers.bookies.dialing import address_of
 from ledgers.integrity.ledger_keys import LedgerKey
@@ -80,10 +80,10 @@ async def statuses(cluster: InProcessCluster, writer: WriteHandle, key: LedgerKe
 
 
 @BOTH
-def test_a_ledger_with_a_password_is_written_recovered_and_read_by_who_knows_it(
+async def test_a_ledger_with_a_password_is_written_recovered_and_read_by_who_knows_it(
     tmp_path: Path, digest: DigestType
 ) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         writer = await client.create_ledger(digest=digest, password=PASSWORD)
         assert await writer.append(b"a") == 0
         reader = await client.open_ledger(writer.ledger_id, password=PASSWORD)
@@ -91,15 +91,13 @@ def test_a_ledger_with_a_password_is_written_recovered_and_read_by_who_knows_it(
         with pytest.raises(LedgerFenced):
             await writer.append(b"b")
 
-    on_bookies(tmp_path, 3, scenario)
-
 
 @BOTH
 @pytest.mark.parametrize("wrong", [b"", b"guess"])
-def test_a_client_with_the_wrong_password_is_refused_and_fences_nothing(
+async def test_a_client_with_the_wrong_password_is_refused_and_fences_nothing(
     tmp_path: Path, digest: DigestType, wrong: bytes
 ) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         writer = await client.create_ledger(digest=digest, password=PASSWORD)
         await writer.append(b"a")
         for recovery in (True, False):
@@ -108,14 +106,11 @@ def test_a_client_with_the_wrong_password_is_refused_and_fences_nothing(
         assert await writer.append(b"b") == 1
         await writer.close()
 
-    on_bookies(tmp_path, 3, scenario)
-
 
 @pytest.mark.parametrize("key", ["none", "another password", "another ledger"])
-def test_bookies_refuse_who_goes_around_the_client(tmp_path: Path, key: str) -> None:
+async def test_bookies_refuse_who_goes_around_the_client(tmp_path: Path, key: str) -> None:
     """Neither appends nor fences: a stranger can neither add to a ledger nor stop its writer."""
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger(password=PASSWORD)
         await writer.append(b"a")
         await writer.flush()
@@ -131,13 +126,10 @@ def test_bookies_refuse_who_goes_around_the_client(tmp_path: Path, key: str) -> 
         await writer.close()
         assert await payloads(await client.open_ledger(writer.ledger_id, password=PASSWORD)) == [b"a", b"b"]
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_stranger_who_comes_before_the_writer_owns_nothing(tmp_path: Path) -> None:
+async def test_a_stranger_who_comes_before_the_writer_owns_nothing(tmp_path: Path) -> None:
     """A bookie that has not seen the ledger asks the metadata whose it is."""
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger(password=PASSWORD)
         stranger = LedgerKey(writer.ledger_id, b"")
         assert await statuses(cluster, writer, stranger) == {Status.UNAUTHORIZED}
@@ -145,11 +137,9 @@ def test_a_stranger_who_comes_before_the_writer_owns_nothing(tmp_path: Path) -> 
         reader = await client.open_ledger(writer.ledger_id, password=PASSWORD)
         assert await payloads(reader) == [b"a"]
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_ledger_that_is_not_there_yet_cannot_be_claimed_or_fenced(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_ledger_that_is_not_there_yet_cannot_be_claimed_or_fenced(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         first = await client.create_ledger()
         bookies = ConnectedBookies(cluster.store, QUICK)
         for bookie in first.record.fragments[0].ensemble:
@@ -161,10 +151,8 @@ def test_a_ledger_that_is_not_there_yet_cannot_be_claimed_or_fenced(tmp_path: Pa
             assert await second.append(b"mine") == 0
         await first.close()
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_bookies_refuse_a_verifier_without_its_proof(tmp_path: Path) -> None:
+async def test_bookies_refuse_a_verifier_without_its_proof(tmp_path: Path) -> None:
     """The verifier stands in the metadata for all to see."""
 
     class Claims(LedgerKey):
@@ -172,7 +160,7 @@ def test_bookies_refuse_a_verifier_without_its_proof(tmp_path: Path) -> None:
             del purpose, incarnation, nonce
             return Credential(self.verifier, bytes(64))
 
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger(password=PASSWORD)
         await writer.append(b"a")
         assert await statuses(
@@ -180,28 +168,23 @@ def test_bookies_refuse_a_verifier_without_its_proof(tmp_path: Path) -> None:
         ) == {Status.UNAUTHORIZED}
         await writer.close()
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_proof_seen_on_one_stream_is_worth_nothing_on_another(tmp_path: Path) -> None:
+async def test_a_proof_seen_on_one_stream_is_worth_nothing_on_another(tmp_path: Path) -> None:
     class Replays(LedgerKey):
         def credential(self, purpose: Purpose, incarnation: str, nonce: bytes = b"") -> Credential:
             return super().credential(purpose, incarnation, nonce and b"another nonce...")
 
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger(password=PASSWORD)
         await writer.append(b"a")
         assert Status.UNAUTHORIZED in await statuses(
             cluster, writer, Replays(writer.ledger_id, stretched(PASSWORD, writer.record.password_salt))
         )
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_the_password_still_counts_after_the_bookies_restart(tmp_path: Path) -> None:
+async def test_the_password_still_counts_after_the_bookies_restart(tmp_path: Path) -> None:
     """From the log, and after a checkpoint from the index."""
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger(password=PASSWORD)
         await writer.append(b"a")
         for name in ("b1", "b2", "b3"):
@@ -212,11 +195,9 @@ def test_the_password_still_counts_after_the_bookies_restart(tmp_path: Path) -> 
         reader = await client.open_ledger(writer.ledger_id, password=PASSWORD)
         assert await payloads(reader) == [b"a"]
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_the_keys_are_neither_on_disk_nor_in_the_metadata(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_the_keys_are_neither_on_disk_nor_in_the_metadata(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger(digest=DigestType.HMAC_SHA256, password=PASSWORD)
         await writer.append(b"a")
         await writer.close()
@@ -229,8 +210,6 @@ def test_the_keys_are_neither_on_disk_nor_in_the_metadata(tmp_path: Path) -> Non
         held = b"".join(path.read_bytes() for path in files)
         assert key.verifier in held
         assert not [secret for secret in secrets if secret in held]
-
-    on_bookies(tmp_path, 3, scenario)
 
 
 # --- reading ----------------------------------------------------------------------------------
@@ -287,10 +266,10 @@ async def on_a_connection(
     "who", ["nobody", "another password", "another ledger", "a key of its own", "for fencing"]
 )
 @pytest.mark.parametrize("restarted", first_then_long([True, False]))
-def test_bookies_give_entries_of_a_ledger_with_a_password_to_nobody_without_it(
+async def test_bookies_give_entries_of_a_ledger_with_a_password_to_nobody_without_it(
     tmp_path: Path, who: str, restarted: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         async with await client.create_ledger(password=PASSWORD) as writer:
             await writer.append(b"a")
         record, own = writer.record, writer.ledger_id
@@ -312,11 +291,9 @@ def test_bookies_give_entries_of_a_ledger_with_a_password_to_nobody_without_it(
         owner = partial(LedgerKey(own, secret).credential, Purpose.READ)
         assert await answers_to_reading(cluster, record, owner) == {(Status.OK, 1)}
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_verifier_without_its_proof_reads_nothing_and_ends_the_connection(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_verifier_without_its_proof_reads_nothing_and_ends_the_connection(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         async with await client.create_ledger(password=PASSWORD) as writer:
             await writer.append(b"a")
         forged = Credential(writer.record.verifier, bytes(64))
@@ -324,13 +301,12 @@ def test_a_verifier_without_its_proof_reads_nothing_and_ends_the_connection(tmp_
             (Status.UNAUTHORIZED, 0)
         }
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_who_waits_for_a_ledgers_first_entry_without_its_password_is_told_nothing(tmp_path: Path) -> None:
+async def test_who_waits_for_a_ledgers_first_entry_without_its_password_is_told_nothing(
+    tmp_path: Path,
+) -> None:
     """The question came before the bookie knew that there is a password."""
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger(password=PASSWORD)
         bookie = writer.record.fragments[0].ensemble[0]
         bookies = ConnectedBookies(cluster.store, QUICK)
@@ -351,11 +327,9 @@ def test_who_waits_for_a_ledgers_first_entry_without_its_password_is_told_nothin
         assert (reply.status, reply.last_add_confirmed) == (Status.UNAUTHORIZED, None)
         await bookies.close()
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_an_open_ledger_with_a_password_is_followed_by_who_knows_it(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_an_open_ledger_with_a_password_is_followed_by_who_knows_it(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         writer = await client.create_ledger(password=PASSWORD)
         await writer.append(b"a")
         await writer.append(b"b")
@@ -363,13 +337,10 @@ def test_an_open_ledger_with_a_password_is_followed_by_who_knows_it(tmp_path: Pa
         assert bytes((await reader.read_entry(0)).payload) == b"a"
         await writer.close()
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_bookie_fetches_its_copy_of_a_ledger_with_a_password(tmp_path: Path) -> None:
+async def test_a_bookie_fetches_its_copy_of_a_ledger_with_a_password(tmp_path: Path) -> None:
     """It proves with the key of its registration that it is one; also after a restart, with another key."""
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         async with await client.create_ledger(password=PASSWORD) as writer:
             await writer.append(b"a")
         for _ in range(2):
@@ -381,15 +352,12 @@ def test_a_bookie_fetches_its_copy_of_a_ledger_with_a_password(tmp_path: Path) -
             assert [bytes(row[1]) async for page in pages for row in page.rows()] == [b"a"]
             await peers.close()
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_bookie_that_is_registered_no_more_fetches_nothing(
+async def test_a_bookie_that_is_registered_no_more_fetches_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registered_keys, "LOOK_SECONDS_MIN", 0.0)
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         async with await client.create_ledger(password=PASSWORD) as writer:
             await writer.append(b"a")
         key, record = BookieKey(), writer.record
@@ -403,10 +371,8 @@ def test_a_bookie_that_is_registered_no_more_fetches_nothing(
         monkeypatch.setattr(registered_keys.RegisteredKeys, "_now", later)
         assert await answers_to_reading(cluster, record, prove) == {(Status.UNAUTHORIZED, 0)}
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_after_a_restart_ledgers_are_read_without_asking_the_metadata(
+async def test_after_a_restart_ledgers_are_read_without_asking_the_metadata(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the log says of who may read is enough; who may write is looked up, for it may be deleted."""
@@ -414,7 +380,7 @@ def test_after_a_restart_ledgers_are_read_without_asking_the_metadata(
     async def refused(self: Verifiers, ledger_ids: object) -> NoReturn:
         raise AssertionError(f"asked for {ledger_ids}")
 
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         async with (
             await client.create_ledger() as plain,
             await client.create_ledger(password=PASSWORD) as writer,
@@ -430,17 +396,15 @@ def test_after_a_restart_ledgers_are_read_without_asking_the_metadata(
         reader = await client.open_ledger(writer.ledger_id, password=PASSWORD)
         assert await payloads(reader) == [b"b"]
 
-    on_bookies(tmp_path, 3, scenario)
-
 
 # --- stretched passwords -----------------------------------------------------------------------
 
 
 @BOTH
-def test_ledgers_of_older_programs_whose_password_was_not_stretched_stay_in_use(
+async def test_ledgers_of_older_programs_whose_password_was_not_stretched_stay_in_use(
     tmp_path: Path, digest: DigestType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         with monkeypatch.context() as older:
             older.setattr(creation, "salt_of_this_process", lambda: b"")
             writer = await client.create_ledger(digest=digest, password=PASSWORD)
@@ -450,11 +414,9 @@ def test_ledgers_of_older_programs_whose_password_was_not_stretched_stay_in_use(
         assert await payloads(reader) == [b"a"]
         await client.delete_ledger(writer.ledger_id, password=PASSWORD)
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_password_is_stretched_with_the_records_salt(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_password_is_stretched_with_the_records_salt(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         async with await client.create_ledger(password=PASSWORD) as writer:
             await writer.append(b"a")
         record = await client.describe_ledger(writer.ledger_id)
@@ -462,5 +424,3 @@ def test_a_password_is_stretched_with_the_records_salt(tmp_path: Path) -> None:
         secret = Scrypt(record.password_salt, 32, 2**15, 8, 3).derive(PASSWORD)
         assert record.verifier == LedgerKey(writer.ledger_id, secret).verifier
         assert record.verifier != LedgerKey(writer.ledger_id, PASSWORD).verifier
-
-    on_bookies(tmp_path, 3, scenario)

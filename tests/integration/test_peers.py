@@ -34,10 +34,10 @@ def damage(cluster: InProcessCluster, bookie: BookieRef, what: bytes) -> None:
 
 
 @pytest.mark.parametrize("shape", [(3, 3, 2), (4, 3, 2), (3, 2, 2), (4, 2, 1)])
-def test_every_bookie_of_a_ledger_can_be_mended_from_the_others_alone(
+async def test_every_bookie_of_a_ledger_can_be_mended_from_the_others_alone(
     tmp_path: Path, shape: tuple[int, int, int]
 ) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 4) as (cluster, client):
         record = (await written(client, shape, 2000)).record
         for mended in record.fragments[0].ensemble:
             async with watched(cluster.uri) as seen:
@@ -45,11 +45,9 @@ def test_every_bookie_of_a_ledger_can_be_mended_from_the_others_alone(
                 assert mended not in seen.bookies[0].asked
                 assert seen.bookies[0].asked
 
-    on_bookies(tmp_path, 4, scenario)
 
-
-def test_a_bookie_that_is_gone_is_mended_too(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_bookie_that_is_gone_is_mended_too(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 4) as (cluster, client):
         record = (await written(client, (4, 3, 2), 500)).record
         gone = record.fragments[0].ensemble[2]
         await cluster.stop(gone.bookie_id)
@@ -58,11 +56,9 @@ def test_a_bookie_that_is_gone_is_mended_too(tmp_path: Path) -> None:
                 payload(n) for n in range(123, 500)
             ]
 
-    on_bookies(tmp_path, 4, scenario)
 
-
-def test_fragments_on_different_ensembles_are_read_each_from_its_own(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_fragments_on_different_ensembles_are_read_each_from_its_own(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 5) as (cluster, client):
         writer = await client.create_ledger(ensemble_size=3, write_quorum=2, ack_quorum=2)
         for part in range(3):
             for n in range(300 * part, 300 * part + 300):
@@ -83,11 +79,9 @@ def test_fragments_on_different_ensembles_are_read_each_from_its_own(tmp_path: P
                 assert await payloads(seen.peers, record, mended) == everything
                 assert mended not in seen.bookies[0].asked
 
-    on_bookies(tmp_path, 5, scenario)
 
-
-def test_a_copy_that_a_disk_has_damaged_is_passed_over(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_copy_that_a_disk_has_damaged_is_passed_over(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         record = (await written(client, (3, 3, 2), 1000)).record
         mended, second, third = record.fragments[0].ensemble
         damage(cluster, second, payload(77))
@@ -95,11 +89,9 @@ def test_a_copy_that_a_disk_has_damaged_is_passed_over(tmp_path: Path) -> None:
         async with watched(cluster.uri) as seen:
             assert await payloads(seen.peers, record, mended) == [payload(n) for n in range(1000)]
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_an_entry_that_no_other_replica_can_give_is_named_with_what_each_said(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_an_entry_that_no_other_replica_can_give_is_named_with_what_each_said(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         record = (await written(client, (3, 3, 2), 10)).record
         mended, second, third = record.fragments[0].ensemble
         damage(cluster, second, payload(7))
@@ -115,12 +107,10 @@ def test_an_entry_that_no_other_replica_can_give_is_named_with_what_each_said(tm
             await cluster.start(third.bookie_id)
             assert await payloads(seen.peers, record, mended, first=7) == [payload(n) for n in (7, 8, 9)]
 
-    on_bookies(tmp_path, 3, scenario)
-
 
 @pytest.mark.parametrize("digest", list(DigestType))
-def test_a_closed_ledger_is_read_without_its_password(tmp_path: Path, digest: DigestType) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_closed_ledger_is_read_without_its_password(tmp_path: Path, digest: DigestType) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger(password=PASSWORD, digest=digest)
         for n in range(20):
             await writer.append(payload(n))
@@ -130,11 +120,9 @@ def test_a_closed_ledger_is_read_without_its_password(tmp_path: Path, digest: Di
             assert await payloads(seen.peers, writer.record, mended) == [payload(n) for n in range(20)]
             assert await seen.peers.recover(writer.ledger_id) == writer.record
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_ledger_of_200_megabytes_is_read_in_the_memory_of_a_few_pages(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_ledger_of_200_megabytes_is_read_in_the_memory_of_a_few_pages(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         async with await client.create_ledger(ensemble_size=3, write_quorum=2, ack_quorum=2) as writer:
             for n in range(800):
                 await writer.append_async(b"%03d" % n * (250_000 // 3))
@@ -150,5 +138,3 @@ def test_a_ledger_of_200_megabytes_is_read_in_the_memory_of_a_few_pages(tmp_path
                 tracemalloc.stop()
         assert bytes_read == record.length_bytes == 800 * 249_999
         assert peak_bytes < 16 * MIB, f"held {peak_bytes / MIB:.0f} MiB, that of three bookies included"
-
-    on_bookies(tmp_path, 3, scenario)

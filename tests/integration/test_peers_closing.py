@@ -14,11 +14,10 @@ import pytest
 from bookie.upkeep.peers import PeersFailed
 from bookie.wire import ReadRequest
 from ledgers import BookieUnavailable, ClientConfig, LedgerFenced, LedgerState
-from ledgers.aio import LedgerClient
 from ledgers.config import MIB
 from tests.support.aio import until_true
-from tests.support.in_process import QUICK, InProcessCluster, on_bookies
-from tests.support.processes import ProcessCluster, on_processes
+from tests.support.in_process import QUICK, on_bookies
+from tests.support.processes import on_processes
 from tests.support.watched_peers import Watched, WatchedBookies, payload, payloads, watched, written
 
 PASSWORD = b"correct horse battery staple"
@@ -26,8 +25,8 @@ CLOSED_SOON_SECONDS = 3.0
 """Far less than a call to a bookie that is stopped may take."""
 
 
-def test_an_open_ledger_is_recovered_and_closed_and_its_writer_is_fenced(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_an_open_ledger_is_recovered_and_closed_and_its_writer_is_fenced(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 4) as (cluster, client):
         writer = await client.create_ledger(ensemble_size=4, write_quorum=3, ack_quorum=2)
         for n in range(50):
             await writer.append(payload(n))
@@ -42,24 +41,20 @@ def test_an_open_ledger_is_recovered_and_closed_and_its_writer_is_fenced(tmp_pat
             assert await payloads(seen.peers, record, mended) == [payload(n) for n in range(50)]
             assert await seen.peers.recover(writer.ledger_id) == record, "and is left as it is from then on"
 
-    on_bookies(tmp_path, 4, scenario)
 
-
-def test_a_ledger_that_is_deleted_is_none(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_ledger_that_is_deleted_is_none(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await written(client, (3, 3, 2), 1)
         await client.delete_ledger(writer.ledger_id)
         async with watched(cluster.uri) as seen:
             assert await seen.peers.recover(writer.ledger_id) is None
             assert await seen.peers.recover(4711) is None
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_an_open_ledger_with_a_password_is_refused_with_what_to_do_and_its_writer_left_in_peace(
+async def test_an_open_ledger_with_a_password_is_refused_with_what_to_do_and_its_writer_left_in_peace(
     tmp_path: Path,
 ) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger(password=PASSWORD)
         await writer.append(b"a")
         async with watched(cluster.uri) as seen:
@@ -73,13 +68,11 @@ def test_an_open_ledger_with_a_password_is_refused_with_what_to_do_and_its_write
         assert (await client.describe_ledger(writer.ledger_id)).state is LedgerState.OPEN
         assert await writer.append(b"b") == 1
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_recovery_that_cannot_be_decided_is_said_so_and_succeeds_when_the_bookies_are_back(
+async def test_a_recovery_that_cannot_be_decided_is_said_so_and_succeeds_when_the_bookies_are_back(
     tmp_path: Path,
 ) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger()
         await writer.append(b"a")
         await writer.abandon()
@@ -99,8 +92,6 @@ def test_a_recovery_that_cannot_be_decided_is_said_so_and_succeeds_when_the_book
             record = await seen.peers.recover(writer.ledger_id)
             assert record is not None
             assert record.last_entry == 0
-
-    on_bookies(tmp_path, 3, scenario)
 
 
 def open_connections(addresses: set[str]) -> list[str]:
@@ -123,8 +114,8 @@ def threads_started() -> set[threading.Thread]:
 # --- closing ----------------------------------------------------------------------------------------
 
 
-def test_closing_leaves_no_task_no_channel_and_no_thread(tmp_path: Path) -> None:
-    async def scenario(cluster: ProcessCluster, client: LedgerClient) -> None:
+async def test_closing_leaves_no_task_no_channel_and_no_thread(tmp_path: Path) -> None:
+    async with on_processes(tmp_path, 3) as (cluster, client):
         record = (await written(client, (3, 2, 2), 20_000)).record
         writer = await client.create_ledger()
         tasks, threads = asyncio.all_tasks(), threads_started()
@@ -146,11 +137,9 @@ def test_closing_leaves_no_task_no_channel_and_no_thread(tmp_path: Path) -> None
             assert seen.bookies[0].addresses <= addresses
             assert open_connections(addresses) == connected
 
-    on_processes(tmp_path, 3, scenario)
 
-
-def test_closing_ends_a_recovery_whose_bookies_do_not_answer(tmp_path: Path) -> None:
-    async def scenario(cluster: ProcessCluster, client: LedgerClient) -> None:
+async def test_closing_ends_a_recovery_whose_bookies_do_not_answer(tmp_path: Path) -> None:
+    async with on_processes(tmp_path, 2) as (cluster, client):
         writer = await client.create_ledger(ensemble_size=2)
         await writer.append(b"a")
         for bookie in writer.record.fragments[0].ensemble:
@@ -167,11 +156,9 @@ def test_closing_ends_a_recovery_whose_bookies_do_not_answer(tmp_path: Path) -> 
             with pytest.raises(PeersFailed, match=f"ledger {writer.ledger_id} was ended by closing"):
                 await recovering
 
-    on_processes(tmp_path, 2, scenario)
 
-
-def test_a_client_of_bookies_that_was_closed_makes_no_connection_any_more(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_client_of_bookies_that_was_closed_makes_no_connection_any_more(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         record = (await written(client, (3, 3, 2), 1)).record
         bookies = WatchedBookies(cluster.store, QUICK)
         await bookies.close()
@@ -179,5 +166,3 @@ def test_a_client_of_bookies_that_was_closed_makes_no_connection_any_more(tmp_pa
         with pytest.raises(BookieUnavailable, match="this client is closed"):
             await bookies.read(bookie, ReadRequest(bookie.incarnation, record.ledger_id, 0, 0, MIB))
         assert not bookies.addresses
-
-    on_bookies(tmp_path, 3, scenario)

@@ -10,7 +10,7 @@ from qjm_compat.transfer.errors import TransferRefused
 from qjm_compat.transfer.exporting import SEEN_TXID, TEMPORARY
 from qjm_compat.transfer.files.names import finalized_name
 from tests.qjm_compat.transfer.made_directories import made_directory
-from tests.qjm_compat.transfer.one_journal import Place, on_a_journal
+from tests.qjm_compat.transfer.one_journal import on_a_journal
 
 PRECIOUS = b"nobody touches this"
 
@@ -25,7 +25,7 @@ PRECIOUS = b"nobody touches this"
     ],
 )
 @pytest.mark.parametrize("is_dangling", [False, True], ids=["", "dangling"])
-def test_an_export_follows_no_link_that_somebody_planted(
+async def test_an_export_follows_no_link_that_somebody_planted(
     name: str, is_refused: bool, is_dangling: bool, tmp_path: Path
 ) -> None:
     current, out, precious = made_directory(tmp_path / "name"), tmp_path / "out", tmp_path / "precious"
@@ -33,15 +33,12 @@ def test_an_export_follows_no_link_that_somebody_planted(
     if not is_dangling:
         precious.write_bytes(PRECIOUS)
     (out / name).symlink_to(precious)
-
-    async def scenario(place: Place) -> None:
+    async with on_a_journal(tmp_path) as place:
         await place.bring(current)
         if is_refused:
             with pytest.raises(TransferRefused, match=r"is a symbolic link|is not a regular file"):
                 await place.fetch(out)
             (out / name).unlink()
         assert (await place.fetch(out)).segments == 3
-
-    on_a_journal(tmp_path, scenario)
     assert not any(path.is_symlink() for path in out.iterdir())
     assert (precious.read_bytes() if precious.exists() else None) == (None if is_dangling else PRECIOUS)

@@ -26,7 +26,7 @@ from ledgers import ClientConfig, LedgerError
 from ledgers.aio import LedgerClient, WriteHandle
 from ledgers.bookie_client import LaneTerms
 from ledgers.integrity.ledger_keys import LedgerKey
-from tests.support.aio import run, until_true
+from tests.support.aio import until_true
 from tests.support.long_runs import first_then_long
 from tests.support.mounts import mount_point
 from tests.support.writing import payload_of
@@ -155,11 +155,10 @@ async def until_more(confirmed: list[int], more: int) -> None:
     await until_true(there)
 
 
-def test_every_confirmed_entry_survives_the_loss_of_power(tmp_path: Path, disk: FileSystem) -> None:
+async def test_every_confirmed_entry_survives_the_loss_of_power(tmp_path: Path, disk: FileSystem) -> None:
     """B1, B2: on the one copy there is."""
     uri = f"sqlite://{tmp_path}/metadata.db"
-
-    async def scenario(bookie: BookieProcess) -> None:
+    with bookie_processes(1, tmp_path, uri, lease_seconds=1) as (bookie,):
         rng = random.Random(1)
         async with LedgerClient(uri, config=QUICK) as client:
             for _ in range(ROUNDS):
@@ -173,15 +172,11 @@ def test_every_confirmed_entry_survives_the_loss_of_power(tmp_path: Path, disk: 
                     await power_cut(disk, bookie)
                 await check(client, writer, confirmed[:before])
 
-    with bookie_processes(1, tmp_path, uri, lease_seconds=1) as (bookie,):
-        run(scenario(bookie), timeout_seconds=120)
 
-
-def test_what_was_forced_survives_the_loss_of_power(tmp_path: Path, disk: FileSystem) -> None:
+async def test_what_was_forced_survives_the_loss_of_power(tmp_path: Path, disk: FileSystem) -> None:
     """Deferred sync: an append that returned may be lost, one before a `force` that returned may not."""
     uri = f"sqlite://{tmp_path}/metadata.db"
-
-    async def scenario(bookie: BookieProcess) -> None:
+    with bookie_processes(1, tmp_path, uri, lease_seconds=1) as (bookie,):
         async with LedgerClient(uri, config=QUICK) as client:
             writer = await one_copy(client, deferred_sync=True)
             for entry_id in range(300):
@@ -192,9 +187,6 @@ def test_what_was_forced_survives_the_loss_of_power(tmp_path: Path, disk: FileSy
             await power_cut(disk, bookie)
             await writer.abandon()
             await check(client, writer, forced)
-
-    with bookie_processes(1, tmp_path, uri, lease_seconds=1) as (bookie,):
-        run(scenario(bookie), timeout_seconds=60)
 
 
 class Answer:
@@ -233,11 +225,10 @@ async def answer_to_its_writer(client: LedgerClient, writer: WriteHandle) -> obj
     return await answer.given
 
 
-def test_R1_a_fence_survives_the_loss_of_power(tmp_path: Path, disk: FileSystem) -> None:
+async def test_R1_a_fence_survives_the_loss_of_power(tmp_path: Path, disk: FileSystem) -> None:
     """R1, F13: it was answered, so it is on disk; the old writer is refused afterwards."""
     uri = f"sqlite://{tmp_path}/metadata.db"
-
-    async def scenario(bookie: BookieProcess) -> None:
+    with bookie_processes(1, tmp_path, uri, lease_seconds=1) as (bookie,):
         async with LedgerClient(uri, config=QUICK) as client, LedgerClient(uri, config=QUICK) as other:
             writer = await one_copy(client)
             await writer.append(payload_of(0, SIZE))
@@ -245,6 +236,3 @@ def test_R1_a_fence_survives_the_loss_of_power(tmp_path: Path, disk: FileSystem)
             await power_cut(disk, bookie)
             assert await answer_to_its_writer(client, writer) is Status.FENCED
             await check(other, writer, [0])
-
-    with bookie_processes(1, tmp_path, uri, lease_seconds=1) as (bookie,):
-        run(scenario(bookie), timeout_seconds=60)

@@ -27,13 +27,13 @@ from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 from tests.support.aio import until_true
 from tests.support.command_line import bookledger
-from tests.support.in_process import InProcessCluster, on_bookies
-from tests.support.processes import ProcessCluster, on_processes
+from tests.support.in_process import on_bookies
+from tests.support.processes import on_processes
 
 HUNG = BookieRef("hung", "i1")
 
 
-def test_the_blocking_client_works_under_a_running_event_loop(tmp_path: Path) -> None:
+async def test_the_blocking_client_works_under_a_running_event_loop(tmp_path: Path) -> None:
     """As in a notebook, or in a web handler that is not careful."""
 
     async def on_a_loop(uri: str) -> list[bytes]:
@@ -42,10 +42,8 @@ def test_the_blocking_client_works_under_a_running_event_loop(tmp_path: Path) ->
                 writer.append(b"under a loop")
             return [entry.payload for entry in client.open_ledger(writer.ledger_id).read()]
 
-    async def scenario(cluster: InProcessCluster, _: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, _):
         assert await asyncio.to_thread(asyncio.run, on_a_loop(cluster.uri)) == [b"under a loop"]
-
-    on_bookies(tmp_path, 3, scenario)
 
 
 def test_a_proxy_in_the_environment_is_not_asked_for_bookies(tmp_path: Path) -> None:
@@ -81,10 +79,10 @@ async def test_a_call_whose_connection_is_given_up_fails_and_cancels_nobody(
 
 
 @pytest.mark.parametrize("recovery", [True, False], ids=["recovering", "looking on"])
-def test_a_client_that_is_closed_while_it_opens_a_ledger_says_so_and_nothing_of_bookies(
+async def test_a_client_that_is_closed_while_it_opens_a_ledger_says_so_and_nothing_of_bookies(
     tmp_path: Path, recovery: bool
 ) -> None:
-    async def scenario(cluster: ProcessCluster, client: LedgerClient) -> None:
+    async with on_processes(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger()
         await writer.append(b"x")
         for bookie in writer.record.fragments[0].ensemble[:2]:
@@ -100,8 +98,6 @@ def test_a_client_that_is_closed_while_it_opens_a_ledger_says_so_and_nothing_of_
         cluster.resume_all()
         await writer.abandon()
 
-    on_processes(tmp_path, 3, scenario)
-
 
 CALLS: dict[str, Callable[[LedgerClient], Awaitable[object]]] = {
     "create_ledger": lambda client: client.create_ledger(),
@@ -115,10 +111,10 @@ CALLS: dict[str, Callable[[LedgerClient], Awaitable[object]]] = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
-def test_a_client_that_is_closed_at_any_moment_of_a_call_ends_it_well_or_with_client_closed(
+async def test_a_client_that_is_closed_at_any_moment_of_a_call_ends_it_well_or_with_client_closed(
     tmp_path: Path, call: Callable[[LedgerClient], Awaitable[object]]
 ) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         for turns in range(0, 120, 4):
             await client.reserve_ledger(NewLedger())
             other = LedgerClient(cluster.uri)
@@ -130,8 +126,6 @@ def test_a_client_that_is_closed_at_any_moment_of_a_call_ends_it_well_or_with_cl
             (end,) = await asyncio.gather(calling, return_exceptions=True)
             well = not isinstance(end, BaseException) or isinstance(end, NoSuchLedger | LedgerClosed)
             assert well or isinstance(end, ClientClosed), repr(end)
-
-    on_bookies(tmp_path, 3, scenario)
 
 
 async def is_confirmed(reader: ReadHandle) -> bool:
@@ -146,22 +140,19 @@ READS: dict[str, Callable[[ReadHandle], Awaitable[object]]] = {
 
 
 @pytest.mark.parametrize("read", READS.values(), ids=READS.keys())
-def test_a_client_that_is_closed_at_any_moment_of_a_read_ends_it_well_or_with_client_closed(
+async def test_a_client_that_is_closed_at_any_moment_of_a_read_ends_it_well_or_with_client_closed(
     tmp_path: Path, read: Callable[[ReadHandle], Awaitable[object]]
 ) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
-        async with await client.create_ledger() as writer:
-            await writer.append(b"0")
-            seen = await client.open_ledger(writer.ledger_id, recovery=False)
-            await until_true(lambda: is_confirmed(seen))  # the idle writer has told its bookies
-            for turns in range(0, 60, 2):
-                other = LedgerClient(cluster.uri)
-                reader = await other.open_ledger(writer.ledger_id, recovery=False)
-                reading = asyncio.ensure_future(read(reader))
-                for _ in range(turns):
-                    await asyncio.sleep(0)
-                await other.close()
-                (end,) = await asyncio.gather(reading, return_exceptions=True)
-                assert not isinstance(end, BaseException) or isinstance(end, ClientClosed), repr(end)
-
-    on_bookies(tmp_path, 3, scenario)
+    async with on_bookies(tmp_path, 3) as (cluster, client), await client.create_ledger() as writer:
+        await writer.append(b"0")
+        seen = await client.open_ledger(writer.ledger_id, recovery=False)
+        await until_true(lambda: is_confirmed(seen))  # the idle writer has told its bookies
+        for turns in range(0, 60, 2):
+            other = LedgerClient(cluster.uri)
+            reader = await other.open_ledger(writer.ledger_id, recovery=False)
+            reading = asyncio.ensure_future(read(reader))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await other.close()
+            (end,) = await asyncio.gather(reading, return_exceptions=True)
+            assert not isinstance(end, BaseException) or isinstance(end, ClientClosed), repr(end)

@@ -22,9 +22,9 @@ from ledgers.bookies.scan_stream import ScanStream
 from ledgers.config import MIB, ClientConfig
 from metadata.records.ledger_record import BookieRef
 from tests.support.aio import until_true
-from tests.support.in_process import InProcessCluster, on_bookies, payloads
+from tests.support.in_process import on_bookies, payloads
 from tests.support.long_runs import first_then_long
-from tests.support.processes import ProcessCluster, on_processes
+from tests.support.processes import on_processes
 
 SLOW_READ_SECONDS = 10.0
 READ_SECONDS_MAX = 3.0
@@ -40,10 +40,11 @@ async def write(client: LedgerClient, shape: tuple[int, int, int], count: int) -
 
 
 @pytest.mark.parametrize("shape", first_then_long([(3, 2, 2), (3, 3, 2), (4, 2, 2)]))
-def test_a_stopped_bookie_delays_a_reader_for_less_than_a_moment(
+async def test_a_stopped_bookie_delays_a_reader_for_less_than_a_moment(
     tmp_path: Path, shape: tuple[int, int, int]
 ) -> None:
-    async def scenario(cluster: ProcessCluster, client: LedgerClient) -> None:
+    config = ClientConfig(read_seconds_max=SLOW_READ_SECONDS, speculative_read_seconds=0.2)
+    async with on_processes(tmp_path, shape[0], config) as (cluster, client):
         writer = await write(client, shape, 6000)
         reader = await client.open_ledger(writer.ledger_id)
         assert (await reader.read_entry(0)).entry_id == 0  # so that its bookies are connected
@@ -58,12 +59,10 @@ def test_a_stopped_bookie_delays_a_reader_for_less_than_a_moment(
             fresh = await client.open_ledger(writer.ledger_id)
             assert len(await fresh.read_batch(0, entries_max=9, bytes_max=MIB)) == 9
 
-    config = ClientConfig(read_seconds_max=SLOW_READ_SECONDS, speculative_read_seconds=0.2)
-    on_processes(tmp_path, shape[0], scenario, config)
 
-
-def test_without_speculation_a_reader_waits_for_the_stopped_bookie(tmp_path: Path) -> None:
-    async def scenario(cluster: ProcessCluster, client: LedgerClient) -> None:
+async def test_without_speculation_a_reader_waits_for_the_stopped_bookie(tmp_path: Path) -> None:
+    config = ClientConfig(read_seconds_max=SLOW_READ_SECONDS, speculative_read_seconds=None)
+    async with on_processes(tmp_path, 3, config) as (cluster, client):
         writer = await write(client, (3, 3, 2), 100)
         reader = await client.open_ledger(writer.ledger_id)
         cluster.pause(writer.record.fragments[0].ensemble[0])
@@ -71,12 +70,9 @@ def test_without_speculation_a_reader_waits_for_the_stopped_bookie(tmp_path: Pat
             async with asyncio.timeout(READ_SECONDS_MAX):
                 await reader.read_entry(0)
 
-    config = ClientConfig(read_seconds_max=SLOW_READ_SECONDS, speculative_read_seconds=None)
-    on_processes(tmp_path, 3, scenario, config)
 
-
-def test_batches_follow_each_other_to_the_last_confirmed_entry(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_batches_follow_each_other_to_the_last_confirmed_entry(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         writer = await write(client, (3, 3, 2), 3000)
         reader = await client.open_ledger(writer.ledger_id)
         whole: list[Entry] = []
@@ -89,11 +85,9 @@ def test_batches_follow_each_other_to_the_last_confirmed_entry(tmp_path: Path) -
         with pytest.raises(NoSuchEntry):
             await reader.read_batch(3000, entries_max=1, bytes_max=1)
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_what_is_not_known_to_be_confirmed_is_read_only_by_that_name(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_what_is_not_known_to_be_confirmed_is_read_only_by_that_name(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         writer = await client.create_ledger()
         reader = await client.open_ledger(writer.ledger_id, recovery=False)
         for n in range(10):
@@ -110,13 +104,11 @@ def test_what_is_not_known_to_be_confirmed_is_read_only_by_that_name(tmp_path: P
         assert await writer.append(b"undisturbed") == 10
         await writer.close()
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_bookie_whose_digests_have_another_width_spoils_no_page_of_an_hmac_ledger(
+async def test_a_bookie_whose_digests_have_another_width_spoils_no_page_of_an_hmac_ledger(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         writer = await client.create_ledger(
             ensemble_size=3, write_quorum=2, ack_quorum=2, digest=DigestType.HMAC_SHA256, password=b"p"
         )
@@ -130,8 +122,6 @@ def test_a_bookie_whose_digests_have_another_width_spoils_no_page_of_an_hmac_led
         liars |= {str(bookie) for bookie in writer.record.fragments[0].ensemble}
         with pytest.raises(DigestMismatch):
             await reader.read_entry(0)
-
-    on_bookies(tmp_path, 3, scenario)
 
 
 def cut_digests_of(liars: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,10 +140,10 @@ def cut_digests_of(liars: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("shape", [(5, 3, 2), (4, 2, 2), (3, 2, 2)])
-def test_a_striped_ledger_reads_back_whole_with_a_bookie_down(
+async def test_a_striped_ledger_reads_back_whole_with_a_bookie_down(
     tmp_path: Path, shape: tuple[int, int, int]
 ) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 5) as (cluster, client):
         e, w, a = shape
         async with await client.create_ledger(ensemble_size=e, write_quorum=w, ack_quorum=a) as writer:
             for n in range(3000):
@@ -162,18 +152,17 @@ def test_a_striped_ledger_reads_back_whole_with_a_bookie_down(
         reader = await client.open_ledger(writer.ledger_id)
         assert await payloads(reader) == [b"%d" % n for n in range(3000)]
 
-    on_bookies(tmp_path, 5, scenario)
-
 
 LONG = 40_000
 """Entries that take some forty pages: more than is read ahead."""
 
 
 @pytest.mark.parametrize("harm", first_then_long(["pause", "kill"]))
-def test_a_scan_goes_on_at_the_last_bookie_when_the_others_end_in_the_middle(
+async def test_a_scan_goes_on_at_the_last_bookie_when_the_others_end_in_the_middle(
     tmp_path: Path, harm: str
 ) -> None:
-    async def scenario(cluster: ProcessCluster, client: LedgerClient) -> None:
+    config = ClientConfig(read_seconds_max=SLOW_READ_SECONDS, speculative_read_seconds=0.2)
+    async with on_processes(tmp_path, 3, config) as (cluster, client):
         writer = await write(client, (3, 3, 3), LONG)
         ensemble = writer.record.fragments[0].ensemble
         reader = await client.open_ledger(writer.ledger_id)
@@ -196,18 +185,14 @@ def test_a_scan_goes_on_at_the_last_bookie_when_the_others_end_in_the_middle(
                 if harm == "kill" and bookie != last:
                     await cluster.restart(bookie)
 
-    config = ClientConfig(read_seconds_max=SLOW_READ_SECONDS, speculative_read_seconds=0.2)
-    on_processes(tmp_path, 3, scenario, config)
 
-
-def test_bookies_that_know_no_scans_are_read_page_by_page(
+async def test_bookies_that_know_no_scans_are_read_page_by_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the version before: readers may be upgraded first."""
     scanned: list[object] = []
     monkeypatch.setattr(BookieCalls, "_scanned", lambda *asked: scanned.append(asked))
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await write(client, (3, 3, 2), LONG // 4)
         await writer.close()
         monkeypatch.setattr(handshake, "VERSION_MAX", 1)
@@ -217,10 +202,8 @@ def test_bookies_that_know_no_scans_are_read_page_by_page(
             assert [entry.entry_id async for entry in reader] == list(range(LONG // 4))
         assert not scanned
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_reader_that_takes_nothing_is_sent_no_more_than_its_window(
+async def test_a_reader_that_takes_nothing_is_sent_no_more_than_its_window(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     streams: list[ScanStream] = []
@@ -231,8 +214,7 @@ def test_a_reader_that_takes_nothing_is_sent_no_more_than_its_window(
         streams.append(self)
 
     monkeypatch.setattr(ScanStream, "__init__", kept)
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3, ClientConfig(read_ahead_pages=3)) as (_, client):
         writer = await write(client, (3, 3, 2), LONG // 4)
         reader = await client.open_ledger(writer.ledger_id)
         async with aclosing(reader.pages()) as pages:
@@ -245,19 +227,16 @@ def test_a_reader_that_takes_nothing_is_sent_no_more_than_its_window(
             last_entries = [page.last_entry async for page in pages]
             assert last_entries[-1] == LONG // 4 - 1
 
-    on_bookies(tmp_path, 3, scenario, ClientConfig(read_ahead_pages=3))
-
 
 async def _has(stream: ScanStream, size_bytes: int) -> bool:
     return sum(map(len, stream._came)) >= size_bytes
 
 
-def test_a_reader_that_pauses_for_long_goes_on_with_another_scan_and_blames_nobody(
+async def test_a_reader_that_pauses_for_long_goes_on_with_another_scan_and_blames_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scan, "UNTAKEN_SECONDS_MAX", 0.1)
-
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         writer = await write(client, (3, 3, 2), LONG)
         reader = await client.open_ledger(writer.ledger_id)
         next_entry, pauses = 0, 3
@@ -270,8 +249,6 @@ def test_a_reader_that_pauses_for_long_goes_on_with_another_scan_and_blames_nobo
                     await until_true(lambda: _is_over(client))
         assert next_entry == LONG
         assert not _blamed(client)
-
-    on_bookies(tmp_path, 3, scenario)
 
 
 async def _is_over(client: LedgerClient) -> bool:
@@ -289,12 +266,11 @@ def _blamed(client: LedgerClient) -> frozenset[BookieRef]:
     return client._cluster.slow_or_failed_lately() | client._cluster.failed_lately()
 
 
-def test_readers_that_stand_half_way_keep_nobody_from_reading(
+async def test_readers_that_stand_half_way_keep_nobody_from_reading(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bookie_calls, "SCANS_MAX", 2)
-
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 1) as (_, client):
         writer = await write(client, (1, 1, 1), LONG // 4)
         reader = await client.open_ledger(writer.ledger_id)
         standing = [reader.pages() for _ in range(6)]
@@ -308,18 +284,15 @@ def test_readers_that_stand_half_way_keep_nobody_from_reading(
         assert not _blamed(client)
         assert await _is_over(client)
 
-    on_bookies(tmp_path, 1, scenario)
 
-
-def test_a_bookie_that_keeps_no_window_is_hung_up_on_and_read_page_by_page(
+async def test_a_bookie_that_keeps_no_window_is_hung_up_on_and_read_page_by_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def always(_: Scan) -> bool:
         return True
 
     monkeypatch.setattr(Scan, "has_room", always)
-
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 1) as (_, client):
         writer = await write(client, (1, 1, 1), LONG)
         reader = await client.open_ledger(writer.ledger_id)
         async with aclosing(reader.pages()) as pages:
@@ -327,5 +300,3 @@ def test_a_bookie_that_keeps_no_window_is_hung_up_on_and_read_page_by_page(
             await until_true(lambda: _is_over(client))
             last_entries = [page.last_entry async for page in pages]
         assert last_entries[-1] == LONG - 1
-
-    on_bookies(tmp_path, 1, scenario)

@@ -41,10 +41,10 @@ async def until_changed(cluster: InProcessCluster, writer: WriteHandle) -> str:
 
 
 @pytest.mark.parametrize("has_writer", [True, False])
-def test_W4_a_ledger_whose_ensemble_changed_is_read_to_its_last_confirmed_entry(
+async def test_W4_a_ledger_whose_ensemble_changed_is_read_to_its_last_confirmed_entry(
     tmp_path: Path, has_writer: bool
 ) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         another = LedgerClient(cluster.uri, config=QUICK_TO_TELL)
         async with another:
             writer = await written(another, 2)
@@ -52,8 +52,6 @@ def test_W4_a_ledger_whose_ensemble_changed_is_read_to_its_last_confirmed_entry(
             if has_writer:
                 await all_read(client, writer.ledger_id)
         await all_read(client, writer.ledger_id)
-
-    on_bookies(tmp_path, 3, scenario)
 
 
 async def all_read(client: LedgerClient, ledger_id: int) -> None:
@@ -63,21 +61,19 @@ async def all_read(client: LedgerClient, ledger_id: int) -> None:
         assert await reader.try_read_last_add_confirmed() == LAST
 
 
-def test_W4_confirmed_entries_whose_only_bookie_is_gone_are_missed_and_not_passed_over(
+async def test_W4_confirmed_entries_whose_only_bookie_is_gone_are_missed_and_not_passed_over(
     tmp_path: Path,
 ) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 2) as (cluster, client):
         writer = await written(client, 1)
         await until_changed(cluster, writer)
         for _ in range(READERS):
             reader = await client.open_ledger(writer.ledger_id, recovery=False)
             assert reader.last_add_confirmed == LAST
 
-    on_bookies(tmp_path, 2, scenario)
 
-
-def test_an_idle_writer_tells_a_bookie_that_joins_what_is_confirmed(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_an_idle_writer_tells_a_bookie_that_joins_what_is_confirmed(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3, QUICK_TO_TELL) as (cluster, client):
         writer = await written(client, 2)
         newcomer = await until_changed(cluster, writer)
         reader = await client.open_ledger(writer.ledger_id, recovery=False)
@@ -89,5 +85,3 @@ def test_an_idle_writer_tells_a_bookie_that_joins_what_is_confirmed(tmp_path: Pa
             return reply.last_add_confirmed is not None and reply.last_add_confirmed.last_entry == LAST
 
         await until_true(is_told)
-
-    on_bookies(tmp_path, 3, scenario, QUICK_TO_TELL)

@@ -18,8 +18,9 @@ from ledgers.aio import LedgerClient
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies, payloads
 
 
-def test_R2_recovery_keeps_what_was_confirmed_and_fences_the_writer(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_R2_recovery_keeps_what_was_confirmed_and_fences_the_writer(tmp_path: Path) -> None:
+    # An idle writer that tells its last-add-confirmed would learn of the fence before it appends.
+    async with on_bookies(tmp_path, 3, replace(QUICK, idle_lac_seconds=60)) as (_, client):
         writer = await client.create_ledger(ack_quorum=3)  # nothing is under way when it is fenced
         for n in range(10):
             await writer.append(b"%d" % n)
@@ -34,24 +35,19 @@ def test_R2_recovery_keeps_what_was_confirmed_and_fences_the_writer(tmp_path: Pa
             with pytest.raises(LedgerFenced):
                 await ended()
 
-    # An idle writer that tells its last-add-confirmed would learn of the fence before it appends.
-    on_bookies(tmp_path, 3, scenario, replace(QUICK, idle_lac_seconds=60))
 
-
-def test_C1_a_writer_whose_ledger_was_recovered_at_its_own_end_closes_well(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_C1_a_writer_whose_ledger_was_recovered_at_its_own_end_closes_well(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         writer = await client.create_ledger()
         await writer.append(b"all there is")
         await client.open_ledger(writer.ledger_id)
         await writer.close()
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_C1_an_idle_writer_that_met_the_fence_closes_well_where_it_was_recovered_at_its_own_end(
+async def test_C1_an_idle_writer_that_met_the_fence_closes_well_where_it_was_recovered_at_its_own_end(
     tmp_path: Path,
 ) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3, replace(QUICK, idle_lac_seconds=0.2)) as (_, client):
         writer = await client.create_ledger()
         await writer.append(b"all there is")
         ended = asyncio.Event()
@@ -63,11 +59,11 @@ def test_C1_an_idle_writer_that_met_the_fence_closes_well_where_it_was_recovered
         await writer.close()
         assert (writer.record.is_closed, writer.record.last_entry) == (True, 0)
 
-    on_bookies(tmp_path, 3, scenario, replace(QUICK, idle_lac_seconds=0.2))
 
-
-def test_C1_a_writer_that_met_the_fence_with_an_entry_unconfirmed_does_not_close_well(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_C1_a_writer_that_met_the_fence_with_an_entry_unconfirmed_does_not_close_well(
+    tmp_path: Path,
+) -> None:
+    async with on_bookies(tmp_path, 3, replace(QUICK, idle_lac_seconds=60)) as (_, client):
         writer = await client.create_ledger()
         await writer.append(b"confirmed")
         await client.open_ledger(writer.ledger_id)
@@ -77,11 +73,9 @@ def test_C1_a_writer_that_met_the_fence_with_an_entry_unconfirmed_does_not_close
         with pytest.raises(LedgerFenced):
             await writer.close()
 
-    on_bookies(tmp_path, 3, scenario, replace(QUICK, idle_lac_seconds=60))
 
-
-def test_R5_recoverers_that_race_agree_on_one_end(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_R5_recoverers_that_race_agree_on_one_end(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger()
         futures = [await writer.append_async(b"x" * 100) for _ in range(500)]
         async with LedgerClient(cluster.uri) as other:
@@ -93,8 +87,6 @@ def test_R5_recoverers_that_race_agree_on_one_end(tmp_path: Path) -> None:
         confirmed = [f.result() for f in futures if f.done() and f.exception() is None]
         assert not confirmed or confirmed[-1] <= ends.pop()
         await writer.abandon()
-
-    on_bookies(tmp_path, 3, scenario)
 
 
 async def replaced_by_empty_ones(cluster: InProcessCluster, *names: str) -> None:
@@ -108,12 +100,11 @@ async def replaced_by_empty_ones(cluster: InProcessCluster, *names: str) -> None
         await cluster.start(name)
 
 
-def test_W7_a_writer_whose_bookies_were_replaced_by_empty_ones_goes_on_with_them_by_name_of_incarnation(
+async def test_W7_a_writer_whose_bookies_were_replaced_by_empty_ones_goes_on_with_them_by_name_of_incarnation(
     tmp_path: Path,
 ) -> None:
     """F15: the metadata names the new ones from the next entry on, and nobody takes them for those before."""
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 2) as (cluster, client):
         writer = await client.create_ledger(ensemble_size=2, write_quorum=2, ack_quorum=2)
         await writer.append(b"lost with both its disks")
         former = writer.record.fragments[0].ensemble
@@ -128,13 +119,10 @@ def test_W7_a_writer_whose_bookies_were_replaced_by_empty_ones_goes_on_with_them
         with pytest.raises(EntryUnreadable, match="another incarnation"):
             await reader.read_entry(0)
 
-    on_bookies(tmp_path, 2, scenario)
 
-
-def test_W7_an_empty_disk_under_an_old_name_is_never_taken_for_the_old_bookie(tmp_path: Path) -> None:
+async def test_W7_an_empty_disk_under_an_old_name_is_never_taken_for_the_old_bookie(tmp_path: Path) -> None:
     """F15: bookies replaced by empty ones at the same address say nothing of what the old ones had."""
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 2) as (cluster, client):
         writer = await client.create_ledger(ensemble_size=2, write_quorum=2, ack_quorum=2)
         await writer.append(b"kept")
         await writer.abandon()
@@ -143,11 +131,11 @@ def test_W7_an_empty_disk_under_an_old_name_is_never_taken_for_the_old_bookie(tm
             await client.open_ledger(writer.ledger_id)
         assert (await client.describe_ledger(writer.ledger_id)).state is LedgerState.IN_RECOVERY
 
-    on_bookies(tmp_path, 2, scenario)
 
-
-def test_recovery_that_cannot_decide_fails_and_succeeds_when_the_bookies_are_back(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_recovery_that_cannot_decide_fails_and_succeeds_when_the_bookies_are_back(
+    tmp_path: Path,
+) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger()
         for n in range(5):
             await writer.append(b"%d" % n)
@@ -159,5 +147,3 @@ def test_recovery_that_cannot_decide_fails_and_succeeds_when_the_bookies_are_bac
         await cluster.start("b1")
         reader = await client.open_ledger(writer.ledger_id)
         assert await payloads(reader) == [b"%d" % n for n in range(5)]
-
-    on_bookies(tmp_path, 3, scenario)

@@ -10,7 +10,7 @@ from ledgers import ClientConfig, LedgerRecord, LedgerRecoveryFailed
 from ledgers.aio import LedgerClient
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
-from tests.support.in_process import InProcessCluster, on_bookies
+from tests.support.in_process import on_bookies
 
 FEW_TRIES = ClientConfig(recovery_attempts_max=3)
 
@@ -38,10 +38,10 @@ class Meddled(LedgerStore):
     ("only_closes", "says"),
     [(False, "its writer kept changing its metadata"), (True, "other clients kept changing its metadata")],
 )
-def test_a_recovery_that_never_settles_says_so_after_so_many_attempts(
+async def test_a_recovery_that_never_settles_says_so_after_so_many_attempts(
     tmp_path: Path, only_closes: bool, says: str
 ) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger()
         await writer.append(b"x")
         async with LedgerClient(cluster.uri, config=FEW_TRIES) as recoverer:
@@ -53,5 +53,3 @@ def test_a_recovery_that_never_settles_says_so_after_so_many_attempts(
             assert meddled.changes == FEW_TRIES.recovery_attempts_max
         reader = await client.open_ledger(writer.ledger_id)
         assert reader.last_add_confirmed == 0, "left alone it is recovered at once"
-
-    on_bookies(tmp_path, 3, scenario)

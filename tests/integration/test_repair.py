@@ -99,10 +99,11 @@ async def abandoned_ledger(cluster: InProcessCluster, count: int) -> int:
     return writer.ledger_id
 
 
-def test_R6_a_bookie_restored_from_a_backup_gets_what_it_took_since_from_the_others(tmp_path: Path) -> None:
+async def test_R6_a_bookie_restored_from_a_backup_gets_what_it_took_since_from_the_others(
+    tmp_path: Path,
+) -> None:
     """R6: ledgers that were closed, and one whose writer is gone; then it serves them alone."""
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         before = (await written(client, (3, 3, 2), 300)).ledger_id
         await back_up(cluster, "b1", tmp_path / "backup")
         newer = (await written(client, (3, 3, 2), 300)).record
@@ -122,18 +123,15 @@ def test_R6_a_bookie_restored_from_a_backup_gets_what_it_took_since_from_the_oth
         for ledger_id, count in ((before, 300), (since, 300), (abandoned, 20)):
             assert await all_of(client, ledger_id) == [payload(n) for n in range(count)]
 
-    on_bookies(tmp_path, 3, scenario)
-
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_R6_rot_is_found_and_mended_by_one_scrub(tmp_path: Path, shape: tuple[int, int, int]) -> None:
+async def test_R6_rot_is_found_and_mended_by_one_scrub(tmp_path: Path, shape: tuple[int, int, int]) -> None:
     """R6: on every bookie of the ledger, one after the other.
 
     All copies are waited for: what a bookie is behind with is joined, and two rotten entries would stand in one frame.
     """
     size, quorum, _ = shape
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 4) as (cluster, client):
         record = (await written(client, (size, quorum, quorum), 600)).record
         for bookie in record.fragments[0].ensemble:
             rotten = rot(cluster, bookie.bookie_id, [payload(n) for n in range(0, 600, 149)])
@@ -145,8 +143,6 @@ def test_R6_rot_is_found_and_mended_by_one_scrub(tmp_path: Path, shape: tuple[in
                 assert report.ledgers_unrepaired == 0
                 assert await tools.repair.missing(record, verify=True) == []
         assert await all_of(client, record.ledger_id) == [payload(n) for n in range(600)]
-
-    on_bookies(tmp_path, 4, scenario)
 
 
 def rot(cluster: InProcessCluster, name: str, what: Sequence[bytes]) -> int:
@@ -164,10 +160,9 @@ def rot(cluster: InProcessCluster, name: str, what: Sequence[bytes]) -> int:
 
 
 @pytest.mark.parametrize("digest", list(DigestType))
-def test_W3_a_spare_bookie_takes_over_from_a_lost_one(tmp_path: Path, digest: DigestType) -> None:
+async def test_W3_a_spare_bookie_takes_over_from_a_lost_one(tmp_path: Path, digest: DigestType) -> None:
     """W3: closed ledgers with and without a password; then the spare serves them alone."""
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 4) as (cluster, client):
         async with await client.create_ledger(password=b"secret", digest=digest) as writer:
             for n in range(50):
                 await writer.append(payload(n))
@@ -183,18 +178,15 @@ def test_W3_a_spare_bookie_takes_over_from_a_lost_one(tmp_path: Path, digest: Di
         reader = await client.open_ledger(writer.ledger_id, password=b"secret")
         assert await payloads(reader) == [payload(n) for n in range(50)]
 
-    on_bookies(tmp_path, 4, scenario)
-
 
 async def living(cluster: InProcessCluster, name: str) -> str | None:
     found = await find_bookie(cluster.store, name)
     return None if found is None else found.bookie.incarnation
 
 
-def test_W7_a_bookie_on_a_new_disk_takes_the_places_of_its_former_self(tmp_path: Path) -> None:
+async def test_W7_a_bookie_on_a_new_disk_takes_the_places_of_its_former_self(tmp_path: Path) -> None:
     """W7: also in a ledger that nobody closed."""
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         closed = (await written(client, (3, 3, 2), 300)).ledger_id
         abandoned = await abandoned_ledger(cluster, 10)
         await cluster.stop("b2")
@@ -209,5 +201,3 @@ def test_W7_a_bookie_on_a_new_disk_takes_the_places_of_its_former_self(tmp_path:
         await stop_all_but(cluster, "b2")
         assert await all_of(client, closed) == [payload(n) for n in range(300)]
         assert await all_of(client, abandoned) == [payload(n) for n in range(10)]
-
-    on_bookies(tmp_path, 3, scenario)

@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 
 from bookie.serving.directory import format_directory
-from ledgers.aio import LedgerClient
 from metadata.healing import operator_requests
 from metadata.healing.operator_requests import Order, OrderKind
-from tests.support.in_process import InProcessCluster, on_bookies
+from tests.support.in_process import on_bookies
 
 
 @pytest.mark.parametrize("kind", [OrderKind.GIVEN_UP, OrderKind.DRAIN])
-def test_a_replacement_ends_the_order_for_the_former_disk(tmp_path: Path, kind: OrderKind) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_replacement_ends_the_order_for_the_former_disk(tmp_path: Path, kind: OrderKind) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         await cluster.stop("b1")
         await operator_requests.give(cluster.store, Order("b1", kind, 1))
         shutil.rmtree(tmp_path / "b1")
@@ -28,16 +27,12 @@ def test_a_replacement_ends_the_order_for_the_former_disk(tmp_path: Path, kind: 
             await writer.append(b"on all three")
         assert {one.bookie_id for one in writer.record.fragments[-1].ensemble} == {"b1", "b2", "b3"}
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_maintenance_is_of_the_host_and_goes_on(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_maintenance_is_of_the_host_and_goes_on(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 1) as (cluster, _):
         await cluster.stop("b1")
         await operator_requests.give(cluster.store, Order("b1", OrderKind.MAINTENANCE, 1))
         shutil.rmtree(tmp_path / "b1")
         await format_directory(tmp_path / "b1", "b1", cluster.store, replace=True)
         order = await operator_requests.read(cluster.store, "b1")
         assert order is not None and order.kind is OrderKind.MAINTENANCE
-
-    on_bookies(tmp_path, 1, scenario)

@@ -66,16 +66,15 @@ def test_all_three_are_replaced_one_after_the_other_and_every_edit_is_there(tmp_
         run(scenario(apart), timeout_seconds=240)
 
 
-def test_where_two_are_lost_nothing_is_formatted_and_what_is_left_can_be_taken_out(tmp_path: Path) -> None:
-    async def written(apart: Apart) -> None:
+async def test_where_two_are_lost_nothing_is_formatted_and_what_is_left_can_be_taken_out(
+    tmp_path: Path,
+) -> None:
+    with three_apart(tmp_path) as apart:
+        apart.format()
         async with apart.manager() as writer:
             await writer.recover_unfinalized_segments()
             await write_segment(writer, 1, 10)
             await apart.everywhere(1)
-
-    with three_apart(tmp_path) as apart:
-        apart.format()
-        run(written(apart))
         for name in ("b", "c"):
             apart.lose(name)
             apart.make_cluster(name)

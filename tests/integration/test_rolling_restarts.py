@@ -11,7 +11,6 @@ from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers import ClientConfig, NotEnoughBookies
 from ledgers.aio import LedgerClient, WriteHandle
 from tests.measure.rolling import appends, restarted
-from tests.support.aio import run
 
 QUICK = ClientConfig(retry_replacement_seconds=0.2, append_seconds_max=2, read_seconds_max=2)
 PAYLOAD = b"x" * 500
@@ -40,8 +39,9 @@ async def check(client: LedgerClient, writer: WriteHandle, count: int) -> None:
     assert read == [PAYLOAD + b"%d" % n for n in range(count)]
 
 
-def test_rolling_restarts_of_a_whole_cluster_without_a_spare_lose_no_writer(tmp_path: Path) -> None:
-    async def scenario(uri: str, bookies: list[BookieProcess]) -> None:
+async def test_rolling_restarts_of_a_whole_cluster_without_a_spare_lose_no_writer(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    with bookie_processes(3, tmp_path, uri, lease_seconds=2) as bookies:
         async with LedgerClient(uri, config=QUICK) as client:
             busy, idle = [await client.create_ledger() for _ in range(2)]
             assert await idle.append(PAYLOAD + b"0") == 0
@@ -60,31 +60,24 @@ def test_rolling_restarts_of_a_whole_cluster_without_a_spare_lose_no_writer(tmp_
             assert await idle.append(PAYLOAD + b"1") == 1
             await check(client, idle, 2)
 
-    uri = f"sqlite://{tmp_path}/metadata.db"
-    with bookie_processes(3, tmp_path, uri, lease_seconds=2) as bookies:
-        run(scenario(uri, bookies))
-
 
 @pytest.mark.long
-def test_five_bookies_restarted_one_after_another_fail_no_append_no_close_and_no_new_ledger(
+async def test_five_bookies_restarted_one_after_another_fail_no_append_no_close_and_no_new_ledger(
     tmp_path: Path,
 ) -> None:
-    async def scenario(uri: str, bookies: list[BookieProcess]) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    with bookie_processes(5, tmp_path, uri, lease_seconds=3) as bookies:
         async with LedgerClient(uri) as client:
             assert await appends(client, asyncio.ensure_future(restarted(bookies)))
 
-    uri = f"sqlite://{tmp_path}/metadata.db"
-    with bookie_processes(5, tmp_path, uri, lease_seconds=3) as bookies:
-        run(scenario(uri, bookies))
-
 
 @pytest.mark.parametrize("is_idle", [True, False], ids=["idle", "busy"])
-def test_a_writer_without_a_quorum_gives_up_in_its_time_and_says_what_it_tried(
+async def test_a_writer_without_a_quorum_gives_up_in_its_time_and_says_what_it_tried(
     tmp_path: Path, is_idle: bool
 ) -> None:
     config = ClientConfig(retry_replacement_seconds=0.1, append_seconds_max=1, append_quorum_seconds_max=2)
-
-    async def scenario(uri: str, bookies: list[BookieProcess]) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    with bookie_processes(3, tmp_path, uri) as bookies:
         async with LedgerClient(uri, config=config) as client:
             writer = await client.create_ledger()
             await writer.append(PAYLOAD)
@@ -101,7 +94,3 @@ def test_a_writer_without_a_quorum_gives_up_in_its_time_and_says_what_it_tried(
             if late is not None:
                 with pytest.raises(NotEnoughBookies):
                     await late
-
-    uri = f"sqlite://{tmp_path}/metadata.db"
-    with bookie_processes(3, tmp_path, uri) as bookies:
-        run(scenario(uri, bookies))

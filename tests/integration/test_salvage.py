@@ -175,13 +175,12 @@ def salvage_and_start(bookie: BookieProcess, damage: Damage) -> None:
 
 
 @pytest.mark.parametrize("damage", first_then_long(DAMAGES))
-def test_R6_a_bookie_with_a_salvaged_log_serves_and_no_recovery_loses_a_confirmed_entry(
+async def test_R6_a_bookie_with_a_salvaged_log_serves_and_no_recovery_loses_a_confirmed_entry(
     tmp_path: Path, damage: Damage
 ) -> None:
     """The recovery meets the salvaged bookie and one that never had the entries, then the one that has them all."""
     uri = f"sqlite://{tmp_path}/metadata.db"
-
-    async def scenario(bookies: list[BookieProcess]) -> None:
+    with bookie_processes(3, tmp_path, uri, lease_seconds=2) as bookies:
         victim, whole, absent = bookies
         async with LedgerClient(uri, config=QUICK) as client:
             written = await write(client, uri, bookies)
@@ -196,9 +195,6 @@ def test_R6_a_bookie_with_a_salvaged_log_serves_and_no_recovery_loses_a_confirme
             await asyncio.to_thread(whole.start)
             await check_every_entry(client, written.left_open)
             await check_every_entry(client, written.closed)
-
-    with bookie_processes(3, tmp_path, uri, lease_seconds=2) as bookies:
-        run(scenario(bookies), timeout_seconds=90)
 
 
 def stopped_bookie(tmp_path: Path) -> BookieProcess:

@@ -12,7 +12,7 @@ from ledgers import BadEncryptionKey, Columns, DigestType, Gap, LedgerClient, Le
 from ledgers.aio import LedgerClient as AioClient
 from ledgers.aio import Salvage
 from metadata.records.ledger_record import LedgerRecord
-from tests.support.in_process import QUICK, InProcessCluster, on_bookies
+from tests.support.in_process import QUICK, on_bookies
 
 PASSWORD = b"correct horse"
 KEY = bytes(range(32))
@@ -30,8 +30,8 @@ async def parts_of(salvage: Salvage) -> tuple[list[bytes], list[Gap]]:
     return payloads, gaps
 
 
-def test_it_takes_the_password(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: AioClient) -> None:
+async def test_it_takes_the_password(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger(password=PASSWORD, digest=DigestType.HMAC_SHA256)
         for n in range(3):
             await writer.append(b"%d" % n)
@@ -44,11 +44,9 @@ def test_it_takes_the_password(tmp_path: Path) -> None:
         assert await parts_of(salvage) == ([b"0", b"1", b"2"], [])
         assert sorted(salvage.silent) == ["b2", "b3"]
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_it_opens_what_is_encrypted(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: AioClient) -> None:
+async def test_it_opens_what_is_encrypted(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3, SEALED) as (cluster, client):
         writer = await client.create_ledger()
         for n in range(3):
             await writer.append(b"%d" % n)
@@ -58,13 +56,10 @@ def test_it_opens_what_is_encrypted(tmp_path: Path) -> None:
             with pytest.raises(BadEncryptionKey):
                 await keyless.salvage_ledger(writer.ledger_id)
 
-    on_bookies(tmp_path, 3, scenario, SEALED)
 
-
-def test_what_the_key_does_not_open_is_a_gap(tmp_path: Path) -> None:
+async def test_what_the_key_does_not_open_is_a_gap(tmp_path: Path) -> None:
     """Somebody who can append to the ledger, and has not its key, has put an entry there."""
-
-    async def scenario(cluster: InProcessCluster, client: AioClient) -> None:
+    async with on_bookies(tmp_path, 3, SEALED) as (_, client):
         writer = await client.create_ledger()
         for n in range(2):
             await writer.append(b"%d" % n)
@@ -76,11 +71,9 @@ def test_what_the_key_does_not_open_is_a_gap(tmp_path: Path) -> None:
         payloads, gaps = await parts_of(await client.salvage_ledger(writer.ledger_id))
         assert (payloads, gaps) == ([b"0", b"1", b"3"], [Gap(2, 2, ("decryption",))])
 
-    on_bookies(tmp_path, 3, scenario, SEALED)
 
-
-def test_an_ordinary_program_salvages_and_nothing_is_changed(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: AioClient) -> None:
+async def test_an_ordinary_program_salvages_and_nothing_is_changed(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger()
         await writer.append(b"there")
         before = await client.describe_ledger(writer.ledger_id)
@@ -95,5 +88,3 @@ def test_an_ordinary_program_salvages_and_nothing_is_changed(tmp_path: Path) -> 
         assert await asyncio.to_thread(work) == (before, [0])
         await writer.append(b"not fenced")
         assert (await client.describe_ledger(writer.ledger_id)).state is LedgerState.OPEN
-
-    on_bookies(tmp_path, 3, scenario)

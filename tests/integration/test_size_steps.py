@@ -12,7 +12,7 @@ from bookie.wire import HoldingsReply, HoldingsRequest, Status
 from ledgers.aio import LedgerClient
 from ledgers.bookies.connected_bookies import ConnectedBookies
 from metadata.records.ledger_record import LedgerRecord
-from tests.support.in_process import QUICK, InProcessCluster, on_bookies
+from tests.support.in_process import QUICK, on_bookies
 
 SMALL, LARGE = 10, 300_000
 SIZES = [SMALL] * 4000 + [LARGE] * 20 + [SMALL] * 4000
@@ -38,26 +38,24 @@ async def error_bytes(client: LedgerClient, record: LedgerRecord) -> int:
 
 
 @pytest.mark.parametrize("shape", [(3, 3, 2), (3, 2, 2)])
-def test_the_steps_are_near_the_truth_with_all_bookies_and_with_one_away(
+async def test_the_steps_are_near_the_truth_with_all_bookies_and_with_one_away(
     tmp_path: Path, shape: tuple[int, int, int]
 ) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         record = await skewed(client, shape)
         assert await error_bytes(client, record) <= FRAME_AND_ENTRY_BYTES
         await cluster.stop(record.fragments[0].ensemble[0].bookie_id)
         assert await error_bytes(client, record) <= FRAME_AND_ENTRY_BYTES * 2
-
-    on_bookies(tmp_path, 3, scenario)
 
 
 async def cannot_tell(self: Requests, request: HoldingsRequest) -> HoldingsReply:
     return HoldingsReply(Status.BAD_REQUEST, detail="it is of a version that cannot tell")
 
 
-def test_bookies_that_cannot_tell_and_ledgers_that_are_open_are_told_apart(
+async def test_bookies_that_cannot_tell_and_ledgers_that_are_open_are_told_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         record = await skewed(client, (3, 3, 2))
         monkeypatch.setattr(Requests, "holdings", cannot_tell)
         assert await client.size_steps(record, step_bytes=STEP_BYTES) == [(0, 0), (len(SIZES), sum(SIZES))]
@@ -69,11 +67,9 @@ def test_bookies_that_cannot_tell_and_ledgers_that_are_open_are_told_apart(
             with pytest.raises(ValueError, match="no part of the ledger"):
                 await client.size_steps(record, first_entry=first, last_entry=last, step_bytes=step_bytes)
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_bookie_refuses_what_is_no_range_and_another_incarnation(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_bookie_refuses_what_is_no_range_and_another_incarnation(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         record = await skewed(client, (3, 3, 2))
         (bookie, *_) = record.fragments[0].ensemble
         asked = ConnectedBookies(cluster.store, QUICK)
@@ -88,5 +84,3 @@ def test_a_bookie_refuses_what_is_no_range_and_another_incarnation(tmp_path: Pat
             assert (nothing.holdings, nothing.covered_through) == ((), 2**63 - 1)
         finally:
             await asked.close()
-
-    on_bookies(tmp_path, 3, scenario)

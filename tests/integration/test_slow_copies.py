@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from ledgers import ClientConfig
-from ledgers.aio import LedgerClient
 from metadata.records.ledger_record import BookieRef
 from tests.support.processes import ProcessCluster, on_processes
 from tests.support.writing import ConstantWriter, copies_of_every_entry, payload_of
@@ -24,8 +23,8 @@ def payload(entry_id: int) -> bytes:
     return bytes([entry_id]) * MIB
 
 
-def test_C1_a_close_waits_for_the_copies_of_a_slow_bookie(tmp_path: Path) -> None:
-    async def scenario(cluster: ProcessCluster, client: LedgerClient) -> None:
+async def test_C1_a_close_waits_for_the_copies_of_a_slow_bookie(tmp_path: Path) -> None:
+    async with on_processes(tmp_path, 3, PATIENT) as (cluster, client):
         writer = await client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=2)
         slow = writer.record.fragments[0].ensemble[0]
         cluster.pause(slow)
@@ -38,8 +37,6 @@ def test_C1_a_close_waits_for_the_copies_of_a_slow_bookie(tmp_path: Path) -> Non
         await closing
         copies = await copies_of_every_entry(client, writer.record, ENTRIES - 1, payload)
         assert set(copies.values()) == {3}
-
-    on_processes(tmp_path, 3, scenario, PATIENT)
 
 
 SLOW_SECONDS = float(os.environ.get("BOOKLEDGER_SLOW_SECONDS", "4"))
@@ -66,12 +63,11 @@ async def slowed_down(cluster: ProcessCluster, bookie: BookieRef) -> AsyncIterat
         cluster.resume_all()
 
 
-def test_W6_a_bookie_at_a_quarter_of_its_speed_has_every_entry_when_the_ledger_is_closed(
+async def test_W6_a_bookie_at_a_quarter_of_its_speed_has_every_entry_when_the_ledger_is_closed(
     tmp_path: Path,
 ) -> None:
     """W6: there is no fourth bookie, so the appends go as fast as the slow one does, once it is behind its bound."""
-
-    async def scenario(cluster: ProcessCluster, client: LedgerClient) -> None:
+    async with on_processes(tmp_path, 3, HASTY) as (cluster, client):
         handle = await client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=2)
         slow = handle.record.fragments[0].ensemble[0]
         writer = ConstantWriter(handle, size=1000, in_flight=4000)
@@ -87,5 +83,3 @@ def test_W6_a_bookie_at_a_quarter_of_its_speed_has_every_entry_when_the_ledger_i
             client, handle.record, writer.confirmed - 1, lambda n: payload_of(n, 1000)
         )
         assert len(copies) == writer.confirmed and set(copies.values()) == {3}
-
-    on_processes(tmp_path, 3, scenario, HASTY)

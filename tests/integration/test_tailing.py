@@ -12,7 +12,7 @@ from ledgers import ClientClosed, LedgerError, NoSuchEntry, NoSuchLedger
 from ledgers.aio import LedgerClient, ReadHandle
 from ledgers.config import ClientConfig
 from tests.support.aio import cancel, take, until_true
-from tests.support.processes import ProcessCluster, on_processes
+from tests.support.processes import on_processes
 
 CONFIG = ClientConfig(append_seconds_max=2, read_seconds_max=2, retry_replacement_seconds=0.1)
 
@@ -42,8 +42,8 @@ class Follower:
             await self._more.wait_for(lambda: len(self.seen) >= count)
 
 
-def test_a_tail_reader_follows_across_ensemble_changes_to_the_close(tmp_path: Path) -> None:
-    async def scenario(cluster: ProcessCluster, client: LedgerClient) -> None:
+async def test_a_tail_reader_follows_across_ensemble_changes_to_the_close(tmp_path: Path) -> None:
+    async with on_processes(tmp_path, 4, CONFIG) as (cluster, client):
         writer = await client.create_ledger(ensemble_size=2, write_quorum=2, ack_quorum=2)
         follower = Follower(await client.open_ledger(writer.ledger_id, recovery=False))
         for n in range(300):
@@ -55,11 +55,9 @@ def test_a_tail_reader_follows_across_ensemble_changes_to_the_close(tmp_path: Pa
         assert follower.seen == list(range(300))
         assert len(writer.record.fragments) == 3
 
-    on_processes(tmp_path, 4, scenario, CONFIG)
 
-
-def test_a_tail_reader_goes_on_when_the_bookies_it_asked_come_back(tmp_path: Path) -> None:
-    async def scenario(cluster: ProcessCluster, client: LedgerClient) -> None:
+async def test_a_tail_reader_goes_on_when_the_bookies_it_asked_come_back(tmp_path: Path) -> None:
+    async with on_processes(tmp_path, 3, CONFIG) as (cluster, client):
         writer = await client.create_ledger()
         follower = Follower(await client.open_ledger(writer.ledger_id, recovery=False))
         for n in range(100):
@@ -76,11 +74,9 @@ def test_a_tail_reader_goes_on_when_the_bookies_it_asked_come_back(tmp_path: Pat
         await follower.task
         assert follower.seen == list(range(253))
 
-    on_processes(tmp_path, 3, scenario, CONFIG)
 
-
-def test_a_ledger_deleted_under_its_tail_reader_is_no_such_ledger(tmp_path: Path) -> None:
-    async def scenario(_: ProcessCluster, client: LedgerClient) -> None:
+async def test_a_ledger_deleted_under_its_tail_reader_is_no_such_ledger(tmp_path: Path) -> None:
+    async with on_processes(tmp_path, 3, CONFIG) as (_, client):
         writer = await client.create_ledger()
         follower = Follower(await client.open_ledger(writer.ledger_id, recovery=False))
         await writer.append(b"0")
@@ -90,13 +86,11 @@ def test_a_ledger_deleted_under_its_tail_reader_is_no_such_ledger(tmp_path: Path
             await follower.task
         await writer.abandon()
 
-    on_processes(tmp_path, 3, scenario, CONFIG)
 
-
-def test_a_client_closed_under_its_tail_reader_ends_it_with_an_error_and_no_cancellation(
+async def test_a_client_closed_under_its_tail_reader_ends_it_with_an_error_and_no_cancellation(
     tmp_path: Path,
 ) -> None:
-    async def scenario(cluster: ProcessCluster, client: LedgerClient) -> None:
+    async with on_processes(tmp_path, 3, CONFIG) as (cluster, client):
         writer = await client.create_ledger()
         other = LedgerClient(cluster.uri, config=CONFIG)
         follower = Follower(await other.open_ledger(writer.ledger_id, recovery=False))
@@ -108,11 +102,9 @@ def test_a_client_closed_under_its_tail_reader_ends_it_with_an_error_and_no_canc
             await follower.task
         await writer.close()
 
-    on_processes(tmp_path, 3, scenario, CONFIG)
 
-
-def test_a_tail_reader_that_is_cancelled_leaves_nothing_running(tmp_path: Path) -> None:
-    async def scenario(_: ProcessCluster, client: LedgerClient) -> None:
+async def test_a_tail_reader_that_is_cancelled_leaves_nothing_running(tmp_path: Path) -> None:
+    async with on_processes(tmp_path, 3, CONFIG) as (_, client):
         writer = await client.create_ledger()
         await writer.append(b"0")
         await writer.close()
@@ -126,15 +118,13 @@ def test_a_tail_reader_that_is_cancelled_leaves_nothing_running(tmp_path: Path) 
         reading = {str(task.get_coro()) for task in asyncio.all_tasks() - before}
         assert not [name for name in reading if "view" in name.lower() or "lac" in name.lower()]
 
-    on_processes(tmp_path, 3, scenario, CONFIG)
 
-
-def test_an_idle_writers_last_entry_reaches_a_waiting_reader_long_before_its_poll_ends(
+async def test_an_idle_writers_last_entry_reaches_a_waiting_reader_long_before_its_poll_ends(
     tmp_path: Path,
 ) -> None:
     """The explicit last-add-confirmed of the writer wakes the reader's long poll."""
-
-    async def scenario(_: ProcessCluster, client: LedgerClient) -> None:
+    config = ClientConfig(long_poll_seconds=30, idle_lac_seconds=0.05)
+    async with on_processes(tmp_path, 3, config) as (_, client):
         writer = await client.create_ledger()
         follower = await client.open_ledger(writer.ledger_id, recovery=False)
         async with aclosing(follower.tail()) as entries:
@@ -145,12 +135,9 @@ def test_an_idle_writers_last_entry_reaches_a_waiting_reader_long_before_its_pol
                 assert [entry.entry_id for entry in await waiting] == [0]
         await writer.close()
 
-    config = ClientConfig(long_poll_seconds=30, idle_lac_seconds=0.05)
-    on_processes(tmp_path, 3, scenario, config)
 
-
-def test_a_follower_without_recovery_never_disturbs_the_writer(tmp_path: Path) -> None:
-    async def scenario(_: ProcessCluster, client: LedgerClient) -> None:
+async def test_a_follower_without_recovery_never_disturbs_the_writer(tmp_path: Path) -> None:
+    async with on_processes(tmp_path, 3, CONFIG) as (_, client):
         writer = await client.create_ledger()
         for n in range(3):
             await writer.append(b"%d" % n)
@@ -164,13 +151,11 @@ def test_a_follower_without_recovery_never_disturbs_the_writer(tmp_path: Path) -
         assert await writer.append(b"undisturbed") == 3
         await writer.close()
 
-    on_processes(tmp_path, 3, scenario, CONFIG)
 
-
-def test_one_answer_is_enough_to_try_and_a_quorum_to_be_sure_how_far_a_ledger_is_confirmed(
+async def test_one_answer_is_enough_to_try_and_a_quorum_to_be_sure_how_far_a_ledger_is_confirmed(
     tmp_path: Path,
 ) -> None:
-    async def scenario(cluster: ProcessCluster, client: LedgerClient) -> None:
+    async with on_processes(tmp_path, 3, CONFIG) as (cluster, client):
         writer = await client.create_ledger()
         first, second, third = writer.record.fragments[0].ensemble
         for n in range(10):
@@ -190,14 +175,12 @@ def test_one_answer_is_enough_to_try_and_a_quorum_to_be_sure_how_far_a_ledger_is
         with pytest.raises(LedgerError, match="too few bookies"):
             await follower.try_read_last_add_confirmed()
 
-    on_processes(tmp_path, 3, scenario, CONFIG)
-
 
 # --- with an end in time ------------------------------------------------------------------------
 
 
-def test_a_tail_with_a_timeout_ends_once_nothing_new_came_for_so_long(tmp_path: Path) -> None:
-    async def scenario(_: ProcessCluster, client: LedgerClient) -> None:
+async def test_a_tail_with_a_timeout_ends_once_nothing_new_came_for_so_long(tmp_path: Path) -> None:
+    async with on_processes(tmp_path, 3, CONFIG) as (_, client):
         writer = await client.create_ledger()
         reader = await client.open_ledger(writer.ledger_id, recovery=False)
         for n in range(3):
@@ -211,11 +194,9 @@ def test_a_tail_with_a_timeout_ends_once_nothing_new_came_for_so_long(tmp_path: 
         )
         assert reader.is_closed
 
-    on_processes(tmp_path, 3, scenario, CONFIG)
 
-
-def test_poll_returns_what_is_confirmed_as_soon_as_there_is_some(tmp_path: Path) -> None:
-    async def scenario(_: ProcessCluster, client: LedgerClient) -> None:
+async def test_poll_returns_what_is_confirmed_as_soon_as_there_is_some(tmp_path: Path) -> None:
+    async with on_processes(tmp_path, 3, CONFIG) as (_, client):
         writer = await client.create_ledger()
         reader = await client.open_ledger(writer.ledger_id, recovery=False)
         assert await reader.poll(0, timeout=0) == []
@@ -234,11 +215,9 @@ def test_poll_returns_what_is_confirmed_as_soon_as_there_is_some(tmp_path: Path)
             with pytest.raises(NoSuchEntry):
                 await following
 
-    on_processes(tmp_path, 3, scenario, CONFIG)
 
-
-def test_a_poll_in_vain_takes_as_long_as_it_may(tmp_path: Path) -> None:
-    async def scenario(_: ProcessCluster, client: LedgerClient) -> None:
+async def test_a_poll_in_vain_takes_as_long_as_it_may(tmp_path: Path) -> None:
+    async with on_processes(tmp_path, 3, CONFIG) as (_, client):
         writer = await client.create_ledger()
         reader = await client.open_ledger(writer.ledger_id, recovery=False)
         began = asyncio.get_running_loop().time()
@@ -249,11 +228,9 @@ def test_a_poll_in_vain_takes_as_long_as_it_may(tmp_path: Path) -> None:
                 await reader.poll(0, timeout=wrong)
         await writer.close()
 
-    on_processes(tmp_path, 3, scenario, CONFIG)
 
-
-def test_a_poll_of_a_ledger_that_is_deleted_says_so(tmp_path: Path) -> None:
-    async def scenario(_: ProcessCluster, client: LedgerClient) -> None:
+async def test_a_poll_of_a_ledger_that_is_deleted_says_so(tmp_path: Path) -> None:
+    async with on_processes(tmp_path, 3, CONFIG) as (_, client):
         writer = await client.create_ledger()
         readers = [await client.open_ledger(writer.ledger_id, recovery=False) for _ in range(2)]
         await writer.close()
@@ -261,5 +238,3 @@ def test_a_poll_of_a_ledger_that_is_deleted_says_so(tmp_path: Path) -> None:
         for reader, timeout in zip(readers, (0.0, 20.0), strict=True):
             with pytest.raises(NoSuchLedger):
                 await reader.poll(0, timeout=timeout)
-
-    on_processes(tmp_path, 3, scenario, CONFIG)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from ledgers.aio import LedgerClient
 from ledgers.config import PLAIN_TEXT
 from ledgers.errors import BookieUnavailable
 from metadata.records.ledger_record import BookieRef, LedgerState
-from tests.support.aio import run, until_true
+from tests.support.aio import until_true
 from tests.support.authority import TestAuthority
 from tests.support.in_process import QUICK, InProcessCluster, cluster_of, payloads, peers_with
 
@@ -30,17 +30,17 @@ def config_of(directory: Path | None) -> ClientConfig:
     return replace(QUICK, certificates=str(directory) if directory else PLAIN_TEXT)
 
 
-def on_tls_bookies(tmp_path: Path, scenario: Scenario, bookies: int = 3) -> None:
-    async def whole() -> None:
-        authority = TestAuthority(tmp_path)
-        async with cluster_of(tmp_path, bookies, authority.bookie) as cluster:
-            await scenario(cluster, authority)
+@asynccontextmanager
+async def on_tls_bookies(
+    tmp_path: Path, bookies: int = 3
+) -> AsyncIterator[tuple[InProcessCluster, TestAuthority]]:
+    authority = TestAuthority(tmp_path)
+    async with cluster_of(tmp_path, bookies, authority.bookie) as cluster:
+        yield cluster, authority
 
-    run(whole(), timeout_seconds=60)
 
-
-def test_ledgers_are_written_followed_recovered_and_read_over_tls(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, authority: TestAuthority) -> None:
+async def test_ledgers_are_written_followed_recovered_and_read_over_tls(tmp_path: Path) -> None:
+    async with on_tls_bookies(tmp_path) as (cluster, authority):
         mine = config_of(authority.of(Role.CLIENT))
         async with LedgerClient(cluster.uri, config=mine) as client:
             writer = await client.create_ledger(ack_quorum=2)
@@ -54,11 +54,9 @@ def test_ledgers_are_written_followed_recovered_and_read_over_tls(tmp_path: Path
             reader = await client.open_ledger(writer.ledger_id)
             assert await payloads(reader) == [*ENTRIES, large]
 
-    on_tls_bookies(tmp_path, scenario)
 
-
-def test_a_bookie_fetches_what_it_lacks_from_others_over_tls(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, authority: TestAuthority) -> None:
+async def test_a_bookie_fetches_what_it_lacks_from_others_over_tls(tmp_path: Path) -> None:
+    async with on_tls_bookies(tmp_path) as (cluster, authority):
         async with LedgerClient(cluster.uri, config=config_of(authority.of(Role.CLIENT))) as client:
             async with await client.create_ledger(ack_quorum=2) as writer:
                 await writer.append(b"a")
@@ -69,35 +67,31 @@ def test_a_bookie_fetches_what_it_lacks_from_others_over_tls(tmp_path: Path) -> 
             assert [bytes(row[1]) async for page in pages for row in page.rows()] == [b"a"]
         await peers.close()
 
-    on_tls_bookies(tmp_path, scenario)
+
+async def test_a_reader_may_read_what_is_confirmed_and_neither_append_nor_fence(tmp_path: Path) -> None:
+    async with (
+        on_tls_bookies(tmp_path) as (cluster, authority),
+        LedgerClient(cluster.uri, config=config_of(authority.of(Role.CLIENT))) as client,
+        LedgerClient(cluster.uri, config=config_of(authority.of(Role.READER))) as reading,
+    ):
+        writer = await client.create_ledger()
+        await writer.append(b"a")
+        await writer.close()
+        assert await payloads(await reading.open_ledger(writer.ledger_id)) == [b"a"]
+        with pytest.raises(NotAllowed, match="reader:someone may not append entries"):
+            await reading.create_ledger()
+        reserved = await client.reserve_ledger(NewLedger())
+        with pytest.raises(Unauthorized, match="reader:someone may not append entries"):
+            await reading.claim_ledger(reserved)
+        open_one = await client.create_ledger()
+        await open_one.append(b"b")
+        with pytest.raises(LedgerError, match="reader:someone may not fence a ledger"):
+            await reading.open_ledger(open_one.ledger_id)
+        assert await (await client.open_ledger(open_one.ledger_id)).read_last_add_confirmed() == 0
 
 
-def test_a_reader_may_read_what_is_confirmed_and_neither_append_nor_fence(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, authority: TestAuthority) -> None:
-        async with (
-            LedgerClient(cluster.uri, config=config_of(authority.of(Role.CLIENT))) as client,
-            LedgerClient(cluster.uri, config=config_of(authority.of(Role.READER))) as reading,
-        ):
-            writer = await client.create_ledger()
-            await writer.append(b"a")
-            await writer.close()
-            assert await payloads(await reading.open_ledger(writer.ledger_id)) == [b"a"]
-            with pytest.raises(NotAllowed, match="reader:someone may not append entries"):
-                await reading.create_ledger()
-            reserved = await client.reserve_ledger(NewLedger())
-            with pytest.raises(Unauthorized, match="reader:someone may not append entries"):
-                await reading.claim_ledger(reserved)
-            open_one = await client.create_ledger()
-            await open_one.append(b"b")
-            with pytest.raises(LedgerError, match="reader:someone may not fence a ledger"):
-                await reading.open_ledger(open_one.ledger_id)
-            assert await (await client.open_ledger(open_one.ledger_id)).read_last_add_confirmed() == 0
-
-    on_tls_bookies(tmp_path, scenario)
-
-
-def test_certificates_are_renewed_without_a_failed_append_or_a_restart(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, authority: TestAuthority) -> None:
+async def test_certificates_are_renewed_without_a_failed_append_or_a_restart(tmp_path: Path) -> None:
+    async with on_tls_bookies(tmp_path) as (cluster, authority):
         mine = authority.of(Role.CLIENT)
         async with LedgerClient(cluster.uri, config=config_of(mine)) as client:
             writer = await client.create_ledger(ack_quorum=3)
@@ -112,8 +106,6 @@ def test_certificates_are_renewed_without_a_failed_append_or_a_restart(tmp_path:
             await writer.append(b"old")
             assert len(writer.record.fragments) == 1
             assert writer.last_add_confirmed == count
-
-    on_tls_bookies(tmp_path, scenario)
 
 
 async def test_who_answers_in_the_place_of_a_bookie_is_found_out(tmp_path: Path) -> None:
@@ -138,14 +130,14 @@ async def test_who_answers_in_the_place_of_a_bookie_is_found_out(tmp_path: Path)
         assert "it is bookie:b3 by its certificate, and not bookie:b2" in told["b2"]
 
 
-def test_a_client_without_certificates_is_told_that_it_needs_some(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, authority: TestAuthority) -> None:
-        async with LedgerClient(cluster.uri, config=config_of(None)) as client:
-            (first, *_) = await client.list_bookies()
-            with pytest.raises(BookieUnavailable, match="BOOKLEDGER_CERTS"):
-                await client.bookie_info(first.bookie)
-
-    on_tls_bookies(tmp_path, scenario, bookies=1)
+async def test_a_client_without_certificates_is_told_that_it_needs_some(tmp_path: Path) -> None:
+    async with (
+        on_tls_bookies(tmp_path, bookies=1) as (cluster, _),
+        LedgerClient(cluster.uri, config=config_of(None)) as client,
+    ):
+        (first, *_) = await client.list_bookies()
+        with pytest.raises(BookieUnavailable, match="BOOKLEDGER_CERTS"):
+            await client.bookie_info(first.bookie)
 
 
 async def test_a_client_with_certificates_speaks_no_plain_text(tmp_path: Path) -> None:
@@ -161,37 +153,40 @@ async def test_a_client_with_certificates_speaks_no_plain_text(tmp_path: Path) -
             await (await client.create_ledger(ensemble_size=1)).append(b"never in the open")
 
 
-def test_certificates_that_cannot_be_used_are_an_error_of_the_client_and_leak_nothing(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, authority: TestAuthority) -> None:
+async def test_certificates_that_cannot_be_used_are_an_error_of_the_client_and_leak_nothing(
+    tmp_path: Path,
+) -> None:
+    async with on_tls_bookies(tmp_path, bookies=1) as (cluster, _):
         with pytest.raises(LedgerError, match=r"certificates in .*nowhere cannot be used"):
             async with LedgerClient(cluster.uri, config=config_of(tmp_path / "nowhere")):
                 pass
 
-    on_tls_bookies(tmp_path, scenario, bookies=1)
+
+async def test_a_bookie_that_stops_ends_its_tls_connections_in_time(tmp_path: Path) -> None:
+    async with (
+        on_tls_bookies(tmp_path) as (cluster, authority),
+        LedgerClient(cluster.uri, config=config_of(authority.of(Role.CLIENT))) as client,
+    ):
+        writer = await client.create_ledger(ack_quorum=2)
+        await writer.append(b"a")
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        await cluster.stop("b1")
+        assert loop.time() - began < 8
+        await writer.append(b"b")
+        await cluster.start("b1")
+
+        async def is_back() -> bool:
+            return len(await client.list_bookies()) == 3
+
+        await until_true(is_back)
 
 
-def test_a_bookie_that_stops_ends_its_tls_connections_in_time(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, authority: TestAuthority) -> None:
-        async with LedgerClient(cluster.uri, config=config_of(authority.of(Role.CLIENT))) as client:
-            writer = await client.create_ledger(ack_quorum=2)
-            await writer.append(b"a")
-            loop = asyncio.get_running_loop()
-            began = loop.time()
-            await cluster.stop("b1")
-            assert loop.time() - began < 8
-            await writer.append(b"b")
-            await cluster.start("b1")
+async def test_a_client_that_is_confined_to_an_owners_ledgers_uses_those_and_no_others(
+    tmp_path: Path,
+) -> None:
+    async with on_tls_bookies(tmp_path) as (cluster, authority):
 
-            async def is_back() -> bool:
-                return len(await client.list_bookies()) == 3
-
-            await until_true(is_back)
-
-    on_tls_bookies(tmp_path, scenario)
-
-
-def test_a_client_that_is_confined_to_an_owners_ledgers_uses_those_and_no_others(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, authority: TestAuthority) -> None:
         def client(role: Role, owner: str) -> LedgerClient:
             return LedgerClient(cluster.uri, config=config_of(authority.of(role, owner=owner)))
 
@@ -229,5 +224,3 @@ def test_a_client_that_is_confined_to_an_owners_ledgers_uses_those_and_no_others
             assert await payloads(recovered) == [b"b", b"c"]
             with pytest.raises(ValueError, match="names another owner"):
                 await ours.create_ledger(custom_metadata={"owner": b"team-b"})
-
-    on_tls_bookies(tmp_path, scenario)

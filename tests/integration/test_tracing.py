@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -66,23 +67,17 @@ class Traced:
         return self.spans("application")[-1]
 
 
-def traced(
-    tmp_path: Path,
-    scenario: Callable[[Traced], Awaitable[None]],
-    *,
-    sampler: Sampler | None = None,
-    config: ClientConfig = QUICK,
-) -> None:
-    async def whole() -> None:
-        told, provider = InMemorySpanExporter(), TracerProvider(sampler=sampler, shutdown_on_exit=False)
-        provider.add_span_processor(SimpleSpanProcessor(told))
-        async with (
-            cluster_of(tmp_path, 3, tracing=provider) as cluster,
-            LedgerClient(cluster.uri, config=replace(config, tracing=provider)) as client,
-        ):
-            await scenario(Traced(cluster, client, told))
-
-    run(whole(), timeout_seconds=60)
+@asynccontextmanager
+async def traced(
+    tmp_path: Path, *, sampler: Sampler | None = None, config: ClientConfig = QUICK
+) -> AsyncIterator[Traced]:
+    told, provider = InMemorySpanExporter(), TracerProvider(sampler=sampler, shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(told))
+    async with (
+        cluster_of(tmp_path, 3, tracing=provider) as cluster,
+        LedgerClient(cluster.uri, config=replace(config, tracing=provider)) as client,
+    ):
+        yield Traced(cluster, client, told)
 
 
 def about(span: ReadableSpan, *names: str) -> tuple[object, ...]:
@@ -90,8 +85,8 @@ def about(span: ReadableSpan, *names: str) -> tuple[object, ...]:
     return tuple(span.attributes.get(f"bookledger.{name}") for name in names)
 
 
-def test_an_append_leads_over_its_lanes_to_the_syncs_of_its_bookies(tmp_path: Path) -> None:
-    async def scenario(seen: Traced) -> None:
+async def test_an_append_leads_over_its_lanes_to_the_syncs_of_its_bookies(tmp_path: Path) -> None:
+    async with traced(tmp_path) as seen:
         writer = await seen.client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=3)
         application = await seen.doing(lambda: writer.append_batch([b"one", b"two"]))
         (append,) = seen.under(application, "ledger.append")
@@ -109,11 +104,9 @@ def test_an_append_leads_over_its_lanes_to_the_syncs_of_its_bookies(tmp_path: Pa
             assert sync.start_time <= sync.end_time
         await writer.close()
 
-    traced(tmp_path, scenario)
 
-
-def test_a_read_leads_to_the_bookie_that_gave_the_page(tmp_path: Path) -> None:
-    async def scenario(seen: Traced) -> None:
+async def test_a_read_leads_to_the_bookie_that_gave_the_page(tmp_path: Path) -> None:
+    async with traced(tmp_path) as seen:
         writer = await seen.client.create_ledger()
         await writer.append_batch([b"one", b"two"])
         await writer.close()
@@ -126,11 +119,10 @@ def test_a_read_leads_to_the_bookie_that_gave_the_page(tmp_path: Path) -> None:
         (read,) = seen.under(asked[0], "bookie.read")
         assert about(read, "ledger_id", "status", "payload_bytes") == (writer.ledger_id, "ok", 6)
 
-    traced(tmp_path, scenario)
 
-
-def test_a_recovery_leads_to_fences_reads_and_what_is_written_back(tmp_path: Path) -> None:
-    async def scenario(seen: Traced) -> None:
+async def test_a_recovery_leads_to_fences_reads_and_what_is_written_back(tmp_path: Path) -> None:
+    # Idle, it would hear of the fence before it appends.
+    async with traced(tmp_path, config=replace(QUICK, idle_lac_seconds=60)) as seen:
         writer = await seen.client.create_ledger()
         await writer.append(b"one")
         application = await seen.doing(lambda: seen.client.open_ledger(writer.ledger_id))
@@ -145,12 +137,11 @@ def test_a_recovery_leads_to_fences_reads_and_what_is_written_back(tmp_path: Pat
         assert not seen.spans("ledger.append")[-1].status.is_ok
         assert {about(one, "status") for one in seen.spans("bookie.append")} == {("ok",), ("fenced",)}
 
-    # Idle, it would hear of the fence before it appends.
-    traced(tmp_path, scenario, config=replace(QUICK, idle_lac_seconds=60))
 
-
-def test_an_append_that_failed_says_so(tmp_path: Path) -> None:
-    async def scenario(seen: Traced) -> None:
+async def test_an_append_that_failed_says_so(tmp_path: Path) -> None:
+    async with traced(
+        tmp_path, config=replace(QUICK, append_seconds_max=1, append_quorum_seconds_max=5)
+    ) as seen:
         writer = await seen.client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=3)
         await writer.append(b"one")
         await seen.cluster.stop("b2")
@@ -159,8 +150,6 @@ def test_an_append_that_failed_says_so(tmp_path: Path) -> None:
         failed = seen.spans("ledger.append")[-1]
         assert not failed.status.is_ok
         assert "b2" in (failed.status.description or "")
-
-    traced(tmp_path, scenario, config=replace(QUICK, append_seconds_max=1, append_quorum_seconds_max=5))
 
 
 def test_the_blocking_client_works_for_the_span_of_its_caller(tmp_path: Path) -> None:
@@ -182,8 +171,8 @@ def test_the_blocking_client_works_for_the_span_of_its_caller(tmp_path: Path) ->
     assert len(parents) == 2
 
 
-def test_spans_are_made_for_batches_and_never_for_entries(tmp_path: Path) -> None:
-    async def scenario(seen: Traced) -> None:
+async def test_spans_are_made_for_batches_and_never_for_entries(tmp_path: Path) -> None:
+    async with traced(tmp_path) as seen:
         writer = await seen.client.create_ledger()
         for _ in range(1000):
             writer.append_nowait(b"x")
@@ -193,18 +182,14 @@ def test_spans_are_made_for_batches_and_never_for_entries(tmp_path: Path) -> Non
         assert len(found) < SPANS_MAX
         assert sum(int(str(*about(span, "payload_bytes"))) for span in seen.spans("ledger.append")) == 1000
 
-    traced(tmp_path, scenario)
 
-
-def test_what_the_sampler_leaves_out_the_bookies_leave_out(tmp_path: Path) -> None:
-    async def scenario(seen: Traced) -> None:
+async def test_what_the_sampler_leaves_out_the_bookies_leave_out(tmp_path: Path) -> None:
+    async with traced(tmp_path, sampler=ALWAYS_OFF) as seen:
         writer = await seen.client.create_ledger()
         await writer.append(b"x")
         await writer.close()
         assert await payloads(await seen.client.open_ledger(writer.ledger_id)) == [b"x"]
         assert not [name for name in ("ledger.append", "bookie.append", "bookie.read") if seen.spans(name)]
-
-    traced(tmp_path, scenario, sampler=ALWAYS_OFF)
 
 
 def test_who_does_not_trace_imports_nothing_of_it(tmp_path: Path) -> None:

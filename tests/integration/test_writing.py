@@ -17,12 +17,12 @@ from ledgers import (
 )
 from ledgers.aio import LedgerClient
 from ledgers.entry import ENTRY_OVERHEAD_BYTES
-from tests.support.in_process import QUICK, InProcessCluster, on_bookies, payloads
+from tests.support.in_process import QUICK, on_bookies, payloads
 from tests.support.long_runs import first_then_long
 
 
-def test_an_entry_over_the_limit_is_refused_and_the_writer_goes_on(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_an_entry_over_the_limit_is_refused_and_the_writer_goes_on(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         async with await client.create_ledger() as writer:
             with pytest.raises(EntryTooLarge, match="split it"):
                 await writer.append(bytes(4 * 1024 * 1024 + 1))
@@ -31,12 +31,12 @@ def test_an_entry_over_the_limit_is_refused_and_the_writer_goes_on(tmp_path: Pat
         reader = await client.open_ledger(writer.ledger_id)
         assert [len(p) for p in await payloads(reader)] == [4 * 1024 * 1024, 0]
 
-    on_bookies(tmp_path, 3, scenario)
-
 
 @pytest.mark.parametrize("wrong", ["text", bytearray(b"x"), memoryview(b"x"), None, 7])
-def test_what_is_not_bytes_is_refused_and_no_other_entry_is_touched(tmp_path: Path, wrong: object) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_what_is_not_bytes_is_refused_and_no_other_entry_is_touched(
+    tmp_path: Path, wrong: object
+) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         writer = await client.create_ledger()
         first = await writer.append_async(b"good")
         with pytest.raises(TypeError, match="an entry is bytes"):
@@ -46,16 +46,14 @@ def test_what_is_not_bytes_is_refused_and_no_other_entry_is_touched(tmp_path: Pa
         reader = await client.open_ledger(writer.ledger_id)
         assert await payloads(reader) == [b"good", b"next"]
 
-    on_bookies(tmp_path, 3, scenario)
-
 
 @pytest.mark.parametrize(
     ("size", "digest"), first_then_long([(1, DigestType.HMAC_SHA256), (0, DigestType.CRC32C)], in_rows=True)
 )
-def test_very_many_tiny_entries_at_once_fit_messages_and_bounds(
+async def test_very_many_tiny_entries_at_once_fit_messages_and_bounds(
     tmp_path: Path, size: int, digest: DigestType
 ) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         writer = await client.create_ledger(digest=digest, password=b"p")
         for _n in range(300_000):
             await writer.append_async(b"x" * size)
@@ -65,27 +63,21 @@ def test_very_many_tiny_entries_at_once_fit_messages_and_bounds(
         reader = await client.open_ledger(writer.ledger_id, password=b"p")
         assert [e.entry_id async for e in reader.read(299_990)] == list(range(299_990, 300_000))
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_pending_bytes_are_bounded_and_a_full_writer_waits(tmp_path: Path) -> None:
+async def test_pending_bytes_are_bounded_and_a_full_writer_waits(tmp_path: Path) -> None:
     config = ClientConfig(pending_bytes_max=1024 * 1024)
-
-    async def scenario(cluster: InProcessCluster, _: LedgerClient) -> None:
-        async with LedgerClient(cluster.uri, config=config) as bounded:
-            writer = await bounded.create_ledger()
-            for _n in range(400):
-                await writer.append_async(bytes(50_000))
-                assert writer.pending_bytes <= config.pending_bytes_max + 50_000
-            await writer.close()
-
-    on_bookies(tmp_path, 3, scenario)
+    async with on_bookies(tmp_path, 3) as (cluster, _), LedgerClient(cluster.uri, config=config) as bounded:
+        writer = await bounded.create_ledger()
+        for _n in range(400):
+            await writer.append_async(bytes(50_000))
+            assert writer.pending_bytes <= config.pending_bytes_max + 50_000
+        await writer.close()
 
 
-def test_writing_goes_on_without_a_replacement_and_takes_the_bookie_back_when_it_returns(
+async def test_writing_goes_on_without_a_replacement_and_takes_the_bookie_back_when_it_returns(
     tmp_path: Path,
 ) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger()
         await writer.append(b"three copies")
         await cluster.stop("b2")
@@ -102,11 +94,12 @@ def test_writing_goes_on_without_a_replacement_and_takes_the_bookie_back_when_it
         reader = await client.open_ledger(writer.ledger_id)
         assert len(await payloads(reader)) == 22
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_too_few_live_bookies_end_the_writer_and_name_each(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_too_few_live_bookies_end_the_writer_and_name_each(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3, replace(QUICK, append_seconds_max=1, append_quorum_seconds_max=2)) as (
+        cluster,
+        client,
+    ):
         writer = await client.create_ledger()
         await writer.append(b"x")
         await cluster.stop("b1")
@@ -115,11 +108,9 @@ def test_too_few_live_bookies_end_the_writer_and_name_each(tmp_path: Path) -> No
             await writer.append(b"nobody")
         assert {"b1", "b2"} <= error.value.reasons.keys()
 
-    on_bookies(tmp_path, 3, scenario, replace(QUICK, append_seconds_max=1, append_quorum_seconds_max=2))
 
-
-def test_a_closed_writer_takes_nothing_more(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_closed_writer_takes_nothing_more(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         writer = await client.create_ledger()
         await writer.append(b"x")
         await writer.close()
@@ -127,11 +118,9 @@ def test_a_closed_writer_takes_nothing_more(tmp_path: Path) -> None:
         with pytest.raises(LedgerClosed):
             await writer.append(b"late")
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_a_client_that_is_closed_leaves_no_append_without_an_answer(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_client_that_is_closed_leaves_no_append_without_an_answer(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         hasty = LedgerClient(cluster.uri)
         writer = await hasty.create_ledger()
         futures = [await writer.append_async(b"x" * 1000) for _ in range(2000)]
@@ -142,14 +131,10 @@ def test_a_client_that_is_closed_leaves_no_append_without_an_answer(tmp_path: Pa
         reader = await client.open_ledger(writer.ledger_id)
         assert reader.last_add_confirmed >= len(confirmed) - 1
 
-    on_bookies(tmp_path, 3, scenario)
 
-
-def test_many_ledgers_are_made_and_written_at_once(tmp_path: Path) -> None:
-    async def scenario(_: InProcessCluster, client: LedgerClient) -> None:
+async def test_many_ledgers_are_made_and_written_at_once(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
         writers = await asyncio.gather(*(client.create_ledger() for _ in range(200)))
         assert len({writer.ledger_id for writer in writers}) == 200
         assert await asyncio.gather(*(writer.append(b"first") for writer in writers)) == [0] * 200
         await asyncio.gather(*(writer.close() for writer in writers))
-
-    on_bookies(tmp_path, 3, scenario)

@@ -14,7 +14,6 @@ from metadata.memory import MemoryData, MemoryStore
 from metadata.records.journal_record import FinalizedSegment, JournalState
 from metadata.records.journal_store import JournalStore, list_journals
 from metadata.store import PAGE_KEYS_MAX, Lease, MetadataStore
-from tests.support.aio import run
 
 Scenario = Callable[[MetadataStore], Awaitable[None]]
 
@@ -33,18 +32,9 @@ async def a_store(kind: str, path: Path) -> AsyncIterator[MetadataStore]:
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def on_a_store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Scenario], None]:
-    def runs(scenario: Scenario) -> None:
-        async def whole() -> None:
-            async with a_store(request.param, tmp_path) as store:
-                await scenario(store)
-
-        run(whole())
-
-    return runs
-
-
-OnAStore = Callable[[Scenario], None]
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[MetadataStore]:
+    async with a_store(request.param, tmp_path) as store:
+        yield store
 
 
 def segment(start: int, ledger_id: int = 7) -> FinalizedSegment:
@@ -55,70 +45,60 @@ async def starts(journal: JournalStore) -> list[int]:
     return [found.segment.start_txid async for found in journal.list_segments()]
 
 
-def test_a_state_is_swapped_only_for_the_one_that_was_read(on_a_store: OnAStore) -> None:
-    async def scenario(store: MetadataStore) -> None:
-        mine, other = JournalStore(store, "ns1", "a"), JournalStore(store, "ns1", "a")
-        assert await mine.read_state() is None
-        first = await mine.swap_state(JournalState(last_promised_epoch=1), None)
-        assert first is not None
-        assert await other.swap_state(JournalState(last_promised_epoch=9), None) is None
-        found = await other.read_state()
-        assert found == first
-        second = await other.swap_state(JournalState(last_promised_epoch=2), first.version)
-        assert second is not None
-        assert await mine.swap_state(JournalState(last_promised_epoch=3), first.version) is None
-        assert await mine.read_state() == second
-
-    on_a_store(scenario)
+async def test_a_state_is_swapped_only_for_the_one_that_was_read(store: MetadataStore) -> None:
+    mine, other = JournalStore(store, "ns1", "a"), JournalStore(store, "ns1", "a")
+    assert await mine.read_state() is None
+    first = await mine.swap_state(JournalState(last_promised_epoch=1), None)
+    assert first is not None
+    assert await other.swap_state(JournalState(last_promised_epoch=9), None) is None
+    found = await other.read_state()
+    assert found == first
+    second = await other.swap_state(JournalState(last_promised_epoch=2), first.version)
+    assert second is not None
+    assert await mine.swap_state(JournalState(last_promised_epoch=3), first.version) is None
+    assert await mine.read_state() == second
 
 
-def test_a_state_that_is_gone_is_not_made_anew_by_a_swap(on_a_store: OnAStore) -> None:
-    async def scenario(store: MetadataStore) -> None:
-        journal = JournalStore(store, "ns1", "a")
-        assert await journal.swap_state(JournalState(), 5) is None
+async def test_a_state_that_is_gone_is_not_made_anew_by_a_swap(store: MetadataStore) -> None:
+    journal = JournalStore(store, "ns1", "a")
+    assert await journal.swap_state(JournalState(), 5) is None
+    assert await journal.read_state() is None
+
+
+async def test_acceptors_and_journals_do_not_share_anything(store: MetadataStore) -> None:
+    for journal_id, acceptor in (("ns1", "a"), ("ns1", "ab"), ("ns1", "b"), ("ns10", "a")):
+        journal = JournalStore(store, journal_id, acceptor)
         assert await journal.read_state() is None
-
-    on_a_store(scenario)
-
-
-def test_acceptors_and_journals_do_not_share_anything(on_a_store: OnAStore) -> None:
-    async def scenario(store: MetadataStore) -> None:
-        for journal_id, acceptor in (("ns1", "a"), ("ns1", "ab"), ("ns1", "b"), ("ns10", "a")):
-            journal = JournalStore(store, journal_id, acceptor)
-            assert await journal.read_state() is None
-            await journal.swap_state(JournalState(), None)
-            assert await starts(journal) == []
-            await journal.put_segment(segment(1), None)
-        assert [found async for found in list_journals(store)] == [
-            ("ns1", "a"),
-            ("ns1", "ab"),
-            ("ns1", "b"),
-            ("ns10", "a"),
-        ]
-
-    on_a_store(scenario)
+        await journal.swap_state(JournalState(), None)
+        assert await starts(journal) == []
+        await journal.put_segment(segment(1), None)
+    assert [found async for found in list_journals(store)] == [
+        ("ns1", "a"),
+        ("ns1", "ab"),
+        ("ns1", "b"),
+        ("ns10", "a"),
+    ]
 
 
-def test_segments_are_stored_once_replaced_by_version_and_deleted_as_found(on_a_store: OnAStore) -> None:
-    async def scenario(store: MetadataStore) -> None:
-        journal = JournalStore(store, "ns1", "a")
-        assert await journal.read_segment(1) is None
-        assert await journal.put_segment(segment(1), None)
-        assert not await journal.put_segment(segment(1, 8), None)
-        old = await journal.read_segment(1)
-        assert old is not None
-        assert old.segment == segment(1)
-        assert await journal.put_segment(segment(1, 8), old.version)
-        assert not await journal.put_segment(segment(1, 9), old.version)
-        await journal.delete_segment(old)  # changed since: left as it is
-        new = await journal.read_segment(1)
-        assert new is not None
-        assert new.segment.ledger_id == 8
-        await journal.delete_segment(new)
-        await journal.delete_segment(new)
-        assert await journal.read_segment(1) is None
-
-    on_a_store(scenario)
+async def test_segments_are_stored_once_replaced_by_version_and_deleted_as_found(
+    store: MetadataStore,
+) -> None:
+    journal = JournalStore(store, "ns1", "a")
+    assert await journal.read_segment(1) is None
+    assert await journal.put_segment(segment(1), None)
+    assert not await journal.put_segment(segment(1, 8), None)
+    old = await journal.read_segment(1)
+    assert old is not None
+    assert old.segment == segment(1)
+    assert await journal.put_segment(segment(1, 8), old.version)
+    assert not await journal.put_segment(segment(1, 9), old.version)
+    await journal.delete_segment(old)  # changed since: left as it is
+    new = await journal.read_segment(1)
+    assert new is not None
+    assert new.segment.ledger_id == 8
+    await journal.delete_segment(new)
+    await journal.delete_segment(new)
+    assert await journal.read_segment(1) is None
 
 
 async def test_all_segments_are_listed_in_the_order_of_their_txids_over_many_pages() -> None:
@@ -132,19 +112,16 @@ async def test_all_segments_are_listed_in_the_order_of_their_txids_over_many_pag
     assert [found async for found in list_journals(store)] == [("ns1", "a")]
 
 
-def test_damaged_records_are_named_by_their_keys(on_a_store: OnAStore) -> None:
-    async def scenario(store: MetadataStore) -> None:
-        journal = JournalStore(store, "ns1", "a")
-        await store.create("journals/ns1/a/state", b"hello")
-        await store.create("journals/ns1/a/segments/0000000000000001", b"hello")
-        with pytest.raises(BadRecord, match="journals/ns1/a/state"):
-            await journal.read_state()
-        with pytest.raises(BadRecord, match="journals/ns1/a/segments/0000000000000001"):
-            await journal.read_segment(1)
-        with pytest.raises(BadRecord):
-            await starts(journal)
-
-    on_a_store(scenario)
+async def test_damaged_records_are_named_by_their_keys(store: MetadataStore) -> None:
+    journal = JournalStore(store, "ns1", "a")
+    await store.create("journals/ns1/a/state", b"hello")
+    await store.create("journals/ns1/a/segments/0000000000000001", b"hello")
+    with pytest.raises(BadRecord, match="journals/ns1/a/state"):
+        await journal.read_state()
+    with pytest.raises(BadRecord, match="journals/ns1/a/segments/0000000000000001"):
+        await journal.read_segment(1)
+    with pytest.raises(BadRecord):
+        await starts(journal)
 
 
 class ForgetfulStore(MemoryStore):

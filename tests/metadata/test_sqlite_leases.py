@@ -162,22 +162,18 @@ def test_no_lease_lasts_longer_than_its_length_from_now_whatever_the_file_says(p
     on_clocks(path, clock, does=does)
 
 
-def test_leases_of_a_file_of_version_1_begin_anew_and_none_is_lost_or_ended(path: Path) -> None:
+async def test_leases_of_a_file_of_version_1_begin_anew_and_none_is_lost_or_ended(path: Path) -> None:
     database = sqlite3.connect(path)
     database.executescript(VERSION_1)
     clock = SetClock("now")
-
-    async def test() -> None:
-        store = SqliteStore(str(path), create=False, clock=clock)
-        for key, value, version in (("ahead", b"a", 1), ("behind", b"b", 2)):
-            assert await store.lease_left(key) == TTL_SECONDS
-            assert await store.get(key) == Versioned(key, value, version)
-        assert (await store.grant_lease(TTL_SECONDS)).lease_id == 8, "7 was a lease's that is dead"
-        clock.seconds += TTL_SECONDS
-        assert [await store.get("ahead"), await store.get("behind")] == [None, None]
-        await store.close()
-
-    run(test())
+    store = SqliteStore(str(path), create=False, clock=clock)
+    for key, value, version in (("ahead", b"a", 1), ("behind", b"b", 2)):
+        assert await store.lease_left(key) == TTL_SECONDS
+        assert await store.get(key) == Versioned(key, value, version)
+    assert (await store.grant_lease(TTL_SECONDS)).lease_id == 8, "7 was a lease's that is dead"
+    clock.seconds += TTL_SECONDS
+    assert [await store.get("ahead"), await store.get("behind")] == [None, None]
+    await store.close()
     with pytest.raises(sqlite3.OperationalError, match="no such column"):
         # what a program of version 1 does that had the file open
         database.execute("SELECT 1 FROM leases WHERE expires_at <= ? LIMIT 1", (1.0,))

@@ -341,13 +341,10 @@ async def test_a_cancelled_watch_leaves_the_store_working(path: Path) -> None:
     await store.close()
 
 
-def test_a_page_costs_the_same_wherever_in_a_long_listing_it_begins(tmp_path: Path) -> None:
-    async def main() -> None:
-        store = SqliteStore(str(tmp_path / "metadata.db"))
-        await store.create("a/0", b"")
-        await store.close()
-
-    run(main())
+async def test_a_page_costs_the_same_wherever_in_a_long_listing_it_begins(tmp_path: Path) -> None:
+    store = SqliteStore(str(tmp_path / "metadata.db"))
+    await store.create("a/0", b"")
+    await store.close()
     with sqlite3.connect(tmp_path / "metadata.db") as db:
         rows = ((f"ledgers/{n:08}", b"value", 1) for n in range(20_000))
         db.executemany("INSERT INTO keys (key, value, version) VALUES (?, ?, ?)", rows)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from ledgers import ClientConfig
-from ledgers.aio import LedgerClient
 from qjm_compat import AcceptorConfig, JournalConfig, NamespaceInfo
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.edits import encode_op
 from qjm_compat.edits.fields.access import Permission
 from qjm_compat.edits.ops.namespace import Mkdir
 from qjm_compat.manager.output_stream import EditLogOutputStream
-from tests.support.in_process import QUICK, InProcessCluster, on_bookies
+from tests.support.in_process import QUICK, InProcessCluster, cluster_of
 
 NAMESPACE = NamespaceInfo(12345, "CID-test")
 LAYOUT = NAMESPACE.layout_version
@@ -59,26 +59,18 @@ def manager_on(
     )
 
 
-JournalScenario = Callable[[InProcessCluster, QuorumJournalManager], Awaitable[None]]
-
-
-def on_journal(
-    tmp_path: Path,
-    acceptors: int,
-    scenario: JournalScenario,
-    *,
-    config: JournalConfig | None = None,
-    bookies: int = 3,
-) -> None:
-    """Runs the scenario with the writer of a new journal, on so many bookies of the test's own loop."""
-
-    async def whole(cluster: InProcessCluster, _: LedgerClient) -> None:
-        async with manager_on(cluster.uri, acceptors, config=config) as manager:
-            await manager.format(NAMESPACE)
-            await manager.recover_unfinalized_segments()
-            await scenario(cluster, manager)
-
-    on_bookies(tmp_path, bookies, whole)
+@asynccontextmanager
+async def on_journal(
+    tmp_path: Path, acceptors: int, *, config: JournalConfig | None = None, bookies: int = 3
+) -> AsyncIterator[tuple[InProcessCluster, QuorumJournalManager]]:
+    """The writer of a new journal, on so many bookies of the test's own loop."""
+    async with (
+        cluster_of(tmp_path, bookies) as cluster,
+        manager_on(cluster.uri, acceptors, config=config) as manager,
+    ):
+        await manager.format(NAMESPACE)
+        await manager.recover_unfinalized_segments()
+        yield cluster, manager
 
 
 async def write(out: EditLogOutputStream, count: int = 1, by: str = "w") -> int:

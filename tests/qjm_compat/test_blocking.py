@@ -36,7 +36,7 @@ def formatted(uri: str) -> QuorumJournalManager:
     return journal
 
 
-def test_a_journal_is_formatted_written_read_and_recovered(tmp_path: Path) -> None:
+async def test_a_journal_is_formatted_written_read_and_recovered(tmp_path: Path) -> None:
     def use(uri: str) -> None:
         with open_journal(uri) as journal:
             assert not journal.is_formatted()
@@ -70,10 +70,10 @@ def test_a_journal_is_formatted_written_read_and_recovered(tmp_path: Path) -> No
             journal.discard_segments(4)
             assert [op.txid for stream in journal.select_input_streams() for op in stream] == [1, 2, 3]
 
-    use_on_bookies(tmp_path, use)
+    await use_on_bookies(tmp_path, use)
 
 
-def test_flushes_of_one_thread_are_waited_for_by_others(tmp_path: Path) -> None:
+async def test_flushes_of_one_thread_are_waited_for_by_others(tmp_path: Path) -> None:
     def use(uri: str) -> None:
         with formatted(uri) as journal, journal.start_log_segment(1) as out:
             flushes: list[Future[int]] = []
@@ -85,10 +85,10 @@ def test_flushes_of_one_thread_are_waited_for_by_others(tmp_path: Path) -> None:
             assert [wait() for wait in waiters] == list(range(1, 201, 20))
             assert out.flush() == 200
 
-    use_on_bookies(tmp_path, use)
+    await use_on_bookies(tmp_path, use)
 
 
-def test_readers_in_threads_and_a_writer_share_one_manager(tmp_path: Path) -> None:
+async def test_readers_in_threads_and_a_writer_share_one_manager(tmp_path: Path) -> None:
     def use(uri: str) -> None:
         with formatted(uri) as journal:
             started = threading.Barrier(4)
@@ -109,10 +109,10 @@ def test_readers_in_threads_and_a_writer_share_one_manager(tmp_path: Path) -> No
                 journal.finalize_log_segment(first, first + 9)
             assert [follower() for follower in followers] == [list(range(1, 31))] * 3
 
-    use_on_bookies(tmp_path, use)
+    await use_on_bookies(tmp_path, use)
 
 
-def test_what_goes_wrong_is_raised_where_it_was_asked_for(tmp_path: Path) -> None:
+async def test_what_goes_wrong_is_raised_where_it_was_asked_for(tmp_path: Path) -> None:
     def use(uri: str) -> None:
         with open_journal(uri) as journal:
             with pytest.raises(QuorumFailed) as unformatted:
@@ -134,10 +134,10 @@ def test_what_goes_wrong_is_raised_where_it_was_asked_for(tmp_path: Path) -> Non
                     out.flush()
                 assert [type(e) for e in raised.value.errors.values()] == [StaleEpoch]
 
-    use_on_bookies(tmp_path, use)
+    await use_on_bookies(tmp_path, use)
 
 
-def test_leaving_the_block_with_edits_that_were_not_flushed_is_an_error(tmp_path: Path) -> None:
+async def test_leaving_the_block_with_edits_that_were_not_flushed_is_an_error(tmp_path: Path) -> None:
     def use(uri: str) -> None:
         with formatted(uri) as journal:
             with pytest.raises(StreamClosed, match="1 transactions"), journal.start_log_segment(1) as out:
@@ -146,10 +146,10 @@ def test_leaving_the_block_with_edits_that_were_not_flushed_is_an_error(tmp_path
                 out.write(mkdir(1, "/a"))
                 raise ZeroDivisionError
 
-    use_on_bookies(tmp_path, use)
+    await use_on_bookies(tmp_path, use)
 
 
-def test_a_closed_manager_and_its_streams_refuse_and_whoever_waits_is_woken(tmp_path: Path) -> None:
+async def test_a_closed_manager_and_its_streams_refuse_and_whoever_waits_is_woken(tmp_path: Path) -> None:
     def use(uri: str) -> None:
         journal = formatted(uri)
         out = journal.start_log_segment(1)
@@ -164,7 +164,7 @@ def test_a_closed_manager_and_its_streams_refuse_and_whoever_waits_is_woken(tmp_
         with open_journal(uri) as after:
             assert after.recover_unfinalized_segments() is None, "an empty segment never was"
 
-    use_on_bookies(tmp_path, use)
+    await use_on_bookies(tmp_path, use)
 
 
 def client_threads() -> list[threading.Thread]:
@@ -172,7 +172,7 @@ def client_threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "bookledger-client"]
 
 
-def test_a_manager_that_cannot_be_opened_leaves_no_thread(tmp_path: Path) -> None:
+async def test_a_manager_that_cannot_be_opened_leaves_no_thread(tmp_path: Path) -> None:
     def use(uri: str) -> None:
         before = client_threads()
         with pytest.raises(BadRequest, match="bad journal id"):
@@ -184,10 +184,10 @@ def test_a_manager_that_cannot_be_opened_leaves_no_thread(tmp_path: Path) -> Non
             QuorumJournalManager("sqlite:///nowhere/at/all.db", JOURNAL)
         assert client_threads() == before
 
-    use_on_bookies(tmp_path, use)
+    await use_on_bookies(tmp_path, use)
 
 
-def test_a_tail_may_be_dropped_at_any_time(tmp_path: Path) -> None:
+async def test_a_tail_may_be_dropped_at_any_time(tmp_path: Path) -> None:
     def use(uri: str) -> None:
         with formatted(uri) as journal:
             with journal.start_log_segment(1) as out:
@@ -197,4 +197,4 @@ def test_a_tail_may_be_dropped_at_any_time(tmp_path: Path) -> None:
             for count in range(1, 6):
                 assert [op.txid for op in islice(journal.tail(1), count)] == list(range(1, count + 1))
 
-    use_on_bookies(tmp_path, use)
+    await use_on_bookies(tmp_path, use)

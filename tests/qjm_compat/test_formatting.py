@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ledgers.aio import LedgerClient
 from metadata.records.journal_record import JournalState
 from metadata.records.journal_store import JournalStore
 from qjm_compat import AcceptorConfig, JournalConfig
@@ -28,7 +28,7 @@ from qjm_compat.transfer.checking.fsck import check_journal
 from qjm_compat.transfer.inspection.inspector import JournalInspector
 from tests.qjm_compat.journals import JOURNAL, NAMESPACE, write, write_segment
 from tests.support.aio import until_true
-from tests.support.in_process import QUICK, InProcessCluster, on_bookies
+from tests.support.in_process import QUICK, InProcessCluster, cluster_of
 
 OTHER = replace(NAMESPACE, namespace_id=99)
 CONFIG = JournalConfig(ensemble_size=1, sync_interval_seconds=0)
@@ -60,15 +60,14 @@ class Acceptors:
             return [str(problem) for problem in (await check_journal(inspector)).problems]
 
 
-def on_acceptors(tmp_path: Path, scenario: Callable[[Acceptors], Awaitable[None]]) -> None:
-    async def whole(cluster: InProcessCluster, _: LedgerClient) -> None:
-        await scenario(Acceptors(cluster))
+@asynccontextmanager
+async def on_acceptors(tmp_path: Path) -> AsyncIterator[Acceptors]:
+    async with cluster_of(tmp_path, 1) as cluster:
+        yield Acceptors(cluster)
 
-    on_bookies(tmp_path, 1, whole)
 
-
-def test_the_third_is_formatted_as_the_two_are_and_nothing_else_happens(tmp_path: Path) -> None:
-    async def scenario(those: Acceptors) -> None:
+async def test_the_third_is_formatted_as_the_two_are_and_nothing_else_happens(tmp_path: Path) -> None:
+    async with on_acceptors(tmp_path) as those:
         theirs = replace(NAMESPACE, layout_version=-60, c_time=5)
         async with those.manager("ab") as two:
             assert await two.format(theirs) == Formatted(theirs, ("a", "b"))
@@ -82,11 +81,11 @@ def test_the_third_is_formatted_as_the_two_are_and_nothing_else_happens(tmp_path
             await three.recover_unfinalized_segments()
             await write_segment(three, 1, 3)
 
-    on_acceptors(tmp_path, scenario)
 
-
-def test_it_joins_beside_a_writer_that_goes_on_and_takes_part_from_the_next_segment(tmp_path: Path) -> None:
-    async def scenario(those: Acceptors) -> None:
+async def test_it_joins_beside_a_writer_that_goes_on_and_takes_part_from_the_next_segment(
+    tmp_path: Path,
+) -> None:
+    async with on_acceptors(tmp_path) as those:
         async with those.manager("abc") as old:
             await old.format(NAMESPACE)
             await old.recover_unfinalized_segments()
@@ -114,11 +113,9 @@ def test_it_joins_beside_a_writer_that_goes_on_and_takes_part_from_the_next_segm
 
             await until_true(is_whole)
 
-    on_acceptors(tmp_path, scenario)
 
-
-def test_nothing_is_done_for_another_namespace_or_where_one_does_not_answer(tmp_path: Path) -> None:
-    async def scenario(those: Acceptors) -> None:
+async def test_nothing_is_done_for_another_namespace_or_where_one_does_not_answer(tmp_path: Path) -> None:
+    async with on_acceptors(tmp_path) as those:
         async with those.manager("abc", away="c") as manager:
             with pytest.raises(QuorumFailed, match="isFormatted"):
                 await manager.format(NAMESPACE)
@@ -132,11 +129,9 @@ def test_nothing_is_done_for_another_namespace_or_where_one_does_not_answer(tmp_
                 await three.format(OTHER)
         assert await those.formatted() == "ab"
 
-    on_acceptors(tmp_path, scenario)
 
-
-def test_one_of_three_that_holds_edits_is_not_added_to(tmp_path: Path) -> None:
-    async def scenario(those: Acceptors) -> None:
+async def test_one_of_three_that_holds_edits_is_not_added_to(tmp_path: Path) -> None:
+    async with on_acceptors(tmp_path) as those:
         async with those.manager("a") as one:
             await one.format(NAMESPACE)
             await one.recover_unfinalized_segments()
@@ -153,8 +148,6 @@ def test_one_of_three_that_holds_edits_is_not_added_to(tmp_path: Path) -> None:
             assert (await two.sync()).copied == 1
         async with those.manager("abc") as three:
             assert (await three.format(NAMESPACE)).acceptors == ("c",)
-
-    on_acceptors(tmp_path, scenario)
 
 
 class Refusing:
@@ -173,10 +166,10 @@ class Refusing:
 
 
 @pytest.mark.parametrize("before", ["", "ab"])
-def test_a_format_that_fails_half_way_says_where_it_was_done_and_the_same_call_does_the_rest(
+async def test_a_format_that_fails_half_way_says_where_it_was_done_and_the_same_call_does_the_rest(
     tmp_path: Path, before: str
 ) -> None:
-    async def scenario(those: Acceptors) -> None:
+    async with on_acceptors(tmp_path) as those:
         if before:
             async with those.manager(before) as two:
                 await two.format(NAMESPACE)
@@ -194,13 +187,10 @@ def test_a_format_that_fails_half_way_says_where_it_was_done_and_the_same_call_d
         async with those.manager("abcd") as manager:
             assert (await manager.format(NAMESPACE)).acceptors == ("c",)
 
-    on_acceptors(tmp_path, scenario)
 
-
-def test_a_format_that_reached_one_of_three_says_that_it_takes_force(tmp_path: Path) -> None:
+async def test_a_format_that_reached_one_of_three_says_that_it_takes_force(tmp_path: Path) -> None:
     """One that nobody has promised anything may as well be all that is left of a journal."""
-
-    async def scenario(those: Acceptors) -> None:
+    async with on_acceptors(tmp_path) as those:
         async with those.manager("abc") as manager:
             for logger in manager._set.loggers[1:]:
                 logger.acceptor = Refusing(logger.acceptor)
@@ -211,11 +201,9 @@ def test_a_format_that_reached_one_of_three_says_that_it_takes_force(tmp_path: P
                 await manager.format(NAMESPACE)
             assert (await manager.format(NAMESPACE, force=True)).acceptors == ("a", "b", "c")
 
-    on_acceptors(tmp_path, scenario)
 
-
-def test_force_forgets_what_all_of_them_hold_and_promises_more(tmp_path: Path) -> None:
-    async def scenario(those: Acceptors) -> None:
+async def test_force_forgets_what_all_of_them_hold_and_promises_more(tmp_path: Path) -> None:
+    async with on_acceptors(tmp_path) as those:
         async with those.manager("ab") as two:
             await two.format(NAMESPACE)
         async with those.manager("abc") as three:
@@ -229,5 +217,3 @@ def test_force_forgets_what_all_of_them_hold_and_promises_more(tmp_path: Path) -
             with pytest.raises(StaleEpoch):
                 await three._journals["a"].call(NewEpoch(OTHER, 1001))
             await three.recover_unfinalized_segments()
-
-    on_acceptors(tmp_path, scenario)

@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.prometheus import JournalMetrics
 from qjm_compat.quantiles import NEW_MAX, SLICES, Latencies
 from tests.qjm_compat.journals import manager_on, on_journal, write, write_segment
-from tests.support.in_process import InProcessCluster
 
 PERCENTILES = [f"{n}thPercentileLatencyMicros" for n in (50, 75, 90, 95, 99)]
 WINDOWS = ("60s", "300s", "3600s")
@@ -95,8 +93,8 @@ def test_latencies_below_a_microsecond_are_one() -> None:
     assert latencies.percentile_micros(60, 50, 0.0) == 1
 
 
-def test_the_names_are_hadoops_and_the_values_move_with_what_is_written(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_the_names_are_hadoops_and_the_values_move_with_what_is_written(tmp_path: Path) -> None:
+    async with on_journal(tmp_path, 1) as (_, manager):
         assert set(manager.metrics()) == {"Journal-ns1", "IPCLoggerChannel-main"}
         before = manager.metrics()["Journal-ns1"]
         assert before.keys() == JOURNAL_BEAN
@@ -118,11 +116,9 @@ def test_the_names_are_hadoops_and_the_values_move_with_what_is_written(tmp_path
         )
         assert (logger["IsOutOfSync"], logger["QueuedEditsSize"], logger["QueuedCalls"]) == ("false", 0, 0)
 
-    on_journal(tmp_path, 1, scenario)
 
-
-def test_what_readers_are_given_is_counted_and_what_they_ask_for_too_late(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_what_readers_are_given_is_counted_and_what_they_ask_for_too_late(tmp_path: Path) -> None:
+    async with on_journal(tmp_path, 1) as (cluster, manager):
         await write_segment(manager, 1, 4)
         edits = await manager.journaled_edits(2)
         assert edits is not None
@@ -138,19 +134,15 @@ def test_what_readers_are_given_is_counted_and_what_they_ask_for_too_late(tmp_pa
             assert journal["RpcRequestCacheMissAmountNumMisses"] == 1
             assert journal["RpcRequestCacheMissAmountAvgTxns"] == 3
 
-    on_journal(tmp_path, 1, scenario)
 
-
-def test_with_several_acceptors_each_tells_under_its_own_name(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_with_several_acceptors_each_tells_under_its_own_name(tmp_path: Path) -> None:
+    async with on_journal(tmp_path, 3) as (_, manager):
         beans = {f"{bean}-{name}" for bean in ("Journal-ns1", "IPCLoggerChannel") for name in "abc"}
         assert set(manager.metrics()) == beans
 
-    on_journal(tmp_path, 3, scenario)
 
-
-def test_prometheus_reads_all_of_it_under_hadoops_names_in_its_own_spelling(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_prometheus_reads_all_of_it_under_hadoops_names_in_its_own_spelling(tmp_path: Path) -> None:
+    async with on_journal(tmp_path, 1) as (_, manager):
         await write_segment(manager, 1, 4)
         registry = CollectorRegistry()
         registry.register(JournalMetrics(manager.metrics))
@@ -166,5 +158,3 @@ def test_prometheus_reads_all_of_it_under_hadoops_names_in_its_own_spelling(tmp_
         assert (registry.get_sample_value(syncs, {"name": "ns1"}) or 0) > 0
         told = {metric.name for metric in registry.collect()}
         assert len(told) == len(JOURNAL_BEAN) + len(LOGGER_BEAN)
-
-    on_journal(tmp_path, 1, scenario)

@@ -254,12 +254,12 @@ each_way_out = pytest.mark.parametrize("change", [formatted, discarded], ids=lam
 
 @each_loss
 @each_way_out
-def test_a_segment_whose_end_nobody_can_tell_stops_the_journal_until_it_is_given_up_by_command(
+async def test_a_segment_whose_end_nobody_can_tell_stops_the_journal_until_it_is_given_up_by_command(
     tmp_path: Path,
     loss: Callable[[InProcessCluster, LedgerClient, str], Awaitable[None]],
     change: Change,
 ) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 3, config=QUICK) as (cluster, client):
         config = JournalConfig(ensemble_size=1)
         await with_a_segment_in_progress(cluster.uri, 1)
         lost = await ledger_of(cluster, DEFAULT_ACCEPTOR, 6)
@@ -275,11 +275,9 @@ def test_a_segment_whose_end_nobody_can_tell_stops_the_journal_until_it_is_given
             await write_segment(manager, kept + 1, kept + 2, by="next")
             assert (await ends(manager))[-1] == (kept + 1, kept + 2)
 
-    on_bookies(tmp_path, 3, scenario, config=QUICK)
 
-
-def test_a_minority_that_lost_its_ledger_is_no_obstacle_to_the_next_writer(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_minority_that_lost_its_ledger_is_no_obstacle_to_the_next_writer(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3, config=QUICK) as (cluster, client):
         await with_a_segment_in_progress(cluster.uri, 3)
         await delete_its_ledger(cluster, client, "a")
         async with manager_on(cluster.uri, 3) as manager:
@@ -287,5 +285,3 @@ def test_a_minority_that_lost_its_ledger_is_no_obstacle_to_the_next_writer(tmp_p
             await write_segment(manager, 11, 12)
             assert await ends(manager) == [(1, 5), (6, 10), (11, 12)]
             assert await records(manager) == frames(1, 12)
-
-    on_bookies(tmp_path, 3, scenario, config=QUICK)

@@ -8,21 +8,17 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from ledgers.aio import LedgerClient
-from tests.support.in_process import InProcessCluster, on_bookies
+from tests.support.in_process import cluster_of
 from tests.support.interpreter import WARNS_NOT_OF_FORKS
 
 ROOT = Path(__file__).parent.parent.parent
 THREAD_SECONDS_MAX = 30.0
 
 
-def use_on_bookies(tmp_path: Path, use_it: Callable[[str], None], bookies: int = 3) -> None:
+async def use_on_bookies(tmp_path: Path, use_it: Callable[[str], None], bookies: int = 3) -> None:
     """Runs blocking code, which is given the metadata URI, in a thread of its own."""
-
-    async def scenario(cluster: InProcessCluster, _: LedgerClient) -> None:
+    async with cluster_of(tmp_path, bookies) as cluster:
         await asyncio.to_thread(use_it, cluster.uri)
-
-    on_bookies(tmp_path, bookies, scenario)
 
 
 async def run_script(script: str, *arguments: str, seconds_max: float = 20.0) -> tuple[int, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,6 @@ from ledgers.config import PLAIN_TEXT
 from ledgers.recovering.peers import ClusterPeers
 from metadata import open_store
 from metadata.store import MetadataStore
-from tests.support.aio import run
 
 QUICK = ClientConfig(
     append_seconds_max=2, recovery_tries_max=1, retry_replacement_seconds=0.1, read_seconds_max=2
@@ -100,20 +99,13 @@ async def cluster_of(
         await store.close()
 
 
-Scenario = Callable[[InProcessCluster, LedgerClient], Awaitable[None]]
-
-
-def on_bookies(tmp_path: Path, bookies: int, scenario: Scenario, config: ClientConfig = QUICK) -> None:
-    """Runs the scenario on so many bookies, with one client."""
-
-    async def whole() -> None:
-        async with (
-            cluster_of(tmp_path, bookies) as cluster,
-            LedgerClient(cluster.uri, config=config) as client,
-        ):
-            await scenario(cluster, client)
-
-    run(whole(), timeout_seconds=60)
+@asynccontextmanager
+async def on_bookies(
+    tmp_path: Path, bookies: int, config: ClientConfig = QUICK
+) -> AsyncIterator[tuple[InProcessCluster, LedgerClient]]:
+    """So many bookies, with one client."""
+    async with cluster_of(tmp_path, bookies) as cluster, LedgerClient(cluster.uri, config=config) as client:
+        yield cluster, client
 
 
 async def payloads(reader: ReadHandle) -> list[bytes]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,6 @@ from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers.aio import LedgerClient
 from ledgers.config import ClientConfig
 from metadata.records.ledger_record import BookieRef
-from tests.support.aio import run
 
 
 @dataclass(frozen=True)
@@ -39,25 +38,16 @@ class ProcessCluster:
                 bookie.child.signal(signal.SIGCONT)
 
 
-ProcessScenario = Callable[[ProcessCluster, LedgerClient], Awaitable[None]]
-
-
-def on_processes(
-    tmp_path: Path,
-    bookies: int,
-    scenario: ProcessScenario,
-    config: ClientConfig | None = None,
-    seconds_max: float = 60,
-) -> None:
-    """Runs the scenario with one client on so many bookies."""
+@asynccontextmanager
+async def on_processes(
+    tmp_path: Path, bookies: int, config: ClientConfig | None = None
+) -> AsyncIterator[tuple[ProcessCluster, LedgerClient]]:
+    """So many bookies, each a process, with one client."""
     uri = f"sqlite://{tmp_path}/metadata.db"
-
-    async def whole(cluster: ProcessCluster) -> None:
+    with bookie_processes(bookies, tmp_path, uri) as started:
+        cluster = ProcessCluster(uri, {bookie.bookie_id: bookie for bookie in started})
         try:
             async with LedgerClient(uri, config=config) as client:
-                await scenario(cluster, client)
+                yield cluster, client
         finally:
             cluster.resume_all()
-
-    with bookie_processes(bookies, tmp_path, uri) as started:
-        run(whole(ProcessCluster(uri, {b.bookie_id: b for b in started})), seconds_max)

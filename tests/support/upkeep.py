@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ from bookie.serving import daemon
 from bookie.serving.service import BookieService, Maintain
 from bookie.wire.messages import MaintainReply, MaintainRequest, Status
 from metadata.records.ledger_record import BookieRef
-from tests.support.aio import run
 from tests.support.in_process import InProcessCluster, cluster_of
 
 
@@ -76,26 +76,15 @@ def give(monkeypatch: pytest.MonkeyPatch, maintain_of: Callable[[str], Maintain 
     monkeypatch.setattr(daemon, "BookieService", service)
 
 
-Scenario = Callable[[InProcessCluster, Upkeep], Awaitable[None]]
-
-
-def on_maintained(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    answer: Maintain,
-    scenario: Scenario,
-    bookies: int = 1,
-) -> None:
-    """Runs the scenario on bookies that answer so."""
-
-    async def whole() -> None:
-        upkeep = Upkeep(answer)
-
-        give(monkeypatch, upkeep.of)
-        async with cluster_of(tmp_path, bookies) as cluster:
-            await scenario(cluster, upkeep)
-
-    run(whole(), timeout_seconds=60)
+@asynccontextmanager
+async def on_maintained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Maintain, bookies: int = 1
+) -> AsyncIterator[tuple[InProcessCluster, Upkeep]]:
+    """Bookies that answer so."""
+    upkeep = Upkeep(answer)
+    give(monkeypatch, upkeep.of)
+    async with cluster_of(tmp_path, bookies) as cluster:
+        yield cluster, upkeep
 
 
 def ref(cluster: InProcessCluster, name: str = "b1") -> BookieRef:

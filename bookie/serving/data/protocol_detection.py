@@ -1,7 +1,7 @@
 """Protocol detection: tells the data protocol from gRPC by a connection's first bytes.
 
-So a bookie has one port, for its clients and for gRPC clients, whose connections go through a proxy (`forwarding`).
-Where there are certificates, both speak inside of TLS (`reception`), and a certificate without a valid identity is
+So a bookie has one port, for its clients and for gRPC clients, whose connections go through a proxy (`grpc_proxy`).
+Where there are certificates, both speak inside of TLS (`tls_accept`), and a certificate without a valid identity is
 refused.
 """
 

@@ -20,7 +20,7 @@ class HttpConfig:
     )
     peer_share: float = tunable(
         0.75,
-        "Share of these that one address may have; 1 behind a proxy. Past it the oldest goes that waits for no answer.",
+        "Share of the connections that one address may have; 1 behind a proxy. Past it the oldest idle one goes.",
         0.01,
         1,
     )

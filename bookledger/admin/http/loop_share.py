@@ -1,8 +1,9 @@
 """Bounds the share of a daemon's event loop that its HTTP port takes, so that HTTP requests do not delay appends.
 
-The time for which an answer has the loop to itself is measured, step by step, and paid from a budget that fills up with
-time. Requests begin in the order in which they came, once there is budget; one that would wait for too long gets 503.
-Probes have a budget of their own: nobody who floods the other paths makes a daemon look dead.
+The processor time that an answer takes on the loop is measured, step by step, and paid from a budget that fills up with
+time: what other processes of a busy machine take meanwhile is not charged. Requests begin in the order in which they
+came, once there is budget; one that would wait for too long gets 503. Probes have a budget of their own: nobody who
+floods the other paths makes a daemon look dead.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ class _Budget:
 
 
 class _Timed(Awaitable[web.StreamResponse]):
-    """An answer in the making, and the seconds for which it has had the loop to itself."""
+    """An answer in the making, and the seconds of processor time that its steps on the loop took."""
 
     def __init__(self, answer: Awaitable[web.StreamResponse]) -> None:
         self._answer = answer
@@ -107,14 +108,14 @@ class _Timed(Awaitable[web.StreamResponse]):
         steps: Any = self._answer.__await__()
         step: Callable[[], Any] = partial(next, steps)
         while True:
-            began = time.perf_counter()
+            began = time.thread_time()
             try:
                 waits_for = step()
             except StopIteration as end:
                 answer: web.StreamResponse = end.value
                 return answer
             finally:
-                self.seconds += time.perf_counter() - began
+                self.seconds += time.thread_time() - began
             try:
                 step = partial(steps.send, (yield waits_for))
             except BaseException as error:  # a cancellation, for example: it is for the answer to handle

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     metavar="TXID",
     help="Leave out segments that end before  [default: the oldest]; one that was purged is an error.",
 )
-@click.option("--in-progress", is_flag=True, help="Also what is being written, as far as it is durable.")
+@click.option(
+    "--in-progress", is_flag=True, help="Export also what is being written, as far as it is durable."
+)
 @click.option("--allow-gaps", is_flag=True, help="Export what there is even if txids are missing in between.")
 @json_option
 def export(

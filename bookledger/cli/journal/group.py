@@ -165,7 +165,11 @@ def recover(place: JournalPlace, as_json: bool) -> None:
     metavar="TXID",
     help="The first txid to keep.",
 )
-@click.option("--take-over", is_flag=True, help="Also where a segment is in progress: its writer is fenced.")
+@click.option(
+    "--take-over",
+    is_flag=True,
+    help="Take over also a journal with a segment in progress: its writer is fenced.",
+)
 @json_option
 def purge(place: JournalPlace, before: int, take_over: bool, as_json: bool) -> None:
     """Delete the segments that end before a txid. Takes the journal from its writer, if it has one.

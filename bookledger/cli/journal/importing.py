@@ -44,7 +44,11 @@ if TYPE_CHECKING:
 @click.option(
     "--allow-gaps", is_flag=True, help="Import what there is even if txids are missing between the files."
 )
-@click.option("--take-over", is_flag=True, help="Also where a segment is in progress: its writer is fenced.")
+@click.option(
+    "--take-over",
+    is_flag=True,
+    help="Take over also a journal with a segment in progress: its writer is fenced.",
+)
 @json_option
 def import_(
     place: JournalPlace,

@@ -31,16 +31,23 @@ from ..told.interruption import again, told_when_stopped
 )
 @metadata_option
 @click.option(
-    "--state", type=click.Choice([state.value for state in LedgerState]), help="Only those in this state."
+    "--state", type=click.Choice([state.value for state in LedgerState]), help="Only ledgers in this state."
 )
-@click.option("--older-than", metavar="SECONDS", type=Finite(0), help="Only those made so long ago.")
+@click.option("--older-than", metavar="SECONDS", type=Finite(0), help="Only ledgers made so long ago.")
 @click.option(
-    "--since", type=Moment(), help="Only those that may have entries from this time on, by what they know."
+    "--since",
+    type=Moment(),
+    help="Only ledgers that may have entries from this time on, by what their records know.",
 )
-@click.option("--until", type=Moment(), help="Only those that may have entries from before this time.")
-@click.option("--bookie", "bookie_id", metavar="NAME", help="Only those of which it holds something.")
+@click.option("--until", type=Moment(), help="Only ledgers that may have entries from before this time.")
 @click.option(
-    "--custom", metavar="KEY[=VALUE]", multiple=True, help="Only those with this custom metadata, all of it."
+    "--bookie", "bookie_id", metavar="NAME", help="Only ledgers of which this bookie holds something."
+)
+@click.option(
+    "--custom",
+    metavar="KEY[=VALUE]",
+    multiple=True,
+    help="Only ledgers with this custom metadata, all of it.",
 )
 @click.option("--first", "first_ledger", type=click.IntRange(0), default=0, help="Begin with this id.")
 @click.option("--limit", type=click.IntRange(1), help="Print so many at most, and how to go on.")

@@ -40,7 +40,9 @@ STANDARD_OUTPUT = Path("-")
     help="Ask only this bookie; may be given several times.",
 )
 @click.option(
-    "--past-the-end", is_flag=True, help="Also what bookies hold behind the end of a ledger that is closed."
+    "--past-the-end",
+    is_flag=True,
+    help="Save also what bookies hold behind the end of a ledger that is closed.",
 )
 @json_option
 def salvage(

@@ -57,7 +57,7 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Only show how muc
 @click.option(
     "--wait", is_flag=True, help="Return when it may be stopped; interrupting that changes nothing."
 )
-@click.option("--cancel", is_flag=True, help="It shall stay after all.")
+@click.option("--cancel", is_flag=True, help="Take the order back: the bookie stays.")
 @dry_run_option
 @json_option
 def drain(
@@ -94,7 +94,7 @@ def drain(
 @click.option(
     "--wait", is_flag=True, help="Return when nothing refers to it; interrupting that changes nothing."
 )
-@click.option("--cancel", is_flag=True, help="It is back, with its disk, and shall stay.")
+@click.option("--cancel", is_flag=True, help="Take it back: the bookie is back, with its disk, and stays.")
 @json_option
 def decommission(
     metadata_uri: str,
@@ -137,7 +137,7 @@ def decommission(
 @command()
 @metadata_option
 @click.argument("name")
-@click.option("--end", is_flag=True, help="It is back, and counts again.")
+@click.option("--end", is_flag=True, help="End the maintenance: the bookie is back, and counts again.")
 @json_option
 def maintenance(metadata_uri: str, name: str, end: bool, as_json: bool) -> None:
     """Say that a bookie is away on purpose: nothing of it is copied until `--end`.

@@ -37,11 +37,13 @@ def _place_given(_context: click.Context, _option: click.Parameter, value: str) 
 @click.option("--ledgers", metavar="IDS", help="Such as 7,9,20-30 or 7:100-200 for entries; default: all.")
 @click.option("--journal", metavar="ID", help="The finalized segments of a journal instead.")
 @click.option("--edits", is_flag=True, help="With --journal: one row for each edit, decoded.")
-@click.option("--acceptors", metavar="NAMES", help="Of a journal with several: a,b,c.")
+@click.option("--acceptors", metavar="NAMES", help="Acceptors of a journal that has several: a,b,c.")
 @click.option("--custom", metavar="KEY=VALUE", multiple=True, help="Only ledgers with this custom metadata.")
 @click.option("--recover", is_flag=True, help="Fence and close ledgers that are open.")
 @click.option(
-    "--columns", metavar="NAMES", help="Of ledgers: which columns; default: ledger_id,entry_id,payload."
+    "--columns",
+    metavar="NAMES",
+    help="Columns of the entries of ledgers; default: ledger_id,entry_id,payload.",
 )
 @click.option("--password-file", type=click.Path(exists=True, dir_okay=False), help="The ledgers' password.")
 @click.option("--partition-bytes", type=click.IntRange(1), help="Payload of one task.  [default: 64 MiB]")

@@ -39,7 +39,7 @@ def new_epoch(me: Memory, request: NewEpoch) -> Program[NewEpochReply]:
 
 
 def admit(me: Memory, info: RequestInfo) -> Program[JournalState]:
-    """Checks C1 and C2 of every writer's call; returns the state under which it was admitted."""
+    """Checks 1 and 2 of every writer's call; returns the state under which it was admitted."""
     for _ in range(CONFLICTS_MAX):
         state = yield from me.fresh()
         me.refuse_stale(info.epoch, state.last_promised_epoch)
@@ -55,7 +55,7 @@ def admit(me: Memory, info: RequestInfo) -> Program[JournalState]:
 
 
 def heartbeat(me: Memory, request: Heartbeat) -> Program[None]:
-    """Does check C2 only."""
+    """Does check 2 only."""
     yield from admit(me, request.info)
 
 

@@ -47,7 +47,7 @@ class Memory:
     # --- the metadata ----------------------------------------------------------------------------
 
     def fresh(self) -> Program[JournalState]:
-        """Reads the current state of a formatted journal (check C1)."""
+        """Reads the current state of a formatted journal (check 1)."""
         self.stored = yield from read_state()
         state = self.stored.state if self.stored is not None else None
         if state is None or state.storage is None:
@@ -65,7 +65,7 @@ class Memory:
         return found.state if found is not None else None
 
     def look_formatted(self) -> Program[JournalState]:
-        """`look` for a formatted journal (check C1)."""
+        """`look` for a formatted journal (check 1)."""
         state = yield from self.look()
         if state is None or state.storage is None:
             raise JournalNotFormatted(self.journal_id)
@@ -112,7 +112,7 @@ class Memory:
     # --- checks ----------------------------------------------------------------------------------------
 
     def refuse_stale(self, epoch: int, promised: int) -> None:
-        """Does check C2a: refuses an epoch before the promised one."""
+        """Does check 2a: refuses an epoch before the promised one."""
         if epoch < promised:
             raise StaleEpoch(
                 f"IPC's epoch {epoch} is less than the last promised epoch {promised} ; "
@@ -120,7 +120,7 @@ class Memory:
             )
 
     def take_number(self, info: RequestInfo) -> None:
-        """Checks C2c and C2d: the serial number rises within its epoch, and the committed txid never goes back."""
+        """Checks 2c and 2d: the serial number rises within its epoch, and the committed txid never goes back."""
         if info.epoch != self.serial_epoch:  # it may have been promised in another process
             self.serial, self.serial_epoch = -1, info.epoch
         if info.serial <= self.serial:
@@ -139,7 +139,7 @@ class Memory:
         self.committed_txid = info.committed_txid
 
     def check_writer(self, epoch: int, state: JournalState) -> None:
-        """Does check C3: the epoch is the current writer's."""
+        """Does check 3: the epoch is the current writer's."""
         if epoch != state.last_writer_epoch:
             raise StaleEpoch(
                 f"IPC's epoch {epoch} is not the current writer epoch  {state.last_writer_epoch} ; "

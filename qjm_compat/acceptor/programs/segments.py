@@ -66,7 +66,7 @@ def admits_from_memory(me: Memory, request: SendEdits) -> bool:
 
 
 def admit_edits(me: Memory, request: SendEdits) -> Program[OpenSegment | None]:
-    """Checks C1 to C3 of a batch; returns its segment, None for an empty batch.
+    """Checks 1 to 3 of a batch; returns its segment, None for an empty batch.
 
     Uses memory alone while the writer stays the same: a writer superseded in another process meets the
     fence of the ledger instead.

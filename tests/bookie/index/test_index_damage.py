@@ -17,7 +17,6 @@ from bookie.storage.bookie import Bookie
 from bookie.wire.messages import EntryRange
 from tests.bookie.bookies import append, bookie_on, entries, open_bookie, read, read_request
 from tests.bookie.entries import entries_of, frame_of
-from tests.support.aio import run
 
 
 def place(n: int, position: int | None = None) -> FrameLocation:
@@ -75,15 +74,13 @@ def test_whatever_is_done_to_a_ledger_it_stays_whole(index: Index) -> None:
 
 
 @pytest.mark.parametrize("table", ["ledgers", "sums", "usage"])
-def test_a_table_that_has_lost_or_changed_a_row_makes_the_index_unusable(tmp_path: Path, table: str) -> None:
+async def test_a_table_that_has_lost_or_changed_a_row_makes_the_index_unusable(
+    tmp_path: Path, table: str
+) -> None:
     """R1: with a ledger's row its fence would be gone."""
-
-    async def test() -> None:
-        async with bookie_on(tmp_path) as bookie:
-            await append(bookie, frame_of(7, [0]), frame_of(8, [0]))
-            await bookie.fence(8)
-
-    run(test())
+    async with bookie_on(tmp_path) as bookie:
+        await append(bookie, frame_of(7, [0]), frame_of(8, [0]))
+        await bookie.fence(8)
     for change in ("lost", "changed"):
         index = Index(tmp_path / "index")
         with index._env.begin(write=True, db=index._env.open_db(table.encode())) as txn:

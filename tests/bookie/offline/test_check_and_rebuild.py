@@ -147,17 +147,13 @@ def test_a_bookie_that_was_killed_right_after_its_start_has_nothing_wrong_with_i
     assert (findings.problems, findings.notes, findings.lost) == ([], [], [])
 
 
-def test_a_segment_of_another_bookie_is_named(stopped: Path, tmp_path: Path) -> None:
+async def test_a_segment_of_another_bookie_is_named(stopped: Path, tmp_path: Path) -> None:
     data = (stopped / "log" / FIRST).read_bytes()
     assert data[:8] == b"bkldglog"
     other = tmp_path / "other"
-
-    async def make() -> None:
-        await directory.format_directory(other, "b2", MemoryStore())
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("uuid.uuid4", lambda: "5f0e8e6c-66b0-4f3e-9d0c-2b1f6f0d8a12")
-        run(make())
+        await directory.format_directory(other, "b2", MemoryStore())
     shutil.copy(stopped / "log" / FIRST, other / "log" / FIRST)
     assert (FIRST, 0) in whats(check(other))
 
@@ -191,16 +187,12 @@ def add_a_place(index: Index, *, further: int) -> None:
     commit(index)
 
 
-def test_a_frame_that_the_index_does_not_point_to_is_garbage_as_far_as_anybody_can_tell(
+async def test_a_frame_that_the_index_does_not_point_to_is_garbage_as_far_as_anybody_can_tell(
     stopped: Path,
 ) -> None:
     """Of a ledger that was deleted, or one that was moved; a start brings nothing of it back."""
-
-    async def forget() -> None:
-        async with bookie_on(stopped) as bookie:
-            await bookie.forget([1])
-
-    run(forget())
+    async with bookie_on(stopped) as bookie:
+        await bookie.forget([1])
     findings = check(stopped)
     assert findings.is_whole
     (note,) = findings.notes

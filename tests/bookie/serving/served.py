@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,6 @@ from metadata.memory import MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import Lease
-from tests.support.aio import run
 from tests.support.raw_data import RawConnection, after_handshake
 
 OK = Status.OK
@@ -120,14 +119,6 @@ async def served(directory: Path, store: MemoryStore | None = None, **settings: 
     async with serving(config, store) as bookie:
         client = Client(bookie)
         yield client
-
-
-def with_client(directory: Path, test: Callable[[Client], Awaitable[None]]) -> None:
-    async def main() -> None:
-        async with served(directory) as client:
-            await test(client)
-
-    run(main())
 
 
 def acks(first: int, statuses: Iterable[Status]) -> list[tuple[int, Status]]:

@@ -152,7 +152,7 @@ def test_of_two_who_format_under_one_name_at_once_one_is_refused(tmp_path: Path)
     assert [type(one) for one in refused] == [DataDirectoryError]
 
 
-def test_a_cookie_whose_answer_was_lost_is_recognised(tmp_path: Path) -> None:
+async def test_a_cookie_whose_answer_was_lost_is_recognised(tmp_path: Path) -> None:
     """M1"""
 
     class AnswersGetLost(MemoryStore):
@@ -167,12 +167,10 @@ def test_a_cookie_whose_answer_was_lost_is_recognised(tmp_path: Path) -> None:
                 raise OutcomeUnknown("the answer was lost")
             return version
 
-    async def test(path: Path) -> None:
-        store = AnswersGetLost()
-        cookie = await format_directory(path, "b1", store)
-        assert await check_cookie(path, store) == cookie
-
-    run(test(tmp_path))
+    path = tmp_path
+    store = AnswersGetLost()
+    cookie = await format_directory(path, "b1", store)
+    assert await check_cookie(path, store) == cookie
 
 
 # --- lock

@@ -9,7 +9,7 @@ from bookie.wire import codec
 from bookie.wire.data.framing import FrameKind
 from bookie.wire.messages import HoldingsRequest, Status
 from tests.bookie.entries import frame_of
-from tests.bookie.serving.served import OK, Client, served, with_client
+from tests.bookie.serving.served import OK, Client, served
 
 
 def shown(client: Client, name: str, **labels: str) -> float:
@@ -22,8 +22,8 @@ def refused(client: Client, request: str, status: Status) -> float:
     return shown(client, "refused_total", request=request, status=status.name.lower())
 
 
-def test_what_is_refused_is_counted_by_request_and_status(tmp_path: Path) -> None:
-    async def test(client: Client) -> None:
+async def test_what_is_refused_is_counted_by_request_and_status(tmp_path: Path) -> None:
+    async with served(tmp_path) as client:
         assert (await client.last_add_confirmed(7, fence=True)).status is Status.NO_SUCH_LEDGER
         (ack,) = await client.append(client.request(0, frame_of(7, [0])))
         assert ack.status is Status.FENCED
@@ -50,11 +50,9 @@ def test_what_is_refused_is_counted_by_request_and_status(tmp_path: Path) -> Non
             if sample.name == "bookledger_bookie_refused_total"
         ) == len(found), "and nothing else"
 
-    with_client(tmp_path, test)
 
-
-def test_what_is_done_is_not_refused_and_is_counted_by_frame_entry_and_byte(tmp_path: Path) -> None:
-    async def test(client: Client) -> None:
+async def test_what_is_done_is_not_refused_and_is_counted_by_frame_entry_and_byte(tmp_path: Path) -> None:
+    async with served(tmp_path) as client:
         frames = frame_of(7, range(10), payload_bytes=3), frame_of(7, range(10, 15), payload_bytes=3)
         assert [ack.status for ack in await client.append(client.request(0, *frames))] == [OK, OK]
         assert len((await client.read(7, 0, 14)).columns) == 15
@@ -66,11 +64,9 @@ def test_what_is_done_is_not_refused_and_is_counted_by_frame_entry_and_byte(tmp_
             refused(client, "append", status) for status in Status if status not in (OK, Status.WRITTEN)
         )
 
-    with_client(tmp_path, test)
 
-
-def test_the_state_of_disk_reserve_and_index_is_shown(tmp_path: Path) -> None:
-    async def test(client: Client) -> None:
+async def test_the_state_of_disk_reserve_and_index_is_shown(tmp_path: Path) -> None:
+    async with served(tmp_path) as client:
         bookie = client.bookie.bookie
         assert shown(client, "ledgers") == 0
         await client.append(client.request(0, frame_of(7, [0]), frame_of(8, [0])))
@@ -82,8 +78,6 @@ def test_the_state_of_disk_reserve_and_index_is_shown(tmp_path: Path) -> None:
         assert bookie.space.reserve.release(size // 2)
         assert shown(client, "reserve_left_bytes") == size - max(size // 2, 64 * 1024)
         assert shown(client, "reserve_in_use") == 1
-
-    with_client(tmp_path, test)
 
 
 async def test_limits_of_counts_and_of_bytes_are_shown_apart_with_their_bounds(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from bookie.wire.data.handshake import ClientHello
 from bookie.wire.messages import LacRequest
 from tests.bookie.entries import frame_of
 from tests.bookie.messages import whole
-from tests.bookie.serving.served import Client, inside, with_client
+from tests.bookie.serving.served import Client, inside, served
 from tests.support.aio import until_true
 from tests.support.raw_data import raw_connection
 
@@ -31,20 +31,20 @@ async def said_to(client: Client, data: bytes) -> bytes:
         return await raw.reader.read()
 
 
-def test_tools_that_speak_grpc_are_served_on_the_same_port(tmp_path: Path) -> None:
-    async def test(client: Client) -> None:
-        async with grpc.aio.insecure_channel(client.bookie.address, options=rpc.CHANNEL_OPTIONS) as channel:
-            ask: Any = channel.unary_unary(rpc.INFO)
-            for _ in range(3):
-                reply = codec.decode_info_reply(await ask(whole(codec.encode_info_request(None)), timeout=20))
-                assert reply.incarnation == client.incarnation
-
-    with_client(tmp_path, test)
+async def test_tools_that_speak_grpc_are_served_on_the_same_port(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path) as client,
+        grpc.aio.insecure_channel(client.bookie.address, options=rpc.CHANNEL_OPTIONS) as channel,
+    ):
+        ask: Any = channel.unary_unary(rpc.INFO)
+        for _ in range(3):
+            reply = codec.decode_info_reply(await ask(whole(codec.encode_info_request(None)), timeout=20))
+            assert reply.incarnation == client.incarnation
 
 
 @pytest.mark.parametrize("method", rpc.OLD_METHODS)
-def test_a_client_of_an_older_version_is_told_in_words(tmp_path: Path, method: str) -> None:
-    async def test(client: Client) -> None:
+async def test_a_client_of_an_older_version_is_told_in_words(tmp_path: Path, method: str) -> None:
+    async with served(tmp_path) as client:
         async with grpc.aio.insecure_channel(client.bookie.address, options=rpc.CHANNEL_OPTIONS) as channel:
             ask: Any = channel.unary_unary(method)
             with pytest.raises(grpc.aio.AioRpcError) as refused:
@@ -52,23 +52,18 @@ def test_a_client_of_an_older_version_is_told_in_words(tmp_path: Path, method: s
         assert refused.value.code() is grpc.StatusCode.FAILED_PRECONDITION
         assert refused.value.details() == OVER_THE_DATA_PROTOCOL
 
-    with_client(tmp_path, test)
+
+async def test_a_client_of_a_version_to_come_is_told_which_versions_are_spoken(tmp_path: Path) -> None:
+    async with served(tmp_path) as client, raw_connection(client.bookie.address) as raw:
+        raw.send(FrameKind.HELLO, 0, [ClientHello(7, 9).encode()])
+        answer = await raw.receive()
+        assert answer is not None and answer.kind is FrameKind.GOODBYE
+        assert b"was offered 7 to 9: run programs of one version" in answer.body
+        assert await raw.receive() is None
 
 
-def test_a_client_of_a_version_to_come_is_told_which_versions_are_spoken(tmp_path: Path) -> None:
-    async def test(client: Client) -> None:
-        async with raw_connection(client.bookie.address) as raw:
-            raw.send(FrameKind.HELLO, 0, [ClientHello(7, 9).encode()])
-            answer = await raw.receive()
-            assert answer is not None and answer.kind is FrameKind.GOODBYE
-            assert b"was offered 7 to 9: run programs of one version" in answer.body
-            assert await raw.receive() is None
-
-    with_client(tmp_path, test)
-
-
-def test_strangers_are_told_goodbye_or_cut_and_nobody_else_notices(tmp_path: Path) -> None:
-    async def test(client: Client) -> None:
+async def test_strangers_are_told_goodbye_or_cut_and_nobody_else_notices(tmp_path: Path) -> None:
+    async with served(tmp_path) as client:
         assert await said_to(client, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n") == b""
         assert await said_to(client, os.urandom(500)) == b""
         request = client.request(0, frame_of(7, [0]))
@@ -81,26 +76,21 @@ def test_strangers_are_told_goodbye_or_cut_and_nobody_else_notices(tmp_path: Pat
             )
         assert [ack.status.name for ack in await client.append(request)] == ["OK"]
 
-    with_client(tmp_path, test)
-
 
 @pytest.mark.parametrize("begins", [b"", b"P", b"PR", b"\x00\x00\x00"])
-def test_one_that_does_not_say_hello_is_cut(
+async def test_one_that_does_not_say_hello_is_cut(
     tmp_path: Path, begins: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(protocol_detection, "HELLO_SECONDS_MAX", 0.1)
     monkeypatch.setattr(session, "HELLO_SECONDS_MAX", 0.1)
-
-    async def test(client: Client) -> None:
+    async with served(tmp_path) as client:
         assert await asyncio.wait_for(said_to(client, begins), 5) == b""
         hello = b"".join([(200).to_bytes(4, "little"), bytes(4), (1).to_bytes(4, "little"), b"{"])
         assert await asyncio.wait_for(said_to(client, hello), 5) == b"", "half a hello"
 
-    with_client(tmp_path, test)
 
-
-def test_a_call_that_nobody_waits_for_any_more_ends_at_the_bookie(tmp_path: Path) -> None:
-    async def test(client: Client) -> None:
+async def test_a_call_that_nobody_waits_for_any_more_ends_at_the_bookie(tmp_path: Path) -> None:
+    async with served(tmp_path) as client:
         await client.append(client.request(0, frame_of(7, [0])))
         async with client.stream() as stream:
             before = len(asyncio.all_tasks())
@@ -113,19 +103,14 @@ def test_a_call_that_nobody_waits_for_any_more_ends_at_the_bookie(tmp_path: Path
             await until_tasks(before)
             assert (await stream.call(FrameKind.INFO, codec.encode_info_request(None))).kind is FrameKind.INFO
 
-    with_client(tmp_path, test)
 
-
-def test_a_bookie_that_has_stopped_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_a_bookie_that_has_stopped_leaves_nothing_behind(tmp_path: Path) -> None:
     ours: set[str] = set()
     before = inside()
-
-    async def test(client: Client) -> None:
+    async with served(tmp_path) as client:
         ours.update(inside() - before)
         async with client.stream() as stream:
             await stream.call(FrameKind.INFO, codec.encode_info_request(None))
-
-    with_client(tmp_path, test)
     assert ours and not ours & inside()
 
 

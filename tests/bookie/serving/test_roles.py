@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from bookie.wire.trust.identity import Peer
 from bookie.wire.trust.roles import CALLS, EVERYTHING, FREE, MAY, METHODS, ROUTES, Right, Role
 from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import Client, inside, served
-from tests.support.aio import run, until_true
+from tests.support.aio import until_true
 from tests.support.authority import TestAuthority, wrong_credentials
 from tests.support.raw_data import RawConnection, after_handshake, raw_connection
 
@@ -111,14 +111,6 @@ async def tls_bookie(tmp_path: Path) -> AsyncIterator[tuple[Client, TestAuthorit
         yield client, authority
 
 
-def on_tls_bookie(tmp_path: Path, test: Callable[[Client, TestAuthority], Awaitable[None]]) -> None:
-    async def main() -> None:
-        async with tls_bookie(tmp_path) as (client, authority):
-            await test(client, authority)
-
-    run(main())
-
-
 def channel_of(address: str, directory: Path | None, authority: Path) -> grpc.aio.Channel:
     trusted = (authority / CA).read_bytes()
     if directory is None:
@@ -178,19 +170,19 @@ def test_every_grpc_method_has_a_rule() -> None:
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_each_role_may_do_what_the_table_says_over_the_data_protocol(tmp_path: Path, role: Role) -> None:
-    async def test(client: Client, authority: TestAuthority) -> None:
+async def test_each_role_may_do_what_the_table_says_over_the_data_protocol(
+    tmp_path: Path, role: Role
+) -> None:
+    async with tls_bookie(tmp_path) as (client, authority):
         tls = Certificates(authority.of(role)).client
         for name, (kind, right, body) in calls_of(client.incarnation).items():
             async with after_handshake(client.bookie.address, tls) as raw:
                 assert await is_let(raw, kind, body) is (right in MAY[role]), name
 
-    on_tls_bookie(tmp_path, test)
-
 
 @pytest.mark.parametrize("role", list(Role))
-def test_each_role_may_do_what_the_table_says_over_grpc(tmp_path: Path, role: Role) -> None:
-    async def test(client: Client, authority: TestAuthority) -> None:
+async def test_each_role_may_do_what_the_table_says_over_grpc(tmp_path: Path, role: Role) -> None:
+    async with tls_bookie(tmp_path) as (client, authority):
         mine = authority.of(role)
         async with channel_of(client.bookie.address, mine, mine) as channel:
             for method, right in METHODS.items():
@@ -204,8 +196,6 @@ def test_each_role_may_do_what_the_table_says_over_grpc(tmp_path: Path, role: Ro
                     f"{role.value}:someone may not {right.value}: that takes a certificate of role admin"
                 )
 
-    on_tls_bookie(tmp_path, test)
-
 
 async def test_without_certificates_everybody_may_do_everything(tmp_path: Path) -> None:
     async with served(tmp_path) as client:
@@ -215,10 +205,10 @@ async def test_without_certificates_everybody_may_do_everything(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("call", calls_of(""))
-def test_with_wrong_credentials_nobody_gets_an_answer_over_the_data_protocol(
+async def test_with_wrong_credentials_nobody_gets_an_answer_over_the_data_protocol(
     tmp_path: Path, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def test(client: Client, authority: TestAuthority) -> None:
+    async with tls_bookie(tmp_path) as (client, authority):
         kind, _, body = calls_of(client.incarnation)[call]
         for wrong, tls in wrong_credentials(tmp_path, authority, monkeypatch).items():
             assert not await is_answered(client.bookie.address, tls, kind, body), wrong
@@ -226,8 +216,6 @@ def test_with_wrong_credentials_nobody_gets_an_answer_over_the_data_protocol(
             client.bookie.address, Certificates(authority.of(Role.ADMIN)).client
         ) as raw:
             assert await is_let(raw, kind, body)
-
-    on_tls_bookie(tmp_path, test)
 
 
 async def is_answered(address: str, tls: ssl.SSLContext | None, kind: FrameKind, body: Body) -> bool:
@@ -241,10 +229,10 @@ async def is_answered(address: str, tls: ssl.SSLContext | None, kind: FrameKind,
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_with_wrong_credentials_nobody_gets_an_answer_over_grpc(
+async def test_with_wrong_credentials_nobody_gets_an_answer_over_grpc(
     tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def test(client: Client, authority: TestAuthority) -> None:
+    async with tls_bookie(tmp_path) as (client, authority):
         address, right = client.bookie.address, authority.of(Role.ADMIN)
         foreign = TestAuthority(tmp_path, "another").of(Role.ADMIN)
         expired = authority.expired(Role.ADMIN, monkeypatch)
@@ -260,32 +248,28 @@ def test_with_wrong_credentials_nobody_gets_an_answer_over_grpc(
                     await answered(channel, method)
                 assert refused.value.code() is grpc.StatusCode.UNAVAILABLE, wrong
 
-    on_tls_bookie(tmp_path, test)
 
-
-def test_a_certificate_that_names_nobody_is_told_so(tmp_path: Path) -> None:
-    async def test(client: Client, authority: TestAuthority) -> None:
+async def test_a_certificate_that_names_nobody_is_told_so(tmp_path: Path) -> None:
+    async with tls_bookie(tmp_path) as (client, authority):
         tls = Certificates(authority.nameless()).client
         async with raw_connection(client.bookie.address, tls) as raw:
             answer = await raw.receive()
             assert answer is not None and answer.kind is FrameKind.GOODBYE
             assert b"names nobody" in answer.body
 
-    on_tls_bookie(tmp_path, test)
 
-
-def test_the_socket_behind_the_port_serves_nobody_who_did_not_come_through_it(tmp_path: Path) -> None:
-    async def test(client: Client, authority: TestAuthority) -> None:
-        async with channel_of(client.bookie.address, *[authority.of(Role.ADMIN)] * 2) as channel:
-            known: Any = channel.unary_unary(rpc.MAINTAIN)
-            await known(METHOD_BODIES[rpc.MAINTAIN], timeout=20)
-            (name,) = inside()
-            async with grpc.aio.insecure_channel(f"unix-abstract:{name}") as stranger:
-                for method in METHOD_BODIES:
-                    with pytest.raises(grpc.aio.AioRpcError, match="a stranger on this host may not"):
-                        await answered(stranger, method)
-
-    on_tls_bookie(tmp_path, test)
+async def test_the_socket_behind_the_port_serves_nobody_who_did_not_come_through_it(tmp_path: Path) -> None:
+    async with (
+        tls_bookie(tmp_path) as (client, authority),
+        channel_of(client.bookie.address, *[authority.of(Role.ADMIN)] * 2) as channel,
+    ):
+        known: Any = channel.unary_unary(rpc.MAINTAIN)
+        await known(METHOD_BODIES[rpc.MAINTAIN], timeout=20)
+        (name,) = inside()
+        async with grpc.aio.insecure_channel(f"unix-abstract:{name}") as stranger:
+            for method in METHOD_BODIES:
+                with pytest.raises(grpc.aio.AioRpcError, match="a stranger on this host may not"):
+                    await answered(stranger, method)
 
 
 async def has(client: Client, what: str, count: int) -> bool:
@@ -294,12 +278,11 @@ async def has(client: Client, what: str, count: int) -> bool:
     return bool(json.loads(reply.report)["limits"][what]["now"] == count)
 
 
-def test_connections_that_never_greet_are_counted_and_cut(
+async def test_connections_that_never_greet_are_counted_and_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bookie.wire.data.sockets.HANDSHAKE_SECONDS_MAX", 3.0)
-
-    async def test(client: Client, authority: TestAuthority) -> None:
+    async with tls_bookie(tmp_path) as (client, authority):
         host, port = client.bookie.address.split(":")
         silent = [await asyncio.open_connection(host, int(port)) for _ in range(5)]
         await until_true(lambda: has(client, "strangers", 5))
@@ -308,5 +291,3 @@ def test_connections_that_never_greet_are_counted_and_cut(
             writer.close()
         async with after_handshake(client.bookie.address, Certificates(authority.of(Role.CLIENT)).client):
             assert await has(client, "connections", 1)
-
-    on_tls_bookie(tmp_path, test)

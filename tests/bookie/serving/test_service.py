@@ -18,13 +18,13 @@ from bookie.wire.messages import (
 )
 from tests.bookie.bookies import entries
 from tests.bookie.entries import columns_of, entries_of, entry_of, frame_of, lac_of
-from tests.bookie.serving.served import Client, acks, plain, with_client
+from tests.bookie.serving.served import acks, plain, served
 
 OK = Status.OK
 
 
-def test_every_frame_is_acknowledged_under_its_sequence_number(tmp_path: Path) -> None:
-    async def test(client: Client) -> None:
+async def test_every_frame_is_acknowledged_under_its_sequence_number(tmp_path: Path) -> None:
+    async with served(tmp_path) as client:
         found = await client.append(
             client.request(5, frame_of(7, [0, 1]), frame_of(8, [0])),
             client.request(7),
@@ -36,23 +36,17 @@ def test_every_frame_is_acknowledged_under_its_sequence_number(tmp_path: Path) -
         told = await client.last_add_confirmed(7)
         assert (told.status, told.last_add_confirmed) == (OK, lac_of(1))
 
-    with_client(tmp_path, test)
+
+async def test_a_frame_is_acknowledged_while_the_stream_stays_open(tmp_path: Path) -> None:
+    async with served(tmp_path) as client, client.stream() as stream:
+        for sequence in range(3):
+            stream.send(FrameKind.APPEND, 0, client.request(sequence, frame_of(7, [sequence])))
+            assert await stream.acks() == (Ack(sequence, OK),)
 
 
-def test_a_frame_is_acknowledged_while_the_stream_stays_open(tmp_path: Path) -> None:
-    async def test(client: Client) -> None:
-        async with client.stream() as stream:
-            for sequence in range(3):
-                stream.send(FrameKind.APPEND, 0, client.request(sequence, frame_of(7, [sequence])))
-                assert await stream.acks() == (Ack(sequence, OK),)
-
-    with_client(tmp_path, test)
-
-
-def test_a_fenced_ledgers_writer_is_told_so(tmp_path: Path) -> None:
+async def test_a_fenced_ledgers_writer_is_told_so(tmp_path: Path) -> None:
     """R1"""
-
-    async def test(client: Client) -> None:
+    async with served(tmp_path) as client:
         await client.append(client.request(0, frame_of(7, [0])))
         assert (await client.read(7, 0, 0, fence=True)).status is OK
         assert (await client.last_add_confirmed(404, fence=True)).status is Status.NO_SUCH_LEDGER
@@ -61,13 +55,10 @@ def test_a_fenced_ledgers_writer_is_told_so(tmp_path: Path) -> None:
         )
         assert sorted(plain(found)) == acks(1, [Status.FENCED, Status.FENCED, OK])
 
-    with_client(tmp_path, test)
 
-
-def test_a_message_for_another_incarnation_is_refused_and_does_nothing(tmp_path: Path) -> None:
+async def test_a_message_for_another_incarnation_is_refused_and_does_nothing(tmp_path: Path) -> None:
     """W7"""
-
-    async def test(client: Client) -> None:
+    async with served(tmp_path) as client:
         for other in ("00000000-66b0-4f3e-9d0c-2b1f6f0d8a11", ""):
             request = codec.encode_append_request(
                 AppendRequest(other, 3, (frame_of(7, [0]), frame_of(7, [1])))
@@ -82,11 +73,11 @@ def test_a_message_for_another_incarnation_is_refused_and_does_nothing(tmp_path:
             )
         assert plain(await client.append(client.request(0, frame_of(7, [0])))) == [(0, OK)]
 
-    with_client(tmp_path, test)
 
-
-def test_an_entry_that_is_too_large_is_a_bad_request_and_its_neighbours_are_stored(tmp_path: Path) -> None:
-    async def test(client: Client) -> None:
+async def test_an_entry_that_is_too_large_is_a_bad_request_and_its_neighbours_are_stored(
+    tmp_path: Path,
+) -> None:
+    async with served(tmp_path) as client:
         large = Frame(7, columns_of([entry_of(7, 0, ENTRY_BYTES_MAX + 1)]))
         largest = Frame(7, columns_of([entry_of(7, 0, ENTRY_BYTES_MAX)]))
         found = await client.append(client.request(0, large, frame_of(7, [1])), client.request(2, largest))
@@ -94,48 +85,41 @@ def test_an_entry_that_is_too_large_is_a_bad_request_and_its_neighbours_are_stor
         reply = await client.read(7, 0, 1)
         assert entries_of(reply.columns) == [entry_of(7, 0, ENTRY_BYTES_MAX)]
 
-    with_client(tmp_path, test)
 
-
-def test_a_message_that_is_garbage_ends_its_connection_and_nobody_elses(tmp_path: Path) -> None:
-    async def test(client: Client) -> None:
+async def test_a_message_that_is_garbage_ends_its_connection_and_nobody_elses(tmp_path: Path) -> None:
+    async with served(tmp_path) as client:
         async with client.stream() as stream:
             stream.send(FrameKind.APPEND, 0, client.request(0, frame_of(7, [0])))
             assert await stream.acks() == (Ack(0, OK),)
             stream.send(FrameKind.APPEND, 0, [b"\xff garbage"])
             answer = await stream.receive()
             assert answer is not None and answer.kind is FrameKind.GOODBYE
-            assert b"wrong checksum" in answer.body
+            assert b"checksum mismatch" in answer.body
             assert await stream.receive() is None
         assert entries_of((await client.read(7, 0, 9)).columns) == entries(7, [0])
 
-    with_client(tmp_path, test)
+
+async def test_a_call_that_is_garbage_is_refused_and_its_connection_goes_on(tmp_path: Path) -> None:
+    async with served(tmp_path) as client, client.stream() as stream:
+        for kind in (
+            FrameKind.READ,
+            FrameKind.SCAN,
+            FrameKind.LAST_ADD_CONFIRMED,
+            FrameKind.HOLDINGS,
+            FrameKind.INFO,
+        ):
+            answer = await stream.call(kind, [b"\xff garbage"])
+            assert answer.kind is FrameKind.REFUSED and b"checksum mismatch" in answer.body
+        answer = await stream.call(FrameKind.READ, [bytes(CALL_BYTES_MAX + 1)])
+        assert answer.kind is FrameKind.REFUSED and b"the limit is" in answer.body
+        answer = await stream.call(FrameKind.ACKS, [])
+        assert answer.kind is FrameKind.REFUSED and b"a call of kind ACKS" in answer.body
+        answer = await stream.call(FrameKind.INFO, codec.encode_info_request(None))
+        assert answer.kind is FrameKind.INFO
 
 
-def test_a_call_that_is_garbage_is_refused_and_its_connection_goes_on(tmp_path: Path) -> None:
-    async def test(client: Client) -> None:
-        async with client.stream() as stream:
-            for kind in (
-                FrameKind.READ,
-                FrameKind.SCAN,
-                FrameKind.LAST_ADD_CONFIRMED,
-                FrameKind.HOLDINGS,
-                FrameKind.INFO,
-            ):
-                answer = await stream.call(kind, [b"\xff garbage"])
-                assert answer.kind is FrameKind.REFUSED and b"wrong checksum" in answer.body
-            answer = await stream.call(FrameKind.READ, [bytes(CALL_BYTES_MAX + 1)])
-            assert answer.kind is FrameKind.REFUSED and b"the limit is" in answer.body
-            answer = await stream.call(FrameKind.ACKS, [])
-            assert answer.kind is FrameKind.REFUSED and b"a call of kind ACKS" in answer.body
-            answer = await stream.call(FrameKind.INFO, codec.encode_info_request(None))
-            assert answer.kind is FrameKind.INFO
-
-    with_client(tmp_path, test)
-
-
-def test_a_last_add_confirmed_no_record_can_hold_harms_nobody_else(tmp_path: Path) -> None:
-    async def test(client: Client) -> None:
+async def test_a_last_add_confirmed_no_record_can_hold_harms_nobody_else(tmp_path: Path) -> None:
+    async with served(tmp_path) as client:
         frame = frame_of(7, [0], lac=0)
         assert frame.last_add_confirmed is not None
         bad = Frame(7, frame.columns, type(frame.last_add_confirmed)(0, 0, bytes(70_000)))
@@ -144,32 +128,26 @@ def test_a_last_add_confirmed_no_record_can_hold_harms_nobody_else(tmp_path: Pat
             assert await stream.acks() is None
         assert plain(await client.append(client.request(0, frame))) == [(0, OK)]
 
-    with_client(tmp_path, test)
 
-
-def test_a_client_that_goes_away_leaves_the_others_alone(tmp_path: Path) -> None:
-    async def test(client: Client) -> None:
+async def test_a_client_that_goes_away_leaves_the_others_alone(tmp_path: Path) -> None:
+    async with served(tmp_path) as client:
         async with client.stream() as stream:
             stream.send(FrameKind.APPEND, 0, client.request(0, frame_of(7, [0])))
             await stream.acks()
             stream.writer.transport.abort()
         assert plain(await client.append(client.request(0, frame_of(7, [1])))) == [(0, OK)]
 
-    with_client(tmp_path, test)
 
-
-def test_a_request_that_makes_no_sense_is_a_bad_request(tmp_path: Path) -> None:
-    async def test(client: Client) -> None:
+async def test_a_request_that_makes_no_sense_is_a_bad_request(tmp_path: Path) -> None:
+    async with served(tmp_path) as client:
         for ledger_id, first, last in ((7, 2, 1), (7, -1, 1), (-7, 0, 1)):
             assert (await client.read(ledger_id, first, last)).status is Status.BAD_REQUEST
         assert (await client.last_add_confirmed(-7)).status is Status.BAD_REQUEST
         assert (await client.last_add_confirmed(7, wait_ms=60_001)).status is Status.BAD_REQUEST
 
-    with_client(tmp_path, test)
 
-
-def test_a_ledger_of_tiny_entries_is_read_page_by_page(tmp_path: Path) -> None:
-    async def test(client: Client) -> None:
+async def test_a_ledger_of_tiny_entries_is_read_page_by_page(tmp_path: Path) -> None:
+    async with served(tmp_path) as client:
         per_frame, frames = 16_000, 8
         requests = [
             client.request(
@@ -187,11 +165,9 @@ def test_a_ledger_of_tiny_entries_is_read_page_by_page(tmp_path: Path) -> None:
             assert list(reply.columns.ids) == list(range(seen, reply.covered_through + 1))
             seen = reply.covered_through + 1
 
-    with_client(tmp_path, test)
 
-
-def test_a_bookie_tells_who_it_is_and_what_it_has_done(tmp_path: Path) -> None:
-    async def test(client: Client) -> None:
+async def test_a_bookie_tells_who_it_is_and_what_it_has_done(tmp_path: Path) -> None:
+    async with served(tmp_path) as client:
         await client.append(client.request(0, frame_of(7, range(3))))
         info = codec.decode_info_reply(await client.call(FrameKind.INFO, codec.encode_info_request(None)))
         cookie = client.bookie.cookie
@@ -203,5 +179,3 @@ def test_a_bookie_tells_who_it_is_and_what_it_has_done(tmp_path: Path) -> None:
         assert (info.entries_added, info.bytes_added) == (3, 60)
         assert info.syncs >= 1
         assert 0 < info.disk_bytes_free <= info.disk_bytes_total
-
-    with_client(tmp_path, test)

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import logging
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -33,7 +33,7 @@ from bookie.wire.trust.roles import Role
 from bookledger.cli.certs.authority import _new_key, _pem_of, _put
 from metadata.audit import AUDIT
 from tests.bookie.serving.served import served
-from tests.support.aio import run, until_true
+from tests.support.aio import until_true
 from tests.support.authority import TestAuthority
 from tests.support.raw_data import after_handshake
 
@@ -53,29 +53,25 @@ async def listening(tmp_path: Path, authority: TestAuthority) -> AsyncIterator[L
         await listener.stop()
 
 
-def on_listener(tmp_path: Path, test: Callable[[Listener, TestAuthority], Awaitable[None]]) -> None:
-    async def main() -> None:
-        authority = TestAuthority(tmp_path)
-        async with listening(tmp_path, authority) as listener:
-            await test(listener, authority)
-
-    run(main())
+@asynccontextmanager
+async def on_listener(tmp_path: Path) -> AsyncIterator[tuple[Listener, TestAuthority]]:
+    authority = TestAuthority(tmp_path)
+    async with listening(tmp_path, authority) as listener:
+        yield listener, authority
 
 
 async def nothing_is_left(listener: Listener) -> bool:
     return not listener._others and not listener.guard.table.count
 
 
-def test_what_never_greets_leaves_nothing_behind(tmp_path: Path) -> None:
-    async def test(listener: Listener, authority: TestAuthority) -> None:
+async def test_what_never_greets_leaves_nothing_behind(tmp_path: Path) -> None:
+    async with on_listener(tmp_path) as (listener, _):
         host, _, port = listener.address.rpartition(":")
         for said in (b"", b"no TLS at all", b"\x16\x03\x01\xff\xff" + bytes(100)) * 20:
             _, writer = await asyncio.open_connection(host, int(port))
             writer.write(said)
             writer.close()
         await until_true(lambda: nothing_is_left(listener))
-
-    on_listener(tmp_path, test)
 
 
 @contextmanager
@@ -124,10 +120,10 @@ def test_a_bookie_does_not_start_with_a_certificate_that_has_run_out(
         Listener(config)
 
 
-def test_a_certificate_that_runs_out_meanwhile_is_told_until_it_is_renewed(
+async def test_a_certificate_that_runs_out_meanwhile_is_told_until_it_is_renewed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def test(listener: Listener, authority: TestAuthority) -> None:
+    async with on_listener(tmp_path) as (listener, authority):
         assert listener.why_distrusted() == ""
         assert listener.certificates is not None
         assert listener.certificates.expires_at > datetime.now(UTC)
@@ -137,8 +133,6 @@ def test_a_certificate_that_runs_out_meanwhile_is_told_until_it_is_renewed(
         assert listener.why_distrusted().startswith(f"{directory / CERTIFICATE} ran out on ")
         authority.authority.renew(directory, 1)
         assert listener.why_distrusted() == ""
-
-    on_listener(tmp_path, test)
 
 
 @pytest.mark.parametrize(
@@ -178,8 +172,8 @@ def unreadable(authority: TestAuthority, directory: Path) -> Path:
     return directory
 
 
-def test_a_certificate_that_cannot_be_understood_takes_no_place(tmp_path: Path) -> None:
-    async def test(listener: Listener, authority: TestAuthority) -> None:
+async def test_a_certificate_that_cannot_be_understood_takes_no_place(tmp_path: Path) -> None:
+    async with on_listener(tmp_path) as (listener, authority):
         tls = Certificates(unreadable(authority, tmp_path / "unreadable")).client
         host, _, port = listener.address.rpartition(":")
         for _ in range(3):
@@ -188,8 +182,6 @@ def test_a_certificate_that_cannot_be_understood_takes_no_place(tmp_path: Path) 
                 await reader.readexactly(1)
             writer.close()
         await until_true(lambda: nothing_is_left(listener))
-
-    on_listener(tmp_path, test)
 
 
 # --- what is sent ---------------------------------------------------------------------------

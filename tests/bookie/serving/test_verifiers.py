@@ -8,10 +8,9 @@ from pathlib import Path
 from bookie.serving.lookups import verifiers
 from bookie.serving.lookups.verifiers import LOOKUPS_AT_ONCE_MAX, Verifiers
 from bookie.wire.messages import Status
-from ledgers.aio import LedgerClient
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
-from tests.support.in_process import InProcessCluster, on_bookies
+from tests.support.in_process import on_bookies
 
 
 class CountedLedgers(LedgerStore):
@@ -32,10 +31,10 @@ class CountedLedgers(LedgerStore):
             self.under_way -= 1
 
 
-def test_many_new_ledgers_are_looked_up_together_so_many_at_a_time_and_each_has_its_own_answer(
+async def test_many_new_ledgers_are_looked_up_together_so_many_at_a_time_and_each_has_its_own_answer(
     tmp_path: Path,
 ) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 1) as (cluster, client):
         writer = await client.create_ledger(ensemble_size=1, write_quorum=1, ack_quorum=1, password=b"secret")
         (running,) = cluster.running.values()
         ledgers = CountedLedgers(cluster.store)
@@ -47,5 +46,3 @@ def test_many_new_ledgers_are_looked_up_together_so_many_at_a_time_and_each_has_
         assert ledgers.most == verifiers.LOOKUPS_AT_ONCE_MAX
         assert ledgers.asked == len(asked)
         await writer.abandon()
-
-    on_bookies(tmp_path, 1, scenario)

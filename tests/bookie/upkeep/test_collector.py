@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +28,6 @@ from metadata.store import Page, Versioned
 from tests.bookie.bookies import append, bookie_on, entries, read, read_request
 from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import acks, plain, served
-from tests.support.aio import run
 
 OK = Status.OK
 ME, OTHER = BookieRef("b1", "mine"), BookieRef("b2", "another")
@@ -59,7 +58,7 @@ class Site:
 
 
 @asynccontextmanager
-async def site(path: Path, store: MemoryStore | None = None) -> AsyncIterator[Site]:
+async def on_site(path: Path, store: MemoryStore | None = None) -> AsyncIterator[Site]:
     store = store or MemoryStore()
     cluster_id = await cluster.cluster_id(store, create=True)
     assert cluster_id is not None
@@ -71,24 +70,14 @@ async def site(path: Path, store: MemoryStore | None = None) -> AsyncIterator[Si
         yield Site(bookie, store, Cookie(cluster_id, ME.bookie_id, ME.incarnation))
 
 
-def on_site(path: Path, test: Callable[[Site], Awaitable[None]], store: MemoryStore | None = None) -> None:
-    async def main() -> None:
-        async with site(path, store) as made:
-            await test(made)
-
-    run(main())
-
-
-def test_deleted_ledgers_are_forgotten_and_the_others_are_read_as_before(tmp_path: Path) -> None:
-    async def test(site: Site) -> None:
+async def test_deleted_ledgers_are_forgotten_and_the_others_are_read_as_before(tmp_path: Path) -> None:
+    async with on_site(tmp_path) as site:
         await site.delete(2, 3, 7)
         assert await site.collect() == Collected(ledgers_forgotten=3)
         assert await site.here() == [1, 4, 5, 6]
         assert await read(site.bookie, 4) == entries(4, range(3))
         assert site.bookie.index.ledger_ids() == [1, 4, 5, 6]
         assert await site.collect() == Collected()
-
-    on_site(tmp_path, test)
 
 
 class BreaksOff(MemoryStore):
@@ -100,14 +89,12 @@ class BreaksOff(MemoryStore):
         return await super().list_page(prefix, after=after, limit=3)
 
 
-def test_a_listing_that_breaks_off_deletes_nothing(tmp_path: Path) -> None:
-    async def test(site: Site) -> None:
+async def test_a_listing_that_breaks_off_deletes_nothing(tmp_path: Path) -> None:
+    async with on_site(tmp_path, BreaksOff()) as site:
         await site.delete(1, 2, 7)
         with pytest.raises(StoreUnavailable):
             await site.collect()
         assert await site.here() == list(LEDGERS)
-
-    on_site(tmp_path, test, BreaksOff())
 
 
 class EndsEarly(MemoryStore):
@@ -123,15 +110,12 @@ class EndsEarly(MemoryStore):
 
 
 @pytest.mark.parametrize("items", [0, 4])
-def test_what_the_metadata_has_never_heard_of_is_kept(tmp_path: Path, items: int) -> None:
+async def test_what_the_metadata_has_never_heard_of_is_kept(tmp_path: Path, items: int) -> None:
     store = EndsEarly()
     store.items = items
-
-    async def test(site: Site) -> None:
+    async with on_site(tmp_path, store) as site:
         assert await site.collect(also_misplaced=True) == Collected(unlisted=len(LEDGERS) - items)
         assert await site.here() == list(LEDGERS)
-
-    on_site(tmp_path, test, store)
 
 
 class ListsTombstones(MemoryStore):
@@ -150,31 +134,28 @@ class ListsTombstones(MemoryStore):
         return replace(item, value=tombstone) if item.key == keys.ledger(2) else item
 
 
-def test_the_metadata_is_asked_once_more_before_a_ledger_is_forgotten(tmp_path: Path) -> None:
+async def test_the_metadata_is_asked_once_more_before_a_ledger_is_forgotten(tmp_path: Path) -> None:
     store = ListsTombstones()
-
-    async def test(site: Site) -> None:
+    async with on_site(tmp_path, store) as site:
         await site.delete(1)
         store.lies = True
         assert await site.collect() == Collected(ledgers_forgotten=1)
         assert await site.here() == [2, 3, 4, 5, 6, 7]
 
-    on_site(tmp_path, test, store)
 
-
-def test_the_metadata_of_another_cluster_is_not_believed(tmp_path: Path) -> None:
-    async def test(site: Site) -> None:
+async def test_the_metadata_of_another_cluster_is_not_believed(tmp_path: Path) -> None:
+    async with on_site(tmp_path) as site:
         other = MemoryStore()
         await cluster.cluster_id(other, create=True)
         with pytest.raises(DataDirectoryError, match="another cluster"):
             await site.collect(other)
         assert await site.here() == list(LEDGERS)
 
-    on_site(tmp_path, test)
 
-
-def test_a_ledger_that_gets_frames_while_it_is_forgotten_is_collected_the_next_time(tmp_path: Path) -> None:
-    async def test(site: Site) -> None:
+async def test_a_ledger_that_gets_frames_while_it_is_forgotten_is_collected_the_next_time(
+    tmp_path: Path,
+) -> None:
+    async with on_site(tmp_path) as site:
         await site.delete(1)
         forget = site.bookie.forget
 
@@ -190,8 +171,6 @@ def test_a_ledger_that_gets_frames_while_it_is_forgotten_is_collected_the_next_t
         await site.bookie.checkpoint()
         assert 1 not in site.bookie.index.ledger_ids()
         assert 1 not in site.bookie.index.usage.of(0)
-
-    on_site(tmp_path, test)
 
 
 async def test_a_late_writer_to_a_forgotten_ledger_is_refused_in_this_life_and_the_next(
@@ -254,21 +233,20 @@ async def placed_elsewhere(site: Site, *, closed: bool) -> None:
     await site.ledgers.change(record.closed(9, 180) if closed else record, found.version)
 
 
-def test_copies_of_a_closed_ledger_that_no_fragment_places_here_are_dropped(tmp_path: Path) -> None:
-    async def test(site: Site) -> None:
+async def test_copies_of_a_closed_ledger_that_no_fragment_places_here_are_dropped(tmp_path: Path) -> None:
+    async with on_site(tmp_path) as site:
         await placed_elsewhere(site, closed=True)
         assert await site.collect(also_misplaced=True) == Collected(frames_dropped=1)
         # The frame of 0 to 2 is partly ours, and is kept whole.
         assert await read(site.bookie, 4) == entries(4, range(3))
         assert await site.collect(also_misplaced=True) == Collected()
 
-    on_site(tmp_path, test)
 
-
-def test_copies_of_a_ledger_that_is_open_or_in_recovery_are_kept_wherever_they_belong(tmp_path: Path) -> None:
+async def test_copies_of_a_ledger_that_is_open_or_in_recovery_are_kept_wherever_they_belong(
+    tmp_path: Path,
+) -> None:
     """A recovery writes to bookies that the metadata names only when it closes the ledger (R4)."""
-
-    async def test(site: Site) -> None:
+    async with on_site(tmp_path) as site:
         await placed_elsewhere(site, closed=False)
         assert await site.collect(also_misplaced=True) == Collected()
         found = await site.ledgers.read(4)
@@ -277,11 +255,9 @@ def test_copies_of_a_ledger_that_is_open_or_in_recovery_are_kept_wherever_they_b
         assert await site.collect(also_misplaced=True) == Collected()
         assert await read(site.bookie, 4) == entries(4, range(4))
 
-    on_site(tmp_path, test)
 
-
-def test_the_fence_of_a_ledger_outlives_its_copies(tmp_path: Path) -> None:
-    async def test(site: Site) -> None:
+async def test_the_fence_of_a_ledger_outlives_its_copies(tmp_path: Path) -> None:
+    async with on_site(tmp_path) as site:
         await site.bookie.fence(4)
         found = await site.ledgers.read(4)
         assert found is not None
@@ -290,15 +266,12 @@ def test_the_fence_of_a_ledger_outlives_its_copies(tmp_path: Path) -> None:
         assert await site.collect(also_misplaced=True) == Collected(frames_dropped=1)
         assert await append(site.bookie, frame_of(4, [3])) == [Status.FENCED]
 
-    on_site(tmp_path, test)
 
-
-def test_W8_nothing_is_dropped_of_a_ledger_closed_before_an_entry_that_the_bookie_proves_to_be_confirmed(
+async def test_W8_nothing_is_dropped_of_a_ledger_closed_before_an_entry_that_the_bookie_proves_to_be_confirmed(
     tmp_path: Path,
 ) -> None:
     """What is here may be the last copies of entries that were acknowledged: the metadata had gone back."""
-
-    async def test(site: Site) -> None:
+    async with on_site(tmp_path) as site:
         await placed_elsewhere(site, closed=True)
         assert await append(site.bookie, frame_of(4, [11], lac=10)) == [OK]
         assert await site.collect(also_misplaced=True) == Collected()
@@ -309,20 +282,16 @@ def test_W8_nothing_is_dropped_of_a_ledger_closed_before_an_entry_that_the_booki
         await site.ledgers.change(replace(found.record, accepted_loss=loss), found.version)
         assert await site.collect(also_misplaced=True) == Collected(frames_dropped=2), "it was given up"
 
-    on_site(tmp_path, test)
 
-
-def test_what_the_bookie_proves_of_entries_before_the_end_keeps_nothing(tmp_path: Path) -> None:
-    async def test(site: Site) -> None:
+async def test_what_the_bookie_proves_of_entries_before_the_end_keeps_nothing(tmp_path: Path) -> None:
+    async with on_site(tmp_path) as site:
         await placed_elsewhere(site, closed=True)
         assert await append(site.bookie, frame_of(4, [9], lac=9)) == [OK]
         assert await site.collect(also_misplaced=True) == Collected(frames_dropped=2)
 
-    on_site(tmp_path, test)
 
-
-def test_a_record_that_has_changed_since_the_listing_decides(tmp_path: Path) -> None:
-    async def test(site: Site) -> None:
+async def test_a_record_that_has_changed_since_the_listing_decides(tmp_path: Path) -> None:
+    async with on_site(tmp_path) as site:
         await placed_elsewhere(site, closed=True)
         collector = Collector(site.bookie, site.store, site.cookie, RateLimit(1e9))
         listing = await collector._compare([4])
@@ -332,5 +301,3 @@ def test_a_record_that_has_changed_since_the_listing_decides(tmp_path: Path) -> 
         await site.ledgers.change(back, found.version)
         assert listing.elsewhere == [4]
         assert await collector._drop_misplaced(listing.elsewhere) == 0
-
-    on_site(tmp_path, test)

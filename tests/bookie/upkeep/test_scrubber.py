@@ -192,7 +192,7 @@ async def test_each_damage_is_told_once_with_its_place(
             await world.scrubber.scrub_once()
             await world.scrubber.scrub_once()
         name = segments.name_of(segment)
-        why, first, last = "the record's checksum does not fit", place.first_entry, place.last_entry
+        why, first, last = "checksum mismatch in the record", place.first_entry, place.last_entry
         assert [record.getMessage() for record in caplog.records] == [
             f"damaged: {name} from offset {offset} to {offset + place.size}: {why}",
             f"cannot read entries {first} to {last} of ledger 7: {name} at offset {offset}: {why}",

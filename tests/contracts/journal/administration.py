@@ -38,7 +38,7 @@ from tests.qjm_compat.acceptor.one_writer import (
 )
 from tests.qjm_compat.journals import NAMESPACE
 
-from .place import UPGRADED, InAPlace, Place, in_one_place, place_of
+from .place import UPGRADED, InAPlace, Place, place_of
 
 Steps = Sequence[Request[None]]
 
@@ -77,42 +77,34 @@ class Administration(InAPlace):
     """Part of the contract."""
 
     @pytest.mark.parametrize("steps", [*CHANGES.values(), PRE_UPGRADE], ids=[*CHANGES, "half-an-upgrade"])
-    def test_J2_a_change_of_the_whole_journal_ends_its_writer(self, steps: Steps) -> None:
+    async def test_J2_a_change_of_the_whole_journal_ends_its_writer(self, place: Place, steps: Steps) -> None:
         """Also one that has nothing open, so that there is no ledger to fence: its next segment is refused."""
-
-        async def scenario(place: Place) -> None:
-            for n, (writing, here) in enumerate(product((True, False), repeat=2)):
-                journal_id = f"ns-{n}"
-                old = await self._writer(place, 1, journal_id)
-                await old.write_final(1, 3)
-                if writing:
-                    await old.write_open(4, 5)
-                await done(place_of(old) if here else place.process(journal_id=journal_id), steps)
-                await assert_over(place, old, journal_id, writing=writing)
-
-        self.in_a_place(scenario)
+        for n, (writing, here) in enumerate(product((True, False), repeat=2)):
+            journal_id = f"ns-{n}"
+            old = await self._writer(place, 1, journal_id)
+            await old.write_final(1, 3)
+            if writing:
+                await old.write_open(4, 5)
+            await done(place_of(old) if here else place.process(journal_id=journal_id), steps)
+            await assert_over(place, old, journal_id, writing=writing)
 
     @pytest.mark.parametrize("steps", CHANGES.values(), ids=CHANGES)
-    def test_J1_a_change_of_the_whole_journal_raises_the_promise_and_the_next_writer_goes_on(
-        self, steps: Steps
+    async def test_J1_a_change_of_the_whole_journal_raises_the_promise_and_the_next_writer_goes_on(
+        self, place: Place, steps: Steps
     ) -> None:
-        async def scenario(place: Place) -> None:
-            old = await self._writer(place, 7)
-            await old.write_final(1, 3)
-            acceptor = place.process()
-            await done(acceptor, steps)
-            promised = (await acceptor.call(GetJournalState())).last_promised_epoch
-            assert promised > 7
-            with pytest.raises(StaleEpoch):
-                await OneWriter(place.process(), promised).new_epoch()
-            later = await next_writer(place.process())
-            await later.write_final(4, 5)
-            assert (await logs(place.process()))[-1] == (4, 5, False)
-            assert await content(place.process(), 4) == edits(4, 5, later.epoch)
+        old = await self._writer(place, 7)
+        await old.write_final(1, 3)
+        acceptor = place.process()
+        await done(acceptor, steps)
+        promised = (await acceptor.call(GetJournalState())).last_promised_epoch
+        assert promised > 7
+        with pytest.raises(StaleEpoch):
+            await OneWriter(place.process(), promised).new_epoch()
+        later = await next_writer(place.process())
+        await later.write_final(4, 5)
+        assert (await logs(place.process()))[-1] == (4, 5, False)
+        assert await content(place.process(), 4) == edits(4, 5, later.epoch)
 
-        self.in_a_place(scenario)
-
-    @in_one_place
     async def test_a_copy_that_a_finalized_segment_overruled_is_no_obstacle_to_discarding(
         self, place: Place
     ) -> None:
@@ -125,7 +117,6 @@ class Administration(InAPlace):
         await place.process().call(DiscardSegments(6))
         assert await logs(place.process()) == [(1, 5, False)]
 
-    @in_one_place
     async def test_nothing_begins_or_is_discarded_where_edits_were_purged(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         for first in (1, 4, 7):
@@ -141,7 +132,6 @@ class Administration(InAPlace):
         await (await next_writer(place.process())).write_final(7, 8)
         assert await logs(place.process()) == [(7, 8, False)]
 
-    @in_one_place
     async def test_numbers_that_a_journal_cannot_hold_are_refused_and_change_nothing(
         self, place: Place
     ) -> None:
@@ -161,20 +151,16 @@ class Administration(InAPlace):
         await writer.send(4, 6)
 
     @pytest.mark.parametrize(("layout_version", "number"), [(2**31 - 1, 2**63 - 1), (-(2**31), 1)])
-    def test_the_largest_and_the_smallest_numbers_that_a_journal_can_hold_are_kept(
-        self, layout_version: int, number: int
+    async def test_the_largest_and_the_smallest_numbers_that_a_journal_can_hold_are_kept(
+        self, place: Place, layout_version: int, number: int
     ) -> None:
-        async def scenario(place: Place) -> None:
-            namespace = replace(NAMESPACE, layout_version=layout_version, namespace_id=number, c_time=number)
-            await place.process().call(Format(namespace))
-            assert await place.process().call(GetStorageInfo()) == namespace.storage
-            await place.process().call(DoPreUpgrade())
-            await place.process().call(DoUpgrade(namespace.storage))
-            assert await place.process().call(GetStorageInfo()) == namespace.storage
+        namespace = replace(NAMESPACE, layout_version=layout_version, namespace_id=number, c_time=number)
+        await place.process().call(Format(namespace))
+        assert await place.process().call(GetStorageInfo()) == namespace.storage
+        await place.process().call(DoPreUpgrade())
+        await place.process().call(DoUpgrade(namespace.storage))
+        assert await place.process().call(GetStorageInfo()) == namespace.storage
 
-        self.in_a_place(scenario)
-
-    @in_one_place
     async def test_a_segment_that_was_open_when_the_journal_was_formatted_anew_is_gone_for_the_next_writer(
         self, place: Place
     ) -> None:
@@ -187,7 +173,6 @@ class Administration(InAPlace):
         with pytest.raises(JournalOutOfSync, match="No log file to finalize at transaction ID 1"):
             await OneWriter(acceptor, promised + 1).finalize(1, 3)
 
-    @in_one_place
     async def test_an_upgrade_to_what_a_journal_cannot_hold_is_refused(self, place: Place) -> None:
         await self._writer(place, 1)
         acceptor = place.process()
@@ -198,7 +183,6 @@ class Administration(InAPlace):
         assert await place.state() == before
         await acceptor.call(DoUpgrade(UPGRADED.storage))
 
-    @in_one_place
     async def test_a_segment_whose_ledger_is_lost_stops_every_writer_until_it_is_discarded(
         self, place: Place
     ) -> None:
@@ -221,7 +205,6 @@ class Administration(InAPlace):
         assert await logs(place.process()) == [(1, 3, False), (4, 5, False)]
         assert len(await place.ledgers()) == 2
 
-    @in_one_place
     async def test_a_journal_whose_ledgers_are_lost_can_be_formatted_by_force(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         await writer.write_final(1, 3)

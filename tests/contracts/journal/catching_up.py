@@ -34,7 +34,7 @@ from tests.qjm_compat.acceptor.one_writer import (
 )
 from tests.qjm_compat.journals import NAMESPACE
 
-from .place import UPGRADED, InAPlace, Place, in_one_place, place_of
+from .place import UPGRADED, InAPlace, Place, place_of
 
 ONE, TWO = RemoteEditLog(1, 3, writer_epoch=5), RemoteEditLog(4, 6, writer_epoch=5)
 
@@ -68,7 +68,6 @@ class CatchingUp(InAPlace):
             await formatted(place.process("b"))
         return writer
 
-    @in_one_place
     async def test_a_segment_that_is_lacking_is_copied_and_is_there_ever_after(self, place: Place) -> None:
         await self._a_holds(place)
         assert [await take(place, log) for log in (ONE, TWO)] == [Taken.COPIED, Taken.COPIED]
@@ -80,7 +79,6 @@ class CatchingUp(InAPlace):
         assert await place.ledgers("b") == ledgers
         assert len(ledgers) == 2
 
-    @in_one_place
     async def test_whoever_copies_in_vain_leaves_nothing_behind(self, place: Place) -> None:
         await self._a_holds(place)
         slow, fast = place.process("b"), place.process("b")
@@ -101,7 +99,6 @@ class CatchingUp(InAPlace):
         assert len(await place.ledgers("b")) == 1
         assert await content(place.process("b"), 1) == edits(1, 3, 5)
 
-    @in_one_place
     async def test_J1_with_a_segment_comes_the_promise_of_its_writer(self, place: Place) -> None:
         """Else a new writer could be given its epoch, and one before it could go on here."""
         await self._a_holds(place)
@@ -116,7 +113,6 @@ class CatchingUp(InAPlace):
         state = await place.state("b")
         assert state is not None and state.segments[0].end_txid == 2
 
-    @in_one_place
     async def test_a_copy_that_ends_alike_is_finalized_where_it_is(self, place: Place) -> None:
         writer = await self._a_holds(place)
         own = await writer_of(place.process("b"), 5)
@@ -129,20 +125,18 @@ class CatchingUp(InAPlace):
         assert await take(place, ONE) is Taken.THERE
 
     @pytest.mark.parametrize("last_txid", [1, 5])
-    def test_a_stale_copy_is_replaced_whether_it_is_shorter_or_longer(self, last_txid: int) -> None:
-        async def scenario(place: Place) -> None:
-            await self._a_holds(place)
-            own = await writer_of(place.process("b"), 4)
-            await own.write_open(1, last_txid)
-            assert await take(place, ONE) is Taken.COPIED
-            assert await content(place.process("b"), 1) == edits(1, 3, 5)
-            later = await writer_of(place.process("b"), 6)
-            await later.purge(1)
-            assert len(await place.ledgers("b")) == 1, "what was replaced is deleted"
+    async def test_a_stale_copy_is_replaced_whether_it_is_shorter_or_longer(
+        self, place: Place, last_txid: int
+    ) -> None:
+        await self._a_holds(place)
+        own = await writer_of(place.process("b"), 4)
+        await own.write_open(1, last_txid)
+        assert await take(place, ONE) is Taken.COPIED
+        assert await content(place.process("b"), 1) == edits(1, 3, 5)
+        later = await writer_of(place.process("b"), 6)
+        await later.purge(1)
+        assert len(await place.ledgers("b")) == 1, "what was replaced is deleted"
 
-        self.in_a_place(scenario)
-
-    @in_one_place
     async def test_J4_a_finalized_copy_that_differs_is_never_touched(self, place: Place) -> None:
         await self._a_holds(place)
         other = await writer_of(place.process("b"), 3)
@@ -154,7 +148,6 @@ class CatchingUp(InAPlace):
         assert await content(place.process("b"), 1) == edits(1, 3, 3)
         assert await logs(place.process("b")) == [(1, 3, False), (4, 5, False)]
 
-    @in_one_place
     async def test_Q10_what_is_committed_is_not_replaced_by_less(self, place: Place) -> None:
         await self._a_holds(place)
         own = await writer_of(place.process("b"), 4)
@@ -164,7 +157,6 @@ class CatchingUp(InAPlace):
         with pytest.raises(RuleViolated, match="already-committed"):
             await take(place, ONE)
 
-    @in_one_place
     async def test_what_its_writer_is_at_is_left_to_it(self, place: Place) -> None:
         await self._a_holds(place)
         here = place.process("b")
@@ -176,7 +168,6 @@ class CatchingUp(InAPlace):
         await own.finalize(1, 3)
         assert await take(place, ONE, here) is Taken.THERE
 
-    @in_one_place
     async def test_a_writer_goes_on_beside_it(self, place: Place) -> None:
         await self._a_holds(place)
         here = place.process("b")
@@ -190,7 +181,6 @@ class CatchingUp(InAPlace):
         await writer.write_final(11, 12)
         assert [start for start, *_ in await logs(place.process("b"))] == [1, 4, 7, 11]
 
-    @in_one_place
     async def test_what_was_purged_does_not_come_back(self, place: Place) -> None:
         await self._a_holds(place)
         writer = await writer_of(place.process("b"), 5)
@@ -202,7 +192,6 @@ class CatchingUp(InAPlace):
         assert await logs(place.process("b")) == []
         assert (await place.process("b").segments_held()).purged_below == 7
 
-    @in_one_place
     async def test_what_was_dropped_does_not_come_back_until_a_writer_has_told_of_more(
         self, place: Place
     ) -> None:
@@ -220,28 +209,24 @@ class CatchingUp(InAPlace):
         assert await take(place, TWO, place_of(later)) is Taken.COPIED
 
     @pytest.mark.parametrize("how", ["format", "rollback"])
-    def test_nor_what_a_format_or_a_rollback_dropped(self, how: str) -> None:
-        async def scenario(place: Place) -> None:
-            await self._a_holds(place)
-            b = place.process("b")
-            if how == "format":
-                assert await take(place, TWO) is Taken.COPIED
-                await b.call(Format(NAMESPACE, force=True))
-            else:
-                await b.call(DoPreUpgrade())
-                with pytest.raises(JournalNotFormatted):
-                    await take(place, TWO)
-                await b.call(DoUpgrade(UPGRADED.storage))
-                await (await writer_of(b, 9)).write_final(4, 6)
-                await b.call(DoRollback())
-            assert await take(place, TWO) is Taken.NOT_VOUCHED
-            assert await logs(place.process("b")) == []
-            record = place_of(await writer_of(place.process("b"), 20))
-            assert (await record.segments_held()).vouched_txid == 0
+    async def test_nor_what_a_format_or_a_rollback_dropped(self, place: Place, how: str) -> None:
+        await self._a_holds(place)
+        b = place.process("b")
+        if how == "format":
+            assert await take(place, TWO) is Taken.COPIED
+            await b.call(Format(NAMESPACE, force=True))
+        else:
+            await b.call(DoPreUpgrade())
+            with pytest.raises(JournalNotFormatted):
+                await take(place, TWO)
+            await b.call(DoUpgrade(UPGRADED.storage))
+            await (await writer_of(b, 9)).write_final(4, 6)
+            await b.call(DoRollback())
+        assert await take(place, TWO) is Taken.NOT_VOUCHED
+        assert await logs(place.process("b")) == []
+        record = place_of(await writer_of(place.process("b"), 20))
+        assert (await record.segments_held()).vouched_txid == 0
 
-        self.in_a_place(scenario)
-
-    @in_one_place
     async def test_what_is_taken_in_after_an_upgrade_goes_with_its_rollback(self, place: Place) -> None:
         await self._a_holds(place)
         b = place.process("b")
@@ -256,7 +241,6 @@ class CatchingUp(InAPlace):
 
     # --- beside a recovery --------------------------------------------------------------------------
 
-    @in_one_place
     async def test_a_recovery_finds_what_came_between_its_steps(self, place: Place) -> None:
         await self._a_holds(place)
         own = await writer_of(place.process("b"), 4)
@@ -269,7 +253,6 @@ class CatchingUp(InAPlace):
         assert (await later.prepare(1)).segment == SegmentState(1, 3, False, 5)
         assert await content(place.process("b"), 1) == edits(1, 3, 5)
 
-    @in_one_place
     async def test_nothing_begins_where_another_acceptors_segments_came_meanwhile(self, place: Place) -> None:
         await self._a_holds(place)
         later = await writer_of(place.process("b"), 7)
@@ -281,7 +264,6 @@ class CatchingUp(InAPlace):
 
     # --- joining ------------------------------------------------------------------------------------
 
-    @in_one_place
     async def test_J1_J3_one_that_joined_cannot_tell_of_what_was_in_progress_then(self, place: Place) -> None:
         await self._a_holds(place, b_is_new=True)
         b = place.process("b")
@@ -299,7 +281,6 @@ class CatchingUp(InAPlace):
         with pytest.raises(BadJournalState, match="bring it up to date first"):
             await place.process("b").call(DiscardSegments(4))
 
-    @in_one_place
     async def test_one_that_joined_goes_on_once_it_has_that_segment(self, place: Place) -> None:
         await self._a_holds(place, b_is_new=True)
         b = place.process("b")

@@ -1,4 +1,4 @@
-"""The checks that calls share (C1 to C3), each call's own, and their order."""
+"""The checks that calls share (1 to 3), each call's own, and their order."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from tests.qjm_compat.acceptor.one_writer import (
 )
 
 from .flaws import CHECKS, flawed_call, flawed_together
-from .place import InAPlace, Place, assert_shows, in_one_place
+from .place import InAPlace, Place, assert_shows
 
 
 class Checks(InAPlace):
     """Part of the contract."""
 
     @pytest.mark.parametrize("kind", CHECKS, ids=lambda kind: kind.__name__)
-    async def test_C1_C2_C3_each_check_fails_alone_and_the_earlier_of_two_is_the_one_that_answers(
+    async def test_each_of_checks_1_to_3_fails_alone_and_the_earlier_of_two_is_the_one_that_answers(
         self, kind: type[Request[Any]]
     ) -> None:
-        async with self.place() as place:
+        async with self.new_place() as place:
             flawed = flawed_together(kind, neighbours_only=self.neighbours_only)
             for n, (wrong, first) in enumerate(flawed.items()):
                 with pytest.raises(first.error) as caught:
@@ -42,10 +42,9 @@ class Checks(InAPlace):
 
     @pytest.mark.parametrize("kind", CHECKS, ids=lambda kind: kind.__name__)
     async def test_a_call_without_a_flaw_is_answered(self, kind: type[Request[Any]]) -> None:
-        async with self.place() as place:
+        async with self.new_place() as place:
             await flawed_call(place, "ns1", kind, frozenset())
 
-    @in_one_place
     async def test_C2c_a_number_is_used_up_even_when_the_committed_txid_is_refused(
         self, place: Place
     ) -> None:
@@ -59,7 +58,6 @@ class Checks(InAPlace):
         with pytest.raises(JournalOutOfSync, match=r"IPC serial 1 from client .*prior highest IPC serial 1"):
             await writer.beat()
 
-    @in_one_place
     async def test_C2c_numbers_begin_anew_with_every_epoch_and_with_every_process(self, place: Place) -> None:
         first = await self._writer(place, 1)
         first.serial = 100
@@ -69,7 +67,6 @@ class Checks(InAPlace):
         again = OneWriter(place.process(), 2)
         await again.beat()
 
-    @in_one_place
     async def test_C2c_the_first_number_is_0_also_where_nothing_was_promised_yet(self, place: Place) -> None:
         acceptor = place.process()
         await formatted(acceptor)
@@ -79,7 +76,6 @@ class Checks(InAPlace):
         with pytest.raises(JournalOutOfSync, match=r"IPC serial 0 from client .*prior highest IPC serial 0"):
             await writer.beat()
 
-    @in_one_place
     async def test_C2c_numbers_begin_anew_when_the_epoch_was_promised_in_another_process(
         self, place: Place
     ) -> None:
@@ -89,7 +85,6 @@ class Checks(InAPlace):
         await OneWriter(place.process(), 2).new_epoch()
         await OneWriter(first.acceptor, 2).beat()
 
-    @in_one_place
     async def test_C2b_a_later_epoch_in_any_call_is_promised_and_ends_the_earlier_writer(
         self, place: Place
     ) -> None:
@@ -102,7 +97,6 @@ class Checks(InAPlace):
             await old.send(1, 3)
         await assert_shows(place.process(), [(1, 2, True)])
 
-    @in_one_place
     async def test_committed_never_goes_back_and_is_learnt_from_the_ledger_by_another_process(
         self, place: Place
     ) -> None:

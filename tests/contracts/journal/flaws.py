@@ -46,11 +46,11 @@ class Flaw:
     message: str
 
 
-NOT_FORMATTED = Flaw("C1", JournalNotFormatted, "not formatted ; journal id: ")
-STALE = Flaw("C2a", StaleEpoch, "is less than the last promised epoch")
-NUMBER = Flaw("C2c", JournalOutOfSync, "was not higher than prior highest IPC serial 10")
-BACKWARD = Flaw("C2d", BadRequest, "Client trying to move committed txid backward from ")
-OTHER_WRITER = Flaw("C3", StaleEpoch, "IPC's epoch 4 is not the current writer epoch  3")
+NOT_FORMATTED = Flaw("check 1", JournalNotFormatted, "not formatted ; journal id: ")
+STALE = Flaw("check 2a", StaleEpoch, "is less than the last promised epoch")
+NUMBER = Flaw("check 2c", JournalOutOfSync, "was not higher than prior highest IPC serial 10")
+BACKWARD = Flaw("check 2d", BadRequest, "Client trying to move committed txid backward from ")
+OTHER_WRITER = Flaw("check 3", StaleEpoch, "IPC's epoch 4 is not the current writer epoch  3")
 NO_SEGMENT = Flaw("no segment", JournalOutOfSync, "Can't write, no segment open")
 OTHER_SEGMENT = Flaw(
     "segment",
@@ -75,25 +75,25 @@ BAD_STATE = Flaw("state", BadRequest, "bad recovery state for segment")
 DISCARDS = Flaw("committed", RuleViolated, "would discard already-committed txn")
 FINAL_ELSE = Flaw("finalized", RuleViolated, "Cannot replace finalized segment")
 
-C1_C2 = (NOT_FORMATTED, STALE, NUMBER, BACKWARD)
+CHECKS_1_2 = (NOT_FORMATTED, STALE, NUMBER, BACKWARD)
 
 CHECKS: dict[type[Request[Any]], tuple[tuple[Flaw, ...], ...]] = {
-    Heartbeat: (C1_C2,),
-    StartLogSegment: ((*C1_C2, FINAL_THERE), (*C1_C2, EDITS_THERE)),
-    SendEdits: ((*C1_C2, OTHER_WRITER, NO_SEGMENT), (*C1_C2, OTHER_SEGMENT, GAP, BROKEN)),
+    Heartbeat: (CHECKS_1_2,),
+    StartLogSegment: ((*CHECKS_1_2, FINAL_THERE), (*CHECKS_1_2, EDITS_THERE)),
+    SendEdits: ((*CHECKS_1_2, OTHER_WRITER, NO_SEGMENT), (*CHECKS_1_2, OTHER_SEGMENT, GAP, BROKEN)),
     FinalizeLogSegment: (
-        (*C1_C2, WRITTEN_LESS),
-        (*C1_C2, ON_DISK_LESS),
-        (*C1_C2, NO_LOG),
-        (*C1_C2, FINALIZED_ELSE),
+        (*CHECKS_1_2, WRITTEN_LESS),
+        (*CHECKS_1_2, ON_DISK_LESS),
+        (*CHECKS_1_2, NO_LOG),
+        (*CHECKS_1_2, FINALIZED_ELSE),
     ),
-    PurgeLogs: (C1_C2,),
-    PrepareRecovery: (C1_C2,),
-    AcceptRecovery: ((*C1_C2, BAD_STATE), (*C1_C2, DISCARDS), (*C1_C2, FINAL_ELSE)),
+    PurgeLogs: (CHECKS_1_2,),
+    PrepareRecovery: (CHECKS_1_2,),
+    AcceptRecovery: ((*CHECKS_1_2, BAD_STATE), (*CHECKS_1_2, DISCARDS), (*CHECKS_1_2, FINAL_ELSE)),
 }
 """For each call of a writer, flaws in the order of their checks; several rows where they exclude each other."""
 
-LOST_SEGMENT = frozenset({"C3", "no segment", "on disk"})
+LOST_SEGMENT = frozenset({"check 3", "no segment", "on disk"})
 """Flaws that only an acceptor without an open segment can have."""
 
 
@@ -145,14 +145,14 @@ async def flawed_call(place: Place, journal_id: str, kind: type[Request[Any]], f
     writer.committed_txid = 12 if "committed" in flaws else 2
     await writer.write_open(10, 12)
     if flaws & LOST_SEGMENT:
-        writer = await writer_of(acceptor, 4) if "C3" in flaws else await another_process(place, writer)
+        writer = await writer_of(acceptor, 4) if "check 3" in flaws else await another_process(place, writer)
         acceptor = place_of(writer)
     writer.committed_txid = 12 if "committed" in flaws else 2
     writer.serial = 10
     await writer.beat()
-    if "C1" in flaws:
+    if "check 1" in flaws:
         await acceptor.call(DoPreUpgrade())
-    epoch = writer.epoch - 1 if "C2a" in flaws else writer.epoch
-    committed = writer.committed_txid - (1 if "C2d" in flaws else 0)
-    info = RequestInfo(epoch, 5 if "C2c" in flaws else 11, committed)
+    epoch = writer.epoch - 1 if "check 2a" in flaws else writer.epoch
+    committed = writer.committed_txid - (1 if "check 2d" in flaws else 0)
+    info = RequestInfo(epoch, 5 if "check 2c" in flaws else 11, committed)
     await acceptor.call(request_with(kind, flaws, info))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
+
+import pytest
 
 from metadata.records.journal_record import JournalState
 from qjm_compat.requests import (
@@ -23,9 +25,7 @@ from tests.qjm_compat.acceptor.one_writer import (
     writer_of,
 )
 from tests.qjm_compat.journals import NAMESPACE
-from tests.support.aio import run, until_true
-
-Self = TypeVar("Self", bound="InAPlace")
+from tests.support.aio import until_true
 
 UPGRADED = replace(NAMESPACE, layout_version=-64, c_time=77)
 
@@ -54,16 +54,6 @@ class Place(Protocol):
     async def lose_ledger(self, start_txid: int) -> None:
         """The ledger of the segment at acceptor `a` is deleted, behind the journal's back."""
         ...
-
-
-def in_one_place(test: Callable[[Self, Place], Awaitable[None]]) -> Callable[[Self], None]:
-    """Makes a test out of a coroutine that wants a place."""
-
-    def opened(self: Self) -> None:
-        self.in_a_place(lambda place: test(self, place))
-
-    opened.__name__, opened.__doc__ = test.__name__, test.__doc__
-    return opened
 
 
 async def another_process(place: Place, writer: OneWriter) -> OneWriter:
@@ -96,17 +86,13 @@ class InAPlace(ABC):
     """Whether of the pairs of checks only those next to each other are tried, where each takes long."""
 
     @abstractmethod
-    def place(self) -> AbstractAsyncContextManager[Place]:
+    def new_place(self) -> AbstractAsyncContextManager[Place]:
         """A place of the test's own."""
 
-    def in_a_place(self, scenario: Callable[[Place], Awaitable[None]]) -> None:
-        """Runs the scenario in a place of its own; what `in_one_place` is for tests with parameters."""
-
-        async def whole() -> None:
-            async with self.place() as place:
-                await scenario(place)
-
-        run(whole(), timeout_seconds=60)
+    @pytest.fixture
+    async def place(self) -> AsyncIterator[Place]:
+        async with self.new_place() as place:
+            yield place
 
     async def _writer(self, place: Place, epoch: int, journal_id: str = "ns1") -> OneWriter:
         """The first writer of a new journal."""

@@ -22,13 +22,12 @@ from tests.qjm_compat.acceptor.one_writer import (
 )
 from tests.qjm_compat.journals import NAMESPACE
 
-from .place import InAPlace, Place, in_one_place
+from .place import InAPlace, Place
 
 
 class Promises(InAPlace):
     """Part of the contract."""
 
-    @in_one_place
     async def test_a_promise_is_only_made_to_the_same_namespace_and_only_upwards(self, place: Place) -> None:
         acceptor = place.process()
         await formatted(acceptor)
@@ -45,7 +44,6 @@ class Promises(InAPlace):
                 await place.process().call(NewEpoch(NAMESPACE, epoch))
         assert (await place.process().call(GetJournalState())).last_promised_epoch == 3
 
-    @in_one_place
     async def test_a_promise_names_the_latest_segment_that_holds_anything(self, place: Place) -> None:
         first = await self._writer(place, 1)
         assert (await OneWriter(first.acceptor, 2).new_epoch()).last_segment_txid is None
@@ -59,7 +57,6 @@ class Promises(InAPlace):
         await fourth.start(6)  # and nothing in it
         assert (await OneWriter(place.process(), 5).new_epoch()).last_segment_txid == 4
 
-    @in_one_place
     async def test_an_old_writer_in_another_process_is_refused_by_the_ledger_itself(
         self, place: Place
     ) -> None:

@@ -22,13 +22,12 @@ from tests.qjm_compat.acceptor.one_writer import (
 )
 from tests.qjm_compat.journals import LAYOUT
 
-from .place import InAPlace, Place, assert_shows, in_one_place, place_of
+from .place import InAPlace, Place, assert_shows, place_of
 
 
 class Readers(InAPlace):
     """Part of the contract."""
 
-    @in_one_place
     async def test_a_manifest_shows_what_holds_a_txid_or_later_and_never_anything_empty(
         self, place: Place
     ) -> None:
@@ -46,7 +45,6 @@ class Readers(InAPlace):
         for since, shown in ((3, 3), (4, 2), (6, 2), (7, 1), (8, 1), (9, 0)):
             assert len(await logs(reader, since)) == shown, since
 
-    @in_one_place
     async def test_a_manifest_says_whose_a_segment_is_and_what_was_committed_in_it(
         self, place: Place
     ) -> None:
@@ -59,7 +57,6 @@ class Readers(InAPlace):
             final, open_one = (await acceptor.call(GetEditLogManifest(0, True))).logs
             assert (final.writer_epoch, open_one.writer_epoch, open_one.committed_txid) == (3, 3, 2)
 
-    @in_one_place
     async def test_a_manifest_never_shows_overlapping_segments(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         await writer.write_open(1, 5)
@@ -70,7 +67,6 @@ class Readers(InAPlace):
         await later.finalize(1, 5)
         assert await logs(place.process()) == [(1, 5, False)]
 
-    @in_one_place
     async def test_reading_does_not_disturb_the_writer(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         await writer.start(1)
@@ -82,7 +78,6 @@ class Readers(InAPlace):
             await assert_shows(reader, [(1, txid, True)])
             assert await content(reader, 1, txid) == edits(txid, txid, 1)
 
-    @in_one_place
     async def test_journaled_edits_are_trimmed_to_what_was_asked_for(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         await writer.start(1)
@@ -97,7 +92,6 @@ class Readers(InAPlace):
                 assert (found.layout_version, found.writer_epoch) == (LAYOUT, 1)
                 assert not found.is_final
 
-    @in_one_place
     async def test_Q13_journaled_edits_of_a_reader_that_is_ahead_are_an_error_and_not_nothing(
         self, place: Place
     ) -> None:
@@ -112,7 +106,6 @@ class Readers(InAPlace):
             ):
                 await acceptor.call(GetJournaledEdits(5, 10))
 
-    @in_one_place
     async def test_journaled_edits_of_a_finalized_segment_say_that_they_are_final(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         await writer.write_final(1, 3)
@@ -121,7 +114,6 @@ class Readers(InAPlace):
         assert found.is_final
         assert found.records == edits(2, 3, 1)
 
-    @in_one_place
     async def test_a_segment_that_is_not_there_cannot_be_read(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         await writer.write_open(1, 3)

@@ -23,13 +23,12 @@ from tests.qjm_compat.acceptor.one_writer import (
     writer_of,
 )
 
-from .place import InAPlace, Place, assert_shows, in_one_place
+from .place import InAPlace, Place, assert_shows
 
 
 class Recovery(InAPlace):
     """Part of the contract."""
 
-    @in_one_place
     async def test_preparing_tells_what_is_here_and_is_the_same_when_asked_again(self, place: Place) -> None:
         writer = await self._writer(place, 3)
         await writer.write_final(1, 3)
@@ -44,7 +43,6 @@ class Recovery(InAPlace):
         assert (await later.prepare(1)).segment == SegmentState(1, 3, False, 3)
         assert (await later.prepare(7)).segment is None
 
-    @in_one_place
     async def test_preparing_ends_the_open_segment_even_of_the_same_writer(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         await writer.write_open(1, 2)
@@ -52,7 +50,6 @@ class Recovery(InAPlace):
         with pytest.raises(JournalOutOfSync, match="no segment open"):
             await writer.send(1, 3)
 
-    @in_one_place
     async def test_Q11_an_empty_segment_is_as_if_it_had_never_been(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         await writer.start(1)
@@ -60,7 +57,6 @@ class Recovery(InAPlace):
         assert (await later.prepare(1)).segment is None
         assert await logs(place.process()) == []
 
-    @in_one_place
     async def test_an_accepted_recovery_is_remembered_until_the_segment_is_finalized(
         self, place: Place
     ) -> None:
@@ -81,7 +77,6 @@ class Recovery(InAPlace):
         reply = await third.prepare(1)
         assert (reply.segment, reply.accepted_in_epoch) == (SegmentState(1, 3, False, 1), None)
 
-    @in_one_place
     async def test_accepting_copies_what_is_not_here_and_drops_what_was(self, place: Place) -> None:
         a, b = place.process("a"), place.process("b")
         for acceptor in (a, b):
@@ -99,7 +94,6 @@ class Recovery(InAPlace):
         await for_b.purge(1)
         assert len(await place.ledgers("b")) == 1
 
-    @in_one_place
     async def test_accepting_can_shorten_a_segment_that_nobody_was_told_of(self, place: Place) -> None:
         a, b = place.process("a"), place.process("b")
         for acceptor in (a, b):
@@ -113,7 +107,6 @@ class Recovery(InAPlace):
         assert (await for_b.prepare(1)).segment == SegmentState(1, 5, True, 1)
         assert await content(place.process("b"), 1) == edits(1, 5, 1)
 
-    @in_one_place
     async def test_Q15_equal_ends_of_different_writers_are_copied_and_of_one_writer_are_not(
         self, place: Place
     ) -> None:
@@ -130,7 +123,6 @@ class Recovery(InAPlace):
         await for_a.accept(SegmentState(10, 11, True, 2), source="b")
         assert await content(place.process("a"), 10) == edits(10, 11, 2)
 
-    @in_one_place
     async def test_Q15_a_copy_of_another_writers_edits_is_not_taken_for_the_chosen_ones(
         self, place: Place
     ) -> None:
@@ -146,7 +138,6 @@ class Recovery(InAPlace):
         assert await logs(b) == []
         assert await place.ledgers("b") == set()
 
-    @in_one_place
     async def test_Q15_a_recovery_finalizes_only_what_it_accepted_here(self, place: Place) -> None:
         """Another writer's segment may end at the same txid: the end alone does not say that it was chosen."""
         await (await self._writer(place, 1)).write_open(10, 11)
@@ -157,7 +148,6 @@ class Recovery(InAPlace):
         await later.finalize(10, 11)
         assert await logs(place.process()) == [(10, 11, False)]
 
-    @in_one_place
     async def test_accepting_fails_where_the_source_has_less_and_leaves_everything_as_it_was(
         self, place: Place
     ) -> None:
@@ -174,7 +164,6 @@ class Recovery(InAPlace):
         assert (reply.segment, reply.accepted_in_epoch) == (SegmentState(1, 2, True, 1), None)
         assert await place.ledgers("b") == before
 
-    @in_one_place
     async def test_Q10_a_recovery_that_would_drop_a_committed_edit_is_refused(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         await writer.write_open(1, 3)
@@ -185,7 +174,6 @@ class Recovery(InAPlace):
             await later.accept(SegmentState(1, 2, True, 1))
         assert (await later.prepare(1)).segment == SegmentState(1, 4, True, 1)
 
-    @in_one_place
     async def test_a_finalized_segment_is_accepted_as_it_is_and_never_replaced(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         await writer.write_final(1, 3)

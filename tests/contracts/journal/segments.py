@@ -27,7 +27,7 @@ from tests.qjm_compat.acceptor.one_writer import (
 )
 from tests.qjm_compat.journals import frames
 
-from .place import InAPlace, Place, assert_shows, in_one_place, place_of
+from .place import InAPlace, Place, assert_shows, place_of
 
 OP_NOBODY_LOOKS_AT = 24
 """An acceptor verifies frames, not what they say."""
@@ -36,7 +36,6 @@ OP_NOBODY_LOOKS_AT = 24
 class Segments(InAPlace):
     """Part of the contract."""
 
-    @in_one_place
     async def test_edits_are_durable_when_the_call_is_answered(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         await writer.start(1, -60)
@@ -47,7 +46,6 @@ class Segments(InAPlace):
         assert await content(elsewhere, 1) == edits(1, 4, 1)
         assert (await elsewhere.read_segment(1, 1)).layout_version == -60
 
-    @in_one_place
     async def test_a_batch_of_nothing_only_tells_of_a_commit(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         await writer.write_final(1, 3)
@@ -57,7 +55,6 @@ class Segments(InAPlace):
         )
         assert (await place_of(writer).call(GetEditLogManifest(0))).committed_txid == 3
 
-    @in_one_place
     async def test_after_a_batch_of_another_segment_no_segment_is_open_and_after_a_gap_it_still_is(
         self, place: Place
     ) -> None:
@@ -71,7 +68,6 @@ class Segments(InAPlace):
         with pytest.raises(JournalOutOfSync, match="no segment open"):
             await writer.send(1, 4)
 
-    @in_one_place
     async def test_batches_whose_frames_are_wrong_are_refused_and_leave_nothing(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         await writer.start(1)
@@ -88,7 +84,6 @@ class Segments(InAPlace):
         await assert_shows(place.process(), [(1, 2, True)])
         assert await content(place.process(), 1) == edits(1, 2, 1)
 
-    @in_one_place
     async def test_starting_over_is_allowed_over_nothing_and_over_a_single_transaction(
         self, place: Place
     ) -> None:
@@ -107,7 +102,6 @@ class Segments(InAPlace):
         with pytest.raises(JournalOutOfSync, match="no segment open"):
             await second.send(1, 3)
 
-    @in_one_place
     async def test_starting_over_is_not_allowed_over_a_transaction_of_the_same_writer(
         self, place: Place
     ) -> None:
@@ -120,7 +114,6 @@ class Segments(InAPlace):
         await assert_shows(place.process(), [(1, 1, True)])
         assert await content(place.process(), 1) == edits(1, 1, 1)
 
-    @in_one_place
     async def test_J4_no_segment_starts_inside_of_a_finalized_one(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         await writer.write_final(1, 3)
@@ -137,7 +130,6 @@ class Segments(InAPlace):
         shown = [(1, 3, False), (4, 10, False), (11, 12, False), (13, 14, False)]
         assert await logs(place.process()) == shown
 
-    @in_one_place
     async def test_a_segment_begins_only_with_numbers_that_a_journal_can_hold(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         await writer.write_final(1, 3)
@@ -150,7 +142,6 @@ class Segments(InAPlace):
             assert (await place.state(), await place.ledgers()) == before, (txid, layout_version)
         await writer.write_final(4, 5)
 
-    @in_one_place
     async def test_edits_reach_up_to_the_last_txid_that_has_a_next_one(self, place: Place) -> None:
         last = 2**63 - 2  # the one after it still is a signed number of 64 bits
         ops = [encode_frame(OP_NOBODY_LOOKS_AT, txid, b"") for txid in (last - 1, last, last + 1)]
@@ -165,7 +156,6 @@ class Segments(InAPlace):
         assert await content(reader, last - 1) == b"".join(ops[:2])
         assert is_nothing(await reader.call(GetJournaledEdits(last + 1, 10)))
 
-    @in_one_place
     async def test_purging_past_the_end_hides_nothing_that_is_written_later(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         await writer.purge(1000)
@@ -186,7 +176,6 @@ class Segments(InAPlace):
         assert await logs(place.process()) == [(7, 9, False), (10, 10, False)]
         assert len(await place.ledgers()) == 2
 
-    @in_one_place
     async def test_starting_over_forgets_what_a_recovery_accepted_there(self, place: Place) -> None:
         await (await self._writer(place, 1)).write_open(1, 1)
         second = await writer_of(place.process(), 2)
@@ -196,14 +185,12 @@ class Segments(InAPlace):
         reply = await third.prepare(1)
         assert (reply.segment, reply.accepted_in_epoch) == (SegmentState(1, 2, True, 3), None)
 
-    @in_one_place
     async def test_starting_a_segment_makes_its_writer_the_last_writer(self, place: Place) -> None:
         await self._writer(place, 7)
         assert (await OneWriter(place.process(), 7).prepare(1)).last_writer_epoch == 0
         await OneWriter(place.process(), 7, first_serial=5).start(1)
         assert (await OneWriter(place.process(), 7, first_serial=9).prepare(1)).last_writer_epoch == 7
 
-    @in_one_place
     async def test_finalizing_is_durable_and_may_be_asked_for_again(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         await writer.write_final(1, 3)
@@ -214,7 +201,6 @@ class Segments(InAPlace):
         with pytest.raises(JournalOutOfSync, match="no segment open"):
             await writer.send(1, 4)
 
-    @in_one_place
     async def test_a_failed_finalization_closes_the_segment_for_writing(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         await writer.write_open(1, 3)
@@ -227,7 +213,6 @@ class Segments(InAPlace):
         await writer.finalize(1, 3)
         assert await logs(place.process()) == [(1, 3, False)]
 
-    @in_one_place
     async def test_purging_deletes_ledgers_and_records_of_what_ended_before(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         for first in (1, 4, 7):
@@ -245,7 +230,6 @@ class Segments(InAPlace):
         await assert_shows(place.process(), [(10, 13, True)])
         await writer.send(10, 14)
 
-    @in_one_place
     async def test_purging_up_to_what_no_txid_can_be_is_refused(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         await writer.write_final(1, 3)
@@ -257,7 +241,6 @@ class Segments(InAPlace):
         await writer.purge(0)
         assert await logs(place.process()) == [(1, 3, False)]
 
-    @in_one_place
     async def test_writers_that_come_and_go_without_an_edit_leave_a_bounded_number_of_ledgers(
         self, place: Place
     ) -> None:
@@ -269,7 +252,6 @@ class Segments(InAPlace):
         assert state is not None
         assert len(state.replaced_ledgers) <= REPLACED_LEDGERS_KEPT_MAX
 
-    @in_one_place
     async def test_purging_deletes_what_other_steps_left_behind(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         await writer.start(1)

@@ -41,13 +41,12 @@ from tests.qjm_compat.acceptor.one_writer import (
 )
 from tests.qjm_compat.journals import LAYOUT, NAMESPACE
 
-from .place import UPGRADED, InAPlace, Place, assert_shows, in_one_place, place_of
+from .place import UPGRADED, InAPlace, Place, assert_shows, place_of
 
 
 class Storage(InAPlace):
     """Part of the contract."""
 
-    @in_one_place
     async def test_a_journal_is_formatted_once_unless_forced(self, place: Place) -> None:
         acceptor = place.process()
         assert not await acceptor.call(IsFormatted())
@@ -62,7 +61,6 @@ class Storage(InAPlace):
         await elsewhere.call(Format(replace(NAMESPACE, cluster_id="CID-other"), force=True))
         assert (await acceptor.call(GetStorageInfo())).cluster_id == "CID-other"
 
-    @in_one_place
     async def test_formatting_anew_deletes_all_edits_and_fences_the_writer(self, place: Place) -> None:
         writer = await self._writer(place, 5)
         await writer.write_final(1, 3)
@@ -78,7 +76,6 @@ class Storage(InAPlace):
         assert await next_writer(elsewhere) is not None
         assert await logs(elsewhere) == []
 
-    @in_one_place
     async def test_calls_on_a_journal_that_was_never_formatted_say_so(self, place: Place) -> None:
         acceptor = place.process()
         calls: list[Request[Any]] = [
@@ -96,7 +93,6 @@ class Storage(InAPlace):
             with pytest.raises(JournalNotFormatted, match="Journal ns1 not formatted ; journal id: ns1"):
                 await acceptor.call(request)
 
-    @in_one_place
     async def test_an_upgrade_takes_two_steps_and_gives_a_new_layout_and_creation_time(
         self, place: Place
     ) -> None:
@@ -117,7 +113,6 @@ class Storage(InAPlace):
         with pytest.raises(BadJournalState, match="finalize that or roll it back"):
             await elsewhere.call(DoPreUpgrade())
 
-    @in_one_place
     async def test_a_rollback_brings_back_what_was_there_and_never_an_epoch(self, place: Place) -> None:
         last = await self._upgraded_and_written_on(place)
         acceptor = place.process()
@@ -132,7 +127,6 @@ class Storage(InAPlace):
         with pytest.raises(BadJournalState, match="no previous state"):
             await acceptor.call(DoRollback())
 
-    @in_one_place
     async def test_after_a_rollback_other_edits_take_the_place_of_those_rolled_back(
         self, place: Place
     ) -> None:
@@ -148,7 +142,6 @@ class Storage(InAPlace):
         assert await content(place.process(), 1) == edits(1, 3, 1)
         assert len(await place.ledgers()) == 2
 
-    @in_one_place
     async def test_a_rollback_before_the_second_step_gives_the_journal_back(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         await writer.write_final(1, 3)
@@ -160,7 +153,6 @@ class Storage(InAPlace):
         await later.purge(1)
         assert await logs(place.process()) == [(1, 3, False), (4, 5, False)]
 
-    @in_one_place
     async def test_what_is_discarded_and_written_anew_after_an_upgrade_comes_back_with_the_rollback(
         self, place: Place
     ) -> None:
@@ -180,7 +172,6 @@ class Storage(InAPlace):
         assert await logs(place.process()) == [(1, 3, False), (4, 6, False)]
         assert await content(place.process(), 1) == edits(1, 3, 1)
 
-    @in_one_place
     async def test_a_segment_finalized_before_an_upgrade_and_archived_after_it_outlives_the_rollback(
         self, place: Place
     ) -> None:
@@ -199,7 +190,6 @@ class Storage(InAPlace):
         assert await logs(place.process()) == [(1, 3, False), (4, 4, False)]
         assert await content(place.process(), 1) == edits(1, 3, 1)
 
-    @in_one_place
     async def test_what_was_committed_in_a_journal_that_is_no_more_is_forgotten_by_every_process(
         self, place: Place
     ) -> None:
@@ -215,7 +205,6 @@ class Storage(InAPlace):
             later.committed_txid = 6
             await later.beat()
 
-    @in_one_place
     async def test_finalizing_an_upgrade_gives_up_the_rollback_and_asks_for_nothing_twice(
         self, place: Place
     ) -> None:
@@ -226,7 +215,6 @@ class Storage(InAPlace):
         assert not await acceptor.call(CanRollBack(LAYOUT))
         await assert_shows(acceptor, [(1, 3, False), (4, 6, False), (7, 7, True)])
 
-    @in_one_place
     async def test_what_is_purged_after_an_upgrade_is_kept_for_the_rollback(self, place: Place) -> None:
         writer = await self._upgraded_and_written_on(place)
         await writer.purge(6)
@@ -236,7 +224,6 @@ class Storage(InAPlace):
         await acceptor.call(DoRollback())
         assert await content(place.process(), 1) == edits(1, 3, 1)
 
-    @in_one_place
     async def test_discarding_forgets_segments_from_a_txid_on_and_what_was_committed_there(
         self, place: Place
     ) -> None:

@@ -12,7 +12,6 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 from ledgers.integrity import stretching
 from ledgers.integrity.stretching import Stretching, salt_of_this_process, stretched
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
-from tests.support.aio import run
 
 
 @pytest.fixture(autouse=True)
@@ -37,13 +36,10 @@ def record(salt: bytes) -> LedgerRecord:
     return LedgerRecord(7, Shape(1, 1, 1), (Fragment(0, (BookieRef("b1", "i1"),)),), password_salt=salt)
 
 
-def test_many_ledgers_opened_together_are_stretched_for_once_a_salt(derivations: list[bytes]) -> None:
-    async def scenario() -> None:
-        salts, stretches = [b"one salt", b"another"] * 20, Stretching()
-        secrets = await asyncio.gather(*[stretches.secret_of(record(salt), b"secret") for salt in salts])
-        assert len(set(secrets)) == 2
-
-    run(scenario())
+async def test_many_ledgers_opened_together_are_stretched_for_once_a_salt(derivations: list[bytes]) -> None:
+    salts, stretches = [b"one salt", b"another"] * 20, Stretching()
+    secrets = await asyncio.gather(*[stretches.secret_of(record(salt), b"secret") for salt in salts])
+    assert len(set(secrets)) == 2
     assert sorted(derivations) == [b"another", b"one salt"]
 
 
@@ -72,17 +68,16 @@ async def test_an_application_whose_threads_all_wait_for_it_is_not_held_up() -> 
         assert await waiting
 
 
-def test_who_gives_up_leaves_the_work_to_others_and_no_second_one_begins(derivations: list[bytes]) -> None:
-    async def scenario() -> None:
-        stretches = Stretching()
-        impatient = asyncio.create_task(stretches.secret_of(record(b"salt"), b"secret"))
-        patient = asyncio.create_task(stretches.secret_of(record(b"salt"), b"secret"))
-        await asyncio.sleep(0)
-        impatient.cancel()
-        await patient
-        assert impatient.cancelled()
-
-    run(scenario())
+async def test_who_gives_up_leaves_the_work_to_others_and_no_second_one_begins(
+    derivations: list[bytes],
+) -> None:
+    stretches = Stretching()
+    impatient = asyncio.create_task(stretches.secret_of(record(b"salt"), b"secret"))
+    patient = asyncio.create_task(stretches.secret_of(record(b"salt"), b"secret"))
+    await asyncio.sleep(0)
+    impatient.cancel()
+    await patient
+    assert impatient.cancelled()
     assert derivations == [b"salt"]
 
 
@@ -101,11 +96,8 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(stretching._kept) == 1
 
 
-def test_no_password_and_no_salt_leave_everything_as_it_was(derivations: list[bytes]) -> None:
-    async def scenario() -> None:
-        stretches = Stretching()
-        assert await stretches.secret_of(record(b"salt"), b"") == b""
-        assert await stretches.secret_of(record(b""), b"secret") == b"secret"
-
-    run(scenario())
+async def test_no_password_and_no_salt_leave_everything_as_it_was(derivations: list[bytes]) -> None:
+    stretches = Stretching()
+    assert await stretches.secret_of(record(b"salt"), b"") == b""
+    assert await stretches.secret_of(record(b""), b"secret") == b"secret"
     assert derivations == []

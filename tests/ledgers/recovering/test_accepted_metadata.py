@@ -73,8 +73,6 @@ def test_W8_nothing_is_closed_where_a_bookie_that_is_fenced_finds_the_store_set_
         assert await hold.accept(cluster.store)
         assert await payloads(await client.open_ledger(ledger_id)) == [b"a"]
 
-    on_bookies(tmp_path, 2, scenario)
-
 
 def test_W8_no_loss_is_accepted_where_a_bookie_that_is_fenced_finds_the_store_set_back(
     tmp_path: Path,
@@ -88,10 +86,10 @@ def test_W8_no_loss_is_accepted_where_a_bookie_that_is_fenced_finds_the_store_se
         assert await hold.accept(cluster.store)
         assert (await client.accept_loss(assessment)).is_closed
 
-    on_bookies(tmp_path, 2, scenario)
 
-
-def test_W8_a_close_is_refused_that_meets_a_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_W8_a_close_is_refused_that_meets_a_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Somebody notices between the fences and the close."""
     change = RecoveryRun._change
 
@@ -99,7 +97,7 @@ def test_W8_a_close_is_refused_that_meets_a_hold(tmp_path: Path, monkeypatch: py
         await hold.begin(self._cluster.store, backup_ms=0, now_ms=1)
         await change(self, record)
 
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 1) as (cluster, client):
         ledger_id = await abandoned(client, 1)
         with monkeypatch.context() as patch:
             patch.setattr(RecoveryRun, "_change", held)
@@ -107,16 +105,14 @@ def test_W8_a_close_is_refused_that_meets_a_hold(tmp_path: Path, monkeypatch: py
                 await client.open_ledger(ledger_id)
         assert await state_of(cluster, ledger_id) is LedgerState.IN_RECOVERY
 
-    on_bookies(tmp_path, 1, scenario)
 
-
-def test_W8_nothing_is_closed_where_no_bookie_vouches(
+async def test_W8_nothing_is_closed_where_no_bookie_vouches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def silent(_: StoreComparison) -> bool:
         raise StoreUnavailable("it answers clients, and not this bookie")
 
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 1) as (_, client):
         ledger_id = await abandoned(client, 1)
         with monkeypatch.context() as patch:
             patch.setattr(StoreComparison, "went_back", silent)
@@ -125,11 +121,9 @@ def test_W8_nothing_is_closed_where_no_bookie_vouches(
                 await client.open_ledger(ledger_id)
         assert await payloads(await client.open_ledger(ledger_id)) == [b"a"]
 
-    on_bookies(tmp_path, 1, scenario)
 
-
-def test_a_recovery_asks_no_bookie_that_the_ledger_does_not_name(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_recovery_asks_no_bookie_that_the_ledger_does_not_name(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 4) as (cluster, client):
         ledger_id = await abandoned(client, 2)
         found = await LedgerStore(cluster.store).read(ledger_id)
         assert found is not None
@@ -140,8 +134,6 @@ def test_a_recovery_asks_no_bookie_that_the_ledger_does_not_name(tmp_path: Path)
                     for call in ("read", "last_add_confirmed", "append"):
                         patch.setattr(other.bookie, call, _never)
             assert await payloads(await client.open_ledger(ledger_id)) == [b"a"]
-
-    on_bookies(tmp_path, 4, scenario)
 
 
 async def _never(*_: object) -> None:

@@ -30,12 +30,11 @@ async def is_whole(client: LedgerClient, ledger_id: int) -> None:
     assert await payloads(await client.open_ledger(ledger_id)) == [b"%d" % n for n in range(5)]
 
 
-def test_R5_what_a_recovery_wrote_back_that_did_not_end_keeps_no_other_from_the_end(
+async def test_R5_what_a_recovery_wrote_back_that_did_not_end_keeps_no_other_from_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The bookie that it chose in place of the one that is gone is named by no record, and knows the LAC."""
-
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 4) as (cluster, client):
         ledger_id = await abandoned(cluster, client)
 
         async def is_away(_: RecordVersion, record: LedgerRecord, machine: object) -> list[RecoveryEffect]:
@@ -47,13 +46,11 @@ def test_R5_what_a_recovery_wrote_back_that_did_not_end_keeps_no_other_from_the_
                 await client.open_ledger(ledger_id)
         await is_whole(client, ledger_id)
 
-    on_bookies(tmp_path, 4, scenario)
 
-
-def test_R5_two_at_once_come_to_the_same_end_where_a_bookie_is_gone(
+async def test_R5_two_at_once_come_to_the_same_end_where_a_bookie_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 4) as (cluster, client):
         ledger_id = await abandoned(cluster, client)
         change, is_about_to_close, goes_on = RecordVersion.change, asyncio.Event(), asyncio.Event()
 
@@ -70,5 +67,3 @@ def test_R5_two_at_once_come_to_the_same_end_where_a_bookie_is_gone(
             await is_whole(another, ledger_id)
         goes_on.set()
         await first
-
-    on_bookies(tmp_path, 4, scenario)

@@ -11,7 +11,6 @@ import pytest
 
 from ledgers.errors import LedgerError
 from ledgers.writing.append_futures import AppendFutures
-from tests.support.aio import run
 
 
 def waiting(count: int) -> tuple[AppendFutures, list[Future[int]]]:
@@ -81,17 +80,13 @@ def test_a_failure_reaches_everybody_who_waits() -> None:
     assert not answers.any_wait
 
 
-def test_an_append_that_failed_and_that_nobody_looks_at_is_no_complaint_of_the_loop() -> None:
+async def test_an_append_that_failed_and_that_nobody_looks_at_is_no_complaint_of_the_loop() -> None:
     """What ended the writer is raised by its flush and its close."""
     complaints: list[dict[str, Any]] = []
-
-    async def scenario() -> None:
-        loop = asyncio.get_running_loop()
-        loop.set_exception_handler(lambda _, complaint: complaints.append(complaint))
-        answers = AppendFutures()
-        answers.append(loop.create_future())
-        answers.fail(LedgerError("ended"))
-        gc.collect()
-
-    run(scenario())
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, complaint: complaints.append(complaint))
+    answers = AppendFutures()
+    answers.append(loop.create_future())
+    answers.fail(LedgerError("ended"))
+    gc.collect()
     assert complaints == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -21,8 +21,7 @@ from qjm_compat.errors import BadRequest, EditsNotCached
 from qjm_compat.requests import DiscardSegments, GetJournaledEdits
 from tests.contracts.journal_acceptor import SyncedAcceptorContract, assert_shows
 from tests.qjm_compat.acceptor.one_writer import content, edits, formatted, next_writer, writer_of
-from tests.support.aio import run
-from tests.support.in_process import QUICK, InProcessCluster, cluster_of
+from tests.support.in_process import QUICK, InProcessCluster, cluster_of, on_bookies
 
 CONFIG = JournalConfig(ensemble_size=1)
 
@@ -85,19 +84,15 @@ class TestJournal(SyncedAcceptorContract):
         self.path = tmp_path
 
     @asynccontextmanager
-    async def place(self) -> AsyncIterator[RealPlace]:
+    async def new_place(self) -> AsyncIterator[RealPlace]:
         async with cluster_of(self.path, 1) as cluster, LedgerClient(cluster.uri, config=QUICK) as client:
             yield RealPlace(cluster, client)
 
 
-def on_one_bookie(
-    path: Path, scenario: Callable[[RealPlace], Awaitable[None]], config: JournalConfig = CONFIG
-) -> None:
-    async def whole() -> None:
-        async with cluster_of(path, 1) as cluster, LedgerClient(cluster.uri, config=QUICK) as client:
-            await scenario(RealPlace(cluster, client, config))
-
-    run(whole())
+@asynccontextmanager
+async def on_one_bookie(path: Path, config: JournalConfig = CONFIG) -> AsyncIterator[RealPlace]:
+    async with on_bookies(path, 1) as (cluster, client):
+        yield RealPlace(cluster, client, config)
 
 
 async def served(journal: Journal, since_txid: int, last_txid: int) -> dict[str, float]:
@@ -107,8 +102,8 @@ async def served(journal: Journal, since_txid: int, last_txid: int) -> dict[str,
     return journal.metrics.snapshot()
 
 
-def test_the_latest_edits_come_from_memory_and_older_ones_from_the_ledgers(tmp_path: Path) -> None:
-    async def scenario(place: RealPlace) -> None:
+async def test_the_latest_edits_come_from_memory_and_older_ones_from_the_ledgers(tmp_path: Path) -> None:
+    async with on_one_bookie(tmp_path, JournalConfig(ensemble_size=1, edits_cache_bytes_max=500)) as place:
         journal = place.process()
         await formatted(journal)
         await (await writer_of(journal, 1)).write_open(1, 20)
@@ -119,11 +114,9 @@ def test_the_latest_edits_come_from_memory_and_older_ones_from_the_ledgers(tmp_p
         assert values["RpcRequestCacheMissAmountNumMisses"] == 1
         assert values["TxnsServedViaRpc"] == 3 + 19
 
-    on_one_bookie(tmp_path, scenario, JournalConfig(ensemble_size=1, edits_cache_bytes_max=500))
 
-
-def test_who_counts_on_being_told_gets_a_miss_for_edits_that_are_not_at_hand(tmp_path: Path) -> None:
-    async def scenario(place: RealPlace) -> None:
+async def test_who_counts_on_being_told_gets_a_miss_for_edits_that_are_not_at_hand(tmp_path: Path) -> None:
+    async with on_one_bookie(tmp_path, JournalConfig(ensemble_size=1, edits_cache_bytes_max=500)) as place:
         journal = place.process()
         await formatted(journal)
         await (await writer_of(journal, 1)).write_final(1, 20)
@@ -135,11 +128,9 @@ def test_who_counts_on_being_told_gets_a_miss_for_edits_that_are_not_at_hand(tmp
             assert (await one.call(GetJournaledEdits(since_txid, 1000))).records == edits(since_txid, 20, 1)
         assert (await restarted.call(GetJournaledEdits(21, 1000, cached_only=True))).txn_count == 0
 
-    on_one_bookie(tmp_path, scenario, JournalConfig(ensemble_size=1, edits_cache_bytes_max=500))
 
-
-def test_edits_at_hand_are_forgotten_with_the_journal_they_belonged_to(tmp_path: Path) -> None:
-    async def scenario(place: RealPlace) -> None:
+async def test_edits_at_hand_are_forgotten_with_the_journal_they_belonged_to(tmp_path: Path) -> None:
+    async with on_one_bookie(tmp_path) as place:
         journal = place.process()
         await formatted(journal)
         await (await writer_of(journal, 1)).write_open(1, 3)
@@ -149,11 +140,9 @@ def test_edits_at_hand_are_forgotten_with_the_journal_they_belonged_to(tmp_path:
         await later.write_open(1, 1)
         assert (await journal.call(GetJournaledEdits(1, 10))).records == edits(1, 1, later.epoch)
 
-    on_one_bookie(tmp_path, scenario)
 
-
-def test_batches_on_their_way_to_disk_together_are_confirmed_in_order(tmp_path: Path) -> None:
-    async def scenario(place: RealPlace) -> None:
+async def test_batches_on_their_way_to_disk_together_are_confirmed_in_order(tmp_path: Path) -> None:
+    async with on_one_bookie(tmp_path) as place:
         journal = place.process()
         await formatted(journal)
         writer = await writer_of(journal, 1)
@@ -162,11 +151,9 @@ def test_batches_on_their_way_to_disk_together_are_confirmed_in_order(tmp_path: 
         await writer.finalize(1, 100)
         assert await content(place.process(), 1) == edits(1, 100, 1)
 
-    on_one_bookie(tmp_path, scenario)
 
-
-def test_a_crash_between_any_two_batches_keeps_what_was_confirmed(tmp_path: Path) -> None:
-    async def scenario(place: RealPlace) -> None:
+async def test_a_crash_between_any_two_batches_keeps_what_was_confirmed(tmp_path: Path) -> None:
+    async with on_one_bookie(tmp_path) as place:
         journal = place.process()
         await formatted(journal)
         writer = await writer_of(journal, 1)
@@ -180,8 +167,6 @@ def test_a_crash_between_any_two_batches_keeps_what_was_confirmed(tmp_path: Path
         found = (await later.prepare(1)).segment
         assert found is not None
         assert 10 <= confirmed <= found.end_txid <= 30
-
-    on_one_bookie(tmp_path, scenario)
 
 
 @pytest.mark.parametrize("journal_id", ["", "a/b", ".hidden", "..", "a b"])

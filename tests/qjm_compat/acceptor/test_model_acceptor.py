@@ -40,5 +40,5 @@ class ModelPlace:
 
 class TestModelAcceptor(SyncedAcceptorContract):
     @asynccontextmanager
-    async def place(self) -> AsyncIterator[ModelPlace]:
+    async def new_place(self) -> AsyncIterator[ModelPlace]:
         yield ModelPlace()

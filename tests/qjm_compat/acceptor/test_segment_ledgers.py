@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -16,16 +16,13 @@ from qjm_compat.acceptor.programs.effects import LedgerEnd
 from qjm_compat.acceptor.segment_ledgers import JOURNAL_OF_LEDGER, SEGMENT_OF_LEDGER, SegmentLedgers
 from qjm_compat.batch import PART_BYTES_MAX, Batch, entries_of
 from tests.support.aio import until_true
-from tests.support.in_process import InProcessCluster, on_bookies
-
-Scenario = Callable[[LedgerClient, SegmentLedgers], Awaitable[None]]
+from tests.support.in_process import on_bookies
 
 
-def on_ledgers(tmp_path: Path, scenario: Scenario) -> None:
-    async def whole(_: InProcessCluster, client: LedgerClient) -> None:
-        await scenario(client, ledgers_of(client))
-
-    on_bookies(tmp_path, 3, whole)
+@asynccontextmanager
+async def on_ledgers(tmp_path: Path) -> AsyncIterator[tuple[LedgerClient, SegmentLedgers]]:
+    async with on_bookies(tmp_path, 3) as (_, client):
+        yield client, ledgers_of(client)
 
 
 def ledgers_of(client: LedgerClient) -> SegmentLedgers:
@@ -56,8 +53,8 @@ async def read_all(ledgers: SegmentLedgers, ledger_id: int, from_txid: int = 1) 
         return [batch async for batch in batches]
 
 
-def test_batches_large_and_small_come_back_in_order_from_any_transaction_on(tmp_path: Path) -> None:
-    async def scenario(client: LedgerClient, ledgers: SegmentLedgers) -> None:
+async def test_batches_large_and_small_come_back_in_order_from_any_transaction_on(tmp_path: Path) -> None:
+    async with on_ledgers(tmp_path) as (client, ledgers):
         ledger_id = await ledgers.create(1)
         await write_all(ledgers, ledger_id, BATCHES)
         assert await ledgers.end(ledger_id) == LedgerEnd(22, 17)
@@ -68,10 +65,8 @@ def test_batches_large_and_small_come_back_in_order_from_any_transaction_on(tmp_
         labels = (await client.describe_ledger(ledger_id)).custom_metadata
         assert (labels[JOURNAL_OF_LEDGER], labels[SEGMENT_OF_LEDGER]) == (b"ns1", b"1")
 
-    on_ledgers(tmp_path, scenario)
 
-
-def test_the_batch_of_a_transaction_is_found_by_halving(
+async def test_the_batch_of_a_transaction_is_found_by_halving(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_at: list[int] = []
@@ -81,7 +76,8 @@ def test_the_batch_of_a_transaction_is_found_by_halving(
         looked_at.append(entry_id)
         return await read_entry(self, entry_id)
 
-    async def scenario(_: LedgerClient, ledgers: SegmentLedgers) -> None:
+    monkeypatch.setattr(ReadHandle, "read_entry", counted)
+    async with on_ledgers(tmp_path) as (_, ledgers):
         ledger_id = await ledgers.create(1)
         await write_all(ledgers, ledger_id, [batch_of(txid, 1) for txid in range(1, 257)])
         await ledgers.end(ledger_id)
@@ -90,15 +86,12 @@ def test_the_batch_of_a_transaction_is_found_by_halving(
             assert await anext(batches) == batch_of(200, 1)
         assert len(looked_at) <= 10
 
-    monkeypatch.setattr(ReadHandle, "read_entry", counted)
-    on_ledgers(tmp_path, scenario)
-
 
 @pytest.mark.parametrize("parts", [1, 2])
-def test_where_a_writer_died_between_the_parts_of_a_batch_the_last_whole_batch_is_the_end(
+async def test_where_a_writer_died_between_the_parts_of_a_batch_the_last_whole_batch_is_the_end(
     tmp_path: Path, parts: int
 ) -> None:
-    async def scenario(client: LedgerClient, ledgers: SegmentLedgers) -> None:
+    async with on_ledgers(tmp_path) as (client, ledgers):
         ledger_id = await ledgers.create(1)
         await write_all(ledgers, ledger_id, BATCHES[:1])
         writer = ledgers._writers[ledger_id]
@@ -110,22 +103,18 @@ def test_where_a_writer_died_between_the_parts_of_a_batch_the_last_whole_batch_i
         assert await after.look(ledger_id) == LedgerEnd(3, None)
         assert await read_all(after, ledger_id) == BATCHES[:1]
 
-    on_ledgers(tmp_path, scenario)
 
-
-def test_a_ledger_with_parts_of_a_batch_only_holds_nothing(tmp_path: Path) -> None:
-    async def scenario(client: LedgerClient, ledgers: SegmentLedgers) -> None:
+async def test_a_ledger_with_parts_of_a_batch_only_holds_nothing(tmp_path: Path) -> None:
+    async with on_ledgers(tmp_path) as (client, ledgers):
         ledger_id = await ledgers.create(4)
         for entry in entries_of(BATCHES[1])[:2]:
             await ledgers._writers[ledger_id].append(entry)
         await ledgers.close()
         assert await ledgers_of(client).end(ledger_id) == LedgerEnd(None, None)
 
-    on_ledgers(tmp_path, scenario)
 
-
-def test_looking_and_reading_disturb_no_writer_and_ending_stops_it(tmp_path: Path) -> None:
-    async def scenario(client: LedgerClient, ledgers: SegmentLedgers) -> None:
+async def test_looking_and_reading_disturb_no_writer_and_ending_stops_it(tmp_path: Path) -> None:
+    async with on_ledgers(tmp_path) as (client, ledgers):
         ledger_id = await ledgers.create(1)
         other = ledgers_of(client)
         assert await other.look(ledger_id) == LedgerEnd(None, None)
@@ -144,13 +133,11 @@ def test_looking_and_reading_disturb_no_writer_and_ending_stops_it(tmp_path: Pat
         with pytest.raises(JournalUnavailable, match="not written to from here"):
             await ledgers.append(ledger_id, BATCHES[3])
 
-    on_ledgers(tmp_path, scenario)
 
-
-def test_batches_under_way_when_their_own_writer_ends_the_ledger_are_confirmed_and_none_is_fenced(
+async def test_batches_under_way_when_their_own_writer_ends_the_ledger_are_confirmed_and_none_is_fenced(
     tmp_path: Path,
 ) -> None:
-    async def scenario(_: LedgerClient, ledgers: SegmentLedgers) -> None:
+    async with on_ledgers(tmp_path) as (_, ledgers):
         ledger_id = await ledgers.create(1)
         writer = ledgers._writers[ledger_id]
         under_way = [await ledgers.append(ledger_id, batch) for batch in BATCHES]
@@ -159,11 +146,9 @@ def test_batches_under_way_when_their_own_writer_ends_the_ledger_are_confirmed_a
             await appended.confirmed()
         assert writer.has_ended and writer.failure is None
 
-    on_ledgers(tmp_path, scenario)
 
-
-def test_a_follower_gets_what_comes_until_the_ledger_is_closed(tmp_path: Path) -> None:
-    async def scenario(client: LedgerClient, ledgers: SegmentLedgers) -> None:
+async def test_a_follower_gets_what_comes_until_the_ledger_is_closed(tmp_path: Path) -> None:
+    async with on_ledgers(tmp_path) as (client, ledgers):
         ledger_id = await ledgers.create(1)
         await write_all(ledgers, ledger_id, BATCHES[:2])
 
@@ -176,11 +161,9 @@ def test_a_follower_gets_what_comes_until_the_ledger_is_closed(tmp_path: Path) -
         await ledgers.end(ledger_id)
         assert await following == BATCHES[1:]
 
-    on_ledgers(tmp_path, scenario)
 
-
-def test_a_ledger_that_is_gone_is_dropped_without_complaint_and_cannot_be_read(tmp_path: Path) -> None:
-    async def scenario(_: LedgerClient, ledgers: SegmentLedgers) -> None:
+async def test_a_ledger_that_is_gone_is_dropped_without_complaint_and_cannot_be_read(tmp_path: Path) -> None:
+    async with on_ledgers(tmp_path) as (_, ledgers):
         ledger_id = await ledgers.create(1)
         await write_all(ledgers, ledger_id, BATCHES[:1])
         await ledgers.drop(ledger_id)
@@ -189,11 +172,9 @@ def test_a_ledger_that_is_gone_is_dropped_without_complaint_and_cannot_be_read(t
             with pytest.raises(JournalUnavailable, match=f"ledger {ledger_id}"):
                 await use
 
-    on_ledgers(tmp_path, scenario)
 
-
-def test_a_ledger_of_somebody_elses_is_no_segment(tmp_path: Path) -> None:
-    async def scenario(client: LedgerClient, ledgers: SegmentLedgers) -> None:
+async def test_a_ledger_of_somebody_elses_is_no_segment(tmp_path: Path) -> None:
+    async with on_ledgers(tmp_path) as (client, ledgers):
         async with await client.create_ledger() as writer:
             await writer.append(b"hello")
         with pytest.raises(SegmentUnreadable):
@@ -201,14 +182,10 @@ def test_a_ledger_of_somebody_elses_is_no_segment(tmp_path: Path) -> None:
         with pytest.raises(SegmentUnreadable):
             await read_all(ledgers, writer.ledger_id)
 
-    on_ledgers(tmp_path, scenario)
 
-
-def test_without_enough_bookies_no_ledger_is_made(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_without_enough_bookies_no_ledger_is_made(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         for name in ("b1", "b2"):
             await cluster.stop(name)
         with pytest.raises(JournalUnavailable, match="no ledger for segment 1"):
             await ledgers_of(client).create(1)
-
-    on_bookies(tmp_path, 3, scenario)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from metadata.errors import MetadataError
 from qjm_compat import AcceptorConfig, JournalConfig, JournalError, QuorumFailed
 from qjm_compat.aio import QuorumJournalManager
 from tests.qjm_compat.journals import ACCEPTORS, JOURNAL, NAMESPACE, write, write_segment
-from tests.support.aio import run
 from tests.support.in_process import QUICK, InProcessCluster, cluster_of
 
 PATIENT = replace(QUICK, append_seconds_max=60, read_seconds_max=60)
@@ -38,31 +37,28 @@ def damaged(path: Path) -> str:
     return f"sqlite://{path}/damaged.db"
 
 
-def on_two_clusters(tmp_path: Path, scenario: Callable[[list[InProcessCluster]], Awaitable[None]]) -> None:
+@asynccontextmanager
+async def on_two_clusters(tmp_path: Path) -> AsyncIterator[list[InProcessCluster]]:
     """The first for acceptors a and b, the second for c; the journal ends with segment 1, in progress up to 3."""
-
-    async def whole() -> None:
-        async with AsyncExitStack() as stack:
-            clusters = []
-            for name in ("one", "two"):
-                (tmp_path / name).mkdir()
-                clusters.append(await stack.enter_async_context(cluster_of(tmp_path / name, 1)))
-            one, two = clusters
-            async with manager_of([one.uri, one.uri, two.uri]) as manager:
-                await manager.format(NAMESPACE)
-                await manager.recover_unfinalized_segments()
-                await write(await manager.start_log_segment(1), 3)
-            await scenario(clusters)
-
-    run(whole(), timeout_seconds=60)
+    async with AsyncExitStack() as stack:
+        clusters = []
+        for name in ("one", "two"):
+            (tmp_path / name).mkdir()
+            clusters.append(await stack.enter_async_context(cluster_of(tmp_path / name, 1)))
+        one, two = clusters
+        async with manager_of([one.uri, one.uri, two.uri]) as manager:
+            await manager.format(NAMESPACE)
+            await manager.recover_unfinalized_segments()
+            await write(await manager.start_log_segment(1), 3)
+        yield clusters
 
 
 @pytest.mark.parametrize("lost", [gone, damaged])
 @pytest.mark.parametrize("place", [0, 2], ids=["first", "last"])
-def test_a_writer_takes_over_writes_and_reads_without_the_acceptor_whose_cluster_is_away(
+async def test_a_writer_takes_over_writes_and_reads_without_the_acceptor_whose_cluster_is_away(
     tmp_path: Path, lost: Callable[[Path], str], place: int
 ) -> None:
-    async def scenario(clusters: list[InProcessCluster]) -> None:
+    async with on_two_clusters(tmp_path) as clusters:
         one, two = clusters
         uris = [one.uri, one.uri, two.uri]
         uris[place] = lost(tmp_path)
@@ -86,19 +82,15 @@ def test_a_writer_takes_over_writes_and_reads_without_the_acceptor_whose_cluster
             streams = await manager.select_input_streams()
             assert [op.txid for stream in streams async for op in stream] == list(range(1, 9))
 
-    on_two_clusters(tmp_path, scenario)
 
-
-def test_where_only_a_minority_can_be_opened_nobody_becomes_the_writer_and_each_reason_is_told(
+async def test_where_only_a_minority_can_be_opened_nobody_becomes_the_writer_and_each_reason_is_told(
     tmp_path: Path,
 ) -> None:
-    async def scenario(clusters: list[InProcessCluster]) -> None:
+    async with on_two_clusters(tmp_path) as clusters:
         uris = [clusters[0].uri, gone(tmp_path), damaged(tmp_path)]
         with pytest.raises((JournalError, LedgerError), match=r"nothing-here(.|\n)*damaged"):
             async with manager_of(uris) as manager:
                 await manager.recover_unfinalized_segments()
-
-    on_two_clusters(tmp_path, scenario)
 
 
 async def test_a_journal_of_which_no_cluster_can_be_opened_is_an_error_at_once(tmp_path: Path) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ledgers.aio import LedgerClient
 from qjm_compat.config import JournalConfig
 from qjm_compat.hadoop.limits import NodeLimits
 from qjm_compat.hadoop.server import connections
@@ -18,8 +18,8 @@ from qjm_compat.hadoop.wire.framing import frame_of, parts_of
 from qjm_compat.hadoop.wire.rpc import JOURNAL_PROTOCOL
 from tests.qjm_compat.acceptor.one_writer import edits
 from tests.qjm_compat.hadoop.test_name_node_calls import JID, NameNode, namespace
-from tests.support.aio import run, until_true
-from tests.support.in_process import QUICK, cluster_of
+from tests.support.aio import until_true
+from tests.support.in_process import on_bookies
 from tests.support.served_journal_node import ServedNode, served_node
 
 # As a NameNode of 2.7.3 sent them.
@@ -36,18 +36,13 @@ IS_FORMATTED = bytes.fromhex(
 NOT_FORMATTED = bytes.fromhex("0000001e1a0800100018093a105e83af4fa4084e4f8b5fd8089ec85a4b4000020800")
 
 
-def on_a_port(
-    tmp_path: Path, scenario: Callable[[ServedNode], Awaitable[None]], limits: NodeLimits | None = None
-) -> None:
-    async def whole() -> None:
-        async with (
-            cluster_of(tmp_path, 1) as cluster,
-            LedgerClient(cluster.uri, config=QUICK) as client,
-            served_node("jn1", cluster.store, client, JournalConfig(ensemble_size=1), limits=limits) as node,
-        ):
-            await scenario(node)
-
-    run(whole(), timeout_seconds=60)
+@asynccontextmanager
+async def on_a_port(tmp_path: Path, limits: NodeLimits | None = None) -> AsyncIterator[ServedNode]:
+    async with (
+        on_bookies(tmp_path, 1) as (cluster, client),
+        served_node("jn1", cluster.store, client, JournalConfig(ensemble_size=1), limits=limits) as node,
+    ):
+        yield node
 
 
 async def connected(
@@ -70,8 +65,8 @@ async def answer_to(node: ServedNode, data: bytes) -> bytes:
         writer.close()
 
 
-def test_a_recorded_call_gets_the_recorded_answer_wherever_its_bytes_are_split(tmp_path: Path) -> None:
-    async def scenario(node: ServedNode) -> None:
+async def test_a_recorded_call_gets_the_recorded_answer_wherever_its_bytes_are_split(tmp_path: Path) -> None:
+    async with on_a_port(tmp_path) as node:
         said = GREETING + CONTEXT + IS_FORMATTED
         for cut in range(1, len(said)):
             reader, writer = await connected(node)
@@ -81,8 +76,6 @@ def test_a_recorded_call_gets_the_recorded_answer_wherever_its_bytes_are_split(t
             writer.write(said[cut:])
             assert await reader.readexactly(len(NOT_FORMATTED)) == NOT_FORMATTED, cut
             writer.close()
-
-    on_a_port(tmp_path, scenario)
 
 
 @pytest.mark.parametrize(
@@ -98,23 +91,22 @@ def test_a_recorded_call_gets_the_recorded_answer_wherever_its_bytes_are_split(t
         (GREETING + CONTEXT + b"\x00\x00\x00\x02\x01\x00", b"the header of a call cannot be read"),
     ],
 )
-def test_what_is_no_call_ends_the_connection_with_a_reason(
+async def test_what_is_no_call_ends_the_connection_with_a_reason(
     tmp_path: Path, said: bytes, expected: bytes
 ) -> None:
-    async def scenario(node: ServedNode) -> None:
+    async with on_a_port(tmp_path) as node:
         assert expected in await answer_to(node, said)
         reader, writer = await connected(node)
         writer.write(GREETING + CONTEXT + IS_FORMATTED)
         assert await reader.readexactly(len(NOT_FORMATTED)) == NOT_FORMATTED
         writer.close()
 
-    on_a_port(tmp_path, scenario)
 
-
-def test_a_call_that_comes_in_one_piece_with_the_greeting_may_be_as_large_as_any(tmp_path: Path) -> None:
+async def test_a_call_that_comes_in_one_piece_with_the_greeting_may_be_as_large_as_any(
+    tmp_path: Path,
+) -> None:
     """As after a pause, in which a NameNode gives its connection up: the next batch comes right behind the context."""
-
-    async def scenario(node: ServedNode) -> None:
+    async with on_a_port(tmp_path) as node:
         name = "j" * 2 * connections.STRANGER_FRAME_BYTES_MAX
         header = pb.RequestHeader(rpc_kind=2, rpc_op=0, call_id=5, client_id=b"c" * 16, retry_count=0)
         call = pb.CallHeader(method="isFormatted", protocol=JOURNAL_PROTOCOL, version=1)
@@ -127,11 +119,9 @@ def test_a_call_that_comes_in_one_piece_with_the_greeting_may_be_as_large_as_any
         assert await reader.readexactly(len(NOT_FORMATTED)) == NOT_FORMATTED
         writer.close()
 
-    on_a_port(tmp_path, scenario)
 
-
-def test_a_client_that_negotiates_is_told_that_it_need_not(tmp_path: Path) -> None:
-    async def scenario(node: ServedNode) -> None:
+async def test_a_client_that_negotiates_is_told_that_it_need_not(tmp_path: Path) -> None:
+    async with on_a_port(tmp_path) as node:
         reader, writer = await connected(node)
         header = pb.RequestHeader(rpc_kind=2, rpc_op=0, call_id=-33, client_id=b"", retry_count=-1)
         negotiate = frame_of([header.SerializeToString(), pb.Sasl(state=1).SerializeToString()])
@@ -144,15 +134,12 @@ def test_a_client_that_negotiates_is_told_that_it_need_not(tmp_path: Path) -> No
         assert await reader.readexactly(len(NOT_FORMATTED)) == NOT_FORMATTED
         writer.close()
 
-    on_a_port(tmp_path, scenario)
 
-
-def test_what_is_too_slow_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_too_slow_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(connections, "GREETING_SECONDS_MAX", 0.1)
     monkeypatch.setattr(connections, "FRAME_SECONDS_MAX", 0.1)
-
-    async def scenario(node: ServedNode) -> None:
+    async with on_a_port(tmp_path) as node:
         for said in (b"", GREETING[:3], GREETING + CONTEXT[:20], GREETING + CONTEXT + IS_FORMATTED[:20]):
             assert await answer_to(node, said) == b""
 
@@ -161,11 +148,9 @@ def test_what_is_too_slow_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
         await until_true(all_gone)
 
-    on_a_port(tmp_path, scenario)
 
-
-def test_five_hundred_idle_connections_are_in_nobodys_way_and_too_many_are_cut(tmp_path: Path) -> None:
-    async def scenario(node: ServedNode) -> None:
+async def test_five_hundred_idle_connections_are_in_nobodys_way_and_too_many_are_cut(tmp_path: Path) -> None:
+    async with on_a_port(tmp_path, NodeLimits(connections_max=501, peer_share=1)) as node:
         idle = [await connected(node) for _ in range(500)]
         for _, writer in idle:
             writer.write(GREETING + CONTEXT)
@@ -178,11 +163,9 @@ def test_five_hundred_idle_connections_are_in_nobodys_way_and_too_many_are_cut(t
         for _, one in [*idle, (reader, writer)]:
             one.close()
 
-    on_a_port(tmp_path, scenario, NodeLimits(connections_max=501, peer_share=1))
 
-
-def test_a_call_that_is_made_again_happens_once(tmp_path: Path) -> None:
-    async def scenario(node: ServedNode) -> None:
+async def test_a_call_that_is_made_again_happens_once(tmp_path: Path) -> None:
+    async with on_a_port(tmp_path) as node:
         name_node = NameNode(node.address)
         await name_node.format(force=False)
         await name_node.client.close()
@@ -201,8 +184,6 @@ def test_a_call_that_is_made_again_happens_once(tmp_path: Path) -> None:
         assert replies[0] == replies[1]
         assert pb.ResponseHeader.FromString(parts_of(replies[0])[0]).status == 0
 
-    on_a_port(tmp_path, scenario)
-
 
 def call_of(
     method: str, message: Any, call_id: int, *, retry: int = 0, client_id: bytes = b"c" * 16
@@ -216,12 +197,11 @@ async def next_frame(reader: asyncio.StreamReader) -> bytes:
     return await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
 
 
-def test_a_call_that_is_made_again_while_it_is_under_way_happens_once_and_both_are_answered(
+async def test_a_call_that_is_made_again_while_it_is_under_way_happens_once_and_both_are_answered(
     tmp_path: Path,
 ) -> None:
     """The second comes over another connection, as when the first one broke."""
-
-    async def scenario(node: ServedNode) -> None:
+    async with on_a_port(tmp_path) as node:
         name_node = NameNode(node.address)
         await name_node.format(force=False)
         await name_node.client.close()
@@ -246,14 +226,11 @@ def test_a_call_that_is_made_again_while_it_is_under_way_happens_once_and_both_a
         for _, one in connections:
             one.close()
 
-    on_a_port(tmp_path, scenario)
 
-
-def test_calls_that_come_one_behind_the_other_are_made_in_their_order(tmp_path: Path) -> None:
+async def test_calls_that_come_one_behind_the_other_are_made_in_their_order(tmp_path: Path) -> None:
     """A whole segment, without waiting for an answer: each call only succeeds behind the one before it."""
     batches = 50
-
-    async def scenario(node: ServedNode) -> None:
+    async with on_a_port(tmp_path) as node:
         name_node = NameNode(node.address)
         await name_node.format(force=False)
         await name_node.become_writer()
@@ -276,11 +253,9 @@ def test_calls_that_come_one_behind_the_other_are_made_in_their_order(tmp_path: 
         assert {header.call_id for header in told} == set(range(len(calls)))
         writer.close()
 
-    on_a_port(tmp_path, scenario)
 
-
-def test_unknown_methods_protocols_and_versions_get_hadoops_errors(tmp_path: Path) -> None:
-    async def scenario(node: ServedNode) -> None:
+async def test_unknown_methods_protocols_and_versions_get_hadoops_errors(tmp_path: Path) -> None:
+    async with on_a_port(tmp_path) as node:
         for method, protocol, version, expected in (
             ("fly", JOURNAL_PROTOCOL, 1, "org.apache.hadoop.ipc.RpcNoSuchMethodException"),
             ("isFormatted", "a.b.C", 1, "org.apache.hadoop.ipc.RpcNoSuchProtocolException"),
@@ -298,5 +273,3 @@ def test_unknown_methods_protocols_and_versions_get_hadoops_errors(tmp_path: Pat
             told = pb.ResponseHeader.FromString(parts_of(await reader.readexactly(size))[0])
             assert (told.status, told.exception_class) == (1, expected)
             writer.close()
-
-    on_a_port(tmp_path, scenario)

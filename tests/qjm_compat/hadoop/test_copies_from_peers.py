@@ -15,7 +15,7 @@ from aiohttp import web
 from bookie.wire.data import sockets
 from qjm_compat.errors import JournalError, SegmentUnreadable, StaleEpoch
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
-from tests.qjm_compat.hadoop.test_name_node_calls import NameNode, Nodes, active, on_a_node
+from tests.qjm_compat.hadoop.test_name_node_calls import NameNode, active, on_a_node
 
 HEADER_BYTES = 8
 SEGMENT, END = 3, 4
@@ -92,10 +92,10 @@ def flipped(at: int) -> Callable[[bytes], bytes]:
     ],
     ids=["opcode", "length", "txid", "body", "checksum", "cut", "empty", "no header", "behind the end"],
 )
-def test_a_copy_that_is_not_whole_is_not_accepted_and_a_whole_one_is_afterwards(
+async def test_a_copy_that_is_not_whole_is_not_accepted_and_a_whole_one_is_afterwards(
     spoil: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
-    async def scenario(nodes: Nodes) -> None:
+    async with on_a_node(tmp_path) as nodes:
         await active(nodes)
         _, _, whole = await nodes.get(f"jid=ns1&segmentTxId={SEGMENT}")
         async with (
@@ -113,11 +113,9 @@ def test_a_copy_that_is_not_whole_is_not_accepted_and_a_whole_one_is_afterwards(
             await writer.finalize(SEGMENT, END)
             assert (await nodes.get(f"jid=ns1&segmentTxId={SEGMENT}", node))[2] == whole
 
-    on_a_node(tmp_path, scenario)
 
-
-def test_a_copy_for_a_writer_that_is_overtaken_meanwhile_is_not_accepted(tmp_path: Path) -> None:
-    async def scenario(nodes: Nodes) -> None:
+async def test_a_copy_for_a_writer_that_is_overtaken_meanwhile_is_not_accepted(tmp_path: Path) -> None:
+    async with on_a_node(tmp_path) as nodes:
         await active(nodes)
         _, _, whole = await nodes.get(f"jid=ns1&segmentTxId={SEGMENT}")
         async with (
@@ -143,11 +141,9 @@ def test_a_copy_for_a_writer_that_is_overtaken_meanwhile_is_not_accepted(tmp_pat
             )
             assert not prepared.HasField("segment") and not prepared.HasField("accepted_in_epoch")
 
-    on_a_node(tmp_path, scenario)
 
-
-def test_a_writer_of_an_earlier_epoch_makes_no_node_fetch_anything(tmp_path: Path) -> None:
-    async def scenario(nodes: Nodes) -> None:
+async def test_a_writer_of_an_earlier_epoch_makes_no_node_fetch_anything(tmp_path: Path) -> None:
+    async with on_a_node(tmp_path) as nodes:
         await active(nodes)
         async with peer_with(b"") as peer, nodes.another("jn2", [peer.address]) as node:
             old = await next_writer(nodes.name_node(node))
@@ -155,5 +151,3 @@ def test_a_writer_of_an_earlier_epoch_makes_no_node_fetch_anything(tmp_path: Pat
             with pytest.raises(StaleEpoch):
                 await accept(old, peer)
             assert not peer.asked.is_set()
-
-    on_a_node(tmp_path, scenario)

@@ -175,26 +175,22 @@ def of_the_writer(node: NameNode) -> list[Failing]:
     ]
 
 
-def test_calls_without_an_epoch_fail_with_hadoops_classes(tmp_path: Path) -> None:
-    async def scenario(nodes: Nodes) -> None:
+async def test_calls_without_an_epoch_fail_with_hadoops_classes(tmp_path: Path) -> None:
+    async with on_a_node(tmp_path) as nodes:
         await active(nodes)
         for failing in of_no_writer():
             await check(nodes, *failing)
 
-    on_a_node(tmp_path, scenario)
 
-
-def test_calls_of_the_writer_fail_with_hadoops_classes(tmp_path: Path) -> None:
-    async def scenario(nodes: Nodes) -> None:
+async def test_calls_of_the_writer_fail_with_hadoops_classes(tmp_path: Path) -> None:
+    async with on_a_node(tmp_path) as nodes:
         writer = await active(nodes)
         for failing in of_the_writer(writer):
             await check(nodes, *failing)
 
-    on_a_node(tmp_path, scenario)
 
-
-def test_a_writer_that_was_overtaken_is_told_so_as_hadoop_tells_it(tmp_path: Path) -> None:
-    async def scenario(nodes: Nodes) -> None:
+async def test_a_writer_that_was_overtaken_is_told_so_as_hadoop_tells_it(tmp_path: Path) -> None:
+    async with on_a_node(tmp_path) as nodes:
         old = await active(nodes)
         new = nodes.name_node()
         await new.become_writer()
@@ -204,14 +200,12 @@ def test_a_writer_that_was_overtaken_is_told_so_as_hadoop_tells_it(tmp_path: Pat
         not_yet = "IPC's epoch 2 is not the current writer epoch  1 ; journal id: ns1"
         await check(nodes, "journal", batch(new.info(), 3, 5), IO, not_yet)
 
-    on_a_node(tmp_path, scenario)
 
-
-def test_a_reader_that_asks_for_what_is_not_cached_is_told_so_as_hadoop_tells_it(tmp_path: Path) -> None:
-    async def scenario(nodes: Nodes) -> None:
+async def test_a_reader_that_asks_for_what_is_not_cached_is_told_so_as_hadoop_tells_it(
+    tmp_path: Path,
+) -> None:
+    async with on_a_node(tmp_path) as nodes:
         await active(nodes)
         async with nodes.another("jn1", []) as restarted:
             there = Nodes(nodes.cluster, nodes.ledgers, restarted)
             await check(there, "getJournaledEdits", since(1), MISS, "not cached")
-
-    on_a_node(tmp_path, scenario)

@@ -22,8 +22,7 @@ from tests.qjm_compat.hadoop.test_connections import (
     connected,
     on_a_port,
 )
-from tests.qjm_compat.hadoop.test_name_node_calls import JID, Nodes, active, on_a_node
-from tests.support.served_journal_node import ServedNode
+from tests.qjm_compat.hadoop.test_name_node_calls import JID, active, on_a_node
 
 PING = frame_of(
     [
@@ -45,19 +44,17 @@ UNKNOWN = bytes.fromhex("9a06026869a006ac02")
 """A text and a number, under field numbers that no version has."""
 
 
-def test_a_ping_is_taken_and_not_answered(tmp_path: Path) -> None:
-    async def scenario(node: ServedNode) -> None:
+async def test_a_ping_is_taken_and_not_answered(tmp_path: Path) -> None:
+    async with on_a_port(tmp_path) as node:
         reader, writer = await connected(node)
         writer.write(GREETING + CONTEXT + PING + IS_FORMATTED + PING + PING + IS_FORMATTED)
         assert await reader.readexactly(2 * len(NOT_FORMATTED)) == NOT_FORMATTED * 2
         writer.close()
         assert b"Unknown out of band call #-4" in await answer_to(node, GREETING + PING)
 
-    on_a_port(tmp_path, scenario)
 
-
-def test_fields_that_only_later_versions_have_are_ignored_in_every_header(tmp_path: Path) -> None:
-    async def scenario(node: ServedNode) -> None:
+async def test_fields_that_only_later_versions_have_are_ignored_in_every_header(tmp_path: Path) -> None:
+    async with on_a_port(tmp_path) as node:
         header, call, message = parts_of(IS_FORMATTED[4:])
         later = frame_of([header + HEADER_OF_3_4 + UNKNOWN, call + UNKNOWN, message + UNKNOWN])
         of_context, context = parts_of(CONTEXT[4:])
@@ -66,8 +63,6 @@ def test_fields_that_only_later_versions_have_are_ignored_in_every_header(tmp_pa
         writer.write(GREETING + introduced + later)
         assert await reader.readexactly(len(NOT_FORMATTED)) == NOT_FORMATTED
         writer.close()
-
-    on_a_port(tmp_path, scenario)
 
 
 def fill(message: Message, *, optional: bool) -> Any:
@@ -112,8 +107,8 @@ def test_every_method_of_3_4_is_there() -> None:
     assert set(METHODS[INTER_PROTOCOL]) == {"getEditLogManifestFromJournal", "getStorageInfo"}
 
 
-def test_journal_nodes_ask_each_other_through_a_protocol_of_their_own(tmp_path: Path) -> None:
-    async def scenario(nodes: Nodes) -> None:
+async def test_journal_nodes_ask_each_other_through_a_protocol_of_their_own(tmp_path: Path) -> None:
+    async with on_a_node(tmp_path) as nodes:
         await active(nodes)
         client = NodeClient(nodes.node.address)
         try:
@@ -135,5 +130,3 @@ def test_journal_nodes_ask_each_other_through_a_protocol_of_their_own(tmp_path: 
         writer.write(GREETING + frame_of([of_context, context.SerializeToString()]) + IS_FORMATTED)
         assert len(await reader.readexactly(len(NOT_FORMATTED))) == len(NOT_FORMATTED)
         writer.close()
-
-    on_a_node(tmp_path, scenario)

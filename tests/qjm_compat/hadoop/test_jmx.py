@@ -24,8 +24,8 @@ async def beans(nodes: Nodes, query: str | None = None) -> dict[str, dict[str, A
     return {bean["name"].removeprefix(PREFIX): bean for bean in found}
 
 
-def test_a_journals_bean_counts_under_hadoops_names(tmp_path: Path) -> None:
-    async def scenario(nodes: Nodes) -> None:
+async def test_a_journals_bean_counts_under_hadoops_names(tmp_path: Path) -> None:
+    async with on_a_node(tmp_path) as nodes:
         writer = await active(nodes)
         bean = (await beans(nodes))["Journal-ns1"]
         assert (bean["tag.Context"], bean["tag.JournalId"]) == ("dfs", "ns1")
@@ -39,11 +39,9 @@ def test_a_journals_bean_counts_under_hadoops_names(tmp_path: Path) -> None:
         await writer.write(3, 5, 5, committed=4)
         assert (await beans(nodes))["Journal-ns1"]["BatchesWritten"] == 4
 
-    on_a_node(tmp_path, scenario)
 
-
-def test_a_node_tells_its_address_and_whose_edits_it_holds(tmp_path: Path) -> None:
-    async def scenario(nodes: Nodes) -> None:
+async def test_a_node_tells_its_address_and_whose_edits_it_holds(tmp_path: Path) -> None:
+    async with on_a_node(tmp_path) as nodes:
         info = (await beans(nodes))["JournalNodeInfo"]
         assert json.loads(info["JournalsStatus"]) == {}
         assert info["HostAndPort"] == nodes.node.address
@@ -59,11 +57,9 @@ def test_a_node_tells_its_address_and_whose_edits_it_holds(tmp_path: Path) -> No
         assert json.loads(info["JournalsStatus"]) == {"ns1": {"Formatted": "false"}}
         assert info["StorageInfos"] == []
 
-    on_a_node(tmp_path, scenario)
 
-
-def test_calls_are_counted_by_port_and_by_method(tmp_path: Path) -> None:
-    async def scenario(nodes: Nodes) -> None:
+async def test_calls_are_counted_by_port_and_by_method(tmp_path: Path) -> None:
+    async with on_a_node(tmp_path) as nodes:
         await active(nodes)
         port = nodes.node.address.rpartition(":")[2]
         found = await beans(nodes)
@@ -74,8 +70,6 @@ def test_calls_are_counted_by_port_and_by_method(tmp_path: Path) -> None:
         assert total["RpcProcessingTimeNumOps"] == sum(
             count for name, count in each.items() if name.endswith("NumOps")
         )
-
-    on_a_node(tmp_path, scenario)
 
 
 QUERIES: dict[str, set[str]] = {
@@ -93,8 +87,8 @@ QUERIES: dict[str, set[str]] = {
 }
 
 
-def test_a_query_is_a_pattern_of_names(tmp_path: Path) -> None:
-    async def scenario(nodes: Nodes) -> None:
+async def test_a_query_is_a_pattern_of_names(tmp_path: Path) -> None:
+    async with on_a_node(tmp_path) as nodes:
         await active(nodes)
         for query, found in QUERIES.items():
             assert set(await beans(nodes, query)) == found, query
@@ -102,5 +96,3 @@ def test_a_query_is_a_pattern_of_names(tmp_path: Path) -> None:
         assert len(everything) == 4
         for query in ("", "*:*", "Hadoop:*", "Hadoop:service=JournalNode,*"):
             assert set(await beans(nodes, query)) == everything, query
-
-    on_a_node(tmp_path, scenario)

@@ -83,10 +83,9 @@ def held(nodes: Nodes) -> int:
     return sum(one.held_bytes for one in nodes.node.server.connections)
 
 
-def test_who_holds_most_gives_way_when_all_hold_too_much_and_the_others_go_on(tmp_path: Path) -> None:
+async def test_who_holds_most_gives_way_when_all_hold_too_much_and_the_others_go_on(tmp_path: Path) -> None:
     large = b"\x00\x0f\x00\x00" + b"x" * (600 * KIB - 4)
-
-    async def scenario(nodes: Nodes) -> None:
+    async with on_a_node(tmp_path, NodeLimits(buffered_bytes_max=MIB)) as nodes:
         small = call_frame("isFormatted", pb.OfJournal(journal_id=pb.JournalId(identifier="j" * 500 * KIB)))
         at_the_limit = MIB - len(large)
         async with (
@@ -102,8 +101,6 @@ def test_who_holds_most_gives_way_when_all_hold_too_much_and_the_others_go_on(tm
             assert b"bad journal id" in await other.readexactly(size)
             assert await is_served(nodes)
 
-    on_a_node(tmp_path, scenario, NodeLimits(buffered_bytes_max=MIB))
-
 
 @asynccontextmanager
 async def standing_still(nodes: Nodes) -> AsyncIterator[Journal]:
@@ -113,12 +110,11 @@ async def standing_still(nodes: Nodes) -> AsyncIterator[Journal]:
         yield journal
 
 
-def test_a_connection_has_so_many_calls_under_way_and_the_next_begins_when_one_is_answered(
+async def test_a_connection_has_so_many_calls_under_way_and_the_next_begins_when_one_is_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "CALLS_A_CONNECTION_MAX", 3)
-
-    async def scenario(nodes: Nodes) -> None:
+    async with on_a_node(tmp_path) as nodes:
         name_node = await active(nodes)
         server = nodes.node.server
         async with standing_still(nodes):
@@ -129,17 +125,14 @@ def test_a_connection_has_so_many_calls_under_way_and_the_next_begins_when_one_i
         assert await asyncio.gather(*calls) == [1] * 5
         assert (server.load.calls, server.load.calls_bytes) == (0, 0)
 
-    on_a_node(tmp_path, scenario)
 
-
-def test_a_connection_without_calls_under_way_begins_one_however_many_others_have(
+async def test_a_connection_without_calls_under_way_begins_one_however_many_others_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(load_shedding, "LEFT_BEHIND_MAX", 1)
     monkeypatch.setattr(load_shedding, "CALLS_MAX", 4)
     monkeypatch.setattr(connections, "LOOK_SECONDS", 0.01)
-
-    async def scenario(nodes: Nodes) -> None:
+    async with on_a_node(tmp_path) as nodes:
         name_node = await active(nodes)
         server, another, third = nodes.node.server, nodes.name_node(), nodes.name_node()
         async with standing_still(nodes):
@@ -153,12 +146,9 @@ def test_a_connection_without_calls_under_way_begins_one_however_many_others_hav
             assert server.load.calls == 5
         assert await asyncio.gather(*calls) == [1] * 8
 
-    on_a_node(tmp_path, scenario)
 
-
-def test_calls_under_way_count_as_held_also_when_their_connection_is_gone(tmp_path: Path) -> None:
-
-    async def scenario(nodes: Nodes) -> None:
+async def test_calls_under_way_count_as_held_also_when_their_connection_is_gone(tmp_path: Path) -> None:
+    async with on_a_node(tmp_path, NodeLimits(buffered_bytes_max=MIB)) as nodes:
         await active(nodes)
         batch = pb.Journal(
             info=pb.RequestInfo(journal_id=JID, epoch=1, serial=90),
@@ -174,8 +164,6 @@ def test_calls_under_way_count_as_held_also_when_their_connection_is_gone(tmp_pa
             assert 0 < nodes.node.server.load.calls_bytes <= MIB
             assert await is_served(nodes)
         await until_so(lambda: nodes.node.server.load.calls_bytes == 0)
-
-    on_a_node(tmp_path, scenario, NodeLimits(buffered_bytes_max=MIB))
 
 
 async def wrote_much(nodes: Nodes, batches: int) -> NameNode:
@@ -209,14 +197,13 @@ async def deaf(address: str, said: bytes) -> socket.socket:
     return peer
 
 
-def test_who_does_not_take_answers_is_cut_and_nobody_waits_for_it(
+async def test_who_does_not_take_answers_is_cut_and_nobody_waits_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(connections, "REPLIES_BYTES_MAX", MIB)
     monkeypatch.setattr(connections, "REPLY_SECONDS_MAX", 0.5)
-
-    async def scenario(nodes: Nodes) -> None:
+    async with on_a_node(tmp_path) as nodes:
         writer = await wrote_much(nodes, 6)
         server = nodes.node.server
         ask = pb.GetJournaledEdits(journal_id=JID, since_txid=1, max_txns=1000)
@@ -227,16 +214,13 @@ def test_who_does_not_take_answers_is_cut_and_nobody_waits_for_it(
             assert await writer.promised() == 1
             await until_so(lambda: len(server.connections) == 1)
 
-    on_a_node(tmp_path, scenario)
 
-
-def test_who_says_nothing_is_cut_unless_a_call_of_its_own_is_under_way(
+async def test_who_says_nothing_is_cut_unless_a_call_of_its_own_is_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(connections, "IDLE_SECONDS_MAX", 0.1)
-
-    async def scenario(nodes: Nodes) -> None:
+    async with on_a_node(tmp_path) as nodes:
         name_node = await active(nodes)
         async with standing_still(nodes):
             waiting = asyncio.ensure_future(name_node.promised())
@@ -245,12 +229,9 @@ def test_who_says_nothing_is_cut_unless_a_call_of_its_own_is_under_way(
                 assert await idle.read() == b""
         assert await waiting == 1
 
-    on_a_node(tmp_path, scenario)
 
-
-def test_as_many_journals_as_allowed_are_served_and_one_more_is_refused(tmp_path: Path) -> None:
-
-    async def scenario(nodes: Nodes) -> None:
+async def test_as_many_journals_as_allowed_are_served_and_one_more_is_refused(tmp_path: Path) -> None:
+    async with on_a_node(tmp_path, NodeLimits(journals_max=2)) as nodes:
         one = nodes.name_node()
 
         async def formatted(name: str) -> None:
@@ -270,10 +251,8 @@ def test_as_many_journals_as_allowed_are_served_and_one_more_is_refused(tmp_path
         await one.start(1)
         await one.write(1, 1, 2)
 
-    on_a_node(tmp_path, scenario, NodeLimits(journals_max=2))
 
-
-def test_as_many_segments_as_allowed_are_sent_at_a_time_and_one_more_is_to_come_again(
+async def test_as_many_segments_as_allowed_are_sent_at_a_time_and_one_more_is_to_come_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured, go_on, begun = segments.measured, asyncio.Event(), []
@@ -284,8 +263,7 @@ def test_as_many_segments_as_allowed_are_sent_at_a_time_and_one_more_is_to_come_
         return await measured(*arguments, **named)
 
     monkeypatch.setattr(segments, "measured", held_back)
-
-    async def scenario(nodes: Nodes) -> None:
+    async with on_a_node(tmp_path, NodeLimits(transfers_max=2)) as nodes:
         await active(nodes)
         transfers = [asyncio.ensure_future(nodes.get("jid=ns1&segmentTxId=1")) for _ in range(2)]
         await until_so(lambda: len(begun) == 2)
@@ -296,21 +274,18 @@ def test_as_many_segments_as_allowed_are_sent_at_a_time_and_one_more_is_to_come_
         assert [status for status, *_ in await asyncio.gather(*transfers)] == [200, 200]
         assert (await nodes.get("jid=ns1&segmentTxId=1"))[0] == 200
 
-    on_a_node(tmp_path, scenario, NodeLimits(transfers_max=2))
-
 
 @pytest.mark.parametrize(
     "bytes_per_second_min",
     [segments.SEGMENT_BYTES_PER_SECOND_MIN, 1000 * MIB],
     ids=["of one piece", "of the whole"],
 )
-def test_who_takes_a_segment_in_too_slowly_gives_its_place_to_others(
+async def test_who_takes_a_segment_in_too_slowly_gives_its_place_to_others(
     bytes_per_second_min: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(segments, "PIECE_SECONDS_MAX", 0.2)
     monkeypatch.setattr(segments, "SEGMENT_BYTES_PER_SECOND_MIN", bytes_per_second_min)
-
-    async def scenario(nodes: Nodes) -> None:
+    async with on_a_node(tmp_path, NodeLimits(transfers_max=1)) as nodes:
         await wrote_much(nodes, 12)
         ask = b"GET /getJournal?jid=ns1&segmentTxId=1 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
         with await deaf(nodes.node.http_address, ask):
@@ -324,13 +299,10 @@ def test_who_takes_a_segment_in_too_slowly_gives_its_place_to_others(
             await until_true(is_refused)
             await until_true(has_a_place)
 
-    on_a_node(tmp_path, scenario, NodeLimits(transfers_max=1))
 
-
-def test_a_writer_goes_on_under_a_flood_of_calls(tmp_path: Path) -> None:
+async def test_a_writer_goes_on_under_a_flood_of_calls(tmp_path: Path) -> None:
     """Ten strangers ask as fast as they can, some without taking an answer."""
-
-    async def scenario(nodes: Nodes) -> None:
+    async with on_a_node(tmp_path) as nodes:
         writer = await active(nodes)
         flood = call_frame("getEditLogManifest", pb.GetManifest(journal_id=JID, since_txid=1)) * 50
         strangers = [await connected(nodes.node) for _ in range(10)]
@@ -345,8 +317,6 @@ def test_a_writer_goes_on_under_a_flood_of_calls(tmp_path: Path) -> None:
         for _, one in strangers:
             one.close()
         assert [(log.start_txid, log.end_txid) for log in (await writer.manifest()).logs] == [(1, 2), (3, 14)]
-
-    on_a_node(tmp_path, scenario)
 
 
 async def pour(
@@ -365,7 +335,7 @@ async def pour(
 
 
 @pytest.mark.parametrize("beyond", [0, 1])
-def test_a_frame_as_large_as_allowed_is_taken_and_one_byte_more_ends_its_connection_only(
+async def test_a_frame_as_large_as_allowed_is_taken_and_one_byte_more_ends_its_connection_only(
     beyond: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     large = 100 * KIB
@@ -377,7 +347,7 @@ def test_a_frame_as_large_as_allowed_is_taken_and_one_byte_more_ends_its_connect
         name = "j" * (90 * KIB + size - (len(short) - 4))
         return call_frame("isFormatted", pb.OfJournal(journal_id=pb.JournalId(identifier=name)))
 
-    async def scenario(nodes: Nodes) -> None:
+    async with on_a_node(tmp_path) as nodes:
         frame = padded(large + beyond)
         assert len(frame) == 4 + large + beyond
         async with stranger(nodes, frame) as (reader, _):
@@ -389,12 +359,10 @@ def test_a_frame_as_large_as_allowed_is_taken_and_one_byte_more_ends_its_connect
                 assert b"bad journal id" in await reader.readexactly(size)
         assert await is_served(nodes)
 
-    on_a_node(tmp_path, scenario)
-
 
 @pytest.mark.parametrize("beyond", [0, 1])
-def test_a_client_id_has_a_bound_since_it_is_kept(beyond: int, tmp_path: Path) -> None:
-    async def scenario(nodes: Nodes) -> None:
+async def test_a_client_id_has_a_bound_since_it_is_kept(beyond: int, tmp_path: Path) -> None:
+    async with on_a_node(tmp_path) as nodes:
         header = pb.RequestHeader(
             rpc_kind=2, rpc_op=0, call_id=1, client_id=bytes(CLIENT_ID_BYTES_MAX + beyond), retry_count=0
         )
@@ -408,8 +376,6 @@ def test_a_client_id_has_a_bound_since_it_is_kept(beyond: int, tmp_path: Path) -
                 (FATAL, True) if beyond else (0, False)
             )
         assert await is_served(nodes)
-
-    on_a_node(tmp_path, scenario)
 
 
 def test_the_answers_of_so_many_calls_are_remembered_and_the_oldest_goes_first() -> None:

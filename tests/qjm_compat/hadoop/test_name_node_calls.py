@@ -28,8 +28,7 @@ from qjm_compat.hadoop.wire import hadoop_pb2 as pb
 from qjm_compat.hadoop.wire.messages import UNKNOWN_TXID
 from qjm_compat.hadoop.wire.segment_file import SegmentCutter
 from tests.qjm_compat.acceptor.one_writer import edits
-from tests.support.aio import run
-from tests.support.in_process import QUICK, InProcessCluster, cluster_of
+from tests.support.in_process import InProcessCluster, on_bookies
 from tests.support.served_journal_node import ServedNode, served_node
 
 CONFIG = JournalConfig(ensemble_size=1)
@@ -137,21 +136,18 @@ class Nodes:
             return reply.status, dict(reply.headers), await reply.read()
 
 
-def on_a_node(tmp_path: Path, scenario: Scenario, limits: NodeLimits | None = None) -> None:
-    async def whole() -> None:
-        async with (
-            cluster_of(tmp_path, 1) as cluster,
-            LedgerClient(cluster.uri, config=QUICK) as client,
-            served_node("jn1", cluster.store, client, CONFIG, limits=limits) as node,
-        ):
-            nodes = Nodes(cluster, client, node)
-            try:
-                await scenario(nodes)
-            finally:
-                for one in nodes.name_nodes:
-                    await one.client.close()
-
-    run(whole(), timeout_seconds=60)
+@asynccontextmanager
+async def on_a_node(tmp_path: Path, limits: NodeLimits | None = None) -> AsyncIterator[Nodes]:
+    async with (
+        on_bookies(tmp_path, 1) as (cluster, client),
+        served_node("jn1", cluster.store, client, CONFIG, limits=limits) as node,
+    ):
+        nodes = Nodes(cluster, client, node)
+        try:
+            yield nodes
+        finally:
+            for one in nodes.name_nodes:
+                await one.client.close()
 
 
 async def active(nodes: Nodes) -> NameNode:
@@ -168,8 +164,10 @@ async def active(nodes: Nodes) -> NameNode:
     return node
 
 
-def test_a_format_without_force_is_of_2_7_and_wipes_and_one_with_force_false_does_not(tmp_path: Path) -> None:
-    async def scenario(nodes: Nodes) -> None:
+async def test_a_format_without_force_is_of_2_7_and_wipes_and_one_with_force_false_does_not(
+    tmp_path: Path,
+) -> None:
+    async with on_a_node(tmp_path) as nodes:
         node = nodes.name_node()
         reply = await node.of_journal("isFormatted", pb.IsFormattedReply)
         assert reply.is_formatted is False
@@ -185,11 +183,11 @@ def test_a_format_without_force_is_of_2_7_and_wipes_and_one_with_force_false_doe
         assert list((await node.manifest()).logs) == []
         assert (await node.of_journal("isFormatted", pb.IsFormattedReply)).is_formatted
 
-    on_a_node(tmp_path, scenario)
 
-
-def test_a_name_node_upgrades_under_its_own_epoch_and_what_was_committed_stays_known(tmp_path: Path) -> None:
-    async def scenario(nodes: Nodes) -> None:
+async def test_a_name_node_upgrades_under_its_own_epoch_and_what_was_committed_stays_known(
+    tmp_path: Path,
+) -> None:
+    async with on_a_node(tmp_path) as nodes:
         await active(nodes)
         node = nodes.name_node()
         assert (await node.become_writer()).last_segment_txid == 3
@@ -219,15 +217,12 @@ def test_a_name_node_upgrades_under_its_own_epoch_and_what_was_committed_stays_k
         await node.write(5, 6, 6, committed=5)
         assert (await node.manifest(in_progress_ok=True)).committed_txid == 5
 
-    on_a_node(tmp_path, scenario)
 
-
-def test_a_writers_promise_outlives_the_daemon_when_it_upgrades_discards_and_rolls_back(
+async def test_a_writers_promise_outlives_the_daemon_when_it_upgrades_discards_and_rolls_back(
     tmp_path: Path,
 ) -> None:
     """The daemon is another one between the promise and each of these calls, which name no epoch."""
-
-    async def scenario(nodes: Nodes) -> None:
+    async with on_a_node(tmp_path) as nodes:
         node = await active(nodes)
         await node.finalize(3, 4)
         epoch = node.epoch
@@ -251,11 +246,9 @@ def test_a_writers_promise_outlives_the_daemon_when_it_upgrades_discards_and_rol
         with pytest.raises(StaleEpoch):
             await node.start(6)
 
-    on_a_node(tmp_path, scenario)
 
-
-def test_after_a_rollback_what_was_there_and_committed_is_back(tmp_path: Path) -> None:
-    async def scenario(nodes: Nodes) -> None:
+async def test_after_a_rollback_what_was_there_and_committed_is_back(tmp_path: Path) -> None:
+    async with on_a_node(tmp_path) as nodes:
         node = await active(nodes)
         await node.finalize(3, 4)
         await node.of_journal("doPreUpgrade")
@@ -280,11 +273,9 @@ def test_after_a_rollback_what_was_there_and_committed_is_back(tmp_path: Path) -
         with pytest.raises(StaleEpoch):
             await node.write(5, 7, 7)
 
-    on_a_node(tmp_path, scenario)
 
-
-def test_discarding_keeps_the_epoch_of_the_writer_that_asks_and_ends_all_others(tmp_path: Path) -> None:
-    async def scenario(nodes: Nodes) -> None:
+async def test_discarding_keeps_the_epoch_of_the_writer_that_asks_and_ends_all_others(tmp_path: Path) -> None:
+    async with on_a_node(tmp_path) as nodes:
         writer = await active(nodes)
         await writer.finalize(3, 4)
         await writer.ask("discardSegments", pb.DiscardSegments, journal_id=JID, start_txid=3)
@@ -295,13 +286,11 @@ def test_discarding_keeps_the_epoch_of_the_writer_that_asks_and_ends_all_others(
         with pytest.raises(StaleEpoch, match="is less than the last promised epoch"):
             await writer.start(3)
 
-    on_a_node(tmp_path, scenario)
 
-
-def test_a_segment_begins_anew_over_one_without_edits_and_over_an_earlier_writers_first_edit(
+async def test_a_segment_begins_anew_over_one_without_edits_and_over_an_earlier_writers_first_edit(
     tmp_path: Path,
 ) -> None:
-    async def scenario(nodes: Nodes) -> None:
+    async with on_a_node(tmp_path) as nodes:
         first = nodes.name_node()
         await first.format(force=False)
         await first.become_writer()
@@ -314,13 +303,11 @@ def test_a_segment_begins_anew_over_one_without_edits_and_over_an_earlier_writer
         await second.write(1, 1, 2)
         await second.finalize(1, 2)
 
-    on_a_node(tmp_path, scenario)
 
-
-def test_a_manifest_says_unknown_as_hadoop_does_and_shows_what_is_in_progress_where_asked(
+async def test_a_manifest_says_unknown_as_hadoop_does_and_shows_what_is_in_progress_where_asked(
     tmp_path: Path,
 ) -> None:
-    async def scenario(nodes: Nodes) -> None:
+    async with on_a_node(tmp_path) as nodes:
         node = nodes.name_node()
         with pytest.raises(JournalNotFormatted):
             await node.manifest()
@@ -335,11 +322,9 @@ def test_a_manifest_says_unknown_as_hadoop_does_and_shows_what_is_in_progress_wh
         assert (log.start_txid, log.end_txid, log.in_progress) == (1, 2, True)
         assert list((await node.manifest(since=3, in_progress_ok=True)).logs) == []
 
-    on_a_node(tmp_path, scenario)
 
-
-def test_a_copy_is_taken_from_a_peer_and_from_nobody_else(tmp_path: Path) -> None:
-    async def scenario(nodes: Nodes) -> None:
+async def test_a_copy_is_taken_from_a_peer_and_from_nobody_else(tmp_path: Path) -> None:
+    async with on_a_node(tmp_path) as nodes:
         await active(nodes)
         host, _, port = nodes.node.http_address.rpartition(":")
         url = f"http://localhost:{port}/getJournal?jid=ns1&segmentTxId=3&inProgressOk=true"
@@ -362,11 +347,9 @@ def test_a_copy_is_taken_from_a_peer_and_from_nobody_else(tmp_path: Path) -> Non
                 _, _, original = await nodes.get("jid=ns1&segmentTxId=3")
                 assert copy == original
 
-    on_a_node(tmp_path, scenario)
 
-
-def test_a_segment_is_sent_as_hadoops_transfer_wants_it(tmp_path: Path) -> None:
-    async def scenario(nodes: Nodes) -> None:
+async def test_a_segment_is_sent_as_hadoops_transfer_wants_it(tmp_path: Path) -> None:
+    async with on_a_node(tmp_path) as nodes:
         await active(nodes)
         status, headers, body = await nodes.get("jid=ns1&segmentTxId=1&storageInfo=-67:7:0:CID-x")
         assert status == 200
@@ -389,42 +372,37 @@ def test_a_segment_is_sent_as_hadoops_transfer_wants_it(tmp_path: Path) -> None:
         ):
             assert (await nodes.get(query))[0] == expected, query
 
-    on_a_node(tmp_path, scenario)
 
-
-def test_a_segment_in_progress_is_sent_as_far_as_the_manifest_says_though_nothing_is_at_hand(
+async def test_a_segment_in_progress_is_sent_as_far_as_the_manifest_says_though_nothing_is_at_hand(
     tmp_path: Path,
 ) -> None:
     """Its recovery copies all of it, beyond what is known to be committed."""
     nothing_cached = replace(CONFIG, edits_cache_bytes_max=1)
+    async with (
+        on_a_node(tmp_path) as nodes,
+        served_node("jn2", nodes.cluster.store, nodes.ledgers, nothing_cached) as node,
+    ):
+        writer = nodes.name_node(node)
+        await writer.format(force=False)
+        await writer.become_writer()
+        await writer.start(1)
+        for txid in range(1, 4):
+            await writer.write(1, txid, txid, committed=max(txid - 2, 0))
+            (log,) = (await writer.manifest(in_progress_ok=True)).logs
+            _, _, body = await nodes.get("jid=ns1&segmentTxId=1", node)
+            batch = SegmentCutter(1, "").feed(body)
+            assert batch is not None and batch.last_txid == log.end_txid == txid
 
-    async def scenario(nodes: Nodes) -> None:
-        async with served_node("jn2", nodes.cluster.store, nodes.ledgers, nothing_cached) as node:
-            writer = nodes.name_node(node)
-            await writer.format(force=False)
-            await writer.become_writer()
-            await writer.start(1)
-            for txid in range(1, 4):
-                await writer.write(1, txid, txid, committed=max(txid - 2, 0))
-                (log,) = (await writer.manifest(in_progress_ok=True)).logs
-                _, _, body = await nodes.get("jid=ns1&segmentTxId=1", node)
-                batch = SegmentCutter(1, "").feed(body)
-                assert batch is not None and batch.last_txid == log.end_txid == txid
 
-    on_a_node(tmp_path, scenario)
-
-
-def test_a_purged_segment_is_gone(tmp_path: Path) -> None:
-    async def scenario(nodes: Nodes) -> None:
+async def test_a_purged_segment_is_gone(tmp_path: Path) -> None:
+    async with on_a_node(tmp_path) as nodes:
         node = await active(nodes)
         await node.ask("purgeLogs", pb.PurgeLogs, info=node.info(), min_txid_to_keep=3)
         assert (await nodes.get("jid=ns1&segmentTxId=1"))[0] == 410
 
-    on_a_node(tmp_path, scenario)
 
-
-def test_reads_are_answered_beside_a_call_that_changes_the_journal(tmp_path: Path) -> None:
-    async def scenario(nodes: Nodes) -> None:
+async def test_reads_are_answered_beside_a_call_that_changes_the_journal(tmp_path: Path) -> None:
+    async with on_a_node(tmp_path) as nodes:
         node = await active(nodes)
         journal = nodes.node.node.journal("ns1")
         async with journal._turns.next():
@@ -445,11 +423,9 @@ def test_reads_are_answered_beside_a_call_that_changes_the_journal(tmp_path: Pat
             assert not waiting.done()
         await waiting
 
-    on_a_node(tmp_path, scenario)
 
-
-def test_a_wrong_cluster_and_a_bad_journal_id_get_hadoops_errors(tmp_path: Path) -> None:
-    async def scenario(nodes: Nodes) -> None:
+async def test_a_wrong_cluster_and_a_bad_journal_id_get_hadoops_errors(tmp_path: Path) -> None:
+    async with on_a_node(tmp_path) as nodes:
         node = nodes.name_node()
         await node.format(force=False)
         other = pb.StorageInfo(layout_version=-67 & 0xFFFFFFFF, namespace_id=7, cluster_id="CID-o", c_time=0)
@@ -462,5 +438,3 @@ def test_a_wrong_cluster_and_a_bad_journal_id_get_hadoops_errors(tmp_path: Path)
                 await node.ask(
                     "isFormatted", pb.OfJournal, pb.IsFormattedReply, journal_id=pb.JournalId(identifier=name)
                 )
-
-    on_a_node(tmp_path, scenario)

@@ -233,19 +233,15 @@ async def replay_on(nodes: Nodes) -> AsyncIterator[Replay]:
 
 
 @pytest.mark.parametrize("name", ["upgrade", "tailing", "shared_edits"])
-def test_each_call_of_a_stock_name_node_is_answered_as_a_stock_journal_node_answered_it(
+async def test_each_call_of_a_stock_name_node_is_answered_as_a_stock_journal_node_answered_it(
     name: str, tmp_path: Path
 ) -> None:
     lines = (RECORDED / f"{name}.txt").read_text().splitlines()
-
-    async def scenario(nodes: Nodes) -> None:
-        async with replay_on(nodes) as replay:
-            for number, line in enumerate(lines, 1):
-                try:
-                    await replay.line(line)
-                except BaseException as error:
-                    error.add_note(f"{name}.txt, line {number}: {line}")
-                    raise
-            assert replay.compared >= 30
-
-    on_a_node(tmp_path, scenario)
+    async with on_a_node(tmp_path) as nodes, replay_on(nodes) as replay:
+        for number, line in enumerate(lines, 1):
+            try:
+                await replay.line(line)
+            except BaseException as error:
+                error.add_note(f"{name}.txt, line {number}: {line}")
+                raise
+        assert replay.compared >= 30

@@ -81,7 +81,7 @@ class TestRemoteAcceptor(JournalAcceptorContract):
         self.path = tmp_path
 
     @asynccontextmanager
-    async def place(self) -> AsyncIterator[RealPlace]:
+    async def new_place(self) -> AsyncIterator[RealPlace]:
         async with (
             cluster_of(self.path, 1) as cluster,
             LedgerClient(cluster.uri, config=QUICK) as client,
@@ -94,7 +94,7 @@ NOT_OVER_THIS_WIRE = (
     # Hadoop's wire has 32 bits for some of these numbers, and the URL of a source is asked for before a recovery.
     "test_the_largest_and_the_smallest_numbers_that_a_journal_can_hold_are_kept",
     "test_an_upgrade_to_what_a_journal_cannot_hold_is_refused",
-    "test_C1_C2_C3_each_check_fails_alone_and_the_earlier_of_two_is_the_one_that_answers",
+    "test_each_of_checks_1_to_3_fails_alone_and_the_earlier_of_two_is_the_one_that_answers",
     # A NameNode upgrades and discards under its own epoch, which stays: test_name_node_calls has what holds here.
     "test_J2_a_change_of_the_whole_journal_ends_its_writer",
 )

@@ -20,43 +20,42 @@ from tests.qjm_compat.hadoop.test_limits import (
     until_so,
     words_of_refusal,
 )
-from tests.qjm_compat.hadoop.test_name_node_calls import JID, Nodes, active, on_a_node
+from tests.qjm_compat.hadoop.test_name_node_calls import JID, active, on_a_node
 
 
-def test_as_many_connections_as_allowed_are_served_and_the_next_is_told_so(tmp_path: Path) -> None:
-
-    async def scenario(nodes: Nodes) -> None:
-        async with stranger(nodes), stranger(nodes):
-            async with stranger(nodes, IS_FORMATTED, of="127.0.0.2") as (reader, _):
-                assert await reader.readexactly(len(NOT_FORMATTED)) == NOT_FORMATTED
-                async with stranger(nodes, IS_FORMATTED, of="127.0.0.2") as (refused, _):
-                    assert (
-                        b"3 connections are open at this port, and no more may be"
-                        in await words_of_refusal(refused)
-                    )
-            await until_so(lambda: len(nodes.node.server.connections) == 2)
-            assert await is_served(nodes)
-
-    on_a_node(tmp_path, scenario, NodeLimits(connections_max=3))
-
-
-def test_an_address_has_as_many_connections_as_allowed_and_the_next_of_it_is_told_so(tmp_path: Path) -> None:
-    async def scenario(nodes: Nodes) -> None:
-        async with stranger(nodes), stranger(nodes, IS_FORMATTED) as (reader, _):
+async def test_as_many_connections_as_allowed_are_served_and_the_next_is_told_so(tmp_path: Path) -> None:
+    async with on_a_node(tmp_path, NodeLimits(connections_max=3)) as nodes, stranger(nodes), stranger(nodes):
+        async with stranger(nodes, IS_FORMATTED, of="127.0.0.2") as (reader, _):
             assert await reader.readexactly(len(NOT_FORMATTED)) == NOT_FORMATTED
-            async with stranger(nodes, IS_FORMATTED) as (refused, _):
-                assert b"2 connections of this address are open" in await words_of_refusal(refused)
-            async with stranger(nodes, IS_FORMATTED, of="127.0.0.2") as (other, _):
-                assert await other.readexactly(len(NOT_FORMATTED)) == NOT_FORMATTED
-            assert nodes.node.server.table.refused == 1
+            async with stranger(nodes, IS_FORMATTED, of="127.0.0.2") as (refused, _):
+                assert b"3 connections are open at this port, and no more may be" in await words_of_refusal(
+                    refused
+                )
+        await until_so(lambda: len(nodes.node.server.connections) == 2)
+        assert await is_served(nodes)
 
-    on_a_node(tmp_path, scenario, NodeLimits(connections_max=4, peer_share=0.5))
+
+async def test_an_address_has_as_many_connections_as_allowed_and_the_next_of_it_is_told_so(
+    tmp_path: Path,
+) -> None:
+    async with (
+        on_a_node(tmp_path, NodeLimits(connections_max=4, peer_share=0.5)) as nodes,
+        stranger(nodes),
+        stranger(nodes, IS_FORMATTED) as (reader, _),
+    ):
+        assert await reader.readexactly(len(NOT_FORMATTED)) == NOT_FORMATTED
+        async with stranger(nodes, IS_FORMATTED) as (refused, _):
+            assert b"2 connections of this address are open" in await words_of_refusal(refused)
+        async with stranger(nodes, IS_FORMATTED, of="127.0.0.2") as (other, _):
+            assert await other.readexactly(len(NOT_FORMATTED)) == NOT_FORMATTED
+        assert nodes.node.server.table.refused == 1
 
 
-def test_where_all_places_are_taken_the_address_that_has_most_makes_way_idle_or_not(tmp_path: Path) -> None:
+async def test_where_all_places_are_taken_the_address_that_has_most_makes_way_idle_or_not(
+    tmp_path: Path,
+) -> None:
     asked = call_frame("getJournalState", pb.OfJournal(journal_id=JID))
-
-    async def scenario(nodes: Nodes) -> None:
+    async with on_a_node(tmp_path, NodeLimits(connections_max=6, peer_share=1)) as nodes:
         await active(nodes)
         async with standing_still(nodes), AsyncExitStack() as stay:
             taken = nodes.node.server.limits.connections_max - len(nodes.node.server.connections)
@@ -68,21 +67,15 @@ def test_where_all_places_are_taken_the_address_that_has_most_makes_way_idle_or_
             assert await words_of_refusal(many[0][0]) == b"", "the oldest of those that wait for an answer"
             assert nodes.node.server.table.made_way == 1
 
-    on_a_node(tmp_path, scenario, NodeLimits(connections_max=6, peer_share=1))
 
-
-def test_who_has_not_said_who_it_is_makes_way_for_the_next_that_comes(
+async def test_who_has_not_said_who_it_is_makes_way_for_the_next_that_comes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection_table, "STRANGER_SECONDS_MIN", 0.0)
     monkeypatch.setattr(connections, "STRANGERS_MAX", 4)
-
-    async def scenario(nodes: Nodes) -> None:
-        async with AsyncExitStack() as stay:
-            silent = [await stay.enter_async_context(stranger(nodes, introduced=False)) for _ in range(2)]
-            await until_so(lambda: nodes.node.server.table.strangers == 2)
-            assert await is_served(nodes)
-            assert await words_of_refusal(silent[0][0]) == b""
-            assert nodes.node.server.table.strangers == 1
-
-    on_a_node(tmp_path, scenario, NodeLimits(peer_share=0.5))
+    async with on_a_node(tmp_path, NodeLimits(peer_share=0.5)) as nodes, AsyncExitStack() as stay:
+        silent = [await stay.enter_async_context(stranger(nodes, introduced=False)) for _ in range(2)]
+        await until_so(lambda: nodes.node.server.table.strangers == 2)
+        assert await is_served(nodes)
+        assert await words_of_refusal(silent[0][0]) == b""
+        assert nodes.node.server.table.strangers == 1

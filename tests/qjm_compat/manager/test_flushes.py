@@ -8,13 +8,11 @@ from pathlib import Path
 import pytest
 
 from qjm_compat import BadJournalState, JournalConfig, JournalUnavailable, QuorumFailed, QuorumTimeout
-from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.manager.output_stream import FLUSHES_UNDER_WAY_MAX, EditLogOutputStream
 from qjm_compat.requests import SendEdits
 from tests.qjm_compat.gates import gates_of
 from tests.qjm_compat.journals import frames, on_journal, write
 from tests.support.aio import cancel
-from tests.support.in_process import InProcessCluster
 
 SOON = 0.05
 """How long what must not happen is given to happen."""
@@ -29,8 +27,8 @@ async def send(out: EditLogOutputStream) -> asyncio.Future[int]:
     return await out.flush_async()
 
 
-def test_flushes_follow_each_other_without_waiting_in_order_and_only_so_many(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_flushes_follow_each_other_without_waiting_in_order_and_only_so_many(tmp_path: Path) -> None:
+    async with on_journal(tmp_path, 1) as (_, manager):
         (gate,) = gates_of(manager)
         out = await manager.start_log_segment(1)
         gate.shut()
@@ -45,15 +43,12 @@ def test_flushes_follow_each_other_without_waiting_in_order_and_only_so_many(tmp
         assert batches == list(range(1, FLUSHES_UNDER_WAY_MAX + 2))
         await out.close()
 
-    on_journal(tmp_path, 1, scenario)
 
-
-def test_a_flush_of_nothing_ends_after_the_flushes_before_it_with_what_is_then_on_a_quorum(
+async def test_a_flush_of_nothing_ends_after_the_flushes_before_it_with_what_is_then_on_a_quorum(
     tmp_path: Path,
 ) -> None:
     """Two callers sync at once: the second has nothing to send, and must not call the first one's edits safe."""
-
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+    async with on_journal(tmp_path, 3) as (_, manager):
         _, b, c = gates_of(manager)
         out = await manager.start_log_segment(1)
         assert await (await out.flush_async()) == 0, "nothing was ever written"
@@ -70,13 +65,11 @@ def test_a_flush_of_nothing_ends_after_the_flushes_before_it_with_what_is_then_o
         assert [task.done() and task.result() for task in sent] == [6, 7]
         assert (out.committed_txid, out.is_in_doubt) == (7, False)
 
-    on_journal(tmp_path, 3, scenario)
 
-
-def test_a_flush_of_nothing_behind_one_that_failed_does_not_end_well_and_leaves_its_edits_in_doubt(
+async def test_a_flush_of_nothing_behind_one_that_failed_does_not_end_well_and_leaves_its_edits_in_doubt(
     tmp_path: Path,
 ) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+    async with on_journal(tmp_path, 3) as (_, manager):
         gates = gates_of(manager)
         out = await manager.start_log_segment(1)
         await write(out, 2)
@@ -95,11 +88,9 @@ def test_a_flush_of_nothing_behind_one_that_failed_does_not_end_well_and_leaves_
             with pytest.raises(BadJournalState):
                 await manager.start_log_segment(first_txid)
 
-    on_journal(tmp_path, 3, scenario)
 
-
-def test_who_gives_up_a_flush_of_nothing_does_not_give_up_those_before_it(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_who_gives_up_a_flush_of_nothing_does_not_give_up_those_before_it(tmp_path: Path) -> None:
+    async with on_journal(tmp_path, 1) as (_, manager):
         (gate,) = gates_of(manager)
         out = await manager.start_log_segment(1)
         gate.shut()
@@ -111,11 +102,12 @@ def test_who_gives_up_a_flush_of_nothing_does_not_give_up_those_before_it(tmp_pa
         assert await sent == 1
         assert (out.committed_txid, out.is_in_doubt) == (1, False)
 
-    on_journal(tmp_path, 1, scenario)
 
-
-def test_while_no_majority_has_room_the_next_flush_waits_instead_of_failing(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_while_no_majority_has_room_the_next_flush_waits_instead_of_failing(tmp_path: Path) -> None:
+    async with on_journal(tmp_path, 3, config=JournalConfig(queued_edits_bytes_max=ROOM)) as (
+        _,
+        manager,
+    ):
         _, b, c = gates_of(manager)
         out = await manager.start_log_segment(1)
         b.shut()
@@ -135,13 +127,11 @@ def test_while_no_majority_has_room_the_next_flush_waits_instead_of_failing(tmp_
         c.open()
         assert await write(out) == len(sent) + 2
 
-    on_journal(tmp_path, 3, scenario, config=JournalConfig(queued_edits_bytes_max=ROOM))
 
-
-def test_a_flush_that_waits_for_room_ends_with_the_stream(tmp_path: Path) -> None:
+async def test_a_flush_that_waits_for_room_ends_with_the_stream(tmp_path: Path) -> None:
     """Nobody ever makes room: what was sent before runs out of time, and that is said to whoever waits."""
-
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+    config = JournalConfig(queued_edits_bytes_max=len(frames(1, 1)), write_txns_seconds_max=0.5)
+    async with on_journal(tmp_path, 1, config=config) as (_, manager):
         (gate,) = gates_of(manager)
         out = await manager.start_log_segment(1)
         gate.shut()
@@ -153,6 +143,3 @@ def test_a_flush_that_waits_for_room_ends_with_the_stream(tmp_path: Path) -> Non
             with pytest.raises(QuorumTimeout):
                 await waiting
         assert out.is_in_doubt
-
-    config = JournalConfig(queued_edits_bytes_max=len(frames(1, 1)), write_txns_seconds_max=0.5)
-    on_journal(tmp_path, 1, scenario, config=config)

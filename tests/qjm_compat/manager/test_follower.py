@@ -9,12 +9,10 @@ from pathlib import Path
 import pytest
 
 from qjm_compat import JournalConfig, JournalUnavailable, QuorumFailed
-from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.errors import NewerTxid, QuorumTimeout
 from qjm_compat.manager import follower
 from qjm_compat.manager.follower import Patience
 from tests.qjm_compat.journals import manager_on, on_journal, write
-from tests.support.in_process import InProcessCluster
 
 
 def refused_by(*errors: Exception) -> QuorumFailed:
@@ -22,10 +20,13 @@ def refused_by(*errors: Exception) -> QuorumFailed:
 
 
 @pytest.mark.parametrize("acceptors", [1, 3])
-def test_a_follower_that_is_ahead_of_the_acceptors_goes_on_when_they_know_more(
+async def test_a_follower_that_is_ahead_of_the_acceptors_goes_on_when_they_know_more(
     tmp_path: Path, acceptors: int
 ) -> None:
-    async def scenario(cluster: InProcessCluster, writer: QuorumJournalManager) -> None:
+    async with on_journal(tmp_path, acceptors, config=JournalConfig(tail_poll_seconds=0.01)) as (
+        _,
+        writer,
+    ):
         out = await writer.start_log_segment(1)
         await write(out, 3)
         with pytest.raises(QuorumFailed, match="but requested txns starting at 6"):
@@ -37,22 +38,17 @@ def test_a_follower_that_is_ahead_of_the_acceptors_goes_on_when_they_know_more(
             await write(out, 3)
             assert (await following).txid == 6
 
-    on_journal(tmp_path, acceptors, scenario, config=JournalConfig(tail_poll_seconds=0.01))
 
-
-def test_a_follower_that_stays_ahead_is_told_so_in_the_end(
+async def test_a_follower_that_stays_ahead_is_told_so_in_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(follower, "BEHIND_SECONDS_MAX", 0.1)
-
-    async def scenario(cluster: InProcessCluster, writer: QuorumJournalManager) -> None:
+    async with on_journal(tmp_path, 1) as (cluster, writer):
         await write(await writer.start_log_segment(1), 3)
         config = JournalConfig(tail_poll_seconds=0.01)
         async with manager_on(cluster.uri, config=config) as reader, aclosing(reader.tail(6)) as edits:
             with pytest.raises(QuorumFailed, match="Highest txn ID available in the journal is"):
                 await anext(edits)
-
-    on_journal(tmp_path, 1, scenario)
 
 
 async def test_patience_begins_anew_with_every_answer_and_is_for_nothing_else() -> None:

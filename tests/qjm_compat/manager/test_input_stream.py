@@ -91,23 +91,20 @@ def spoil_copies(stream: EditLogInputStream, spoils: list[Spoil]) -> list[Spoilt
 
 
 @pytest.mark.parametrize("spoil", [damaged_at, ends_before, lacks])
-def test_a_copy_that_is_damaged_or_short_or_has_a_gap_is_left_at_the_very_batch(
+async def test_a_copy_that_is_damaged_or_short_or_has_a_gap_is_left_at_the_very_batch(
     tmp_path: Path, spoil: object
 ) -> None:
     assert callable(spoil)
-
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+    async with on_journal(tmp_path, 3) as (_, manager):
         stream = await a_segment(manager)
         copies = spoil_copies(stream, [spoil(10), spoil(18), whole])
         assert await records_of(stream) == frames(1, LAST)
         assert [copy.reads for copy in copies] == [[1], [9], [17]]
         assert [op.txid async for op in stream] == list(range(1, LAST + 1)), "a stream may be read again"
 
-    on_journal(tmp_path, 3, scenario)
 
-
-def test_a_copy_that_failed_is_tried_again_behind_the_others(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_a_copy_that_failed_is_tried_again_behind_the_others(tmp_path: Path) -> None:
+    async with on_journal(tmp_path, 3) as (_, manager):
         stream = await a_segment(manager)
         copies = spoil_copies(
             stream, [lambda b: b if b.first_txid not in (5,) else None, damaged_at(9), damaged_at(9)]
@@ -115,13 +112,11 @@ def test_a_copy_that_failed_is_tried_again_behind_the_others(tmp_path: Path) -> 
         assert await records_of(stream) == frames(1, LAST)
         assert [copy.reads for copy in copies] == [[1, 9], [5], [9]]
 
-    on_journal(tmp_path, 3, scenario)
 
-
-def test_when_no_copy_has_the_next_transaction_each_one_is_named_and_what_came_before_is_good(
+async def test_when_no_copy_has_the_next_transaction_each_one_is_named_and_what_came_before_is_good(
     tmp_path: Path,
 ) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+    async with on_journal(tmp_path, 3) as (_, manager):
         stream = await a_segment(manager)
         spoil_copies(stream, [damaged_at(10), ends_before(10), lacks(10)])
         records = b""
@@ -132,11 +127,9 @@ def test_when_no_copy_has_the_next_transaction_each_one_is_named_and_what_came_b
         assert records == frames(1, 8)
         assert all(why in str(raised.value) for why in ("damaged", "ends at txid 8", "txid 9 is missing"))
 
-    on_journal(tmp_path, 3, scenario)
 
-
-def test_a_stream_begins_at_the_transaction_asked_for_also_inside_of_a_batch(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_a_stream_begins_at_the_transaction_asked_for_also_inside_of_a_batch(tmp_path: Path) -> None:
+    async with on_journal(tmp_path, 1) as (_, manager):
         await a_segment(manager)
         for txid in (1, 2, 4, 5, 23, LAST):
             (stream,) = await manager.select_input_streams(txid)
@@ -145,11 +138,9 @@ def test_a_stream_begins_at_the_transaction_asked_for_also_inside_of_a_batch(tmp
             assert [op.txid async for op in stream] == list(range(txid, LAST + 1))
         assert await manager.select_input_streams(LAST + 1, in_progress_ok=True) == []
 
-    on_journal(tmp_path, 1, scenario)
 
-
-def test_of_a_segment_in_progress_only_what_a_quorum_has_is_read(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_of_a_segment_in_progress_only_what_a_quorum_has_is_read(tmp_path: Path) -> None:
+    async with on_journal(tmp_path, 3) as (cluster, manager):
         out = await manager.start_log_segment(1)
         await write(out, 2)
 
@@ -184,11 +175,11 @@ def test_of_a_segment_in_progress_only_what_a_quorum_has_is_read(tmp_path: Path)
                 assert [op.txid for op in await take(4, edits)] == [1, 2, 3, 4]
             assert await reader.journaled_edits(5) is None
 
-    on_journal(tmp_path, 3, scenario)
 
-
-def test_an_acceptor_that_lags_and_answers_first_does_not_hide_what_the_others_have(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_an_acceptor_that_lags_and_answers_first_does_not_hide_what_the_others_have(
+    tmp_path: Path,
+) -> None:
+    async with on_journal(tmp_path, 3) as (cluster, manager):
         out = await manager.start_log_segment(1)
         await write(out, 2)
         await leave_out(manager._set.loggers[2])
@@ -209,8 +200,6 @@ def test_an_acceptor_that_lags_and_answers_first_does_not_hide_what_the_others_h
             gates[1].open()
             edits = await asking
             assert edits is not None and edits.records == frames(3, 2)
-
-    on_journal(tmp_path, 3, scenario)
 
 
 async def test_acceptors_on_clusters_of_their_own_go_on_reading_and_writing_without_one_of_the_clusters(
@@ -247,8 +236,8 @@ async def test_acceptors_on_clusters_of_their_own_go_on_reading_and_writing_with
         await scenario(clusters, await stack.enter_async_context(manager))
 
 
-def test_dead_bookies_of_a_single_acceptor_are_no_matter_while_one_copy_is_left(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_dead_bookies_of_a_single_acceptor_are_no_matter_while_one_copy_is_left(tmp_path: Path) -> None:
+    async with on_journal(tmp_path, 1) as (cluster, manager):
         stream = await a_segment(manager)
         for name in ("b1", "b2"):
             await cluster.stop(name)
@@ -256,5 +245,3 @@ def test_dead_bookies_of_a_single_acceptor_are_no_matter_while_one_copy_is_left(
         await cluster.stop("b3")
         with pytest.raises(SegmentUnreadable, match="no copy of segment 1-24 has txid 1"):
             await records_of(stream)
-
-    on_journal(tmp_path, 1, scenario)

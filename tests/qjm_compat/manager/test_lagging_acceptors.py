@@ -12,7 +12,7 @@ import pytest
 from ledgers.tasks import end_tasks
 from tests.qjm_compat.faulty import Down, FaultyManager
 from tests.qjm_compat.journals import ACCEPTORS, NAMESPACE, write_segment
-from tests.support.in_process import InProcessCluster, on_bookies
+from tests.support.in_process import on_bookies
 
 
 async def write_while_the_third_is_away(
@@ -25,10 +25,11 @@ async def write_while_the_third_is_away(
 
 
 @pytest.mark.parametrize("missed", [[4], [7], [1, 4], [4, 7], [1, 4, 7], [1]])
-def test_edits_that_only_one_living_acceptor_has_are_followed(tmp_path: Path, missed: Sequence[int]) -> None:
+async def test_edits_that_only_one_living_acceptor_has_are_followed(
+    tmp_path: Path, missed: Sequence[int]
+) -> None:
     segments = [(1, 3), (4, 6), (7, 9)]
-
-    async def scenario(cluster: InProcessCluster, _: object) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, _):
         plans = [Down(), Down(), Down()]
         async with FaultyManager(cluster.uri, ACCEPTORS, plans, "ns1") as writer:
             await writer.format(NAMESPACE)
@@ -45,5 +46,3 @@ def test_edits_that_only_one_living_acceptor_has_are_followed(tmp_path: Path, mi
             done, _ = await asyncio.wait([following], timeout=3 * reader.config.tail_poll_seconds)
             assert not done, "there is nothing new, and nobody has failed but the dead one"
             await end_tasks([following])
-
-    on_bookies(tmp_path, 3, scenario)

@@ -29,7 +29,6 @@ from qjm_compat.requests import (
 from tests.qjm_compat.gates import gates_of, leave_out
 from tests.qjm_compat.journals import frames, manager_on, on_journal, write
 from tests.support.aio import until_true
-from tests.support.in_process import InProcessCluster
 
 SOON = 0.05
 FOLLOWED = 30
@@ -50,8 +49,8 @@ def logger_of(manager: QuorumJournalManager) -> Logger:
     return logger
 
 
-def test_batches_follow_each_other_and_what_changes_the_segment_waits_for_them(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_batches_follow_each_other_and_what_changes_the_segment_waits_for_them(tmp_path: Path) -> None:
+    async with on_journal(tmp_path, 1) as (_, manager):
         (gate,), logger = gates_of(manager), logger_of(manager)
         await logger.call(StartLogSegment(txid=1))
         gate.calls.clear()
@@ -67,11 +66,9 @@ def test_batches_follow_each_other_and_what_changes_the_segment_waits_for_them(t
         serials = [call.info.serial for call in gate.calls if isinstance(call, WriterRequest)]
         assert serials == list(range(serials[0], serials[0] + 5))
 
-    on_journal(tmp_path, 1, scenario)
 
-
-def test_reads_go_past_calls_that_wait(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_reads_go_past_calls_that_wait(tmp_path: Path) -> None:
+    async with on_journal(tmp_path, 1) as (_, manager):
         (gate,), logger = gates_of(manager), logger_of(manager)
         await logger.call(StartLogSegment(txid=1))
         await logger.call(edits(1))
@@ -88,13 +85,11 @@ def test_reads_go_past_calls_that_wait(tmp_path: Path) -> None:
         assert [log.start_txid for log in (await read).logs] == [1]
         await waiting
 
-    on_journal(tmp_path, 1, scenario)
 
-
-def test_an_acceptor_that_missed_a_batch_is_left_out_until_it_has_begun_the_next_segment(
+async def test_an_acceptor_that_missed_a_batch_is_left_out_until_it_has_begun_the_next_segment(
     tmp_path: Path,
 ) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+    async with on_journal(tmp_path, 3, config=JournalConfig(heartbeat_seconds=0.01)) as (cluster, manager):
         gate, logger = gates_of(manager)[2], manager._set.loggers[2]
         out = await manager.start_log_segment(1)
         await write(out)
@@ -133,11 +128,9 @@ def test_an_acceptor_that_missed_a_batch_is_left_out_until_it_has_begun_the_next
             segments = await reader._journals["c"].call(GetEditLogManifest(1))
             assert segments.logs == (), "it never finalized the segment that it missed an edit of"
 
-    on_journal(tmp_path, 3, scenario, config=JournalConfig(heartbeat_seconds=0.01))
 
-
-def test_an_acceptor_out_of_sync_is_told_now_and_then_what_is_committed(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_an_acceptor_out_of_sync_is_told_now_and_then_what_is_committed(tmp_path: Path) -> None:
+    async with on_journal(tmp_path, 3, config=JournalConfig(heartbeat_seconds=0.01)) as (_, manager):
         gate, logger = gates_of(manager)[2], manager._set.loggers[2]
         out = await manager.start_log_segment(1)
         await leave_out(logger)
@@ -150,11 +143,14 @@ def test_an_acceptor_out_of_sync_is_told_now_and_then_what_is_committed(tmp_path
 
         await until_true(told)
 
-    on_journal(tmp_path, 3, scenario, config=JournalConfig(heartbeat_seconds=0.01))
 
-
-def test_an_acceptor_for_which_too_much_waits_gets_no_more_and_the_writer_goes_on(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_an_acceptor_for_which_too_much_waits_gets_no_more_and_the_writer_goes_on(
+    tmp_path: Path,
+) -> None:
+    async with on_journal(tmp_path, 3, config=JournalConfig(queued_edits_bytes_max=2000)) as (
+        _,
+        manager,
+    ):
         gate, logger = gates_of(manager)[2], manager._set.loggers[2]
         out = await manager.start_log_segment(1)
         gate.shut()
@@ -181,19 +177,15 @@ def test_an_acceptor_for_which_too_much_waits_gets_no_more_and_the_writer_goes_o
 
         await until_true(left_out)
 
-    on_journal(tmp_path, 3, scenario, config=JournalConfig(queued_edits_bytes_max=2000))
 
-
-def test_a_single_batch_is_let_in_however_large_it_is(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_a_single_batch_is_let_in_however_large_it_is(tmp_path: Path) -> None:
+    async with on_journal(tmp_path, 1, config=JournalConfig(queued_edits_bytes_max=1)) as (_, manager):
         out = await manager.start_log_segment(1)
         assert await write(out, 1000) == 1000
 
-    on_journal(tmp_path, 1, scenario, config=JournalConfig(queued_edits_bytes_max=1))
 
-
-def test_nothing_is_written_before_there_is_an_epoch_and_nothing_after_the_end(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_nothing_is_written_before_there_is_an_epoch_and_nothing_after_the_end(tmp_path: Path) -> None:
+    async with on_journal(tmp_path, 1) as (cluster, manager):
         async with manager_on(cluster.uri) as other:
             logger = logger_of(other)
             with pytest.raises(BadJournalState, match="bad epoch: 0"):
@@ -210,11 +202,9 @@ def test_nothing_is_written_before_there_is_an_epoch_and_nothing_after_the_end(t
             with pytest.raises(JournalUnavailable, match="was closed"):
                 await call
 
-    on_journal(tmp_path, 1, scenario)
 
-
-def test_so_many_reads_wait_for_an_acceptor_and_those_given_up_make_room(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_so_many_reads_wait_for_an_acceptor_and_those_given_up_make_room(tmp_path: Path) -> None:
+    async with on_journal(tmp_path, 1) as (_, manager):
         (gate,), logger = gates_of(manager), logger_of(manager)
         gate.shut()
         reads = [logger.call(GetEditLogManifest(1)) for _ in range(READS_WAITING_MAX)]
@@ -237,11 +227,9 @@ def test_so_many_reads_wait_for_an_acceptor_and_those_given_up_make_room(tmp_pat
         await asyncio.gather(one_more, *reads[2 * PARALLEL_READS_MAX :])
         assert len(gate.calls) == READS_WAITING_MAX + 1 - PARALLEL_READS_MAX
 
-    on_journal(tmp_path, 1, scenario)
 
-
-def test_a_follower_leaves_no_reads_behind_at_an_acceptor_that_hangs(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_a_follower_leaves_no_reads_behind_at_an_acceptor_that_hangs(tmp_path: Path) -> None:
+    async with on_journal(tmp_path, 3) as (cluster, manager):
         out = await manager.start_log_segment(1)
         await write(out)
         async with manager_on(cluster.uri, 3) as reader:
@@ -252,23 +240,18 @@ def test_a_follower_leaves_no_reads_behind_at_an_acceptor_that_hangs(tmp_path: P
                 await reader.journaled_edits(1)
             assert len(asyncio.all_tasks()) - before <= PARALLEL_READS_MAX
 
-    on_journal(tmp_path, 3, scenario)
 
-
-def test_a_call_that_breaks_off_ends_at_once_is_logged_whole_and_blocks_no_other(
+async def test_a_call_that_breaks_off_ends_at_once_is_logged_whole_and_blocks_no_other(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What is no JournalError is a defect: its call ends with it, and those behind it are made."""
-
-    async def scenario(_: InProcessCluster, manager: QuorumJournalManager) -> None:
-        logger = logger_of(manager)
-        with pytest.raises(TypeError):
-            await logger.call(StartLogSegment(txid="no txid"))  # type: ignore[arg-type]
-        with pytest.raises(TypeError):
-            await logger.call(GetJournaledEdits("no txid", 1))  # type: ignore[arg-type]
-        await manager.start_log_segment(1)
-
     with caplog.at_level(logging.ERROR):
-        on_journal(tmp_path, 1, scenario)
+        async with on_journal(tmp_path, 1) as (_, manager):
+            logger = logger_of(manager)
+            with pytest.raises(TypeError):
+                await logger.call(StartLogSegment(txid="no txid"))  # type: ignore[arg-type]
+            with pytest.raises(TypeError):
+                await logger.call(GetJournaledEdits("no txid", 1))  # type: ignore[arg-type]
+            await manager.start_log_segment(1)
     broken = [record.exc_info[0] for record in caplog.records if record.exc_info]
     assert broken == [TypeError, TypeError]

@@ -14,14 +14,12 @@ from qjm_compat import (
     QuorumFailed,
     StreamClosed,
 )
-from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.manager import output_stream
 from qjm_compat.manager.output_stream import FLUSHES_UNDER_WAY_MAX, EditLogOutputStream
 from qjm_compat.requests import SendEdits
 from tests.qjm_compat.gates import gates_of
 from tests.qjm_compat.journals import frames, manager_on, mkdir, on_journal, write
 from tests.support.aio import cancel, until_true
-from tests.support.in_process import InProcessCluster
 
 SOON = 0.05
 """How long what must not happen is given to happen."""
@@ -33,8 +31,8 @@ async def send(out: EditLogOutputStream) -> asyncio.Future[int]:
     return await out.flush_async()
 
 
-def test_edits_written_after_one_buffer_was_set_apart_wait_for_the_next_flush(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_edits_written_after_one_buffer_was_set_apart_wait_for_the_next_flush(tmp_path: Path) -> None:
+    async with on_journal(tmp_path, 1) as (_, manager):
         out = await manager.start_log_segment(1)
         out.write(mkdir(1, "/a"))
         out.set_ready_to_flush()
@@ -48,11 +46,9 @@ def test_edits_written_after_one_buffer_was_set_apart_wait_for_the_next_flush(tm
         assert out.buffered_bytes == 0
         await out.close()
 
-    on_journal(tmp_path, 1, scenario)
 
-
-def test_a_second_buffer_is_not_set_apart_while_the_first_is_not_flushed(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_a_second_buffer_is_not_set_apart_while_the_first_is_not_flushed(tmp_path: Path) -> None:
+    async with on_journal(tmp_path, 1) as (_, manager):
         out = await manager.start_log_segment(1)
         out.write(mkdir(1, "/a"))
         out.set_ready_to_flush()
@@ -63,13 +59,11 @@ def test_a_second_buffer_is_not_set_apart_while_the_first_is_not_flushed(tmp_pat
         out.set_ready_to_flush()
         assert await out.flush() == 2
 
-    on_journal(tmp_path, 1, scenario)
 
-
-def test_an_edit_that_is_not_the_next_or_not_sound_is_refused_and_nothing_of_it_is_kept(
+async def test_an_edit_that_is_not_the_next_or_not_sound_is_refused_and_nothing_of_it_is_kept(
     tmp_path: Path,
 ) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+    async with on_journal(tmp_path, 1) as (_, manager):
         out = await manager.start_log_segment(5)
         damaged = bytearray(frames(5, 2))
         damaged[-1] ^= 1
@@ -81,15 +75,12 @@ def test_an_edit_that_is_not_the_next_or_not_sound_is_refused_and_nothing_of_it_
         assert (out.next_txid, out.buffered_bytes) == (5, 0)
         assert await write(out) == 5
 
-    on_journal(tmp_path, 1, scenario)
 
-
-def test_it_is_time_to_flush_when_the_filling_buffer_has_its_size(
+async def test_it_is_time_to_flush_when_the_filling_buffer_has_its_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(output_stream, "OUTPUT_BUFFER_BYTES", 1000)
-
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+    async with on_journal(tmp_path, 1) as (_, manager):
         out = await manager.start_log_segment(1)
         out.write_raw(frames(1, 1), 1)
         assert not out.should_force_sync()
@@ -99,11 +90,9 @@ def test_it_is_time_to_flush_when_the_filling_buffer_has_its_size(
         out.set_ready_to_flush()
         assert not out.should_force_sync(), "what was set apart is flushed already"
 
-    on_journal(tmp_path, 1, scenario)
 
-
-def test_a_flush_returns_when_a_majority_has_the_edits_on_disk_and_not_before(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_a_flush_returns_when_a_majority_has_the_edits_on_disk_and_not_before(tmp_path: Path) -> None:
+    async with on_journal(tmp_path, 3) as (cluster, manager):
         _, b, c = gates_of(manager)
         out = await manager.start_log_segment(1)
         c.shut()
@@ -122,11 +111,9 @@ def test_a_flush_returns_when_a_majority_has_the_edits_on_disk_and_not_before(tm
         c.open()
         assert await flush == 4
 
-    on_journal(tmp_path, 3, scenario)
 
-
-def test_a_flush_that_failed_ends_the_stream_and_says_why_ever_after(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_a_flush_that_failed_ends_the_stream_and_says_why_ever_after(tmp_path: Path) -> None:
+    async with on_journal(tmp_path, 3) as (_, manager):
         gates = gates_of(manager)
         out = await manager.start_log_segment(1)
         await write(out, 2)
@@ -147,13 +134,11 @@ def test_a_flush_that_failed_ends_the_stream_and_says_why_ever_after(tmp_path: P
         assert out.committed_txid == 2
         await out.close()
 
-    on_journal(tmp_path, 3, scenario)
 
-
-def test_a_caller_that_is_told_first_has_all_the_room_of_those_that_ended_with_it(
+async def test_a_caller_that_is_told_first_has_all_the_room_of_those_that_ended_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+    async with on_journal(tmp_path, 1) as (_, manager):
         out = await manager.start_log_segment(1)
         flushes: list[asyncio.Future[int]] = []
 
@@ -172,13 +157,10 @@ def test_a_caller_that_is_told_first_has_all_the_room_of_those_that_ended_with_i
         assert out.committed_txid == FLUSHES_UNDER_WAY_MAX
         await out.abort()
 
-    on_journal(tmp_path, 1, scenario)
 
-
-def test_closing_behind_flushes_that_have_just_ended_ends_too(tmp_path: Path) -> None:
+async def test_closing_behind_flushes_that_have_just_ended_ends_too(tmp_path: Path) -> None:
     """A task is done one step before its callbacks run; waiting for it in between must not keep the loop busy."""
-
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+    async with on_journal(tmp_path, 1) as (_, manager):
         out = await manager.start_log_segment(1)
         for _ in range(20):
             sent = [await send(out) for _ in range(5)]
@@ -188,11 +170,9 @@ def test_closing_behind_flushes_that_have_just_ended_ends_too(tmp_path: Path) ->
             await out.flush()
         await out.close()
 
-    on_journal(tmp_path, 1, scenario)
 
-
-def test_closing_waits_for_what_was_sent_and_refuses_to_lose_what_was_not(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_closing_waits_for_what_was_sent_and_refuses_to_lose_what_was_not(tmp_path: Path) -> None:
+    async with on_journal(tmp_path, 1) as (_, manager):
         out = await manager.start_log_segment(1)
         sent = await send(out)
         await out.close()
@@ -210,11 +190,11 @@ def test_closing_waits_for_what_was_sent_and_refuses_to_lose_what_was_not(tmp_pa
         with pytest.raises(StreamClosed):
             await out.flush()
 
-    on_journal(tmp_path, 1, scenario)
 
-
-def test_an_aborted_stream_says_nothing_of_what_it_held_and_ends_flushes_under_way(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_an_aborted_stream_says_nothing_of_what_it_held_and_ends_flushes_under_way(
+    tmp_path: Path,
+) -> None:
+    async with on_journal(tmp_path, 1) as (cluster, manager):
         (gate,) = gates_of(manager)
         out = await manager.start_log_segment(1)
         await write(out, 2)
@@ -234,11 +214,9 @@ def test_an_aborted_stream_says_nothing_of_what_it_held_and_ends_flushes_under_w
             recovered = await after.recover_unfinalized_segments()
             assert recovered is not None and recovered.end_txid in (2, 3), "what was sent may be there or not"
 
-    on_journal(tmp_path, 1, scenario)
 
-
-def test_a_caller_that_gives_a_flush_up_leaves_the_stream_as_it_is(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_a_caller_that_gives_a_flush_up_leaves_the_stream_as_it_is(tmp_path: Path) -> None:
+    async with on_journal(tmp_path, 1) as (_, manager):
         (gate,) = gates_of(manager)
         out = await manager.start_log_segment(1)
         gate.shut()
@@ -248,13 +226,11 @@ def test_a_caller_that_gives_a_flush_up_leaves_the_stream_as_it_is(tmp_path: Pat
         gate.open()
         assert await write(out) == 2
 
-    on_journal(tmp_path, 1, scenario)
 
-
-def test_used_as_a_context_a_stream_is_closed_after_success_and_aborted_after_an_error(
+async def test_used_as_a_context_a_stream_is_closed_after_success_and_aborted_after_an_error(
     tmp_path: Path,
 ) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+    async with on_journal(tmp_path, 1) as (_, manager):
         with pytest.raises(ZeroDivisionError):
             async with await manager.start_log_segment(1) as out:
                 out.write(mkdir(1, "/a"))
@@ -267,5 +243,3 @@ def test_used_as_a_context_a_stream_is_closed_after_success_and_aborted_after_an
             with pytest.raises(BadJournalState, match="segment 1 is not finalized"):
                 await manager.start_log_segment(first_txid)
         await manager.finalize_log_segment(1, 1)
-
-    on_journal(tmp_path, 1, scenario)

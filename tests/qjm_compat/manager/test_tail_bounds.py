@@ -12,7 +12,6 @@ from qjm_compat.acceptor import journal
 from qjm_compat.aio import QuorumJournalManager
 from tests.qjm_compat.journals import frames, manager_on, on_journal, write
 from tests.support.aio import until_true
-from tests.support.in_process import InProcessCluster
 
 BATCHES, TXNS = 12, 3
 LAST = BATCHES * TXNS
@@ -56,10 +55,10 @@ def assert_bounded(given: list[bytes]) -> None:
 
 @pytest.mark.parametrize("acceptors", [1, 3])
 @pytest.mark.parametrize("config", [CACHED, WITHOUT_CACHE], ids=["from memory", "from ledgers"])
-def test_a_follower_is_given_so_many_bytes_at_a_time_and_all_in_the_end(
+async def test_a_follower_is_given_so_many_bytes_at_a_time_and_all_in_the_end(
     tmp_path: Path, acceptors: int, config: JournalConfig
 ) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+    async with on_journal(tmp_path, acceptors, config=config) as (cluster, manager):
         out = await manager.start_log_segment(1)
         for _ in range(BATCHES):
             await write(out, TXNS)
@@ -73,12 +72,10 @@ def test_a_follower_is_given_so_many_bytes_at_a_time_and_all_in_the_end(
             async with aclosing(reader.tail(1)) as ops:
                 assert [(await anext(ops)).txid for _ in range(LAST)] == list(range(1, LAST + 1))
 
-    on_journal(tmp_path, acceptors, scenario, config=config)
-
 
 @pytest.mark.parametrize("config", [CACHED, WITHOUT_CACHE], ids=["from memory", "from ledgers"])
-def test_a_batch_beyond_the_bound_is_given_nevertheless(tmp_path: Path, config: JournalConfig) -> None:
-    async def scenario(cluster: InProcessCluster, manager: QuorumJournalManager) -> None:
+async def test_a_batch_beyond_the_bound_is_given_nevertheless(tmp_path: Path, config: JournalConfig) -> None:
+    async with on_journal(tmp_path, 1, config=config) as (_, manager):
         out = await manager.start_log_segment(1)
         many = 2 * BATCHES * TXNS
         for _ in range(2):
@@ -88,5 +85,3 @@ def test_a_batch_beyond_the_bound_is_given_nevertheless(tmp_path: Path, config: 
             batch = await manager.journaled_edits(first_txid)
             assert batch is not None
             assert batch.records == frames(first_txid, many)
-
-    on_journal(tmp_path, 1, scenario, config=config)

@@ -157,8 +157,8 @@ def writer_on(cluster: InProcessCluster, seconds: float) -> QuorumJournalManager
     )
 
 
-def test_a_writer_of_several_acceptors_on_ledgers_has_them_brought_up_to_date(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, first: QuorumJournalManager) -> None:
+async def test_a_writer_of_several_acceptors_on_ledgers_has_them_brought_up_to_date(tmp_path: Path) -> None:
+    async with on_journal(tmp_path, 3) as (cluster, first):
         await write_segment(first, 1, 3)
         await write_segment(first, 4, 6)
 
@@ -175,11 +175,9 @@ def test_a_writer_of_several_acceptors_on_ledgers_has_them_brought_up_to_date(tm
             await until_true(lacks_nothing)
             await write_segment(writer, 7, 8)
 
-    on_journal(tmp_path, 3, scenario)
 
-
-def test_readers_single_acceptors_and_those_who_said_so_have_no_rounds(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, one: QuorumJournalManager) -> None:
+async def test_readers_single_acceptors_and_those_who_said_so_have_no_rounds(tmp_path: Path) -> None:
+    async with on_journal(tmp_path, 1) as (cluster, one):
         assert one._syncing is None
         async with writer_on(cluster, 60) as writer:
             await writer.format(NAMESPACE)
@@ -190,5 +188,3 @@ def test_readers_single_acceptors_and_those_who_said_so_have_no_rounds(tmp_path:
         async with writer_on(cluster, 0) as writer:
             await writer.recover_unfinalized_segments()
             assert writer._syncing is None
-
-    on_journal(tmp_path, 1, scenario)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from ledgers.aio import LedgerClient
 from qjm_compat import AcceptorConfig
 from qjm_compat.acceptor.copying import SegmentContent
 from qjm_compat.acceptor.journal import Journal
@@ -74,8 +73,10 @@ def of_another_writer(batches: list[Batch]) -> list[Batch]:
 @pytest.mark.parametrize(
     "change", [with_a_wrong_byte, torn_in_a_record, without_its_end, with_a_hole, of_another_writer]
 )
-def test_a_torn_or_wrong_copy_is_not_taken_over_and_a_whole_one_is(tmp_path: Path, change: Change) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_a_torn_or_wrong_copy_is_not_taken_over_and_a_whole_one_is(
+    tmp_path: Path, change: Change
+) -> None:
+    async with on_bookies(tmp_path, 1) as (cluster, client):
         await _written_at_a(cluster)
         source, target = (Journal(JOURNAL, name, cluster.store, client, CONFIG, {}) for name in ("a", "b"))
         ledgers = len([one async for one in client.list_ledgers()])
@@ -86,8 +87,6 @@ def test_a_torn_or_wrong_copy_is_not_taken_over_and_a_whole_one_is(tmp_path: Pat
         assert await target.take_finalized(WHOLE, source, _unpaced, _yes) is Taken.COPIED
         content = await target.read_segment(1, 1)
         assert b"".join([bytes(batch.records) async for batch in content.batches]) == frames(1, 30)
-
-    on_bookies(tmp_path, 1, scenario)
 
 
 async def _written_at_a(cluster: InProcessCluster) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 
-from ledgers.aio import LedgerClient
 from qjm_compat.aio import DEFAULT_ACCEPTOR, QuorumJournalManager
 from qjm_compat.config import AcceptorConfig
 from qjm_compat.transfer.checking.fsck import check_journal
@@ -16,7 +15,7 @@ from qjm_compat.transfer.errors import TransferRefused
 from qjm_compat.transfer.exporting import Exported, export_directory
 from qjm_compat.transfer.importing import Imported, ImportOptions, import_directory
 from qjm_compat.transfer.inspection.inspector import JournalInspector
-from tests.support.in_process import QUICK, InProcessCluster, on_bookies
+from tests.support.in_process import QUICK, InProcessCluster, cluster_of
 
 
 class Place:
@@ -81,12 +80,8 @@ class Place:
         return str(refusal.value)
 
 
-Scenario: TypeAlias = Callable[[Place], Awaitable[None]]
-
-
-def on_a_journal(tmp_path: Path, scenario: Scenario, names: tuple[str, ...] = (DEFAULT_ACCEPTOR,)) -> None:
-    async def whole(cluster: InProcessCluster, _: LedgerClient) -> None:
-        await scenario(Place(cluster, names))
-
+@asynccontextmanager
+async def on_a_journal(tmp_path: Path, names: tuple[str, ...] = (DEFAULT_ACCEPTOR,)) -> AsyncIterator[Place]:
     (tmp_path / "cluster").mkdir()
-    on_bookies(tmp_path / "cluster", 3, whole)
+    async with cluster_of(tmp_path / "cluster", 3) as cluster:
+        yield Place(cluster, names)

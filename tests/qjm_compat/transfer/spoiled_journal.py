@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
 
 from ledgers.aio import LedgerClient
 from metadata.records.journal_record import FinalizedSegment
@@ -105,16 +105,12 @@ class Journal:
         await self.put(acceptor, replace(await self.record(acceptor), ledger_id=ledger_id))
 
 
-Scenario: TypeAlias = Callable[[Journal], Awaitable[None]]
-
-
-def on_a_journal(tmp_path: Path, scenario: Scenario) -> None:
-    async def whole(cluster: InProcessCluster, client: LedgerClient) -> None:
+@asynccontextmanager
+async def on_a_journal(tmp_path: Path) -> AsyncIterator[Journal]:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         journal = Journal(cluster, client)
         await journal.write()
-        await scenario(journal)
-
-    on_bookies(tmp_path, 3, whole)
+        yield journal
 
 
 def batch_of(records: bytes, num_txns: int = 10) -> Batch:

@@ -16,7 +16,7 @@ from bookie.wire.data.framing import HEADER, FrameKind
 from bookie.wire.messages import Status
 from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import served
-from tests.support.aio import run, until_true
+from tests.support.aio import until_true
 
 SLOW_SECONDS = 1.0
 PAUSE_SECONDS = 0.3
@@ -71,31 +71,25 @@ def test_however_many_are_slow_a_line_comes_seldom_and_counts_the_others(
     assert lines.records[1].message.endswith("; 999 more were slow since the last such line")
 
 
-def test_a_bookie_tells_of_its_slow_appends(tmp_path: Path, lines: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        async with served(tmp_path, slow_append_seconds=0.0) as client:
-            await client.append(client.request(0, frame_of(7, [0])))
-            await until_true(is_told)
-
+async def test_a_bookie_tells_of_its_slow_appends(tmp_path: Path, lines: pytest.LogCaptureFixture) -> None:
     async def is_told() -> bool:
         return bool(lines.records)
 
-    run(main())
+    async with served(tmp_path, slow_append_seconds=0.0) as client:
+        await client.append(client.request(0, frame_of(7, [0])))
+        await until_true(is_told)
     assert (vars(lines.records[0])["ledger"], vars(lines.records[0])["peer"]) == (7, "127.0.0.1")
 
 
-def test_what_a_large_message_takes_to_come_is_told_as_the_networks(
+async def test_what_a_large_message_takes_to_come_is_told_as_the_networks(
     tmp_path: Path, lines: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        async with served(tmp_path, slow_append_seconds=PAUSE_SECONDS) as client, client.stream() as stream:
-            body = b"".join(client.request(0, frame_of(7, [0], payload_bytes=300_000)))
-            stream.writer.write(HEADER.pack(len(body), 0, FrameKind.APPEND) + body[:200_000])
-            await stream.writer.drain()
-            await asyncio.sleep(PAUSE_SECONDS)  # what is measured
-            stream.writer.write(body[200_000:])
-            assert [ack.status for ack in (await stream.acks()) or ()] == [Status.OK]
-
-    run(main())
+    async with served(tmp_path, slow_append_seconds=PAUSE_SECONDS) as client, client.stream() as stream:
+        body = b"".join(client.request(0, frame_of(7, [0], payload_bytes=300_000)))
+        stream.writer.write(HEADER.pack(len(body), 0, FrameKind.APPEND) + body[:200_000])
+        await stream.writer.drain()
+        await asyncio.sleep(PAUSE_SECONDS)  # what is measured
+        stream.writer.write(body[200_000:])
+        assert [ack.status for ack in (await stream.acks()) or ()] == [Status.OK]
     told = re.search(r": ([\d.]+) s over the network", lines.records[0].message)
     assert told is not None and float(told[1]) >= PAUSE_SECONDS

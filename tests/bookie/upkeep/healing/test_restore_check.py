@@ -15,13 +15,13 @@ from metadata.records import ledger_ids
 from metadata.records.ledger_record import IDENTITY_BYTES, BookieRef, Fragment, LedgerRecord, Shape
 from tests.bookie.bookies import append
 from tests.bookie.entries import frame_of
-from tests.bookie.upkeep.test_collector import ME, OK, Site, on_site
+from tests.bookie.upkeep.test_collector import ME, OK, on_site
 
 
-def test_W8_ledgers_closed_before_an_entry_that_the_bookie_proves_to_be_confirmed_are_named(
+async def test_W8_ledgers_closed_before_an_entry_that_the_bookie_proves_to_be_confirmed_are_named(
     tmp_path: Path,
 ) -> None:
-    async def test(site: Site) -> None:
+    async with on_site(tmp_path) as site:
         assert await append(site.bookie, frame_of(2, [3], lac=2), frame_of(3, [3], lac=2)) == [OK, OK]
         for ledger_id, last_entry in (2, 1), (3, 2):
             found = await site.ledgers.read(ledger_id)
@@ -32,8 +32,6 @@ def test_W8_ledgers_closed_before_an_entry_that_the_bookie_proves_to_be_confirme
         assert misfits.cut_short == HoldKind.of([2])
         assert not misfits.fits
 
-    on_site(tmp_path, test)
-
 
 class NothingLacks:
     """Stands in for the local check: every record is right."""
@@ -42,12 +40,11 @@ class NothingLacks:
         return
 
 
-def test_W8_ids_that_only_this_bookie_knows_are_not_given_again_once_it_has_told_what_it_holds(
+async def test_W8_ids_that_only_this_bookie_knows_are_not_given_again_once_it_has_told_what_it_holds(
     tmp_path: Path,
 ) -> None:
     """Also where it hung while the store went back, and has seen nothing of that."""
-
-    async def test(site: Site) -> None:
+    async with on_site(tmp_path) as site:
         assert await append(site.bookie, frame_of(977, [0])) == [OK]
         await hold.begin(site.store, backup_ms=0, now_ms=1)
         check = RestoreCheck(site.bookie, site.store, ME, asyncio.Lock(), cast(LocalCheck, NothingLacks()))
@@ -65,13 +62,11 @@ def test_W8_ids_that_only_this_bookie_knows_are_not_given_again_once_it_has_told
         assert 977 in told.unknown.first
         assert await ledger_ids.counted_end(site.store) == 978
 
-    on_site(tmp_path, test)
 
-
-def test_W8_the_record_of_an_open_ledger_names_who_holds_entries_of_its_last_fragment_and_is_not_in_it(
+async def test_W8_the_record_of_an_open_ledger_names_who_holds_entries_of_its_last_fragment_and_is_not_in_it(
     tmp_path: Path,
 ) -> None:
-    async def test(site: Site) -> None:
+    async with on_site(tmp_path) as site:
         other, identity = BookieRef("other", "incarnation"), b"\7" * IDENTITY_BYTES
         fragments = {
             50: (Fragment(0, (other,)),),
@@ -92,5 +87,3 @@ def test_W8_the_record_of_an_open_ledger_names_who_holds_entries_of_its_last_fra
             await check._compare(Restored(0, 1, b"nonce", 1))
             named = {one: await site.ledgers.read(one) for one in fragments}
             assert [one for one, found in named.items() if found and found.record.also_at == (ME,)] == [50]
-
-    on_site(tmp_path, test)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ from bookie.wire.data import connection as module
 from bookie.wire.data import sockets
 from bookie.wire.data.connection import WRITE_BUFFER_BYTES_MAX, Connection
 from bookie.wire.data.framing import FRAMES_AT_ONCE_MAX, Body, FrameKind, framed
-from tests.support.aio import run, until_true
+from tests.support.aio import until_true
 
 MIB = 1024 * 1024
 
@@ -81,16 +81,8 @@ async def both_ends(
         await serving.wait_closed()
 
 
-def on_both(test: Callable[[Ear, Ear], Awaitable[None]], **options: float | bool | None) -> None:
-    async def main() -> None:
-        async with both_ends(**options) as (client, server):  # type: ignore[arg-type]
-            await test(client, server)
-
-    run(main())
-
-
-def test_frames_of_every_size_arrive_in_order_both_ways() -> None:
-    async def test(client: Ear, server: Ear) -> None:
+async def test_frames_of_every_size_arrive_in_order_both_ways() -> None:
+    async with both_ends() as (client, server):
         sizes = [0, 1, 4095, 65_524, 65_525, MIB, 3, 7 * MIB, 5]
         for number, size in enumerate(sizes):
             client.connection.send(FrameKind.APPEND, number, [bytes(size // 2), bytes(size - size // 2)])
@@ -99,11 +91,9 @@ def test_frames_of_every_size_arrive_in_order_both_ways() -> None:
         assert [(call, len(body)) for _, call, body in server.heard] == list(enumerate(sizes))
         assert [(call, len(body)) for _, call, body in client.heard] == list(enumerate(sizes))
 
-    on_both(test)
 
-
-def test_who_is_held_is_not_read_and_the_sender_is_told_when_there_is_room_again() -> None:
-    async def test(client: Ear, server: Ear) -> None:
+async def test_who_is_held_is_not_read_and_the_sender_is_told_when_there_is_room_again() -> None:
+    async with both_ends() as (client, server):
         server.connection.hold("a reason")
         server.connection.hold("another")
         sent = 0
@@ -120,13 +110,11 @@ def test_who_is_held_is_not_read_and_the_sender_is_told_when_there_is_room_again
         server.connection.go_on("another")
         await until(lambda: len(server.heard) == sent and client.times_writable)
         assert client.connection.is_writable
-
-    on_both(test)
     assert WRITE_BUFFER_BYTES_MAX <= MIB
 
 
-def test_what_was_sent_before_a_close_arrives_and_then_the_end() -> None:
-    async def test(client: Ear, server: Ear) -> None:
+async def test_what_was_sent_before_a_close_arrives_and_then_the_end() -> None:
+    async with both_ends() as (client, server):
         client.connection.send(FrameKind.APPEND, 1, [bytes(5 * MIB)])
         client.connection.close("done")
         await until(lambda: server.why)
@@ -134,16 +122,13 @@ def test_what_was_sent_before_a_close_arrives_and_then_the_end() -> None:
         assert (client.why, server.why) == (["done"], ["it ended the connection"])
         client.connection.send(FrameKind.APPEND, 2, [b"into the void"])
 
-    on_both(test)
-
 
 @pytest.mark.parametrize("end", ["close", "abort"])
-def test_nothing_is_sent_on_a_connection_that_this_side_has_ended(
+async def test_nothing_is_sent_on_a_connection_that_this_side_has_ended(
     end: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its owners may not have heard of it yet; asyncio would complain of each time."""
-
-    async def test(client: Ear, server: Ear) -> None:
+    async with both_ends() as (client, server):
         client.connection.send(FrameKind.APPEND, 1, [b"the last"])
         await until(lambda: server.heard)
         getattr(client.connection, end)("enough")
@@ -151,23 +136,19 @@ def test_nothing_is_sent_on_a_connection_that_this_side_has_ended(
             client.connection.send(FrameKind.CANCEL, 1)
         await until(lambda: server.why)
         assert len(server.heard) == 1
-
-    on_both(test)
     assert "socket.send() raised" not in caplog.text
 
 
-def test_bytes_that_are_no_frame_end_the_connection_with_the_reason() -> None:
-    async def test(client: Ear, server: Ear) -> None:
+async def test_bytes_that_are_no_frame_end_the_connection_with_the_reason() -> None:
+    async with both_ends() as (client, server):
         assert client.connection._transport is not None
         client.connection._transport.write(b"GET / HTTP/1.1\r\n\r\n")
         await until(lambda: server.why and client.why)
         assert server.why[0].startswith("what it sent cannot be understood: a frame of")
 
-    on_both(test)
 
-
-def test_a_handler_that_fails_ends_its_connection_and_hears_so_once() -> None:
-    async def test(client: Ear, server: Ear) -> None:
+async def test_a_handler_that_fails_ends_its_connection_and_hears_so_once() -> None:
+    async with both_ends() as (client, server):
         problems: list[object] = []
         asyncio.get_running_loop().set_exception_handler(
             lambda _, context: problems.append(context["exception"])
@@ -179,37 +160,29 @@ def test_a_handler_that_fails_ends_its_connection_and_hears_so_once() -> None:
         assert server.why == ["its stream failed: LookupError('a bug')"]
         assert problems == [server.fails_with], "it is not swallowed"
 
-    on_both(test)
 
-
-def test_an_idle_connection_lives_as_long_as_the_other_end_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_idle_connection_lives_as_long_as_the_other_end_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "KEEPALIVE_SECONDS", 0.05)
-
-    async def test(client: Ear, server: Ear) -> None:
+    async with both_ends(client_silence=0.3, server_silence=0.4) as (client, server):
         await asyncio.sleep(0.7)
         assert not client.why and not server.why and not client.heard and not server.heard
 
-    on_both(test, client_silence=0.3, server_silence=0.4)
 
-
-def test_an_end_that_hears_nothing_gives_the_connection_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_end_that_hears_nothing_gives_the_connection_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host that is cut off, or stopped, resets nothing."""
     monkeypatch.setattr(module, "KEEPALIVE_SECONDS", 0.05)
-
-    async def test(client: Ear, server: Ear) -> None:
+    async with both_ends(client_silence=0.3) as (client, server):
         server.connection.hold("it stands still")
         await until(lambda: client.why)
         assert client.why == ["no sign of life for 0 s"]
 
-    on_both(test, client_silence=0.3)
 
-
-def test_a_client_that_says_nothing_at_all_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def test(client: Ear, server: Ear) -> None:
+async def test_a_client_that_says_nothing_at_all_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with both_ends(asks=False, server_silence=0.2) as (_, server):
         await until(lambda: server.why)
         assert server.why == ["no sign of life for 0 s"]
-
-    on_both(test, asks=False, server_silence=0.2)
 
 
 class HandLoop:
@@ -267,8 +240,8 @@ async def test_nobody_is_given_up_who_was_not_asked_first_however_late_the_timer
     assert max(silences) < module.SILENCE_SECONDS_MAX
 
 
-def test_a_server_reads_nothing_from_one_that_takes_nothing_and_ends_it_in_time() -> None:
-    async def test(client: Ear, server: Ear) -> None:
+async def test_a_server_reads_nothing_from_one_that_takes_nothing_and_ends_it_in_time() -> None:
+    async with both_ends(server_silence=0.2, untaken_bytes_max=16 * 1024) as (client, server):
         client.connection.hold("it takes nothing")
         while server.connection.is_writable:
             server.connection.send(FrameKind.READ, 1, [bytes(MIB)])
@@ -278,11 +251,9 @@ def test_a_server_reads_nothing_from_one_that_takes_nothing_and_ends_it_in_time(
         await until(lambda: server.why)
         assert server.why == [module.UNTAKEN] and not server.heard
 
-    on_both(test, server_silence=0.2, untaken_bytes_max=16 * 1024)
 
-
-def test_many_small_frames_are_taken_a_few_a_turn_in_order() -> None:
-    async def test(client: Ear, server: Ear) -> None:
+async def test_many_small_frames_are_taken_a_few_a_turn_in_order() -> None:
+    async with both_ends() as (client, server):
         client.connection.send(FrameKind.PING)
         for number in range(500):
             client.connection.send(FrameKind.INFO, number, [b""])
@@ -290,13 +261,12 @@ def test_many_small_frames_are_taken_a_few_a_turn_in_order() -> None:
         assert [call for _, call, _ in server.heard] == list(range(500))
         assert not server.connection.is_held and not client.why
 
-    on_both(test)
 
-
-def test_who_asks_too_often_for_signs_of_life_is_heard_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_asks_too_often_for_signs_of_life_is_heard_again_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "KEEPALIVE_SECONDS", 5.0)  # so half a second lies between two
-
-    async def test(client: Ear, server: Ear) -> None:
+    async with both_ends() as (client, server):
         for number in range(20):
             client.connection.send(FrameKind.PING)
             client.connection.send(FrameKind.INFO, number, [b""])
@@ -305,5 +275,3 @@ def test_who_asks_too_often_for_signs_of_life_is_heard_again_later(monkeypatch: 
         assert asyncio.get_running_loop().time() - began > 0.2, "nothing of it was heard meanwhile"
         assert [call for _, call, _ in server.heard] == list(range(len(server.heard)))
         assert not client.why and not server.why
-
-    on_both(test)
