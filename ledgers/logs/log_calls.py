@@ -15,7 +15,7 @@ from metadata.records.logs.log_store import LogStore, VersionedLog
 
 from ..cluster import Cluster
 from ..creating.new_ledger import NewLedger
-from ..errors import LogExists, LogHeld, NotAllowed
+from ..errors import LogExists, LogHeld, NoSuchLog, NotAllowed
 from ..record_change import metadata_errors, no_log
 from .access import check_may_change, check_may_give_up
 from .cleaning import Cleaning, delete_all
