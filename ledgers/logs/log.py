@@ -151,14 +151,18 @@ class Log:
     async def segments(self) -> AsyncIterator[Segment]:
         """Yields all segments that are left, in order; the last one may be open."""
         record = await self.refresh()
+        behind = (
+            record.first_position
+        )  # a page that its writer could not finish may have segments of the next one
         with metadata_errors():
             async for page in self._chain.logs.pages(record.identity):
                 for segment in page.segments:
                     end = segment.end_position
-                    if end is not None and record.first_position < end <= record.paged_through:
+                    if end is not None and behind < end <= record.paged_through:
+                        behind = end
                         yield segment
         for segment in record.segments:
-            if segment.end_position is None or segment.end_position > record.first_position:
+            if segment.end_position is None or segment.end_position > behind:
                 yield segment
 
     # --- giving up ------------------------------------------------------------------------------------
