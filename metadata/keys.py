@@ -14,6 +14,7 @@ absent/<bookie>            since when a bookie that was formatted has not been r
 orders/<bookie>            an operator's request for a bookie: drain, maintenance, give up
 auditor                    the elected auditor (under a lease)
 restored                   says that the metadata came from a backup, and is not accepted yet
+accepted                   the same of metadata that was older, and was accepted last
 misfits/<bookie>           what a bookie holds that does not match the backup
 journals/<journal>/<acceptor>/state             what an acceptor of a journal has promised, and its latest segments
 journals/<journal>/<acceptor>/segments/<txid>   one finalized segment, by its first txid as 16 hex digits
@@ -50,6 +51,7 @@ ABSENT = "absent/"
 ORDERS = "orders/"
 AUDITOR = "auditor"
 RESTORED = "restored"
+ACCEPTED = "accepted"
 MISFITS = "misfits/"
 
 LEDGER_ID_MAX = 2**63 - 1

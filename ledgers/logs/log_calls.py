@@ -8,6 +8,7 @@ from weakref import WeakSet
 
 from metadata import keys
 from metadata.audit import Act, tell
+from metadata.backup import hold
 from metadata.records.ledger_record import IDENTITY_BYTES, is_of
 from metadata.records.logs.log_record import LogRecord, LogSettings
 from metadata.records.logs.log_store import LogStore, VersionedLog
@@ -15,7 +16,7 @@ from metadata.records.logs.log_store import LogStore, VersionedLog
 from ..cluster import Cluster
 from ..creating.new_ledger import NewLedger
 from ..errors import LogExists, LogHeld, NoSuchLog, NotAllowed
-from ..record_change import metadata_errors
+from ..record_change import metadata_errors, no_log
 from .access import check_may_change, check_may_give_up
 from .cleaning import Cleaning, delete_all
 from .log import Log
@@ -41,6 +42,7 @@ class LogCalls:
         NewLedger(ensemble_size=settings.shape.ensemble_size, digest=settings.digest_type, password=password)
         check_may_change(self._cluster)
         with metadata_errors():
+            await hold.check_accepted(self._cluster.store)
             if await self._found(name) is not None:
                 raise LogExists(name)
             identity = self._cluster.rng.randbytes(IDENTITY_BYTES)
@@ -104,7 +106,8 @@ class LogCalls:
         """
         found = await self._found(name, deleted_too=True)
         if found is None:
-            raise NoSuchLog(name)
+            with metadata_errors():
+                raise await no_log(self._cluster.store, name)
         self._check_owner(found.record)
         ledgers = SegmentLedgers(self._cluster, self._calls, password)
         await check_may_give_up(self._cluster, found.record, password)
@@ -137,7 +140,8 @@ class LogCalls:
     async def _known(self, name: str) -> VersionedLog:
         found = await self._found(name)
         if found is None:
-            raise NoSuchLog(name)
+            with metadata_errors():
+                raise await no_log(self._cluster.store, name)
         self._check_owner(found.record)
         return found
 

@@ -148,6 +148,7 @@ class RecoveryRun:
         self._outcome: asyncio.Future[VersionedRecord | None] = self._loop.create_future()
         self._drained: asyncio.Future[None] = self._loop.create_future()
         self._progress_at = self._loop.time()
+        self._vouched = asyncio.Event()
 
     async def run(self) -> VersionedRecord | None:
         """The closed record, or None where another client changed it and recovery must start over.
@@ -238,11 +239,14 @@ class RecoveryRun:
             )
             if self._accept is None:
                 fence = partial(self._cluster.fence, effect.bookie, request)
-                reply = await until_vouched_for(self._cluster, self._machine.fencing, reply, fence)
+                fencing, vouched = self._machine.fencing, self._vouched
+                reply = await until_vouched_for(self._cluster, fencing, reply, fence, vouched)
         except BookieUnavailable as error:
             self._perform(self._machine.lac_failed(effect.position, error.why))
         else:
             self._perform(self._machine.lac_answered(effect.position, reply))
+            if self._machine.fencing.is_vouched_for:
+                self._vouched.set()
 
     async def _read_fenced(self, effect: ReadFenced) -> None:
         try:

@@ -180,7 +180,14 @@ class Decommissioned(_message.Message):
     def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., at_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., predecessors: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Registration(_message.Message):
-    __slots__ = ("format_version", "bookie_id", "incarnation", "address", "fault_domain", "session", "read_only", "disk_bytes_total", "disk_bytes_free", "version", "takes_no_copies", "reading_key")
+    __slots__ = ("format_version", "bookie_id", "incarnation", "address", "fault_domain", "session", "read_only", "disk_bytes_total", "disk_bytes_free", "version", "takes_no_copies", "reading_key", "amiss")
+    class AmissEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     BOOKIE_ID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
@@ -193,6 +200,7 @@ class Registration(_message.Message):
     VERSION_FIELD_NUMBER: _ClassVar[int]
     TAKES_NO_COPIES_FIELD_NUMBER: _ClassVar[int]
     READING_KEY_FIELD_NUMBER: _ClassVar[int]
+    AMISS_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     bookie_id: str
     incarnation: str
@@ -205,23 +213,26 @@ class Registration(_message.Message):
     version: str
     takes_no_copies: bool
     reading_key: bytes
-    def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., address: _Optional[str] = ..., fault_domain: _Optional[str] = ..., session: _Optional[bytes] = ..., read_only: bool = ..., disk_bytes_total: _Optional[int] = ..., disk_bytes_free: _Optional[int] = ..., version: _Optional[str] = ..., takes_no_copies: bool = ..., reading_key: _Optional[bytes] = ...) -> None: ...
+    amiss: _containers.ScalarMap[str, str]
+    def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., address: _Optional[str] = ..., fault_domain: _Optional[str] = ..., session: _Optional[bytes] = ..., read_only: bool = ..., disk_bytes_total: _Optional[int] = ..., disk_bytes_free: _Optional[int] = ..., version: _Optional[str] = ..., takes_no_copies: bool = ..., reading_key: _Optional[bytes] = ..., amiss: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Life(_message.Message):
-    __slots__ = ("format_version", "incarnation", "number", "nonce", "position", "renewals")
+    __slots__ = ("format_version", "incarnation", "number", "nonce", "position", "renewals", "last")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
     RENEWALS_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     incarnation: str
     number: int
     nonce: bytes
     position: int
     renewals: int
-    def __init__(self, format_version: _Optional[int] = ..., incarnation: _Optional[str] = ..., number: _Optional[int] = ..., nonce: _Optional[bytes] = ..., position: _Optional[int] = ..., renewals: _Optional[int] = ...) -> None: ...
+    last: Registration
+    def __init__(self, format_version: _Optional[int] = ..., incarnation: _Optional[str] = ..., number: _Optional[int] = ..., nonce: _Optional[bytes] = ..., position: _Optional[int] = ..., renewals: _Optional[int] = ..., last: _Optional[_Union[Registration, _Mapping]] = ...) -> None: ...
 
 class UnderReplicated(_message.Message):
     __slots__ = ("format_version", "since_ms", "reasons", "tries", "why_not", "nonce")

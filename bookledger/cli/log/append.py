@@ -12,6 +12,7 @@ from ledgers import LedgerClient, LedgerError, Log, LogWriter, NewRecord
 
 from ..config.clients import client_config
 from ..membership.remedies import remedies
+from ..membership.set_back import no_cluster_told
 from ..options import json_option, log_argument, log_password_option, metadata_option
 from ..output import print_record
 from ..payloads.source import HEADING, Source, source_options
@@ -56,6 +57,7 @@ def append(
     with (
         told_when_stopped(stored.how),
         remedies(metadata_uri),
+        no_cluster_told(metadata_uri),
         LedgerClient(metadata_uri, config=client_config()) as client,
     ):
         log = client.log(name, create=create, password=password)
