@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from metadata.records.ledger_record import LedgerRecord
-from metadata.records.logs.log_ledgers import SEGMENT, is_needed, segment_of
+from metadata.records.logs.log_ledgers import SEGMENT, is_needed, segment_of, segments_at
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore
 
@@ -28,6 +28,7 @@ async def holder_of(logs: LogStore, record: LedgerRecord) -> LogRecord | None:
             f"ledger {record.ledger_id} is of a log that only a newer program understands: use that"
         )
     found = await logs.read(said.identity)
-    if found is None or not await is_needed(logs, found.record, record.ledger_id, said):
+    if found is None:
         return None
-    return found.record
+    segments = await segments_at(logs, found.record, said.first_position)
+    return found.record if is_needed(found.record, record.ledger_id, said, segments) else None

@@ -81,11 +81,13 @@ async def test_a_tail_that_finds_no_segment_for_long_says_so(
     with caplog.at_level(logging.WARNING):
         async with on_bookies(tmp_path, 3) as (_, client):
             log = await filled(client, 10)
-            waiting = asyncio.create_task(anext(log.tail(10)))
+            tail = log.tail(10)
+            waiting = asyncio.create_task(anext(tail))
             await until_true(told)
             async with await log.writer() as writer:
                 await writer.append(b"10")
             assert (await waiting).position == 10
+            await tail.aclose()
 
 
 async def test_a_reader_of_what_is_given_up_meanwhile_is_told_that_it_is(tmp_path: Path) -> None:

@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 from bookie.upkeep.healing.unneeded_segments import UnneededSegments
-from ledgers import LogExists, NoSuchLedger, NoSuchLog
+from ledgers import LogExists, LogFenced, NoSuchLedger, NoSuchLog
 from ledgers.aio import LedgerClient
 from ledgers.logs.log import Log
+from ledgers.logs.segment_pages import turn_page
 from ledgers.logs.writing.log_writer import LogWriter
 from ledgers.recovering.delete import delete
-from metadata.records.logs.log_record import Segment
-from metadata.records.logs.log_store import LogStore
+from metadata.errors import VersionConflict
+from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_store import LogStore, VersionedLog
 from tests.support.aio import until_true
 from tests.support.in_process import on_bookies
 
@@ -210,3 +212,49 @@ async def test_a_name_that_a_log_is_to_get_is_that_of_whoever_is_faster(
         await client.rename_log("a", "c")
         await client.rename_log("c", "a")
         assert (await client.log("a")).record.identity == renamed.record.identity
+
+
+async def test_L6_a_segment_that_was_added_all_the_same_is_not_deleted_by_the_writer_that_was_overtaken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer of the change that adds it is lost, and a rival raises the epoch before it is settled."""
+    async with on_bookies(tmp_path, 3) as (_, client):
+        log, rival = await client.log("orders", create=True), await client.log("orders")
+        change, changes = LogStore.change, []
+
+        async def overtaken(self: LogStore, record: LogRecord, version: int) -> VersionedLog:
+            changes.append(record)
+            done = await change(self, record, version)
+            if len(changes) == 2:
+                monkeypatch.undo()
+                await rival.refresh()
+                await rival._chain.change(lambda record: record.taken_over("rival"))
+                raise VersionConflict("the record", version)
+            return done
+
+        monkeypatch.setattr(LogStore, "change", overtaken)
+        with pytest.raises(LogFenced, match="rival, epoch 2"):
+            await log.writer()
+        last = (await log.refresh()).last
+        assert last is not None and last.epoch == 1, "it is in the chain"
+        assert not await is_gone(client, last.ledger_id)
+        async with await log.writer() as writer:
+            assert await writer.append(b"on") == 0
+
+
+async def is_gone(client: LedgerClient, ledger_id: int) -> bool:
+    return await (await client._connected()).ledgers.read(ledger_id) is None
+
+
+async def test_segments_of_a_page_that_was_turned_twice_are_listed_once(tmp_path: Path) -> None:
+    """Its first writer ended before the record let go of it; a truncation came, and then a page of other segments."""
+    async with on_bookies(tmp_path, 3) as (_, client):
+        log = await client.log("orders", create=True)
+        for payload in (b"a", b"b", b"c", b"d"):
+            async with await log.writer() as writer:
+                await writer.append(payload)
+        chain = (await log.refresh()).segments
+        await log._chain.logs.put_page(log.record.identity, chain[:2])
+        await turn_page(log._chain, chain[:3])
+        assert await segments(log) == list(chain)
+        assert await payloads(log) == [b"a", b"b", b"c", b"d"]

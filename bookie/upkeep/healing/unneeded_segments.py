@@ -4,12 +4,13 @@ them."""
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from metadata.audit import Act, tell
 from metadata.errors import NoSuchKey, VersionConflict
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
-from metadata.records.logs.log_ledgers import is_needed, segment_of
-from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.log_ledgers import is_needed, segment_of, segments_at
+from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore
 from metadata.store import MetadataStore
 
@@ -17,12 +18,14 @@ log = logging.getLogger(__name__)
 
 
 class UnneededSegments:
-    """Finds and deletes them in the course of one audit. Reads each log once."""
+    """Finds and deletes them in the course of one audit. Reads each log once, and each of its pages about once: ledgers
+    of a log come in the order of its segments, as a rule."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._ledgers = LedgerStore(store)
         self._logs = LogStore(store)
         self._known: dict[bytes, LogRecord | None] = {}
+        self._pages: dict[bytes, Sequence[Segment]] = {}
 
     async def delete(self, found: VersionedRecord) -> bool:
         """Deletes the ledger if its log does not need it, and never will; whether it has. Raises MetadataError.
@@ -34,7 +37,7 @@ class UnneededSegments:
         if said is None:
             return False
         of = await self._log(said.identity)
-        if of is None or said.epoch >= of.epoch or await is_needed(self._logs, of, ledger_id, said):
+        if of is None or is_needed(of, ledger_id, said, await self._segments_at(of, said.first_position)):
             return False
         try:
             await self._ledgers.delete(found)
@@ -48,6 +51,12 @@ class UnneededSegments:
         )
         tell(Act.DELETE, ledger_id=ledger_id, log=of.name)
         return True
+
+    async def _segments_at(self, of: LogRecord, position: int) -> Sequence[Segment]:
+        page = self._pages.get(of.identity, ())
+        if not any(segment.holds(position) for segment in page):
+            page = self._pages[of.identity] = await segments_at(self._logs, of, position)
+        return page
 
     async def _log(self, identity: bytes) -> LogRecord | None:
         if identity not in self._known:

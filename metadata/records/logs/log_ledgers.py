@@ -39,8 +39,8 @@ def segment_of(custom_metadata: Mapping[str, bytes]) -> SegmentOf | None:
     return SegmentOf(*fields) if version == _VERSION else None
 
 
-async def is_needed(logs: LogStore, log: LogRecord, ledger_id: int, said: SegmentOf) -> bool:
-    """Whether a log has this ledger as a segment, or may still get it.
+def is_needed(log: LogRecord, ledger_id: int, said: SegmentOf, segments: Sequence[Segment]) -> bool:
+    """Whether a log has this ledger as a segment, or may still get it; `segments` are those of `segments_at`.
 
     It needs no segment that it has given up whole, unless it is under legal hold; nothing once it is deleted; and no
     ledger that a writer made and that became no segment, once a later writer has taken over. The answer stays no.
@@ -49,16 +49,15 @@ async def is_needed(logs: LogStore, log: LogRecord, ledger_id: int, said: Segmen
         return False
     if log.legal_hold:
         return True
-    segments = await _segments_at(logs, log, said)
     mine = next((one for one in segments if one.ledger_id == ledger_id), None)
     if mine is None:
         return said.epoch >= log.epoch and ledger_id not in log.obsolete
     return mine.end_position is None or mine.end_position > log.first_position
 
 
-async def _segments_at(logs: LogStore, log: LogRecord, said: SegmentOf) -> Sequence[Segment]:
-    """The part of the chain in which the segment stands, if it stands anywhere."""
-    if said.first_position >= log.paged_through:
+async def segments_at(logs: LogStore, log: LogRecord, position: int) -> Sequence[Segment]:
+    """The part of the chain in which a segment from this position on stands, if it stands anywhere."""
+    if position >= log.paged_through:
         return log.segments
-    page = await logs.page_of(log.identity, said.first_position)
+    page = await logs.page_of(log.identity, position)
     return () if page is None else page.segments
