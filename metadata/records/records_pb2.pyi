@@ -75,16 +75,18 @@ class Lacking(_message.Message):
     def __init__(self, position: _Optional[int] = ..., first_entry: _Optional[int] = ..., last_entry: _Optional[int] = ...) -> None: ...
 
 class Fragment(_message.Message):
-    __slots__ = ("first_entry", "ensemble", "length_before", "lacking")
+    __slots__ = ("first_entry", "ensemble", "length_before", "lacking", "number")
     FIRST_ENTRY_FIELD_NUMBER: _ClassVar[int]
     ENSEMBLE_FIELD_NUMBER: _ClassVar[int]
     LENGTH_BEFORE_FIELD_NUMBER: _ClassVar[int]
     LACKING_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
     first_entry: int
     ensemble: _containers.RepeatedCompositeFieldContainer[BookieRef]
     length_before: int
     lacking: _containers.RepeatedCompositeFieldContainer[Lacking]
-    def __init__(self, first_entry: _Optional[int] = ..., ensemble: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ..., length_before: _Optional[int] = ..., lacking: _Optional[_Iterable[_Union[Lacking, _Mapping]]] = ...) -> None: ...
+    number: int
+    def __init__(self, first_entry: _Optional[int] = ..., ensemble: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ..., length_before: _Optional[int] = ..., lacking: _Optional[_Iterable[_Union[Lacking, _Mapping]]] = ..., number: _Optional[int] = ...) -> None: ...
 
 class Ledger(_message.Message):
     __slots__ = ("format_version", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "state", "last_entry", "length_bytes", "fragments", "custom_metadata", "created_ms", "nonce", "reserved", "verifier", "closed_ms", "password_salt", "identity", "written_at", "also_at")
@@ -134,6 +136,16 @@ class Ledger(_message.Message):
     written_at: int
     also_at: _containers.RepeatedCompositeFieldContainer[BookieRef]
     def __init__(self, format_version: _Optional[int] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., state: _Optional[_Union[LedgerState, str]] = ..., last_entry: _Optional[int] = ..., length_bytes: _Optional[int] = ..., fragments: _Optional[_Iterable[_Union[Fragment, _Mapping]]] = ..., custom_metadata: _Optional[_Mapping[str, bytes]] = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., reserved: bool = ..., verifier: _Optional[bytes] = ..., closed_ms: _Optional[int] = ..., password_salt: _Optional[bytes] = ..., identity: _Optional[bytes] = ..., written_at: _Optional[int] = ..., also_at: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ...) -> None: ...
+
+class FragmentNote(_message.Message):
+    __slots__ = ("format_version", "ledger_id", "ledger")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    ledger_id: int
+    ledger: Ledger
+    def __init__(self, format_version: _Optional[int] = ..., ledger_id: _Optional[int] = ..., ledger: _Optional[_Union[Ledger, _Mapping]] = ...) -> None: ...
 
 class AcceptedLoss(_message.Message):
     __slots__ = ("format_version", "at_ms", "by", "proven_through", "missing", "to_fence")
