@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Protocol
 
+from metadata.errors import BadRecord
 from metadata.records.ledger_record import IDENTITY_BYTES, OWNER, DigestType
+from metadata.records.logs import log_codec
 from metadata.records.logs.log_record import LogRecord, Segment
 
 from ..cluster import Cluster
@@ -20,6 +22,9 @@ from .record_batch import decode
 SEGMENT = "bookledger.log"
 """Custom metadata key of a segment's ledger: which log it is of, which position it begins at, whose epoch it is of. So
 the chain can be made again from the ledgers."""
+
+LOG = "bookledger.log.record"
+"""Custom metadata key of a segment's ledger: the log's record as it stood then, without its segments."""
 
 _SEGMENT = Struct(f"<B{IDENTITY_BYTES}sqq")
 _VERSION = 1
@@ -62,6 +67,15 @@ def segment_of(custom_metadata: Mapping[str, bytes]) -> SegmentOf | None:
     return SegmentOf(*fields) if version == _VERSION else None
 
 
+def log_of(custom_metadata: Mapping[str, bytes]) -> LogRecord | None:
+    """What a segment's ledger says of its log besides; None for one of another program."""
+    said = custom_metadata.get(LOG)
+    try:
+        return None if said is None else log_codec.decode(LOG, said)
+    except BadRecord:
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class SegmentLedgers:
     """Makes and opens the ledgers of one log, under one password."""
@@ -73,7 +87,10 @@ class SegmentLedgers:
     async def create(self, log: LogRecord, first_position: int) -> WriteHandle:
         """Creates the ledger of a segment. Raises as `create_ledger`."""
         shape = log.settings.shape
-        said = {SEGMENT: _SEGMENT.pack(_VERSION, log.identity, first_position, log.epoch)}
+        said = {
+            SEGMENT: _SEGMENT.pack(_VERSION, log.identity, first_position, log.epoch),
+            LOG: log_codec.encode(log.without_segments()),
+        }
         if log.owner:  # whoever writes
             said[OWNER] = log.owner.encode()
         return await self.calls.create_ledger(

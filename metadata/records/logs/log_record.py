@@ -228,6 +228,12 @@ class LogRecord:
         gone = set(ledgers)
         return replace(self, obsolete=tuple(one for one in self.obsolete if one not in gone))
 
+    def without_segments(self) -> LogRecord:
+        """What does not change with each segment."""
+        return replace(
+            self, writer="", segments=(), paged_through=self.first_position, obsolete=(), nonce=b""
+        )
+
     def named(self, name: str) -> LogRecord:
         """Notes the name that the log has got."""
         return replace(self, name=name)
