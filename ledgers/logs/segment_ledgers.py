@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from metadata.records.ledger_record import OWNER, DigestType
-from metadata.records.logs.log_ledgers import SEGMENT, SegmentOf
+from metadata.records.logs import log_codec
+from metadata.records.logs.log_ledgers import LOG, SEGMENT, SegmentOf
 from metadata.records.logs.log_record import LogRecord, Segment
 
 from ..cluster import Cluster
@@ -49,7 +50,10 @@ class SegmentLedgers:
     async def create(self, log: LogRecord, first_position: int) -> WriteHandle:
         """Creates the ledger of a segment. Raises as `create_ledger`."""
         shape = log.settings.shape
-        said = {SEGMENT: SegmentOf(log.identity, first_position, log.epoch).encoded()}
+        said = {
+            SEGMENT: SegmentOf(log.identity, first_position, log.epoch).encoded(),
+            LOG: log_codec.encode(log.without_segments()),
+        }
         if log.owner:  # whoever writes
             said[OWNER] = log.owner.encode()
         return await self.calls.create_ledger(

@@ -23,9 +23,12 @@ BEING_RESTORED = (
     "a backup was being restored here: finish that first, with the same file (`bookledger metadata restore`)"
 )
 
+BEING_REBUILT = "the metadata was being made again here: do that once more (`bookledger metadata rebuild`)"
+
 EMPTIED = (
     "the metadata of the cluster that was here is gone, as its bookies have noticed: stop all bookies and clients, put "
-    "a backup in its place (`bookledger metadata restore`), and start the bookies again"
+    "a backup in its place (`bookledger metadata restore`), and start the bookies again; without a backup, let the "
+    "bookies run, and make it again from what they hold (`bookledger metadata rebuild`)"
 )
 
 LEDGERS_NAMED_MAX = 100
@@ -50,17 +53,21 @@ class Noticed:
 @dataclass(frozen=True, slots=True)
 class Restored:
     """When the backup was made, 0 if bookies have noticed it, and when it was restored. `nonce` identifies the restore,
-    `version` is the key's. `noticed`: which bookie did, and how; None after a restore, or if it was not recorded."""
+    `version` is the key's. `noticed`: which bookie did, and how; None after a restore, or if it was not recorded.
+    `is_rebuilt`: it was no backup, but what the bookies hold."""
 
     backup_ms: int
     restored_ms: int
     nonce: bytes
     version: int
     noticed: Noticed | None = None
+    is_rebuilt: bool = False
 
     @property
     def why_no_cluster(self) -> str:
         """Why there is a hold without a cluster's layout, and what to do."""
+        if self.is_rebuilt:
+            return BEING_REBUILT
         return BEING_RESTORED if self.backup_ms else EMPTIED
 
 
@@ -109,7 +116,12 @@ async def read(store: MetadataStore) -> Restored | None:
         return None
     message = parsed(pb.Restored, keys.RESTORED, found.value, FORMAT_VERSION)
     return Restored(
-        message.backup_ms, message.restored_ms, message.nonce, found.version, _noticed_in(message)
+        message.backup_ms,
+        message.restored_ms,
+        message.nonce,
+        found.version,
+        _noticed_in(message),
+        message.is_rebuilt,
     )
 
 
@@ -142,17 +154,21 @@ async def begin(store: MetadataStore, *, backup_ms: int, now_ms: int, noticed: N
         ) from error
 
 
-async def begin_again(store: MetadataStore, *, backup_ms: int, now_ms: int, version: int) -> None:
+async def begin_again(
+    store: MetadataStore, *, backup_ms: int, now_ms: int, version: int, is_rebuilt: bool = False
+) -> None:
     """Sets the hold in place of one at this version. Raises VersionConflict, NoSuchKey, MetadataError."""
-    await settled_writes.replace(store, keys.RESTORED, _begun(backup_ms, now_ms), version)
+    value = _begun(backup_ms, now_ms, is_rebuilt=is_rebuilt)
+    await settled_writes.replace(store, keys.RESTORED, value, version)
 
 
-def _begun(backup_ms: int, now_ms: int, noticed: Noticed | None = None) -> bytes:
+def _begun(backup_ms: int, now_ms: int, noticed: Noticed | None = None, *, is_rebuilt: bool = False) -> bytes:
     message = pb.Restored(
         format_version=FORMAT_VERSION,
         backup_ms=backup_ms,
         restored_ms=now_ms,
         nonce=settled_writes.new_nonce(),
+        is_rebuilt=is_rebuilt,
     )
     if noticed is not None:
         message.noticed.CopyFrom(

@@ -34,18 +34,22 @@ from ..output import Progress, check_is_new, print_record, print_records, whole_
 from ..terminal import confirm, say
 from ..told.help import group
 from ..told.interruption import again, nothing_changed, told_when_stopped
+from .rebuilding import rebuild
 
 ACCEPTED = "accepted: ledgers are created, recovered and collected again"
 
 
 @group()
 def metadata() -> None:
-    """Keep copies of the metadata, and bring one back.
+    """Keep copies of the metadata, and bring one back; make again what was lost without a copy.
 
     Examples:
         bookledger metadata backup monday.backup
         bookledger metadata restore --check monday.backup
     """
+
+
+metadata.add_command(rebuild)
 
 
 @metadata.command()
@@ -208,6 +212,8 @@ def check(metadata_uri: str, accept: bool, yes: bool, as_json: bool) -> None:
 def _why_held(restored: Restored) -> str:
     if restored.noticed is not None:
         return f"held back since {_time(restored.restored_ms)}: {restored.noticed}"
+    if restored.is_rebuilt:
+        return f"rebuilt {_time(restored.restored_ms)} from what the bookies hold"
     made = f"of {_time(restored.backup_ms)}" if restored.backup_ms else "of some other tool's"
     return f"restored {_time(restored.restored_ms)} from a backup {made}"
 

@@ -6,13 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from struct import Struct
 
+from ...errors import BadRecord
 from ..ledger_record import IDENTITY_BYTES
+from . import log_codec
 from .log_record import LogRecord, Segment
 from .log_store import LogStore
 
 SEGMENT = "bookledger.log"
 """Custom metadata key of a segment's ledger: which log it is of, which position it begins at, whose epoch it is of. So
 the chain can be made again from the ledgers."""
+
+LOG = "bookledger.log.record"
+"""Custom metadata key of a segment's ledger: the log's record as it stood then, without its segments."""
 
 _SEGMENT = Struct(f"<B{IDENTITY_BYTES}sqq")
 _VERSION = 1
@@ -37,6 +42,15 @@ def segment_of(custom_metadata: Mapping[str, bytes]) -> SegmentOf | None:
         return None
     version, *fields = _SEGMENT.unpack(said)
     return SegmentOf(*fields) if version == _VERSION else None
+
+
+def log_of(custom_metadata: Mapping[str, bytes]) -> LogRecord | None:
+    """What a segment's ledger says of its log besides; None for one of another program."""
+    said = custom_metadata.get(LOG)
+    try:
+        return None if said is None else log_codec.decode(LOG, said)
+    except BadRecord:
+        return None
 
 
 def is_needed(log: LogRecord, ledger_id: int, said: SegmentOf, segments: Sequence[Segment]) -> bool:

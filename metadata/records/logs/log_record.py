@@ -250,6 +250,18 @@ class LogRecord:
         """Gives the log the name that was noted: from here on the former one is free."""
         return replace(self, name=self.next_name, next_name="")
 
+    def without_segments(self) -> LogRecord:
+        """What does not change with each segment."""
+        return replace(
+            self,
+            next_name="",
+            writer="",
+            segments=(),
+            paged_through=self.first_position,
+            obsolete=(),
+            nonce=b"",
+        )
+
     def held(self, is_held: bool) -> LogRecord:
         """Begins or ends a legal hold."""
         return replace(self, legal_hold=is_held)
