@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -57,6 +58,16 @@ def test_the_program_is_where_the_documents_install_it() -> None:
 def test_there_is_one_unit() -> None:
     assert [path.name for path in DOCS.rglob("*.service")] == [UNIT.name]
     assert not [page.name for page in DOCS.rglob("*.md") if re.search(r"^ExecStart=", page.read_text(), re.M)]
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+def test_systemd_understands_it(tmp_path: Path) -> None:
+    here = tmp_path / UNIT.name  # systemd looks whether the program is there
+    here.write_text(UNIT.read_text().replace(INSTALLED, str(Path(sys.executable).parent)))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(here)], capture_output=True, text=True, check=False
+    )
+    assert not [line for line in done.stderr.splitlines() if UNIT.name in line], done.stderr
 
 
 def test_it_runs_as_systemd_runs_it(tmp_path: Path) -> None:
