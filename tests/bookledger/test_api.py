@@ -308,7 +308,7 @@ async def found_by(url: str, given: str, limit: int) -> list[int]:
         ("custom=topic=", []),
         ("custom=topic~rder", [10, 20, 30]),
         ("custom=topic~", [10, 20, 30, 40]),
-        ("bookie=b1&state=open", [10, 30, 40]),
+        ("bookie=b4&state=open", [10, 30]),
         ("bookie=nobody", []),
         ("state=open&custom=topic=bills", [40]),
         ("state=in_recovery", []),

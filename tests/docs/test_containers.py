@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from bookledger.cli.bookie.group import bookie as bookie_commands
-from bookledger.cli.processes import started
+from bookledger.cli.processes import BookieProcess, started
 from metadata.sqlite.uri import uri_of
 from tests.support.command_line import bookledger
 from tests.support.http import HttpBookie
@@ -105,7 +105,8 @@ def test_a_container_is_healthy_while_its_bookie_is_ready(name: str, tmp_path: P
     assert command[:2] == ["CMD", "python"]
     uri = uri_of(tmp_path / "metadata.db")
     bookie = HttpBookie(name, tmp_path / name, uri, lease_seconds=1, options=["--http=127.0.0.1:0"])
-    with started([bookie]):
+    another = BookieProcess("another", tmp_path / "another", uri)  # which takes what the drained one does not
+    with started([bookie, another]):
 
         def health() -> int:
             check = [one.replace(f"http://127.0.0.1:{PORT_OF_HTTP}", bookie.url) for one in command[2:]]

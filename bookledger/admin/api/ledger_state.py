@@ -155,7 +155,7 @@ def _writer(record: LedgerRecord) -> str:
 def _custom(record: LedgerRecord, keys_max: int, characters_max: int) -> list[Facts]:
     """Somebody else wrote it: it is cut, and what is no text is shown with marks in its place."""
     rows = []
-    for key, value in list(record.custom_metadata.items())[:keys_max]:
+    for key, value in sorted(record.custom_metadata.items())[:keys_max]:
         text = value.decode(errors="replace")
         cut = len(text) > characters_max
         rows.append({"key": key[:characters_max], "value": text[:characters_max], "cut": cut})
