@@ -37,7 +37,6 @@ from ..log import segments
 from ..log_context import LIFE, lines_of
 from ..program_version import program_version
 from ..storage.bookie import Bookie
-from ..upkeep.healing.polling import LOOK_SECONDS
 from ..upkeep.mending.limbo import enter_limbo
 from ..upkeep.peers import NoPeers, Peers
 from ..upkeep.upkeep import Upkeep
@@ -175,7 +174,7 @@ async def _serving(
                 # First of all: it fails where the directory is gone, and then no coroutine waits to be awaited.
                 intact = _watch_files(locked, bookie)
                 watching = bookie.watch_space(lambda space: _tell_space(registrar, space))
-                obeying = obey_operator_requests(store, cookie.bookie_id, bookie.space, LOOK_SECONDS)
+                obeying = obey_operator_requests(store, cookie.bookie_id, bookie.space)
                 renewing = watch.run(config.lease_seconds / RENEWALS_PER_LEASE, lambda: bookie.log_position)
                 work = bookie.run_checkpoints(), watching, obeying, upkeep.run(), intact, renewing
                 async with _beside(*work, watch_health(store), health.publish()):
