@@ -10,9 +10,10 @@ from typing import Any
 from aiohttp import web
 
 from bookledger.admin.api import cluster_state, healing_state, journals, ledger_state
+from bookledger.admin.api.ledger_state import NEWEST
 from bookledger.admin.api.metadata_view import Away
 from bookledger.admin.api.search import STATES
-from bookledger.admin.api.table import CUSTOM, FIRST_BOOKIE, STATE, Parameter
+from bookledger.admin.api.table import BOOKIE, CUSTOM, FIRST_BOOKIE, ORDER, STATE, Parameter
 from bookledger.admin.http.guard import peer_of
 from bookledger.admin.http.problems import Problem
 from ledgers.errors import LedgerError
@@ -112,19 +113,39 @@ async def bookies(request: web.Request, sources: Sources) -> Drawn:
 
 
 async def ledgers(request: web.Request, sources: Sources) -> Drawn:
-    first, step = _FIRST.read(request.query), LEDGERS_A_PAGE
-    given = {one.name: one.read(request.query) for one in (STATE, CUSTOM)}
-    found = await ledger_state.ledgers(sources.sight, first, step, **given)
+    """The newest first, unless a search or an id to begin with is given."""
+    query = {name: text for name, text in request.query.items() if text}  # a form sends empty fields, too
+    first, step = _FIRST.read(query), LEDGERS_A_PAGE
+    given = {one.name: one.read(query) for one in (STATE, CUSTOM, BOOKIE)}
+    wanted = {name: text for name, text in given.items() if text}
+    order = ORDER.read(query) or (NEWEST if not wanted and "first" not in query else "")
+    found = await ledger_state.ledgers(sources.sight, first, step, **given, order=order)
     return _drawn(
         "ledgers",
         title="Ledgers",
         found=found,
         first=first,
-        newest=max(0, found["next_id"] - step),
+        order=order,
         step=step,
         given=given,
-        wanted={name: text for name, text in given.items() if text},
+        wanted=wanted,
         states=STATES,
+    )
+
+
+async def one_bookie(request: web.Request, sources: Sources) -> Drawn:
+    """A bookie, and the ledgers of which it holds something."""
+    sources.live.look_on()
+    bookie_id, first = request.match_info["bookie_id"], _FIRST.read(request.query)
+    everybody = await cluster_state.bookies(sources.sight, bookie_id, 1)
+    rows = [row for row in everybody["bookies"] if row["bookie_id"] == bookie_id]
+    if not rows:
+        why = f"There is no bookie {bookie_id}: it was decommissioned, or never formatted."
+        raise Problem(HTTPStatus.NOT_FOUND, why, title="No such bookie")
+    found = await ledger_state.ledgers(sources.sight, first, LEDGERS_A_PAGE, bookie=bookie_id)
+    about = _bookies_live({"bookies": rows}, sources.live)
+    return _drawn(
+        "bookie", title=f"Bookie {bookie_id}", bookie_id=bookie_id, found=found, first=first, **about
     )
 
 
@@ -137,6 +158,7 @@ async def one_ledger(request: web.Request, sources: Sources) -> Drawn:
         "ledger",
         title=f"Ledger {ledger_id}",
         ledger=found,
+        confirmed=None if found["last_entry"] is not None else await _confirmed(sources.live, found),
         stripes=drawn(found),
         first=first,
         step=FRAGMENTS_A_PAGE,
@@ -190,6 +212,15 @@ def _drawn(name: str, **values: Any) -> Drawn:
 def _no_ledger(ledger_id: int) -> Problem:
     why = f"There is no ledger {ledger_id}: it was deleted, or never made."
     return Problem(HTTPStatus.NOT_FOUND, why, title="No such ledger")
+
+
+async def _confirmed(live: Live, ledger: dict[str, Any]) -> entries.Confirmed:
+    """Of a ledger that is not closed: its bookies tell."""
+    try:
+        client = await live.client()
+    except LedgerError as error:
+        return entries.Confirmed(problem=str(error))
+    return await entries.confirmed(client, ledger["has_password"], ledger["ledger_id"])
 
 
 def _bookies_live(found: dict[str, Any], live: Live) -> dict[str, Any]:

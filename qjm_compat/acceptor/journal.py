@@ -302,7 +302,9 @@ class Journal:
             await self._ledgers.drop(copy.ledger_id)
             raise
         if is_still_wanted:
-            return await self._take(wanted, copy)
+            taken = await self._take(wanted, copy)
+            self.metrics.edit_logs_synced += taken is Taken.COPIED
+            return taken
         await self._ledgers.drop(copy.ledger_id)
         return Taken.PURGED
 

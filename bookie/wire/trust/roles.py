@@ -90,6 +90,7 @@ ROUTES: dict[str, Right] = {
     "/api/v1/openapi.json": Right.OBSERVE,
     "/": Right.OBSERVE,
     "/bookies": Right.OBSERVE,
+    "/bookies/{bookie_id}": Right.OBSERVE,
     "/ledgers": Right.OBSERVE,
     "/ledgers/{ledger_id}": Right.OBSERVE,
     "/ledgers/{ledger_id}/entries": Right.LOOK_INTO,

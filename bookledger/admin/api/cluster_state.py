@@ -141,8 +141,8 @@ def _bookie_rows(
                 "version": (last.version or None) if last else None,
                 "disk_total_bytes": (last.disk_bytes_total or None) if last else None,
                 "disk_free_bytes": last.disk_bytes_free if last and last.disk_bytes_total else None,
-                "ledgers": None if counted is None else (held.ledgers if held else 0),
-                "fragments": None if counted is None else (held.fragments if held else 0),
+                "ledger_count": None if counted is None else (held.ledgers if held else 0),
+                "fragment_count": None if counted is None else (held.fragments if held else 0),
                 "behind": None if counted is None else counted.behind.get(one.bookie, 0),
             }
         )

@@ -21,7 +21,7 @@ from metadata.records.ledger_record import LedgerRecord, LedgerState
 from metadata.records.unreadable import skip
 from metadata.store import MetadataStore
 
-from .metadata_view import MetadataView, ledger, ledgers_page
+from .metadata_view import MetadataView, end_of_ledgers, ledger, ledgers_page, newest_ledgers
 from .search import Wanted, search
 
 Facts = dict[str, Any]
@@ -33,19 +33,49 @@ CUSTOM_KEYS_MAX = 100
 CUSTOM_CHARACTERS_MAX = 1000
 """Of a ledger's custom metadata, in an answer."""
 
+CUSTOM_KEYS_LISTED_MAX = 5
+CUSTOM_CHARACTERS_LISTED_MAX = 60
+"""The same where many ledgers are listed."""
 
-async def ledgers(sight: MetadataView, first: int, limit: int, state: str = "", custom: str = "") -> Facts:
-    """A page, by id, of all or of those that are wanted. `next` begins the next one; null at the end."""
-    wanted = Wanted.of(state, custom)
+NEWEST = "newest"
+
+
+async def ledgers(
+    sight: MetadataView,
+    first: int,
+    limit: int,
+    state: str = "",
+    custom: str = "",
+    bookie: str = "",
+    order: str = "",
+) -> Facts:
+    """A page, by id, of all or of those that are wanted. `next` begins the next one; null at the end.
+
+    In the order NEWEST the highest ids come first, from `first` on downwards, of all for 0; a search has no such order.
+    """
+    wanted = Wanted.of(state, custom, bookie)
+    if order == NEWEST and not wanted.is_anything:
+        raise ValueError(f"order={NEWEST} is for all ledgers: leave out state, custom and bookie")
     async with sight.looking() as store:
         await sight.name(store)
         view = await sight.view(store)
-        if wanted.is_anything:
+        counted = await sight.census.now(store, 0)
+        if order == NEWEST:
+            records, below = await newest_ledgers(
+                store, first + 1 if first else await end_of_ledgers(store), limit
+            )
+            following = None if below is None else below - 1
+        elif wanted.is_anything:
             records, following = await ledgers_page(store, first, limit)
         else:
             records, following = await search(store, wanted, first, limit)
         following_id = await ledger_ids.counted_end(store)
-    return {"ledgers": await _ledger_rows(records, view), "next": following, "next_id": following_id}
+    return {
+        "ledgers": await _ledger_rows(records, view),
+        "next": following,
+        "next_id": following_id,
+        "counts": None if counted is None else dict(sorted(counted.survey.ledgers.items())),
+    }
 
 
 async def one_ledger(sight: MetadataView, ledger_id: int, first_fragment: int) -> Facts | None:
@@ -69,7 +99,7 @@ async def one_ledger(sight: MetadataView, ledger_id: int, first_fragment: int) -
         "writer": _writer(record),
         "has_password": bool(record.verifier),
         "accepted_loss": _loss(record),
-        "custom": _custom(record),
+        "custom": _custom(record, CUSTOM_KEYS_MAX, CUSTOM_CHARACTERS_MAX),
         "fragments": [_fragment(found) for found in shown],
         "next_fragment": end if end < len(by_fragment) else None,
         "mark": None if mark is None else mark_row(mark),
@@ -79,7 +109,8 @@ async def one_ledger(sight: MetadataView, ledger_id: int, first_fragment: int) -
 async def _ledger_rows(records: Sequence[LedgerRecord], view: ClusterView) -> list[Facts]:
     rows: list[Facts] = []
     for one in records:
-        rows.append({**_ledger_row(one), "condition": _worst(list(copies(one, view)))})
+        custom = _custom(one, CUSTOM_KEYS_LISTED_MAX, CUSTOM_CHARACTERS_LISTED_MAX)
+        rows.append({**_ledger_row(one), "condition": _worst(list(copies(one, view))), "custom": custom})
         if len(rows) % LEDGERS_A_TURN == 0:
             await asyncio.sleep(0)  # lets a daemon serve others meanwhile
     return rows
@@ -121,13 +152,13 @@ def _writer(record: LedgerRecord) -> str:
     return "still to come: reserved by `ledger create`" if record.reserved else "one has it open"
 
 
-def _custom(record: LedgerRecord) -> list[Facts]:
+def _custom(record: LedgerRecord, keys_max: int, characters_max: int) -> list[Facts]:
     """Somebody else wrote it: it is cut, and what is no text is shown with marks in its place."""
     rows = []
-    for key, value in list(record.custom_metadata.items())[:CUSTOM_KEYS_MAX]:
+    for key, value in sorted(record.custom_metadata.items())[:keys_max]:
         text = value.decode(errors="replace")
-        cut = len(text) > CUSTOM_CHARACTERS_MAX
-        rows.append({"key": key[:CUSTOM_CHARACTERS_MAX], "value": text[:CUSTOM_CHARACTERS_MAX], "cut": cut})
+        cut = len(text) > characters_max
+        rows.append({"key": key[:characters_max], "value": text[:characters_max], "cut": cut})
     return rows
 
 

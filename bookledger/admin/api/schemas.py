@@ -67,8 +67,8 @@ _BOOKIE = record(
     version=maybe(TEXT),
     disk_total_bytes=maybe(COUNT),
     disk_free_bytes=maybe(COUNT),
-    ledgers=maybe(COUNT),
-    fragments=maybe(COUNT),
+    ledger_count=maybe(COUNT),
+    fragment_count=maybe(COUNT),
     behind=maybe(COUNT),
 )
 _LEDGER: dict[str, Schema] = {
@@ -84,6 +84,7 @@ _LEDGER: dict[str, Schema] = {
     "created_ms": COUNT,
     "condition": CONDITION,
 }
+_CUSTOM = listed(record(key=TEXT, value=TEXT, cut=FLAG))
 _COPY: dict[str, Schema] = {
     "position": COUNT,
     "bookie_id": TEXT,
@@ -137,7 +138,12 @@ SCHEMAS: dict[str, Schema] = {
         counts=maybe(_COUNTS),
     ),
     "Bookies": record(bookies=listed(_BOOKIE), next=maybe(TEXT)),
-    "Ledgers": record(ledgers=listed(record(**_LEDGER)), next=maybe(COUNT), next_id=COUNT),
+    "Ledgers": record(
+        ledgers=listed(record(**_LEDGER, custom=_CUSTOM)),
+        next=maybe(COUNT),
+        next_id=COUNT,
+        counts=maybe(COUNTED),
+    ),
     "Ledger": record(
         **_LEDGER,
         closed_ms=maybe(COUNT),
@@ -151,7 +157,7 @@ SCHEMAS: dict[str, Schema] = {
                 given_up=listed(TEXT),
             )
         ),
-        custom=listed(record(key=TEXT, value=TEXT, cut=FLAG)),
+        custom=_CUSTOM,
         fragments=listed(record(**_SPAN, condition=CONDITION, copies=listed(record(**_COPY)))),
         next_fragment=maybe(COUNT),
         mark=maybe(record(**_MARK)),

@@ -112,7 +112,17 @@ FIRST_BOOKIE = TextParameter(
 )
 _FIRST = Parameter("first", "The id to begin with: `next` of the page before.", 0, LEDGER_ID_MAX, 0)
 STATE = TextParameter("state", "Only those in this state.", choices=STATES)
-CUSTOM = TextParameter("custom", "Only those with this custom metadata: KEY or KEY=VALUE.")
+CUSTOM = TextParameter(
+    "custom", "Only those with this custom metadata: KEY, KEY=VALUE, or KEY~PART of the value."
+)
+BOOKIE = TextParameter(
+    "bookie", "Only those of which this bookie holds something.", characters_max=NAME_CHARACTERS_MAX
+)
+ORDER = TextParameter(
+    "order",
+    "`newest` begins with the highest ids, and goes down from `first`; not for searches.",
+    choices=(ledger_state.NEWEST,),
+)
 
 PATHS = (
     Path("/cluster", "The whole at one glance.", "Cluster", cluster_state.cluster),
@@ -136,6 +146,8 @@ PATHS = (
             Parameter("limit", "Ledgers on the page.", 1, LEDGERS_MAX, LEDGERS_DEFAULT),
             STATE,
             CUSTOM,
+            BOOKIE,
+            ORDER,
         ),
     ),
     Path(

@@ -24,12 +24,25 @@ function putInPlace(text) {
     document.title = next.title;
     return;
   }
+  document.querySelectorAll(".more").forEach((one) => one.remove()); // no part differs for that
   for (const part of document.querySelectorAll("[data-live]")) {
     const fresh = next.querySelector(`[data-live="${CSS.escape(part.dataset.live)}"]`);
     if (part.innerHTML === fresh.innerHTML || isBeingUsed(part)) continue;
     const scrolled = [...part.querySelectorAll(".scroll")].map((one) => one.scrollLeft);
     part.replaceChildren(...fresh.childNodes);
     part.querySelectorAll(".scroll").forEach((one, n) => { one.scrollLeft = scrolled[n] || 0; });
+  }
+}
+
+// Below each table that is wider than the screen: that there is more.
+function sayWhereThereIsMore() {
+  document.querySelectorAll(".more").forEach((one) => one.remove());
+  for (const table of document.querySelectorAll(".scroll")) {
+    if (table.scrollWidth <= table.clientWidth + 1) continue;
+    const more = document.createElement("p");
+    more.className = "more";
+    more.textContent = "more columns to the right →";
+    table.after(more);
   }
 }
 
@@ -45,6 +58,7 @@ async function look() {
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
     putInPlace(await answer.text());
+    sayWhereThereIsMore();
     tell();
   } catch {
     show("the console does not answer", "bad");
@@ -52,6 +66,9 @@ async function look() {
     isLooking = false;
   }
 }
+
+sayWhereThereIsMore();
+window.addEventListener("resize", sayWhereThereIsMore);
 
 if (document.querySelector("[data-live]")) {
   const events = new EventSource("/events");

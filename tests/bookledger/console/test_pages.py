@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import aiohttp
 import pytest
@@ -20,8 +21,11 @@ from metadata.errors import StoreUnavailable
 from metadata.memory import MemoryStore
 from metadata.records import directory_generations
 from metadata.records.directory_generations import Life
+from metadata.records.ledger_ids import take_ledger_ids
+from metadata.records.ledger_record import LedgerState
+from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
-from tests.support.made_clusters import BOOKIES, a_cluster_in_memory
+from tests.support.made_clusters import BOOKIES, a_cluster_in_memory, a_record
 
 
 async def test_bookies_are_shown_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,3 +118,44 @@ async def test_an_absent_bookie_keeps_its_fault_domain_its_address_and_its_disk(
     assert (row["disk_total_bytes"], row["disk_free_bytes"], row["writable"]) == (100, 25, False)
     life = await directory_generations.read(store, "b4", b4.incarnation)
     assert life.last == replace(was, reading_key=b""), "without what is for other bookies"
+
+
+async def test_ledgers_are_shown_the_newest_first_with_their_custom_metadata(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bookledger.console.pages.LEDGERS_A_PAGE", 2)
+    uri = await a_cluster_in_memory(ledgers=5)
+    await LedgerStore(await open_store(uri)).create(a_record(6, custom_metadata={"topic": b"<orders>"}))
+    await take_ledger_ids(await open_store(uri), 6)
+    async with shown(uri) as session:
+        newest = await text_of(session, "/ledgers")
+        older = await text_of(session, "/ledgers?order=newest&first=4")
+        form = await text_of(session, "/ledgers?first=&state=&custom=topic~rder")
+        oldest = await text_of(session, "/ledgers?first=0")
+    assert newest.index(">6</a>") < newest.index(">5</a>") and ">4</a>" not in newest
+    assert "topic=&lt;orders&gt;" in newest and 'href="/ledgers?order=newest&amp;first=4"' in newest
+    assert ">4</a>" in older and ">3</a>" in older
+    assert ">6</a>" in form and ">5</a>" not in form
+    assert oldest.index(">1</a>") < oldest.index(">2</a>")
+
+
+async def test_a_bookie_has_a_page_with_its_ledgers() -> None:
+    uri = await a_cluster_in_memory(ledgers=4, living=3)
+    async with shown(uri) as session:
+        page = await text_of(session, "/bookies/b4")
+        nobody = await text_of(session, "/bookies/b9", 404)
+        everybody = await text_of(session, "/bookies")
+    held = [n for n in range(1, 5) if a_record(n).names_bookie("b4")]
+    assert 0 < len(held) < 4
+    for n in range(1, 5):
+        assert (f'href="/ledgers/{n}"' in page) is (n in held)
+    assert "There is no bookie b9" in nobody and 'href="/bookies/b4"' in everybody
+
+
+async def test_an_open_ledger_says_why_it_is_not_known_how_far_it_is_confirmed() -> None:
+    uri = await a_cluster_in_memory()
+    still: dict[str, Any] = {"state": LedgerState.OPEN, "last_entry": None, "length_bytes": None}
+    await LedgerStore(await open_store(uri)).create(a_record(1, verifier=b"v", **still))
+    async with shown(uri) as session:
+        page = await text_of(session, "/ledgers/1")
+    assert "not closed; it has a password, which this console does not know" in page
