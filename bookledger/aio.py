@@ -13,6 +13,7 @@ from ledgers.public import lazily
 if TYPE_CHECKING:
     from ledgers.aio import (
         AdvancedWriteHandle as AdvancedWriteHandle,
+        Cursor as Cursor,
         Election as Election,
         LedgerClient as LedgerClient,
         ReadHandle as ReadHandle,

@@ -54,6 +54,12 @@ if TYPE_CHECKING:
         WouldDeadlock as WouldDeadlock,
         WriterFull as WriterFull,
     )
+    from ledgers.logs.cursors.errors import (
+        CursorClosed as CursorClosed,
+        CursorMoved as CursorMoved,
+        CursorTakenOver as CursorTakenOver,
+        NoSuchCursor as NoSuchCursor,
+    )
     from metadata.errors import (
         BackupUnusable as BackupUnusable,
         BadMetadataUri as BadMetadataUri,

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from .blocking import (
         AdvancedWriteHandle as AdvancedWriteHandle,
+        Cursor as Cursor,
         Election as Election,
         LedgerClient as LedgerClient,
         Log as Log,
@@ -83,6 +84,13 @@ if TYPE_CHECKING:
         WouldDeadlock as WouldDeadlock,
         WriterFull as WriterFull,
     )
+    from .logs.cursors.errors import (
+        CursorClosed as CursorClosed,
+        CursorMoved as CursorMoved,
+        CursorTakenOver as CursorTakenOver,
+        NoSuchCursor as NoSuchCursor,
+    )
+    from .logs.cursors.lag import Lag as Lag
     from .logs.record_batch import NewRecord as NewRecord, Record as Record, RecordBatch as RecordBatch
     from .reading.size_steps import SizeStep as SizeStep
     from .recovering.accept_loss import LossAssessment as LossAssessment

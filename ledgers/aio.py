@@ -32,6 +32,7 @@ from .elections.election import Election, ElectionClient
 from .elections.term import Term
 from .errors import ClientClosed, ClientForked, LedgerClosed, LedgerError
 from .integrity.encryption import cipher_of, encryption_key_of
+from .logs.cursors.cursor import Cursor
 from .logs.log import Log
 from .logs.log_calls import LogCalls
 from .logs.log_client import LogClient
@@ -51,6 +52,7 @@ from .writing.write_handle import WriteHandle
 
 __all__ = [
     "AdvancedWriteHandle",
+    "Cursor",
     "Election",
     "LedgerClient",
     "Log",

@@ -24,6 +24,7 @@ lognames/<name>            the identity of the log of this name, if its record s
 logpages/<identity>/<position>   earlier segments of a log, by the position behind the last of them
 logtimes/<identity>/<time><position>   the same page, by the time of its last record
 elections/<name>           the latest term of an election
+cursors/<identity>/<name>  how far a reader of the log has come
 candidates/<key>/<nonce>   who leads, or waits to lead, by what the record under <key> says (under its lease)
 """
 
@@ -48,6 +49,7 @@ LOG_PAGES = "logpages/"
 LOG_TIMES = "logtimes/"
 ELECTIONS = "elections/"
 CANDIDATES = "candidates/"
+CURSORS = "cursors/"
 UNDERREPLICATED = "underreplicated/"
 HEALING = "healing/"
 MOVES = "moves/"
@@ -184,6 +186,14 @@ def log_time(identity: bytes, ended_us: int, end_position: int | None = None) ->
 
 def election(name: str) -> str:
     return ELECTIONS + check_name(name)
+
+
+def cursors(log_identity: bytes) -> str:
+    return f"{CURSORS}{log_identity.hex()}/"
+
+
+def cursor(log_identity: bytes, name: str) -> str:
+    return cursors(log_identity) + check_name(name)
 
 
 def candidates(led: str) -> str:

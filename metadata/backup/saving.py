@@ -19,7 +19,7 @@ from .file import BackupWriter, Item
 NAMING_LEDGERS = (keys.JOURNALS, keys.LOGS, keys.LOG_NAMES, keys.LOG_PAGES, keys.LOG_TIMES)
 """Prefixes whose records name ledgers: these stand still while a backup is made."""
 
-KEPT = (keys.COOKIES, keys.DECOMMISSIONED, keys.LIVES, keys.ORDERS, keys.ELECTIONS)
+KEPT = (keys.COOKIES, keys.DECOMMISSIONED, keys.LIVES, keys.ORDERS, keys.ELECTIONS, keys.CURSORS)
 """Prefixes that are saved besides ledgers and what names them. Elections behind logs: no log knows a later term."""
 
 NOT_KEPT = (

@@ -4,7 +4,7 @@ Keys are those of `metadata/keys.py`. What a compromised role can break:
 
     reader, console    nothing
     client             any ledger's and any log's record: it can delete those of others, and close ledgers early;
-                       any election: it can lead, and end others' terms
+                       any election and any cursor: it can lead, end others' terms, and have records passed over
     journal            the same, and any journal's promises
     auditor            under-replication marks: needless re-replication, or none where it is needed
     bookie             all of these but journals and logs, the registrations of others, and the hold on older metadata
@@ -25,7 +25,7 @@ from ..uris import split
 from .uri import config_in
 
 _LOGS = (keys.LOGS, keys.LOG_NAMES, keys.LOG_PAGES, keys.LOG_TIMES)
-_LEADING = (keys.ELECTIONS, keys.CANDIDATES)
+_LEADING = (keys.ELECTIONS, keys.CANDIDATES, keys.CURSORS)
 _SEEN_BY_ALL = (
     keys.LAYOUT,
     keys.LEDGERS,

@@ -644,6 +644,24 @@ class Election(_message.Message):
     candidate: str
     def __init__(self, format_version: _Optional[int] = ..., token: _Optional[int] = ..., leader: _Optional[str] = ..., since_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., candidate: _Optional[str] = ...) -> None: ...
 
+class Cursor(_message.Message):
+    __slots__ = ("format_version", "position", "generation", "epoch", "consumer", "changed_ms", "nonce")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    CONSUMER_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_MS_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    position: int
+    generation: int
+    epoch: int
+    consumer: str
+    changed_ms: int
+    nonce: bytes
+    def __init__(self, format_version: _Optional[int] = ..., position: _Optional[int] = ..., generation: _Optional[int] = ..., epoch: _Optional[int] = ..., consumer: _Optional[str] = ..., changed_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+
 class Candidate(_message.Message):
     __slots__ = ("format_version", "name", "since_ms")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]

@@ -12,7 +12,7 @@ from metadata.errors import BackupUnusable, BadRecord
 from metadata.healing import absent_bookies, lease_lock, marks, operator_requests, planned_moves
 from metadata.records import journal_record, ledger_codec, registration
 from metadata.records.cluster import Cookie
-from metadata.records.coordination import candidates, election_record
+from metadata.records.coordination import candidates, cursor_record, election_record
 from metadata.records.ledger_record import BookieRef, Fragment, Lacking, LedgerRecord, Shape
 from metadata.records.logs import log_codec
 from metadata.records.logs.log_record import LogRecord, Segment
@@ -62,6 +62,11 @@ def targets() -> list[Target]:
             "election",
             lambda data: election_record.decode("elections/e", data),
             [b"\x08\x01\x10\x07\x1a\x01a"],
+        ),
+        _of(
+            "cursor",
+            lambda data: cursor_record.decode("cursors/l/c", data),
+            [b"\x08\x01\x10\x07\x18\x01\x20\x02"],
         ),
         _of(
             "candidate", lambda data: candidates.decode(_item("candidates/e/n", data)), [b"\x08\x01\x12\x01a"]

@@ -175,9 +175,10 @@ class LogStore:
         item = await self.store.get(keys.log_page(identity, end))
         return None if item is None else _page(item)
 
-    async def pages(self, identity: bytes) -> AsyncIterator[LogPage]:
-        """All pages, in order."""
-        async for item in list_all(self.store, keys.log_pages(identity)):
+    async def pages(self, identity: bytes, position: int = 0) -> AsyncIterator[LogPage]:
+        """All pages, in order, from the one on that holds the position."""
+        after = keys.log_page(identity, position)
+        async for item in list_all(self.store, keys.log_pages(identity), after=after):
             yield _page(item)
 
     async def drop_page(self, identity: bytes, page: LogPage) -> None:
