@@ -40,7 +40,7 @@ MetadataUnavailable are Unconfirmed: they end a writer. An append that failed wi
 ledger; only opening the ledger with recovery settles which. Treat it as a write whose answer was lost.
 
 NotFound, AlreadyExists, AccessDenied, TakenOver and Unavailable are bases that errors of several packages have
-(`bookledger.errors`).
+(`bookledger.errors`). `ledgers.elections.errors` has more LedgerErrors.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class LedgerError(PicklableError):
 class NoSuchLedger(NotFound, LedgerError):
     """There is no such ledger: it was never created, or it was deleted."""
 
-    def __init__(self, ledger_id: int) -> None:
-        super().__init__(f"there is no ledger {ledger_id}")
+    def __init__(self, ledger_id: int, why: str = "") -> None:
+        super().__init__(f"there is no ledger {ledger_id}{why and ': '}{why}")
         self.ledger_id = ledger_id
 
 

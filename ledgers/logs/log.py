@@ -13,6 +13,7 @@ from metadata.audit import Act, tell
 from metadata.records.logs.log_record import LogRecord, Segment
 
 from ..cluster import Cluster
+from ..elections.term import Term
 from ..errors import LogHeld
 from ..record_change import metadata_errors
 from .access import check_may_change, check_may_give_up
@@ -61,16 +62,19 @@ class Log:
         self._cluster.check_process()
         return await self._chain.refresh()
 
-    async def writer(self, name: str | None = None) -> LogWriter:
+    async def writer(self, name: str | None = None, *, term: Term | None = None) -> LogWriter:
         """Takes the log over: fences and closes what the former writer left, and becomes the one writer.
 
-        `name` is for people; the default is host and process. Raises LogFenced where another one takes it over
-        meanwhile, LedgerRecoveryFailed, NotEnoughBookies, NotAllowed.
+        `name` is for people; the default is host and process. With a `term`, a leader of an earlier term of the same
+        election is refused from then on: it gets LogFenced. Raises LogFenced also where another one takes it over
+        meanwhile, LeadershipLost for a term that is over, LedgerRecoveryFailed, NotEnoughBookies, NotAllowed.
         """
         self._cluster.check_process()
+        if term is not None:
+            term.check()
         who = f"{socket.gethostname()}:{os.getpid()}" if name is None else name
         chain = LogChain(self._chain.logs, self._chain.found)
-        writer = await take_over(self._cluster, chain, self._ledgers, who)
+        writer = await take_over(self._cluster, chain, self._ledgers, who, term)
         self._writers.add(writer)
         self._chain.take(chain.found)
         self._cleaning.start(chain, self._ledgers)  # what the former writer had no time for
@@ -151,14 +155,18 @@ class Log:
     async def segments(self) -> AsyncIterator[Segment]:
         """Yields all segments that are left, in order; the last one may be open."""
         record = await self.refresh()
+        behind = (
+            record.first_position
+        )  # a page that its writer could not finish may have segments of the next one
         with metadata_errors():
             async for page in self._chain.logs.pages(record.identity):
                 for segment in page.segments:
                     end = segment.end_position
-                    if end is not None and record.first_position < end <= record.paged_through:
+                    if end is not None and behind < end <= record.paged_through:
+                        behind = end
                         yield segment
         for segment in record.segments:
-            if segment.end_position is None or segment.end_position > record.first_position:
+            if segment.end_position is None or segment.end_position > behind:
                 yield segment
 
     # --- giving up ------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -68,6 +69,8 @@ class Scrubber:
         self._known: OrderedDict[Stretch, None] = OrderedDict()
         self.last: ScrubReport | None = None
         """Report of the last complete pass."""
+        self.ended_at = 0.0
+        """When that ended, by the monotonic clock."""
         self.passes = {"done": 0, "failed": 0}
         """Passes that have ended since the start."""
         self.under_way: tuple[int, int] | None = None
@@ -99,6 +102,7 @@ class Scrubber:
             except (BookieError, MetadataError, OSError):
                 self.passes["failed"] += 1
                 raise
+            self.ended_at = time.monotonic()
             self.passes["done"] += 1
             return self.last
 

@@ -108,14 +108,11 @@ class _Stored:
         if self._writer is None:
             return "nothing was appended"
         end = self._writer.confirmed_end
-        told = (
-            f"records 1 to {end - self._first} of the input are"
-            if end > self._first
-            else "no record of the input is"
-        )
+        count = end - self._first
+        stored = f"records 1 to {count} of the input are" if count else "no record of the input is"
         return (
-            f"{told} in log {self._name} for certain, which has what follows, if anything, from position {end} on: "
-            f"`bookledger log read {self._name} --first {end}`"
+            f"{stored} in log {self._name} for certain; if more of them are, they begin at position {end}: "
+            f"`bookledger log read {self._name} --first {end}` tells"
         )
 
 

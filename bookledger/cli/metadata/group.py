@@ -227,7 +227,7 @@ def _compared(metadata_uri: str) -> tuple[Restored | None, dict[str, Misfits | N
         if restored is None:
             return None, {}
         told = await hold.told(store, restored)
-        names = [one.bookie.bookie_id for one in bookies_seen(await look(store, 0))]
+        names = [one.bookie.bookie_id for one in bookies_seen(await look(store, 0), {})]
         return restored, {name: told.get(name) for name in names}
 
     return with_store(metadata_uri, work)

@@ -39,16 +39,6 @@ async def reflected(client: Client, *requests: Any) -> list[Any]:
         return [answer async for answer in ask(iter(requests), timeout=20)]
 
 
-async def test_a_bookie_is_healthy_while_clients_should_come_to_it(tmp_path: Path) -> None:
-    async with served(tmp_path) as client:
-        assert await health(client) == await health(client, rpc.SERVICE) == SERVING
-        client.bookie.registrar._is_registered = False
-        assert client.bookie.why_not_ready()
-        assert await health(client) == NOT_SERVING
-        client.bookie.registrar._is_registered = True
-        assert await health(client) == SERVING
-
-
 async def test_a_service_that_is_none_is_said_to_be_none(tmp_path: Path) -> None:
     async with served(tmp_path) as client:
         with pytest.raises(grpc.aio.AioRpcError, match="no service x is here") as told:
