@@ -13,11 +13,10 @@ from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import VersionedRecord
 
 from ..cluster import Cluster
-from ..errors import LedgerError, MetadataUnavailable, MetadataWentBack
+from ..errors import LedgerError, MetadataUnavailable, MetadataWentBack, NoSuchLedger
 from ..integrity.digest import Digester
 from ..protocol.striping import Striping
 from ..record_change import check_not_older, no_record
-from ..tasks import end_tasks
 
 log = logging.getLogger(__name__)
 
@@ -92,18 +91,21 @@ class LedgerView:
         self._take(found)
 
     async def follow(self) -> None:
-        """Follows the record until cancelled, and adopts each new version. Raises as `refresh` does, but for a store
-        that does not answer."""
-        following = [asyncio.create_task(self._watch()), asyncio.create_task(self._look())]
-        try:
-            done, _ = await asyncio.wait(following, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
-        finally:
-            await end_tasks(following)
+        """Watches the record and adopts each new version, until cancelled. Raises as `refresh` does."""
+        while True:
+            try:
+                changes = self.cluster.ledgers.watch(self.ledger_id, after_revision=self._version)
+                async with aclosing(changes) as records:
+                    async for found in records:
+                        self._take(found)
+            except WatchCompacted:
+                await self.refresh()
+            except MetadataError as error:
+                raise self._unavailable("follow", error) from error
 
-    async def _look(self) -> None:
-        """Reads it now and then, not each time that it is followed for a moment."""
+    async def look(self) -> None:
+        """Reads the record now and then, until cancelled, and not each time that it is followed for a moment. Raises as
+        `refresh` does, but for a store that does not answer."""
         now = asyncio.get_running_loop().time
         while True:
             if self._look_at is None:
@@ -117,25 +119,12 @@ class LedgerView:
             except MetadataUnavailable as error:
                 log.info("%s", error, extra={"ledger": self.ledger_id})
 
-    async def _watch(self) -> None:
-        while True:
-            try:
-                changes = self.cluster.ledgers.watch(self.ledger_id, after_revision=self._version)
-                async with aclosing(changes) as records:
-                    async for found in records:
-                        if found is None or found.identity != self.identity:
-                            await self.refresh()  # it says why the ledger is gone
-                        else:
-                            self._take(found)
-            except WatchCompacted:
-                await self.refresh()
-            except MetadataError as error:
-                raise self._unavailable("follow", error) from error
-
     def _unavailable(self, what: str, error: MetadataError) -> LedgerError:
         return self.cluster.why_failed(MetadataUnavailable(f"cannot {what} ledger {self.ledger_id}: {error}"))
 
-    def _take(self, found: VersionedRecord) -> None:
+    def _take(self, found: VersionedRecord | None) -> None:
+        if found is None or found.identity != self.identity:
+            raise NoSuchLedger(self.ledger_id)
         if found.version < self._version:
             return  # a watch lags behind what was read meanwhile
         self.record, self._version = found.record, found.version

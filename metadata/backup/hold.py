@@ -15,7 +15,7 @@ from ..errors import BadRecord, KeyExists, MetadataRestored, StoreRefused
 from ..records import records_pb2 as pb
 from ..records.ledger_record import BookieRef
 from ..records.unreadable import parsed, skip
-from ..store import MetadataStore, list_all
+from ..store import MetadataStore, Versioned, list_all
 
 FORMAT_VERSION = 1
 
@@ -112,8 +112,10 @@ class Misfits:
 async def read(store: MetadataStore) -> Restored | None:
     """Reads the hold; None if there is none. Raises MetadataError, and BadRecord for a hold of a newer program."""
     found = await store.get(keys.RESTORED)
-    if found is None:
-        return None
+    return None if found is None else _decoded(found)
+
+
+def _decoded(found: Versioned) -> Restored:
     message = parsed(pb.Restored, keys.RESTORED, found.value, FORMAT_VERSION)
     return Restored(
         message.backup_ms,
@@ -134,9 +136,17 @@ def _noticed_in(message: pb.Restored) -> Noticed | None:
 
 async def check_accepted(store: MetadataStore) -> None:
     """Raises MetadataRestored while there is a hold, and MetadataError."""
-    held = await read(store)
-    if held is not None:
-        raise MetadataRestored if await store.get(keys.LAYOUT) else MetadataRestored(held.why_no_cluster)
+    found = await store.get(keys.RESTORED)
+    if found is None:
+        return
+    try:
+        raise (
+            MetadataRestored
+            if await store.get(keys.LAYOUT)
+            else MetadataRestored(_decoded(found).why_no_cluster)
+        )
+    except BadRecord as error:  # a newer program holds it back
+        raise MetadataRestored from error
 
 
 async def begin(store: MetadataStore, *, backup_ms: int, now_ms: int, noticed: Noticed | None = None) -> None:

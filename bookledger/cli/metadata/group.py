@@ -28,7 +28,7 @@ from metadata.errors import BackupUnusable
 from metadata.store import MetadataStore
 
 from ..membership.authorization import acting
-from ..membership.cluster_survey import cluster_there, with_store
+from ..membership.cluster_survey import cluster_there, looking_at_ledgers, with_store
 from ..options import FilePath, json_option, metadata_option, optional_metadata_option
 from ..output import Progress, check_is_new, print_record, print_records, whole_file
 from ..terminal import confirm, say
@@ -181,7 +181,7 @@ def check(metadata_uri: str, accept: bool, yes: bool, as_json: bool) -> None:
         bookledger metadata check
         bookledger metadata check --accept
     """
-    with told_when_stopped(nothing_changed):
+    with told_when_stopped(nothing_changed), looking_at_ledgers():
         restored, found = _compared(metadata_uri)
         broken = with_store(metadata_uri, broken_segments)
     if restored is None:

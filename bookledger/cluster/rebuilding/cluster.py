@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bookie.wire.messages import HeldNote
 from metadata import keys
@@ -17,6 +17,7 @@ from metadata.records.fragment import BookieRef
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.logs import log_codec
 from metadata.records.logs.log_ledgers import segment_of
+from metadata.records.logs.log_record import LogRecord
 from metadata.records.notes import fragment_note
 from metadata.settled_writes import new_nonce
 
@@ -85,9 +86,10 @@ class Rebuilding:
                 if record is not None:
                     self._note(record)
                     yield Item(keys.ledger(ledger_id), ledger_codec.encode(record))
-        for item in (*self._journals(), *self._logs()):
+        named_only = list(self._named_only(cookies))
+        for item in (*self._journals(), *self._logs(is_whole=not named_only)):
             yield item
-        for one in (*cookies.values(), *self._named_only(cookies)):
+        for one in (*cookies.values(), *named_only):
             yield Item(keys.cookie(one.bookie_id), one.encode())
         if self._last_id:
             yield Item(keys.NEXT_LEDGER_ID, ledger_ids.encode(min(self._last_id + 1, keys.LEDGER_ID_MAX)))
@@ -143,7 +145,9 @@ class Rebuilding:
                 key = keys.journal_segment(journal_id, name, one.start_txid)
                 yield Item(key, journal_record.encode_finalized(one, new_nonce()))
 
-    def _logs(self) -> Iterator[Item]:
+    def _logs(self, *, is_whole: bool) -> Iterator[Item]:
+        """Where some of it may be missing, a log is put under legal hold: what no log needs is deleted otherwise, and a
+        bookie that comes back later may bring it."""
         names: set[str] = set()
         latest_first = sorted(
             self._of_logs.values(), key=lambda ledgers: -max(one.created_ms for one in ledgers)
@@ -160,7 +164,10 @@ class Rebuilding:
             self.logs += 1
             for doubt in rebuilt.doubts:
                 self._doubt(f"log {name}", doubt)
-            yield from _items_of_log(rebuilt, name)
+            is_held = not is_whole or bool(rebuilt.doubts) or rebuilt.record.legal_hold
+            if is_held and not rebuilt.record.legal_hold:
+                self._doubt(f"log {name}", "it is under legal hold now, for a part of it may be missing")
+            yield from _items_of_log(rebuilt, replace(rebuilt.record, name=name, legal_hold=is_held))
 
     def _named_only(self, cookies: dict[str, Cookie]) -> Iterator[Cookie]:
         """Bookies that ledgers name, and that were not asked: they may start again."""
@@ -188,10 +195,9 @@ def _cookies(sources: Sequence[Source]) -> dict[str, Cookie]:
     return found
 
 
-def _items_of_log(rebuilt: RebuiltLog, name: str) -> Iterator[Item]:
-    record = rebuilt.record.named(name)
+def _items_of_log(rebuilt: RebuiltLog, record: LogRecord) -> Iterator[Item]:
     yield Item(keys.log(record.identity), log_codec.encode(record))
-    yield Item(keys.log_name(name), log_codec.encode_name(record.identity, new_nonce()))
+    yield Item(keys.log_name(record.name), log_codec.encode_name(record.identity, new_nonce()))
     for page in rebuilt.pages:
         end, ended_us = page[-1].end_position, page[-1].ended_us
         assert end is not None

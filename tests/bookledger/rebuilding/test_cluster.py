@@ -15,6 +15,9 @@ from metadata.records.cluster import Cookie
 from metadata.records.fragment import BookieRef, Fragment
 from metadata.records.ledger_ids import encode
 from metadata.records.ledger_record import LedgerRecord, Shape
+from metadata.records.logs import log_codec
+from metadata.records.logs.log_ledgers import LOG, SEGMENT, SegmentOf
+from metadata.records.logs.log_record import LogRecord
 from metadata.records.notes import fragment_note
 from metadata.records.notes.fragment_note import notes_for
 
@@ -106,3 +109,39 @@ async def test_bookies_of_two_clusters_are_no_cluster() -> None:
     other = replace(COOKIES[1], cluster_id="another")
     with pytest.raises(ValueError, match="of several clusters"):
         await made(Rebuilding([source(one, []) for one in (COOKIES[0], other)]))
+
+
+def segment(ledger_id: int, first: int, *, log: LogRecord) -> LedgerRecord:
+    """Of a log, closed with ten records."""
+    said = {
+        SEGMENT: SegmentOf(log.identity, first, 1).encoded(),
+        LOG: log_codec.encode(log.without_segments()),
+    }
+    return replace(
+        ledger(ledger_id, B1).in_recovery().closed(9, 10), custom_metadata=said, created_ms=ledger_id
+    )
+
+
+async def test_logs_and_their_names_are_made_and_of_two_of_one_name_the_younger_has_it() -> None:
+    old, young = (LogRecord(identity * 16, "orders") for identity in (b"o", b"y"))
+    records = [segment(1, 0, log=old), segment(2, 0, log=young), segment(3, 10, log=young)]
+    rebuilding = Rebuilding([source(COOKIES[0], records)])
+    found = await made(rebuilding)
+    assert log_codec.decode_name("", found[keys.log_name("orders")]) == young.identity
+    record = log_codec.decode("", found[keys.log(young.identity)])
+    assert [one.ledger_id for one in record.segments] == [2, 3] and not record.legal_hold
+    renamed = log_codec.decode("", found[keys.log(old.identity)])
+    assert log_codec.decode_name("", found[keys.log_name(renamed.name)]) == old.identity
+    assert [one.about for one in rebuilding.doubts] == ["log orders"] and rebuilding.logs == 2
+
+
+async def test_of_a_log_that_may_miss_something_nothing_is_deleted() -> None:
+    log = LogRecord(b"o" * 16, "orders")
+    gap = [segment(1, 0, log=log), segment(3, 20, log=log)]
+    for records in (gap, [segment(1, 0, log=log), ledger(9, B1, B2)]):
+        rebuilding = Rebuilding([source(COOKIES[0], records)])
+        assert log_codec.decode("", (await made(rebuilding))[keys.log(log.identity)]).legal_hold
+        assert (
+            Doubt("log orders", "it is under legal hold now, for a part of it may be missing")
+            in rebuilding.doubts
+        )

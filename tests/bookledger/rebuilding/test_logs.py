@@ -7,7 +7,7 @@ from dataclasses import replace
 from bookledger.cluster.rebuilding.logs import EPOCHS_LEFT, RebuiltLog, rebuilt_log
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.logs import log_codec
-from metadata.records.logs.log_ledgers import _SEGMENT, LOG, SEGMENT
+from metadata.records.logs.log_ledgers import LOG, SEGMENT, SegmentOf
 from metadata.records.logs.log_record import PAGE_SEGMENTS, LogRecord, LogSettings, Segment
 
 A = b"a" * 16
@@ -18,7 +18,7 @@ def ledger(
     ledger_id: int, first: int, end: int | None, *, epoch: int = 1, log: LogRecord | None = BEGUN
 ) -> LedgerRecord:
     """That of a segment with these positions; open without an end."""
-    said = {SEGMENT: _SEGMENT.pack(1, A, first, epoch)}
+    said = {SEGMENT: SegmentOf(A, first, epoch).encoded()}
     if log is not None:
         said[LOG] = log_codec.encode(replace(log, epoch=epoch).without_segments())
     made = LedgerRecord(

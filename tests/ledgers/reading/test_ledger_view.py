@@ -87,7 +87,7 @@ async def test_W8_who_follows_a_ledger_over_a_store_that_went_back_is_told_so(
     view = view_in(store, changed)
     store._data = older
     with pytest.raises(MetadataWentBack, match=f"at version {found.version}, and stood at {changed.version}"):
-        await view.follow()
+        await view.look()
 
 
 async def test_W8_who_follows_a_ledger_that_the_store_lost_is_told_so(
@@ -100,7 +100,7 @@ async def test_W8_who_follows_a_ledger_that_the_store_lost_is_told_so(
     store._data = MemoryData()
     await hold.begin(store, backup_ms=0, now_ms=1)
     with pytest.raises(MetadataWentBack, match="ledger 7: the metadata of the cluster that was here is gone"):
-        await view.follow()
+        await view.look()
 
 
 async def test_a_store_that_does_not_answer_ends_no_following(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +110,7 @@ async def test_a_store_that_does_not_answer_ends_no_following(monkeypatch: pytes
     found = await LedgerStore(store).create(OPEN)
     view = view_in(store, found)
     view.changed.clear()
-    following = asyncio.create_task(view.follow())
+    following = asyncio.create_task(view.look())
     store.is_silent = True
     async with asyncio.timeout(TEST_SECONDS_MAX):
         while store.asked < 2:  # noqa: ASYNC110 — the store counts, and tells nobody
