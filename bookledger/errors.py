@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         LogHeld as LogHeld,
         LogTruncated as LogTruncated,
         MetadataUnavailable as MetadataUnavailable,
+        MetadataWentBack as MetadataWentBack,
         NoSuchEntry as NoSuchEntry,
         NoSuchLedger as NoSuchLedger,
         NoSuchLog as NoSuchLog,

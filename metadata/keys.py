@@ -14,12 +14,13 @@ absent/<bookie>            since when a bookie that was formatted has not been r
 orders/<bookie>            an operator's request for a bookie: drain, maintenance, give up
 auditor                    the elected auditor (under a lease)
 restored                   says that the metadata came from a backup, and is not accepted yet
+accepted                   the same of metadata that was older, and was accepted last
 misfits/<bookie>           what a bookie holds that does not match the backup
 journals/<journal>/<acceptor>/state             what an acceptor of a journal has promised, and its latest segments
 journals/<journal>/<acceptor>/segments/<txid>   one finalized segment, by its first txid as 16 hex digits
 journalnodes/<name>        the daemon that serves the acceptors of this name (under its lease)
 logs/<identity>            one record per log: its writer's epoch, its latest segments, what is left of it
-lognames/<name>            the identity of the log of this name
+lognames/<name>            the identity of the log of this name, if its record says so
 logpages/<identity>/<position>   earlier segments of a log, by the position behind the last of them
 logtimes/<identity>/<time><position>   the same page, by the time of its last record
 elections/<name>           the latest term of an election
@@ -56,6 +57,7 @@ ABSENT = "absent/"
 ORDERS = "orders/"
 AUDITOR = "auditor"
 RESTORED = "restored"
+ACCEPTED = "accepted"
 MISFITS = "misfits/"
 
 LEDGER_ID_MAX = 2**63 - 1

@@ -16,6 +16,9 @@ from ..disk.space_guard import SpaceGuard
 
 log = logging.getLogger(__name__)
 
+LOOK_SECONDS = 5.0
+"""Time between two looks at the orders for this bookie."""
+
 WHY_READ_ONLY = {
     OrderKind.DRAIN: "the bookie is being drained",
     OrderKind.GIVEN_UP: "the bookie was given up; `bookledger cluster decommission NAME --cancel` takes that back",
@@ -23,7 +26,7 @@ WHY_READ_ONLY = {
 
 
 async def obey_operator_requests(
-    store: MetadataStore, bookie_id: str, space: SpaceGuard, look_seconds: float
+    store: MetadataStore, bookie_id: str, space: SpaceGuard, look_seconds: float = LOOK_SECONDS
 ) -> None:
     """Polls the requests until cancelled. The last one holds while the metadata does not answer."""
     stands: OrderKind | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from contextlib import aclosing
 
@@ -12,10 +13,16 @@ from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import VersionedRecord
 
 from ..cluster import Cluster
-from ..errors import LedgerError, MetadataUnavailable, NoSuchLedger
+from ..errors import LedgerError, MetadataUnavailable, MetadataWentBack
 from ..integrity.digest import Digester
 from ..protocol.striping import Striping
-from ..record_change import no_record
+from ..record_change import check_not_older, no_record
+from ..tasks import end_tasks
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 10.0
+"""How often a record that is watched is read again, too: a watch tells nothing of a store that went back."""
 
 Prove = Callable[[str], Credential]
 """Proves to the bookie of an incarnation that its caller may read the ledger."""
@@ -34,6 +41,7 @@ class LedgerView:
         self.last_add_confirmed = NO_ENTRY
         self.changed = asyncio.Event()
         self._version = found.version
+        self._look_at: float | None = None
         self._prove = prove
         self._credentials: dict[str, Credential] = {}
         self._take(found)
@@ -71,23 +79,54 @@ class LedgerView:
             self.last_add_confirmed = max(self.last_add_confirmed, last_entry)
 
     async def refresh(self) -> None:
-        """Reads the record again. Raises NoSuchLedger, ClientClosed, MetadataUnavailable."""
+        """Reads the record again. Raises NoSuchLedger, ClientClosed, MetadataUnavailable; of these MetadataWentBack
+        where an earlier version of the record stands than was seen."""
+        known = self._version
         try:
             found = await self.cluster.ledgers.read_again(self.record)
             if found is None:
                 raise await no_record(self.cluster.ledgers, self.ledger_id)
-            self._take(found)
         except MetadataError as error:
             raise self._unavailable("read the metadata of", error) from error
+        check_not_older(f"the record of ledger {self.ledger_id}", found.version, known)
+        self._take(found)
 
     async def follow(self) -> None:
-        """Watches the record and adopts each new version, until cancelled. Raises as `refresh` does."""
+        """Follows the record until cancelled, and adopts each new version. Raises as `refresh` does, but for a store
+        that does not answer."""
+        following = [asyncio.create_task(self._watch()), asyncio.create_task(self._look())]
+        try:
+            done, _ = await asyncio.wait(following, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            await end_tasks(following)
+
+    async def _look(self) -> None:
+        """Reads it now and then, not each time that it is followed for a moment."""
+        now = asyncio.get_running_loop().time
+        while True:
+            if self._look_at is None:
+                self._look_at = now() + LOOK_SECONDS
+            await asyncio.sleep(self._look_at - now())
+            self._look_at = None
+            try:
+                await self.refresh()
+            except MetadataWentBack:
+                raise
+            except MetadataUnavailable as error:
+                log.info("%s", error, extra={"ledger": self.ledger_id})
+
+    async def _watch(self) -> None:
         while True:
             try:
                 changes = self.cluster.ledgers.watch(self.ledger_id, after_revision=self._version)
                 async with aclosing(changes) as records:
                     async for found in records:
-                        self._take(found)
+                        if found is None or found.identity != self.identity:
+                            await self.refresh()  # it says why the ledger is gone
+                        else:
+                            self._take(found)
             except WatchCompacted:
                 await self.refresh()
             except MetadataError as error:
@@ -96,9 +135,7 @@ class LedgerView:
     def _unavailable(self, what: str, error: MetadataError) -> LedgerError:
         return self.cluster.why_failed(MetadataUnavailable(f"cannot {what} ledger {self.ledger_id}: {error}"))
 
-    def _take(self, found: VersionedRecord | None) -> None:
-        if found is None or found.identity != self.identity:
-            raise NoSuchLedger(self.ledger_id)
+    def _take(self, found: VersionedRecord) -> None:
         if found.version < self._version:
             return  # a watch lags behind what was read meanwhile
         self.record, self._version = found.record, found.version

@@ -19,6 +19,15 @@ from ..store import MetadataStore, list_all
 
 FORMAT_VERSION = 1
 
+BEING_RESTORED = (
+    "a backup was being restored here: finish that first, with the same file (`bookledger metadata restore`)"
+)
+
+EMPTIED = (
+    "the metadata of the cluster that was here is gone, as its bookies have noticed: stop all bookies and clients, put "
+    "a backup in its place (`bookledger metadata restore`), and start the bookies again"
+)
+
 LEDGERS_NAMED_MAX = 100
 """Ledgers of each kind that a bookie lists by id."""
 
@@ -48,6 +57,11 @@ class Restored:
     nonce: bytes
     version: int
     noticed: Noticed | None = None
+
+    @property
+    def why_no_cluster(self) -> str:
+        """Why there is a hold without a cluster's layout, and what to do."""
+        return BEING_RESTORED if self.backup_ms else EMPTIED
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +122,9 @@ def _noticed_in(message: pb.Restored) -> Noticed | None:
 
 async def check_accepted(store: MetadataStore) -> None:
     """Raises MetadataRestored while there is a hold, and MetadataError."""
-    if await store.get(keys.RESTORED) is not None:
-        raise MetadataRestored
+    held = await read(store)
+    if held is not None:
+        raise MetadataRestored if await store.get(keys.LAYOUT) else MetadataRestored(held.why_no_cluster)
 
 
 async def begin(store: MetadataStore, *, backup_ms: int, now_ms: int, noticed: Noticed | None = None) -> None:
@@ -152,23 +167,36 @@ def _begun(backup_ms: int, now_ms: int, noticed: Noticed | None = None) -> bytes
 
 
 async def accept(store: MetadataStore) -> bool:
-    """Ends the hold; returns whether there was one. Raises MetadataError."""
+    """Ends the hold, and notes that there was one; returns whether there was. Raises MetadataError."""
     found = await store.get(keys.RESTORED)
     if found is None:
         return False
+    await _put(store, keys.ACCEPTED, found.value)
     async for item in list_all(store, keys.MISFITS):
         await settled_writes.delete_unless_changed(store, item.key, item.version)
     await settled_writes.delete_unless_changed(store, keys.RESTORED, found.version)
     return True
 
 
+async def may_be_older(store: MetadataStore) -> bool:
+    """Whether the metadata may be older than a bookie: it is held back, or was once, and accepted. Raises
+    MetadataError."""
+    for key in (keys.RESTORED, keys.ACCEPTED):
+        if await store.get(key) is not None:
+            return True
+    return False
+
+
 async def tell(store: MetadataStore, misfits: Misfits) -> None:
     """Writes the bookie's findings over those of an earlier restore. Raises MetadataError."""
-    key, value = keys.misfits(misfits.bookie.bookie_id), _encode(misfits)
+    await _put(store, keys.misfits(misfits.bookie.bookie_id), _encode(misfits))
+
+
+async def _put(store: MetadataStore, key: str, value: bytes) -> None:
     found = await store.get(key)
     if found is None:
         await settled_writes.create(store, key, value)
-    else:
+    elif found.value != value:
         await settled_writes.replace(store, key, value, found.version)
 
 

@@ -30,6 +30,7 @@ NOT_KEPT = (
     keys.MOVES,
     keys.AUDITOR,
     keys.RESTORED,
+    keys.ACCEPTED,
     keys.MISFITS,
     keys.JOURNAL_NODES,
     keys.CANDIDATES,

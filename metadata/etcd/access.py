@@ -31,6 +31,7 @@ _SEEN_BY_ALL = (
     keys.LEDGERS,
     keys.BOOKIES,
     keys.RESTORED,
+    keys.MISFITS,
     keys.JOURNALS,
     keys.COOKIES,
     keys.ORDERS,
@@ -45,7 +46,7 @@ _STATE_OF_THE_CLUSTER = (
     keys.DECOMMISSIONED,
     keys.AUDITOR,
     keys.LIVES,
-    keys.MISFITS,
+    keys.ACCEPTED,
     keys.NEXT_LEDGER_ID,
 )
 _WRITERS = (keys.LEDGERS, keys.NEXT_LEDGER_ID, keys.UNDERREPLICATED, *_LOGS, *_LEADING)

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from metadata.counting import facts
 from tests.support.metrics_pages import every_page
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -91,12 +92,25 @@ def test_every_alert_is_whole_and_has_a_runbook() -> None:
         assert rule["labels"]["severity"] in ("page", "ticket")
 
 
+def test_every_alert_that_a_fact_names_is_there_and_asks_for_facts_that_are() -> None:
+    there = {rule["alert"] for rule in rules()}
+    for fact in facts.FACTS:
+        assert set(fact.alerts) <= there, fact.name
+        assert fact.alerts or not fact.not_ready, "what makes a daemon not ready is watched"
+    asked = {name for rule in rules() for name in re.findall(r'fact="(\w*)"', rule["expr"])}
+    assert asked <= {fact.name for fact in facts.FACTS}
+    for rule in rules():
+        for name in re.findall(r'fact="(\w*)"', rule["expr"]):
+            (fact,) = [one for one in facts.FACTS if one.name == name]
+            assert rule["alert"] in fact.alerts
+
+
 def test_the_dashboard_draws_every_metric_that_changes_with_work(samples: dict[str, set[str]]) -> None:
     drawn = {name for panel in panels() for target in panel["targets"] for name in metrics_in(target["expr"])}
     assert {
         "bookledger_bookie_append_entries_total",
         "bookledger_bookie_sync_seconds_bucket",
-        "bookledger_bookie_writable",
+        "bookledger_health_fact",
     } <= drawn
     assert len({panel["id"] for panel in panels()}) == len(panels())
     assert {

@@ -97,7 +97,7 @@ async def test_a_writer_that_is_closed_while_it_rolls_leaves_no_ledger_that_no_l
 ) -> None:
     async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.create_log("orders", roll_records=10)
-        for _ in range(5):
+        for _n in range(5):
             async with await log.writer() as writer:
                 await writer.append_batch([b"%d" % n for n in range(11)])
         segments = {s.ledger_id async for s in log.segments()}

@@ -137,7 +137,7 @@ class MetadataWatch:
             except (VersionConflict, NoSuchKey):  # nobody else writes it: the store went back just now
                 went_back |= await self._compare()
                 raise
-            if self._was_away():
+            if self._was_away() or self._since == NEVER:
                 self._since = version
             self._renewed_at = wakeful_clock.now()
         if self._ids_are_due:
@@ -150,6 +150,10 @@ class MetadataWatch:
     async def _compare(self) -> bool:
         went_back = await self._comparison.went_back()
         self._ids_are_due |= went_back
+        if went_back and self._since > ALWAYS:
+            self._since = (
+                NEVER  # until the next renewal: the store counts its revisions from an earlier one again
+            )
         return went_back
 
     async def _give_no_id_twice(self) -> None:

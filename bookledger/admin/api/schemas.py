@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bookledger.cluster.survey import Condition
+from metadata.counting.facts import OF_A_CLUSTER, Verdict
 
 Schema = dict[str, Any]
 
@@ -46,11 +47,19 @@ _COUNTS = record(
     to_copy_bytes=COUNT,
     moving_ledgers=COUNT,
 )
+_FACT = record(
+    fact={"type": "string", "enum": [one.name for one in OF_A_CLUSTER]},
+    verdict={"type": "string", "enum": [one.value for one in Verdict]},
+    why=TEXT,
+    age_seconds=maybe(SECONDS),
+    keeps_from_whole=FLAG,
+)
 _BOOKIE = record(
     bookie_id=TEXT,
     incarnation=TEXT,
     state=TEXT,
     absent_seconds=maybe(COUNT),
+    lives=FLAG,
     address=maybe(TEXT),
     fault_domain=maybe(TEXT),
     writable=FLAG,
@@ -108,7 +117,7 @@ SCHEMAS: dict[str, Schema] = {
         cluster_id=TEXT,
         condition={"type": "string", "enum": ["whole", "wounded", "counting"]},
         bookies=record(formatted=COUNT, living=COUNT, writable=COUNT),
-        bookies_amiss=listed(TEXT),
+        facts=listed(_FACT),
         absent=listed(TEXT),
         auditor=maybe(TEXT),
         braked=FLAG,
@@ -161,6 +170,9 @@ SCHEMAS: dict[str, Schema] = {
         ),
         more=FLAG,
         to_copy_bytes=maybe(COUNT),
+        away_bytes=maybe(COUNT),
+        away=listed(record(ledger_id=COUNT, bookies=listed(TEXT))),
+        lost_after_seconds=SECONDS,
         counted_seconds_ago=maybe(SECONDS),
         bytes_per_second=COUNT,
         seconds_left=maybe(COUNT),

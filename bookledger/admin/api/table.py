@@ -10,7 +10,7 @@ from metadata.keys import LEDGER_ID_MAX, NAME_CHARACTERS_MAX
 from metadata.records.ledger_record import FRAGMENTS_MAX as FRAGMENTS_OF_A_LEDGER_MAX
 
 from ..http.problems import PROBLEM_TYPE
-from . import cluster_state, journals
+from . import cluster_state, healing_state, journals, ledger_state
 from .cluster_state import Facts
 from .metadata_view import LEDGERS_MAX
 from .schemas import SCHEMAS
@@ -130,7 +130,7 @@ PATHS = (
         "/ledgers",
         "Ledgers by id, a page at a time; of a search a page may be short, or empty, and have a next one.",
         "Ledgers",
-        cluster_state.ledgers,
+        ledger_state.ledgers,
         (
             _FIRST,
             Parameter("limit", "Ledgers on the page.", 1, LEDGERS_MAX, LEDGERS_DEFAULT),
@@ -142,7 +142,7 @@ PATHS = (
         "/ledgers/{ledger_id}",
         "One ledger, with its fragments and the copies of each.",
         "Ledger",
-        cluster_state.one_ledger,
+        ledger_state.one_ledger,
         (
             _LEDGER_ID,
             Parameter("first_fragment", "How many to leave out.", 0, FRAGMENTS_OF_A_LEDGER_MAX, 0),
@@ -152,10 +152,10 @@ PATHS = (
         "/fragments",
         "Ledgers that are marked as under-replicated, and which of their copies are not well.",
         "Fragments",
-        cluster_state.fragments,
-        (_FIRST, Parameter("limit", "Ledgers on the page.", 1, cluster_state.MARKS_MAX, MARKS_DEFAULT)),
+        healing_state.fragments,
+        (_FIRST, Parameter("limit", "Ledgers on the page.", 1, healing_state.MARKS_MAX, MARKS_DEFAULT)),
     ),
-    Path("/healing", "What is copied now, and how much is left.", "Healing", cluster_state.healing),
+    Path("/healing", "What is copied now, and how much is left.", "Healing", healing_state.healing),
     Path("/journals", "Journals with their acceptors, epochs and lag.", "Journals", journals.journals),
 )
 

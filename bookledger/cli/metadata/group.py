@@ -13,7 +13,9 @@ from typing import IO, Any
 
 import click
 
+from bookie.upkeep.healing.view import look
 from bookledger.cluster.log_chains import BrokenSegment, broken_segments
+from bookledger.cluster.survey import bookies_seen
 from ledgers.errors import LedgerError
 from metadata import open_store
 from metadata.backup import hold
@@ -26,7 +28,7 @@ from metadata.errors import BackupUnusable
 from metadata.store import MetadataStore
 
 from ..membership.authorization import acting
-from ..membership.cluster_survey import cluster_there, surveyed, with_store
+from ..membership.cluster_survey import cluster_there, with_store
 from ..options import FilePath, json_option, metadata_option, optional_metadata_option
 from ..output import Progress, check_is_new, print_record, print_records, whole_file
 from ..terminal import confirm, say
@@ -212,14 +214,17 @@ def _why_held(restored: Restored) -> str:
 
 def _compared(metadata_uri: str) -> tuple[Restored | None, dict[str, Misfits | None]]:
     """Every bookie's report, None for those that have not reported yet."""
-    seen = surveyed(metadata_uri, 0.0)
 
-    async def work(store: MetadataStore) -> tuple[Restored | None, dict[str, Misfits]]:
+    async def work(store: MetadataStore) -> tuple[Restored | None, dict[str, Misfits | None]]:
+        await cluster_there(store)
         restored = await hold.read(store)
-        return restored, {} if restored is None else await hold.told(store, restored)
+        if restored is None:
+            return None, {}
+        told = await hold.told(store, restored)
+        names = [one.bookie.bookie_id for one in bookies_seen(await look(store, 0), {})]
+        return restored, {name: told.get(name) for name in names}
 
-    restored, told = with_store(metadata_uri, work)
-    return restored, {one.bookie.bookie_id: told.get(one.bookie.bookie_id) for one in seen.bookies}
+    return with_store(metadata_uri, work)
 
 
 def _row(name: str, one: Misfits | None) -> dict[str, Any]:

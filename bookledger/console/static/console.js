@@ -33,13 +33,19 @@ function putInPlace(text) {
   }
 }
 
+// What the page that is shown says of the cluster: it may be of the past.
+function tell() {
+  if (document.querySelector("[data-away]")) show("out of sight", "bad");
+  else show("live", "good");
+}
+
 async function look() {
   if (isLooking || document.hidden) return;
   isLooking = true;
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
     putInPlace(await answer.text());
-    show("live", "good");
+    tell();
   } catch {
     show("the console does not answer", "bad");
   } finally {
@@ -49,7 +55,7 @@ async function look() {
 
 if (document.querySelector("[data-live]")) {
   const events = new EventSource("/events");
-  events.addEventListener("open", () => show("live", "good"));
+  events.addEventListener("open", tell);
   events.addEventListener("look", look);
   events.addEventListener("error", () => {
     if (events.readyState === EventSource.CLOSED) setInterval(look, LOOK_AGAIN_MS);

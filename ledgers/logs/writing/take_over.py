@@ -45,8 +45,12 @@ async def take_over(
 
     try:
         await chain.change(under(epoch, begun))
-    except (LogFenced, NoSuchLog):  # after any other error the record may name the ledger
+    except NoSuchLog:
         await _give_up(ledgers, handle)
+        raise
+    except LogFenced:  # after any other error the record may name the ledger
+        if not _may_name(chain.record, handle.ledger_id, start):
+            await _give_up(ledgers, handle)
         raise
     tell(Act.EPOCH, who=cluster.who, log=record.name, epoch=epoch)
     return LogWriter(cluster, chain, ledgers, epoch, handle)
@@ -65,6 +69,11 @@ async def _ended(record: LogRecord, ledgers: SegmentLedgers) -> Segment | None:
     """The last segment as it has ended, recovered if it is open; None for a log without one."""
     last = record.last
     return last if last is None or last.is_ended else await ledgers.recover(last)
+
+
+def _may_name(record: LogRecord, ledger_id: int, start: int) -> bool:
+    """Whether the segment was added all the same, and its answer was lost, before a later writer took the log over."""
+    return record.paged_through > start or any(s.ledger_id == ledger_id for s in record.segments)
 
 
 async def _give_up(ledgers: SegmentLedgers, handle: WriteHandle) -> None:

@@ -22,6 +22,7 @@ def encode(record: LogRecord) -> bytes:
         format_version=FORMAT_VERSION,
         identity=record.identity,
         name=record.name,
+        next_name=record.next_name,
         owner=record.owner,
         ensemble_size=shape.ensemble_size,
         write_quorum=shape.write_quorum,
@@ -159,6 +160,7 @@ def _record(message: pb.Log) -> LogRecord:
     return LogRecord(
         identity=message.identity,
         name=message.name,
+        next_name=message.next_name,
         settings=settings,
         owner=message.owner,
         epoch=message.epoch,

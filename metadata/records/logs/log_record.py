@@ -108,8 +108,9 @@ class LogRecord:
     """One log's metadata, immutable; a change makes a new record and is one compare-and-swap.
 
     `first_position`: of the oldest record that is left. `segments`: the latest; the first of them begins at
-    `paged_through`, where the last page ends. `obsolete`: ledgers that nothing refers to, to be deleted. `name` is the
-    last that was given to the log; `lognames/` decides. `owner`: to whom certificates can be confined, as for ledgers.
+    `paged_through`, where the last page ends. `obsolete`: ledgers that nothing refers to, to be deleted. A log has
+    one `name`, from which `lognames/` leads to it; `next_name` is what it is being renamed to. `owner`: to whom
+    certificates can be confined, as for ledgers.
     `election` and `token`: of the latest term under which the log was written.
     """
 
@@ -127,6 +128,7 @@ class LogRecord:
     deleted: bool = False
     created_ms: int = 0
     nonce: bytes = b""
+    next_name: str = ""
     election: str = ""
     token: int = 0
 
@@ -240,9 +242,13 @@ class LogRecord:
         gone = set(ledgers)
         return replace(self, obsolete=tuple(one for one in self.obsolete if one not in gone))
 
-    def named(self, name: str) -> LogRecord:
-        """Notes the name that the log has got."""
-        return replace(self, name=name)
+    def to_be_named(self, name: str) -> LogRecord:
+        """Notes the name that the log is to get; an empty one takes that back."""
+        return replace(self, next_name=name)
+
+    def named(self) -> LogRecord:
+        """Gives the log the name that was noted: from here on the former one is free."""
+        return replace(self, name=self.next_name, next_name="")
 
     def held(self, is_held: bool) -> LogRecord:
         """Begins or ends a legal hold."""

@@ -246,6 +246,23 @@ async def test_W8_of_bookies_that_returned_together_the_first_vouches_as_soon_as
         assert await watch.vouched_since() == ALWAYS
 
 
+async def test_W8_who_noticed_that_the_store_went_back_vouches_by_the_revisions_that_it_counts_from_then_on(
+    tmp_path: Path,
+) -> None:
+    """Else it were asked in vain until the store had come so far again."""
+    async with watching(tmp_path) as (store, _, lives, watch):
+        await registers(store, "b2")
+        Copy(store).put_back()
+        await watch.begin(0)
+        assert await watch.vouched_since() == lives.version > 1000
+        store._data = MemoryData()
+        assert await watch.vouched_since() == NEVER
+        assert await hold.accept(store)
+        await watch.renew(1)
+        await registers(store, "b2")
+        assert await watch.vouched_since() == ALWAYS
+
+
 async def test_W8_who_could_not_renew_for_longer_than_its_lease_was_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
 import aiohttp
 import pytest
 
 from bookledger.admin.bookies import Bookies
 from bookledger.admin.http.server import serving_http
 from bookledger.console.console import Console
-from tests.support.made_clusters import a_cluster_in_memory
+from bookledger.console.live import Moment
+from bookledger.console.rates import Rates
+from bookledger.console.sources import PAGES_KEPT_MAX, Drawn, LastDrawn
+from metadata import open_store
+from metadata.errors import StoreUnavailable
+from metadata.memory import MemoryStore
+from metadata.records import directory_generations
+from metadata.records.directory_generations import Life
+from metadata.records.registration import Registration
+from tests.support.made_clusters import BOOKIES, a_cluster_in_memory
 
 
 async def test_bookies_are_shown_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,7 +42,75 @@ async def test_bookies_are_shown_page_by_page(monkeypatch: pytest.MonkeyPatch) -
     assert "There are no bookies from z&lt;b&gt; on." in empty and 'href="/bookies">First<' in empty
 
 
-async def text_of(session: aiohttp.ClientSession, path: str) -> str:
+async def text_of(session: aiohttp.ClientSession, path: str, status: int = 200) -> str:
     async with session.get(path) as answer:
-        assert answer.status == 200
+        assert answer.status == status
         return await answer.text()
+
+
+@asynccontextmanager
+async def shown(uri: str) -> AsyncIterator[aiohttp.ClientSession]:
+    pages, subject = Console(uri), Bookies(0).subject()
+    subject.pages, subject.error_page = pages.routes(), pages.error_page
+    async with (
+        serving_http("127.0.0.1", 0, subject) as address,
+        pages.open(),
+        aiohttp.ClientSession(f"http://{address}", headers={"Accept": "text/html"}) as session,
+    ):
+        yield session
+
+
+async def test_what_was_not_measured_yet_is_not_zero() -> None:
+    async with shown(await a_cluster_in_memory()) as session:
+        page = await text_of(session, "/")
+    assert page.count("being measured") == 4
+    assert "nothing was appended" not in page
+
+
+async def test_a_poll_that_heard_nobody_twice_has_no_rate() -> None:
+    assert Moment({}, {"b1": "silent"}, 1.0).whole is None
+    assert Moment({"b1": Rates(entries=3.0)}).whole == Rates(entries=3.0)
+
+
+async def test_while_the_metadata_is_away_pages_show_their_last_state_and_say_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def away(*_: object, **__: object) -> None:
+        raise StoreUnavailable("etcd is away")
+
+    uri = await a_cluster_in_memory(ledgers=1)
+    async with shown(uri) as session:
+        before = await text_of(session, "/bookies")
+        assert "data-away" not in before
+        with monkeypatch.context() as patch:
+            patch.setattr(MemoryStore, "get", away)
+            page = await text_of(session, "/bookies", 503)
+            assert "data-away" in page and "The cluster is out of sight" in page and "etcd is away" in page
+            assert "What is below was so at" in page and ">b4<" in page
+            page = await text_of(session, "/ledgers", 503)
+            assert "data-away" in page and "What is below" not in page, "it was not looked at before"
+        assert "data-away" not in await text_of(session, "/bookies")
+
+
+def test_so_many_pages_are_kept_and_those_that_were_looked_at_last() -> None:
+    last = LastDrawn()
+    for n in range(PAGES_KEPT_MAX + 1):
+        last.keep(f"/ledgers?first={n}", Drawn("ledgers", {}, n))
+    assert last.of("/ledgers?first=0") is None
+    assert last.of("/ledgers?first=1") == Drawn("ledgers", {}, 1)
+
+
+async def test_an_absent_bookie_keeps_its_fault_domain_its_address_and_its_disk() -> None:
+    uri = await a_cluster_in_memory(living=3)
+    store, b4 = await open_store(uri), BOOKIES[3]
+    was = Registration(b4, "h4:3181", "/rack4", disk_bytes_total=100, disk_bytes_free=25, reading_key=b"k")
+    await directory_generations.write(store, "b4", b4.incarnation, Life(1, 0, 1, was))
+    async with shown(uri) as session:
+        page = await text_of(session, "/bookies")
+        async with session.get("/api/v1/bookies") as answer:
+            *_, row = (await answer.json())["bookies"]
+    assert "Fault domain /rack4" in page and "h4:3181" in page and "75 %" in page
+    assert (row["lives"], row["address"], row["fault_domain"]) == (False, "h4:3181", "/rack4")
+    assert (row["disk_total_bytes"], row["disk_free_bytes"], row["writable"]) == (100, 25, False)
+    life = await directory_generations.read(store, "b4", b4.incarnation)
+    assert life.last == replace(was, reading_key=b""), "without what is for other bookies"

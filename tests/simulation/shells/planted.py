@@ -275,7 +275,8 @@ def a_compacted_watch_goes_on_from_now(patch: Patch) -> None:
                 changes = self.cluster.ledgers.watch(self.ledger_id, after_revision=self._version)
                 async with aclosing(changes) as records:
                     async for found in records:
-                        self._take(found)
+                        if found is not None:
+                            self._take(found)
             except WatchCompacted:
                 self._version += 1
             except MetadataError as error:

@@ -44,5 +44,5 @@ def test_a_body_that_does_not_fit_its_op_is_named() -> None:
 def test_a_damaged_frame_is_an_error() -> None:
     records = bytearray(frames(1, 4))
     records[-1] ^= 1
-    with pytest.raises(BrokenFrame, match="the checksum of the op"):
+    with pytest.raises(BrokenFrame, match="checksum mismatch in the op"):
         list(slices(records))

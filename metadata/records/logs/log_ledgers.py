@@ -1,0 +1,64 @@
+"""What the ledger of a segment says of its log, and whether that log needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from struct import Struct
+
+from ..ledger_record import IDENTITY_BYTES
+from .log_record import LogRecord, Segment
+from .log_store import LogStore
+
+SEGMENT = "bookledger.log"
+"""Custom metadata key of a segment's ledger: which log it is of, which position it begins at, whose epoch it is of. So
+the chain can be made again from the ledgers."""
+
+_SEGMENT = Struct(f"<B{IDENTITY_BYTES}sqq")
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentOf:
+    """What the ledger of a segment says: the identity of its log, its first position, its writer's epoch."""
+
+    identity: bytes
+    first_position: int
+    epoch: int
+
+    def encoded(self) -> bytes:
+        return _SEGMENT.pack(_VERSION, self.identity, self.first_position, self.epoch)
+
+
+def segment_of(custom_metadata: Mapping[str, bytes]) -> SegmentOf | None:
+    """What a ledger says of the log of which it is a segment; None for any other ledger, or a newer program's."""
+    said = custom_metadata.get(SEGMENT, b"")
+    if len(said) != _SEGMENT.size:
+        return None
+    version, *fields = _SEGMENT.unpack(said)
+    return SegmentOf(*fields) if version == _VERSION else None
+
+
+async def is_needed(logs: LogStore, log: LogRecord, ledger_id: int, said: SegmentOf) -> bool:
+    """Whether a log has this ledger as a segment, or may still get it.
+
+    It needs no segment that it has given up whole, unless it is under legal hold; nothing once it is deleted; and no
+    ledger that a writer made and that became no segment, once a later writer has taken over. The answer stays no.
+    """
+    if log.deleted:
+        return False
+    if log.legal_hold:
+        return True
+    segments = await _segments_at(logs, log, said)
+    mine = next((one for one in segments if one.ledger_id == ledger_id), None)
+    if mine is None:
+        return said.epoch >= log.epoch and ledger_id not in log.obsolete
+    return mine.end_position is None or mine.end_position > log.first_position
+
+
+async def _segments_at(logs: LogStore, log: LogRecord, said: SegmentOf) -> Sequence[Segment]:
+    """The part of the chain in which the segment stands, if it stands anywhere."""
+    if said.first_position >= log.paged_through:
+        return log.segments
+    page = await logs.page_of(log.identity, said.first_position)
+    return () if page is None else page.segments
