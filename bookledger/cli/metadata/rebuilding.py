@@ -36,7 +36,7 @@ from ..told.help import command
 from ..told.interruption import again, told_when_stopped
 
 NOBODY = (
-    "no bookie is registered here: those that ran when the metadata was lost register again by themselves; of bookies "
+    "no bookie is registered here: those that ran when the metadata was lost register again within seconds; of bookies "
     "that are stopped name the directories"
 )
 

@@ -13,6 +13,8 @@ from metadata.backup.file import Item
 from metadata.errors import BadRecord
 from metadata.records import journal_record, ledger_codec, ledger_ids
 from metadata.records.cluster import Cookie, encode_layout
+from metadata.records.coordination import election_record
+from metadata.records.coordination.election_record import TermRecord
 from metadata.records.fragment import BookieRef
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.logs import log_codec
@@ -23,7 +25,7 @@ from metadata.settled_writes import new_nonce
 
 from .journals import acceptor_of, rebuilt_acceptor
 from .ledgers import Noted, rebuilt_ledger
-from .logs import RebuiltLog, rebuilt_log
+from .logs import EPOCHS_LEFT, RebuiltLog, rebuilt_log
 
 DOUBTS_MAX = 1000
 """Doubts that are told one by one; of further ones only how many there are."""
@@ -65,6 +67,7 @@ class Rebuilding:
     _last_id: int = 0
     _named: dict[str, tuple[int, BookieRef]] = field(default_factory=dict)
     _of_logs: dict[bytes, list[LedgerRecord]] = field(default_factory=lambda: defaultdict(list))
+    _terms: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     _of_journals: dict[tuple[str, str], list[LedgerRecord]] = field(default_factory=lambda: defaultdict(list))
 
     @property
@@ -87,7 +90,7 @@ class Rebuilding:
                     self._note(record)
                     yield Item(keys.ledger(ledger_id), ledger_codec.encode(record))
         named_only = list(self._named_only(cookies))
-        for item in (*self._journals(), *self._logs(is_whole=not named_only)):
+        for item in (*self._journals(), *self._logs(is_whole=not named_only), *self._elections()):
             yield item
         for one in (*cookies.values(), *named_only):
             yield Item(keys.cookie(one.bookie_id), one.encode())
@@ -164,10 +167,19 @@ class Rebuilding:
             self.logs += 1
             for doubt in rebuilt.doubts:
                 self._doubt(f"log {name}", doubt)
-            is_held = not is_whole or bool(rebuilt.doubts) or rebuilt.record.legal_hold
-            if is_held and not rebuilt.record.legal_hold:
+            record = rebuilt.record
+            if record.token:
+                self._terms[record.election] = max(self._terms[record.election], record.token)
+            is_held = not is_whole or bool(rebuilt.doubts) or record.legal_hold
+            if is_held and not record.legal_hold:
                 self._doubt(f"log {name}", "it is under legal hold now, for a part of it may be missing")
-            yield from _items_of_log(rebuilt, replace(rebuilt.record, name=name, legal_hold=is_held))
+            yield from _items_of_log(rebuilt, replace(record, name=name, legal_hold=is_held))
+
+    def _elections(self) -> Iterator[Item]:
+        """Those that logs know of: the next term is above all that have written to these (rule L7)."""
+        for name, token in sorted(self._terms.items()):
+            nobody = TermRecord(token + EPOCHS_LEFT, "", 0, f"{keys.CANDIDATES}{name}/lost")
+            yield Item(keys.election(name), election_record.encode(nobody))
 
     def _named_only(self, cookies: dict[str, Cookie]) -> Iterator[Cookie]:
         """Bookies that ledgers name, and that were not asked: they may start again."""

@@ -71,8 +71,7 @@ def _header(found: Sequence[_Of]) -> LogRecord:
     epoch = latest.said.epoch + EPOCHS_LEFT
     told = [(one.rank, log) for one in found if (log := log_of(one.ledger.custom_metadata)) is not None]
     if told:
-        known = max(told, key=lambda item: item[0])[1]
-        return replace(known, epoch=epoch, election="", token=0)  # terms are counted anew
+        return replace(max(told, key=lambda item: item[0])[1], epoch=epoch)
     identity, settings = latest.said.identity, LogSettings(latest.ledger.shape, latest.ledger.digest_type)
     return LogRecord(identity, f"log-{identity.hex()}", settings, epoch=epoch)
 

@@ -35,11 +35,11 @@ async def begin_term(store: MetadataStore, election: str, leader: Candidate, sin
         try:
             if found is None:
                 term = TermRecord(1, leader.name, since_ms, leader.key)
-                await settled_writes.create(store, key, _encode(term))
+                await settled_writes.create(store, key, encode(term))
             else:
                 token = decode(key, found.value).token + 1
                 term = TermRecord(token, leader.name, since_ms, leader.key)
-                await settled_writes.replace(store, key, _encode(term), found.version)
+                await settled_writes.replace(store, key, encode(term), found.version)
             return term
         except (KeyExists, VersionConflict):  # one that has lost its lease and does not know it yet
             continue
@@ -62,7 +62,8 @@ def decode(key: str, value: bytes) -> TermRecord:
     return TermRecord(message.token, message.leader, message.since_ms, message.candidate)
 
 
-def _encode(term: TermRecord) -> bytes:
+def encode(term: TermRecord) -> bytes:
+    """Encodes the value of `elections/<name>`."""
     return pb.Election(
         format_version=FORMAT_VERSION,
         token=term.token,

@@ -12,6 +12,7 @@ from bookledger.cluster.rebuilding.cluster import Doubt, Rebuilding, Source
 from metadata import keys
 from metadata.records import ledger_codec
 from metadata.records.cluster import Cookie
+from metadata.records.coordination import election_record
 from metadata.records.fragment import BookieRef, Fragment
 from metadata.records.ledger_ids import encode
 from metadata.records.ledger_record import LedgerRecord, Shape
@@ -133,6 +134,17 @@ async def test_logs_and_their_names_are_made_and_of_two_of_one_name_the_younger_
     renamed = log_codec.decode("", found[keys.log(old.identity)])
     assert log_codec.decode_name("", found[keys.log_name(renamed.name)]) == old.identity
     assert [one.about for one in rebuilding.doubts] == ["log orders"] and rebuilding.logs == 2
+
+
+async def test_L7_the_next_term_of_an_election_is_above_all_that_wrote_to_a_log() -> None:
+    logs = [
+        LogRecord(identity * 16, "orders", election="one", token=token)
+        for identity, token in ((b"o", 7), (b"y", 5))
+    ]
+    rebuilding = Rebuilding([source(COOKIES[0], [segment(n, 0, log=log) for n, log in enumerate(logs)])])
+    found = await made(rebuilding)
+    assert election_record.decode("", found[keys.election("one")]).token > 7
+    assert [log_codec.decode("", found[keys.log(log.identity)]).token for log in logs] == [7, 5]
 
 
 async def test_of_a_log_that_may_miss_something_nothing_is_deleted() -> None:
