@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from metadata.errors import BadRecord
 from metadata.records.notes import fragment_note
 
 from ..disk.disk import Disk, OsDisk
@@ -40,9 +41,16 @@ def _all(index: Index, tail: dict[int, bytes]) -> Iterator[HeldNote]:
     for ledger_id in sorted({*index.ledger_ids(), *tail}):
         identity = tail.get(ledger_id) or _identity(index, ledger_id)
         notes = sorted(index.notes.of(ledger_id).items())
-        ours = [(first, note) for first, note in notes if fragment_note.decode(note).identity == identity]
+        ours = [(first, note) for first, note in notes if _is_of(note, identity)]
         for first_entry, note in ours or [(0, NO_NOTE)]:
             yield HeldNote(ledger_id, first_entry, identity, note)
+
+
+def _is_of(note: bytes, identity: bytes) -> bool:
+    try:
+        return fragment_note.decode(note).identity == identity
+    except BadRecord:  # whoever wrote it knew no better; entries are there all the same
+        return False
 
 
 def _identity(index: Index, ledger_id: int) -> bytes:

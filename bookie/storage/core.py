@@ -142,12 +142,9 @@ def _note_in(frame: Frame) -> bytes:
     if not frame.note:
         return NO_NOTE
     try:
-        ledger = fragment_note.decode(frame.note).ledger
+        fragment_note.check(frame.note, frame.ledger_id, frame.identity, frame.credential.verifier)
     except NewerNote:
         return NO_NOTE
-    theirs = ledger.ledger_id, ledger.identity, ledger.verifier
-    if theirs != (frame.ledger_id, frame.identity, frame.credential.verifier):
-        raise BadRecord("note", f"it is of another ledger than {frame.ledger_id}, for which it was sent")
     return frame.note
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from bookie.wire import NO_NOTE
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.notes import fragment_note
-from metadata.records.notes.fragment_note import FragmentNote
 
 
 class LaneNotes:
@@ -29,5 +28,5 @@ class LaneNotes:
         last = record.fragments[-1]
         of = record.state, last
         if of != self._of:
-            self._of, self._note = of, fragment_note.encode(FragmentNote.of(record, last))
+            self._of, self._note = of, fragment_note.encode_of(record, last)
         return self._note

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from google.protobuf.message import DecodeError
 
 from .. import keys
@@ -51,7 +53,8 @@ def encode(record: LedgerRecord) -> bytes:
     return to_message(record).SerializeToString(deterministic=True)
 
 
-def to_message(record: LedgerRecord) -> pb.Ledger:
+def to_message(record: LedgerRecord, fragments: Iterable[Fragment] | None = None) -> pb.Ledger:
+    """With these fragments, or all."""
     message = pb.Ledger(
         format_version=_version_of(record),
         ensemble_size=record.shape.ensemble_size,
@@ -72,7 +75,7 @@ def to_message(record: LedgerRecord) -> pb.Ledger:
         written_at=record.written_at,
         also_at=[pb.BookieRef(bookie_id=b.bookie_id, incarnation=b.incarnation) for b in record.also_at],
     )
-    for fragment in record.fragments:
+    for fragment in record.fragments if fragments is None else fragments:
         refs = [pb.BookieRef(bookie_id=b.bookie_id, incarnation=b.incarnation) for b in fragment.ensemble]
         lacking = [
             pb.Lacking(position=one.position, first_entry=one.first_entry, last_entry=one.last_entry)

@@ -42,6 +42,7 @@ OPEN = LedgerRecord(
 def read_back(record: LedgerRecord, fragment: Fragment) -> FragmentNote:
     note = FragmentNote.of(record, fragment)
     assert fragment_note.decode(fragment_note.encode(note)) == note
+    assert fragment_note.encode_of(record, fragment) == fragment_note.encode(note)
     return note
 
 

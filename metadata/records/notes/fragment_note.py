@@ -104,6 +104,35 @@ def headline(value: bytes) -> Headline:
     return Headline(only.first_entry, only.number, is_closed=ledger.state == pb.CLOSED)
 
 
+def encode_of(record: LedgerRecord, fragment: Fragment) -> bytes:
+    """Encodes `FragmentNote.of(record, fragment)`, in a third of the time: a writer does so for each ledger."""
+    ledger = to_message(record, (fragment,))
+    if not record.is_closed:
+        ledger.state = pb.OPEN
+    for name in ("nonce", "reserved", "written_at", "also_at"):
+        ledger.ClearField(name)
+    ledger.fragments[0].ClearField("lacking")
+    message = pb.FragmentNote(format_version=FORMAT_VERSION, ledger_id=record.ledger_id, ledger=ledger)
+    return message.SerializeToString(deterministic=True)
+
+
+def check(value: bytes, ledger_id: int, identity: bytes, verifier: bytes) -> None:
+    """Raises BadRecord where a note is of another ledger, or none; NewerNote. Whoever decodes it looks at the rest."""
+    try:
+        message = pb.FragmentNote.FromString(value)
+    except DecodeError as error:
+        raise BadRecord("note", str(error)) from error
+    ledger = message.ledger
+    if message.format_version > FORMAT_VERSION or ledger.format_version > max(READABLE_VERSIONS):
+        raise NewerNote(
+            "note", f"format version {message.format_version}; this program knows {FORMAT_VERSION}"
+        )
+    if len(ledger.fragments) != 1 or ledger.fragments[0].first_entry < 0:
+        raise BadRecord("note", f"it is of {len(ledger.fragments)} fragments")
+    if (message.ledger_id, ledger.identity, ledger.verifier) != (ledger_id, identity, verifier):
+        raise BadRecord("note", f"it is of another ledger than {ledger_id}, for which it was sent")
+
+
 def decode(value: bytes) -> FragmentNote:
     """Raises BadRecord for what cannot be trusted; NewerNote where only a newer program can read it."""
     try:

@@ -32,6 +32,7 @@ from metadata.backup import hold
 from metadata.memory import MemoryData
 from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import LedgerStore
+from metadata.records.notes import fragment_note
 from tests.simulation.engine.chance import Stream
 from tests.simulation.engine.processes import Process
 from tests.simulation.engine.world import Violation
@@ -391,14 +392,11 @@ class EnsembleThatWasAway(ReplacedEnsemble):
 
 
 async def _notes(bookie: Bookie) -> AsyncGenerator[HeldNote, None]:
-    """What it tells over gRPC."""
-    await bookie.checkpoint()
-    first, is_last = (0, 0), False
-    while not is_last:
-        page, is_last = bookie.index.notes.page(*first)
-        for one in page:
-            yield one
-            first = one.ledger_id, one.first_entry + 1
+    """What it tells over gRPC, without the checkpoint that comes first."""
+    kept = bookie.index.notes
+    for ledger_id in sorted({*bookie.index.ledger_ids(), *kept._recent, *kept._moving}):
+        for first_entry, note in sorted(kept.of(ledger_id).items()):
+            yield HeldNote(ledger_id, first_entry, fragment_note.decode(note).identity, note)
 
 
 def _payload(identity: bytes, entry_id: int) -> bytes:
