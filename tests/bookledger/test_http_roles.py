@@ -48,7 +48,7 @@ def subject_with(pages: Console) -> Subject:
 
 def filled(path: str) -> str:
     """A path of the table, with something that is there in place of its parameters."""
-    return path.format(ledger_id=1, name="console.css")
+    return path.format(ledger_id=1, name="console.css", bookie_id="b1")
 
 
 async def get(address: str, path: str, tls: ssl.SSLContext | None) -> tuple[int, str]:

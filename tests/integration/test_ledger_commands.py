@@ -369,7 +369,7 @@ def test_the_newest_ledgers_come_first_and_a_table_fits_eighty_columns(uri: str)
     part = bookledger("ledger", "list", meta, f"--custom=only~newest1-of-{uri[-8:]}").stdout.decode()
     head, row, total = part.splitlines()
     assert head.split()[:3] == ["ledger", "state", "last"] and "topic=orders1" in row
-    assert len(row.partition("only=")[0]) <= 80 and total.startswith("1 ledgers, 1 not closed")
+    assert len(row.partition("only=")[0]) <= 80 and total.startswith("1 ledger, 1 not closed")
 
 
 # --- passwords

@@ -137,7 +137,8 @@ def _row(record: LedgerRecord) -> dict[str, Any]:
 def _total(listed: list[LedgerRecord]) -> str:
     size = sum(record.length_bytes or 0 for record in listed)
     still = sum(not record.is_closed for record in listed)
-    return f"{len(listed)} ledgers, {still} not closed; the closed ones have {bytes_told(size)}"
+    ledgers = "1 ledger" if len(listed) == 1 else f"{len(listed)} ledgers"
+    return f"{ledgers}, {still} not closed; the closed ones have {bytes_told(size)}"
 
 
 def _fields(record: LedgerRecord) -> dict[str, Any]:
