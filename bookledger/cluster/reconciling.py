@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from bookie.upkeep.inventory.unknown_ids import COUNTED_MAX
 from bookie.wire.messages import HeldNote
 from ledgers.errors import BookieUnavailable
+from ledgers.record_change import tell_lacking
 from metadata.errors import BadRecord, KeyExists, NoSuchKey, StoreUnavailable, VersionConflict
+from metadata.healing.marks import Marks
 from metadata.records import ledger_ids
 from metadata.records.ledger_record import BookieRef, LedgerRecord, Tombstone
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
@@ -165,6 +167,7 @@ async def _make(ledgers: LedgerStore, one: Difference) -> None:
                 await ledgers.create(record, while_held=True)
             else:
                 await ledgers.change(record, found.version)
+            await tell_lacking(Marks(ledgers.store), record)
             return
         except (KeyExists, NoSuchKey, VersionConflict):
             found = await _now(ledgers, one.ledger_id)

@@ -80,7 +80,12 @@ async def _recover(
         marked = await mark_in_recovery(cluster, found)
         if marked.record.is_closed:
             return marked
-        outcome = await RecoveryRun(cluster, marked, digester, key).run()
+        try:
+            outcome = await RecoveryRun(cluster, marked, digester, key).run()
+        except LedgerRecoveryFailed:
+            if (await _read_again(cluster, found.record)).version == marked.version:
+                raise
+            outcome = None
         if outcome is not None:
             tell(
                 Act.RECOVER,

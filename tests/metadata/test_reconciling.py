@@ -145,3 +145,22 @@ def test_notes_of_ledgers_of_older_programs_go_by_their_first_entries() -> None:
     older = replace(old, fragments=old.fragments[:1])
     assert reconciled(older, kept(old, A, D)) == doubted(old, 0)
     assert reconciled(old, kept(old, A, D)) is None
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_W8_a_fragment_in_the_middle_is_put_in_once_a_bookie_tells_of_it(closed: bool) -> None:
+    """Who told of the last one only was not in it, and the others of its ensemble were silent."""
+    last = CHANGED.changed_ensemble(Fragment(20, (B, E, D), 400))
+    known = reconciled(CREATED, kept(last, E))
+    assert known is not None
+    assert [one.number for one in known.fragments] == [1, 3]
+    if closed:
+        known = known.closed(24, 480)
+    now = reconciled(known, kept(last, A, D))
+    assert now is not None
+    assert [(one.number, one.first_entry, one.ensemble) for one in now.fragments] == [
+        (one.number, one.first_entry, one.ensemble) for one in last.fragments
+    ]
+    assert now.last_entry == known.last_entry
+    assert now.fragments[1].lacking == tuple(Lacking(n, 10, 19) for n in range(3))
+    assert reconciled(now, kept(last, A, B, C, D, E)) is None

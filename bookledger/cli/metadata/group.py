@@ -34,6 +34,7 @@ from ..output import Progress, check_is_new, print_record, print_records, whole_
 from ..terminal import confirm, say
 from ..told.help import group
 from ..told.interruption import again, nothing_changed, told_when_stopped
+from .noted import NotesCompared, compare_notes, make_again
 from .rebuilding import rebuild
 
 ACCEPTED = "accepted: ledgers are created, recovered and collected again"
@@ -171,42 +172,65 @@ def _restore(metadata_uri: str, opened: IO[bytes], keys: int) -> None:
 @click.option(
     "--accept", is_flag=True, help="From now on ledgers are created, recovered and collected again."
 )
+@click.option(
+    "--dry-run", is_flag=True, help="With --accept: say what would be made of it, and change nothing."
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
-def check(metadata_uri: str, accept: bool, yes: bool, as_json: bool) -> None:
-    """Show whether restored metadata fits to what the bookies hold, and logs to their ledgers. The exit code is 0 only
-    if all does.
+def check(metadata_uri: str, accept: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Show whether the metadata fits to what the bookies hold and have noted, and logs to their ledgers. The exit
+    code is 0 only if all does.
+
+    Records that are older than what living bookies have noted, and those that the metadata lost, are made again with
+    --accept, before anything else goes on.
 
     Examples:
         bookledger metadata check
         bookledger metadata check --accept
     """
-    with told_when_stopped(nothing_changed), looking_at_ledgers():
-        restored, found = _compared(metadata_uri)
-        broken = with_store(metadata_uri, broken_segments)
+    with told_when_stopped(nothing_changed):
+        with looking_at_ledgers():
+            restored, found = _compared(metadata_uri)
+            broken = with_store(metadata_uri, broken_segments)
+        noted = compare_notes(metadata_uri)
     if restored is None:
         print_record({"restored": False}, as_json=as_json)
-        _tell_broken(broken, as_json=as_json)
-        sys.exit(1 if broken else 0)
-    rows = [_row(name, one) for name, one in found.items()]
-    if not as_json:
-        say(_why_held(restored))
-    print_records(rows, as_json=as_json, none="there are no bookies")
-    _tell_broken(broken, as_json=as_json)
-    fits = bool(found) and not broken and all(one is not None and one.fits for one in found.values())
-    if accept:
-        if not fits and yes and not as_json:
-            say(_what_is_lost(found, broken))
-        elif not fits and not yes:
-            confirm(f"{_what_is_lost(found, broken)} Accept it all the same?")
-        with acting("restored metadata accepted"):
-            with_store(metadata_uri, hold.accept)
+    else:
         if not as_json:
-            say(ACCEPTED)
+            say(_why_held(restored))
+        rows = [_row(name, one) for name, one in found.items()]
+        print_records(rows, as_json=as_json, none="there are no bookies")
+    if noted.listed:
+        print_records(noted.rows, as_json=as_json, none="")
+    _tell_broken(broken, as_json=as_json)
+    fits = noted.fits and not broken
+    if restored is not None:
+        fits = fits and bool(found) and all(one is not None and one.fits for one in found.values())
+    lost = _what_is_lost(found, noted, broken)
+    if accept and not dry_run:
+        _accept(metadata_uri, restored, lost, fits=fits, yes=yes, as_json=as_json)
         return
-    if not as_json:
-        say(_what_next(found, broken))
+    if accept and not as_json and not fits:
+        say(lost)
+    elif not as_json and (restored is not None or not fits):
+        say(_what_next(found, noted, broken))
     sys.exit(0 if fits else 1)
+
+
+def _accept(
+    metadata_uri: str, restored: Restored | None, lost: str, *, fits: bool, yes: bool, as_json: bool
+) -> None:
+    """Makes the records again, and only then lifts the hold."""
+    if not fits and yes and not as_json:
+        say(lost)
+    elif not fits and not yes:
+        confirm(f"{lost} Accept it all the same?")
+    with acting("restored metadata accepted"):
+        made = make_again(metadata_uri)
+        if restored is not None:
+            with_store(metadata_uri, hold.accept)
+    if not as_json:
+        say(f"{made} records were made again from what bookies have noted; {ACCEPTED}" if made else ACCEPTED)
 
 
 def _why_held(restored: Restored) -> str:
@@ -275,14 +299,20 @@ def _tell_broken(broken: Sequence[BrokenSegment], *, as_json: bool) -> None:
         print_records(rows, as_json=as_json, none="")
 
 
-def _what_is_lost(found: dict[str, Misfits | None], broken: Sequence[BrokenSegment]) -> str:
+def _what_is_lost(
+    found: dict[str, Misfits | None], noted: NotesCompared, broken: Sequence[BrokenSegment]
+) -> str:
     silent = [name for name, one in found.items() if one is None]
     lines = []
     if silent:
         lines.append(f"{', '.join(silent)} have not compared what they hold.")
     told = [one for one in found.values() if one is not None]
+    if noted.what_will_be:
+        lines.append(noted.what_will_be)
     if any(one.open_elsewhere.ledgers for one in told):
-        lines.append("Open ledgers may be closed before entries that were confirmed.")
+        lines.append(
+            "Open ledgers of which nothing is noted may be closed before entries that were confirmed."
+        )
     if any(one.cut_short.ledgers for one in told):
         lines.append(
             "Ledgers that are cut short were closed before entries that were confirmed; these can be copied by "
@@ -296,8 +326,6 @@ def _what_is_lost(found: dict[str, Misfits | None], broken: Sequence[BrokenSegme
         lines.append(
             "Some copies that it names are not there, or not whole; they are healed from others, if there are."
         )
-    if any(one.unknown.ledgers for one in told):
-        lines.append("Ledgers newer than the backup stay on disk and cannot be read.")
     if broken:
         lines.append(
             "Logs have segments that cannot be read; whoever truncates a log behind them goes on there."
@@ -305,10 +333,12 @@ def _what_is_lost(found: dict[str, Misfits | None], broken: Sequence[BrokenSegme
     return " ".join(lines)
 
 
-def _what_next(found: dict[str, Misfits | None], broken: Sequence[BrokenSegment]) -> str:
+def _what_next(
+    found: dict[str, Misfits | None], noted: NotesCompared, broken: Sequence[BrokenSegment]
+) -> str:
     if any(one is None for one in found.values()):
         return "start all bookies; each compares what it holds within seconds"
-    if not broken and all(one is not None and one.fits for one in found.values()):
+    if not broken and noted.fits and all(one is not None and one.fits for one in found.values()):
         return "everything fits: bookledger metadata check --accept"
     return (
         "nothing of this is touched until it is accepted; if there is a newer backup, restore that one elsewhere and "

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
-from ..ledger_record import BookieRef, Ensemble, Fragment, Lacking, LedgerRecord, LedgerState
-from .fragment_note import FragmentNote
+from ..ledger_record import ENTRY_ID_MAX, BookieRef, Ensemble, Fragment, Lacking, LedgerRecord, LedgerState
+from .fragment_note import FragmentNote, Headline
 
 
 class NotedBy(NamedTuple):
@@ -22,16 +23,21 @@ def reconciled(found: LedgerRecord | None, noted: Iterable[NotedBy]) -> LedgerRe
     """The record that the metadata should have; None where `found` may stay, or nothing is known of the ledger.
 
     `noted`: notes of one ledger id. Of another ledger of that id than the metadata's they count for nothing; where it
-    has none, the one that was made last counts. A closed ledger stays as it is: its end is the same for ever.
+    has none, the one that was made last counts. The end of a closed ledger is the same for ever; a fragment in
+    its middle that the record lacks, by the numbers, is put in.
     """
     ours = _of_one_ledger(found, [*noted])
     if not ours:
         return None
     if found is None:
         return made_again(ours)
-    if found.is_closed or not any(one.note.headline.is_ahead_of(found) for one in ours):
+    later = [one for one in ours if not found.is_closed and one.note.headline.is_ahead_of(found)]
+    if not later and not any(_is_lacking(found, one.note.headline) for one in ours):
         return None
-    return _with_doubt(_ended(_brought_up(found, ours), ours), found.fragments[:-1])
+    brought_up = _brought_up(found, ours)
+    if found.is_closed:
+        return _with_doubt(brought_up, found.fragments)
+    return _with_doubt(_ended(brought_up, ours), found.fragments[:-1])
 
 
 def made_again(noted: Sequence[NotedBy]) -> LedgerRecord:
@@ -50,6 +56,15 @@ def made_again(noted: Sequence[NotedBy]) -> LedgerRecord:
         fragments=_from_entry_0(_fragments(noted)),
     )
     return _with_doubt(_ended(opened, noted))
+
+
+def _is_lacking(found: LedgerRecord, noted: Headline) -> bool:
+    """Whether the record lacks this fragment between two that it has, for nobody told of it that was asked before."""
+    return any(
+        0 < one.number < noted.number < following.number
+        and one.first_entry <= noted.first_entry < following.first_entry
+        for one, following in pairwise(found.fragments)
+    )
 
 
 def _of_one_ledger(found: LedgerRecord | None, noted: Sequence[NotedBy]) -> list[NotedBy]:
@@ -71,10 +86,14 @@ def _brought_up(found: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
         known = by_first.get(one.first_entry)
         if known is None or known.number <= one.number:
             by_first[one.first_entry] = one
-    fragments = tuple(_in_turn(by_first.values()))
+    end = found.confirmed_through if found.is_closed else ENTRY_ID_MAX
+    turns = _in_turn(by_first.values())
+    fragments = tuple(one for one in turns if one.first_entry <= max(end, 0))
     heard = {one.bookie for one in noted}
     also_at = tuple(one for one in found.also_at if one not in heard and one not in fragments[-1].ensemble)
-    return replace(found, fragments=fragments, also_at=also_at, written_at=0)
+    parted = replace(found, fragments=fragments, also_at=also_at, written_at=0)
+    whole = tuple(one if last is None else one.lacking_through(last) for one, last in parted.spans())
+    return replace(parted, fragments=whole)
 
 
 def _ended(record: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
