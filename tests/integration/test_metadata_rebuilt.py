@@ -178,7 +178,8 @@ def test_a_store_that_was_lost_is_made_again_from_bookies_that_live(
         until(lambda: are_registered(metadata.uri, len(bookies)))
         would, *_ = rebuilt(metadata.uri, "--dry-run")
         made, *doubts = rebuilt(metadata.uri)
-        assert {**would, "rebuilt": True} == made
+        # a bookie may be told of a ledger's end in between
+        assert {**would, "rebuilt": True, "open": made["open"]} == made
         assert made["ledgers"] >= len(before.ledgers) and (made["journals"], made["logs"]) == (1, 1)
         assert made["unknown"] == 0 and doubts == []
         accepted(metadata.uri, bookies)

@@ -188,10 +188,11 @@ def check(metadata_uri: str, accept: bool, dry_run: bool, yes: bool, as_json: bo
         bookledger metadata check
         bookledger metadata check --accept
     """
-    with told_when_stopped(nothing_changed), looking_at_ledgers():
-        restored, found = _compared(metadata_uri)
+    with told_when_stopped(nothing_changed):
+        with looking_at_ledgers():
+            restored, found = _compared(metadata_uri)
+            broken = with_store(metadata_uri, broken_segments)
         noted = compare_notes(metadata_uri)
-        broken = with_store(metadata_uri, broken_segments)
     if restored is None:
         print_record({"restored": False}, as_json=as_json)
     else:
