@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from ledgers.public import lazily
 
 if TYPE_CHECKING:
+    from ledgers.elections.errors import LeadershipLost as LeadershipLost
     from ledgers.errors import (
         AppendTimeout as AppendTimeout,
         BadEncryptionKey as BadEncryptionKey,

@@ -35,15 +35,18 @@ if TYPE_CHECKING:
 
     from .blocking import (
         AdvancedWriteHandle as AdvancedWriteHandle,
+        Election as Election,
         LedgerClient as LedgerClient,
         Log as Log,
         LogWriter as LogWriter,
         ReadHandle as ReadHandle,
         Salvage as Salvage,
+        Term as Term,
         WriteHandle as WriteHandle,
     )
     from .config import ClientConfig as ClientConfig
     from .creating.new_ledger import NewLedger as NewLedger
+    from .elections.errors import LeadershipLost as LeadershipLost
     from .entry import Entry as Entry
     from .errors import (
         AppendTimeout as AppendTimeout,

@@ -23,6 +23,8 @@ logs/<identity>            one record per log: its writer's epoch, its latest se
 lognames/<name>            the identity of the log of this name, if its record says so
 logpages/<identity>/<position>   earlier segments of a log, by the position behind the last of them
 logtimes/<identity>/<time><position>   the same page, by the time of its last record
+elections/<name>           the latest term of an election
+candidates/<key>/<nonce>   who leads, or waits to lead, by what the record under <key> says (under its lease)
 """
 
 from __future__ import annotations
@@ -44,6 +46,8 @@ LOGS = "logs/"
 LOG_NAMES = "lognames/"
 LOG_PAGES = "logpages/"
 LOG_TIMES = "logtimes/"
+ELECTIONS = "elections/"
+CANDIDATES = "candidates/"
 UNDERREPLICATED = "underreplicated/"
 HEALING = "healing/"
 MOVES = "moves/"
@@ -176,3 +180,16 @@ def log_time(identity: bytes, ended_us: int, end_position: int | None = None) ->
     assert 0 <= ended_us <= LEDGER_ID_MAX
     behind = "" if end_position is None else f"{end_position:016x}"
     return f"{log_times(identity)}{ended_us:016x}{behind}"
+
+
+def election(name: str) -> str:
+    return ELECTIONS + check_name(name)
+
+
+def candidates(led: str) -> str:
+    """The prefix of those that want to lead by what the record under this key says."""
+    return f"{CANDIDATES}{led}/"
+
+
+def candidate(led: str, nonce: bytes) -> str:
+    return candidates(led) + nonce.hex()

@@ -15,6 +15,7 @@ from ..logs.writing.checked_records import CheckedRecords, record_of, size_of
 from ..logs.writing.log_writer import LogWriter as AsyncLogWriter
 from ..loop_thread import LoopThread, in_pages, iterate
 from .bulk_writer import BulkWriter
+from .coordination.election import Term
 
 SEGMENTS_PER_HOP = 256
 """Segments fetched from the loop's thread at a time."""
@@ -128,9 +129,10 @@ class Log:
         """Reads the metadata again."""
         return self._thread.run(self._twin.refresh())
 
-    def writer(self, name: str | None = None) -> LogWriter:
+    def writer(self, name: str | None = None, *, term: Term | None = None) -> LogWriter:
         """Takes the log over, and becomes its one writer; see `ledgers.logs.log.Log.writer`."""
-        return LogWriter(self._thread, self._thread.run(self._twin.writer(name)))
+        led = None if term is None else term.twin
+        return LogWriter(self._thread, self._thread.run(self._twin.writer(name, term=led)))
 
     def first_position(self) -> int:
         """The position of the oldest record that is left."""

@@ -13,6 +13,7 @@ from metadata.audit import Act, tell
 from metadata.records.logs.log_record import LogRecord, Segment
 
 from ..cluster import Cluster
+from ..elections.term import Term
 from ..errors import LogHeld
 from ..record_change import metadata_errors
 from .access import check_may_change, check_may_give_up
@@ -61,16 +62,19 @@ class Log:
         self._cluster.check_process()
         return await self._chain.refresh()
 
-    async def writer(self, name: str | None = None) -> LogWriter:
+    async def writer(self, name: str | None = None, *, term: Term | None = None) -> LogWriter:
         """Takes the log over: fences and closes what the former writer left, and becomes the one writer.
 
-        `name` is for people; the default is host and process. Raises LogFenced where another one takes it over
-        meanwhile, LedgerRecoveryFailed, NotEnoughBookies, NotAllowed.
+        `name` is for people; the default is host and process. With a `term`, a leader of an earlier term of the same
+        election is refused from then on: it gets LogFenced. Raises LogFenced also where another one takes it over
+        meanwhile, LeadershipLost for a term that is over, LedgerRecoveryFailed, NotEnoughBookies, NotAllowed.
         """
         self._cluster.check_process()
+        if term is not None:
+            term.check()
         who = f"{socket.gethostname()}:{os.getpid()}" if name is None else name
         chain = LogChain(self._chain.logs, self._chain.found)
-        writer = await take_over(self._cluster, chain, self._ledgers, who)
+        writer = await take_over(self._cluster, chain, self._ledgers, who, term)
         self._writers.add(writer)
         self._chain.take(chain.found)
         self._cleaning.start(chain, self._ledgers)  # what the former writer had no time for

@@ -12,6 +12,8 @@ from bookie.wire import LacStatement, ReadReply
 from metadata.audit import Act, tell
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 from metadata.records.ledger_store import VersionedRecord
+from metadata.records.notes import fragment_note
+from metadata.records.notes.fragment_note import FragmentNote
 
 from ..bookie_client import LaneTerms
 from ..bookies.lanes import Lanes
@@ -141,8 +143,10 @@ class RecoveryRun:
         self._ledger_id = marked.record.ledger_id
         self._write_quorum = marked.record.shape.write_quorum
         self._requests = LedgerRequests(marked.record, key, cluster.config.page_bytes)
-        terms = LaneTerms(self._ledger_id, key, recovery=True, identity=marked.record.identity)
-        self._lanes = Lanes(cluster, terms, self, self._frozen_lac, cluster.lane_traces(self._ledger_id))
+        self._terms = LaneTerms(self._ledger_id, key, recovery=True, identity=marked.record.identity)
+        self._lanes = Lanes(
+            cluster, self._terms, self, self._frozen_lac, cluster.lane_traces(self._ledger_id)
+        )
         self._tasks = Tasks(self._background_failed)
         self._loop = asyncio.get_running_loop()
         self._outcome: asyncio.Future[VersionedRecord | None] = self._loop.create_future()
@@ -161,10 +165,19 @@ class RecoveryRun:
             outcome = await self._outcome
             self._note_drained()
             await asyncio.wait([self._drained], timeout=self._cluster.config.close_drain_seconds_max)
+            if outcome is not None:
+                self._tell_end(outcome.record)
             return outcome
         finally:
             self._lanes.close_all()
             await self._tasks.close()
+
+    def _tell_end(self, closed: LedgerRecord) -> None:
+        """Tells those of the last ensemble that were fenced; the others find out by themselves."""
+        last = closed.fragments[-1]
+        note = fragment_note.encode(FragmentNote.of(closed, last))
+        for bookie in self._machine.fencing.fenced.intersection(last.ensemble):
+            self._cluster.bookies.tell_note(bookie, self._terms, note)
 
     def _frozen_lac(self) -> LacStatement | None:
         return self._machine.fencing.last_add_confirmed

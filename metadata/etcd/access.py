@@ -3,7 +3,8 @@
 Keys are those of `metadata/keys.py`. What a compromised role can break:
 
     reader, console    nothing
-    client             any ledger's and any log's record: it can delete those of others, and close ledgers early
+    client             any ledger's and any log's record: it can delete those of others, and close ledgers early;
+                       any election: it can lead, and end others' terms
     journal            the same, and any journal's promises
     auditor            under-replication marks: needless re-replication, or none where it is needed
     bookie             all of these but journals and logs, the registrations of others, and the hold on older metadata
@@ -24,6 +25,7 @@ from ..uris import split
 from .uri import config_in
 
 _LOGS = (keys.LOGS, keys.LOG_NAMES, keys.LOG_PAGES, keys.LOG_TIMES)
+_LEADING = (keys.ELECTIONS, keys.CANDIDATES)
 _SEEN_BY_ALL = (
     keys.LAYOUT,
     keys.LEDGERS,
@@ -35,6 +37,7 @@ _SEEN_BY_ALL = (
     keys.ORDERS,
     keys.ABSENT,
     *_LOGS,
+    *_LEADING,
 )
 _STATE_OF_THE_CLUSTER = (
     keys.UNDERREPLICATED,
@@ -46,7 +49,7 @@ _STATE_OF_THE_CLUSTER = (
     keys.ACCEPTED,
     keys.NEXT_LEDGER_ID,
 )
-_WRITERS = (keys.LEDGERS, keys.NEXT_LEDGER_ID, keys.UNDERREPLICATED, *_LOGS)
+_WRITERS = (keys.LEDGERS, keys.NEXT_LEDGER_ID, keys.UNDERREPLICATED, *_LOGS, *_LEADING)
 _AUDITORS = (keys.UNDERREPLICATED, keys.ABSENT, keys.AUDITOR, keys.MOVES, keys.LEDGERS)
 
 

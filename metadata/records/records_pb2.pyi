@@ -75,16 +75,18 @@ class Lacking(_message.Message):
     def __init__(self, position: _Optional[int] = ..., first_entry: _Optional[int] = ..., last_entry: _Optional[int] = ...) -> None: ...
 
 class Fragment(_message.Message):
-    __slots__ = ("first_entry", "ensemble", "length_before", "lacking")
+    __slots__ = ("first_entry", "ensemble", "length_before", "lacking", "number")
     FIRST_ENTRY_FIELD_NUMBER: _ClassVar[int]
     ENSEMBLE_FIELD_NUMBER: _ClassVar[int]
     LENGTH_BEFORE_FIELD_NUMBER: _ClassVar[int]
     LACKING_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
     first_entry: int
     ensemble: _containers.RepeatedCompositeFieldContainer[BookieRef]
     length_before: int
     lacking: _containers.RepeatedCompositeFieldContainer[Lacking]
-    def __init__(self, first_entry: _Optional[int] = ..., ensemble: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ..., length_before: _Optional[int] = ..., lacking: _Optional[_Iterable[_Union[Lacking, _Mapping]]] = ...) -> None: ...
+    number: int
+    def __init__(self, first_entry: _Optional[int] = ..., ensemble: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ..., length_before: _Optional[int] = ..., lacking: _Optional[_Iterable[_Union[Lacking, _Mapping]]] = ..., number: _Optional[int] = ...) -> None: ...
 
 class Ledger(_message.Message):
     __slots__ = ("format_version", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "state", "last_entry", "length_bytes", "fragments", "custom_metadata", "created_ms", "nonce", "reserved", "verifier", "closed_ms", "password_salt", "identity", "written_at", "also_at")
@@ -134,6 +136,16 @@ class Ledger(_message.Message):
     written_at: int
     also_at: _containers.RepeatedCompositeFieldContainer[BookieRef]
     def __init__(self, format_version: _Optional[int] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., state: _Optional[_Union[LedgerState, str]] = ..., last_entry: _Optional[int] = ..., length_bytes: _Optional[int] = ..., fragments: _Optional[_Iterable[_Union[Fragment, _Mapping]]] = ..., custom_metadata: _Optional[_Mapping[str, bytes]] = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., reserved: bool = ..., verifier: _Optional[bytes] = ..., closed_ms: _Optional[int] = ..., password_salt: _Optional[bytes] = ..., identity: _Optional[bytes] = ..., written_at: _Optional[int] = ..., also_at: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ...) -> None: ...
+
+class FragmentNote(_message.Message):
+    __slots__ = ("format_version", "ledger_id", "ledger")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    ledger_id: int
+    ledger: Ledger
+    def __init__(self, format_version: _Optional[int] = ..., ledger_id: _Optional[int] = ..., ledger: _Optional[_Union[Ledger, _Mapping]] = ...) -> None: ...
 
 class AcceptedLoss(_message.Message):
     __slots__ = ("format_version", "at_ms", "by", "proven_through", "missing", "to_fence")
@@ -533,7 +545,7 @@ class LogSegment(_message.Message):
     def __init__(self, ledger_id: _Optional[int] = ..., first_position: _Optional[int] = ..., epoch: _Optional[int] = ..., begun_us: _Optional[int] = ..., end_position: _Optional[int] = ..., ended_us: _Optional[int] = ..., length_bytes: _Optional[int] = ...) -> None: ...
 
 class Log(_message.Message):
-    __slots__ = ("format_version", "identity", "name", "owner", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "roll_bytes", "roll_records", "roll_ms", "epoch", "writer", "first_position", "segments", "paged_through", "obsolete_ledgers", "legal_hold", "deleted", "created_ms", "nonce", "next_name")
+    __slots__ = ("format_version", "identity", "name", "owner", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "roll_bytes", "roll_records", "roll_ms", "epoch", "writer", "first_position", "segments", "paged_through", "obsolete_ledgers", "legal_hold", "deleted", "created_ms", "nonce", "next_name", "election", "token")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     IDENTITY_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -556,6 +568,8 @@ class Log(_message.Message):
     CREATED_MS_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
     NEXT_NAME_FIELD_NUMBER: _ClassVar[int]
+    ELECTION_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     identity: bytes
     name: str
@@ -578,7 +592,9 @@ class Log(_message.Message):
     created_ms: int
     nonce: bytes
     next_name: str
-    def __init__(self, format_version: _Optional[int] = ..., identity: _Optional[bytes] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., roll_bytes: _Optional[int] = ..., roll_records: _Optional[int] = ..., roll_ms: _Optional[int] = ..., epoch: _Optional[int] = ..., writer: _Optional[str] = ..., first_position: _Optional[int] = ..., segments: _Optional[_Iterable[_Union[LogSegment, _Mapping]]] = ..., paged_through: _Optional[int] = ..., obsolete_ledgers: _Optional[_Iterable[int]] = ..., legal_hold: bool = ..., deleted: bool = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., next_name: _Optional[str] = ...) -> None: ...
+    election: str
+    token: int
+    def __init__(self, format_version: _Optional[int] = ..., identity: _Optional[bytes] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., roll_bytes: _Optional[int] = ..., roll_records: _Optional[int] = ..., roll_ms: _Optional[int] = ..., epoch: _Optional[int] = ..., writer: _Optional[str] = ..., first_position: _Optional[int] = ..., segments: _Optional[_Iterable[_Union[LogSegment, _Mapping]]] = ..., paged_through: _Optional[int] = ..., obsolete_ledgers: _Optional[_Iterable[int]] = ..., legal_hold: bool = ..., deleted: bool = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., next_name: _Optional[str] = ..., election: _Optional[str] = ..., token: _Optional[int] = ...) -> None: ...
 
 class LogPage(_message.Message):
     __slots__ = ("format_version", "segments", "nonce")
@@ -609,3 +625,29 @@ class LogName(_message.Message):
     identity: bytes
     nonce: bytes
     def __init__(self, format_version: _Optional[int] = ..., identity: _Optional[bytes] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+
+class Election(_message.Message):
+    __slots__ = ("format_version", "token", "leader", "since_ms", "nonce", "candidate")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    LEADER_FIELD_NUMBER: _ClassVar[int]
+    SINCE_MS_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    CANDIDATE_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    token: int
+    leader: str
+    since_ms: int
+    nonce: bytes
+    candidate: str
+    def __init__(self, format_version: _Optional[int] = ..., token: _Optional[int] = ..., leader: _Optional[str] = ..., since_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., candidate: _Optional[str] = ...) -> None: ...
+
+class Candidate(_message.Message):
+    __slots__ = ("format_version", "name", "since_ms")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SINCE_MS_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    name: str
+    since_ms: int
+    def __init__(self, format_version: _Optional[int] = ..., name: _Optional[str] = ..., since_ms: _Optional[int] = ...) -> None: ...

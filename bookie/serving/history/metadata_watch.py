@@ -21,7 +21,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from metadata import keys
+from metadata import keys, wakeful_clock
 from metadata.backup import hold
 from metadata.backup.hold import Noticed
 from metadata.counting.outage import weight
@@ -117,7 +117,7 @@ class MetadataWatch:
         await self._comparison.went_back()
         await give_no_id_twice(self._store, self._lives.cookie.bookie_id, self._bookie.index.ledger_ids())
         self._since = await self._lives.begin(position)
-        self._renewed_at = _now()
+        self._renewed_at = wakeful_clock.now()
 
     async def run(self, renewal_seconds: float, position: Callable[[], int]) -> None:
         """Renews periodically until cancelled; retries after errors."""
@@ -139,13 +139,13 @@ class MetadataWatch:
                 raise
             if self._was_away() or self._since == NEVER:
                 self._since = version
-            self._renewed_at = _now()
+            self._renewed_at = wakeful_clock.now()
         if self._ids_are_due:
             await self._give_no_id_twice()
         return went_back
 
     def _was_away(self) -> bool:
-        return _now() - self._renewed_at > self._lease_seconds
+        return wakeful_clock.now() - self._renewed_at > self._lease_seconds
 
     async def _compare(self) -> bool:
         went_back = await self._comparison.went_back()
@@ -196,9 +196,3 @@ class MetadataWatch:
         renewed = await directory_generations.last_renewed(self._store)
         is_unanimous = all(renewed.get(name, self._since) >= self._since for name in registered)
         return is_unanimous and await self._store.get(keys.RESTORED) is None
-
-
-def _now() -> float:
-    """A clock that goes on while the machine is suspended, and the loop's, which a simulation sets, does not."""
-    suspended = time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
-    return asyncio.get_running_loop().time() + suspended

@@ -69,6 +69,7 @@ FREE = frozenset({FrameKind.HELLO, FrameKind.CANCEL, FrameKind.TAKEN, FrameKind.
 METHODS: dict[str, Right] = {
     rpc.INFO: Right.INFO,
     rpc.MAINTAIN: Right.MAINTAIN,
+    rpc.NOTES: Right.MAINTAIN,
     rpc.HEALTH: Right.INFO,
     rpc.HEALTH_WATCH: Right.INFO,
     rpc.REFLECTION: Right.INFO,

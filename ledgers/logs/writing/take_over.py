@@ -9,6 +9,7 @@ from metadata.audit import Act, tell
 from metadata.records.logs.log_record import LogRecord, Segment
 
 from ...cluster import Cluster
+from ...elections.term import Term
 from ...errors import LedgerError, LogFenced, NoSuchLog
 from ...writing.write_handle import WriteHandle
 from ..access import check_may_write
@@ -19,14 +20,16 @@ from .log_writer import LogWriter
 log = logging.getLogger(__name__)
 
 
-async def take_over(cluster: Cluster, chain: LogChain, ledgers: SegmentLedgers, writer: str) -> LogWriter:
+async def take_over(
+    cluster: Cluster, chain: LogChain, ledgers: SegmentLedgers, writer: str, term: Term | None = None
+) -> LogWriter:
     """Becomes the one writer of the log. The former one confirms nothing more from here on.
 
-    Raises LogFenced where another one takes it over meanwhile, Unauthorized before anything is changed,
-    LedgerRecoveryFailed, NotEnoughBookies, NoSuchLog, MetadataUnavailable.
+    Raises LogFenced where another one takes it over meanwhile, or a leader of a later term has done so; Unauthorized
+    before anything is changed; LedgerRecoveryFailed, NotEnoughBookies, NoSuchLog, MetadataUnavailable.
     """
     await check_may_write(cluster, await chain.refresh(), ledgers.password)
-    record = await chain.change(lambda record: record.taken_over(writer))
+    record = await chain.change(lambda record: _taken_over(record, writer, term))
     epoch, ended = record.epoch, await _ended(record, ledgers)
     start = record.paged_through if ended is None else ended.end_position
     assert start is not None
@@ -51,6 +54,15 @@ async def take_over(cluster: Cluster, chain: LogChain, ledgers: SegmentLedgers, 
         raise
     tell(Act.EPOCH, who=cluster.who, log=record.name, epoch=epoch)
     return LogWriter(cluster, chain, ledgers, epoch, handle)
+
+
+def _taken_over(record: LogRecord, writer: str, term: Term | None) -> LogRecord:
+    if term is None:
+        return record.taken_over(writer)
+    if record.refuses(term.election, term.token):
+        by = f"{record.writer or 'unnamed'}, term {record.token} of election {record.election!r}"
+        raise LogFenced(record.name, by, record.epoch)
+    return record.taken_over(writer).led(term.election, term.token)
 
 
 async def _ended(record: LogRecord, ledgers: SegmentLedgers) -> Segment | None:

@@ -41,6 +41,8 @@ def encode(record: LogRecord) -> bytes:
         deleted=record.deleted,
         created_ms=record.created_ms,
         nonce=record.nonce,
+        election=record.election,
+        token=record.token,
     ).SerializeToString(deterministic=True)
 
 
@@ -171,4 +173,6 @@ def _record(message: pb.Log) -> LogRecord:
         deleted=message.deleted,
         created_ms=message.created_ms,
         nonce=message.nonce,
+        election=message.election,
+        token=message.token,
     )

@@ -57,7 +57,11 @@ async def test_what_is_served_is_listed_and_described(tmp_path: Path) -> None:
         assert names == {rpc.SERVICE, rpc.HEALTH_SERVICE, rpc.REFLECTION_SERVICE}
         described = FileDescriptorProto.FromString(file.file_descriptor_response.file_descriptor_proto[0])
         (service,) = described.service
-        assert {f"/{rpc.SERVICE}/{method.name}" for method in service.method} == {rpc.INFO, rpc.MAINTAIN}
+        assert {f"/{rpc.SERVICE}/{method.name}" for method in service.method} == {
+            rpc.INFO,
+            rpc.MAINTAIN,
+            rpc.NOTES,
+        }
 
 
 async def test_a_reflection_answers_so_many_questions_and_then_ends(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from bookie.serving.directory import read_cookie
-from bookie.serving.history import directory_generation, metadata_watch
+from bookie.serving.history import directory_generation
 from bookie.serving.history.directory_generation import Lives
 from bookie.serving.history.metadata_watch import ALWAYS, NEVER, MetadataWatch, StoreComparison
 from bookie.storage.bookie import Bookie
-from metadata import keys
+from metadata import keys, wakeful_clock
 from metadata.backup import hold
 from metadata.errors import StoreRefused, StoreUnavailable, VersionConflict
 from metadata.memory import MemoryData, MemoryStore
@@ -267,7 +267,7 @@ async def test_W8_who_could_not_renew_for_longer_than_its_lease_was_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 100.0
-    monkeypatch.setattr(metadata_watch, "_now", lambda: now)
+    monkeypatch.setattr(wakeful_clock, "now", lambda: now)
     async with watching(tmp_path) as (store, _, lives, watch):
         await watch.begin(0)
         await watch.renew(1)
