@@ -27,6 +27,8 @@ SECONDS = 3.0
 ROUNDS = 4
 TAKE_OVERS = 60
 SEGMENTS = 100_000
+LOGS = 1000
+RECORDS_EACH = 20
 
 KILLED = """
 import sys
@@ -57,6 +59,7 @@ def _on_bookies(directory: Path, uri: str, share: float) -> None:
             _appends(client, name, append, share)
         _rolls(client, share)
         _take_overs(client, uri, share)
+        _many(client, share)
 
 
 Append = Callable[["WriteHandle | LogWriter", float], int]
@@ -143,6 +146,27 @@ def _take_overs(client: LedgerClient, uri: str, share: float) -> None:
         assert not said or position > int(said[-1]), "all that was confirmed is there"
     _tell(
         "take-over after kill -9", p50_ms=round(median(took), 1), p99_ms=round(quantiles(took, n=100)[-1], 1)
+    )
+
+
+def _many(client: LedgerClient, share: float) -> None:
+    """Logs that one client writes at once."""
+    count = round(LOGS * share)
+    began = time.perf_counter()
+    writers = [client.create_log(f"many-{n}").writer() for n in range(count)]
+    opened = time.perf_counter()
+    futures = [writer.append_async(PAYLOAD) for _ in range(RECORDS_EACH) for writer in writers]
+    for future in futures:
+        future.result()
+    appended = time.perf_counter()
+    for writer in writers:
+        writer.close()
+    _tell(
+        "logs of one client",
+        logs=count,
+        opened_per_s=round(count / (opened - began)),
+        appends_per_s=round(len(futures) / (appended - opened)),
+        closed_per_s=round(count / (time.perf_counter() - appended)),
     )
 
 

@@ -1,0 +1,104 @@
+"""The plan of a seed."""
+
+from __future__ import annotations
+
+from tests.simulation.cores.plans.plan import METADATA
+from tests.simulation.engine.chance import Stream, key_of
+
+from .plan import (
+    FAULTY_SECONDS,
+    LEDGERS,
+    ClockStep,
+    Cut,
+    Event,
+    FailLedgers,
+    Figures,
+    Hold,
+    NoBookies,
+    Plan,
+    Reader,
+    RecoverAside,
+    Rename,
+    StoreAway,
+    Sweep,
+    Term,
+    Truncate,
+    Writer,
+)
+
+ENDS = ("close", "close", "abandon", "crash")
+
+
+def draw(seed: int) -> Plan:
+    """A few writers that race, a few readers, and a few kinds of trouble: where everything fails, nothing is learnt."""
+    chance = Stream(key_of(seed, "logs"))
+    writers = tuple(_writer(chance) for _ in range(1 + chance.below(4)))
+    nodes = [f"w{n}" for n in range(len(writers))]
+    return Plan(
+        seed,
+        writers,
+        tuple(_reader(chance) for _ in range(chance.below(4))),
+        tuple(_event(chance, nodes) for _ in range(chance.choice((0, 1, 3, 6, 10)))),
+        Figures(loss=chance.choice((0.0, 0.0, 0.01, 0.05)), slow=chance.choice((0.0, 0.0, 0.05))),
+        pace_seconds=chance.choice((0.001, 0.01, 0.1)),
+        roll_records=chance.choice((1, 2, 5, 10, 1000)),
+        roll_seconds=chance.choice((1.0, 5.0, 1000.0)),
+        page_segments=chance.choice((1, 2, 4)),
+    )
+
+
+def _writer(chance: Stream) -> Writer:
+    terms = tuple(_term(chance) for _ in range(1 + chance.below(3)))
+    return Writer(_when(chance), terms)
+
+
+def _term(chance: Stream) -> Term:
+    return Term(
+        batches=chance.choice((0, 1, 3, 10)),
+        records=chance.choice((1, 1, 2, 7)),
+        together=chance.choice((1, 3, 10)),
+        pause=chance.choice((0.0, 0.02, 0.3, 2.0)),
+        ends=chance.choice(ENDS),
+    )
+
+
+def _reader(chance: Stream) -> Reader:
+    return Reader(_when(chance), chance.happens(0.3), chance.choice((0.5, 5.0, 20.0)))
+
+
+def _when(chance: Stream) -> float:
+    return FAULTY_SECONDS * chance.unit() ** 2
+
+
+def _event(chance: Stream, writers: list[str]) -> Event:
+    at, writer = _when(chance), chance.choice(writers)
+    seconds = chance.choice((0.5, 5.0, 20.0))
+    match chance.below(14):
+        case 0 | 1:
+            return Truncate(at, chance.choice((0.2, 0.7, 1.0)))
+        case 2:
+            return Hold(at, seconds)
+        case 3:
+            return Rename(at, chance.happens(0.5))
+        case 4:
+            return Sweep(at)
+        case 5 | 6:
+            return FailLedgers(at)
+        case 7:
+            return NoBookies(at, seconds)
+        case 8:
+            return RecoverAside(at)
+        case 9:
+            return ClockStep(at, chance.choice((-20.0, -1.0, 20.0)))
+        case 10:
+            return StoreAway(at, seconds=min(seconds, 5.0), applies=chance.happens(0.5))
+        case _:
+            other = chance.choice((LEDGERS, METADATA))
+            return Cut(
+                at,
+                (writer,),
+                (other,),
+                seconds=seconds,
+                both_ways=chance.happens(0.5),
+                holds=chance.happens(0.5),
+            )

@@ -1,0 +1,45 @@
+"""The layer `logs`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from tests.simulation.engine.layer import Layer
+from tests.simulation.engine.runs import Run
+from tests.simulation.engine.shrink import defaults, rounder, with_default, with_fewer, with_simpler_items
+
+from .draw import draw
+from .plan import Plan
+from .planted import PLANTS
+from .probes import LogProbe
+from .run import run_plan
+
+
+def play(plan: Plan, tracing: bool) -> Run:
+    """Raises Failed."""
+    return run_plan(plan, tracing=tracing)
+
+
+def fewer(plan: Plan) -> Iterator[Plan]:
+    """Without some of those who act, or some events."""
+    yield from with_fewer(plan, "events", "readers", "writers")
+
+
+def plainer(plan: Plan) -> Iterator[Plan]:
+    """With fewer terms, default figures, rounder times."""
+    yield from with_default(plan, "figures")
+    for name in ("events", "readers", "writers"):
+        yield from with_simpler_items(plan, name, lambda item: chain(defaults(item), rounder(item)))
+
+
+LAYER = Layer(
+    "logs",
+    "Random schedules of faults against writers, readers and truncations of one log.",
+    draw,
+    play,
+    simpler=(fewer, plainer),
+    plants=PLANTS,
+    probes=tuple(LogProbe),
+    seeds_that_reach_everything=2_000,
+)

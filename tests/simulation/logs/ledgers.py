@@ -1,0 +1,381 @@
+"""Ledgers as they promise to be, without bookies: what an ack quorum has is kept, what was under way may be.
+
+Each is one list of entries behind a network that delays and loses. Its writer's entries arrive in order or not at all.
+A recovery fences, and keeps some of what is under way; so may a failure. Readers see what the ledger was told to be
+confirmed, which is a little behind: a writer that dies tells nobody of its last entries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+from bookie.wire import Columns
+from bookie.wire.columns import of_payloads
+from ledgers.errors import (
+    AppendTimeout,
+    LedgerClosed,
+    LedgerError,
+    LedgerFenced,
+    LedgerRecoveryFailed,
+    NoSuchEntry,
+    NoSuchLedger,
+    NotEnoughAnswers,
+    NotEnoughBookies,
+)
+from metadata import keys
+from metadata.memory import MemoryData
+from metadata.records import ledger_codec
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from tests.simulation.engine.chance import Stream
+from tests.simulation.shells.site import Pipe, Site
+
+from .plan import LEDGERS
+
+T = TypeVar("T")
+
+ANSWER_SECONDS = 3.0
+"""How long a call waits for its answer."""
+
+IDLE_LAC_SECONDS = 0.05
+POLL_SECONDS = 0.5
+PAGE_ENTRIES = 3
+ENSEMBLE = (Fragment(0, (BookieRef("b1", "i1"),)),)
+
+
+@dataclass(slots=True)
+class Ledger:
+    """`told`: the last entry that readers know to be confirmed. `end`: its last entry, once it is closed."""
+
+    ledger_id: int
+    record: LedgerRecord
+    entries: list[bytes] = field(default_factory=list)
+    under_way: list[bytes] = field(default_factory=list)
+    told: int = -1
+    is_fenced: bool = False
+    end: int | None = None
+    is_deleted: bool = False
+
+    def fence(self, chance: Stream) -> None:
+        """Nothing more of its writer is taken; of what is under way some has arrived."""
+        if not self.is_fenced:
+            self.is_fenced = True
+            self.entries += self.under_way[: chance.below(len(self.under_way) + 1)]
+
+    def close(self) -> int:
+        if self.end is None:
+            self.end = len(self.entries) - 1
+        return self.end
+
+
+class Ledgers:
+    """All ledgers. Their records stand in the metadata, where the log's code reads them. `on_delete` is told before."""
+
+    def __init__(self, site: Site, data: MemoryData) -> None:
+        self.site = site
+        self.chance = site.world.stream("ledgers")
+        self.on_delete: Callable[[Ledger], None] = lambda _: None
+        self.open_writers: list[ModelWriter] = []
+        self.no_bookies_until = 0.0
+        self._data = data
+        self._ledgers: dict[int, Ledger] = {}
+
+    def create(self, custom: Mapping[str, bytes]) -> Ledger:
+        if self.site.world.now < self.no_bookies_until:
+            raise NotEnoughBookies("a new ledger", {})
+        ledger_id = len(self._ledgers) + 1
+        record = LedgerRecord(
+            ledger_id, Shape(1, 1, 1), ENSEMBLE, custom_metadata=custom, identity=b"%016d" % ledger_id
+        )
+        key = keys.ledger(ledger_id)
+        self._data.create(key, ledger_codec.encode(record), None, self.site.world.now, None)
+        ledger = self._ledgers[ledger_id] = Ledger(ledger_id, record)
+        return ledger
+
+    def find(self, ledger_id: int) -> Ledger:
+        """Raises NoSuchLedger."""
+        ledger = self._ledgers.get(ledger_id)
+        if ledger is None or ledger.is_deleted or not self._is_in_metadata(ledger):
+            raise NoSuchLedger(ledger_id)
+        return ledger
+
+    def delete(self, ledger_id: int) -> None:
+        ledger = self.find(ledger_id)
+        ledger.fence(self.chance)
+        ledger.close()
+        self.on_delete(ledger)
+        key, now = keys.ledger(ledger_id), self.site.world.now
+        found = self._data.get(key, now)
+        assert found is not None
+        self._data.delete(key, found.version, now)
+        ledger.is_deleted = True
+
+    def left(self) -> list[Ledger]:
+        return [one for one in self._ledgers.values() if self._is_in_metadata(one)]
+
+    def by_id(self, ledger_id: int) -> Ledger:
+        return self._ledgers[ledger_id]
+
+    def _is_in_metadata(self, ledger: Ledger) -> bool:
+        """An audit deletes the record alone, and leaves a tombstone."""
+        found = self._data.get(keys.ledger(ledger.ledger_id), self.site.world.now)
+        if found is None:
+            return False
+        return isinstance(ledger_codec.decode(found.key, found.value), LedgerRecord)
+
+    def fail_all(self) -> None:
+        """Every ledger under way loses its bookies."""
+        for writer in list(self.open_writers):
+            writer.lose_bookies()
+
+
+class LedgerCalls:
+    """One client's calls, by `name`. When it `is_dead` nothing reaches it any more."""
+
+    def __init__(self, ledgers: Ledgers, name: str) -> None:
+        self.ledgers = ledgers
+        self.site = ledgers.site
+        self.name = name
+        self.is_dead = False
+
+    async def create_ledger(self, *, custom_metadata: Mapping[str, bytes] | None, **_: Any) -> ModelWriter:
+        silence = NotEnoughBookies("a new ledger", {LEDGERS: "no answer"})
+        ledger = await self.call(lambda: self.ledgers.create(custom_metadata or {}), silence)
+        return ModelWriter(self, ledger)
+
+    async def open_ledger(
+        self, ledger_id: int, *, recovery: bool = True, password: bytes = b""
+    ) -> ModelReader:
+        if recovery:
+            await self._recover(ledger_id)
+        reader = ModelReader(self, ledger_id)
+        await reader.look()
+        return reader
+
+    async def _recover(self, ledger_id: int) -> None:
+        silence = LedgerRecoveryFailed(ledger_id, "no answer")
+        await self.call(lambda: self.ledgers.find(ledger_id).fence(self.ledgers.chance), silence)
+        await self.call(lambda: self.ledgers.find(ledger_id).close(), silence)
+
+    async def delete(self, ledger_id: int) -> None:
+        await self.call(lambda: self.ledgers.delete(ledger_id), LedgerRecoveryFailed(ledger_id, "no answer"))
+
+    async def call(self, serve: Callable[[], T], silence: LedgerError) -> T:
+        """One request and its answer. Raises `silence` where either is lost; it may have been served all the same."""
+        answer: asyncio.Future[T] = self.site.loop.create_future()
+        if self.is_dead:
+            raise silence
+        there = self.site.delay("ledger", self.name, LEDGERS)
+        if there is not None:
+            self.site.world.after(there, lambda: self._serve(serve, answer))
+        timer = self.site.loop.call_later(ANSWER_SECONDS, _fail, answer, silence)
+        try:
+            return await answer
+        finally:
+            timer.cancel()
+
+    def _serve(self, serve: Callable[[], T], answer: asyncio.Future[T]) -> None:
+        try:
+            result = serve()
+        except LedgerError as error:
+            self._answer(lambda e=error: _fail(answer, e))  # type: ignore[misc]
+        else:
+            self._answer(lambda: None if answer.done() else answer.set_result(result))
+
+    def _answer(self, action: Callable[[], None]) -> None:
+        back = self.site.delay("ledger reply", LEDGERS, self.name)
+        if back is not None and not self.is_dead:
+            self.site.world.after(back, action)
+
+
+def _fail(answer: asyncio.Future[Any], error: LedgerError) -> None:
+    if not answer.done():
+        answer.set_exception(error)
+
+
+class ModelWriter:
+    """What a log's writer uses of a `WriteHandle`."""
+
+    entry_bytes_max = 1024
+    is_behind = False
+
+    def __init__(self, calls: LedgerCalls, ledger: Ledger) -> None:
+        self._calls = calls
+        self._ledger = ledger
+        self.ledger_id = ledger.ledger_id
+        self.last_add_confirmed = -1
+        self.failure: LedgerError | None = None
+        self.on_progress: Callable[[], None] = lambda: None
+        self._pushed = -1
+        self._is_closing = False
+        self._ended = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._there = Pipe(calls.site, "append", calls.name, LEDGERS, self._is_lost)
+        self._back = Pipe(calls.site, "append reply", LEDGERS, calls.name, self._is_lost)
+        calls.ledgers.open_writers.append(self)
+
+    @property
+    def has_ended(self) -> bool:
+        return self._ended.is_set()
+
+    @property
+    def record(self) -> Any:
+        return SimpleNamespace(length_bytes=sum(map(len, self._ledger.entries)))
+
+    def submit_checked(self, entries: list[bytes], size_bytes: int) -> None:
+        assert not self.has_ended
+        assert not self._is_closing
+        assert size_bytes == sum(map(len, entries))
+        self._pushed += len(entries)
+        last, lac = self._pushed, self.last_add_confirmed
+        self._settled.clear()
+        self._ledger.under_way += entries
+        self._there.send(lambda: self._arrive(len(entries), last, lac))
+
+    def _arrive(self, count: int, last: int, lac: int) -> None:
+        ledger = self._ledger
+        if ledger.is_fenced or ledger.is_deleted:
+            self._back.send(lambda: self._end(LedgerFenced(self.ledger_id, "in recovery")))
+            return
+        arrived, ledger.under_way = ledger.under_way[:count], ledger.under_way[count:]
+        ledger.entries += arrived
+        ledger.told = max(ledger.told, lac)
+        self._back.send(lambda: self._confirm(last))
+
+    def _confirm(self, last: int) -> None:
+        if self.has_ended or self._calls.is_dead:
+            return
+        self.last_add_confirmed = last
+        if last == self._pushed:
+            self._settled.set()
+            self._calls.site.loop.call_later(IDLE_LAC_SECONDS, self._tell, last)
+        self.on_progress()
+
+    def _tell(self, last: int) -> None:
+        if not self.has_ended and not self._calls.is_dead and self._pushed == last:
+            self._there.send(lambda: self._take_lac(last))
+
+    def _take_lac(self, last: int) -> None:
+        self._ledger.told = max(self._ledger.told, last)
+
+    def _is_lost(self) -> None:
+        """Something on its way was lost: no more is answered."""
+        error = AppendTimeout(self.ledger_id, ANSWER_SECONDS, {})
+        self._calls.site.world.after(ANSWER_SECONDS, lambda: self._end(error))
+
+    def lose_bookies(self) -> None:
+        """Its bookies are gone: what has arrived is kept, and of what is under way some."""
+        if not self.has_ended and not self._ledger.is_fenced:
+            self._ledger.fence(self._calls.ledgers.chance)
+            self._end(NotEnoughBookies(f"ledger {self.ledger_id}", {}))
+
+    async def close(self) -> None:
+        self._is_closing = True
+        while not self.has_ended and self.last_add_confirmed < self._pushed:
+            waits = [asyncio.ensure_future(one.wait()) for one in (self._settled, self._ended)]
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            for wait in waits:
+                wait.cancel()
+        if not self.has_ended:
+            await self._close()
+        if self.failure is not None:
+            raise self.failure
+
+    async def _close(self) -> None:
+        def close() -> int:
+            ledger = self._calls.ledgers.find(self.ledger_id)
+            if ledger.end is None and ledger.is_fenced:
+                raise LedgerFenced(self.ledger_id, "in recovery")
+            ledger.is_fenced = True
+            return ledger.close()
+
+        silence = LedgerClosed(self.ledger_id, "the outcome of closing it is not known")
+        try:
+            end = await self._calls.call(close, silence)
+        except LedgerError as error:
+            self._end(error)
+            return
+        mine = end == self.last_add_confirmed
+        self._end(None if mine else LedgerFenced(self.ledger_id, f"recovered and closed at entry {end}"))
+
+    async def abandon(self) -> None:
+        self._end(LedgerClosed(self.ledger_id, "abandoned"))
+
+    def _end(self, error: LedgerError | None) -> None:
+        if self.has_ended or self._calls.is_dead:
+            return
+        self.failure = error
+        self._ended.set()
+        self._calls.ledgers.open_writers.remove(self)
+        self.on_progress()
+
+
+class ModelReader:
+    """What a log's reader uses of a `ReadHandle`."""
+
+    def __init__(self, calls: LedgerCalls, ledger_id: int) -> None:
+        self._calls = calls
+        self.ledger_id = ledger_id
+        self.last_add_confirmed = -1
+        self.is_closed = False
+        self._length = 0
+
+    @property
+    def record(self) -> Any:
+        return SimpleNamespace(length_bytes=self._length)
+
+    async def look(self) -> None:
+        silence = NotEnoughAnswers(self.ledger_id, {})
+        seen = await self._calls.call(self._seen, silence)
+        end, told, self._length = seen
+        if end is not None:
+            self.is_closed, self.last_add_confirmed = True, end
+        elif not self.is_closed:
+            self.last_add_confirmed = max(self.last_add_confirmed, told)
+
+    def _seen(self) -> tuple[int | None, int, int]:
+        ledger = self._calls.ledgers.find(self.ledger_id)
+        return ledger.end, ledger.told, sum(map(len, ledger.entries))
+
+    async def pages(
+        self, first_entry: int = 0, last_entry: int | None = None
+    ) -> AsyncGenerator[Columns, None]:
+        last = self.last_add_confirmed if last_entry is None else last_entry
+        if last_entry is None and first_entry == last + 1:
+            return
+        if not 0 <= first_entry <= last <= self.last_add_confirmed:
+            raise NoSuchEntry(self.ledger_id, first_entry, self.last_add_confirmed)
+        while first_entry <= last:
+            stop = min(first_entry + PAGE_ENTRIES, last + 1)
+            yield await self._page(first_entry, stop)
+            first_entry = stop
+
+    async def _page(self, first: int, stop: int) -> Columns:
+        def read() -> list[bytes]:
+            return self._calls.ledgers.find(self.ledger_id).entries[first:stop]
+
+        entries = await self._calls.call(read, NotEnoughAnswers(self.ledger_id, {}))
+        assert len(entries) == stop - first, "what is confirmed is there"
+        return of_payloads(first, entries, b"")
+
+    async def tail_pages(
+        self, first_entry: int = 0, *, timeout: float | None = None
+    ) -> AsyncGenerator[Columns, None]:
+        now = self._calls.site.loop.time
+        until = now() + (1e9 if timeout is None else timeout)
+        while True:
+            await self.look()
+            if first_entry <= self.last_add_confirmed:
+                async for columns in self.pages(first_entry):
+                    first_entry = columns.last_entry + 1
+                    yield columns
+                until = now() + (1e9 if timeout is None else timeout)
+                continue
+            if self.is_closed and first_entry > self.last_add_confirmed + 1:
+                raise NoSuchEntry(self.ledger_id, first_entry, self.last_add_confirmed)
+            if self.is_closed or now() >= until:
+                return
+            await asyncio.sleep(min(POLL_SECONDS, max(0.0, until - now()) + 1e-6))

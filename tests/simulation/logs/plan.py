@@ -1,0 +1,130 @@
+"""What happens in a run: who writes, reads and gives up, and what goes wrong meanwhile. A plan prints as Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.simulation.cores.plans.plan import Cut, Figures, StoreAway
+from tests.simulation.engine.printed import Printed
+
+LEDGERS = "ledgers"
+"""The node of the network that answers for all ledgers."""
+
+FAULTY_SECONDS = 30.0
+"""Everything begins within this time."""
+
+NO_FIGURES = Figures()
+
+__all__ = ["Cut", "Figures", "StoreAway"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Term(Printed):
+    """One time as the writer: so many batches of so many records, `together` of them under way at once.
+
+    `ends`: "close", "abandon", or "crash", in which the process is gone from one moment to the next.
+    """
+
+    batches: int = 1
+    records: int = 1
+    together: int = 1
+    pause: float = 0.1
+    ends: str = "close"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Writer(Printed):
+    """A program that takes the log over at this time, and again for each further term."""
+
+    at: float
+    terms: tuple[Term, ...] = (Term(),)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Reader(Printed):
+    """Follows the log from this time on: from the oldest record, or from the end. `timeout`: of each tail."""
+
+    at: float
+    from_end: bool = False
+    timeout: float = 5.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Truncate(Printed):
+    """Somebody gives up this share of all records that the log had; more may be given up already."""
+
+    at: float
+    share: float = 0.5
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Hold(Printed):
+    """The log is under legal hold for so long."""
+
+    at: float
+    seconds: float = 5.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Rename(Printed):
+    """The log gets another name, which another log wants, too, if it is `contested`."""
+
+    at: float
+    contested: bool = False
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Sweep(Printed):
+    """An audit deletes ledgers that no log needs."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FailLedgers(Printed):
+    """Every ledger that is being written fails: too few of its bookies are left. What was under way may be stored."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NoBookies(Printed):
+    """No ledger is created for so long."""
+
+    at: float
+    seconds: float = 2.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RecoverAside(Printed):
+    """Somebody recovers the log's last ledger as a ledger, and takes nothing over."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ClockStep(Printed):
+    """The clock of everybody's machine goes back or forth."""
+
+    at: float
+    seconds: float = -5.0
+
+
+Event = (
+    Truncate | Hold | Rename | Sweep | FailLedgers | NoBookies | RecoverAside | ClockStep | Cut | StoreAway
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(Printed):
+    """One run. `pace_seconds`: of a message. `page_segments`: so few make a page, that some are turned."""
+
+    seed: int
+    writers: tuple[Writer, ...] = ()
+    readers: tuple[Reader, ...] = ()
+    events: tuple[Event, ...] = ()
+    figures: Figures = NO_FIGURES
+    pace_seconds: float = 0.01
+    roll_records: int = 10
+    roll_seconds: float = 1000.0
+    page_segments: int = 2

@@ -1,0 +1,270 @@
+"""Bugs planted in the log's code, one at a time, to see that random schedules would find such a bug."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from ledgers.errors import NoSuchEntry, NoSuchLedger
+from ledgers.logs import cleaning, log_chain, segment_pages
+from ledgers.logs.log import Log
+from ledgers.logs.log_chain import LogChain
+from ledgers.logs.reading.log_reader import LogReader
+from ledgers.logs.reading.open_segment import OpenSegment
+from ledgers.logs.segment_ledgers import SegmentLedgers
+from ledgers.logs.writing import take_over, writer_shell
+from ledgers.logs.writing.log_pipeline import Confirm, LogEffect, LogPipeline, Tail
+from ledgers.logs.writing.writer_shell import WriterShell
+from metadata.records.logs.log_ledgers import SegmentOf
+from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_store import LogStore
+from tests.simulation.engine.planted import Plant
+
+Patch = pytest.MonkeyPatch
+
+
+# --- writers -----------------------------------------------------------------------------------------
+
+
+def confirms_the_next_segment_before_the_last_one_has_ended(patch: Patch) -> None:
+    progressed = LogPipeline.progressed
+
+    def broken(self: LogPipeline, number: int, last_entry: int) -> list[LogEffect]:
+        effects = progressed(self, number, last_entry)
+        slot = self._next
+        if slot is not None and slot.number == number and slot.end_position > self.confirmed_end:
+            self.confirmed_end = slot.end_position
+            effects = [*effects, Confirm(slot.end_position)]
+        return effects
+
+    patch.setattr(LogPipeline, "progressed", broken)
+
+
+def adds_segments_under_any_epoch(patch: Patch) -> None:
+    for module in (take_over, writer_shell, log_chain):
+        patch.setattr(module, "under", lambda epoch, transition: transition)
+
+
+def takes_a_conflict_for_success(patch: Patch) -> None:
+    """The record is read again, and the change is taken to be in it."""
+
+    async def broken(self: LogChain, transition: log_chain.Transition) -> LogRecord:
+        wanted = transition(self.record)
+        if wanted != self.record:
+            try:
+                self.take(await self._changed(wanted))
+            except log_chain._Conflict:
+                await self.refresh()
+        return self.record
+
+    patch.setattr(LogChain, "change", broken)
+
+
+def takes_over_without_recovering(patch: Patch) -> None:
+    """The last segment is taken to end where readers know that it is confirmed."""
+
+    async def broken(self: SegmentLedgers, segment: Segment) -> Segment:
+        reader = await self.open(segment)
+        end = segment.first_position + reader.last_add_confirmed + 1
+        return segment.ended(end, 0, 0)
+
+    patch.setattr(SegmentLedgers, "recover", broken)
+
+
+def begins_one_position_too_late(patch: Patch) -> None:
+    roll = LogPipeline.roll
+
+    def broken(self: LogPipeline, ahead: int = 0) -> list[LogEffect]:
+        if ahead == 0 and self.may_roll and self._tail.end_position < self.next_position:
+            self.next_position += 1
+        return roll(self, ahead)
+
+    patch.setattr(LogPipeline, "roll", broken)
+
+
+def does_not_append_again_what_is_behind_a_recovered_end(patch: Patch) -> None:
+    recovered = LogPipeline.recovered
+
+    def broken(self: LogPipeline, number: int, end_position: int) -> list[LogEffect]:
+        return recovered(
+            self, number, self.next_position if end_position < self.next_position else end_position
+        )
+
+    patch.setattr(LogPipeline, "recovered", broken)
+
+
+def keeps_a_next_segment_that_begins_elsewhere(patch: Patch) -> None:
+    def broken(self: LogPipeline) -> bool:
+        slot = self._next
+        return slot is not None and (slot.failed or self._is_closing)
+
+    patch.setattr(LogPipeline, "_must_drop_next", broken)
+
+
+def recovers_without_looking_whose_the_log_is(patch: Patch) -> None:
+    async def broken(self: WriterShell, number: int) -> list[LogEffect]:
+        ended = await self._ledgers.recover(self._segment(number))
+        assert ended.end_position is not None
+        await self._chain.change(lambda record: record.ended(ended))
+        return self._machine.recovered(number, ended.end_position)
+
+    patch.setattr(WriterShell, "_recover", broken)
+
+
+def joins_without_closing_the_last_segment(patch: Patch) -> None:
+    advance = LogPipeline._advance
+
+    def broken(self: LogPipeline) -> list[LogEffect]:
+        effects = advance(self)
+        if self._state is Tail.CLOSING and self._next is not None:
+            self._state = Tail.ENDED
+            self._tail.end_position = self._next.first_position
+            return [*effects[:-1], *self._join()]
+        return effects
+
+    patch.setattr(LogPipeline, "_advance", broken)
+
+
+def times_go_back_with_the_clock(patch: Patch) -> None:
+    take = WriterShell._take
+
+    def broken(self: WriterShell, records: list[bytes], size_bytes: int) -> None:
+        self._time_us = 0
+        take(self, records, size_bytes)
+
+    patch.setattr(WriterShell, "_take", broken)
+
+
+# --- readers ------------------------------------------------------------------------------------------
+
+
+def skips_a_segment_when_one_ends(patch: Patch) -> None:
+    """The next one is the last of the record, wherever that begins: it is read from its own first record on."""
+
+    async def broken(self: LogReader, position: int) -> OpenSegment | None:
+        record = await self._chain.refresh()
+        self._check_left(position)
+        last = record.last
+        if last is None or position >= (last.end_position or 2**63):
+            return None
+        patch.setattr(OpenSegment, "_entry", lambda self, at: max(0, at - self.segment.first_position))
+        return OpenSegment(last, await self._ledgers.open(last))
+
+    patch.setattr(LogReader, "_opened_at", broken)
+
+
+def reads_what_was_given_up(patch: Patch) -> None:
+    patch.setattr(LogReader, "_check_left", lambda self, position: None)
+
+
+def ends_a_tail_with_its_segment(patch: Patch) -> None:
+    async def broken(self: LogReader, position: int) -> OpenSegment | None:
+        record = await self._chain.refresh()
+        segment = record.segment_of(position)
+        if segment is None:
+            raise NoSuchEntry(0, position, 0)
+        return OpenSegment(segment, await self._ledgers.open(segment))
+
+    patch.setattr(LogReader, "_opened_at", broken)
+
+
+def finds_times_in_the_wrong_page(patch: Patch) -> None:
+    async def broken(chain: LogChain, time_us: int) -> Segment | None:
+        return chain.record.last
+
+    patch.setattr("ledgers.logs.reading.log_reader.segment_at_time", broken)
+
+
+# --- what was given up ----------------------------------------------------------------------------------
+
+
+def gives_up_the_segment_with_the_first_position(patch: Patch) -> None:
+    def broken(self: LogRecord) -> tuple[Segment, ...]:
+        return tuple(s for s in self.segments if s.end_position is not None and s.first_position < self._kept)
+
+    patch.setattr(LogRecord, "dead_segments", broken)
+
+
+def a_truncation_may_go_back(patch: Patch) -> None:
+    patch.setattr(LogRecord, "truncated", lambda self, first: replace(self, first_position=first))
+
+
+def deletes_under_a_legal_hold(patch: Patch) -> None:
+    async def truncate(self: Log, before: int) -> None:
+        await self.refresh()
+        await self._chain.change(lambda record: record.truncated(before))
+        self._cleaning.start(self._chain, self._ledgers)
+
+    async def delete(chain: LogChain, ledgers: SegmentLedgers, ledger_ids: Iterable[int]) -> None:
+        for ledger_id in ledger_ids:
+            with suppress(NoSuchLedger):
+                await ledgers.delete(ledger_id)
+
+    patch.setattr(Log, "truncate", truncate)
+    patch.setattr(cleaning, "_delete", delete)
+
+
+def an_audit_deletes_what_a_living_writer_has_made(patch: Patch) -> None:
+    """Before that is added to the log."""
+
+    def broken(log: LogRecord, ledger_id: int, said: SegmentOf, segments: tuple[Segment, ...]) -> bool:
+        return any(s.ledger_id == ledger_id for s in segments)
+
+    patch.setattr("bookie.upkeep.healing.unneeded_segments.is_needed", broken)
+
+
+def nobody_deletes_what_dead_writers_made(patch: Patch) -> None:
+    patch.setattr("bookie.upkeep.healing.unneeded_segments.is_needed", lambda *_: True)
+
+
+def lets_go_of_segments_before_they_are_in_a_page(patch: Patch) -> None:
+    """Whoever looks in between finds them nowhere."""
+
+    async def broken(chain: LogChain, page: tuple[Segment, ...]) -> None:
+        await chain.change(lambda record: record.without_page(page))
+        await chain.logs.put_page(chain.record.identity, page)
+
+    patch.setattr("ledgers.logs.writing.writer_shell.turn_page", broken)
+    patch.setattr(segment_pages, "turn_page", broken)
+
+
+def a_name_is_free_while_its_log_is_renamed(patch: Patch) -> None:
+    async def broken(self: LogStore, name: str, identity: bytes) -> bool:
+        log = await self.read(identity)
+        return log is None or log.record.deleted or log.record.name != name
+
+    patch.setattr(LogStore, "_is_free", broken)
+
+
+def deletes_the_segment_of_a_change_whose_answer_was_lost(patch: Patch) -> None:
+    """A rival was faster to take over; the segment is in the log all the same."""
+    patch.setattr(take_over, "_may_name", lambda *_: False)
+
+
+PLANTS = (
+    Plant((confirms_the_next_segment_before_the_last_one_has_ended,), 500, 5),
+    Plant((adds_segments_under_any_epoch,), 500, 2),
+    Plant((takes_a_conflict_for_success,), 500, 3),
+    Plant((takes_over_without_recovering,), 500, 2),
+    Plant((begins_one_position_too_late,), 500, 3),
+    Plant((does_not_append_again_what_is_behind_a_recovered_end,), 500, 3),
+    Plant((keeps_a_next_segment_that_begins_elsewhere,), 500, 3),
+    Plant((recovers_without_looking_whose_the_log_is,), 500, 2),
+    Plant((joins_without_closing_the_last_segment,), 500, 0),
+    Plant((times_go_back_with_the_clock,), 500, 2),
+    Plant((skips_a_segment_when_one_ends,), 500, 0),
+    Plant((reads_what_was_given_up,), 500, 23),
+    Plant((ends_a_tail_with_its_segment,), 500, 3),
+    Plant((finds_times_in_the_wrong_page,), 500, 0),
+    Plant((gives_up_the_segment_with_the_first_position,), 500, 4),
+    Plant((a_truncation_may_go_back,), 500, 167),
+    Plant((deletes_under_a_legal_hold,), 500, 0),
+    Plant((an_audit_deletes_what_a_living_writer_has_made,), 500, 151),
+    Plant((nobody_deletes_what_dead_writers_made,), 500, 0),
+    Plant((lets_go_of_segments_before_they_are_in_a_page,), 500, 3),
+    Plant((a_name_is_free_while_its_log_is_renamed,), 500, 130),
+    Plant((deletes_the_segment_of_a_change_whose_answer_was_lost,), 1000, 332),
+)

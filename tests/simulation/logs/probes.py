@@ -1,0 +1,23 @@
+"""Rare paths of logs that random schedules must take; a campaign that missed one tested less."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class LogProbe(Enum):
+    """Each is taken by some of any thousand seeds."""
+
+    FENCED = "a writer was fenced"
+    ROLLED = "a segment ended while its writer went on"
+    RECOVERED = "a writer went on after its segment had failed"
+    CRASHED = "a writer's process died while records were under way"
+    TRUNCATED = "a reader stood where all was given up"
+    HELD = "a truncation was refused under a hold"
+    DELETED = "a ledger was deleted"
+    SWEPT = "an audit found a ledger that no log needs"
+    PAGED = "segments were moved to a page"
+    RENAMED = "the log got another name"
+    CONTESTED = "another log got the name first"
+    UNKNOWN = "the outcome of a change was lost for good"
+    WAITED = "a reader went on over a take-over"

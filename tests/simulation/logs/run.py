@@ -1,0 +1,196 @@
+"""One plan, run: everybody acts and everything fails, then calm; then what must hold is looked at."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from ledgers.logs.log import Log
+from ledgers.logs.record_batch import Record
+from tests.simulation.engine.loop import LoopStuck, VirtualLoop, owned_by, run
+from tests.simulation.engine.runs import Failed, Outcome, warnings_are
+from tests.simulation.engine.world import Violation
+
+from .actors import Keeper, LogReaderUser, LogWriterUser
+from .plan import (
+    FAULTY_SECONDS,
+    ClockStep,
+    Cut,
+    Event,
+    FailLedgers,
+    Hold,
+    NoBookies,
+    Plan,
+    RecoverAside,
+    Rename,
+    StoreAway,
+    Sweep,
+    Truncate,
+)
+from .site import FIRST_NAME, Client, LogSite, in_virtual_time
+
+CALM_SECONDS = FAULTY_SECONDS + 15.0
+"""From here on everything works."""
+
+SETTLE_SECONDS = 40.0
+"""So long after that nothing late is under way, and every change has been settled or given up."""
+
+END_SECONDS_MAX = 400.0
+TRIES_MAX = 6
+PROBLEMS_SHOWN_MAX = 3
+
+
+def run_plan(plan: Plan, *, tracing: bool = False) -> Outcome:
+    """Raises Failed with the end of the trace."""
+    loop = VirtualLoop()
+    site = LogSite(plan, loop, tracing=tracing)
+    why: BaseException | None = None
+    with warnings_are(loop.problems):
+        try:
+            run(LogRun(site).run, loop)
+        except (Violation, LoopStuck) as violation:
+            why = violation
+        except Exception as error:  # a fault of the product, or of this harness
+            why = error
+        trace, probes = site.world.trace, frozenset(site.world.probes)
+        confirmed = len(site.truth.confirmed)
+        why = site.truth.violation or why
+        del site
+        gc.collect(0)
+    if why is None and loop.problems:
+        why = Violation("problems", "; ".join(loop.problems[:PROBLEMS_SHOWN_MAX]))
+    if why is not None:
+        raise Failed(plan, why, trace)
+    return Outcome(plan, tuple(trace), probes, f"{confirmed} confirmed, no violation")
+
+
+class LogRun:
+    """Wires everybody to the site, and ends the run."""
+
+    def __init__(self, site: LogSite) -> None:
+        self.site = site
+        self.plan = site.plan
+        self.world = site.world
+        self._acting: list[asyncio.Task[None]] = []
+
+    async def run(self) -> None:
+        with in_virtual_time(self.site):
+            made = await self.site.client("maker").logs.create(FIRST_NAME, self.site.settings, b"")
+            self.site.identity = made.record.identity
+            self.site.expect_weather(self.plan.figures, ())
+            self._begin()
+            await asyncio.sleep(CALM_SECONDS)
+            self._calm()
+            await asyncio.sleep(SETTLE_SECONDS)
+            await self._end()
+
+    # --- while it lasts ---------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        for n, writer in enumerate(self.plan.writers):
+            self._act(f"w{n}", LogWriterUser(self.site, f"w{n}", writer).run)
+        for n, reader in enumerate(self.plan.readers):
+            self._act(f"r{n}", LogReaderUser(self.site, f"r{n}", reader).run)
+        for n, event in enumerate(self.plan.events):
+            keeper = Keeper(self.site, f"k{n}")
+            self.world.at(event.at, lambda event=event, keeper=keeper: self._happen(event, keeper))  # type: ignore[misc]
+
+    def _act(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._acting.append(self.site.loop.create_task(work(), context=owned_by(f"actor {name}")))
+
+    def _happen(self, event: Event, keeper: Keeper) -> None:
+        self.world.note("%s", event)
+        match event:
+            case FailLedgers():
+                self.site.ledgers.fail_all()
+            case NoBookies(_, seconds):
+                self.site.ledgers.no_bookies_until = self.world.now + seconds
+            case ClockStep(_, seconds):
+                self.site.clock_seconds += seconds
+            case StoreAway(_, seconds, applies):
+                self.site.store.go_away(seconds, applies=applies)
+            case Cut():
+                self.site.cut(event)
+            case _:
+                self._act(keeper.name, lambda: _kept(event, keeper))
+
+    def _calm(self) -> None:
+        self.world.note("calm")
+        self.site.calm()
+        self.site.store.calm()
+        self.site.ledgers.no_bookies_until = 0.0
+
+    # --- what must hold in the end -------------------------------------------------------------------
+
+    async def _end(self) -> None:
+        last = self.site.client("last")
+        log = await last.logs.open(self.site.log_name(), b"")
+        await self._one_more_term(log)
+        end = await log.end()
+        await self._come_to_an_end(end)
+        self.site.truth.all_read([record async for record in log.read()])
+        await self._times_lead_to_positions(log)
+        await self._nothing_unneeded_is_left(log, last)
+        for client in self.site.clients:
+            await client.close()
+        self._no_task_is_left()
+
+    async def _one_more_term(self, log: Log) -> None:
+        writer = await log.writer("last")
+        self.site.truth.begun(writer.epoch, writer.next_position)
+        position = await writer.append(b"last")
+        self.site.truth.confirm(writer.epoch, position, b"last", "last")
+        await writer.close()
+
+    async def _come_to_an_end(self, end: int) -> None:
+        """Writers are done, and every reader has come to the end."""
+        readers = list(self._acting)
+        self.site.is_over = True
+        _, left = await asyncio.wait(readers, timeout=END_SECONDS_MAX)
+        for task in readers:
+            if task not in left:
+                task.result()
+        if left:
+            raise Violation("liveness", f"does not come to an end: {sorted(map(str, left))[:2]}")
+
+    async def _times_lead_to_positions(self, log: Log) -> None:
+        records: list[Record] = [record async for record in log.read()]
+        reader = log._reader
+        for wanted in sorted({0, *(r.time for r in records), *(r.time + 1 for r in records)})[:12]:
+            found = await reader.position_at(wanted)
+            right = next((r.position for r in records if r.time >= wanted), records[-1].position + 1)
+            if found != right:
+                raise Violation("times", f"time {wanted} leads to {found}, and not to {right}")
+
+    async def _nothing_unneeded_is_left(self, log: Log, last: Client) -> None:
+        """What was given up, and what dead writers made, is deleted once somebody takes over and an audit is made."""
+        for _ in range(TRIES_MAX):
+            await asyncio.sleep(SETTLE_SECONDS)
+            await last.sweep()
+            needed = [segment.ledger_id async for segment in log.segments()]
+            left = [ledger.ledger_id for ledger in self.site.ledgers.left()]
+            if sorted(needed) == sorted(left):
+                return
+        raise Violation("leftovers", f"ledgers {left} are left, and the log needs {needed}")
+
+    def _no_task_is_left(self) -> None:
+        for client in self.site.clients:
+            left = self.site.loop.running_tasks(client.name)
+            if left:
+                raise Violation("leftovers", f"tasks of {client.name}: {left[:2]}")
+
+
+async def _kept(event: Event, keeper: Keeper) -> None:
+    match event:
+        case Truncate(_, share):
+            await keeper.truncate(share)
+        case Hold(_, seconds):
+            await keeper.hold(seconds)
+        case Rename(_, contested):
+            await keeper.rename(contested)
+        case Sweep():
+            await keeper.sweep()
+        case RecoverAside():
+            await keeper.recover_aside()

@@ -1,0 +1,193 @@
+"""One run's world: the log's metadata, the ledgers, and a client of the product's own for each program."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import tenacity
+
+from bookie.upkeep.healing.unneeded_segments import UnneededSegments
+from ledgers.cluster import Cluster
+from ledgers.config import ClientConfig
+from ledgers.errors import LedgerError
+from ledgers.logs import log_calls, segment_ledgers
+from ledgers.logs.log_calls import LogCalls
+from ledgers.logs.writing import take_over, writer_shell
+from ledgers.logs.writing.log_writer import LogWriter
+from metadata import keys
+from metadata.memory import Waker
+from metadata.records import ledger_codec
+from metadata.records.ledger_record import Shape, Tombstone
+from metadata.records.ledger_store import LedgerStore
+from metadata.records.logs import log_codec, log_record
+from metadata.records.logs.log_record import LogRecord, LogSettings
+from tests.simulation.engine.loop import OWNER, VirtualLoop
+from tests.simulation.shells.adapters import in_order
+from tests.simulation.shells.metadata import VirtualMetadata, VirtualStore
+from tests.simulation.shells.site import Site
+from tests.simulation.shells.watch import Watch
+
+from .actors import LogUser
+from .ledgers import LedgerCalls, Ledgers, ModelWriter
+from .plan import Plan
+from .probes import LogProbe
+from .truth import Truth
+
+FIRST_NAME = "log0"
+START_US = 1_700_000_000_000_000
+PENDING_BYTES_MAX = 1024 * 1024
+
+
+class MetadataWatch(Watch):
+    """Sees every change: each record of a log is one chain, and no ledger is deleted that a log needs."""
+
+    def __init__(self, site: LogSite) -> None:
+        self._site = site
+
+    def put(self, key: str, value: bytes) -> None:
+        if key.startswith(keys.LOGS):
+            self._site.truth.changed(log_codec.decode(key, value))
+        elif key.startswith(keys.LEDGERS):
+            decoded = ledger_codec.decode(key, value)
+            if isinstance(decoded, Tombstone):
+                self._site.truth.deletes(self._site.ledgers.by_id(decoded.ledger_id))
+
+    def removed(self, key: str) -> None:
+        """Ledgers are deleted at their model, which tells."""
+
+
+class LogSite(Site):
+    """Everything that a run shares."""
+
+    def __init__(self, plan: Plan, loop: VirtualLoop, *, tracing: bool) -> None:
+        super().__init__(plan.seed, loop, plan.pace_seconds)
+        self.world._tracing = tracing
+        self.plan = plan
+        self.store = VirtualMetadata(self, MetadataWatch(self))
+        self.ledgers = Ledgers(self, self.store.data)
+        self.settings = LogSettings(
+            Shape(1, 1, 1), roll_records=plan.roll_records, roll_seconds=plan.roll_seconds
+        )
+        self.identity = b""
+        self.others: dict[bytes, str] = {}
+        self.truth = Truth(self.world, self.record)
+        self.ledgers.on_delete = self.truth.deletes
+        self.clients: list[Client] = []
+        self.clock_seconds = 0.0
+        self.is_over = False
+        self._names = 0
+
+    def record(self) -> LogRecord:
+        """The log's record as it stands, whoever knows it."""
+        found = self.store.data.get(keys.log(self.identity), self.world.now)
+        assert found is not None
+        record = log_codec.decode(found.key, found.value)
+        if record.paged_through:
+            self.world.reached(LogProbe.PAGED)
+        return record
+
+    def log_name(self) -> str:
+        return self.record().name if self.identity else FIRST_NAME
+
+    def next_number(self) -> int:
+        self._names += 1
+        return self._names
+
+    def client(self, name: str) -> Client:
+        made = Client(self, name)
+        self.clients.append(made)
+        return made
+
+    @contextmanager
+    def documented(self, user: LogUser, what: str) -> Iterator[None]:
+        """Errors in it are those that calls document."""
+        try:
+            yield
+        except LedgerError as error:
+            user.expected(what, error)
+
+    def time_ns(self) -> int:
+        """The clock of everybody's machine."""
+        return START_US * 1000 + int((self.world.now + self.clock_seconds) * 1_000_000_000)
+
+
+class Client:
+    """A client of the product over simulated seams, as one process has it."""
+
+    def __init__(self, site: LogSite, name: str) -> None:
+        self._site = site
+        self.name = name
+        self.is_dead = False
+        self.chance = site.world.stream(name)
+        self._store = VirtualStore(site.store, name)
+        self.calls = LedgerCalls(site.ledgers, name)
+        config = ClientConfig(pending_bytes_max=PENDING_BYTES_MAX)
+        bookies: Any = None
+        cluster = Cluster(
+            self._store, LedgerStore(self._store), bookies, config, random.Random(f"{site.plan.seed} {name}")
+        )
+        calls: Any = self.calls
+        self.logs = LogCalls(cluster, calls)
+
+    def die(self) -> None:
+        """The process is gone: nothing of it runs, and nothing reaches it."""
+        self._site.world.note("%s dies", self.name)
+        self.is_dead = self.calls.is_dead = True
+        self._site.world.reached(LogProbe.CRASHED)
+        self._store.end()
+        for task in self._site.loop.running_tasks(self.name):
+            task.cancel()
+        for timer in self._site.loop.pending_timers():
+            is_on_its_way = getattr(timer._callback, "__self__", None) is self._site.world  # type: ignore[attr-defined]
+            if not is_on_its_way and timer._context.get(OWNER, "") == self.name:  # type: ignore[attr-defined]
+                timer.cancel()
+
+    async def close(self) -> None:
+        with suppress(LedgerError):
+            await self.logs.close()
+        await self._store.close()
+
+    async def sweep(self) -> int:
+        """An audit of all ledgers; how many it deleted."""
+        unneeded, count = UnneededSegments(self._store), 0
+        async for found in LedgerStore(self._store).list():
+            count += await unneeded.delete(found)
+        return count
+
+
+@contextmanager
+def in_virtual_time(site: LogSite) -> Iterator[None]:
+    """While it lasts: clocks and chance are the run's own, pages are short, and ledgers are deleted at the model."""
+
+    async def delete(cluster: Cluster, ledger_id: int, password: bytes, **_: bool) -> None:
+        client = next(one for one in site.clients if one.logs._cluster is cluster)
+        await client.calls.delete(ledger_id)
+
+    clock, wall = SimpleNamespace(monotonic=site.loop.time), SimpleNamespace(time_ns=site.time_ns)
+    before = random.getstate()
+    random.seed(site.world.seed)
+    with ExitStack() as stack:
+        patched = mock.patch.object
+        stack.enter_context(patched(tenacity, "time", clock))
+        for module in (take_over, writer_shell, log_calls):
+            stack.enter_context(patched(module, "time", wall))
+        stack.enter_context(patched(segment_ledgers, "delete", delete))
+        stack.enter_context(patched(log_record, "PAGE_SEGMENTS", site.plan.page_segments))
+        for product_class in (LogWriter, Waker, ModelWriter):
+            stack.enter_context(in_order(product_class))
+        stack.callback(random.setstate, before)
+        stack.callback(logging.disable, logging.root.manager.disable)
+        logging.disable(logging.WARNING)  # what goes wrong here is meant to
+        yield
+
+
+def no_task_is_left(loop: VirtualLoop, owner: str) -> list[asyncio.Task[Any]]:
+    """Tasks of clients that have all been closed."""
+    return [task for task in loop.running_tasks(owner) if task is not asyncio.current_task()]
