@@ -22,6 +22,7 @@
 #                WHAT=metrics         … of what metrics cost bulk appends, in turns with and without them; three minutes
 #                WHAT=edits|journals  … of the edit log's codec; of taking over and following a journal
 #                WHAT=hadoop          … of stock Hadoop's journal manager over stock JournalNodes, and over ours; four minutes
+#                WHAT=leading         … of leaders that are followed, on SQLite and etcd; two minutes
 #                WHAT=ledgers-made    … of ledgers made and closed on a real etcd; ten seconds
 #                WHAT=spark|spark-counts  … of replay on Spark, beside Spark on local files; ten minutes, one minute
 #   make fuzz [SECONDS=n] [WHAT="frames record"]   bytes of all kinds for every parser, under atheris; two minutes each

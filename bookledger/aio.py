@@ -13,9 +13,12 @@ from ledgers.public import lazily
 if TYPE_CHECKING:
     from ledgers.aio import (
         AdvancedWriteHandle as AdvancedWriteHandle,
+        Cursor as Cursor,
+        Election as Election,
         LedgerClient as LedgerClient,
         ReadHandle as ReadHandle,
         Salvage as Salvage,
+        Term as Term,
         WriteHandle as WriteHandle,
     )
     from qjm_compat.aio import QuorumJournalManager as QuorumJournalManager

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from ledgers.public import lazily
 
 if TYPE_CHECKING:
+    from ledgers.elections.errors import LeadershipLost as LeadershipLost
     from ledgers.errors import (
         AppendTimeout as AppendTimeout,
         BadEncryptionKey as BadEncryptionKey,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         LogHeld as LogHeld,
         LogTruncated as LogTruncated,
         MetadataUnavailable as MetadataUnavailable,
+        MetadataWentBack as MetadataWentBack,
         NoSuchEntry as NoSuchEntry,
         NoSuchLedger as NoSuchLedger,
         NoSuchLog as NoSuchLog,
@@ -51,6 +53,12 @@ if TYPE_CHECKING:
         Unconfirmed as Unconfirmed,
         WouldDeadlock as WouldDeadlock,
         WriterFull as WriterFull,
+    )
+    from ledgers.logs.cursors.errors import (
+        CursorClosed as CursorClosed,
+        CursorMoved as CursorMoved,
+        CursorTakenOver as CursorTakenOver,
+        NoSuchCursor as NoSuchCursor,
     )
     from metadata.errors import (
         BackupUnusable as BackupUnusable,

@@ -35,15 +35,19 @@ if TYPE_CHECKING:
 
     from .blocking import (
         AdvancedWriteHandle as AdvancedWriteHandle,
+        Cursor as Cursor,
+        Election as Election,
         LedgerClient as LedgerClient,
         Log as Log,
         LogWriter as LogWriter,
         ReadHandle as ReadHandle,
         Salvage as Salvage,
+        Term as Term,
         WriteHandle as WriteHandle,
     )
     from .config import ClientConfig as ClientConfig
     from .creating.new_ledger import NewLedger as NewLedger
+    from .elections.errors import LeadershipLost as LeadershipLost
     from .entry import Entry as Entry
     from .errors import (
         AppendTimeout as AppendTimeout,
@@ -80,6 +84,13 @@ if TYPE_CHECKING:
         WouldDeadlock as WouldDeadlock,
         WriterFull as WriterFull,
     )
+    from .logs.cursors.errors import (
+        CursorClosed as CursorClosed,
+        CursorMoved as CursorMoved,
+        CursorTakenOver as CursorTakenOver,
+        NoSuchCursor as NoSuchCursor,
+    )
+    from .logs.cursors.lag import Lag as Lag
     from .logs.record_batch import NewRecord as NewRecord, Record as Record, RecordBatch as RecordBatch
     from .reading.size_steps import SizeStep as SizeStep
     from .recovering.accept_loss import LossAssessment as LossAssessment

@@ -28,8 +28,11 @@ from .bookies.connected_bookies import ConnectedBookies
 from .cluster import Cluster, counted
 from .config import ClientConfig
 from .creating.new_ledger import LedgerArguments, NewLedger
+from .elections.election import Election, ElectionClient
+from .elections.term import Term
 from .errors import ClientClosed, ClientForked, LedgerClosed, LedgerError
 from .integrity.encryption import cipher_of, encryption_key_of
+from .logs.cursors.cursor import Cursor
 from .logs.log import Log
 from .logs.log_calls import LogCalls
 from .logs.log_client import LogClient
@@ -37,7 +40,7 @@ from .logs.segment_holder import check_is_in_no_log
 from .logs.writing.log_writer import LogWriter
 from .loop_batching import LoopBatching
 from .reading.read_handle import ReadHandle
-from .reading.size_steps import SizeStep, SizeSteps
+from .reading.size_steps import SizeStep, SizeSteps, measured_entries
 from .record_change import Conflict, change_record, metadata_errors
 from .recovering.accept_loss import LossAssessment, accept_loss, assess
 from .recovering.delete import delete
@@ -49,17 +52,20 @@ from .writing.write_handle import WriteHandle
 
 __all__ = [
     "AdvancedWriteHandle",
+    "Cursor",
+    "Election",
     "LedgerClient",
     "Log",
     "LogWriter",
     "NewLedger",
     "ReadHandle",
     "Salvage",
+    "Term",
     "WriteHandle",
 ]
 
 
-class LedgerClient(LogClient):
+class LedgerClient(LogClient, ElectionClient):
     """A client of one cluster, named by its metadata URI. Use as `async with LedgerClient(uri) as client`.
 
     Belongs to the event loop it is first used on. Once closed, neither it nor its handles are usable.
@@ -113,6 +119,7 @@ class LedgerClient(LogClient):
             await writer.abandon()
         if self._cluster is not None:
             self._cluster.is_closed = True
+            await self._cluster.leave_queues()
             self._cluster.idle_lacs.stop()
             await self._cluster.bookies.close()
             self._cluster = None
@@ -302,18 +309,10 @@ class LedgerClient(LogClient):
         default), about `step_bytes` apart where bookies report their holdings. Unreported bytes count as spread evenly,
         so no failed bookie fails this. Raises ValueError for a ledger that is not closed, or a range outside it.
         """
-        if not record.is_closed or record.last_entry is None:
-            raise ValueError(
-                f"ledger {record.ledger_id} is {record.state.value}: only closed ones are measured"
-            )
-        last = record.last_entry if last_entry is None else last_entry
-        if not 0 <= first_entry <= last + 1 <= record.last_entry + 1 or not 1 <= step_bytes < 2**63:
-            raise ValueError(
-                f"entries {first_entry} to {last} in steps of {step_bytes} bytes are no part of the ledger"
-            )
+        first, last = measured_entries(record, first_entry, last_entry, step_bytes)
         cluster = await self._connected()
         assert self._bookies is not None
-        return await SizeSteps(cluster, self._bookies.holdings, record, step_bytes).of(first_entry, last)
+        return await SizeSteps(cluster, self._bookies.holdings, record, step_bytes).of(first, last)
 
     async def delete_ledger(
         self, ledger_id: int, *, password: bytes = b"", force: bool = False, password_is_lost: bool = False

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from bookie.wire import (
     NO_IDENTITY,
+    NO_NOTE,
     Columns,
     InfoReply,
     LacReply,
@@ -30,7 +31,8 @@ class CannotScan(BookieUnavailable):
 
 @dataclass(frozen=True, slots=True)
 class LaneTerms:
-    """Settings of everything sent on a lane. `trace_of` gives the trace of a frame by its first entry."""
+    """Settings of everything sent on a lane. `trace_of` gives the trace of a frame by its first entry; `note` what the
+    bookie should know of the ledger now: the next frame brings it where that has changed."""
 
     ledger_id: int
     key: LedgerKey
@@ -38,6 +40,7 @@ class LaneTerms:
     deferred_sync: bool = False
     identity: bytes = NO_IDENTITY
     trace_of: Callable[[int], bytes] | None = None
+    note: Callable[[], bytes] = lambda: NO_NOTE
 
 
 class LaneListener(Protocol):
@@ -108,6 +111,10 @@ class BookieClient(Protocol):
         last_add_confirmed: Callable[[], LacStatement | None],
     ) -> Lane:
         """Opens a lane; each frame carries what `last_add_confirmed` returns at the time of sending."""
+        ...
+
+    def tell_note(self, bookie: BookieRef, terms: LaneTerms, note: bytes) -> None:
+        """Has the bookie told this of a ledger, soon, if it can be reached; nobody waits for it."""
         ...
 
     async def read(self, bookie: BookieRef, request: ReadRequest) -> ReadReply: ...

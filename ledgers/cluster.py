@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from bookie.wire import LacReply, LacRequest, ReadReply, ReadRequest
 from bookie.wire.trust.identity import Identity, Peer
@@ -39,6 +39,12 @@ CHANGES_AT_ONCE_MAX = 256
 """Ledgers whose record a client changes at a time: a hundred thousand open ones may all lose the same bookie."""
 
 
+class Place(Protocol):
+    """A place in an election's queue, whether its holder leads or waits."""
+
+    async def leave(self, why: str) -> None: ...
+
+
 @dataclass(slots=True)
 class Cluster:
     """What all handles of a client share: stores, bookies, settings, health of the bookies.
@@ -65,6 +71,7 @@ class Cluster:
     stretching: Stretching = field(default_factory=Stretching)
     begun_without: LogRateLimit = field(default_factory=lambda: LogRateLimit(BEGUN_WITHOUT_SECONDS_MIN))
     home: ForkGuard = field(default_factory=lambda: ForkGuard(ClientForked))
+    places: set[Place] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.metrics = _metrics(self.config)
@@ -78,6 +85,11 @@ class Cluster:
     def why_failed(self, error: LedgerError) -> LedgerError:
         """The error of a call, or ClientClosed: a call fails when the client is closed under it."""
         return ClientClosed() if self.is_closed else error
+
+    async def leave_queues(self) -> None:
+        """Gives up what the client leads, and waits to lead: the next ones need not wait for its leases."""
+        places = list(self.places)
+        await asyncio.gather(*(place.leave("the client was closed") for place in places))
 
     @property
     def owner(self) -> str:

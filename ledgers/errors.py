@@ -32,14 +32,15 @@
     ├── ClientClosed             the client was closed: make another one
     ├── ClientForked             the client is another process's: make one in this process
     ├── WouldDeadlock            a call that waits, made on the very thread it would wait for
-    └── MetadataUnavailable      the metadata store does not answer, or waits for an operator
+    └── MetadataUnavailable      the metadata store does not answer
+        └── MetadataWentBack     … or is an older copy of itself, or empty, and waits for an operator
 
 LedgerFenced, LedgerIdReused, LedgerClosed, NotEnoughBookies, AppendTimeout, Unauthorized, LogFenced, LogClosed and
 MetadataUnavailable are Unconfirmed: they end a writer. An append that failed with one of them may or may not be in the
 ledger; only opening the ledger with recovery settles which. Treat it as a write whose answer was lost.
 
 NotFound, AlreadyExists, AccessDenied, TakenOver and Unavailable are bases that errors of several packages have
-(`bookledger.errors`).
+(`bookledger.errors`). `ledgers.elections.errors` and `ledgers.logs.cursors.errors` have more.
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ class LedgerError(PicklableError):
 class NoSuchLedger(NotFound, LedgerError):
     """There is no such ledger: it was never created, or it was deleted."""
 
-    def __init__(self, ledger_id: int) -> None:
-        super().__init__(f"there is no ledger {ledger_id}")
+    def __init__(self, ledger_id: int, why: str = "") -> None:
+        super().__init__(f"there is no ledger {ledger_id}{why and ': '}{why}")
         self.ledger_id = ledger_id
 
 
@@ -153,8 +154,7 @@ class NotEnoughBookies(Unavailable, Unconfirmed):
     """Too few usable bookies. `reasons` names every one that could not be used, and why; `usable` the others.
 
     Start bookies or free their disks, then create the ledger again; a writer that failed with
-    this must open its ledger with recovery first.
-    """
+    this must open its ledger with recovery first."""
 
     def __init__(self, needed: str, reasons: Mapping[str, str], usable: Collection[str] = ()) -> None:
         said = {**dict.fromkeys(usable, "usable"), **reasons}
@@ -168,8 +168,7 @@ class EntryUnreadable(LedgerError):
     """Every replica was asked and none gave the entry. `answers` says what each said.
 
     Nothing is lost for certain while a replica is merely unreachable: bring it back and read again. Where all of them
-    are lost, `salvage_ledger` reads the others.
-    """
+    are lost, `salvage_ledger` reads the others."""
 
     def __init__(self, ledger_id: int, entry_id: int, answers: Mapping[str, str]) -> None:
         listed = "; ".join(f"{name}: {answer}" for name, answer in sorted(answers.items()))
@@ -182,8 +181,7 @@ class EntryUnreadable(LedgerError):
 class DigestMismatch(EntryUnreadable):
     """No replica could give the entry, and one gave bytes with a wrong digest.
 
-    The password may be the wrong one, or the copies are damaged. The bytes are never returned.
-    """
+    The password may be the wrong one, or the copies are damaged. The bytes are never returned."""
 
 
 class RecordUnreadable(LedgerError):
@@ -198,8 +196,7 @@ class RecordUnreadable(LedgerError):
 class NotEnoughAnswers(Unavailable, LedgerError):
     """Too few bookies answered to know how far an open ledger is confirmed. `answers` says why the others did not.
 
-    Nothing was changed. Bring the named bookies back and ask again, or recover the ledger.
-    """
+    Nothing was changed. Bring the named bookies back and ask again, or recover the ledger."""
 
     def __init__(self, ledger_id: int, answers: Mapping[str, str]) -> None:
         listed = "; ".join(f"{name}: {answer}" for name, answer in sorted(answers.items()))
@@ -235,8 +232,7 @@ class AppendTimeout(Unavailable, Unconfirmed):
 class Unauthorized(AccessDenied, Unconfirmed):
     """The password is not the one the ledger was created with, or the ledger was deleted.
 
-    Or a bookie refuses this client whatever its password: `why` says so.
-    """
+    Or a bookie refuses this client whatever its password: `why` says so."""
 
     def __init__(self, ledger_id: int, *, by_bookie: bool = False, why: str = "") -> None:
         or_deleted = ", or the ledger is deleted" if by_bookie else ""
@@ -304,8 +300,12 @@ class BookieStarting(BookieUnavailable):
 
 
 class MetadataUnavailable(Unavailable, Unconfirmed):
-    """The metadata store did not answer, refuses changes, or is an older copy of itself that no operator has accepted
-    yet. Nothing confirmed is lost; try again when it is back."""
+    """The metadata store did not answer, or refuses changes. Nothing confirmed is lost; try again when it is back."""
+
+
+class MetadataWentBack(MetadataUnavailable):
+    """The metadata store is an older copy of itself, or lost what it had. Nothing confirmed is lost, and waiting is of
+    no use: an operator has to put newer metadata in its place, or to accept this. Then open the ledger or log again."""
 
 
 class NoSuchLog(NotFound, LedgerError):

@@ -192,7 +192,8 @@ class LoopThread:
 
     async def _close(self, last_work: LastWork) -> None:
         # Errors while ending a read no longer matter.
-        await asyncio.gather(*(source.end() for source in list(self._sources)), return_exceptions=True)
+        ending = [*(source.end() for source in list(self._sources)), *self._ending]
+        await asyncio.gather(*ending, return_exceptions=True)
         await last_work()
 
     def _result_of(self, future: Future[T]) -> T:

@@ -21,8 +21,16 @@ from metadata.errors import (
 from metadata.healing.marks import Marks
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
+from metadata.store import MetadataStore
 
-from .errors import LedgerError, LedgerRecoveryFailed, MetadataUnavailable, NoSuchLedger
+from .errors import (
+    LedgerError,
+    LedgerRecoveryFailed,
+    MetadataUnavailable,
+    MetadataWentBack,
+    NoSuchLedger,
+    NoSuchLog,
+)
 
 log = logging.getLogger(__name__)
 
@@ -36,14 +44,33 @@ class Conflict:
     found: VersionedRecord | None
 
 
-async def no_record(ledgers: LedgerStore, ledger_id: int) -> NoSuchLedger | MetadataUnavailable:
+async def no_record(ledgers: LedgerStore, ledger_id: int) -> NoSuchLedger | MetadataWentBack:
     """What is told of a ledger of which there is no record. Metadata that is older than the bookies' entries does not
     know newer ledgers (rule W8). Raises MetadataError."""
+    return await _unless_held(ledgers.store, f"ledger {ledger_id}") or NoSuchLedger(ledger_id)
+
+
+async def no_log(store: MetadataStore, name: str) -> NoSuchLog | MetadataWentBack:
+    """What is told of a log of which there is no record, likewise."""
+    return await _unless_held(store, f"log {name!r}") or NoSuchLog(name)
+
+
+async def _unless_held(store: MetadataStore, what: str) -> MetadataWentBack | None:
     try:
-        await hold.check_accepted(ledgers.store)
+        await hold.check_accepted(store)
     except MetadataRestored as error:
-        return MetadataUnavailable(f"it is not known whether there is a ledger {ledger_id}: {error}")
-    return NoSuchLedger(ledger_id)
+        return MetadataWentBack(f"it is not known whether there is a {what}: {error}")
+    return None
+
+
+def check_not_older(what: str, found: int, expected: int) -> None:
+    """Raises MetadataWentBack where a record was read at an earlier version than was known before: a store that did not
+    go back never shows one."""
+    if found < expected:
+        raise MetadataWentBack(
+            f"the metadata store went back to an older copy of itself: {what} stands at version {found}, and stood at "
+            f"{expected} before; an operator sees more with `bookledger metadata check`"
+        )
 
 
 @contextmanager
@@ -53,6 +80,8 @@ def metadata_errors() -> Iterator[None]:
         yield
     except StoreUnavailable as error:
         raise unavailable(error) from error
+    except MetadataRestored as error:
+        raise MetadataWentBack(str(error)) from error
     except MetadataError as error:
         raise LedgerError(str(error)) from error
 

@@ -14,14 +14,18 @@ absent/<bookie>            since when a bookie that was formatted has not been r
 orders/<bookie>            an operator's request for a bookie: drain, maintenance, give up
 auditor                    the elected auditor (under a lease)
 restored                   says that the metadata came from a backup, and is not accepted yet
+accepted                   the same of metadata that was older, and was accepted last
 misfits/<bookie>           what a bookie holds that does not match the backup
 journals/<journal>/<acceptor>/state             what an acceptor of a journal has promised, and its latest segments
 journals/<journal>/<acceptor>/segments/<txid>   one finalized segment, by its first txid as 16 hex digits
 journalnodes/<name>        the daemon that serves the acceptors of this name (under its lease)
 logs/<identity>            one record per log: its writer's epoch, its latest segments, what is left of it
-lognames/<name>            the identity of the log of this name
+lognames/<name>            the identity of the log of this name, if its record says so
 logpages/<identity>/<position>   earlier segments of a log, by the position behind the last of them
 logtimes/<identity>/<time><position>   the same page, by the time of its last record
+elections/<name>           the latest term of an election
+cursors/<identity>/<name>  how far a reader of the log has come
+candidates/<key>/<nonce>   who leads, or waits to lead, by what the record under <key> says (under its lease)
 """
 
 from __future__ import annotations
@@ -43,6 +47,9 @@ LOGS = "logs/"
 LOG_NAMES = "lognames/"
 LOG_PAGES = "logpages/"
 LOG_TIMES = "logtimes/"
+ELECTIONS = "elections/"
+CANDIDATES = "candidates/"
+CURSORS = "cursors/"
 UNDERREPLICATED = "underreplicated/"
 HEALING = "healing/"
 MOVES = "moves/"
@@ -50,6 +57,7 @@ ABSENT = "absent/"
 ORDERS = "orders/"
 AUDITOR = "auditor"
 RESTORED = "restored"
+ACCEPTED = "accepted"
 MISFITS = "misfits/"
 
 LEDGER_ID_MAX = 2**63 - 1
@@ -174,3 +182,24 @@ def log_time(identity: bytes, ended_us: int, end_position: int | None = None) ->
     assert 0 <= ended_us <= LEDGER_ID_MAX
     behind = "" if end_position is None else f"{end_position:016x}"
     return f"{log_times(identity)}{ended_us:016x}{behind}"
+
+
+def election(name: str) -> str:
+    return ELECTIONS + check_name(name)
+
+
+def cursors(log_identity: bytes) -> str:
+    return f"{CURSORS}{log_identity.hex()}/"
+
+
+def cursor(log_identity: bytes, name: str) -> str:
+    return cursors(log_identity) + check_name(name)
+
+
+def candidates(led: str) -> str:
+    """The prefix of those that want to lead by what the record under this key says."""
+    return f"{CANDIDATES}{led}/"
+
+
+def candidate(led: str, nonce: bytes) -> str:
+    return candidates(led) + nonce.hex()

@@ -82,6 +82,7 @@ class StoreHealth:
 
     `doubt`: why it may lose confirmed writes, and what to do; "" if it is not known to.
     `refuses`: why it takes no changes, though it answers, and what to do; "" if it is not known to.
+    `is_told`: whether anybody could say that.
     """
 
     kind: str
@@ -90,6 +91,7 @@ class StoreHealth:
     members: Mapping[str, str] = field(default_factory=dict)
     doubt: str = ""
     refuses: str = ""
+    is_told: bool = True
 
 
 class MetadataStore(Protocol):

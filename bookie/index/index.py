@@ -3,6 +3,7 @@
     places   every frame that is alive; sums: how much there should be of each ledger (`places_table.py`)
     usage    bytes of each ledger in each segment: tells which segments to compact, or to drop
     ledgers  ledger → its state (fence, last-add-confirmed)
+    notes    what is kept of each ledger's fragments, beside their entries (`notes.py`)
     meta     "checkpoint" → position: the log before it is in the index; "version" → 2; sums of usage, ledgers, sums
 
 A checkpoint moves the recent frames and the changed states into LMDB in the same transaction as
@@ -24,10 +25,12 @@ from pathlib import Path
 import lmdb
 
 from ..errors import IndexDamaged, IndexUnusable
+from ..log.format import Record
 from ..wire.messages import Holding
 from .holdings import Overhead, runs_of
 from .ledger_state import LedgerState
-from .places import FrameLocation, RecentPlaces
+from .notes import NotesTable
+from .places import FrameLocation, RecentPlaces, place_of_frame
 from .places_table import PlacesTable
 from .summed_table import Meta, SummedTable, readable
 from .usage import UsageTable
@@ -74,13 +77,14 @@ class Index:
         try:
             _check_not_cut(directory / "data.mdb", pages=_META_PAGES)
             self._env = lmdb.open(
-                str(directory), map_size=bytes_max, max_dbs=5, subdir=True, mode=0o600, max_readers=64
+                str(directory), map_size=bytes_max, max_dbs=6, subdir=True, mode=0o600, max_readers=64
             )
             _check_not_cut(directory / "data.mdb", pages=self._env.info()["last_pgno"] + 1)
             self._meta = Meta(self._env)
             self._places = PlacesTable(self._env, self._meta)
             self.usage = UsageTable(self._env, self._meta)
             self._ledgers = SummedTable(self._env, b"ledgers", self._meta)
+            self.notes = NotesTable(self._env, self._meta, self._ledgers)
             self._check_version(directory)
             self.check_tables()
         except (lmdb.Error, struct.error, IndexDamaged) as error:
@@ -124,7 +128,7 @@ class Index:
 
     @property
     def _tables(self) -> tuple[SummedTable, ...]:
-        return self._ledgers, self._places.sums, self.usage.table
+        return self._ledgers, self._places.sums, self.usage.table, self.notes.table
 
     @property
     def size_bytes(self) -> int:
@@ -244,7 +248,17 @@ class Index:
     @property
     def has_changes(self) -> bool:
         """Whether the next checkpoint has anything to do here."""
-        return not self._recent.is_empty
+        return not self._recent.is_empty or self.notes.has_changes
+
+    def apply(self, record: Record, position: int, size: int) -> None:
+        """Notes a record of a ledger that is on disk: its frame, the fragment's note, or that it is neither."""
+        place = place_of_frame(record.columns, position, size)
+        if place is not None:
+            self.add(record.ledger_id, place)
+        if record.note:
+            self.notes.add(record.ledger_id, record.note)
+        if place is None or record.note:
+            self.add_state(record.ledger_id, position >> 32)
 
     def add(self, ledger_id: int, place: FrameLocation) -> None:
         """Adds a frame that is on disk."""
@@ -264,6 +278,7 @@ class Index:
         """Sets the recent changes aside for `commit_checkpoint`; new ones gather anew."""
         assert self._moving.is_empty, "one checkpoint at a time"
         self._moving, self._recent = self._recent, RecentPlaces()
+        self.notes.begin()
 
     def commit_checkpoint(self, position: int, ledger_rows: Iterable[tuple[int, bytes]]) -> None:
         """Writes what was set aside in a transaction; on disk when it returns. On any thread. Raises IndexUnusable."""
@@ -278,17 +293,20 @@ class Index:
         self.usage.change(txn, moving, self._places.delete(txn, moving.removed), moving.states)
         for ledger_id, row in ledger_rows:
             self._ledgers.put(txn, _LEDGER.pack(ledger_id), row)
+        self.notes.put_all(txn)
         self._meta.put(txn, _CHECKPOINT, _POSITION.pack(position))
         self._meta.put(txn, _VERSION, _POSITION.pack(FORMAT_VERSION))
 
     def end_checkpoint(self) -> None:
         """Drops what was set aside: it is in LMDB now. On the event loop's thread."""
         self._moving = RecentPlaces()
+        self.notes.end()
 
     def abandon_checkpoint(self) -> None:
         """Takes what was set aside back after a failed commit; the next checkpoint moves it."""
         moving, self._moving = self._moving, RecentPlaces()
         self._recent.take_back(moving)
+        self.notes.abandon()
 
     # --- dropping ---------------------------------------------------------------------------
 
@@ -308,6 +326,7 @@ class Index:
                 pass  # each a transaction of its own
         with self._writing() as txn:
             self.usage.forget(txn, ledger_ids)
+            self.notes.forget(txn, ledger_ids)
             for ledger_id in ledger_ids:
                 self._places.sums.delete(txn, _LEDGER.pack(ledger_id))
                 self._ledgers.delete(txn, _LEDGER.pack(ledger_id))
@@ -315,6 +334,7 @@ class Index:
     def forget_former(self, ledger_id: int) -> None:
         """Forgets this ledger with all that was added; for replay, while no other thread runs."""
         self._recent.forget(ledger_id)
+        self.notes.forget_recent(ledger_id)
         self.forget([ledger_id])
 
     def _forget_some(self, ledger_id: int) -> bool:

@@ -18,7 +18,7 @@ other, each aligned to 8 bytes, then zeros up to where the file was preallocated
      8  position     u64  the record's own place: segment << 32 | offset
     16  synced       u64  everything before this position was on disk when this record was written
     24  kind         u8   1 entries, 2 fence, 3 state, 4 lost, 5 segments
-    25  flags        u8   1 recovery, 2 carries a last-add-confirmed, 4 the ledger's verifier, 8 its identity
+    25  flags        u8   1 recovery, 2 carries a last-add-confirmed, 4 the ledger's verifier, 8 its identity, 16 a note
     26  lac_digest   u16  width of the digest that begins the body
     28  body         u32  bytes that follow
     32  ledger       i64
@@ -29,16 +29,18 @@ other, each aligned to 8 bytes, then zeros up to where the file was preallocated
     72  entries      u32
     76  digests      u32  bytes of the digests column
 
-    body of an entries record: lac digest | verifier | identity | entry ids | lengths | digests | payload
+    body of an entries record: lac digest | verifier | identity | note | entry ids | lengths | digests | payload
     body of a fence record:    verifier | identity
-    body of a state record:    the ledger's whole state, as in the index (`ledger_state.py`)
+    body of a state record:    note | the ledger's whole state, as in the index (`ledger_state.py`)
     body of a lost record:     zeros, in place of bytes that were damaged; its ledger is -1
     body of a segments record: u32 each, the segments before this one that there are; its ledger is -1
 
 The verifier (32 bytes) says who may write to the ledger; a ledger without a password has none. The identity (16
 bytes)
-says which ledger of this id it is (rule W8); ledgers of older programs have none. Segments of version 1 are the same
-without verifiers, identities and previous_end, version 2 has no kinds after the second, version 3 no identities.
+says which ledger of this id it is (rule W8); ledgers of older programs have none. A note (u32 bytes,
+then a `FragmentNote`) says what ledger and fragment the entries belong to; it comes with the first ones, or alone.
+Segments of version 1 are the same without verifiers, identities and previous_end, version 2 has no kinds after the
+second, version 3 no identities, version 4 no notes.
 
 Because a record carries its own position, bytes that lie in the wrong place are never taken for
 a record. Because it carries `synced`, a reader can tell a torn tail (never on disk as a whole, so
@@ -60,10 +62,10 @@ from crc32c import crc32c
 from metadata.records.ledger_record import IDENTITY_BYTES
 
 from ..wire.columns import ID_BYTES, LENGTH_BYTES, BadColumns, Columns
-from ..wire.messages import NO_IDENTITY, VERIFIER_BYTES, LacStatement
+from ..wire.messages import NO_IDENTITY, NO_NOTE, VERIFIER_BYTES, LacStatement
 
-FORMAT_VERSION = 4
-READABLE_VERSIONS = (1, 2, 3, 4)
+FORMAT_VERSION = 5
+READABLE_VERSIONS = (1, 2, 3, 4, 5)
 SEGMENT_MAGIC = b"bkldglog"
 RECORD_MAGIC = 0x6472636B
 RECORD_MAGIC_BYTES = struct.pack("<I", RECORD_MAGIC)
@@ -75,6 +77,7 @@ SEGMENT_HEADER = struct.Struct("<8sIIQ16sQ16x")
 _SEGMENT_HEADER_ZEROS = 16
 RECORD_HEADER = struct.Struct("<IIQQBBHIqqqqqII")
 _MAGIC_AND_CRC = struct.Struct("<II")
+_NOTE_BYTES = struct.Struct("<I")
 _AFTER_CRC = _MAGIC_AND_CRC.size
 _HEADER_TAIL = struct.Struct(RECORD_HEADER.format.replace("II", "", 1))
 
@@ -100,6 +103,7 @@ _RECOVERY = 1
 _HAS_LAC = 2
 _HAS_VERIFIER = 4
 _HAS_IDENTITY = 8
+_HAS_NOTE = 16
 
 Buffer = bytes | memoryview
 
@@ -112,7 +116,8 @@ class Record(NamedTuple):
     """One log record without its position. A fence record has no columns and stands alone (rule R1).
 
     Entries and fences carry the ledger's verifier and identity, so none depends on another record for them.
-    `content` is the body of the kinds that have neither columns nor verifier.
+    `content` is the body of the kinds that have neither columns nor verifier. `note`: of the fragment that the entries
+    belong to, with the first of them, or in a record of its own without any.
     """
 
     kind: RecordKind
@@ -123,6 +128,7 @@ class Record(NamedTuple):
     verifier: bytes = b""
     content: bytes = b""
     identity: bytes = NO_IDENTITY
+    note: bytes = NO_NOTE
 
     @property
     def is_urgent(self) -> bool:
@@ -218,10 +224,11 @@ def encode_record(record: Record, *, position: int, synced: int) -> list[Buffer]
 def _body(record: Record) -> list[Buffer]:
     """The body in parts; only the last one may be large."""
     lac_digest = record.last_add_confirmed.digest if record.last_add_confirmed else b""
+    note = _NOTE_BYTES.pack(len(record.note)) + record.note if record.note else NO_NOTE
+    names = lac_digest, record.verifier, record.identity, note
     columns = record.columns
     if columns is None:
-        return [lac_digest, record.verifier, record.identity, record.content]
-    names = lac_digest, record.verifier, record.identity
+        return [*names, record.content]
     return [*names, columns.entry_ids, columns.lengths, columns.digests, columns.payload]
 
 
@@ -247,7 +254,8 @@ def _header_tail(record: Record, body_bytes: int, position: int, synced: int) ->
 
 def _flags(record: Record) -> int:
     flags = (_RECOVERY if record.recovery else 0) | (_HAS_LAC if record.last_add_confirmed else 0)
-    return flags | (_HAS_VERIFIER if record.verifier else 0) | (_HAS_IDENTITY if record.identity else 0)
+    flags |= (_HAS_VERIFIER if record.verifier else 0) | (_HAS_IDENTITY if record.identity else 0)
+    return flags | (_HAS_NOTE if record.note else 0)
 
 
 def decode_header(data: Buffer, *, position: int) -> RecordHeader:
@@ -281,6 +289,7 @@ def _record(header: RecordHeader, body: memoryview) -> Record:
     lac_digest, body = _split(body, header.lac_digest_bytes)
     verifier, body = _split(body, VERIFIER_BYTES if header.flags & _HAS_VERIFIER else 0)
     identity, body = _split(body, IDENTITY_BYTES if header.flags & _HAS_IDENTITY else 0)
+    note, body = _split_note(body) if header.flags & _HAS_NOTE else (NO_NOTE, body)
     lac = None
     if header.flags & _HAS_LAC:
         lac = LacStatement(header.lac, header.lac_length_bytes, lac_digest)
@@ -291,11 +300,18 @@ def _record(header: RecordHeader, body: memoryview) -> Record:
         raise BadRecordBytes(str(error)) from error
     content = b"" if kind in (RecordKind.ENTRIES, RecordKind.FENCE, RecordKind.LOST) else bytes(body)
     is_recovery = bool(header.flags & _RECOVERY)
-    return Record(kind, header.ledger_id, columns, lac, is_recovery, verifier, content, identity)
+    return Record(kind, header.ledger_id, columns, lac, is_recovery, verifier, content, identity, note)
 
 
 def _split(body: memoryview, size: int) -> tuple[bytes, memoryview]:
     return bytes(body[:size]), body[size:]
+
+
+def _split_note(body: memoryview) -> tuple[bytes, memoryview]:
+    size, body = _split(body, _NOTE_BYTES.size)
+    if len(size) < _NOTE_BYTES.size or (note_bytes := _NOTE_BYTES.unpack(size)[0]) > len(body):
+        raise BadRecordBytes("the note is longer than the record")
+    return _split(body, note_bytes)
 
 
 def _columns(header: RecordHeader, body: memoryview) -> Columns:

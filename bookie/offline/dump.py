@@ -11,6 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
+from metadata.errors import BadRecord
+from metadata.records.notes import fragment_note
+
 from ..disk.disk import Disk, OsDisk
 from ..errors import DataDirectoryError
 from ..index.index import Index
@@ -96,7 +99,19 @@ def _entries(record: Record) -> Line:
         line["recovery"] = True
     if record.verifier:
         line["verifier"] = record.verifier.hex()
+    if record.note:
+        line["note"] = _note(record.note)
     return line
+
+
+def _note(note: bytes) -> str:
+    try:
+        told = fragment_note.decode(note)
+    except BadRecord as error:
+        return str(error)
+    ensemble = ", ".join(map(str, told.fragment.ensemble))
+    end = f", closed at entry {told.ledger.last_entry}" if told.ledger.is_closed else ""
+    return f"fragment {told.fragment.number} from entry {told.fragment.first_entry} on {ensemble}{end}"
 
 
 def _index(path: Path) -> Iterator[Line]:
@@ -112,6 +127,8 @@ def _index(path: Path) -> Iterator[Line]:
             yield {"kind": "frame", "ledger": ledger_id, **span, **_at(place.position), "bytes": place.size}
         for state in index.states():
             yield {"kind": "ledger", "ledger": state.ledger_id, **_state(state)}
+            for note in index.notes.of(state.ledger_id).values():
+                yield {"kind": "note", "ledger": state.ledger_id, "note": _note(note)}
         for segment in sorted(index.usage.totals()):
             for ledger_id, held in sorted(index.usage.of(segment).items()):
                 at = {"segment": segments.name_of(segment), "ledger": ledger_id}

@@ -18,8 +18,7 @@ from ..errors import IndexDamaged, IndexUnusable
 from ..index.claims import check_before_rebuild
 from ..index.index import Index
 from ..index.ledger_state import LedgerState
-from ..index.places import place_of_frame
-from ..log.format import NO_LEDGER, RecordKind, place_of
+from ..log.format import NO_LEDGER, RecordKind
 from ..log.records import position_end
 from ..log.replay import replay
 from ..serving import directory
@@ -99,12 +98,8 @@ def _fill(
                 continue
             apply(found.record, index, state_of, states.__delitem__)
             changed.add(ledger_id)
-            place = place_of_frame(found.record.columns, found.position, found.header.record_bytes)
-            if place is not None:
-                index.add(ledger_id, place)
-                frames += 1
-            else:
-                index.add_state(ledger_id, place_of(found.position)[0])
+            index.apply(found.record, found.position, found.header.record_bytes)
+            frames += bool(found.record.columns)
             if index.recent_frames >= FRAMES_PER_COMMIT:
                 commit()
                 on_read(read_bytes)

@@ -68,16 +68,24 @@ async def _check_cluster(path: Path, store: MetadataStore, cookie: Cookie) -> No
 
 
 async def _is_newer_than_metadata(store: MetadataStore, cookie: Cookie, known: Cookie) -> bool:
-    """Whether this directory was formatted in place of the one that the metadata knows, which is older therefore, and
-    not accepted yet."""
-    if known.incarnation not in cookie.predecessors or await hold.read(store) is None:
+    """Whether this directory was formatted in place of the one that the metadata knows, which is older therefore."""
+    if known.incarnation not in cookie.predecessors or not await _may_be_older(store):
         return False
     return await _decommissioned(store, cookie) is None
 
 
+async def _may_be_older(store: MetadataStore) -> bool:
+    """Whether the metadata may be older than a bookie that was away when this was accepted, too."""
+    try:
+        return await hold.may_be_older(store)
+    except StoreRefused as error:  # a role of etcd that was made for an older program
+        log.warning("cannot tell whether older metadata was ever accepted: %s", error)
+        return False
+
+
 async def _rejoined(path: Path, store: MetadataStore, cookie: Cookie) -> Cookie:
     """A bookie that was formatted after the backup from which the metadata came is one of its cluster again."""
-    if await hold.read(store) is None or await _decommissioned(store, cookie) is not None:
+    if not await _may_be_older(store) or await _decommissioned(store, cookie) is not None:
         raise await _missing(path, store, cookie)
     log.warning(
         "bookie %s was formatted after the backup that was restored: it joins again", cookie.bookie_id
@@ -148,7 +156,8 @@ async def restore_cookie(path: Path, store: MetadataStore) -> RestoredCookie:
     known = await cluster.read_cookie(store, cookie.bookie_id)
     if known == cookie:
         return RestoredCookie(cookie, was_missing=False)
-    await _check_name_is_free(path, store, cookie, known)
+    is_replaced = known is not None and await _is_newer_than_metadata(store, cookie, known)
+    await _check_name_is_free(path, store, cookie, None if is_replaced else known)
     await _check_not_given_up(path, store, cookie)
     unsure = await _has_lost_its_life(path, store, cookie)
     if unsure:
@@ -156,7 +165,7 @@ async def restore_cookie(path: Path, store: MetadataStore) -> RestoredCookie:
         started = directory_generation.starts_of(path)
         # One ahead of the directory: an older copy, as far as anybody knows, until limbo has accounted for it.
         await directory_generations.write(store, cookie.bookie_id, cookie.incarnation, Life(started + 1))
-    await take_name(store, cookie, None)
+    await take_name(store, cookie, await store.get(keys.cookie(cookie.bookie_id)) if is_replaced else None)
     return RestoredCookie(cookie, was_missing=True, must_accept_loss=unsure)
 
 
@@ -198,9 +207,9 @@ async def _has_lost_its_life(path: Path, store: MetadataStore, cookie: Cookie) -
 
 
 async def _check_is_referred_to(path: Path, store: MetadataStore, cookie: Cookie) -> None:
-    """Older programs keep no record of a decommissioning; but then no ledger refers to the bookie. Restored metadata
-    that nobody has accepted may be older than all that it holds."""
-    if await hold.read(store) is not None:
+    """Older programs keep no record of a decommissioning; but then no ledger refers to the bookie. Metadata that
+    went back may be older than all that it holds."""
+    if await _may_be_older(store):
         return
     me = BookieRef(cookie.bookie_id, cookie.incarnation)
     async for found in LedgerStore(store).list():

@@ -45,6 +45,7 @@ from . import directory
 from .cookie_check import check_cookie
 from .directory import LockedDirectory
 from .grpc_tools import GrpcTools
+from .health.findings import BookieHealth
 from .history import directory_generation
 from .history.directory_generation import Lives
 from .history.metadata_watch import MetadataWatch, StoreComparison
@@ -82,18 +83,7 @@ class RunningBookie:
     bookie: Bookie
     upkeep: Upkeep
     registrar: Registrar
-    why_not_ready: Callable[[], str]
-    """Why clients should not use it for now; "" where they should."""
-
-
-def _why_not_ready(bookie: Bookie, registrar: Registrar, store: CountingStore, listener: Listener) -> str:
-    if bookie.failed.done():
-        return str(bookie.failed.result())
-    if not registrar.is_registered:
-        return "it is not registered: the metadata does not answer, or has lost it"
-    if why := listener.why_distrusted() or store.why_refuses:
-        return why
-    return bookie.space.why_read_only and f"read-only: {bookie.space.why_read_only}"
+    health: BookieHealth
 
 
 async def run(
@@ -168,6 +158,7 @@ async def _serving(
             async with _registered(config, store, registration) as registrar:
                 await check_cookie(config.data_directory, store)  # it may have been forgotten meanwhile
                 lived = await directory_generation.look(locked.path, cookie, store)
+                lived.registered_as = lambda: registrar.registration
                 bookie = await _open_bookie(config, locked, cookie, lived)
                 storage.push_async_callback(_close, bookie)  # after the listener has stopped
                 watch = MetadataWatch(store, bookie, lived, config.lease_seconds)
@@ -176,8 +167,8 @@ async def _serving(
                 peers = peers_of(store, key)
                 storage.push_async_callback(peers.close)
                 upkeep = Upkeep(bookie, store, cookie, config.upkeep, peers, listener.guard.report)
-                why_not_ready = partial(_why_not_ready, bookie, registrar, store, listener)
-                tools = GrpcTools(listener.who_is, why_not_ready)
+                health = BookieHealth(bookie, registrar, store, upkeep.scrubber, listener.why_distrusted)
+                tools = GrpcTools(listener.who_is, health.why_not_ready)
                 service = _service(config, bookie, cookie, watch, store, upkeep, listener.who_is)
                 listener.serve(bookie, service, *tools.handlers())
                 # First of all: it fails where the directory is gone, and then no coroutine waits to be awaited.
@@ -186,12 +177,10 @@ async def _serving(
                 obeying = obey_operator_requests(store, cookie.bookie_id, bookie.space)
                 renewing = watch.run(config.lease_seconds / RENEWALS_PER_LEASE, lambda: bookie.log_position)
                 work = bookie.run_checkpoints(), watching, obeying, upkeep.run(), intact, renewing
-                async with _beside(*work, watch_health(store)):
-                    running = RunningBookie(
-                        cookie, listener.address, bookie, upkeep, registrar, why_not_ready
-                    )
+                async with _beside(*work, watch_health(store), health.publish()):
+                    running = RunningBookie(cookie, listener.address, bookie, upkeep, registrar, health)
                     bookie.metrics.registry.register(
-                        Lookups(bookie, upkeep, registrar, listener, store, cookie, program_version())
+                        Lookups(bookie, upkeep, registrar, listener, store.counts, cookie, program_version())
                     )
                     with _told(running, config, time.monotonic() - began):
                         yield running

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
-from metadata.counting.counting_store import CountingStore
+from metadata.counting.counting_store import Counts
 from metadata.counting.declared import MetricTable
-from metadata.counting.metrics import of_counts, of_health
+from metadata.counting.metrics import of_counts
 from metadata.records.cluster import Cookie
 
 from ..storage.bookie import Bookie
@@ -24,13 +24,11 @@ from .registration import Registrar
 METRICS = MetricTable("bookie", "A bookie: its state, its disk, and what peers make it hold")
 
 ABOUT = METRICS.info("Which bookie this is.", "bookie_id", "incarnation", "cluster_id", "version")
-REGISTERED = METRICS.gauge("registered", "1 while clients find it.")
 LEASE_AGE = METRICS.gauge("lease_age_seconds", "Time since its lease was renewed.")
 CERTIFICATE = METRICS.gauge(
     "certificate_left_seconds",
     "Time until its certificate runs out, and nobody connects any more; +Inf without one.",
 )
-WRITABLE = METRICS.gauge("writable", "1 while it takes new entries.", bookkeeper="bookie_SERVER_STATUS")
 QUEUE = METRICS.gauge(
     "log_queue_bytes",
     "Bytes that wait to be written to the log.",
@@ -77,11 +75,11 @@ class Lookups(Collector):
         upkeep: Upkeep,
         registrar: Registrar,
         listener: Listener,
-        store: CountingStore,
+        counts: Counts,
         cookie: Cookie,
         version: str,
     ) -> None:
-        self._store = store
+        self._counts = counts
         self._bookie = bookie
         self._upkeep = upkeep
         self._registrar = registrar
@@ -101,15 +99,13 @@ class Lookups(Collector):
         yield ABOUT.about(self._about)
         yield from self._of_requests()
         yield from self._of_storage()
-        yield REGISTERED.of(self._registrar.is_registered)
         yield LEASE_AGE.of(self._registrar.lease_age_seconds)
         certificates = self._listener.certificates
         ends = math.inf if certificates is None else certificates.expires_at.timestamp()
         yield CERTIFICATE.of(ends - time.time())
         yield from self._of_limits()
         yield from of_upkeep(self._upkeep)
-        yield from of_counts(self._store.counts)
-        yield from of_health(self._store)
+        yield from of_counts(self._counts)
 
     def _of_requests(self) -> Iterator[Metric]:
         counters = self._bookie.metrics.counters
@@ -123,7 +119,6 @@ class Lookups(Collector):
         yield QUEUE.of(bookie.intake.bytes)
         yield QUEUE_LIMIT.of(bookie.intake.bytes_max)
         yield BUSY.of(bookie.log_busy_seconds)
-        yield WRITABLE.of(not space.why_read_only)
         yield DISK.of(space.total_bytes)
         yield DISK_FREE.of(space.free_bytes)
         yield RESERVE.of(space.reserve.size_bytes)

@@ -25,9 +25,7 @@ WHY_READ_ONLY = {
 }
 
 
-async def obey_operator_requests(
-    store: MetadataStore, bookie_id: str, space: SpaceGuard, look_seconds: float = LOOK_SECONDS
-) -> None:
+async def obey_operator_requests(store: MetadataStore, bookie_id: str, space: SpaceGuard) -> None:
     """Polls the requests until cancelled. The last one holds while the metadata does not answer."""
     stands: OrderKind | None = None
     while True:
@@ -38,7 +36,7 @@ async def obey_operator_requests(
         else:
             stands = _told(bookie_id, stands, order.kind if order is not None else None)
             space.ordered("" if stands is None else WHY_READ_ONLY.get(stands, ""))
-        await asyncio.sleep(look_seconds)
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 def _told(bookie_id: str, before: OrderKind | None, now: OrderKind | None) -> OrderKind | None:

@@ -13,6 +13,7 @@ import hashlib
 import logging
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -152,6 +153,11 @@ class Registrar:
         )
         return same_lock and other.bookie == self._registration.bookie
 
+    @property
+    def registration(self) -> Registration:
+        """As it is, or is about to be published."""
+        return self._registration
+
     def set_read_only(self, read_only: bool) -> None:
         """Has `keep` publish, as soon as it can, whether the bookie takes new entries (rule B4)."""
         self._registration = replace(self._registration, writable=not read_only)
@@ -163,6 +169,12 @@ class Registrar:
             self._registration, disk_bytes_total=total_bytes, disk_bytes_free=free_bytes
         )
         self._changed.set()
+
+    def set_amiss(self, amiss: Mapping[str, str]) -> None:
+        """Has `keep` publish what is wrong with the bookie, by the names of facts, where that has changed."""
+        if amiss != self._registration.amiss:
+            self._registration = replace(self._registration, amiss=amiss)
+            self._changed.set()
 
     async def keep(self) -> None:
         """Renews the lease until cancelled; registers anew when it was lost. Raises NameTaken."""

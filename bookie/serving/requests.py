@@ -12,6 +12,7 @@ from typing import Protocol
 
 from metadata.records.cluster import Cookie
 
+from ..errors import BookieError
 from ..storage.bookie import Bookie
 from ..wire.columns import ENTRY_BYTES_MAX, FRAME_ENTRIES_MAX
 from ..wire.credentials import Purpose, statement
@@ -24,6 +25,8 @@ from ..wire.messages import (
     InfoReply,
     LacReply,
     LacRequest,
+    NotesReply,
+    NotesRequest,
     ReadReply,
     ReadRequest,
     Status,
@@ -104,13 +107,27 @@ class Requests:
         if why := await self._refuses_now(request, proofs, reply.status):
             return LacReply(why[0], detail=why[1])
         if request.fence and self._vouched_since is not None:
-            return replace(reply, vouched_since=await self._vouched_since())
+            latest = self.bookie.index.notes.latest(request.ledger_id)
+            return replace(reply, vouched_since=await self._vouched_since(), latest=latest)
         return reply
 
     async def holdings(self, request: HoldingsRequest) -> HoldingsReply:
         if request.incarnation != self.bookie.incarnation:
             return HoldingsReply(Status.WRONG_INCARNATION, detail=self._who_we_are())
         return await self.bookie.holdings(request)
+
+    async def notes(self, request: NotesRequest) -> NotesReply:
+        """A page of what is kept of ledgers besides entries; the first covers all that came before it was asked for."""
+        if request.incarnation != self.bookie.incarnation:
+            return NotesReply(Status.WRONG_INCARNATION, detail=self._who_we_are())
+        try:
+            if request.is_first:
+                await self.bookie.checkpoint()
+            notes = self.bookie.index.notes
+            page = asyncio.to_thread(notes.page, request.first_ledger, request.first_entry)
+            return NotesReply(Status.OK, *await page)
+        except BookieError as error:
+            return NotesReply(Status.IO_ERROR, detail=str(error))
 
     async def info(self) -> InfoReply:
         disk = os.statvfs(self._directory)

@@ -1,4 +1,4 @@
-"""gRPC service of a bookie, for rare calls and tools: info and maintenance.
+"""gRPC service of a bookie, for rare calls and tools: info, maintenance, what it keeps of its ledgers.
 
 Refusals are statuses in the reply. A gRPC error code only means that the call did not happen: a message that cannot
 be decoded, or a bookie that is stopping. Entries, reads and fences go over the data protocol (`data`).
@@ -18,7 +18,15 @@ from metadata.errors import MetadataError
 
 from ..errors import BookieError
 from ..wire import BadMessage, codec, rpc
-from ..wire.messages import REPORT_BYTES_MAX, InfoReply, MaintainReply, MaintainRequest, Status
+from ..wire.messages import (
+    REPORT_BYTES_MAX,
+    InfoReply,
+    MaintainReply,
+    MaintainRequest,
+    NotesReply,
+    NotesRequest,
+    Status,
+)
 from ..wire.trust.identity import Peer
 from ..wire.trust.roles import METHODS
 from .requests import Requests
@@ -76,6 +84,9 @@ class BookieService:
                 None,
                 _maintain_bytes,
             ),
+            rpc.NOTES: unary(
+                self._serving(rpc.NOTES, codec.decode_notes_request, self._notes), None, _notes_bytes
+            ),
         }
         methods |= dict.fromkeys(rpc.OLD_METHODS, grpc.stream_stream_rpc_method_handler(_is_elsewhere))
         names = {path.rsplit("/", 1)[1]: handler for path, handler in methods.items()}
@@ -111,6 +122,9 @@ class BookieService:
 
     async def _info(self, _: None) -> InfoReply:
         return await self.requests.info()
+
+    async def _notes(self, request: NotesRequest) -> NotesReply:
+        return await self.requests.notes(request)
 
     async def _maintained(self, request: MaintainRequest) -> MaintainReply:
         if self._maintain is None:
@@ -148,6 +162,10 @@ def _info_bytes(reply: Any) -> bytes:
 
 def _maintain_bytes(reply: Any) -> bytes:
     return b"".join(codec.encode_maintain_reply(reply))
+
+
+def _notes_bytes(reply: Any) -> bytes:
+    return b"".join(codec.encode_notes_reply(reply))
 
 
 async def _is_elsewhere(_: AsyncIterator[bytes], context: Context) -> None:

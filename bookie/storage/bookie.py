@@ -23,9 +23,9 @@ from ..disk.space_guard import SpaceGuard
 from ..errors import DirectoryLost, DiskIsFull, LogFailed
 from ..index.claims import check_log
 from ..index.index import Index
-from ..index.places import FrameLocation, place_of_frame
+from ..index.places import FrameLocation
 from ..log import segments
-from ..log.format import NO_LEDGER, Record, place_of
+from ..log.format import NO_LEDGER, Record
 from ..log.writer import LogWriter, Written
 from ..uncancellable import uncancellable
 from ..wire.messages import (
@@ -378,11 +378,7 @@ class Bookie:
         if record.ledger_id == NO_LEDGER:
             return
         self._checkpointer.changed(record.ledger_id)
-        place = place_of_frame(record.columns, position, size)
-        if place is not None:
-            self.index.add(record.ledger_id, place)
-        else:
-            self.index.add_state(record.ledger_id, place_of(position)[0])
+        self.index.apply(record, position, size)
 
     def _on_refused(self, refused: Sequence[tuple[object, Record]], error: OSError) -> None:
         for ticket, _ in refused:

@@ -20,9 +20,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from metadata.errors import BadRecord
+from metadata.records.notes import fragment_note
+from metadata.records.notes.fragment_note import NewerNote
+
 from ..index.ledger_state import Fence, LedgerState
 from ..log.format import NO_LEDGER, Record, RecordKind
-from ..wire.messages import NO_IDENTITY, Frame, Status
+from ..wire.messages import NO_IDENTITY, NO_NOTE, Frame, Status
 
 
 class Write(NamedTuple):
@@ -66,6 +70,10 @@ class BookieCore:
             return [Answer(ticket, Status.FENCED)]
         if self.read_only and not frame.recovery:
             return [Answer(ticket, Status.READ_ONLY, self.read_only)]
+        try:
+            note = _note_in(frame)
+        except BadRecord as error:
+            return [Answer(ticket, Status.BAD_REQUEST, str(error))]
         record = Record(
             RecordKind.ENTRIES,
             frame.ledger_id,
@@ -74,6 +82,7 @@ class BookieCore:
             frame.recovery,
             verifier,
             identity=frame.identity,
+            note=note,
         )
         return [Write(record, ticket, frame.deferred_sync)]
 
@@ -125,6 +134,21 @@ class BookieCore:
     def _release(self, state: LedgerState, status: Status, detail: str) -> list[Answer]:
         tickets, state.waiting_for_fence = state.waiting_for_fence, []
         return [Answer(ticket, status, detail) for ticket in tickets]
+
+
+def _note_in(frame: Frame) -> bytes:
+    """The note that the frame brings; none where a newer program made it. Raises BadRecord where it is not of this
+    ledger."""
+    if not frame.note:
+        return NO_NOTE
+    try:
+        ledger = fragment_note.decode(frame.note).ledger
+    except NewerNote:
+        return NO_NOTE
+    theirs = ledger.ledger_id, ledger.identity, ledger.verifier
+    if theirs != (frame.ledger_id, frame.identity, frame.credential.verifier):
+        raise BadRecord("note", f"it is of another ledger than {frame.ledger_id}, for which it was sent")
+    return frame.note
 
 
 def _refused(state: LedgerState, verifier: bytes, identity: bytes, ticket: object) -> Answer | None:

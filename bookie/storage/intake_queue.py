@@ -31,12 +31,13 @@ NO_ARRIVAL = Arrival(0.0)
 class Ticket:
     """A request that waits for the disk: how to answer it, how it arrived, and its bytes in the queue.
 
-    `is_ours`: the bookie itself asks, for a record that is a copy of others.
+    `is_ours`: the bookie itself asks, for a record that is a copy of others. `is_deferred`: its sync waits for others.
     """
 
     answer: OnAnswer
     arrival: Arrival
     is_ours: bool = False
+    is_deferred: bool = False
     log_bytes: int = 0
     is_answered: bool = False
 
@@ -66,6 +67,7 @@ class Intake:
 
     def submit(self, log: LogWriter, record: Record, ticket: Ticket, *, deferred_sync: bool = False) -> None:
         """Submits the record to the log, which reports the ticket back."""
+        ticket.is_deferred = deferred_sync
         ticket.log_bytes = log.submit(record, ticket, deferred_sync=deferred_sync)
         self._bytes += ticket.log_bytes
         if self._bytes >= self.bytes_max:

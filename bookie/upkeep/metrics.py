@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
-from metadata.counting.counting_store import CountingStore
+from metadata.counting.counting_store import Counts
 from metadata.counting.declared import MetricTable
 from metadata.counting.metrics import of_counts
 from metadata.records.ledger_record import LedgerState
@@ -155,9 +155,9 @@ def of_auditor(auditor: Auditor) -> Iterator[Metric]:
 class AuditorMetrics(Collector):
     """Metrics of a standalone auditor. Belongs to its event loop."""
 
-    def __init__(self, auditor: Auditor, store: CountingStore) -> None:
+    def __init__(self, auditor: Auditor, counts: Counts) -> None:
         self._auditor = auditor
-        self._store = store
+        self._counts = counts
 
     def describe(self) -> list[Metric]:
         """Empty: registration must not collect from an auditor that is not complete yet."""
@@ -165,4 +165,4 @@ class AuditorMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield from of_auditor(self._auditor)
-        yield from of_counts(self._store.counts)
+        yield from of_counts(self._counts)

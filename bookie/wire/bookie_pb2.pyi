@@ -82,7 +82,7 @@ class Columns(_message.Message):
     def __init__(self, entries: _Optional[int] = ..., digests_bytes: _Optional[int] = ..., payload_bytes: _Optional[int] = ...) -> None: ...
 
 class Frame(_message.Message):
-    __slots__ = ("ledger_id", "recovery", "last_add_confirmed", "columns", "credential", "deferred_sync", "trace", "identity")
+    __slots__ = ("ledger_id", "recovery", "last_add_confirmed", "columns", "credential", "deferred_sync", "trace", "identity", "note")
     LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
     RECOVERY_FIELD_NUMBER: _ClassVar[int]
     LAST_ADD_CONFIRMED_FIELD_NUMBER: _ClassVar[int]
@@ -91,6 +91,7 @@ class Frame(_message.Message):
     DEFERRED_SYNC_FIELD_NUMBER: _ClassVar[int]
     TRACE_FIELD_NUMBER: _ClassVar[int]
     IDENTITY_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
     ledger_id: int
     recovery: bool
     last_add_confirmed: LastAddConfirmed
@@ -99,7 +100,8 @@ class Frame(_message.Message):
     deferred_sync: bool
     trace: bytes
     identity: bytes
-    def __init__(self, ledger_id: _Optional[int] = ..., recovery: bool = ..., last_add_confirmed: _Optional[_Union[LastAddConfirmed, _Mapping]] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., credential: _Optional[_Union[Credential, _Mapping]] = ..., deferred_sync: bool = ..., trace: _Optional[bytes] = ..., identity: _Optional[bytes] = ...) -> None: ...
+    note: bytes
+    def __init__(self, ledger_id: _Optional[int] = ..., recovery: bool = ..., last_add_confirmed: _Optional[_Union[LastAddConfirmed, _Mapping]] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., credential: _Optional[_Union[Credential, _Mapping]] = ..., deferred_sync: bool = ..., trace: _Optional[bytes] = ..., identity: _Optional[bytes] = ..., note: _Optional[bytes] = ...) -> None: ...
 
 class AppendRequest(_message.Message):
     __slots__ = ("incarnation", "first_sequence", "frames")
@@ -222,18 +224,30 @@ class LastAddConfirmedRequest(_message.Message):
     def __init__(self, incarnation: _Optional[str] = ..., ledger_id: _Optional[int] = ..., fence: bool = ..., wait_beyond: _Optional[int] = ..., wait_ms: _Optional[int] = ..., credential: _Optional[_Union[Credential, _Mapping]] = ..., trace: _Optional[bytes] = ..., identity: _Optional[bytes] = ...) -> None: ...
 
 class LastAddConfirmedReply(_message.Message):
-    __slots__ = ("status", "detail", "last_add_confirmed", "metadata_revision", "vouched_since")
+    __slots__ = ("status", "detail", "last_add_confirmed", "metadata_revision", "vouched_since", "latest")
     STATUS_FIELD_NUMBER: _ClassVar[int]
     DETAIL_FIELD_NUMBER: _ClassVar[int]
     LAST_ADD_CONFIRMED_FIELD_NUMBER: _ClassVar[int]
     METADATA_REVISION_FIELD_NUMBER: _ClassVar[int]
     VOUCHED_SINCE_FIELD_NUMBER: _ClassVar[int]
+    LATEST_FIELD_NUMBER: _ClassVar[int]
     status: Status
     detail: str
     last_add_confirmed: LastAddConfirmed
     metadata_revision: int
     vouched_since: int
-    def __init__(self, status: _Optional[_Union[Status, str]] = ..., detail: _Optional[str] = ..., last_add_confirmed: _Optional[_Union[LastAddConfirmed, _Mapping]] = ..., metadata_revision: _Optional[int] = ..., vouched_since: _Optional[int] = ...) -> None: ...
+    latest: LatestFragment
+    def __init__(self, status: _Optional[_Union[Status, str]] = ..., detail: _Optional[str] = ..., last_add_confirmed: _Optional[_Union[LastAddConfirmed, _Mapping]] = ..., metadata_revision: _Optional[int] = ..., vouched_since: _Optional[int] = ..., latest: _Optional[_Union[LatestFragment, _Mapping]] = ...) -> None: ...
+
+class LatestFragment(_message.Message):
+    __slots__ = ("first_entry", "number", "is_closed")
+    FIRST_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    IS_CLOSED_FIELD_NUMBER: _ClassVar[int]
+    first_entry: int
+    number: int
+    is_closed: bool
+    def __init__(self, first_entry: _Optional[int] = ..., number: _Optional[int] = ..., is_closed: bool = ...) -> None: ...
 
 class HoldingsRequest(_message.Message):
     __slots__ = ("incarnation", "ledger_id", "first_entry", "last_entry", "step_bytes", "identity")
@@ -304,6 +318,40 @@ class InfoReply(_message.Message):
     append_seconds_bounds: _containers.RepeatedScalarFieldContainer[float]
     append_counts: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., cluster_id: _Optional[str] = ..., version: _Optional[str] = ..., disk_bytes_total: _Optional[int] = ..., disk_bytes_free: _Optional[int] = ..., entries_added: _Optional[int] = ..., bytes_added: _Optional[int] = ..., syncs: _Optional[int] = ..., read_only: bool = ..., entries_read: _Optional[int] = ..., bytes_read: _Optional[int] = ..., append_seconds_bounds: _Optional[_Iterable[float]] = ..., append_counts: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class NotesRequest(_message.Message):
+    __slots__ = ("first_ledger", "first_entry", "incarnation")
+    FIRST_LEDGER_FIELD_NUMBER: _ClassVar[int]
+    FIRST_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    first_ledger: int
+    first_entry: int
+    incarnation: str
+    def __init__(self, first_ledger: _Optional[int] = ..., first_entry: _Optional[int] = ..., incarnation: _Optional[str] = ...) -> None: ...
+
+class HeldNote(_message.Message):
+    __slots__ = ("ledger_id", "first_entry", "identity", "note")
+    LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
+    FIRST_ENTRY_FIELD_NUMBER: _ClassVar[int]
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    ledger_id: int
+    first_entry: int
+    identity: bytes
+    note: bytes
+    def __init__(self, ledger_id: _Optional[int] = ..., first_entry: _Optional[int] = ..., identity: _Optional[bytes] = ..., note: _Optional[bytes] = ...) -> None: ...
+
+class NotesReply(_message.Message):
+    __slots__ = ("status", "detail", "notes", "is_last")
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    NOTES_FIELD_NUMBER: _ClassVar[int]
+    IS_LAST_FIELD_NUMBER: _ClassVar[int]
+    status: Status
+    detail: str
+    notes: _containers.RepeatedCompositeFieldContainer[HeldNote]
+    is_last: bool
+    def __init__(self, status: _Optional[_Union[Status, str]] = ..., detail: _Optional[str] = ..., notes: _Optional[_Iterable[_Union[HeldNote, _Mapping]]] = ..., is_last: bool = ...) -> None: ...
 
 class MaintainRequest(_message.Message):
     __slots__ = ("action", "adopt")

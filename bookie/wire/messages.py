@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from metadata.records.notes.fragment_note import Headline
+
 from .columns import NO_ENTRIES, Columns
 
 NO_ENTRY = -1
@@ -17,6 +19,10 @@ PROOF_BYTES = 64
 
 NO_IDENTITY = b""
 """Identity of a ledger of an older program; all others have one of `IDENTITY_BYTES`, in their record (rule W8)."""
+
+
+NO_NOTE = b""
+"""Of a frame that brings no note of its fragment (`FragmentNote`, encoded)."""
 
 
 class Credential(NamedTuple):
@@ -66,7 +72,7 @@ NO_TRACE = b""
 class Frame(NamedTuple):
     """Entries of one ledger for one bookie, with the writer's last-add-confirmed at the time of sending.
 
-    Without columns it only carries the last-add-confirmed (an explicit LAC). With `deferred_sync` it may
+    Without columns it only carries the last-add-confirmed (an explicit LAC), or a `note`. With `deferred_sync` it may
     be answered WRITTEN; the next frame without that is answered when all before it is on disk.
     """
 
@@ -78,6 +84,7 @@ class Frame(NamedTuple):
     deferred_sync: bool = False
     trace: bytes = NO_TRACE
     identity: bytes = NO_IDENTITY
+    note: bytes = NO_NOTE
 
 
 class AppendRequest(NamedTuple):
@@ -186,12 +193,14 @@ class LacRequest:
 @dataclass(frozen=True, slots=True)
 class LacReply:
     """`vouched_since`: to a fence, the revision since which the metadata store has not gone back to an older copy of
-    itself without the cluster holding back (rule W8); 0 where the bookie cannot tell."""
+    itself without the cluster holding back (rule W8); 0 where the bookie cannot tell. `latest`, to a fence, too: what
+    the bookie has noted of the ledger's last fragment; None for nothing."""
 
     status: Status
     last_add_confirmed: LacStatement | None = None
     detail: str = ""
     vouched_since: int = 0
+    latest: Headline | None = None
 
 
 HOLDINGS_MAX = 4096
@@ -235,6 +244,41 @@ class HoldingsReply:
     status: Status
     holdings: tuple[Holding, ...] = ()
     covered_through: int = NO_ENTRY
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NotesRequest:
+    """Asks what a bookie keeps of its ledgers besides entries, from this ledger, and this entry of it, on."""
+
+    incarnation: str
+    first_ledger: int = 0
+    first_entry: int = 0
+
+    @property
+    def is_first(self) -> bool:
+        return self.first_ledger == self.first_entry == 0
+
+
+class HeldNote(NamedTuple):
+    """A ledger that a bookie holds, and its note of the fragment that begins here (`FragmentNote`, encoded).
+
+    The note is empty where only entries are here: their writer ran an older program.
+    """
+
+    ledger_id: int
+    first_entry: int
+    identity: bytes
+    note: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NotesReply:
+    """Notes in order of ledgers and first entries; `is_last` if none follow."""
+
+    status: Status
+    notes: tuple[HeldNote, ...] = ()
+    is_last: bool = True
     detail: str = ""
 
 
@@ -295,6 +339,6 @@ class MaintainReply:
     report: str = ""
 
 
-def status_text(reply: LacReply | ReadReply | MaintainReply) -> str:
+def status_text(reply: LacReply | ReadReply | MaintainReply | NotesReply) -> str:
     """The status of a reply in words, with its detail if there is one."""
     return f"{reply.status}: {reply.detail}" if reply.detail else str(reply.status)

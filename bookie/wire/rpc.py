@@ -8,6 +8,7 @@ OLD_METHODS = tuple(f"/{SERVICE}/{name}" for name in ("Append", "Read", "LastAdd
 
 INFO = f"/{SERVICE}/Info"
 MAINTAIN = f"/{SERVICE}/Maintain"
+NOTES = f"/{SERVICE}/Notes"
 
 HEALTH_SERVICE = "grpc.health.v1.Health"
 REFLECTION_SERVICE = "grpc.reflection.v1alpha.ServerReflection"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from bookie.upkeep.healing.auditor import Auditor
 from bookie.upkeep.metrics import AuditorMetrics
+from metadata.counting import facts
 from metadata.counting.counting_store import CountingStore
+from metadata.counting.facts import Finding
 
 from .process_metrics import process_registry
 from .subject import Subject
@@ -17,12 +19,17 @@ class Auditing:
 
     def __init__(self) -> None:
         self._registry = process_registry()
-        self._is_ready = False
+        self._store: CountingStore | None = None
 
     def subject(self) -> Subject:
         """For `serving_http`."""
-        return Subject(self._registry, lambda: "" if self._is_ready else NOT_YET)
+        return Subject(self._registry, self._findings)
 
     def has_started(self, auditor: Auditor, store: CountingStore) -> None:
-        self._registry.register(AuditorMetrics(auditor, store))
-        self._is_ready = True
+        self._registry.register(AuditorMetrics(auditor, store.counts))
+        self._store = store
+
+    def _findings(self) -> list[Finding]:
+        if self._store is None:
+            return [facts.STARTED.found(NOT_YET)]
+        return [facts.STARTED.found(""), self._store.finding()]

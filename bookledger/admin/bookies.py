@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
 from bookie.serving.daemon import RunningBookie
+from metadata.counting import facts
+from metadata.counting.facts import Finding
 
 from .process_metrics import process_registry
 from .subject import Subject
@@ -26,18 +29,22 @@ class Bookies(Collector):
         """For `serving_http`."""
         registry = process_registry()
         registry.register(self)
-        return Subject(registry, self.why_not_ready)
+        return Subject(registry, self.findings)
 
     def has_started(self, running: RunningBookie) -> None:
         self._running.append(running)
 
-    def why_not_ready(self) -> str:
-        """Why clients should not come to one of them; empty where they may come to all."""
-        if len(self._running) < self._count:
-            return STARTING
-        return "; ".join(
-            f"{one.cookie.bookie_id}: {why}" for one in self._running if (why := one.why_not_ready())
-        )
+    def findings(self) -> list[Finding]:
+        """Of the process, and of each bookie that runs."""
+        starting = STARTING if len(self._running) < self._count else ""
+        return [
+            *([facts.STARTED.found(starting)] if self._count else []),
+            *(
+                replace(found, of=one.cookie.bookie_id)
+                for one in self._running
+                for found in one.health.findings()
+            ),
+        ]
 
     def describe(self) -> list[Metric]:
         """Nothing is asked of a bookie before there is one."""

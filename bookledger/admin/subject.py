@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 
+from metadata.counting.facts import Finding
+
 if TYPE_CHECKING:
     from aiohttp import web
 
@@ -18,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Subject:
-    """What is told of: `why_not_ready` is empty while it is ready, `pages` are what this daemon has besides, and
-    `error_page` draws what goes wrong for browsers."""
+    """What is told of: `findings` of its own health, `pages` that this daemon has besides, and `error_page`, which
+    draws what goes wrong for browsers."""
 
     registry: CollectorRegistry
-    why_not_ready: Callable[[], str]
+    findings: Callable[[], Sequence[Finding]]
     pages: Sequence[web.RouteDef] = ()
     error_page: ErrorPage | None = None

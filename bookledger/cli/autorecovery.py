@@ -18,6 +18,7 @@ from bookie.upkeep.peers import NoPeers, Peers
 from bookie.upkeep_config import UpkeepConfig
 from metadata import keys, open_store
 from metadata.counting.counting_store import CountingStore
+from metadata.counting.health_watch import watching_health
 from metadata.records.cluster import cluster_id
 from metadata.records.ledger_record import BookieRef
 
@@ -95,7 +96,8 @@ def autorecovery(
                 _announce(me, url, as_json=as_json)
                 systemd.tell(systemd.READY)
                 with life_told(f"auditor {me}", f", cluster {await cluster_id(store)}"):
-                    await auditor.run()
+                    async with watching_health(store):
+                        await auditor.run()
         finally:
             await peers.close()
             await store.close()

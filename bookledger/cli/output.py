@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
+from textwrap import wrap
 from typing import IO, Any
 
 import click
@@ -28,6 +30,9 @@ Say = Callable[[str], None]
 
 GAP = "  "
 """Separates columns."""
+
+WRAPPED_MIN = 16
+"""Columns that a wrapped column has at least."""
 
 QUICK_SECONDS = 1.0
 """Work that is mostly quick has no bar before that: it would only flash up."""
@@ -69,14 +74,20 @@ def print_json(fields: Mapping[str, Any]) -> None:
 
 
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Prints a line per row. On too narrow a terminal, a block per row: nothing is ever cut."""
+    """Prints a line per row. On too narrow a terminal the last column is wrapped, if WRAPPED_MIN columns are left for
+    it; else there is a block per row. Nothing is ever cut."""
     heads = [title.replace("_", " ") for title in titles]
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    if sum(widths) + len(GAP) * (len(widths) - 1) > _columns():
+    before = sum(widths[:-1]) + len(GAP) * (len(widths) - 1)
+    last = min(widths[-1], _columns() - before)
+    if last < min(widths[-1], WRAPPED_MIN):
         _print_blocks(heads, rows)
         return
-    for row in (heads, *rows):
-        say(GAP.join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+    for *row, end in (heads, *rows):
+        begin = "".join(f"{cell:<{width}}{GAP}" for cell, width in zip(row, widths, strict=False))
+        for part in wrap(end, last) if len(end) > last else [end]:
+            say(f"{begin}{part}".rstrip())
+            begin = " " * before
 
 
 def _print_blocks(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -129,11 +140,17 @@ def ledger_fields(record: LedgerRecord) -> dict[str, Any]:
         "write_quorum": record.shape.write_quorum,
         "ack_quorum": record.shape.ack_quorum,
         "digest": record.digest_type.value.replace("_", "-"),
-        "fragments": len(record.fragments),
+        "fragment_count": len(record.fragments),
         "created_at": iso(record.created_at),
         "closed_at": iso(record.closed_at),
         "created_ms": record.created_ms,
     }
+
+
+def custom_fields(record: LedgerRecord) -> dict[str, Any]:
+    """Custom metadata for programs. Values are bytes, so they are in base64."""
+    custom = {name: base64.b64encode(value).decode() for name, value in record.custom_metadata.items()}
+    return {"custom_metadata": custom}
 
 
 def loss_fields(record: LedgerRecord) -> dict[str, Any]:

@@ -10,21 +10,25 @@ from metadata.records.ledger_record import LedgerRecord
 
 @dataclass(frozen=True, slots=True)
 class CustomWanted:
-    """A key of custom metadata, with this value or any."""
+    """A key of custom metadata, with this value, with one that has this part in it, or with any."""
 
     key: str
     value: bytes | None = None
+    is_part: bool = False
 
     @classmethod
     def of(cls, text: str) -> CustomWanted:
-        """Reads `KEY` or `KEY=VALUE`."""
-        key, separator, value = text.partition("=")
-        return cls(key, os.fsencode(value) if separator else None)
+        """Reads `KEY`, `KEY=VALUE` or `KEY~PART`."""
+        sign = next((one for one in text if one in "=~"), "")
+        key, _, value = text.partition(sign) if sign else (text, "", "")
+        return cls(key, os.fsencode(value) if sign else None, sign == "~")
 
     def is_of(self, record: LedgerRecord) -> bool:
         """Whether the record has it."""
         found = record.custom_metadata.get(self.key)
-        return found is not None and self.value in (None, found)
+        if found is None or self.value is None:
+            return found is not None
+        return self.value in found if self.is_part else self.value == found
 
     def may_be_in(self, encoded: bytes) -> bool:
         """False only if no record of these bytes has it: quick, so that most need not be decoded."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -25,6 +25,7 @@ from metadata.healing.marks import Mark, Marks
 from metadata.healing.operator_requests import OrderKind
 from metadata.healing.planned_moves import list_moves
 from metadata.records.cluster import cluster_id
+from metadata.records.directory_generations import last_registrations
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
@@ -33,10 +34,6 @@ from metadata.store import MetadataStore, StoreHealth, list_all
 
 LEDGERS_LISTED_MAX = 100_000
 """Under-replicated ledgers that a survey names; the rest are only counted."""
-
-RESTORE_COOKIE = "`bookledger bookie restore-cookie --data DIR` writes it anew"
-
-TAKE_BACK = "`bookledger cluster decommission NAME --cancel` takes that back"
 
 LEDGERS_A_TURN = 50
 """Ledgers examined per iteration of the event loop: some milliseconds."""
@@ -66,12 +63,14 @@ _FROM_BAD = list(reversed(Condition))
 
 @dataclass(frozen=True, slots=True)
 class BookieSeen:
-    """A bookie that was ever formatted. `registration` is None if it does not live."""
+    """A bookie that was ever formatted. `registration` is None if it does not live; `last` is that, or what it was
+    registered as before, None where that is not known."""
 
     bookie: BookieRef
     state: str
     absent_ms: int | None
     registration: Registration | None
+    last: Registration | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +109,10 @@ class BookieHolding:
 class Survey:
     """The result. `amiss` are the ledgers with bad copies, and those copies.
 
-    `to_copy_bytes`: estimated payload of the copies to be made; `moving`: ledgers with copies to be moved
-    for balance. `copies_left`: fragments, by the fewest copies that an entry of theirs has on bookies that live.
-    `open_on`: ledgers still being written, by the bookies that are to leave. `hold`: the
-    metadata came from a backup that is not accepted, or went back by itself.
+    `to_copy_bytes`: estimated payload of the copies to be made, `away_bytes` of those that wait for their bookies;
+    `moving`: ledgers with copies to be moved for balance. `copies_left`: fragments, by the fewest copies that an entry
+    of theirs has on bookies that live. `open_on`: ledgers still being written, by the bookies that are to leave.
+    `hold`: the metadata came from a backup that is not accepted, or went back by itself.
     """
 
     cluster_id: str
@@ -134,81 +133,8 @@ class Survey:
     open_on: dict[str, list[int]] = field(default_factory=dict)
     hold: Restored | None = None
     to_copy_bytes: int = 0
+    away_bytes: int = 0
     moving: int = 0
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether every copy is in place, every bookie lives and is reachable and writable as it should be, and there
-        is an auditor."""
-        return not self.why_not_whole
-
-    @property
-    def why_not_whole(self) -> list[str]:
-        """What is wrong, in a few words each, and what to do if that is one thing."""
-        return [*self._of_copies(), *self.not_registered, *self.of_bookies]
-
-    def _of_copies(self) -> Iterator[str]:
-        good = (Condition.OPEN, Condition.WHOLE)
-        if bad := sum(count for condition, count in self.fragments.items() if condition not in good):
-            yield f"{bad} fragments lack copies, or have them in the wrong place"
-        if self.left_behind:
-            yield f"{len(self.left_behind)} ledgers are not closed, and seem to have nobody who does it"
-        if self.metadata.refuses:
-            yield self.metadata.refuses
-        if self.auditor is None:
-            yield "nobody is the auditor: what is lost is not noticed"
-        if self.hold is not None:
-            noticed = "" if self.hold.noticed is None else f" ({self.hold.noticed})"
-            yield f"the metadata is an older copy that nobody has accepted{noticed}: bookledger metadata check"
-
-    @property
-    def not_registered(self) -> list[str]:
-        """Who does not live and is not given up, if anybody."""
-        away = [
-            ref for ref in self._absent() if self.view.orders.get(ref.bookie_id) is not OrderKind.GIVEN_UP
-        ]
-        return [f"not registered: {_names(away)}"] if away else []
-
-    @property
-    def of_bookies(self) -> list[str]:
-        """What else is wrong with bookies."""
-        return list(self._of_bookies())
-
-    def _absent(self) -> list[BookieRef]:
-        return [one.bookie for one in self.bookies if one.registration is None]
-
-    def _of_bookies(self) -> Iterator[str]:
-        view, living = self.view, self.view.living
-        given_up = {ref for ref in self._absent() if view.orders.get(ref.bookie_id) is OrderKind.GIVEN_UP}
-        if left := [ref for ref in self.holdings if ref.bookie_id in {one.bookie_id for one in given_up}]:
-            yield f"given up, and ledgers still refer to it: {_names(left)}"
-        if living and not any(one.writable for one in living.values()):
-            yield "every bookie that lives is read-only: nothing can be written; free space on their disks"
-        if strange := [ref for ref in living if ref.bookie_id not in view.formatted]:
-            yield (
-                f"alive, and without a cookie in the metadata, so that no restart succeeds: {_names(strange)}; "
-                f"{RESTORE_COOKIE}"
-            )
-        if lost := [
-            ref for ref in self.holdings if ref.bookie_id not in view.formatted and ref not in living
-        ]:
-            yield (
-                f"ledgers refer to absent bookies that have no cookie in the metadata: {_names(lost)}; "
-                f"where their directories are there, {RESTORE_COOKIE}"
-            )
-        if out := [ref for ref in living if view.orders.get(ref.bookie_id) is OrderKind.GIVEN_UP]:
-            yield f"alive, and given up, so that it gets nothing: {_names(out)}; {TAKE_BACK}"
-
-        known = {} if self.auditor is None else self.auditor.unreachable
-        unreached = {
-            ref: known[ref.bookie_id]
-            for ref, one in sorted(living.items())
-            if ref.bookie_id in known and known[ref.bookie_id].is_at(one.address)
-        }
-        if unreached:
-            said = "; ".join(_at_address(living[ref].address, one.why) for ref, one in unreached.items())
-            look = "certificates" if all(_TLS in one.why for one in unreached.values()) else "--advertise"
-            yield f"alive, and out of the auditor's reach: {_names(unreached)} ({said}); look at {look}"
 
     def lost_of(self, ledger_id: int) -> list[str]:
         """The bookies that hold copies of a ledger that is not whole, and will not come back: nobody need wait for
@@ -223,18 +149,6 @@ class Survey:
                 or view.formatted.get(ref.bookie_id, ref.incarnation) != ref.incarnation
             }
         )
-
-
-_TLS = "TLS: "
-"""So begins what the TLS handshake said, in the reason of a call that failed."""
-
-
-def _at_address(address: str, why: str) -> str:
-    return why if address in why else f"{address}: {why}"
-
-
-def _names(bookies: Iterable[BookieRef]) -> str:
-    return ", ".join(sorted({one.bookie_id for one in bookies}))
 
 
 async def survey(
@@ -252,7 +166,11 @@ async def survey(
     took = loop.time() - began
     view = await look(store, wait_ms)
     health = await store.health()
-    seen = Survey(name, view, took, health, await lease_lock.read(store, keys.AUDITOR), bookies_seen(view))
+    auditor, bookies = (
+        await lease_lock.read(store, keys.AUDITOR),
+        bookies_seen(view, await lasts_of(store, view)),
+    )
+    seen = Survey(name, view, took, health, auditor, bookies)
     seen.hold = await hold.read(store)
     seen.marks = [mark async for mark in Marks(store).list()]
     seen.healing = await _healing(store)
@@ -268,11 +186,23 @@ async def survey(
     return seen
 
 
-def bookies_seen(view: ClusterView) -> list[BookieSeen]:
+async def lasts_of(store: MetadataStore, view: ClusterView) -> dict[BookieRef, Registration]:
+    """What bookies were registered as before, read only where one is absent. Raises MetadataError."""
+    alive = {one.bookie_id for one in view.living}
+    return await last_registrations(store) if view.formatted.keys() - alive else {}
+
+
+def bookies_seen(view: ClusterView, lasts: Mapping[BookieRef, Registration]) -> list[BookieSeen]:
     """Every bookie, also dead ones, by name."""
     refs = {BookieRef(name, incarnation) for name, incarnation in view.formatted.items()} | view.living.keys()
     return [
-        BookieSeen(ref, _state(ref, view), view.absent_ms.get(ref.bookie_id), view.living.get(ref))
+        BookieSeen(
+            ref,
+            _state(ref, view),
+            view.absent_ms.get(ref.bookie_id),
+            view.living.get(ref),
+            view.living.get(ref) or lasts.get(ref),
+        )
         for ref in sorted(refs)
     ]
 
@@ -322,6 +252,9 @@ def _take(seen: Survey, record: LedgerRecord) -> None:
     sizes = {fragment.first_entry: size for fragment, size in copy_bytes(record)}
     seen.to_copy_bytes += sum(
         sizes[copy.fragment.first_entry] for copy in found if copy.condition in TO_BE_COPIED
+    )
+    seen.away_bytes += sum(
+        sizes[copy.fragment.first_entry] for copy in found if copy.condition is Condition.AWAY
     )
     bad = [copy for copy in found if copy.condition not in (Condition.OPEN, Condition.WHOLE)]
     if bad and len(seen.amiss) < LEDGERS_LISTED_MAX:

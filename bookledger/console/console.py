@@ -21,6 +21,7 @@ from .streams import Streams
 PAGES = {
     "/": pages.overview,
     "/bookies": pages.bookies,
+    "/bookies/{bookie_id}": pages.one_bookie,
     "/ledgers": pages.ledgers,
     "/ledgers/{ledger_id}": pages.one_ledger,
     "/ledgers/{ledger_id}/entries": pages.ledger_entries,

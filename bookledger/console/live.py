@@ -37,12 +37,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The result of one poll. `silent`: why live bookies did not answer; `at`: monotonic seconds."""
+    """The result of one poll. `silent`: why live bookies did not answer; `at`: monotonic seconds. `whole` is the sum
+    of `rates`, which has the bookies that two polls have heard: None while there are none."""
 
     rates: dict[str, Rates] = field(default_factory=dict)
     silent: dict[str, str] = field(default_factory=dict)
-    whole: Rates = field(default_factory=Rates)
     at: float = 0.0
+
+    @property
+    def whole(self) -> Rates | None:
+        return together(self.rates.values()) if self.rates else None
 
 
 class Live:
@@ -109,7 +113,7 @@ class Live:
             self._before[name] = now, answer
             if (found := between(before, answer, now - then)) is not None:
                 rates[name] = found
-        self.moments.append(Moment(rates, silent, together(rates.values()), now))
+        self.moments.append(Moment(rates, silent, now))
 
     async def _ask(self, client: LedgerClient, bookie: BookieRef) -> InfoReply | str:
         try:

@@ -9,10 +9,11 @@ from typing import Any
 
 from aiohttp import web
 
-from bookledger.admin.api import cluster_state, journals
+from bookledger.admin.api import cluster_state, healing_state, journals, ledger_state
+from bookledger.admin.api.ledger_state import NEWEST
 from bookledger.admin.api.metadata_view import Away
 from bookledger.admin.api.search import STATES
-from bookledger.admin.api.table import CUSTOM, FIRST_BOOKIE, STATE, Parameter
+from bookledger.admin.api.table import BOOKIE, CUSTOM, FIRST_BOOKIE, ORDER, STATE, Parameter
 from bookledger.admin.http.guard import peer_of
 from bookledger.admin.http.problems import Problem
 from ledgers.errors import LedgerError
@@ -23,21 +24,24 @@ from . import entries
 from .live import Live
 from .rates import Chart
 from .rendering import page
-from .sources import Sources
+from .sources import Drawn, Sources
 from .stripes import drawn
 
 MARKS_A_PAGE = 50
 LEDGERS_A_PAGE = 50
 BOOKIES_A_PAGE = cluster_state.BOOKIES_MAX
-FRAGMENTS_A_PAGE = cluster_state.FRAGMENTS_MAX
+FRAGMENTS_A_PAGE = ledger_state.FRAGMENTS_MAX
 
 NO_ENTRIES = (
     "Entries are not shown here: they are your users' data. A console that shows them is started by "
     "`bookledger console --entries`. From a shell: `bookledger ledger read {}`"
 )
 
+ENTRIES = "entries"
+"""The template of the page that shows payloads."""
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Page = Callable[[web.Request, Sources], Awaitable[web.Response]]
+Page = Callable[[web.Request, Sources], Awaitable[Drawn]]
 
 _FIRST = Parameter("first", "The first that is shown.", 0, LEDGER_ID_MAX, 0)
 _FROM = Parameter("from", "The first fragment that is shown.", 0, 1_000_000, 0)
@@ -49,27 +53,39 @@ def handler(draw: Page, sources: Sources) -> Handler:
 
     async def handle(request: web.Request) -> web.Response:
         try:
-            return await draw(request, sources)
+            drawn = await draw(request, sources)
         except Away as error:
-            raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error), title="Out of sight") from None
+            return _out_of_sight(str(error), sources.last.of(request.path_qs))
         except ValueError as error:
             raise Problem(HTTPStatus.BAD_REQUEST, str(error), title="That is no page") from None
+        if drawn.name != ENTRIES:  # users' data is shown to whoever asks for it, and audited each time
+            sources.last.keep(request.path_qs, drawn)
+        return page(drawn.name, **drawn.values)
 
     return handle
+
+
+def _out_of_sight(why: str, last: Drawn | None) -> web.Response:
+    """The page as it was last, with a word about that. Raises Problem where it has not been drawn before."""
+    if last is None:
+        raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, why, title="Out of sight")
+    away = {"why": why, "at": time.time() * 1000, "last_ms": last.at_ms}
+    return page(last.name, HTTPStatus.SERVICE_UNAVAILABLE, **last.values, away=away)
 
 
 def error_page(status: HTTPStatus, title: str, why: str) -> web.Response:
     """What a browser is shown. A page of metadata that is away looks again by itself."""
     if status is HTTPStatus.SERVICE_UNAVAILABLE:
-        return page("away", status, title=title, why=why, at=time.time() * 1000)
+        away = {"why": why, "at": time.time() * 1000, "last_ms": None}
+        return page("away", status, title=title, away=away)
     return page("wrong", status, title=title, why=why)
 
 
-async def overview(_: web.Request, sources: Sources) -> web.Response:
+async def overview(_: web.Request, sources: Sources) -> Drawn:
     moment = sources.live.look_on()
     found = await cluster_state.cluster(sources.sight)
     everybody = await cluster_state.bookies(sources.sight)
-    return page(
+    return _drawn(
         "overview",
         title="Cluster",
         cluster=found,
@@ -79,14 +95,14 @@ async def overview(_: web.Request, sources: Sources) -> web.Response:
     )
 
 
-async def bookies(request: web.Request, sources: Sources) -> web.Response:
+async def bookies(request: web.Request, sources: Sources) -> Drawn:
     sources.live.look_on()
     first = FIRST_BOOKIE.read(request.query)
     found = await cluster_state.bookies(sources.sight, first, BOOKIES_A_PAGE)
     domains: dict[str, list[dict[str, Any]]] = {}
     for row in found["bookies"]:
         domains.setdefault(row["fault_domain"] or "", []).append(row)
-    return page(
+    return _drawn(
         "bookies",
         title="Bookies",
         domains=domains,
@@ -96,32 +112,53 @@ async def bookies(request: web.Request, sources: Sources) -> web.Response:
     )
 
 
-async def ledgers(request: web.Request, sources: Sources) -> web.Response:
-    first, step = _FIRST.read(request.query), LEDGERS_A_PAGE
-    given = {one.name: one.read(request.query) for one in (STATE, CUSTOM)}
-    found = await cluster_state.ledgers(sources.sight, first, step, **given)
-    return page(
+async def ledgers(request: web.Request, sources: Sources) -> Drawn:
+    """The newest first, unless a search or an id to begin with is given."""
+    query = {name: text for name, text in request.query.items() if text}  # a form sends empty fields, too
+    first, step = _FIRST.read(query), LEDGERS_A_PAGE
+    given = {one.name: one.read(query) for one in (STATE, CUSTOM, BOOKIE)}
+    wanted = {name: text for name, text in given.items() if text}
+    order = ORDER.read(query) or (NEWEST if not wanted and "first" not in query else "")
+    found = await ledger_state.ledgers(sources.sight, first, step, **given, order=order)
+    return _drawn(
         "ledgers",
         title="Ledgers",
         found=found,
         first=first,
-        newest=max(0, found["next_id"] - step),
+        order=order,
         step=step,
         given=given,
-        wanted={name: text for name, text in given.items() if text},
+        wanted=wanted,
         states=STATES,
     )
 
 
-async def one_ledger(request: web.Request, sources: Sources) -> web.Response:
+async def one_bookie(request: web.Request, sources: Sources) -> Drawn:
+    """A bookie, and the ledgers of which it holds something."""
+    sources.live.look_on()
+    bookie_id, first = request.match_info["bookie_id"], _FIRST.read(request.query)
+    everybody = await cluster_state.bookies(sources.sight, bookie_id, 1)
+    rows = [row for row in everybody["bookies"] if row["bookie_id"] == bookie_id]
+    if not rows:
+        why = f"There is no bookie {bookie_id}: it was decommissioned, or never formatted."
+        raise Problem(HTTPStatus.NOT_FOUND, why, title="No such bookie")
+    found = await ledger_state.ledgers(sources.sight, first, LEDGERS_A_PAGE, bookie=bookie_id)
+    about = _bookies_live({"bookies": rows}, sources.live)
+    return _drawn(
+        "bookie", title=f"Bookie {bookie_id}", bookie_id=bookie_id, found=found, first=first, **about
+    )
+
+
+async def one_ledger(request: web.Request, sources: Sources) -> Drawn:
     ledger_id, first = _LEDGER.read(request.match_info), _FROM.read(request.query)
-    found = await cluster_state.one_ledger(sources.sight, ledger_id, first)
+    found = await ledger_state.one_ledger(sources.sight, ledger_id, first)
     if found is None:
         raise _no_ledger(ledger_id)
-    return page(
+    return _drawn(
         "ledger",
         title=f"Ledger {ledger_id}",
         ledger=found,
+        confirmed=None if found["last_entry"] is not None else await _confirmed(sources.live, found),
         stripes=drawn(found),
         first=first,
         step=FRAGMENTS_A_PAGE,
@@ -129,12 +166,12 @@ async def one_ledger(request: web.Request, sources: Sources) -> web.Response:
     )
 
 
-async def ledger_entries(request: web.Request, sources: Sources) -> web.Response:
+async def ledger_entries(request: web.Request, sources: Sources) -> Drawn:
     ledger_id, first = _LEDGER.read(request.match_info), _FIRST.read(request.query)
     title = f"Entries of ledger {ledger_id}"
     if not sources.shows_entries:
         raise Problem(HTTPStatus.NOT_FOUND, NO_ENTRIES.format(ledger_id), title=title)
-    found = await cluster_state.one_ledger(sources.sight, ledger_id, 0)
+    found = await ledger_state.one_ledger(sources.sight, ledger_id, 0)
     if found is None:
         raise _no_ledger(ledger_id)
     try:
@@ -146,8 +183,8 @@ async def ledger_entries(request: web.Request, sources: Sources) -> web.Response
     peer_of(request).tell(
         Act.SHOW_ENTRIES, read.problem or DONE, ledger_id=ledger_id, first_entry=first, last_entry=last
     )
-    return page(
-        "entries",
+    return _drawn(
+        ENTRIES,
         title=title,
         ledger_id=ledger_id,
         read=read,
@@ -157,20 +194,33 @@ async def ledger_entries(request: web.Request, sources: Sources) -> web.Response
     )
 
 
-async def healing(request: web.Request, sources: Sources) -> web.Response:
+async def healing(request: web.Request, sources: Sources) -> Drawn:
     first = _FIRST.read(request.query)
-    found = await cluster_state.healing(sources.sight)
-    marked = await cluster_state.fragments(sources.sight, first, MARKS_A_PAGE)
-    return page("healing", title="Healing", found=found, marked=marked, first=first)
+    found = await healing_state.healing(sources.sight)
+    marked = await healing_state.fragments(sources.sight, first, MARKS_A_PAGE)
+    return _drawn("healing", title="Healing", found=found, marked=marked, first=first)
 
 
-async def all_journals(_: web.Request, sources: Sources) -> web.Response:
-    return page("journals", title="Journals", found=await journals.journals(sources.sight))
+async def all_journals(_: web.Request, sources: Sources) -> Drawn:
+    return _drawn("journals", title="Journals", found=await journals.journals(sources.sight))
+
+
+def _drawn(name: str, **values: Any) -> Drawn:
+    return Drawn(name, values, time.time() * 1000)
 
 
 def _no_ledger(ledger_id: int) -> Problem:
     why = f"There is no ledger {ledger_id}: it was deleted, or never made."
     return Problem(HTTPStatus.NOT_FOUND, why, title="No such ledger")
+
+
+async def _confirmed(live: Live, ledger: dict[str, Any]) -> entries.Confirmed:
+    """Of a ledger that is not closed: its bookies tell."""
+    try:
+        client = await live.client()
+    except LedgerError as error:
+        return entries.Confirmed(problem=str(error))
+    return await entries.confirmed(client, ledger["has_password"], ledger["ledger_id"])
 
 
 def _bookies_live(found: dict[str, Any], live: Live) -> dict[str, Any]:
@@ -184,9 +234,10 @@ def _bookies_live(found: dict[str, Any], live: Live) -> dict[str, Any]:
 
 
 def _charts(live: Live) -> dict[str, Chart]:
-    """Of the polls that are kept; one without appends has no latency, and is drawn as 0."""
-    wholes = [moment.whole for moment in live.moments]
-    seconds = live.moments[-1].at - live.moments[0].at if live.moments else 0.0
+    """Of the polls that are kept and measured something; one without appends has no latency, and is drawn as 0."""
+    measured = [(moment.at, moment.whole) for moment in live.moments if moment.whole is not None]
+    wholes = [whole for _, whole in measured]
+    seconds = measured[-1][0] - measured[0][0] if measured else 0.0
     series = {
         "entries": [one.entries for one in wholes],
         "bytes": [one.bytes for one in wholes],

@@ -49,13 +49,13 @@ def _environment() -> Environment:
         "rate": rate,
         "words": lambda text: str(text).replace("_", " "),
     }
-    made.globals |= {"glyphs": GLYPHS, "meanings": MEANINGS, "missing": MISSING}
+    made.globals |= {"away": None, "glyphs": GLYPHS, "meanings": MEANINGS, "missing": MISSING}
     return made
 
 
-def page(name: str, status: int = 200, **values: Any) -> web.Response:
-    """Renders a template with these values."""
-    text = ENVIRONMENT.get_template(f"{name}.html").render(page=name, **values)
+def page(name: str, status: int = 200, *, away: dict[str, Any] | None = None, **values: Any) -> web.Response:
+    """Renders a template with these values. `away`: why the metadata cannot be asked, and of when the values are."""
+    text = ENVIRONMENT.get_template(f"{name}.html").render(page=name, away=away, **values)
     return web.Response(text=text, status=status, content_type="text/html", headers=HEADERS)
 
 

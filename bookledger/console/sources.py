@@ -2,17 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from bookledger.admin.api.metadata_view import MetadataView
 
 from .live import Live
 
+PAGES_KEPT_MAX = 32
+"""Pages of which the last state is kept, for as long as the metadata is away: those that were looked at last."""
+
+
+class Drawn(NamedTuple):
+    """What a page was drawn from, and when, in milliseconds since 1970."""
+
+    name: str
+    values: dict[str, Any]
+    at_ms: float
+
+
+class LastDrawn:
+    """The last state of pages, by path and query."""
+
+    def __init__(self) -> None:
+        self._pages: OrderedDict[str, Drawn] = OrderedDict()
+
+    def keep(self, path: str, drawn: Drawn) -> None:
+        self._pages[path] = drawn
+        self._pages.move_to_end(path)
+        if len(self._pages) > PAGES_KEPT_MAX:
+            self._pages.popitem(last=False)
+
+    def of(self, path: str) -> Drawn | None:
+        return self._pages.get(path)
+
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """`shows_entries`: whether payloads may be shown."""
+    """`shows_entries`: whether payloads may be shown. `last`: what pages showed before the metadata was away."""
 
     sight: MetadataView
     live: Live
     shows_entries: bool = False
+    last: LastDrawn = field(default_factory=LastDrawn)

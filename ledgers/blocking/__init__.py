@@ -1,6 +1,19 @@
 """The blocking client: the calls of `ledgers.aio`, with the calling thread waiting for the result."""
 
 from .client import AdvancedWriteHandle, LedgerClient, ReadHandle, Salvage, WriteHandle
+from .coordination.cursor import Cursor
+from .coordination.election import Election, Term
 from .log import Log, LogWriter
 
-__all__ = ["AdvancedWriteHandle", "LedgerClient", "Log", "LogWriter", "ReadHandle", "Salvage", "WriteHandle"]
+__all__ = [
+    "AdvancedWriteHandle",
+    "Cursor",
+    "Election",
+    "LedgerClient",
+    "Log",
+    "LogWriter",
+    "ReadHandle",
+    "Salvage",
+    "Term",
+    "WriteHandle",
+]

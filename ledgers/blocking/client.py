@@ -17,6 +17,7 @@ from ..errors import ClientClosed, WouldDeadlock
 from ..loop_thread import in_pages, iterate
 from ..reading.size_steps import SizeStep
 from ..recovering.accept_loss import LossAssessment
+from .coordination.election import Election
 from .log_client import BlockingLogClient
 from .paged_iterator import PagedIterator
 from .read import ReadHandle
@@ -211,6 +212,10 @@ class LedgerClient(BlockingLogClient):
     def list_bookies(self) -> list[Registration]:
         """Lists every registered bookie. Raises MetadataUnavailable."""
         return self._thread.run(self._twin.list_bookies())
+
+    def election(self, name: str) -> Election:
+        """The election of this name: nothing has to be created. Raises ValueError for an unusable name."""
+        return Election(self._thread, self._twin.election(name))
 
     @renamed(timeout_seconds="timeout")
     def maintain_bookie(self, bookie: BookieRef, request: MaintainRequest, timeout: float) -> MaintainReply:

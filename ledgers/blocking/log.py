@@ -6,18 +6,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from itertools import chain
+from typing import Unpack
 
+from metadata.records.coordination.cursor_record import CursorRecord
 from metadata.records.logs.log_record import LogRecord, Segment
 
 from ..logs import log as aio
+from ..logs.cursors.consumption import ConsumeOptions
+from ..logs.cursors.cursor import COMMIT_SECONDS
+from ..logs.cursors.where import Where
 from ..logs.record_batch import NewRecord, Record, RecordBatch
 from ..logs.writing.checked_records import CheckedRecords, record_of, size_of
 from ..logs.writing.log_writer import LogWriter as AsyncLogWriter
 from ..loop_thread import LoopThread, in_pages, iterate
 from .bulk_writer import BulkWriter
+from .coordination.cursor import Cursor, consume
+from .coordination.election import Term
 
 SEGMENTS_PER_HOP = 256
 """Segments fetched from the loop's thread at a time."""
+
+CURSORS_PER_HOP = 256
+"""The same for cursors."""
 
 
 class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
@@ -128,9 +138,10 @@ class Log:
         """Reads the metadata again."""
         return self._thread.run(self._twin.refresh())
 
-    def writer(self, name: str | None = None) -> LogWriter:
+    def writer(self, name: str | None = None, *, term: Term | None = None) -> LogWriter:
         """Takes the log over, and becomes its one writer; see `ledgers.logs.log.Log.writer`."""
-        return LogWriter(self._thread, self._thread.run(self._twin.writer(name)))
+        led = None if term is None else term.twin
+        return LogWriter(self._thread, self._thread.run(self._twin.writer(name, term=led)))
 
     def first_position(self) -> int:
         """The position of the oldest record that is left."""
@@ -170,9 +181,41 @@ class Log:
         """The first position whose record was appended at this time or later; the end where there is none."""
         return self._thread.run(self._twin.position_at(time))
 
-    def segments(self) -> Iterator[Segment]:
-        """Yields all segments that are left, in order; the last one may be open."""
-        return chain.from_iterable(iterate(self._thread, in_pages(self._twin.segments(), SEGMENTS_PER_HOP)))
+    def segments(self, start: int | None = None) -> Iterator[Segment]:
+        """Yields all segments that are left, in order, from the one on that holds `start`; the last one may be open."""
+        found = in_pages(self._twin.segments(start), SEGMENTS_PER_HOP)
+        return chain.from_iterable(iterate(self._thread, found))
+
+    def cursor(
+        self,
+        name: str,
+        *,
+        start: Where = "beginning",
+        commit_seconds: float = COMMIT_SECONDS,
+        commits_at_close: bool = True,
+    ) -> Cursor:
+        """Opens a cursor, or creates it at `start`; see `ledgers.logs.log.Log.cursor`."""
+        opened = self._twin.cursor(
+            name, start=start, commit_seconds=commit_seconds, commits_at_close=commits_at_close
+        )
+        return Cursor(self._thread, self._thread.run(opened))
+
+    def consume(
+        self, name: str, *, start: Where = "beginning", **options: Unpack[ConsumeOptions]
+    ) -> Iterator[Record]:
+        """Yields records from where the cursor stands, each at least once, and commits what was used.
+
+        See `ledgers.logs.log.Log.consume`.
+        """
+        return consume(self._thread, self._twin.consumption(name, start=start, **options))
+
+    def cursors(self) -> Iterator[tuple[str, CursorRecord]]:
+        """Yields the name and the metadata of every cursor, in the order of names."""
+        return chain.from_iterable(iterate(self._thread, in_pages(self._twin.cursors(), CURSORS_PER_HOP)))
+
+    def delete_cursor(self, name: str) -> None:
+        """Deletes a cursor. Raises NoSuchCursor."""
+        self._thread.run(self._twin.delete_cursor(name))
 
     def truncate(self, before: int) -> None:
         """Gives up all records before this position; see `ledgers.logs.log.Log.truncate`."""

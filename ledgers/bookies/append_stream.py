@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from bookie.wire import (
     FRAME_BYTES_MAX,
+    NO_ENTRY,
     Ack,
     AppendRequest,
     BadMessage,
@@ -41,8 +42,18 @@ from .queued_lane import QueuedLane
 FRAME_OVERHEAD_BYTES = 128
 """A frame's bytes in a message besides its columns."""
 
+NOTES_WEIGHT = FRAME_BYTES_MAX // (64 * 1024)
+"""How much more a byte of a note counts: notes go into a message's header, which a bookie bounds more tightly. A
+message takes no more frames once they bring 64 KiB of notes."""
+
 SMALL_MESSAGES_MAX = 2
 """Messages in flight that were not full: past it frames gather until one is answered, or fill a message."""
+
+TOLD_SECONDS_MAX = 0.2
+"""How long the bookie is told nothing of ledgers that ended, unless a message goes to it anyway."""
+
+TOLD_MAX = 1024
+"""What waits to be told; beyond it the bookie is left to find out by itself."""
 
 FRAMES_IN_FLIGHT_MAX = 1024
 """Frames sent and unanswered on one stream."""
@@ -55,7 +66,7 @@ END_SECONDS_MAX = 0.5
 
 @dataclass(slots=True)
 class _InFlight:
-    lane: QueuedLane
+    lane: QueuedLane | None  # None for what nobody waits for
     last_entry: int
     size: int
     sent_at: float
@@ -82,6 +93,8 @@ class AppendStream:
         self._in_flight: dict[int, _InFlight] = {}
         self._in_flight_bytes = 0
         self._queued_bytes = 0
+        self._told: deque[tuple[LaneTerms, bytes]] = deque()
+        self._telling: asyncio.TimerHandle | None = None
         self._message_ends: deque[int] = deque()  # the last sequence of each message in flight
         self._answered_at = 0.0
         self._next_sequence = 0
@@ -129,6 +142,14 @@ class AppendStream:
             self._ready.append(lane)
         self._send_soon()
 
+    def tell(self, terms: LaneTerms, note: bytes) -> None:
+        """Has the bookie told this of a ledger, with the next message or soon. Nobody waits for it; it may be lost."""
+        if self._is_broken or len(self._told) == TOLD_MAX:
+            return
+        self._told.append((terms, note))
+        if self._telling is None:
+            self._telling = self._loop.call_later(TOLD_SECONDS_MAX, self._tell_now)
+
     def lane_closed(self, lane: QueuedLane) -> None:
         self._lanes.discard(lane)
 
@@ -138,6 +159,7 @@ class AppendStream:
 
     async def close(self) -> None:
         """Closes the stream without telling its lanes: their owners have closed them."""
+        self._tell_now()
         self._is_broken = True
         self._connecting.cancel()
         await asyncio.wait([self._connecting])
@@ -228,6 +250,15 @@ class AppendStream:
         if self._overdue is None and self._in_flight:
             self._look_later()
 
+    def _tell_now(self) -> None:
+        self._telling = None
+        connection = self._connection
+        while self._told and connection is not None and connection.is_writable and not self._is_broken:
+            if (request := self._next_request()) is None:
+                break  # it is told with what is sent once there is room
+            self._message_ends.append(self._next_sequence - 1)
+            connection.send(FrameKind.APPEND, 0, codec.encode_append_request(request))
+
     def _is_worth_a_message(self) -> bool:
         """Limits small messages in flight, since a message costs the same whatever its size."""
         oldest = next(iter(self._in_flight), self._next_sequence)
@@ -270,17 +301,35 @@ class AppendStream:
             if not lane.has_work:
                 continue
             frame, size = lane.next_frame(room)
-            room -= size + FRAME_OVERHEAD_BYTES
+            room -= size + FRAME_OVERHEAD_BYTES + NOTES_WEIGHT * len(frame.note)
             self._note_sent(lane, frame, size)
             frames.append(frame)
             if lane.has_work:
                 self.lane_has_work(lane)
+        while self._told and room > 0 and len(self._in_flight) < FRAMES_IN_FLIGHT_MAX:
+            frame = self._told_frame(*self._told.popleft())
+            room -= FRAME_OVERHEAD_BYTES + NOTES_WEIGHT * len(frame.note)
+            self._note_sent(None, frame, 0)
+            frames.append(frame)
         if not frames:
             return None
         return AppendRequest(self._bookie.incarnation, first, tuple(frames))
 
-    def _note_sent(self, lane: QueuedLane, frame: Frame, size: int) -> None:
-        self._in_flight[self._next_sequence] = _InFlight(lane, lane.through(frame), size, self._loop.time())
+    def _told_frame(self, terms: LaneTerms, note: bytes) -> Frame:
+        """Its sync waits for another one: it costs the bookie no more than its bytes."""
+        credential, identity = self.credential_of(terms), terms.identity
+        return Frame(
+            terms.ledger_id,
+            recovery=terms.recovery,
+            credential=credential,
+            deferred_sync=True,
+            identity=identity,
+            note=note,
+        )
+
+    def _note_sent(self, lane: QueuedLane | None, frame: Frame, size: int) -> None:
+        last_entry = NO_ENTRY if lane is None else lane.through(frame)
+        self._in_flight[self._next_sequence] = _InFlight(lane, last_entry, size, self._loop.time())
         self._in_flight_bytes += size
         self._next_sequence += 1
 
@@ -288,7 +337,8 @@ class AppendStream:
         sent = self._in_flight.pop(ack.sequence)
         self._answered_at = self._loop.time()
         self._in_flight_bytes -= sent.size
-        sent.lane.answered(ack, sent.last_entry, sent.size)
+        if sent.lane is not None:
+            sent.lane.answered(ack, sent.last_entry, sent.size)
 
     def _break(self, why: str) -> None:
         if self._is_broken:
@@ -306,5 +356,9 @@ class AppendStream:
         if self._overdue is not None:
             self._overdue.cancel()
             self._overdue = None
+        if self._telling is not None:
+            self._telling.cancel()
+            self._telling = None
+        self._told.clear()
         self._ready.clear()
         self._in_flight.clear()

@@ -25,7 +25,7 @@ from bookie.wire import (
 from bookie.wire.data.connection import Connection, Handler
 from bookie.wire.data.framing import Body, FrameKind, Part
 from bookie.wire.data.handshake import IDENTITIES_SINCE, VERSION_MIN, ServerHello
-from bookie.wire.messages import MaintainReply, MaintainRequest
+from bookie.wire.messages import HeldNote, MaintainReply, MaintainRequest, NotesRequest, status_text
 from bookie.wire.trust.certificates import BadCertificates, Certificates, directory_of_environment
 from bookie.wire.trust.identity import Identity
 from metadata.records.ledger_record import BookieRef
@@ -75,11 +75,10 @@ class ConnectedBookies:
         listener: LaneListener,
         last_add_confirmed: Callable[[], LacStatement | None],
     ) -> QueuedLane:
-        stream = self._streams.get(bookie)
-        if stream is None:
-            stream = AppendStream(bookie, self._config, self._dial_to(bookie), self._retire, self._turn)
-            self._streams[bookie] = stream
-        return stream.open_lane(terms, listener, last_add_confirmed)
+        return self._stream_to(bookie).open_lane(terms, listener, last_add_confirmed)
+
+    def tell_note(self, bookie: BookieRef, terms: LaneTerms, note: bytes) -> None:
+        self._stream_to(bookie).tell(terms, note)
 
     async def read(self, bookie: BookieRef, request: ReadRequest) -> ReadReply:
         body, version_min = codec.encode_read_request(request), _version_for(request)
@@ -140,6 +139,19 @@ class ConnectedBookies:
         address = await self._address(bookie)
         return await Maintenance(self._certificates).ask(str(bookie), address, request, timeout_seconds)
 
+    async def notes(self, bookie: BookieRef) -> AsyncGenerator[HeldNote, None]:
+        """What the bookie keeps of its ledgers besides entries, by ledger and first entry. Raises BookieUnavailable."""
+        calls, asked, is_last = Maintenance(self._certificates), NotesRequest(bookie.incarnation), False
+        while not is_last:
+            address = await self._address(bookie)
+            reply = await calls.notes(str(bookie), address, asked, self._config.read_seconds_max)
+            if reply.status is not Status.OK:
+                raise BookieUnavailable(str(bookie), status_text(reply))
+            for one in reply.notes:
+                yield one
+                asked = NotesRequest(bookie.incarnation, one.ledger_id, one.first_entry + 1)
+            is_last = reply.is_last
+
     async def close(self) -> None:
         self._is_closed = True
         streams, self._streams = list(self._streams.values()), {}
@@ -165,6 +177,13 @@ class ConnectedBookies:
     ) -> Reply:
         calls = self._calls_to(bookie)
         return _decoded(bookie, decode, await calls.call(kind, body, seconds, version_min=version_min))
+
+    def _stream_to(self, bookie: BookieRef) -> AppendStream:
+        stream = self._streams.get(bookie)
+        if stream is None:
+            stream = AppendStream(bookie, self._config, self._dial_to(bookie), self._retire, self._turn)
+            self._streams[bookie] = stream
+        return stream
 
     def _calls_to(self, bookie: BookieRef) -> BookieCalls:
         if self._is_closed:

@@ -110,7 +110,7 @@ class _Search:
         return len(self.living) == self.shape.ensemble_size and self.has_domains
 
     def whole(self) -> Fragment:
-        return Fragment(0, tuple(r.bookie for r in self._arranged()))
+        return Fragment(0, tuple(r.bookie for r in self._arranged()), number=1)
 
     def with_absent(self, expected: Sequence[Expected]) -> Fragment | None:
         """The fragment with absent bookies at positions spread evenly; None if it must not be."""
@@ -125,7 +125,7 @@ class _Search:
             return None
         ensemble = placement.with_gaps([one.bookie for one in living], absent, self.shape.ensemble_size)
         lacking = tuple(Lacking.everything(n) for n, bookie in enumerate(ensemble) if bookie in absent)
-        return Fragment(0, tuple(ensemble), lacking=lacking)
+        return Fragment(0, tuple(ensemble), lacking=lacking, number=1)
 
     def may_be_completed(self, expected: Sequence[Expected], gone: Collection[BookieRef]) -> bool:
         """Whether there would be enough if those served that may do so in a moment."""

@@ -12,6 +12,7 @@ from bookie.wire import (
     FRAME_ENTRIES_MAX,
     NO_ENTRIES,
     NO_ENTRY,
+    NO_NOTE,
     NO_TRACE,
     Ack,
     Columns,
@@ -34,6 +35,7 @@ class LaneStream(Protocol):
     def lane_queued(self, size_bytes: int) -> None: ...
     def lane_has_work(self, lane: QueuedLane) -> None: ...
     def lane_closed(self, lane: QueuedLane) -> None: ...
+    def tell(self, terms: LaneTerms, note: bytes) -> None: ...
     def credential_of(self, terms: LaneTerms) -> Credential: ...
 
 
@@ -62,6 +64,7 @@ class QueuedLane:
         self._sync_wanted = False
         self._sent_through = -1
         self._credential: Credential | None = None
+        self._noted = NO_NOTE  # the note that the bookie was sent last
         self.in_line = False  # whether the stream has queued this lane among those with work
         self.backlog_bytes = 0
 
@@ -95,6 +98,9 @@ class QueuedLane:
         self._stream.lane_has_work(self)
 
     def close(self) -> None:
+        """See Lane. A bookie that has entries is told in passing what it was not yet: the ledger's end, mostly."""
+        if self._listener is not None and self._credential is not None and (note := self._new_note()):
+            self._stream.tell(self._terms, note)
         self._listener = None
         self._stream.lane_queued(-sum(size for _, size in self._queue))
         self._queue.clear()
@@ -159,7 +165,15 @@ class QueuedLane:
         lac = self._last_add_confirmed()
         trace = terms.trace_of(columns.first_entry) if terms.trace_of and len(columns) else NO_TRACE
         whose = terms.recovery, self._credential, deferred, trace, terms.identity
-        return Frame(terms.ledger_id, columns, lac, *whose)
+        return Frame(terms.ledger_id, columns, lac, *whose, self._new_note())
+
+    def _new_note(self) -> bytes:
+        """What the bookie should know of the ledger, where it was not sent that yet."""
+        note = self._terms.note()
+        if note is self._noted:
+            return NO_NOTE
+        self._noted = note
+        return note
 
     def through(self, frame: Frame) -> int:
         """The entry through which all is on disk when this frame is answered OK; −1 for none."""

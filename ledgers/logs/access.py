@@ -9,8 +9,9 @@ from metadata.records.logs.log_record import LogRecord
 
 from ..authorized import keys_of
 from ..cluster import Cluster
-from ..errors import NoSuchLedger, NotAllowed, Unauthorized
+from ..errors import NotAllowed, Unauthorized
 from ..record_change import metadata_errors
+from .segment_ledgers import missing
 
 
 def check_may_change(cluster: Cluster) -> None:
@@ -26,7 +27,7 @@ async def check_may_write(cluster: Cluster, log: LogRecord, password: bytes) -> 
     if found is not None:
         await keys_of(cluster, found, password, Right.FENCE, Right.APPEND)
     elif log.last is not None:
-        raise NoSuchLedger(log.last.ledger_id)
+        raise missing(log, log.last)
 
 
 async def check_may_give_up(cluster: Cluster, log: LogRecord, password: bytes) -> None:

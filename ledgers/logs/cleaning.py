@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterable
 from contextlib import suppress
 
+from metadata.records.coordination.cursor_record import CursorStore
 from metadata.records.logs.log_record import Segment
 from metadata.records.logs.log_store import LogStore, VersionedLog
 
@@ -102,6 +103,7 @@ async def delete_all(logs: LogStore, found: VersionedLog, ledgers: SegmentLedger
             with suppress(NoSuchLedger):
                 await ledgers.delete(ledger_id)
         await logs.take_name(record.name, record.identity)
+        await CursorStore(logs.store, record.identity).forget_all()
         await logs.forget(found)
 
 

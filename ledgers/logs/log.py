@@ -7,16 +7,23 @@ import socket
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from datetime import datetime
+from typing import Unpack
 from weakref import WeakSet
 
 from metadata.audit import Act, tell
+from metadata.records.coordination.cursor_record import CursorRecord
 from metadata.records.logs.log_record import LogRecord, Segment
 
 from ..cluster import Cluster
+from ..elections.term import Term
 from ..errors import LogHeld
 from ..record_change import metadata_errors
 from .access import check_may_change, check_may_give_up
 from .cleaning import Cleaning
+from .cursors.consumption import ConsumeOptions, Consumption
+from .cursors.cursor import COMMIT_SECONDS, Cursor
+from .cursors.cursor_calls import CursorCalls
+from .cursors.where import Where
 from .log_chain import LogChain
 from .reading.log_reader import LogReader
 from .record_batch import Record, RecordBatch
@@ -46,6 +53,7 @@ class Log:
         self._cleaning = cleaning
         self._writers = writers
         self._reader = LogReader(chain, ledgers)
+        self._cursors = CursorCalls(cluster, self, chain.record.identity)
 
     @property
     def name(self) -> str:
@@ -61,16 +69,19 @@ class Log:
         self._cluster.check_process()
         return await self._chain.refresh()
 
-    async def writer(self, name: str | None = None) -> LogWriter:
+    async def writer(self, name: str | None = None, *, term: Term | None = None) -> LogWriter:
         """Takes the log over: fences and closes what the former writer left, and becomes the one writer.
 
-        `name` is for people; the default is host and process. Raises LogFenced where another one takes it over
-        meanwhile, LedgerRecoveryFailed, NotEnoughBookies, NotAllowed.
+        `name` is for people; the default is host and process. With a `term`, a leader of an earlier term of the same
+        election is refused from then on: it gets LogFenced. Raises LogFenced also where another one takes it over
+        meanwhile, LeadershipLost for a term that is over, LedgerRecoveryFailed, NotEnoughBookies, NotAllowed.
         """
         self._cluster.check_process()
+        if term is not None:
+            term.check()
         who = f"{socket.gethostname()}:{os.getpid()}" if name is None else name
         chain = LogChain(self._chain.logs, self._chain.found)
-        writer = await take_over(self._cluster, chain, self._ledgers, who)
+        writer = await take_over(self._cluster, chain, self._ledgers, who, term)
         self._writers.add(writer)
         self._chain.take(chain.found)
         self._cleaning.start(chain, self._ledgers)  # what the former writer had no time for
@@ -148,18 +159,71 @@ class Log:
             raise ValueError(f"{time} has no time zone: say which, for example datetime.now(UTC)")
         return await self._reader.position_at(max(0, round(time.timestamp() * 1_000_000)))
 
-    async def segments(self) -> AsyncIterator[Segment]:
-        """Yields all segments that are left, in order; the last one may be open."""
+    async def segments(self, start: int | None = None) -> AsyncIterator[Segment]:
+        """Yields all segments that are left, in order, from the one on that holds `start`; the last one may be open."""
         record = await self.refresh()
+        # A page that its writer could not finish may have segments of the next one.
+        behind = record.first_position if start is None else max(start, record.first_position)
         with metadata_errors():
-            async for page in self._chain.logs.pages(record.identity):
+            async for page in self._chain.logs.pages(record.identity, behind):
                 for segment in page.segments:
                     end = segment.end_position
-                    if end is not None and record.first_position < end <= record.paged_through:
+                    if end is not None and behind < end <= record.paged_through:
+                        behind = end
                         yield segment
         for segment in record.segments:
-            if segment.end_position is None or segment.end_position > record.first_position:
+            if segment.end_position is None or segment.end_position > behind:
                 yield segment
+
+    # --- cursors ----------------------------------------------------------------------------------------
+
+    async def cursor(
+        self,
+        name: str,
+        *,
+        start: Where = "beginning",
+        commit_seconds: float = COMMIT_SECONDS,
+        commits_at_close: bool = True,
+    ) -> Cursor:
+        """Opens a cursor. One that is not there is created at `start`, and stays at that position until it is moved.
+
+        `start`: a position, a time, "beginning" or "end". What is committed is written every `commit_seconds`, and when
+        the cursor is closed. Raises ValueError for an unusable name, or a position that the log does not have.
+        """
+        self._cluster.check_process()
+        state = await self._cursors.state(name, start)
+        return Cursor(
+            self._cluster, self, state, commit_seconds=commit_seconds, commits_at_close=commits_at_close
+        )
+
+    def consume(
+        self, name: str, *, start: Where = "beginning", **options: Unpack[ConsumeOptions]
+    ) -> AsyncGenerator[Record, None]:
+        """Yields records from where the cursor stands, each at least once, and commits what was used.
+
+        One consumer has a cursor at a time, by a lease; further ones wait, and take over where it stopped. A record
+        counts as used when the next one is asked for. The cursor is created at `start` if it is not there. Where it is
+        moved by a seek, reading goes on there. `ConsumeOptions` describes the rest. Raises as `tail`; LogTruncated says
+        that the cursor is below what is left, and then it stays until somebody seeks.
+        """
+        return self.consumption(name, start=start, **options).records()
+
+    def consumption(
+        self, name: str, *, start: Where = "beginning", **options: Unpack[ConsumeOptions]
+    ) -> Consumption:
+        """The same as `consume`, for callers that take the records in batches."""
+        self._cluster.check_process()
+        return Consumption(self._cursors, name, start, **options)
+
+    async def cursors(self) -> AsyncIterator[tuple[str, CursorRecord]]:
+        """Yields the name and the metadata of every cursor, in the order of names."""
+        async for found in self._cursors.list():
+            yield found
+
+    async def delete_cursor(self, name: str) -> None:
+        """Deletes a cursor. Raises NoSuchCursor."""
+        self._cluster.check_process()
+        await self._cursors.delete(name)
 
     # --- giving up ------------------------------------------------------------------------------------
 

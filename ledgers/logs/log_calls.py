@@ -8,6 +8,7 @@ from weakref import WeakSet
 
 from metadata import keys
 from metadata.audit import Act, tell
+from metadata.backup import hold
 from metadata.records.ledger_record import IDENTITY_BYTES, is_of
 from metadata.records.logs.log_record import LogRecord, LogSettings
 from metadata.records.logs.log_store import LogStore, VersionedLog
@@ -15,11 +16,11 @@ from metadata.records.logs.log_store import LogStore, VersionedLog
 from ..cluster import Cluster
 from ..creating.new_ledger import NewLedger
 from ..errors import LogExists, LogHeld, NoSuchLog, NotAllowed
-from ..record_change import metadata_errors
+from ..record_change import metadata_errors, no_log
 from .access import check_may_change, check_may_give_up
 from .cleaning import Cleaning, delete_all
 from .log import Log
-from .log_chain import LogChain
+from .log_chain import LogChain, Transition
 from .segment_ledgers import LedgerCalls, SegmentLedgers
 from .writing.log_writer import LogWriter
 
@@ -41,6 +42,7 @@ class LogCalls:
         NewLedger(ensemble_size=settings.shape.ensemble_size, digest=settings.digest_type, password=password)
         check_may_change(self._cluster)
         with metadata_errors():
+            await hold.check_accepted(self._cluster.store)
             if await self._found(name) is not None:
                 raise LogExists(name)
             identity = self._cluster.rng.randbytes(IDENTITY_BYTES)
@@ -65,26 +67,34 @@ class LogCalls:
     async def list(self) -> AsyncIterator[tuple[str, LogRecord]]:
         """Yields all logs with their names, in order; of those that the client may use."""
         with metadata_errors():
-            async for name, identity in self._logs.names():
-                found = await self._logs.read(identity)
-                if found is not None and not found.record.deleted and not self._why_not(found.record):
-                    yield name, found.record
+            async for found in self._logs.by_name():
+                if not self._why_not(found.record):
+                    yield found.record.name, found.record
 
     async def rename(self, name: str, new_name: str) -> None:
-        """Gives a log another name; one compare-and-swap decides, and then the old name is free.
+        """Gives a log another name by one compare-and-swap of its record: until then it has the old name, and from then
+        on that is free.
 
-        Writers and readers go on. Interrupted in between, the log has both names, and doing it again takes the old one.
-        Raises NoSuchLog, LogExists.
+        The new name leads to the log before that, so that nobody is in between. Interrupted, the log has its old name,
+        and the new one is given to whoever wants it. Writers and readers go on. Raises NoSuchLog, LogExists.
         """
         keys.check_name(new_name)
         found = await self._known(name)
         check_may_change(self._cluster)
         if name == new_name:
             return
+        chain = LogChain(self._logs, found)
+        await chain.change(_of(name, lambda record: record.to_be_named(new_name)))
         with metadata_errors():
             if not await self._logs.give_name(new_name, found.record.identity):
                 raise LogExists(new_name)
-        await LogChain(self._logs, found).change(lambda record: record.named(new_name))
+
+        def renamed(record: LogRecord) -> LogRecord:
+            if record.next_name != new_name:
+                raise LogExists(new_name)  # somebody else was faster
+            return record.named()
+
+        await chain.change(_of(name, renamed))
         with metadata_errors():
             await self._logs.take_name(name, found.record.identity)
         tell(Act.RENAME, who=self._cluster.who, log=name, to=new_name)
@@ -96,7 +106,8 @@ class LogCalls:
         """
         found = await self._found(name, deleted_too=True)
         if found is None:
-            raise NoSuchLog(name)
+            with metadata_errors():
+                raise await no_log(self._cluster.store, name)
         self._check_owner(found.record)
         ledgers = SegmentLedgers(self._cluster, self._calls, password)
         await check_may_give_up(self._cluster, found.record, password)
@@ -123,14 +134,14 @@ class LogCalls:
 
     async def _found(self, name: str, *, deleted_too: bool = False) -> VersionedLog | None:
         with metadata_errors():
-            identity = await self._logs.identity_of(keys.check_name(name))
-            found = None if identity is None else await self._logs.read(identity)
+            found = await self._logs.named(keys.check_name(name))
         return found if found is not None and (deleted_too or not found.record.deleted) else None
 
     async def _known(self, name: str) -> VersionedLog:
         found = await self._found(name)
         if found is None:
-            raise NoSuchLog(name)
+            with metadata_errors():
+                raise await no_log(self._cluster.store, name)
         self._check_owner(found.record)
         return found
 
@@ -145,6 +156,17 @@ class LogCalls:
         if is_of(record.owner.encode(), owner):
             return ""
         return f"log {record.name!r} is not of {owner!r}, whose logs {self._cluster.identity} is confined to"
+
+
+def _of(name: str, transition: Transition) -> Transition:
+    """The transition of a log that still has this name: else it raises NoSuchLog."""
+
+    def guarded(record: LogRecord) -> LogRecord:
+        if record.name != name:
+            raise NoSuchLog(name)
+        return transition(record)
+
+    return guarded
 
 
 def _given_up(record: LogRecord) -> LogRecord:

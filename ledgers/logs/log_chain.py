@@ -9,8 +9,8 @@ from metadata.errors import NoSuchKey, VersionConflict
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore, VersionedLog
 
-from ..errors import LedgerError, LogFenced, NoSuchLog
-from ..record_change import metadata_errors
+from ..errors import LedgerError, LogFenced
+from ..record_change import check_not_older, metadata_errors, no_log
 
 CHANGES_MAX = 100
 """Attempts at one change: after each conflict somebody else has come further."""
@@ -19,7 +19,8 @@ Transition = Callable[[LogRecord], LogRecord]
 
 
 class LogChain:
-    """The record as it was read or changed last. Raises NoSuchLog once the log is deleted, MetadataUnavailable."""
+    """The record as it was read or changed last. Raises NoSuchLog once the log is deleted, MetadataUnavailable; of
+    these MetadataWentBack where an earlier version stands than was seen."""
 
     def __init__(self, logs: LogStore, found: VersionedLog) -> None:
         self.logs = logs
@@ -32,10 +33,12 @@ class LogChain:
 
     async def refresh(self) -> LogRecord:
         """Reads the record again."""
+        name, known = self.record.name, self.found.version
         with metadata_errors():
             found = await self.logs.read(self.record.identity)
-        if found is None or found.record.deleted:
-            raise NoSuchLog(self.record.name)
+            if found is None or found.record.deleted:
+                raise await no_log(self.logs.store, name)
+        check_not_older(f"the record of log {name!r}", found.version, known)
         self.take(found)
         return self.record
 

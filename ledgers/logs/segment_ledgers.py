@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from struct import Struct
 from typing import Protocol
 
-from metadata.records.ledger_record import IDENTITY_BYTES, OWNER, DigestType
+from metadata.records.ledger_record import OWNER, DigestType
+from metadata.records.logs import log_codec
+from metadata.records.logs.log_ledgers import LOG, SEGMENT, SegmentOf
 from metadata.records.logs.log_record import LogRecord, Segment
 
 from ..cluster import Cluster
+from ..errors import NoSuchLedger
 from ..reading.read_handle import ReadHandle
 from ..record_change import metadata_errors
 from ..recovering.delete import delete
 from ..writing.write_handle import WriteHandle
 from .record_batch import decode
-
-SEGMENT = "bookledger.log"
-"""Custom metadata key of a segment's ledger: which log it is of, which position it begins at, whose epoch it is of. So
-the chain can be made again from the ledgers."""
-
-_SEGMENT = Struct(f"<B{IDENTITY_BYTES}sqq")
-_VERSION = 1
 
 
 class LedgerCalls(Protocol):
@@ -45,24 +40,6 @@ class LedgerCalls(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentOf:
-    """What the ledger of a segment says: the identity of its log, its first position, its writer's epoch."""
-
-    identity: bytes
-    first_position: int
-    epoch: int
-
-
-def segment_of(custom_metadata: Mapping[str, bytes]) -> SegmentOf | None:
-    """What a ledger says of the log of which it is a segment; None for any other ledger, or a newer program's."""
-    said = custom_metadata.get(SEGMENT, b"")
-    if len(said) != _SEGMENT.size:
-        return None
-    version, *fields = _SEGMENT.unpack(said)
-    return SegmentOf(*fields) if version == _VERSION else None
-
-
-@dataclass(frozen=True, slots=True)
 class SegmentLedgers:
     """Makes and opens the ledgers of one log, under one password."""
 
@@ -73,7 +50,10 @@ class SegmentLedgers:
     async def create(self, log: LogRecord, first_position: int) -> WriteHandle:
         """Creates the ledger of a segment. Raises as `create_ledger`."""
         shape = log.settings.shape
-        said = {SEGMENT: _SEGMENT.pack(_VERSION, log.identity, first_position, log.epoch)}
+        said = {
+            SEGMENT: SegmentOf(log.identity, first_position, log.epoch).encoded(),
+            LOG: log_codec.encode(log.without_segments()),
+        }
         if log.owner:  # whoever writes
             said[OWNER] = log.owner.encode()
         return await self.calls.create_ledger(
@@ -100,6 +80,25 @@ class SegmentLedgers:
         end = segment.first_position + reader.last_add_confirmed + 1
         ended_us = await time_of(reader, segment, end - 1) if end > segment.first_position else 0
         return segment.ended(end, ended_us, reader.record.length_bytes or 0)
+
+
+def missing(log: LogRecord, segment: Segment) -> NoSuchLedger:
+    """The error of a log whose segment has no ledger any more: what is lost, and how to go on."""
+    first, end = segment.first_position, segment.end_position
+    lost = f"it held log {log.name!r} from position {first} {'on' if end is None else f'to {end - 1}'}"
+    how = "was deleted by hand, or the metadata came back from a copy (`bookledger metadata check`)"
+    if end is not None:
+        return NoSuchLedger(segment.ledger_id, f"{lost}, and {how}; read the log from position {end} on")
+    before = (
+        f"`bookledger log read {log.name} --last {first - 1}` prints what is before"
+        if first
+        else "it had no other"
+    )
+    return NoSuchLedger(
+        segment.ledger_id,
+        f"{lost}, and {how}. Where the log ended nobody knows, so it takes no more records: {before}; rename or "
+        "delete the log, and begin another one",
+    )
 
 
 async def time_of(reader: ReadHandle, segment: Segment, position: int) -> int:

@@ -35,7 +35,7 @@ from collections.abc import Iterable, Mapping
 from bookie.wire import Columns
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState
 
-from ..errors import LedgerError, LedgerFenced, NoSuchLedger, Unconfirmed
+from ..errors import LedgerError, NoSuchLedger, Unconfirmed
 from .effects import (
     Accept,
     AppendEffect,
@@ -49,7 +49,7 @@ from .effects import (
     Send,
 )
 from .pending import PendingEntries
-from .phase import Phase, is_closed_at, taken_over, without_quorum
+from .phase import Phase, changed_by_another, is_as_left, is_closed_at, taken_over, without_quorum
 from .positions import Positions
 from .shortfall import Shortfall
 from .striping import Striping
@@ -354,10 +354,8 @@ class AppendPipeline:
         if last.ensemble == ours and last.first_entry == self.last_add_confirmed + 1:
             self.record = found  # our own change, and something else after it
             return self._use_proposed()
-        if last.ensemble != self._positions.ensemble:
-            return self._end(
-                LedgerFenced(self.record.ledger_id, "its last ensemble was changed by another client")
-            )
+        if not is_as_left(found, self.record):
+            return self._end(changed_by_another(found))
         self.record = found  # an earlier fragment was repaired: try again on top of it
         return self._propose(self._proposed)
 
@@ -384,6 +382,8 @@ class AppendPipeline:
             return self._end(None)
         if found.state is not LedgerState.OPEN:
             return self._end(taken_over(found))
+        if not is_as_left(found, self.record):
+            return self._end(changed_by_another(found))
         self.record, self.phase = found, Phase.WRITING
         return self._close_if_ready()
 

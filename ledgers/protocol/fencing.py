@@ -15,6 +15,11 @@ UNVOUCHED = (
     "the metadata: try again"
 )
 
+OLDER = (
+    "bookie {} knows a later state of the ledger than the metadata, which went back to an older copy: nothing was "
+    "closed. Compare all of it, and have it brought up to date: bookledger metadata check --accept"
+)
+
 EVER = 1
 """The first revision of a metadata store."""
 
@@ -34,6 +39,7 @@ class Fencing:
     more than the record knows (`LedgerRecord.also_at`).
 
     `is_vouched_for`: one of them has told that the metadata store has not gone back since the record was written.
+    `why_older`: what one has noted of the ledger shows that it did; "" where none has.
     """
 
     def __init__(self, record: LedgerRecord, digester: Digester) -> None:
@@ -41,6 +47,8 @@ class Fencing:
         self.bookies: tuple[BookieRef, ...] = (*record.fragments[-1].ensemble, *record.also_at)
         self.last_add_confirmed: LacStatement | None = None
         self.is_vouched_for = False
+        self.why_older = ""
+        self._record = record
         self._coverage = Striping(record.shape).coverage
         self._others = range(record.shape.ensemble_size, len(self.bookies))
         self._digester = digester
@@ -74,6 +82,8 @@ class Fencing:
         is_late = self.outcome() is not Outcome.PENDING
         self._fenced.add(position)
         self.is_vouched_for |= self.vouches(reply)
+        if reply.latest is not None and reply.latest.is_ahead_of(self._record):
+            self.why_older = OLDER.format(self.bookies[position])
         lac = reply.last_add_confirmed
         if (
             not is_late

@@ -41,3 +41,18 @@ def without_quorum(
     needed = f"ledger {record.ledger_id} (ensemble/write/ack quorum {record.shape})"
     found = {name: why for name, why in rejected.items() if why != IN_ENSEMBLE or name not in failures}
     return NotEnoughBookies(needed, {**failures, **found})
+
+
+def is_as_left(found: LedgerRecord, mine: LedgerRecord) -> bool:
+    """Whether what stands has the last fragment that the writer left; earlier ones may have been healed."""
+    last, left = found.fragments[-1], mine.fragments[-1]
+    return (last.first_entry, last.ensemble) == (left.first_entry, left.ensemble)
+
+
+def changed_by_another(found: LedgerRecord) -> LedgerFenced:
+    """Why a writer ends that finds another last fragment than its own: it would be confirmed, or closed, without the
+    bookies that have the entries (rule W4)."""
+    return LedgerFenced(
+        found.ledger_id,
+        "its last ensemble was changed by another client, or the metadata went back to an older copy of itself",
+    )

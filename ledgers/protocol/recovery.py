@@ -101,6 +101,8 @@ class Recovery:
 
     def _read_if_fenced(self) -> list[RecoveryEffect]:
         match self.fencing.outcome():
+            case _ if self.fencing.why_older and not self._accepts_loss and self.stage is not Stage.CLOSING:
+                return self._fail(self.fencing.why_older)
             case _ if self.stage is not Stage.FENCING:
                 return []
             case Outcome.PENDING:
@@ -117,8 +119,7 @@ class Recovery:
     def _begin_reading(self) -> list[RecoveryEffect]:
         """From max(LAC, first entry of the last fragment − 1) on: earlier fragments are final (F2).
 
-        Of a record that may be older the whole last fragment: who told the LAC may have left the ensemble, and come
-        back.
+        Of a record that may be older the whole last fragment: who told the LAC may have left the ensemble, and be back.
         """
         fragment, lac = self._last_fragment, self.fencing.last_add_confirmed
         self.stage = Stage.READING

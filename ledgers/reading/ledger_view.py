@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from contextlib import aclosing
 
@@ -12,10 +13,15 @@ from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import VersionedRecord
 
 from ..cluster import Cluster
-from ..errors import LedgerError, MetadataUnavailable, NoSuchLedger
+from ..errors import LedgerError, MetadataUnavailable, MetadataWentBack, NoSuchLedger
 from ..integrity.digest import Digester
 from ..protocol.striping import Striping
-from ..record_change import no_record
+from ..record_change import check_not_older, no_record
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 10.0
+"""How often a record that is watched is read again, too: a watch tells nothing of a store that went back."""
 
 Prove = Callable[[str], Credential]
 """Proves to the bookie of an incarnation that its caller may read the ledger."""
@@ -34,6 +40,7 @@ class LedgerView:
         self.last_add_confirmed = NO_ENTRY
         self.changed = asyncio.Event()
         self._version = found.version
+        self._look_at: float | None = None
         self._prove = prove
         self._credentials: dict[str, Credential] = {}
         self._take(found)
@@ -71,14 +78,17 @@ class LedgerView:
             self.last_add_confirmed = max(self.last_add_confirmed, last_entry)
 
     async def refresh(self) -> None:
-        """Reads the record again. Raises NoSuchLedger, ClientClosed, MetadataUnavailable."""
+        """Reads the record again. Raises NoSuchLedger, ClientClosed, MetadataUnavailable; of these MetadataWentBack
+        where an earlier version of the record stands than was seen."""
+        known = self._version
         try:
             found = await self.cluster.ledgers.read_again(self.record)
             if found is None:
                 raise await no_record(self.cluster.ledgers, self.ledger_id)
-            self._take(found)
         except MetadataError as error:
             raise self._unavailable("read the metadata of", error) from error
+        check_not_older(f"the record of ledger {self.ledger_id}", found.version, known)
+        self._take(found)
 
     async def follow(self) -> None:
         """Watches the record and adopts each new version, until cancelled. Raises as `refresh` does."""
@@ -92,6 +102,22 @@ class LedgerView:
                 await self.refresh()
             except MetadataError as error:
                 raise self._unavailable("follow", error) from error
+
+    async def look(self) -> None:
+        """Reads the record now and then, until cancelled, and not each time that it is followed for a moment. Raises as
+        `refresh` does, but for a store that does not answer."""
+        now = asyncio.get_running_loop().time
+        while True:
+            if self._look_at is None:
+                self._look_at = now() + LOOK_SECONDS
+            await asyncio.sleep(self._look_at - now())
+            self._look_at = None
+            try:
+                await self.refresh()
+            except MetadataWentBack:
+                raise
+            except MetadataUnavailable as error:
+                log.info("%s", error, extra={"ledger": self.ledger_id})
 
     def _unavailable(self, what: str, error: MetadataError) -> LedgerError:
         return self.cluster.why_failed(MetadataUnavailable(f"cannot {what} ledger {self.ledger_id}: {error}"))

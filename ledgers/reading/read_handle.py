@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from contextlib import aclosing
 from datetime import datetime
 from functools import partial
@@ -234,7 +234,7 @@ class ReadHandle:
                         next_entry = columns.last_entry + 1
                         yield columns
         finally:
-            await end_tasks([following])
+            await end_tasks(following)
 
     @renamed(start="first_entry")
     async def poll(
@@ -250,19 +250,19 @@ class ReadHandle:
             if not await self._until_confirmed(first_entry, following, timeout):
                 return []
         finally:
-            await end_tasks([following])
+            await end_tasks(following)
         return await self.read_batch(first_entry, entries_max=entries_max, bytes_max=bytes_max)
 
-    def _follow(self) -> asyncio.Task[None]:
-        """Starts the task that watches the record; its caller ends it.
+    def _follow(self) -> tuple[asyncio.Task[None], ...]:
+        """Starts the tasks that watch the record; their caller ends them.
 
         No context manager: an event loop that ends closes all async generators at once, and nested ones twice.
         """
         self._view.cluster.check_process()
-        return asyncio.create_task(self._view.follow())
+        return asyncio.create_task(self._view.follow()), asyncio.create_task(self._view.look())
 
     async def _until_confirmed(
-        self, entry_id: int, following: asyncio.Task[None], timeout: float | None
+        self, entry_id: int, following: Collection[asyncio.Task[None]], timeout: float | None
     ) -> bool:
         """Waits until the entry is confirmed (True), or known never to be, or time is up (False)."""
         if timeout is not None and not timeout >= 0:
@@ -282,11 +282,11 @@ class ReadHandle:
                 return False
             await self._wait_for_more(following, until - now())
 
-    async def _wait_for_more(self, following: asyncio.Task[None], seconds: float) -> None:
+    async def _wait_for_more(self, following: Collection[asyncio.Task[None]], seconds: float) -> None:
         """Waits until more is confirmed, the record changed, or some time has passed."""
         changed = asyncio.create_task(self._view.changed.wait())
         asking = asyncio.create_task(lac_read.wait_for_news(self._view))
-        waiting: tuple[asyncio.Task[Any], ...] = (changed, asking, following)
+        waiting: tuple[asyncio.Task[Any], ...] = (changed, asking, *following)
         try:
             done, _ = await asyncio.wait(
                 waiting, return_when=asyncio.FIRST_COMPLETED, timeout=min(seconds, WAIT_SECONDS_MAX)

@@ -24,6 +24,20 @@ class SizeStep(NamedTuple):
     bytes_before: int
 
 
+def measured_entries(
+    record: LedgerRecord, first_entry: int, last_entry: int | None, step_bytes: int
+) -> tuple[int, int]:
+    """The first and the last of the entries to measure; through the ledger's last by default. Raises ValueError."""
+    if not record.is_closed or record.last_entry is None:
+        raise ValueError(f"ledger {record.ledger_id} is {record.state.value}: only closed ones are measured")
+    last = record.last_entry if last_entry is None else last_entry
+    if not 0 <= first_entry <= last + 1 <= record.last_entry + 1 or not 1 <= step_bytes < 2**63:
+        raise ValueError(
+            f"entries {first_entry} to {last} in steps of {step_bytes} bytes are no part of the ledger"
+        )
+    return first_entry, last
+
+
 class SizeSteps:
     """Asks the bookies. Bytes that none of them reports count as spread evenly."""
 

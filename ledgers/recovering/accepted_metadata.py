@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from bookie.wire import LacReply, Status
 from metadata.backup import hold
@@ -17,7 +18,10 @@ VOUCHED_SECONDS_MAX = 15.0
 """How long a bookie that came back lately is asked again whether it can vouch for the metadata now: until then all that
 are registered have renewed a lease of ten seconds."""
 
-ASKED_AGAIN_SECONDS = 0.25
+ASKED_AGAIN_SECONDS_MIN = 0.25
+ASKED_AGAIN_SECONDS_MAX = 2.0
+"""It is asked again after so long, then after twice that, up to the longer: after a power cut a thousand ledgers may be
+recovered at once."""
 
 
 async def check_accepted(cluster: Cluster, ledger_id: int) -> None:
@@ -29,21 +33,31 @@ async def check_accepted(cluster: Cluster, ledger_id: int) -> None:
 
 
 async def until_vouched_for(
-    cluster: Cluster, fencing: Fencing, reply: LacReply, fence: Callable[[], Awaitable[LacReply]]
+    cluster: Cluster,
+    fencing: Fencing,
+    reply: LacReply,
+    fence: Callable[[], Awaitable[LacReply]],
+    vouched: asyncio.Event,
 ) -> LacReply:
     """The last answer of a bookie that was fenced, once it or another vouches for the metadata, or it takes too long.
+    `vouched` is set when another does.
 
     Raises BookieUnavailable, LedgerRecoveryFailed where somebody has noticed meanwhile that it went back, and
     MetadataError.
     """
     now = asyncio.get_running_loop().time
-    deadline = now() + VOUCHED_SECONDS_MAX
+    deadline, pause = now() + VOUCHED_SECONDS_MAX, ASKED_AGAIN_SECONDS_MIN
     while (
         reply.status in (Status.OK, Status.NO_SUCH_LEDGER)
-        and not (fencing.vouches(reply) or fencing.is_vouched_for)
+        and not fencing.vouches(reply)
+        and not vouched.is_set()
         and now() < deadline
     ):
         await check_accepted(cluster, fencing.ledger_id)
-        await asyncio.sleep(ASKED_AGAIN_SECONDS)
+        with suppress(TimeoutError):  # the usual case: time to ask again
+            async with asyncio.timeout(min(pause, deadline - now())):
+                await vouched.wait()
+                return reply
         reply = await fence()
+        pause = min(2 * pause, ASKED_AGAIN_SECONDS_MAX)
     return reply

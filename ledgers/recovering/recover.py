@@ -12,6 +12,8 @@ from bookie.wire import LacStatement, ReadReply
 from metadata.audit import Act, tell
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 from metadata.records.ledger_store import VersionedRecord
+from metadata.records.notes import fragment_note
+from metadata.records.notes.fragment_note import FragmentNote
 
 from ..bookie_client import LaneTerms
 from ..bookies.lanes import Lanes
@@ -78,7 +80,12 @@ async def _recover(
         marked = await mark_in_recovery(cluster, found)
         if marked.record.is_closed:
             return marked
-        outcome = await RecoveryRun(cluster, marked, digester, key).run()
+        try:
+            outcome = await RecoveryRun(cluster, marked, digester, key).run()
+        except LedgerRecoveryFailed:
+            if (await _read_again(cluster, found.record)).version == marked.version:
+                raise
+            outcome = None
         if outcome is not None:
             tell(
                 Act.RECOVER,
@@ -141,13 +148,16 @@ class RecoveryRun:
         self._ledger_id = marked.record.ledger_id
         self._write_quorum = marked.record.shape.write_quorum
         self._requests = LedgerRequests(marked.record, key, cluster.config.page_bytes)
-        terms = LaneTerms(self._ledger_id, key, recovery=True, identity=marked.record.identity)
-        self._lanes = Lanes(cluster, terms, self, self._frozen_lac, cluster.lane_traces(self._ledger_id))
+        self._terms = LaneTerms(self._ledger_id, key, recovery=True, identity=marked.record.identity)
+        self._lanes = Lanes(
+            cluster, self._terms, self, self._frozen_lac, cluster.lane_traces(self._ledger_id)
+        )
         self._tasks = Tasks(self._background_failed)
         self._loop = asyncio.get_running_loop()
         self._outcome: asyncio.Future[VersionedRecord | None] = self._loop.create_future()
         self._drained: asyncio.Future[None] = self._loop.create_future()
         self._progress_at = self._loop.time()
+        self._vouched = asyncio.Event()
 
     async def run(self) -> VersionedRecord | None:
         """The closed record, or None where another client changed it and recovery must start over.
@@ -160,10 +170,19 @@ class RecoveryRun:
             outcome = await self._outcome
             self._note_drained()
             await asyncio.wait([self._drained], timeout=self._cluster.config.close_drain_seconds_max)
+            if outcome is not None:
+                self._tell_end(outcome.record)
             return outcome
         finally:
             self._lanes.close_all()
             await self._tasks.close()
+
+    def _tell_end(self, closed: LedgerRecord) -> None:
+        """Tells those of the last ensemble that were fenced; the others find out by themselves."""
+        last = closed.fragments[-1]
+        note = fragment_note.encode(FragmentNote.of(closed, last))
+        for bookie in self._machine.fencing.fenced.intersection(last.ensemble):
+            self._cluster.bookies.tell_note(bookie, self._terms, note)
 
     def _frozen_lac(self) -> LacStatement | None:
         return self._machine.fencing.last_add_confirmed
@@ -238,11 +257,14 @@ class RecoveryRun:
             )
             if self._accept is None:
                 fence = partial(self._cluster.fence, effect.bookie, request)
-                reply = await until_vouched_for(self._cluster, self._machine.fencing, reply, fence)
+                fencing, vouched = self._machine.fencing, self._vouched
+                reply = await until_vouched_for(self._cluster, fencing, reply, fence, vouched)
         except BookieUnavailable as error:
             self._perform(self._machine.lac_failed(effect.position, error.why))
         else:
             self._perform(self._machine.lac_answered(effect.position, reply))
+            if self._machine.fencing.is_vouched_for:
+                self._vouched.set()
 
     async def _read_fenced(self, effect: ReadFenced) -> None:
         try:

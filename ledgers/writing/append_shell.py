@@ -14,6 +14,7 @@ from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import VersionedRecord
 
 from ..bookie_client import LaneTerms
+from ..bookies.lane_notes import LaneNotes
 from ..bookies.lanes import Lanes
 from ..bookies.replacements import find_replacements
 from ..cluster import Cluster
@@ -79,7 +80,8 @@ class PipelineShell:
             delay_ensemble_change=cluster.config.delay_ensemble_change,
         )
         identity = created.record.identity
-        terms = LaneTerms(self.ledger_id, key, deferred_sync=deferred_sync, identity=identity)
+        note = LaneNotes(lambda: self.record).now
+        terms = LaneTerms(self.ledger_id, key, deferred_sync=deferred_sync, identity=identity, note=note)
         self._traces = cluster.writer_traces(self.ledger_id)
         of_lanes = self._traces.lanes if self._traces else None
         self._lanes = Lanes(cluster, terms, self, SignedLac(digester, self._machine).now, of_lanes)

@@ -15,9 +15,21 @@ from ..errors import BadRecord, KeyExists, MetadataRestored, StoreRefused
 from ..records import records_pb2 as pb
 from ..records.ledger_record import BookieRef
 from ..records.unreadable import parsed, skip
-from ..store import MetadataStore, list_all
+from ..store import MetadataStore, Versioned, list_all
 
 FORMAT_VERSION = 1
+
+BEING_RESTORED = (
+    "a backup was being restored here: finish that first, with the same file (`bookledger metadata restore`)"
+)
+
+BEING_REBUILT = "the metadata was being made again here: do that once more (`bookledger metadata rebuild`)"
+
+EMPTIED = (
+    "the metadata of the cluster that was here is gone, as its bookies have noticed: stop all bookies and clients, put "
+    "a backup in its place (`bookledger metadata restore`), and start the bookies again; without a backup, let the "
+    "bookies run, and make it again from what they hold (`bookledger metadata rebuild`)"
+)
 
 LEDGERS_NAMED_MAX = 100
 """Ledgers of each kind that a bookie lists by id."""
@@ -41,13 +53,22 @@ class Noticed:
 @dataclass(frozen=True, slots=True)
 class Restored:
     """When the backup was made, 0 if bookies have noticed it, and when it was restored. `nonce` identifies the restore,
-    `version` is the key's. `noticed`: which bookie did, and how; None after a restore, or if it was not recorded."""
+    `version` is the key's. `noticed`: which bookie did, and how; None after a restore, or if it was not recorded.
+    `is_rebuilt`: it was no backup, but what the bookies hold."""
 
     backup_ms: int
     restored_ms: int
     nonce: bytes
     version: int
     noticed: Noticed | None = None
+    is_rebuilt: bool = False
+
+    @property
+    def why_no_cluster(self) -> str:
+        """Why there is a hold without a cluster's layout, and what to do."""
+        if self.is_rebuilt:
+            return BEING_REBUILT
+        return BEING_RESTORED if self.backup_ms else EMPTIED
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +112,18 @@ class Misfits:
 async def read(store: MetadataStore) -> Restored | None:
     """Reads the hold; None if there is none. Raises MetadataError, and BadRecord for a hold of a newer program."""
     found = await store.get(keys.RESTORED)
-    if found is None:
-        return None
+    return None if found is None else _decoded(found)
+
+
+def _decoded(found: Versioned) -> Restored:
     message = parsed(pb.Restored, keys.RESTORED, found.value, FORMAT_VERSION)
     return Restored(
-        message.backup_ms, message.restored_ms, message.nonce, found.version, _noticed_in(message)
+        message.backup_ms,
+        message.restored_ms,
+        message.nonce,
+        found.version,
+        _noticed_in(message),
+        message.is_rebuilt,
     )
 
 
@@ -108,8 +136,17 @@ def _noticed_in(message: pb.Restored) -> Noticed | None:
 
 async def check_accepted(store: MetadataStore) -> None:
     """Raises MetadataRestored while there is a hold, and MetadataError."""
-    if await store.get(keys.RESTORED) is not None:
-        raise MetadataRestored
+    found = await store.get(keys.RESTORED)
+    if found is None:
+        return
+    try:
+        raise (
+            MetadataRestored
+            if await store.get(keys.LAYOUT)
+            else MetadataRestored(_decoded(found).why_no_cluster)
+        )
+    except BadRecord as error:  # a newer program holds it back
+        raise MetadataRestored from error
 
 
 async def begin(store: MetadataStore, *, backup_ms: int, now_ms: int, noticed: Noticed | None = None) -> None:
@@ -127,17 +164,21 @@ async def begin(store: MetadataStore, *, backup_ms: int, now_ms: int, noticed: N
         ) from error
 
 
-async def begin_again(store: MetadataStore, *, backup_ms: int, now_ms: int, version: int) -> None:
+async def begin_again(
+    store: MetadataStore, *, backup_ms: int, now_ms: int, version: int, is_rebuilt: bool = False
+) -> None:
     """Sets the hold in place of one at this version. Raises VersionConflict, NoSuchKey, MetadataError."""
-    await settled_writes.replace(store, keys.RESTORED, _begun(backup_ms, now_ms), version)
+    value = _begun(backup_ms, now_ms, is_rebuilt=is_rebuilt)
+    await settled_writes.replace(store, keys.RESTORED, value, version)
 
 
-def _begun(backup_ms: int, now_ms: int, noticed: Noticed | None = None) -> bytes:
+def _begun(backup_ms: int, now_ms: int, noticed: Noticed | None = None, *, is_rebuilt: bool = False) -> bytes:
     message = pb.Restored(
         format_version=FORMAT_VERSION,
         backup_ms=backup_ms,
         restored_ms=now_ms,
         nonce=settled_writes.new_nonce(),
+        is_rebuilt=is_rebuilt,
     )
     if noticed is not None:
         message.noticed.CopyFrom(
@@ -152,23 +193,36 @@ def _begun(backup_ms: int, now_ms: int, noticed: Noticed | None = None) -> bytes
 
 
 async def accept(store: MetadataStore) -> bool:
-    """Ends the hold; returns whether there was one. Raises MetadataError."""
+    """Ends the hold, and notes that there was one; returns whether there was. Raises MetadataError."""
     found = await store.get(keys.RESTORED)
     if found is None:
         return False
+    await _put(store, keys.ACCEPTED, found.value)
     async for item in list_all(store, keys.MISFITS):
         await settled_writes.delete_unless_changed(store, item.key, item.version)
     await settled_writes.delete_unless_changed(store, keys.RESTORED, found.version)
     return True
 
 
+async def may_be_older(store: MetadataStore) -> bool:
+    """Whether the metadata may be older than a bookie: it is held back, or was once, and accepted. Raises
+    MetadataError."""
+    for key in (keys.RESTORED, keys.ACCEPTED):
+        if await store.get(key) is not None:
+            return True
+    return False
+
+
 async def tell(store: MetadataStore, misfits: Misfits) -> None:
     """Writes the bookie's findings over those of an earlier restore. Raises MetadataError."""
-    key, value = keys.misfits(misfits.bookie.bookie_id), _encode(misfits)
+    await _put(store, keys.misfits(misfits.bookie.bookie_id), _encode(misfits))
+
+
+async def _put(store: MetadataStore, key: str, value: bytes) -> None:
     found = await store.get(key)
     if found is None:
         await settled_writes.create(store, key, value)
-    else:
+    elif found.value != value:
         await settled_writes.replace(store, key, value, found.version)
 
 

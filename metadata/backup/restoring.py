@@ -53,6 +53,49 @@ async def restore(
     if await store.get(keys.LAYOUT) is not None:
         raise BackupUnusable("there is a cluster here already; restore into a prefix or a file that is empty")
     await _begin(store, header.created_ms, now_ms)
+    await _put_all(store, file, on_key)
+    return header
+
+
+async def check_may_be_rebuilt(store: MetadataStore) -> None:
+    """Raises BackupUnusable where there is a cluster, or half a backup, or something else that no bookie has noted."""
+    if await store.get(keys.LAYOUT) is not None:
+        raise BackupUnusable(
+            "there is a cluster here; only what is lost is made again, in an empty prefix or file"
+        )
+    begun = await hold.read(store)
+    if begun is not None and begun.is_rebuilt:
+        return  # it was begun before
+    if begun is not None and begun.backup_ms:
+        raise BackupUnusable(begun.why_no_cluster)
+    async for item in list_all(store, ""):
+        if not item.key.startswith(PROCESSES):
+            _check_is_note(item.key)
+
+
+async def put_rebuilt(
+    store: MetadataStore, file: IO[bytes], now_ms: int, on_key: Callable[[int], None] = lambda _: None
+) -> None:
+    """Writes the keys of a cluster that were made again, to a store without one. Its bookies may live on meanwhile.
+
+    What was written by an earlier attempt is replaced. Raises BackupUnusable, and MetadataError where the store fails:
+    then there is no cluster yet, and it can be done again.
+    """
+    await check_may_be_rebuilt(store)
+    backup_ms = read_header(file).created_ms
+    await hold.begin(store, backup_ms=0, now_ms=now_ms)
+    begun = await hold.read(store)
+    if begun is None:
+        raise BackupUnusable("somebody else writes here: stop that, and do it again")
+    await hold.begin_again(store, backup_ms=backup_ms, now_ms=now_ms, version=begun.version, is_rebuilt=True)
+    async for item in list_all(store, ""):
+        if item.key != keys.RESTORED and not item.key.startswith((*PROCESSES, keys.LIVES)):
+            await settled_writes.delete_unless_changed(store, item.key, item.version)
+    await _put_all(store, file, on_key)
+
+
+async def _put_all(store: MetadataStore, file: IO[bytes], on_key: Callable[[int], None]) -> None:
+    """Writes all keys of a file, and last the one that makes them a cluster."""
     last: list[Item] = []
     batch: list[Item] = []
     for item in read_items(file):
@@ -64,7 +107,6 @@ async def restore(
     await _put(store, batch)
     await _put(store, last)
     on_key(len(batch) + len(last))
-    return header
 
 
 async def _begin(store: MetadataStore, backup_ms: int, now_ms: int) -> None:

@@ -19,8 +19,8 @@ from .file import BackupWriter, Item
 NAMING_LEDGERS = (keys.JOURNALS, keys.LOGS, keys.LOG_NAMES, keys.LOG_PAGES, keys.LOG_TIMES)
 """Prefixes whose records name ledgers: these stand still while a backup is made."""
 
-KEPT = (keys.COOKIES, keys.DECOMMISSIONED, keys.LIVES, keys.ORDERS)
-"""Prefixes that are saved besides ledgers and what names them."""
+KEPT = (keys.COOKIES, keys.DECOMMISSIONED, keys.LIVES, keys.ORDERS, keys.ELECTIONS, keys.CURSORS)
+"""Prefixes that are saved besides ledgers and what names them. Elections behind logs: no log knows a later term."""
 
 NOT_KEPT = (
     keys.BOOKIES,
@@ -30,8 +30,10 @@ NOT_KEPT = (
     keys.MOVES,
     keys.AUDITOR,
     keys.RESTORED,
+    keys.ACCEPTED,
     keys.MISFITS,
     keys.JOURNAL_NODES,
+    keys.CANDIDATES,
 )
 """Prefixes that are not saved: processes that run write them anew."""
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from ..errors import MetadataError
 from ..store import PAGE_KEYS_MAX, Lease, MetadataStore, Page, StoreHealth, Versioned, WatchEvent
+from .facts import Finding, of_store
 from .outage import Outage
 
 T = TypeVar("T")
@@ -57,6 +58,7 @@ class CountingStore:
         self._outage = Outage()
         self.health_seen: StoreHealth | None = None
         """What it said of itself last; None where that is not known, for it has not been asked, or did not answer."""
+        self._health_at = 0.0
 
     async def get(self, key: str) -> Versioned | None:
         return await self._counted("get", self._store.get(key))
@@ -97,12 +99,12 @@ class CountingStore:
         except MetadataError:
             self.health_seen = None
             raise
+        self._health_at = time.monotonic()
         return self.health_seen
 
-    @property
-    def why_refuses(self) -> str:
-        """Why it takes no changes, and what to do; "" where it is not known to refuse any."""
-        return "" if self.health_seen is None else self.health_seen.refuses
+    def finding(self) -> Finding:
+        """Whether it takes changes, as of the last call of `health`."""
+        return of_store(self.health_seen, age_seconds=time.monotonic() - self._health_at)
 
     async def close(self) -> None:
         await self._store.close()

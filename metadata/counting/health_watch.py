@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import NoReturn
 
 from ..errors import MetadataError
@@ -31,3 +33,14 @@ async def watch_health(store: CountingStore) -> NoReturn:
                 log.warning("the metadata takes changes again")
             told = refuses
         await asyncio.sleep(LOOK_SECONDS)
+
+
+@asynccontextmanager
+async def watching_health(store: CountingStore) -> AsyncIterator[None]:
+    """The same, inside the block."""
+    asking = asyncio.create_task(watch_health(store))
+    try:
+        yield
+    finally:
+        asking.cancel()
+        await asyncio.wait([asking])

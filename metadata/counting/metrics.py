@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
-from .counting_store import CountingStore, Counts
+from .counting_store import Counts
 from .declared import Declaration, MetricTable
 
 METRICS = MetricTable("metadata", "The metadata")
@@ -17,11 +17,6 @@ SECONDS_TOLD = "Time that the calls of this name took, all together."
 
 CALLS = METRICS.counter("calls", CALLS_TOLD, "call", "outcome")
 SECONDS = METRICS.counter("call_seconds", SECONDS_TOLD, "call")
-REFUSES = METRICS.gauge(
-    "refuses_changes",
-    "1 while the metadata answers and refuses every change, such as an etcd that is out of space; 0 while it takes "
-    "them, and none while that is not known.",
-)
 
 
 def of_counts(counts: Counts, calls: Declaration = CALLS, seconds: Declaration = SECONDS) -> Iterator[Metric]:
@@ -34,18 +29,11 @@ def of_counts(counts: Counts, calls: Declaration = CALLS, seconds: Declaration =
     yield from (how_often, how_long)
 
 
-def of_health(store: CountingStore) -> Iterator[Metric]:
-    """Nothing while it is not known."""
-    if store.health_seen is not None:
-        yield REFUSES.of(bool(store.health_seen.refuses))
-
-
 class MetadataMetrics(Collector):
     """Of a process that asks the metadata, and does nothing else that is counted here."""
 
-    def __init__(self, store: CountingStore) -> None:
-        self._store = store
+    def __init__(self, counts: Counts) -> None:
+        self._counts = counts
 
     def collect(self) -> Iterator[Metric]:
-        yield from of_counts(self._store.counts)
-        yield from of_health(self._store)
+        yield from of_counts(self._counts)

@@ -3,7 +3,8 @@
 Keys are those of `metadata/keys.py`. What a compromised role can break:
 
     reader, console    nothing
-    client             any ledger's and any log's record: it can delete those of others, and close ledgers early
+    client             any ledger's and any log's record: it can delete those of others, and close ledgers early;
+                       any election and any cursor: it can lead, end others' terms, and have records passed over
     journal            the same, and any journal's promises
     auditor            under-replication marks: needless re-replication, or none where it is needed
     bookie             all of these but journals and logs, the registrations of others, and the hold on older metadata
@@ -24,16 +25,19 @@ from ..uris import split
 from .uri import config_in
 
 _LOGS = (keys.LOGS, keys.LOG_NAMES, keys.LOG_PAGES, keys.LOG_TIMES)
+_LEADING = (keys.ELECTIONS, keys.CANDIDATES, keys.CURSORS)
 _SEEN_BY_ALL = (
     keys.LAYOUT,
     keys.LEDGERS,
     keys.BOOKIES,
     keys.RESTORED,
+    keys.MISFITS,
     keys.JOURNALS,
     keys.COOKIES,
     keys.ORDERS,
     keys.ABSENT,
     *_LOGS,
+    *_LEADING,
 )
 _STATE_OF_THE_CLUSTER = (
     keys.UNDERREPLICATED,
@@ -42,10 +46,10 @@ _STATE_OF_THE_CLUSTER = (
     keys.DECOMMISSIONED,
     keys.AUDITOR,
     keys.LIVES,
-    keys.MISFITS,
+    keys.ACCEPTED,
     keys.NEXT_LEDGER_ID,
 )
-_WRITERS = (keys.LEDGERS, keys.NEXT_LEDGER_ID, keys.UNDERREPLICATED, *_LOGS)
+_WRITERS = (keys.LEDGERS, keys.NEXT_LEDGER_ID, keys.UNDERREPLICATED, *_LOGS, *_LEADING)
 _AUDITORS = (keys.UNDERREPLICATED, keys.ABSENT, keys.AUDITOR, keys.MOVES, keys.LEDGERS)
 
 

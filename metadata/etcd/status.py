@@ -51,7 +51,8 @@ async def health_of(channels: EtcdChannels, endpoints: tuple[str, ...], seconds:
     _check_not_too_old(versions)
     doubts = {why_unsafe(found) for found in versions} - {""}
     refuses = "; ".join(_ALARMS.get(one, f"etcd has the alarm {one}") for one in sorted(alarms))
-    return StoreHealth("etcd", ", ".join(sorted(versions)), size, members, "; ".join(sorted(doubts)), refuses)
+    doubt, is_told = "; ".join(sorted(doubts)), bool(versions)
+    return StoreHealth("etcd", ", ".join(sorted(versions)), size, members, doubt, refuses, is_told)
 
 
 async def _asked(channels: EtcdChannels, endpoint: str, seconds: float) -> pb.StatusResponse | str:

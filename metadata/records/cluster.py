@@ -65,9 +65,8 @@ async def cluster_id(store: MetadataStore, *, create: bool = False) -> str | Non
     """Reads the cluster's id; with `create`, makes one if there is none yet."""
     found = await store.get(keys.LAYOUT)
     if found is None and create:
-        layout = pb.Layout(format_version=FORMAT_VERSION, cluster_id=str(uuid.uuid4()))
         try:
-            await store.create(keys.LAYOUT, layout.SerializeToString())
+            await store.create(keys.LAYOUT, encode_layout(str(uuid.uuid4())))
         except KeyExists:  # another bookie was formatted at the same moment: take its layout
             pass
         found = await store.get(keys.LAYOUT)
@@ -76,6 +75,11 @@ async def cluster_id(store: MetadataStore, *, create: bool = False) -> str | Non
         if found is None
         else parsed(pb.Layout, keys.LAYOUT, found.value, FORMAT_VERSION, "layout").cluster_id
     )
+
+
+def encode_layout(cluster_id: str) -> bytes:
+    """Encodes the value of `layout`."""
+    return pb.Layout(format_version=FORMAT_VERSION, cluster_id=cluster_id).SerializeToString()
 
 
 async def read_cookie(store: MetadataStore, bookie_id: str) -> Cookie | None:

@@ -8,6 +8,8 @@ from .. import keys, settled_writes
 from ..errors import BadRecord
 from ..store import MetadataStore, Versioned, list_all
 from . import records_pb2 as pb
+from .ledger_record import BookieRef
+from .registration import Registration, of_message, to_message
 from .unreadable import parsed, skip
 
 FORMAT_VERSION = 1
@@ -18,11 +20,13 @@ class Life:
     """The number of a bookie's last start, and its log's durable position some time after it.
 
     `renewals` rises with every write of the record: one that is behind what its bookie remembers is an older copy.
+    `last`: what it was registered as then; None of an older program.
     """
 
     number: int = 0
     position: int = 0
     renewals: int = 0
+    last: Registration | None = None
 
 
 async def read(store: MetadataStore, bookie_id: str, incarnation: str) -> Life:
@@ -47,6 +51,7 @@ async def write(
         number=life.number,
         position=life.position,
         renewals=life.renewals,
+        last=None if life.last is None else to_message(life.last.outline),
         nonce=settled_writes.new_nonce(),
     )
     key, value = keys.life(bookie_id), message.SerializeToString()
@@ -69,7 +74,25 @@ def life_in(found: Versioned, incarnation: str) -> Life:
     message = parsed(pb.Life, found.key, found.value, FORMAT_VERSION)
     if message.incarnation != incarnation:
         return Life()
-    return Life(message.number, message.position, message.renewals)
+    return Life(message.number, message.position, message.renewals, _last_of(message))
+
+
+def _last_of(message: pb.Life) -> Registration | None:
+    return of_message(message.last) if message.HasField("last") else None
+
+
+async def last_registrations(store: MetadataStore) -> dict[BookieRef, Registration]:
+    """What each bookie was registered as last, also those that are absent now. Raises MetadataError."""
+    found = {}
+    async for item in list_all(store, keys.LIVES):
+        try:
+            last = _last_of(parsed(pb.Life, item.key, item.value, FORMAT_VERSION))
+        except BadRecord as error:
+            skip(error)
+            continue
+        if last is not None:
+            found[last.bookie] = last
+    return found
 
 
 async def last_renewed(store: MetadataStore) -> dict[str, int]:

@@ -58,13 +58,14 @@ class Fragment:
 
     `length_before` is the payload bytes of all entries before it, so that a recovery that starts
     here knows the ledger's length. `lacking`: copies that may not be whole, one range for a position at most, by
-    position.
+    position. `number`: 1 for a ledger's first, one more with each ensemble change; 0 where an older program made it.
     """
 
     first_entry: int
     ensemble: Ensemble
     length_before: int = 0
     lacking: tuple[Lacking, ...] = ()
+    number: int = 0
 
     def admits(self, new: BookieRef, *, in_place_of: BookieRef) -> bool:
         """Whether `in_place_of` is in the ensemble, and no other incarnation of the new bookie is."""
@@ -105,7 +106,7 @@ def next_fragments(fragments: tuple[Fragment, ...], new: Fragment) -> tuple[Frag
     last = fragments[-1]
     assert new.first_entry >= last.first_entry, "an ensemble change never rewrites an earlier fragment"
     kept = fragments[:-1] if new.first_entry == last.first_entry else fragments
-    return (*kept, new)
+    return (*kept, replace(new, number=last.number and last.number + 1))
 
 
 def check_fragments(fragments: tuple[Fragment, ...], ensemble_size: int) -> None:

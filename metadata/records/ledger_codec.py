@@ -34,7 +34,7 @@ programs from reading the ledger, which there is no need for. Custom metadata th
 
 LOSS_VERSION = 1
 
-_READABLE_VERSIONS = (FORMAT_VERSION, SALTED_VERSION, IDENTIFIED_VERSION)
+READABLE_VERSIONS = (FORMAT_VERSION, SALTED_VERSION, IDENTIFIED_VERSION)
 
 _STATE_TO_PB = {
     LedgerState.OPEN: pb.OPEN,
@@ -48,6 +48,10 @@ DIGEST_FROM_PB = {number: digest for digest, number in DIGEST_TO_PB.items()}
 
 def encode(record: LedgerRecord) -> bytes:
     """Encodes the value of `ledgers/<id>`."""
+    return to_message(record).SerializeToString(deterministic=True)
+
+
+def to_message(record: LedgerRecord) -> pb.Ledger:
     message = pb.Ledger(
         format_version=_version_of(record),
         ensemble_size=record.shape.ensemble_size,
@@ -79,8 +83,9 @@ def encode(record: LedgerRecord) -> bytes:
             ensemble=refs,
             length_before=fragment.length_before,
             lacking=lacking,
+            number=fragment.number,
         )
-    return message.SerializeToString(deterministic=True)
+    return message
 
 
 def _with_loss(record: LedgerRecord) -> dict[str, bytes]:
@@ -120,12 +125,12 @@ def decode(key: str, value: bytes) -> LedgerRecord | Tombstone:
     """Decodes a ledger's record or tombstone. Raises BadRecord for what cannot be trusted."""
     try:
         message = pb.Ledger.FromString(value)
-        if message.format_version not in _READABLE_VERSIONS:
-            known = ", ".join(map(str, _READABLE_VERSIONS))
+        if message.format_version not in READABLE_VERSIONS:
+            known = ", ".join(map(str, READABLE_VERSIONS))
             raise ValueError(f"format version {message.format_version}; this program knows {known}")
         if message.state == pb.DELETED:
             return Tombstone(keys.ledger_id_of(key), message.identity)
-        return _from_message(keys.ledger_id_of(key), message)
+        return from_message(keys.ledger_id_of(key), message)
     except (DecodeError, ValueError, KeyError) as error:
         raise BadRecord(key, str(error)) from error
 
@@ -146,7 +151,8 @@ def _loss_in(custom: dict[str, bytes], *, closed: bool) -> AcceptedLoss | None:
     return AcceptedLoss(message.at_ms, message.by, message.proven_through, missing, to_fence)
 
 
-def _from_message(ledger_id: int, message: pb.Ledger) -> LedgerRecord:
+def from_message(ledger_id: int, message: pb.Ledger) -> LedgerRecord:
+    """Raises ValueError or KeyError for what cannot be trusted."""
     closed = message.state == pb.CLOSED
     custom = dict(message.custom_metadata)
     loss = _loss_in(custom, closed=closed)
@@ -159,6 +165,7 @@ def _from_message(ledger_id: int, message: pb.Ledger) -> LedgerRecord:
                 tuple(BookieRef(b.bookie_id, b.incarnation) for b in f.ensemble),
                 f.length_before,
                 tuple(Lacking(one.position, one.first_entry, one.last_entry) for one in f.lacking),
+                f.number,
             )
             for f in message.fragments
         ),

@@ -22,11 +22,11 @@ async def take_ledger_ids(store: MetadataStore, count: int) -> range:
         try:
             if found is None:
                 first, end = FIRST_LEDGER_ID, FIRST_LEDGER_ID + count
-                await settled_writes.create(store, keys.NEXT_LEDGER_ID, _encode(end))
+                await settled_writes.create(store, keys.NEXT_LEDGER_ID, encode(end))
             else:
                 first = _decode(found.value)
                 end = max(first + 1, min(first + count, keys.LEDGER_ID_MAX))
-                await settled_writes.replace(store, keys.NEXT_LEDGER_ID, _encode(end), found.version)
+                await settled_writes.replace(store, keys.NEXT_LEDGER_ID, encode(end), found.version)
             return range(first, end)
         except (KeyExists, VersionConflict):  # another creator was faster: read again
             continue
@@ -44,7 +44,7 @@ async def count_beyond(store: MetadataStore, ledger_id: int) -> None:
         found = await store.get(keys.NEXT_LEDGER_ID)
         if found is not None and _decode(found.value) > ledger_id:
             return
-        value = _encode(ledger_id + 1)
+        value = encode(ledger_id + 1)
         try:
             if found is None:
                 await settled_writes.create(store, keys.NEXT_LEDGER_ID, value)
@@ -61,7 +61,8 @@ async def counted_end(store: MetadataStore) -> int:
     return FIRST_LEDGER_ID if found is None else _decode(found.value)
 
 
-def _encode(next_id: int) -> bytes:
+def encode(next_id: int) -> bytes:
+    """Encodes the value of `ids/ledger`."""
     return pb.NextId(next_id=next_id, nonce=settled_writes.new_nonce()).SerializeToString()
 
 

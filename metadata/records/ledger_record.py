@@ -155,6 +155,10 @@ class LedgerRecord:
         """Closing time, likewise; None also while it is open."""
         return _time(self.closed_ms)
 
+    def names_bookie(self, bookie_id: str) -> bool:
+        """Whether a bookie of this name holds something of it, in whatever incarnation."""
+        return any(bookie.bookie_id == bookie_id for one in self.fragments for bookie in one.ensemble)
+
     def may_hold(self, since: datetime | None, until: datetime | None) -> bool:
         """Whether it may have entries that were appended within these times, both included, by its record.
 

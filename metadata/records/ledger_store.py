@@ -48,15 +48,17 @@ class LedgerStore:
         found = await self.read(record.ledger_id)
         return found if found is not None and found.identity == record.identity else None
 
-    async def create(self, record: LedgerRecord) -> VersionedRecord:
+    async def create(self, record: LedgerRecord, *, while_held: bool = False) -> VersionedRecord:
         """Creates a ledger. Raises KeyExists when the id is taken, or was by a ledger now deleted.
 
-        Raises MetadataRestored while restored metadata is not accepted: bookies may hold entries under this id.
+        Raises MetadataRestored while restored metadata is not accepted, for bookies may hold entries under this id;
+        unless `while_held`: then the record is of those.
         """
         mine = replace(record, nonce=settled_writes.new_nonce())
         key, value = keys.ledger(record.ledger_id), ledger_codec.encode(mine)
         try:
-            version = await settled_writes.create(self.store, key, value, unless=keys.RESTORED)
+            unless = None if while_held else keys.RESTORED
+            version = await settled_writes.create(self.store, key, value, unless=unless)
         except KeyExists as taken:
             if taken.key == keys.RESTORED:
                 raise MetadataRestored from taken

@@ -75,16 +75,18 @@ class Lacking(_message.Message):
     def __init__(self, position: _Optional[int] = ..., first_entry: _Optional[int] = ..., last_entry: _Optional[int] = ...) -> None: ...
 
 class Fragment(_message.Message):
-    __slots__ = ("first_entry", "ensemble", "length_before", "lacking")
+    __slots__ = ("first_entry", "ensemble", "length_before", "lacking", "number")
     FIRST_ENTRY_FIELD_NUMBER: _ClassVar[int]
     ENSEMBLE_FIELD_NUMBER: _ClassVar[int]
     LENGTH_BEFORE_FIELD_NUMBER: _ClassVar[int]
     LACKING_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
     first_entry: int
     ensemble: _containers.RepeatedCompositeFieldContainer[BookieRef]
     length_before: int
     lacking: _containers.RepeatedCompositeFieldContainer[Lacking]
-    def __init__(self, first_entry: _Optional[int] = ..., ensemble: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ..., length_before: _Optional[int] = ..., lacking: _Optional[_Iterable[_Union[Lacking, _Mapping]]] = ...) -> None: ...
+    number: int
+    def __init__(self, first_entry: _Optional[int] = ..., ensemble: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ..., length_before: _Optional[int] = ..., lacking: _Optional[_Iterable[_Union[Lacking, _Mapping]]] = ..., number: _Optional[int] = ...) -> None: ...
 
 class Ledger(_message.Message):
     __slots__ = ("format_version", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "state", "last_entry", "length_bytes", "fragments", "custom_metadata", "created_ms", "nonce", "reserved", "verifier", "closed_ms", "password_salt", "identity", "written_at", "also_at")
@@ -135,6 +137,16 @@ class Ledger(_message.Message):
     also_at: _containers.RepeatedCompositeFieldContainer[BookieRef]
     def __init__(self, format_version: _Optional[int] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., state: _Optional[_Union[LedgerState, str]] = ..., last_entry: _Optional[int] = ..., length_bytes: _Optional[int] = ..., fragments: _Optional[_Iterable[_Union[Fragment, _Mapping]]] = ..., custom_metadata: _Optional[_Mapping[str, bytes]] = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., reserved: bool = ..., verifier: _Optional[bytes] = ..., closed_ms: _Optional[int] = ..., password_salt: _Optional[bytes] = ..., identity: _Optional[bytes] = ..., written_at: _Optional[int] = ..., also_at: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ...) -> None: ...
 
+class FragmentNote(_message.Message):
+    __slots__ = ("format_version", "ledger_id", "ledger")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    ledger_id: int
+    ledger: Ledger
+    def __init__(self, format_version: _Optional[int] = ..., ledger_id: _Optional[int] = ..., ledger: _Optional[_Union[Ledger, _Mapping]] = ...) -> None: ...
+
 class AcceptedLoss(_message.Message):
     __slots__ = ("format_version", "at_ms", "by", "proven_through", "missing", "to_fence")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -180,7 +192,14 @@ class Decommissioned(_message.Message):
     def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., at_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., predecessors: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Registration(_message.Message):
-    __slots__ = ("format_version", "bookie_id", "incarnation", "address", "fault_domain", "session", "read_only", "disk_bytes_total", "disk_bytes_free", "version", "takes_no_copies", "reading_key")
+    __slots__ = ("format_version", "bookie_id", "incarnation", "address", "fault_domain", "session", "read_only", "disk_bytes_total", "disk_bytes_free", "version", "takes_no_copies", "reading_key", "amiss")
+    class AmissEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     BOOKIE_ID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
@@ -193,6 +212,7 @@ class Registration(_message.Message):
     VERSION_FIELD_NUMBER: _ClassVar[int]
     TAKES_NO_COPIES_FIELD_NUMBER: _ClassVar[int]
     READING_KEY_FIELD_NUMBER: _ClassVar[int]
+    AMISS_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     bookie_id: str
     incarnation: str
@@ -205,23 +225,26 @@ class Registration(_message.Message):
     version: str
     takes_no_copies: bool
     reading_key: bytes
-    def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., address: _Optional[str] = ..., fault_domain: _Optional[str] = ..., session: _Optional[bytes] = ..., read_only: bool = ..., disk_bytes_total: _Optional[int] = ..., disk_bytes_free: _Optional[int] = ..., version: _Optional[str] = ..., takes_no_copies: bool = ..., reading_key: _Optional[bytes] = ...) -> None: ...
+    amiss: _containers.ScalarMap[str, str]
+    def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., address: _Optional[str] = ..., fault_domain: _Optional[str] = ..., session: _Optional[bytes] = ..., read_only: bool = ..., disk_bytes_total: _Optional[int] = ..., disk_bytes_free: _Optional[int] = ..., version: _Optional[str] = ..., takes_no_copies: bool = ..., reading_key: _Optional[bytes] = ..., amiss: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Life(_message.Message):
-    __slots__ = ("format_version", "incarnation", "number", "nonce", "position", "renewals")
+    __slots__ = ("format_version", "incarnation", "number", "nonce", "position", "renewals", "last")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
     RENEWALS_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     incarnation: str
     number: int
     nonce: bytes
     position: int
     renewals: int
-    def __init__(self, format_version: _Optional[int] = ..., incarnation: _Optional[str] = ..., number: _Optional[int] = ..., nonce: _Optional[bytes] = ..., position: _Optional[int] = ..., renewals: _Optional[int] = ...) -> None: ...
+    last: Registration
+    def __init__(self, format_version: _Optional[int] = ..., incarnation: _Optional[str] = ..., number: _Optional[int] = ..., nonce: _Optional[bytes] = ..., position: _Optional[int] = ..., renewals: _Optional[int] = ..., last: _Optional[_Union[Registration, _Mapping]] = ...) -> None: ...
 
 class UnderReplicated(_message.Message):
     __slots__ = ("format_version", "since_ms", "reasons", "tries", "why_not", "nonce")
@@ -324,18 +347,20 @@ class Holder(_message.Message):
     def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., since_ms: _Optional[int] = ..., bytes_done: _Optional[int] = ..., nonce: _Optional[bytes] = ..., unreachable: _Optional[_Mapping[str, str]] = ..., called_at: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Restored(_message.Message):
-    __slots__ = ("format_version", "backup_ms", "restored_ms", "nonce", "noticed")
+    __slots__ = ("format_version", "backup_ms", "restored_ms", "nonce", "noticed", "is_rebuilt")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     BACKUP_MS_FIELD_NUMBER: _ClassVar[int]
     RESTORED_MS_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
     NOTICED_FIELD_NUMBER: _ClassVar[int]
+    IS_REBUILT_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     backup_ms: int
     restored_ms: int
     nonce: bytes
     noticed: Noticed
-    def __init__(self, format_version: _Optional[int] = ..., backup_ms: _Optional[int] = ..., restored_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., noticed: _Optional[_Union[Noticed, _Mapping]] = ...) -> None: ...
+    is_rebuilt: bool
+    def __init__(self, format_version: _Optional[int] = ..., backup_ms: _Optional[int] = ..., restored_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., noticed: _Optional[_Union[Noticed, _Mapping]] = ..., is_rebuilt: bool = ...) -> None: ...
 
 class Noticed(_message.Message):
     __slots__ = ("bookie_id", "compared", "found", "expected")
@@ -522,7 +547,7 @@ class LogSegment(_message.Message):
     def __init__(self, ledger_id: _Optional[int] = ..., first_position: _Optional[int] = ..., epoch: _Optional[int] = ..., begun_us: _Optional[int] = ..., end_position: _Optional[int] = ..., ended_us: _Optional[int] = ..., length_bytes: _Optional[int] = ...) -> None: ...
 
 class Log(_message.Message):
-    __slots__ = ("format_version", "identity", "name", "owner", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "roll_bytes", "roll_records", "roll_ms", "epoch", "writer", "first_position", "segments", "paged_through", "obsolete_ledgers", "legal_hold", "deleted", "created_ms", "nonce")
+    __slots__ = ("format_version", "identity", "name", "owner", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "roll_bytes", "roll_records", "roll_ms", "epoch", "writer", "first_position", "segments", "paged_through", "obsolete_ledgers", "legal_hold", "deleted", "created_ms", "nonce", "next_name", "election", "token")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     IDENTITY_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -544,6 +569,9 @@ class Log(_message.Message):
     DELETED_FIELD_NUMBER: _ClassVar[int]
     CREATED_MS_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
+    NEXT_NAME_FIELD_NUMBER: _ClassVar[int]
+    ELECTION_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     identity: bytes
     name: str
@@ -565,7 +593,10 @@ class Log(_message.Message):
     deleted: bool
     created_ms: int
     nonce: bytes
-    def __init__(self, format_version: _Optional[int] = ..., identity: _Optional[bytes] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., roll_bytes: _Optional[int] = ..., roll_records: _Optional[int] = ..., roll_ms: _Optional[int] = ..., epoch: _Optional[int] = ..., writer: _Optional[str] = ..., first_position: _Optional[int] = ..., segments: _Optional[_Iterable[_Union[LogSegment, _Mapping]]] = ..., paged_through: _Optional[int] = ..., obsolete_ledgers: _Optional[_Iterable[int]] = ..., legal_hold: bool = ..., deleted: bool = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+    next_name: str
+    election: str
+    token: int
+    def __init__(self, format_version: _Optional[int] = ..., identity: _Optional[bytes] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., roll_bytes: _Optional[int] = ..., roll_records: _Optional[int] = ..., roll_ms: _Optional[int] = ..., epoch: _Optional[int] = ..., writer: _Optional[str] = ..., first_position: _Optional[int] = ..., segments: _Optional[_Iterable[_Union[LogSegment, _Mapping]]] = ..., paged_through: _Optional[int] = ..., obsolete_ledgers: _Optional[_Iterable[int]] = ..., legal_hold: bool = ..., deleted: bool = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., next_name: _Optional[str] = ..., election: _Optional[str] = ..., token: _Optional[int] = ...) -> None: ...
 
 class LogPage(_message.Message):
     __slots__ = ("format_version", "segments", "nonce")
@@ -596,3 +627,47 @@ class LogName(_message.Message):
     identity: bytes
     nonce: bytes
     def __init__(self, format_version: _Optional[int] = ..., identity: _Optional[bytes] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+
+class Election(_message.Message):
+    __slots__ = ("format_version", "token", "leader", "since_ms", "nonce", "candidate")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    LEADER_FIELD_NUMBER: _ClassVar[int]
+    SINCE_MS_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    CANDIDATE_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    token: int
+    leader: str
+    since_ms: int
+    nonce: bytes
+    candidate: str
+    def __init__(self, format_version: _Optional[int] = ..., token: _Optional[int] = ..., leader: _Optional[str] = ..., since_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., candidate: _Optional[str] = ...) -> None: ...
+
+class Cursor(_message.Message):
+    __slots__ = ("format_version", "position", "generation", "epoch", "consumer", "changed_ms", "nonce")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    CONSUMER_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_MS_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    position: int
+    generation: int
+    epoch: int
+    consumer: str
+    changed_ms: int
+    nonce: bytes
+    def __init__(self, format_version: _Optional[int] = ..., position: _Optional[int] = ..., generation: _Optional[int] = ..., epoch: _Optional[int] = ..., consumer: _Optional[str] = ..., changed_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+
+class Candidate(_message.Message):
+    __slots__ = ("format_version", "name", "since_ms")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SINCE_MS_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    name: str
+    since_ms: int
+    def __init__(self, format_version: _Optional[int] = ..., name: _Optional[str] = ..., since_ms: _Optional[int] = ...) -> None: ...

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from google.protobuf.message import DecodeError
 
@@ -22,6 +23,7 @@ class Registration:
     come from programs that did not report them.
 
     `reading_key`: the public key that authenticates it as a bookie, when it copies ledgers with a password.
+    `amiss`: what is wrong with it and only it can measure, by the name of the fact (`metadata/counting/facts`).
     """
 
     bookie: BookieRef
@@ -34,26 +36,53 @@ class Registration:
     version: str = ""
     heals: bool = True
     reading_key: bytes = b""
+    amiss: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def key(self) -> str:
         return keys.bookie(self.bookie.bookie_id)
 
+    @property
+    def outline(self) -> Registration:
+        """What people want to know of it while it is absent."""
+        return replace(self, session=b"", reading_key=b"", amiss={})
+
     def encode(self) -> bytes:
-        return pb.Registration(
-            format_version=FORMAT_VERSION,
-            bookie_id=self.bookie.bookie_id,
-            incarnation=self.bookie.incarnation,
-            address=self.address,
-            fault_domain=self.fault_domain,
-            session=self.session,
-            read_only=not self.writable,
-            disk_bytes_total=self.disk_bytes_total,
-            disk_bytes_free=self.disk_bytes_free,
-            version=self.version,
-            takes_no_copies=not self.heals,
-            reading_key=self.reading_key,
-        ).SerializeToString()
+        return to_message(self).SerializeToString(deterministic=True)
+
+
+def to_message(one: Registration) -> pb.Registration:
+    return pb.Registration(
+        format_version=FORMAT_VERSION,
+        bookie_id=one.bookie.bookie_id,
+        incarnation=one.bookie.incarnation,
+        address=one.address,
+        fault_domain=one.fault_domain,
+        session=one.session,
+        read_only=not one.writable,
+        disk_bytes_total=one.disk_bytes_total,
+        disk_bytes_free=one.disk_bytes_free,
+        version=one.version,
+        takes_no_copies=not one.heals,
+        reading_key=one.reading_key,
+        amiss=one.amiss,
+    )
+
+
+def of_message(message: pb.Registration) -> Registration:
+    return Registration(
+        bookie=BookieRef(message.bookie_id, message.incarnation),
+        address=message.address,
+        fault_domain=message.fault_domain,
+        writable=not message.read_only,
+        session=message.session,
+        disk_bytes_total=message.disk_bytes_total,
+        disk_bytes_free=message.disk_bytes_free,
+        version=message.version,
+        heals=not message.takes_no_copies,
+        reading_key=message.reading_key,
+        amiss=dict(message.amiss),
+    )
 
 
 def decode(key: str, value: bytes) -> Registration:
@@ -67,18 +96,7 @@ def decode(key: str, value: bytes) -> Registration:
             key, f"registration version {message.format_version}; this program knows {FORMAT_VERSION}"
         )
     _check_names(key, message)
-    return Registration(
-        bookie=BookieRef(message.bookie_id, message.incarnation),
-        address=message.address,
-        fault_domain=message.fault_domain,
-        writable=not message.read_only,
-        session=message.session,
-        disk_bytes_total=message.disk_bytes_total,
-        disk_bytes_free=message.disk_bytes_free,
-        version=message.version,
-        heals=not message.takes_no_copies,
-        reading_key=message.reading_key,
-    )
+    return of_message(message)
 
 
 def _check_names(key: str, message: pb.Registration) -> None:

@@ -8,6 +8,7 @@ never changed.
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +29,8 @@ BUSY_SECONDS_MAX = 5.0
 """How long SQLite itself waits, for a program that does not take our flock (the `sqlite3` shell)."""
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 
 class SqliteConnection:
@@ -60,7 +63,16 @@ class SqliteConnection:
         gate.add(self)
 
     def open(self) -> None:
-        """Opens the file, or creates it. Raises BadMetadataUri where that can never work."""
+        """Opens the file, or creates it. Raises BadMetadataUri where that can never work, StoreUnavailable where what
+        was opened before is no file of ours any more: one that is being put back may be whole in a moment."""
+        try:
+            self._open()
+        except BadMetadataUri as error:
+            if self._opened is None:
+                raise
+            raise StoreUnavailable(str(error)) from error
+
+    def _open(self) -> None:
         if self._connection is None:
             if not self._create:
                 self._check_there()
@@ -117,17 +129,21 @@ class SqliteConnection:
             return result
 
     def _check_in_place(self) -> None:
-        """Raises StoreUnavailable if the path no longer names the open file: writes would be lost.
+        """Opens the file that the path names by now, if it is another one: what is written to a file that nobody can
+        open any more would be lost. Raises StoreUnavailable while there is none.
 
-        The connection is kept: if it were closed now, SQLite would clean up by name, beside the other file.
+        SQLite cleans up nothing by name when it closes a file that is no longer at its path.
         """
         found = _identity_of(self._path)
         if found is None:
             raise StoreUnavailable(f"metadata file {self._path} is away: put it back in its place")
         if found != self._opened:
-            raise StoreUnavailable(
-                f"metadata file {self._path} is another one than was opened: stop what uses it, and start it again"
+            log.warning(
+                "metadata file %s is another one than was opened: using that one from now on", self._path
             )
+            with gate.inside():
+                self._disconnect()
+            self.open()
 
     def _commit(self, db: sqlite3.Connection) -> None:
         try:

@@ -1,7 +1,7 @@
 """Embedded metadata store on an SQLite file that several processes of one machine share.
 
 All SQLite work is done on one thread of the store's own, so the event loop never waits for a disk or a lock. Watches
-poll the file every WATCH_POLL_SECONDS; they see changes made through this store object at once.
+see changes made through this store object at once, and poll for others (`change_poll.py`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from typing import TypeVar
 from ..errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from ..fork_safety.fork_guard import ForkGuard
 from ..store import PAGE_KEYS_MAX, Lease, Page, StoreHealth, Versioned, WatchEvent, check_value
+from .change_poll import ChangePoll
 from .clock import LeaseClock
 from .file import SqliteFile
 
 EVENTS_KEPT_MAX = 10_000
 """Events kept in the file for watches; one that falls further behind gets WatchCompacted."""
-
-WATCH_POLL_SECONDS = 0.05
-"""How often watches poll for changes of other processes and for expired leases."""
 
 CALL_SECONDS_MAX = 10.0
 """Time limit of a call. Only a stalled disk, or a process stopped while it holds the lock, takes that long."""
@@ -53,9 +51,7 @@ class SqliteStore:
         self._file = SqliteFile(path, create=create, events_kept_max=events_kept_max, clock=clock)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="metadata-sqlite")
         self._calls_waiting = 0
-        self._wakers: set[asyncio.Event] = set()
-        self._revision_seen = 0
-        self._looked_at = float("-inf")
+        self._changes = ChangePoll(path, lambda: self._read(self._file.revision))
         self._closed = False
         self._home = ForkGuard(
             lambda why: StoreRefused(f"the metadata store on {path} cannot be used here: {why}")
@@ -91,22 +87,18 @@ class SqliteStore:
         self, prefix: str, *, after_revision: int | None = None
     ) -> AsyncGenerator[WatchEvent, None]:
         """See `MetadataStore.watch`. Cancelling a waiting `__anext__` ends the watch."""
-        waker = asyncio.Event()
-        self._wakers.add(waker)
+        waker = self._changes.enter()
         try:
             after = await self._read(self._file.revision) if after_revision is None else after_revision
-            reached = False
             while True:
                 waker.clear()
-                if not reached or await self._latest_revision() > after:
-                    events, after = await self._read(partial(self._file.events_after, prefix, after))
-                    reached = True
-                    for event in events:
-                        yield event
-                else:
-                    await _woken(waker, WATCH_POLL_SECONDS)
+                events, after = await self._read(partial(self._file.events_after, prefix, after))
+                for event in events:
+                    yield event
+                if not events:
+                    await waker.wait()
         finally:
-            self._wakers.discard(waker)
+            self._changes.leave(waker)
 
     async def grant_lease(self, ttl_seconds: float) -> Lease:
         assert ttl_seconds > 0
@@ -130,32 +122,19 @@ class SqliteStore:
         if self._closed or not self._home.is_here:
             return
         self._closed = True
-        self._wake_watches()
+        self._changes.wake()
         try:
             await self._on_thread(self._file.close, changes=False)
         finally:
             self._thread.shutdown(wait=False, cancel_futures=True)
-
-    async def _latest_revision(self) -> int:
-        """The file's revision, read by any of this store's watches at most WATCH_POLL_SECONDS ago."""
-        now = asyncio.get_running_loop().time()
-        if now - self._looked_at >= WATCH_POLL_SECONDS:
-            self._looked_at = now  # set before the read, so that a hundred watches make one
-            self._revision_seen = await self._read(self._file.revision)
-        return self._revision_seen
 
     async def _read(self, work: Callable[[], T]) -> T:
         return await self._submit(work, changes=False)
 
     async def _write(self, work: Callable[[], T]) -> T:
         result = await self._submit(work, changes=True)
-        self._looked_at = float("-inf")
-        self._wake_watches()
+        self._changes.wake()
         return result
-
-    def _wake_watches(self) -> None:
-        for waker in self._wakers:
-            waker.set()
 
     async def _submit(self, work: Callable[[], T], *, changes: bool) -> T:
         self._home.check()
@@ -186,11 +165,3 @@ class SqliteStore:
             # A job that was still queued is cancelled; one that runs may yet succeed.
             never_started = job.cancel()
             raise (StoreUnavailable if never_started or not changes else OutcomeUnknown)(why) from None
-
-
-async def _woken(waker: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await waker.wait()
-    except TimeoutError:  # time to look
-        return

@@ -13,7 +13,7 @@ from ..edits import EditLogError, check_batch
 from ..errors import SegmentUnreadable
 from .edits_cache import cut
 from .programs.effects import Copied, CopySegment
-from .segment_ledgers import Appended, SegmentLedgers
+from .segment_ledgers import Appended, NewSegment, SegmentLedgers
 
 BATCHES_UNDER_WAY_MAX = 64
 """Batches of a copy in flight to disk; their bytes are bounded by the ledger's writer."""
@@ -46,7 +46,8 @@ async def copy_segment(
 ) -> Copied:
     """Copies exactly the wanted txids into a new closed ledger. On an error no ledger is left."""
     content = await source.read_segment(wanted.start_txid, wanted.start_txid)
-    ledger_id = await ledgers.create(wanted.start_txid)
+    new = NewSegment(wanted.start_txid, content.layout_version, wanted.writer_epoch, wanted.end_txid)
+    ledger_id = await ledgers.create(new)
     try:
         await _copy_batches(content, ledgers, ledger_id, wanted, pace)
         end = await ledgers.end(ledger_id)

@@ -66,7 +66,7 @@ from .programs.syncing import (
     segments_held,
     take_finalized,
 )
-from .segment_ledgers import SegmentLedgers
+from .segment_ledgers import NewSegment, SegmentLedgers
 
 TAIL_BYTES_MAX = 8 * 1024 * 1024
 """Edits that an acceptor gives a follower at a time, in bytes; one batch it gives whatever its size."""
@@ -96,7 +96,7 @@ class Journal:
         self.metrics = AcceptorMetrics()
         self._config = config
         self._store = JournalStore(store, journal_id, name)
-        self._ledgers = SegmentLedgers(client, journal_id, name, config)
+        self._ledgers = SegmentLedgers(client, journal_id, name, config, lambda: self._memory.state)
         self._peers = peers
         self._memory = Memory(journal_id)
         self._cache = EditsCache(config.edits_cache_bytes_max)
@@ -128,8 +128,8 @@ class Journal:
     @property
     def storage(self) -> JournalStorage | None:
         """Whose edits the journal holds, as last read; None while it is not formatted."""
-        stored = self._memory.stored
-        return stored.state.storage if stored is not None else None
+        state = self._memory.state
+        return state.storage if state is not None else None
 
     async def close(self) -> None:
         """Abandons the open segment, which the next writer ends, and closes the ledgers."""
@@ -302,7 +302,9 @@ class Journal:
             await self._ledgers.drop(copy.ledger_id)
             raise
         if is_still_wanted:
-            return await self._take(wanted, copy)
+            taken = await self._take(wanted, copy)
+            self.metrics.edit_logs_synced += taken is Taken.COPIED
+            return taken
         await self._ledgers.drop(copy.ledger_id)
         return Taken.PURGED
 
@@ -352,8 +354,8 @@ class Journal:
                     return tuple([found async for found in self._store.list_segments()])
                 case DeleteFinalized(found):
                     return await self._store.delete_segment(found)
-                case NewLedger(start_txid):
-                    return await self._ledgers.create(start_txid)
+                case NewLedger(start_txid, writer_epoch, layout_version):
+                    return await self._ledgers.create(NewSegment(start_txid, layout_version, writer_epoch))
                 case EndLedger(ledger_id):
                     return await self._ledgers.end(ledger_id)
                 case LookAtLedger(ledger_id):
@@ -371,9 +373,9 @@ class Journal:
         return self._peers[name]
 
     def _note_epochs(self) -> None:
-        stored = self._memory.stored
-        if stored is not None:
-            self.metrics.epochs(stored.state.last_promised_epoch, stored.state.last_writer_epoch)
+        state = self._memory.state
+        if state is not None:
+            self.metrics.epochs(state.last_promised_epoch, state.last_writer_epoch)
 
 
 async def _gathered(

@@ -26,6 +26,7 @@ class AcceptorMetrics:
         self.empty_responses = 0
         self.misses = 0
         self.missed_txns = 0
+        self.edit_logs_synced = 0
         self._syncs = Latencies()
 
     def wrote(self, batch: Batch, seconds: float, committed_txid: int | None) -> None:
@@ -75,5 +76,6 @@ class AcceptorMetrics:
             "RpcRequestCacheMissAmountNumMisses": self.misses,
             "RpcRequestCacheMissAmountAvgTxns": self.missed_txns / self.misses if self.misses else 0,
             "RpcEmptyResponses": self.empty_responses,
+            "NumEditLogsSynced": self.edit_logs_synced,
         }
         return values | percentiles("Syncs", self._syncs)

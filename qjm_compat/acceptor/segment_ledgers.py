@@ -1,19 +1,20 @@
 """Stores segments in ledgers: appends batches, ends and reads them.
 
-A segment's ledger names its journal, acceptor and segment in its custom metadata, so that orphans
-can be recognized.
+A segment's ledger names its journal, acceptor and segment in its custom metadata, and says what the acceptor's state
+was when it was made. So orphans can be recognized, and a journal can be made again from its ledgers.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
 from ledgers import LedgerError, NoSuchLedger
 from ledgers.aio import LedgerClient, ReadHandle, WriteHandle
+from metadata.records.journal_record import JournalState, SegmentRecord, encode_state
 from metadata.records.ledger_record import JOURNAL
 
 from ..batch import PART_BYTES_MAX, Assembler, Batch, BatchHeader, entries_of, header_of
@@ -26,12 +27,47 @@ JOURNAL_OF_LEDGER = JOURNAL
 ACCEPTOR_OF_LEDGER = "bookledger.acceptor"
 SEGMENT_OF_LEDGER = "bookledger.segment"
 
+STATE_OF_LEDGER = "bookledger.journal.state"
+"""The state of the acceptor when it made the ledger; of the segments it has this one, as far as it was known then."""
+
 CLOSE_SECONDS_MAX = 5.0
 """How long closing a journal waits for its ledgers to be closed."""
 
 _EMPTY = LedgerEnd(None)
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class NewSegment:
+    """A segment for which a ledger is made; `end_txid` where that is known already, as of a copy."""
+
+    start_txid: int
+    layout_version: int
+    writer_epoch: int
+    end_txid: int | None = None
+
+    def state_told(self, state: JournalState) -> bytes:
+        """What its ledger says of the acceptor, whose state is this."""
+        segment = SegmentRecord(
+            self.start_txid,
+            0,
+            self.layout_version,
+            self.writer_epoch,
+            self.end_txid,
+            self.end_txid is not None,
+        )
+        told = JournalState(
+            storage=state.storage,
+            last_promised_epoch=state.last_promised_epoch,
+            last_writer_epoch=state.last_writer_epoch,
+            segments=(segment,),
+            purged_below=state.purged_below,
+            generation=state.generation,
+            joined_behind=state.joined_behind,
+            epochs_above=state.epochs_above,
+        )
+        return encode_state(told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +86,16 @@ class Appended:
 class SegmentLedgers:
     """The ledgers of one acceptor's segments. Belongs to the event loop of its client."""
 
-    def __init__(self, client: LedgerClient, journal_id: str, acceptor: str, config: JournalConfig) -> None:
+    def __init__(
+        self,
+        client: LedgerClient,
+        journal_id: str,
+        acceptor: str,
+        config: JournalConfig,
+        state_now: Callable[[], JournalState | None] = lambda: None,
+    ) -> None:
         self._client = client
+        self._state_now = state_now
         self._labels = {JOURNAL_OF_LEDGER: journal_id.encode(), ACCEPTOR_OF_LEDGER: acceptor.encode()}
         self._config = config
         self._writers: dict[int, WriteHandle] = {}
@@ -64,20 +108,23 @@ class SegmentLedgers:
 
     # --- writing -----------------------------------------------------------------------------------
 
-    async def create(self, start_txid: int) -> int:
+    async def create(self, new: NewSegment) -> int:
         """Creates a ledger that `append` takes batches for."""
-        config = self._config
-        with ledger_errors(f"no ledger for segment {start_txid}"):
+        config, state = self._config, self._state_now()
+        said = {**self._labels, SEGMENT_OF_LEDGER: str(new.start_txid).encode()}
+        if state is not None:
+            said[STATE_OF_LEDGER] = new.state_told(state)
+        with ledger_errors(f"no ledger for segment {new.start_txid}"):
             writer = await self._client.create_ledger(
                 ensemble_size=config.ensemble_size,
                 write_quorum=config.write_quorum,
                 ack_quorum=config.ack_quorum,
                 digest=config.digest,
                 password=config.password,
-                custom_metadata={**self._labels, SEGMENT_OF_LEDGER: str(start_txid).encode()},
+                custom_metadata=said,
             )
         self._writers[writer.ledger_id] = writer
-        self._starts[writer.ledger_id] = start_txid
+        self._starts[writer.ledger_id] = new.start_txid
         return writer.ledger_id
 
     def takes_now(self, ledger_id: int, size_bytes: int) -> bool:

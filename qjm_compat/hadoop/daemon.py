@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from ledgers import ClientConfig
 from ledgers.aio import LedgerClient
 from metadata import keys, open_store
+from metadata.counting import facts
 from metadata.counting.counting_store import CountingStore
-from metadata.counting.health_watch import watch_health
+from metadata.counting.facts import Finding
+from metadata.counting.health_watch import watching_health
 from metadata.records.journal_node import JournalNodeRecord
 from metadata.settled_writes import new_nonce
 
@@ -64,10 +66,10 @@ class RunningNode:
     lease: NameLease
     store: CountingStore
 
-    def why_not_ready(self) -> str:
-        if not self.lease.is_held:
-            return "the lease of its name was not renewed in time"
-        return self.store.why_refuses
+    def findings(self) -> list[Finding]:
+        """Of its own health."""
+        why = "" if self.lease.is_held else "the lease of its name was not renewed in time"
+        return [facts.REGISTERED.found(why), self.store.finding()]
 
 
 def name_of(host: str) -> str:
@@ -95,12 +97,12 @@ async def running(
         async with (
             LedgerClient(config.metadata_uri, config=config.client) as client,
             _named(NameLease(store, record, config.lease_seconds)) as lease,
+            watching_health(store),
         ):
             node = node_class(config.name, store, client, config.journals, config.peers, config.limits)
             calls = Calls(node, Place(f"http://{_joined(http_host, http_port)}", http_port))
             server = RpcServer(calls, config.limits)
             keeping = asyncio.create_task(lease.keep())
-            asking = asyncio.create_task(watch_health(store))
             syncing = NodeSync(node, config.journals)
             try:
                 async with server.serving(config.rpc):
@@ -109,9 +111,8 @@ async def running(
                     yield RunningNode(record, node, pages, metrics, keeping, lease, store)
             finally:
                 await syncing.background.close()
-                asking.cancel()
                 keeping.cancel()
-                await asyncio.wait([asking, keeping])
+                await asyncio.wait([keeping])
                 await node.close()
     finally:
         await store.close()

@@ -19,6 +19,7 @@ from bookie.wire.messages import (
     Credential,
     EntryRange,
     Frame,
+    HeldNote,
     Holding,
     HoldingsReply,
     HoldingsRequest,
@@ -26,12 +27,15 @@ from bookie.wire.messages import (
     LacReply,
     LacRequest,
     LacStatement,
+    NotesReply,
+    NotesRequest,
     ReadReply,
     ReadRequest,
     ScanRequest,
     Status,
 )
 from metadata.records.ledger_record import IDENTITY_BYTES
+from metadata.records.notes.fragment_note import Headline
 from tests.bookie.entries import columns_of
 
 i64 = st.integers(-(2**63), 2**63 - 1)
@@ -60,8 +64,18 @@ credentials = st.just(NO_CREDENTIAL) | st.builds(
 )
 traces = st.binary(max_size=30)
 identities = st.just(b"") | st.binary(min_size=IDENTITY_BYTES, max_size=IDENTITY_BYTES)
+notes = st.binary(max_size=40)
 frames = st.builds(
-    Frame, natural, some_columns(), maybe_lac, st.booleans(), credentials, st.booleans(), traces, identities
+    Frame,
+    natural,
+    some_columns(),
+    maybe_lac,
+    st.booleans(),
+    credentials,
+    st.booleans(),
+    traces,
+    identities,
+    notes,
 )
 append_requests = st.builds(AppendRequest, text, u64, st.lists(frames, max_size=3).map(tuple))
 append_replies = st.builds(AppendReply, st.lists(st.builds(Ack, u64, statuses, text), max_size=3).map(tuple))
@@ -79,12 +93,21 @@ read_replies = st.builds(
     text,
 )
 lac_requests = st.builds(LacRequest, text, i64, st.booleans(), i64, u32, credentials, traces, identities)
-lac_replies = st.builds(LacReply, statuses, maybe_lac, text, natural)
+headlines = st.builds(Headline, natural, u32, st.booleans())
+lac_replies = st.builds(LacReply, statuses, maybe_lac, text, natural, st.none() | headlines)
 holdings_requests = st.builds(HoldingsRequest, text, i64, i64, i64, u64, identities)
 runs = st.tuples(natural, natural, u64, u64).map(
     lambda run: Holding(min(run[:2]), max(run[:2]), run[2], run[3])
 )
 holdings_replies = st.builds(HoldingsReply, statuses, st.lists(runs, max_size=4).map(tuple), i64, text)
+notes_requests = st.builds(NotesRequest, text, natural, natural)
+notes_replies = st.builds(
+    NotesReply,
+    statuses,
+    st.lists(st.builds(HeldNote, natural, natural, identities, notes), min_size=1, max_size=3).map(tuple),
+    st.booleans(),
+    text,
+)
 info_replies = st.builds(InfoReply, text, text, text, text, u64, u64, u64, u64, u64, st.booleans())
 
 

@@ -41,7 +41,7 @@ class Port:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Port]:
-        subject = Subject(self.registry, str, [web.get("/waits", self._waits)])
+        subject = Subject(self.registry, list, [web.get("/waits", self._waits)])
         trust = Certificates(self._authority.bookie("b1")) if self._authority else None
         async with (
             serving_http("127.0.0.1", 0, subject, trust, config=SMALL) as self._address,

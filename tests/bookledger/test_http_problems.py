@@ -24,6 +24,7 @@ from bookledger.admin.subject import Subject
 from bookledger.console.console import Console
 from ledgers import ClientConfig
 from ledgers.config import PLAIN_TEXT
+from metadata.counting import facts
 from tests.support.authority import TestAuthority
 from tests.support.made_clusters import a_cluster_in_memory
 
@@ -48,7 +49,10 @@ async def answering(
     console = Console(await a_cluster_in_memory(ledgers=1), config=ClientConfig(certificates=PLAIN_TEXT))
     routes = [*console.routes(), web.get("/fails", fails), web.get("/slow", is_slow)]
     subject = Subject(
-        CollectorRegistry(), lambda: WHY_NOT, routes, console.error_page if with_pages else None
+        CollectorRegistry(),
+        lambda: [facts.STARTED.found(WHY_NOT)],
+        routes,
+        console.error_page if with_pages else None,
     )
     async with serving_http("127.0.0.1", 0, subject, certificates, config=config) as address, console.open():
         yield address

@@ -51,6 +51,6 @@ async def test_a_bookie_that_reads_its_log_is_alive_and_not_ready(
         go_on.set()
         bookies.has_started(await ready)
         assert await ask(f"http://{address}/readyz") == (200, "ok\n")
-        assert "bookledger_bookie_registered" in (await ask(f"http://{address}/metrics"))[1]
+        assert 'fact="registered"' in (await ask(f"http://{address}/metrics"))[1]
         stop.set()
         await serving

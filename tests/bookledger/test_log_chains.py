@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from bookledger.cluster.log_chains import BrokenSegment, broken_segments
-from ledgers.logs.segment_ledgers import _SEGMENT, SEGMENT
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.ledger_store import LedgerStore
+from metadata.records.logs.log_ledgers import SEGMENT, SegmentOf
 from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore
 from tests.support.aio import run
@@ -29,7 +29,7 @@ def ledger(of: Segment, identity: bytes = A) -> LedgerRecord:
         of.ledger_id,
         Shape(1, 1, 1),
         (Fragment(0, (BookieRef("b1", "i1"),)),),
-        custom_metadata={SEGMENT: _SEGMENT.pack(1, identity, of.first_position, of.epoch)},
+        custom_metadata={SEGMENT: SegmentOf(identity, of.first_position, of.epoch).encoded()},
     )
     if of.end_position is None:
         return made

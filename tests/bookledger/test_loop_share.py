@@ -43,7 +43,7 @@ async def costly(_: web.Request) -> web.Response:
 @asynccontextmanager
 async def answering(share: float) -> AsyncIterator[tuple[str, aiohttp.ClientSession]]:
     routes = [web.get("/costly", costly), web.get("/getJournal", costly)]
-    subject = Subject(CollectorRegistry(), str, routes)
+    subject = Subject(CollectorRegistry(), list, routes)
     config = HttpConfig(loop_share=share)
     async with (
         serving_http("127.0.0.1", 0, subject, config=config) as address,
@@ -177,7 +177,7 @@ async def test_a_request_whose_client_has_gone_is_given_up() -> None:
             gone.set()
         raise AssertionError
 
-    subject = Subject(CollectorRegistry(), str, [web.get("/endless", endless)])
+    subject = Subject(CollectorRegistry(), list, [web.get("/endless", endless)])
     async with serving_http("127.0.0.1", 0, subject) as address:
         host, _, port = address.rpartition(":")
         _, writer = await asyncio.open_connection(host, int(port))

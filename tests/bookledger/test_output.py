@@ -31,6 +31,19 @@ def test_in_a_pipe_a_record_is_a_line_however_long(capsys: pytest.CaptureFixture
     assert lines[1] == "22         open    a rather long reason that needs its room  yes"
 
 
+def test_a_long_last_column_is_wrapped_where_there_is_room_for_it(
+    terminal: pytest.CaptureFixture[str],
+) -> None:
+    rows = [{"id": 1, "custom": "topic=orders owner=team-a region=north"}, {"id": 22, "custom": "x"}]
+    output.print_records(rows, as_json=False, none="nothing")
+    assert terminal.readouterr().out.splitlines() == [
+        "id  custom",
+        "1   topic=orders owner=team-a",
+        "    region=north",
+        "22  x",
+    ]
+
+
 def test_on_a_narrow_terminal_a_record_is_a_block_and_nothing_is_cut(
     terminal: pytest.CaptureFixture[str],
 ) -> None:

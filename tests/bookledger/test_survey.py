@@ -8,6 +8,7 @@ import pytest
 
 from bookie.upkeep.healing.view import ClusterView
 from bookledger.admin.api.census import Counted
+from bookledger.cluster import health
 from bookledger.cluster.survey import BookieHolding, Condition, Copy, Survey, bookies_seen
 from bookledger.cluster.survey import survey as survey_of
 from metadata import open_store
@@ -29,36 +30,50 @@ def survey(
 ) -> Survey:
     living = {one: Registration(one, "h:1", writable=w) for one, w in zip((B1, B2), writable, strict=True)}
     view = ClusterView(1, living=living, formatted=formatted, orders=orders or {})
-    return Survey("c", view, 0.0, StoreHealth("memory", "", 0), LeaseLock(B1, 0), bookies_seen(view))
+    return Survey("c", view, 0.0, StoreHealth("memory", "", 0), LeaseLock(B1, 0), bookies_seen(view, {}))
 
 
-@pytest.mark.parametrize(
-    ("seen", "why"),
-    [
-        (survey((True, True), FORMATTED), ""),
-        (survey((True, False), FORMATTED), ""),
-        (survey((False, False), FORMATTED), "read-only: nothing can be written"),
-        (survey((True, True), {"b1": "i1"}), "no restart succeeds: b2"),
-        (
-            survey((True, True), FORMATTED, {"b2": OrderKind.GIVEN_UP}),
-            "gets nothing: b2; `bookledger cluster",
-        ),
-        (survey((True, True), {**FORMATTED, "b3": "i3"}), "not registered: b3"),
-    ],
-)
-def test_bookies_that_live_and_take_nothing_make_no_whole_cluster(seen: Survey, why: str) -> None:
-    assert seen.is_whole == (not why)
-    assert not why or any(why in one for one in seen.why_not_whole)
+def why_not_whole(seen: Survey) -> list[str]:
+    return health.why_not_whole(health.of_survey(seen))
 
 
 B3 = BookieRef("b3", "i3")
 
 
+@pytest.mark.parametrize(
+    ("orders", "waits", "then"),
+    [
+        ({}, 1000, "; what is there is copied elsewhere after 1 s of absence"),
+        ({}, 5, "; what is there is copied elsewhere now"),
+        ({"b3": OrderKind.MAINTENANCE}, 1000, ""),
+    ],
+)
+def test_who_is_absent_is_told_with_what_becomes_of_what_it_holds(
+    orders: dict[str, OrderKind], waits: int, then: str
+) -> None:
+    seen = survey((True, True), {**FORMATTED, "b3": "i3"}, orders)
+    seen.view = replace(seen.view, wait_ms=waits, absent_ms={"b3": 5})
+    assert why_not_whole(seen) == [f"not registered: b3{then}"]
+
+
+def test_a_reason_names_so_many_bookies_and_counts_the_rest() -> None:
+    seen = survey((True, True), FORMATTED | {f"x{n}": "i" for n in range(health.NAMES_MAX + 2)})
+    seen.view = replace(
+        seen.view, orders={f"x{n}": OrderKind.MAINTENANCE for n in range(health.NAMES_MAX + 2)}
+    )
+    (why,) = why_not_whole(seen)
+    assert why.endswith(" and 2 more") and why.count("x") == health.NAMES_MAX
+
+
+def test_one_bookie_that_takes_nothing_new_leaves_the_cluster_whole() -> None:
+    assert health.is_whole(survey((True, False), FORMATTED))
+
+
 def test_a_bookie_that_is_given_up_is_not_waited_for_and_counts_until_nothing_refers_to_it() -> None:
     seen = survey((True, True), {**FORMATTED, "b3": "i3"}, {"b3": OrderKind.GIVEN_UP})
-    assert seen.is_whole
+    assert why_not_whole(seen) == []
     seen.holdings[B3] = BookieHolding(1, 1, 1)
-    assert seen.why_not_whole == ["given up, and ledgers still refer to it: b3"]
+    assert why_not_whole(seen) == ["given up, and ledgers still refer to it: b3"]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +150,7 @@ def test_who_was_called_in_vain_is_out_of_reach_at_that_address_only_and_it_is_t
     """It may have been restarted under another one."""
     seen = survey((True, True), FORMATTED)
     seen.auditor = LeaseLock(B1, 0, unreachable={"b2": Unreachable(called, why)})
-    assert seen.why_not_whole == [
+    assert why_not_whole(seen) == [
         f"alive, and out of the auditor's reach: b2 ({one}); look at --advertise" for one in told
     ]
 
@@ -144,4 +159,4 @@ def test_a_bookie_whose_handshake_failed_is_told_with_its_certificate_and_not_wi
     seen = survey((True, True), FORMATTED)
     why = "cannot connect to h:1: TLS: certificate has expired"
     seen.auditor = LeaseLock(B1, 0, unreachable={"b2": Unreachable("h:1", why)})
-    assert seen.why_not_whole == [f"alive, and out of the auditor's reach: b2 ({why}); look at certificates"]
+    assert why_not_whole(seen) == [f"alive, and out of the auditor's reach: b2 ({why}); look at certificates"]

@@ -193,9 +193,10 @@ def test_a_command_says_where_a_wrong_value_stands(
 def test_a_variable_that_nobody_reads_is_named_with_the_nearest_one(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("BOOKLEDGER_SOAK_SECONDS", "1")  # of others
     code, out, err = run("config", "check")
     assert (code, err) == (0, "") and "is right" in out
+    monkeypatch.setenv("BOOKLEDGER_LIMIT_POLLS", "1")
+    monkeypatch.setenv("BOOKLEDGER_X", "1")
     monkeypatch.setenv("BOOKLEDGER_BOOKIE_RUN_PROT", "1")
     monkeypatch.setenv("BOOKLEDGER_LIMITS_NONSENSE", "1")
     monkeypatch.setenv("BOOKLEDGER_LIMITS_TOOLS_MAX", "1")
@@ -205,7 +206,9 @@ def test_a_variable_that_nobody_reads_is_named_with_the_nearest_one(
     assert "BOOKLEDGER_BOOKIE_RUN_PROT: nobody reads that variable; is it BOOKLEDGER_BOOKIE_RUN_PORT?" in err
     assert "BOOKLEDGER_METADTA: nobody reads that variable; is it BOOKLEDGER_METADATA?" in err
     assert err.count("BOOKLEDGER_LIMITS_TOOLS_MAX: tools_max is a constant now") == 1, err
-    assert "BOOKLEDGER_LIMITS_NONSENSE: nobody reads that variable" in err and "SOAK" not in err
+    assert "BOOKLEDGER_LIMITS_NONSENSE: nobody reads that variable" in err
+    assert "BOOKLEDGER_LIMIT_POLLS: nobody reads that variable; is it BOOKLEDGER_LIMITS_POLLS_MAX?" in err
+    assert "BOOKLEDGER_X: nobody reads that variable\n" in err
 
 
 def test_an_option_may_be_set_several_times_by_one_variable(

@@ -21,6 +21,7 @@ from random import Random
 from typing import Any
 
 from bookledger.cli.processes import BookieProcess
+from bookledger.cluster import health
 from bookledger.cluster.survey import Survey, survey
 from ledgers.aio import LedgerClient
 from metadata import open_store
@@ -55,7 +56,7 @@ async def is_whole(uri: str) -> bool:
         seen = await look(uri)
     except MetadataError:
         return False
-    return seen is not None and seen.is_whole and not seen.marks
+    return seen is not None and health.is_whole(seen) and not seen.marks
 
 
 async def may_lose_a_disk(uri: str) -> bool:
@@ -154,7 +155,8 @@ def _why_not(seen: Survey | None) -> str:
     if seen is None:
         return "there is no cluster"
     marks = [f"{mark.ledger_id}: {mark.reasons} {mark.why_not}" for mark in seen.marks[:5]]
-    return f"{'; '.join(seen.why_not_whole)}; {dict(seen.fragments)}, left behind {seen.left_behind[:5]}, marks {marks}"
+    why = "; ".join(health.why_not_whole(health.of_survey(seen)))
+    return f"{why}; {dict(seen.fragments)}, left behind {seen.left_behind[:5]}, marks {marks}"
 
 
 def run(seconds: float, seed: int, directory: Path, *, with_etcd: bool = True) -> dict[str, Any]:

@@ -11,11 +11,13 @@ from prometheus_client import Metric
 from bookie.serving.metrics import METRICS as BOOKIE_STATE
 from bookie.storage.counting.metrics import METRICS as BOOKIE
 from bookie.upkeep.metrics import AUDIT, UPKEEP
+from bookledger.admin.health_metrics import METRICS as HEALTH
 from bookledger.admin.http.metrics import METRICS as HTTP
 from bookledger.admin.loop_lag import METRICS as EVENT_LOOP
 from bookledger.admin.process_metrics import process_registry
 from ledgers.observing.declared import METRICS as CLIENT
 from metadata.counting.declared import Declaration, MetricTable
+from metadata.counting.facts import FACTS, Fact, Verdict
 from metadata.counting.metrics import METRICS as METADATA
 from qjm_compat.acceptor.metrics import AcceptorMetrics
 from qjm_compat.config import JournalConfig
@@ -27,7 +29,7 @@ from qjm_compat.quantiles import PERCENTILES, WINDOWS_SECONDS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"
 
-TABLES = (BOOKIE, BOOKIE_STATE, UPKEEP, AUDIT, METADATA, EVENT_LOOP, HTTP, JOURNAL_NODE, CLIENT)
+TABLES = (HEALTH, BOOKIE, BOOKIE_STATE, UPKEEP, AUDIT, METADATA, EVENT_LOOP, HTTP, JOURNAL_NODE, CLIENT)
 
 LABELS_OF_BOOKIES = "bookie"
 """What each metric of a bookie has besides, where a process shows it."""
@@ -51,12 +53,23 @@ the application passes. This page is made from the code: `make metrics-doc` writ
 
 | process | shows |
 |---|---|
-| `bookie run`, `standalone` | bookie, auditor, metadata, event loop, HTTP port, process |
-| `autorecovery` | auditor, metadata, event loop, HTTP port, process |
-| `journal serve` | journal node, journals, metadata, client, event loop, HTTP port, process |
+| `bookie run`, `standalone` | health, bookie, auditor, metadata, event loop, HTTP port, process |
+| `autorecovery` | health, auditor, metadata, event loop, HTTP port, process |
+| `journal serve` | health, journal node, journals, metadata, client, event loop, HTTP port, process |
 | `console` | event loop, HTTP port, process |
 | an application that passes a registry | client |
 """
+
+FACTS_TOLD = """\
+## What counts as well
+
+`/readyz`, gRPC's health check, `cluster status`, `/api/v1/cluster` (`facts`), the console, `bookledger_health_fact` and
+the alerts draw from this list. Each fact is `well`, `amiss` or `unknown`. The last columns say which verdicts make a
+daemon not ready (503), and a cluster not whole (exit code 1). Where something is only unknown, the console and the
+API say `counting`.
+
+| fact | what holds while it is well | measured by | how old at most | not ready | not whole | alerts |
+|---|---|---|---|---|---|---|"""
 
 COLUMNS = "| metric | type | unit | labels | what it tells | BookKeeper |\n|---|---|---|---|---|---|"
 
@@ -82,8 +95,22 @@ Those of prometheus-client itself, of every daemon.
 
 def document() -> str:
     """All of it."""
-    parts = [BEGIN, *(_table(one) for one in TABLES), _hadoop(), _process()]
+    parts = [BEGIN, _facts(), *(_table(one) for one in TABLES), _hadoop(), _process()]
     return "\n".join(part.rstrip() + "\n" for part in parts)
+
+
+def _facts() -> str:
+    return "\n".join([FACTS_TOLD, *map(_fact, FACTS)])
+
+
+def _fact(one: Fact) -> str:
+    alerts = ", ".join(one.alerts)
+    cells = (f"`{one.name}`", one.told, one.by, one.age, _verdicts(one.not_ready), _verdicts(one.not_whole))
+    return re.sub(" +", " ", f"| {' | '.join((*cells, alerts))} |")
+
+
+def _verdicts(some: frozenset[Verdict]) -> str:
+    return ", ".join(one for one in Verdict if one in some)
 
 
 def _table(table: MetricTable) -> str:

@@ -17,7 +17,11 @@ import pytest
 import yaml
 
 from bookledger.cli.bookie.group import bookie as bookie_commands
+from bookledger.cli.processes import BookieProcess, started
 from metadata.sqlite.uri import uri_of
+from tests.support.command_line import bookledger
+from tests.support.http import HttpBookie
+from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 RUNNING = ROOT / "docs" / "running"
@@ -82,6 +86,44 @@ def test_the_image_is_made_of_what_there_is() -> None:
     assert re.search(r"^FROM docker.io/library/python:3\.1[123]", text, re.MULTILINE)
     assert json.loads(re.findall(r"^CMD (.*)$", text, re.MULTILINE)[0]) == ["serve-bookie"]
     assert os.access(CONTAINERS / "serve-bookie", os.X_OK)
+
+
+def test_nothing_else_is_sent_to_who_makes_the_image() -> None:
+    first, *kept = [
+        line
+        for line in (ROOT / ".dockerignore").read_text().splitlines()
+        if line and not line.startswith("#")
+    ]
+    copied = re.findall(r"^COPY (\S+) ", (CONTAINERS / "Containerfile").read_text(), re.MULTILINE)
+    assert first == "*" and kept == [f"!{source}" for source in copied]
+
+
+@pytest.mark.parametrize("name", BOOKIES)
+def test_a_container_is_healthy_while_its_bookie_is_ready(name: str, tmp_path: Path) -> None:
+    """The check as it stands there, against a real bookie."""
+    command = services()[name]["healthcheck"]["test"]
+    assert command[:2] == ["CMD", "python"]
+    uri = uri_of(tmp_path / "metadata.db")
+    bookie = HttpBookie(name, tmp_path / name, uri, lease_seconds=1, options=["--http=127.0.0.1:0"])
+    another = BookieProcess("another", tmp_path / "another", uri)  # which takes what the drained one does not
+    with started([bookie, another]):
+
+        def health() -> int:
+            check = [one.replace(f"http://127.0.0.1:{PORT_OF_HTTP}", bookie.url) for one in command[2:]]
+            return subprocess.run([sys.executable, *check], capture_output=True, check=False).returncode
+
+        assert health() == 0
+        assert bookledger("bookie", "drain", name, f"--metadata={uri}").returncode == 0
+        until(lambda: health() == 1)
+
+
+def test_the_console_is_reached_from_the_machine_and_from_no_other() -> None:
+    ports = [port for name in BOOKIES for port in services()[name].get("ports", [])]
+    assert ports == [f"127.0.0.1:{PORT_OF_HTTP}:{PORT_OF_HTTP}"]
+
+
+def test_etcd_keeps_no_old_versions() -> None:
+    assert "--auto-compaction-mode=periodic" in services()["etcd"]["command"]
 
 
 def start(tmp_path: Path, **environment: str) -> subprocess.Popen[bytes]:

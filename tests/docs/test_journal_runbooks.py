@@ -25,7 +25,7 @@ def test_a_journal_was_formatted_at_some_of_its_acceptors_only(tmp_path: Path) -
     with bookie_processes(1, tmp_path, uri):
         done = bookledger("journal", "format", *named("a", "b"), *whose)
         assert done.returncode == 0, done
-        follow("A journal was formatted at some of its acceptors only.", tmp_path, uri)
+        follow("A journal was formatted at some of its acceptors only", tmp_path, uri)
         done = bookledger("journal", "format", *named("a", "b", "c"), *whose, "--json")
         assert done.returncode == 1, done
         assert b"journal ns1 is formatted already at a, b and c" in done.stderr, done
@@ -60,5 +60,5 @@ def test_a_follower_of_a_journal_lacks_edits(tmp_path: Path) -> None:
         assert run(followed(apart)) == [1, 2, 3, 4, 5, 6]
         here = {f"--acceptor {name}": f"--acceptor {name}={apart.uris[name]}" for name in NAMES}
         here["journal sync ns1"] = "journal sync ns1 --ensemble 1"
-        follow("A follower of a journal ends, or lacks edits.", tmp_path, apart.uris["b"], here)
+        follow("A follower of a journal ends, or lacks edits", tmp_path, apart.uris["b"], here)
         assert run(lacking(apart, "b", "c")) == []

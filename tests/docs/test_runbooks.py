@@ -35,7 +35,7 @@ ON_IPV6 = {
 
 def runbook(title: str) -> list[tuple[str, str]]:
     """The commands of one runbook, each with what it says."""
-    found = re.search(rf"^\*\*{re.escape(title)}\*\*(.*?)(?=^\*\*|^## )", DOCUMENT, re.MULTILINE | re.DOTALL)
+    found = re.search(rf"^### {re.escape(title)}\n(.*?)(?=^##)", DOCUMENT, re.MULTILINE | re.DOTALL)
     assert found, title
     blocks = re.findall(r"^```console\n(.*?)^```", found[1], re.MULTILINE | re.DOTALL)
     parts = [part for block in blocks for part in f"\n{block}".split(f"\n{PROMPT}")[1:]]
@@ -66,7 +66,7 @@ def test_a_bookies_cookie_was_lost(tmp_path: Path) -> None:
         assert host4.stop() == 0
         lose(uri, keys.cookie("host4"))
         assert "bookledger bookie restore-cookie" in refusal_of_start(uri, host4)
-        follow("A bookie's cookie was lost.", tmp_path, uri)
+        follow("A bookie's cookie was lost", tmp_path, uri)
         host4.start()
         until(lambda: status(uri)["whole"] is True)
         row = json.loads(bookledger("bookie", "info", f"--metadata={uri}", "--json", "host4").stdout)
@@ -79,7 +79,7 @@ def test_a_bookie_lives_and_is_given_up(tmp_path: Path) -> None:
     with bookie_processes(2, tmp_path, uri, lease_seconds=2), started([host4]):
         give_up(uri, "host4")
         until(lambda: any("host4" in why for why in status(uri)["why_not_whole"]))
-        follow("A bookie lives, and is given up.", tmp_path, uri)
+        follow("A bookie lives, and is given up", tmp_path, uri)
         until(lambda: status(uri)["whole"] is True)
 
 
@@ -95,7 +95,7 @@ def test_a_quorum_of_a_ledger_is_lost_for_good(tmp_path: Path) -> None:
         away(uri, *others)
         done = bookledger("ledger", "recover", f"--metadata={uri}", "2")
         assert done.returncode == 1 and b"too few bookies could be fenced" in done.stderr
-        follow("A quorum of a ledger is lost for good.", tmp_path, uri)
+        follow("A quorum of a ledger is lost for good", tmp_path, uri)
         assert entries_in(tmp_path / "srv-ledger-2.json") == [(n, True) for n in range(5)]
         with LedgerClient(uri) as client:
             record = client.describe_ledger(2)
@@ -114,7 +114,7 @@ def test_entries_of_a_closed_ledger_are_lost(tmp_path: Path) -> None:
         away(uri, bookies[writer.record.fragments[0].ensemble[1].bookie_id])
         done = bookledger("ledger", "read", f"--metadata={uri}", "2")
         assert done.returncode == 1 and b"entry 1 of ledger 2 cannot be read" in done.stderr
-        follow("Entries of a closed ledger are lost.", tmp_path, uri)
+        follow("Entries of a closed ledger are lost", tmp_path, uri)
         with LedgerClient(uri) as client:
             *_, copy = client.list_ledgers()
             found = [entry.payload for entry in client.open_ledger(copy.ledger_id).read()]
@@ -127,7 +127,7 @@ def test_entries_of_a_closed_ledger_are_lost(tmp_path: Path) -> None:
 def test_the_hosts_have_ipv6_addresses(tmp_path: Path) -> None:
     uri = f"sqlite://{tmp_path}/metadata.db"
     with bookie_processes(1, tmp_path, uri):
-        follow("The hosts have IPv6 addresses.", tmp_path, uri, ON_IPV6)
+        follow("The hosts have IPv6 addresses", tmp_path, uri, ON_IPV6)
 
 
 def test_appends_fail_with_not_enough_bookies(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_appends_fail_with_not_enough_bookies(tmp_path: Path) -> None:
         append_to_three = ("ledger", "append", f"--metadata={uri}", "--ack-quorum=3")
         done = bookledger(*append_to_three, stdin=b"a\n")
         assert done.returncode == 1 and b"bookie-3" in done.stderr and b"refused" in done.stderr, done
-        follow("Appends fail with `NotEnoughBookies`.", tmp_path, uri)
+        follow("Appends fail with `NotEnoughBookies`", tmp_path, uri)
         lost.start()
         done = bookledger(*append_to_three, stdin=b"a\n")
         assert done.returncode == 0, done
@@ -155,7 +155,7 @@ def test_tail_prints_nothing(tmp_path: Path) -> None:
             bookie.launch()
         for bookie in bookies.values():
             bookie.await_ready()
-        follow("`tail -f` prints nothing.", tmp_path, uri)
+        follow("`tail -f` prints nothing", tmp_path, uri)
 
 
 def test_a_program_runs_out_of_descriptors(tmp_path: Path) -> None:
@@ -180,4 +180,4 @@ def test_a_program_runs_out_of_descriptors(tmp_path: Path) -> None:
         assert done.returncode != 0 and b"Too many open files" in done.stderr, done
         done = ran("pass")
         assert (done.returncode, done.stdout) == (0, b"all of them\n"), done
-        follow("A program runs out of descriptors or threads.", tmp_path, uri)
+        follow("A program runs out of descriptors or threads", tmp_path, uri)

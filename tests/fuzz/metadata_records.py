@@ -12,6 +12,7 @@ from metadata.errors import BackupUnusable, BadRecord
 from metadata.healing import absent_bookies, lease_lock, marks, operator_requests, planned_moves
 from metadata.records import journal_record, ledger_codec, registration
 from metadata.records.cluster import Cookie
+from metadata.records.coordination import candidates, cursor_record, election_record
 from metadata.records.ledger_record import BookieRef, Fragment, Lacking, LedgerRecord, Shape
 from metadata.records.logs import log_codec
 from metadata.records.logs.log_record import LogRecord, Segment
@@ -26,7 +27,9 @@ LEDGER = LedgerRecord(
     (Fragment(0, (BOOKIE, BookieRef("b2", "i2")), 0, (Lacking(1, 3, 5),)),),
     custom_metadata={"name": b"value"},
 )
-LOG = LogRecord(bytes(16), "orders", segments=(Segment(7, 0, 1, 5, 3, 9, 30), Segment(8, 3, 1, 9)))
+LOG = LogRecord(
+    bytes(16), "orders", segments=(Segment(7, 0, 1, 5, 3, 9, 30), Segment(8, 3, 1, 9)), election="e", token=7
+)
 REGISTRATION = registration.Registration(BOOKIE, "host:3181", "rack 1", version="0.4")
 
 
@@ -54,6 +57,19 @@ def targets() -> list[Target]:
             "log_page",
             lambda data: log_codec.decode_page("logpages/l/1", data),
             [log_codec.encode_page(LOG.segments[:1], b"nonce")],
+        ),
+        _of(
+            "election",
+            lambda data: election_record.decode("elections/e", data),
+            [b"\x08\x01\x10\x07\x1a\x01a"],
+        ),
+        _of(
+            "cursor",
+            lambda data: cursor_record.decode("cursors/l/c", data),
+            [b"\x08\x01\x10\x07\x18\x01\x20\x02"],
+        ),
+        _of(
+            "candidate", lambda data: candidates.decode(_item("candidates/e/n", data)), [b"\x08\x01\x12\x01a"]
         ),
         _of("holder", lambda data: lease_lock.decode("healing/office", data), [b"\x08\x01"]),
         _of(

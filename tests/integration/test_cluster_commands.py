@@ -294,7 +294,7 @@ def test_what_would_be_copied_is_shown_before_it_is(tmp_path: Path) -> None:
     with cluster(tmp_path, 4) as (meta, _):
         name = ensemble(meta)[0]
         (shown,) = printed("bookie", "drain", name, "--dry-run", meta)
-        assert (shown["ordered"], shown["fragments"], shown["bytes"]) == (None, 1, 10_000)
+        assert (shown["ordered"], shown["fragment_count"], shown["bytes"]) == (None, 1, 10_000)
         assert printed("cluster", "status", meta)[0]["to_copy_bytes"] == 0
 
 

@@ -84,7 +84,7 @@ def test_each_role_can_do_its_work(uris: dict[str, str]) -> None:
         journal.recover_unfinalized_segments()
     for role, *command in (
         ("admin", "bookie", "drain", "b1", "--cancel"),
-        ("admin", "metadata", "check"),
+        ("client", "metadata", "check"),
         ("console", "cluster", "status"),
         ("console", "ledger", "list"),
         ("admin", "bookie", "gc", "run", "--all"),
@@ -156,7 +156,11 @@ def test_W8_a_bookie_may_hold_back_metadata_that_went_back(
         bookie.stop()
         own_etcd.go_back(tmp_path / "copy")
         bookie.start()
-        told = bookledger("metadata", "check", f"--metadata={uris['console']}")
-        assert b"held back since" in told.stdout and told.returncode == 1, told
+        told = bookledger("ledger", "append", f"--metadata={uris['client']}", stdin=b"a\n")
+        assert b"bookledger metadata check" in told.stderr, told
+        told = bookledger("metadata", "check", f"--metadata={uris['client']}")
+        assert b"held back since" in told.stdout and told.returncode == 1 and not told.stderr, told
+        told = bookledger("metadata", "check", "--accept", "--yes", f"--metadata={uris['client']}")
+        assert b"permission denied" in told.stderr and told.returncode == 1, told
     finally:
         bookie.stop()

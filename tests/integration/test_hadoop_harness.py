@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from pathlib import Path
@@ -9,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from qjm_compat.hadoop.pages.hadoop_json import spelled
 from tests.support.etcd import free_port
 from tests.support.hadoop import (
     HadoopFailed,
@@ -20,6 +22,7 @@ from tests.support.hadoop import (
     oev,
     xml_to_edits,
 )
+from tests.support.http import get
 
 
 def operations(xml: str) -> list[str]:
@@ -113,6 +116,16 @@ def test_what_hadoop_refuses_raises_with_its_reason(tmp_path: Path, version: str
             name_node.format()
         with pytest.raises(HadoopFailed, match="RECORD"):
             xml_to_edits(version, "<EDITS><RECORD/></EDITS>")
+
+
+@each_version
+def test_beans_of_a_stock_journal_node_are_spelled_as_ours(tmp_path: Path, version: str) -> None:
+    with JournalNode(version, tmp_path) as journal_node:
+        url = f"http://127.0.0.1:{journal_node.http_port}/jmx?qry=Hadoop:service=JournalNode,name=JournalNodeInfo"
+        status, text = get(url)
+    beans = json.loads(text)
+    assert status == 200 and len(beans["beans"]) == 1
+    assert text.strip() == spelled(beans)
 
 
 @each_version

@@ -25,6 +25,8 @@ from bookledger.admin.http.server import REQUEST_SECONDS_MAX
 from bookledger.admin.http_option import HttpAddress
 from bookledger.cli.processes import BOOKLEDGER, Child, started
 from ledgers import LedgerClient, LedgerFenced, MetadataUnavailable, NewLedger
+from metadata.counting import facts
+from metadata.counting.facts import Verdict
 from metadata.sqlite.uri import uri_of
 from tests.support.authority import TestAuthority
 from tests.support.command_line import bookledger, fails_with_one_line
@@ -115,9 +117,20 @@ def test_what_was_appended_read_fenced_and_refused_is_counted(tmp_path: Path) ->
     assert of(found, "bookledger_bookie_read_entries_total") >= 10
     assert of(found, "bookledger_bookie_read_seconds_count") >= 1
     assert of(found, "bookledger_bookie_fences_total") >= 2
-    assert of(found, "bookledger_bookie_registered") == of(found, "bookledger_bookie_writable") == 3
+    for fact in facts.OF_A_BOOKIE:
+        verdict = "unknown" if fact is facts.READABLE else "well"
+        assert of(found, "bookledger_health_fact", fact=fact.name, verdict=verdict) == 3
     assert of(found, "bookledger_bookie_limit_held", limit="connections") >= 3
     assert of(found, "process_resident_memory_bytes") > 0
+
+
+def verdict_on(fact: str, url: str) -> str:
+    """What the daemon's metrics say; one verdict at a time."""
+    found = samples_of(url)
+    (verdict,) = [
+        one for one in Verdict if of(found, "bookledger_health_fact", fact=fact, verdict=one.value) == 1
+    ]
+    return verdict
 
 
 def test_a_bookie_is_ready_while_clients_should_come_to_it(tmp_path: Path) -> None:
@@ -137,7 +150,7 @@ def test_a_bookie_that_takes_nothing_new_says_why_it_is_not_ready_and_lives(tmp_
         until(lambda: get(f"{both[0].url}/readyz")[0] == 503)
         assert json.loads(get(f"{both[0].url}/readyz")[1])["detail"].startswith("b1: read-only: ")
         assert get(f"{both[0].url}/healthz") == (200, "ok\n")
-        assert of(samples_of(both[0].url), "bookledger_bookie_writable") == 0
+        assert verdict_on("writable", both[0].url) == "amiss"
         assert get(f"{both[1].url}/readyz") == (200, "ok\n")
 
 
@@ -146,11 +159,12 @@ def test_a_bookie_whose_metadata_is_away_is_not_ready(tmp_path: Path) -> None:
     etcd.start()
     try:
         with one_bookie(tmp_path, f"etcd://{etcd.endpoint}/test") as (bookie, _):
-            assert of(samples_of(bookie.url), "bookledger_bookie_registered") == 1
+            assert verdict_on("registered", bookie.url) == "well"
             etcd.kill()
             until(lambda: get(f"{bookie.url}/readyz")[0] == 503)
             assert "b1: it is not registered" in get(f"{bookie.url}/readyz")[1]
-            assert of(samples_of(bookie.url), "bookledger_bookie_registered") == 0
+            assert verdict_on("registered", bookie.url) == "amiss"
+            until(lambda: verdict_on("metadata", bookie.url) == "unknown")
             etcd.restart()
             until(lambda: get(f"{bookie.url}/readyz")[0] == 200)
     finally:
@@ -169,8 +183,7 @@ def test_an_etcd_that_is_out_of_space_is_told_at_once_by_every_face(tmp_path: Pa
 
     try:
         with one_bookie(tmp_path, uri) as (bookie, _), LedgerClient(uri) as client:
-            until(lambda: "bookledger_metadata_refuses_changes" in get(f"{bookie.url}/metrics")[1])
-            assert of(samples_of(bookie.url), "bookledger_metadata_refuses_changes") == 0
+            until(lambda: verdict_on("metadata", bookie.url) == "well")
             until(lambda: api()["condition"] == "whole" and api()["metadata"]["refuses"] == "")
             open_ledger = client.create_ledger(ensemble_size=1)
             large = NewLedger(ensemble_size=1, custom_metadata={"filler": b"x" * 60_000})
@@ -184,9 +197,9 @@ def test_an_etcd_that_is_out_of_space_is_told_at_once_by_every_face(tmp_path: Pa
             assert open_ledger.append(b"meanwhile") == 0
             until(lambda: get(f"{bookie.url}/readyz")[0] == 503)
             assert json.loads(get(f"{bookie.url}/readyz")[1])["detail"].startswith(f"b1: {told}")
-            assert of(samples_of(bookie.url), "bookledger_metadata_refuses_changes") == 1
+            assert verdict_on("metadata", bookie.url) == "amiss"
             assert api()["condition"] == "wounded" and api()["metadata"]["refuses"].startswith(told)
-            assert f"E{told[1:]}" in html.unescape(get(f"{bookie.url}/")[1])
+            assert told in html.unescape(get(f"{bookie.url}/")[1])
             status = bookledger("cluster", "status", f"--metadata={uri}")
             assert status.returncode == 1 and told in status.stdout.decode()
             etcd.end_alarms(quota_bytes=64 << 20)
@@ -329,7 +342,7 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
 
 def test_a_process_without_bookies_yet_tells_of_itself() -> None:
     subject = Bookies(1).subject()
-    assert subject.why_not_ready()
+    assert facts.why_not_ready(subject.findings())
     names = {metric.name for metric in subject.registry.collect()}
     assert "process_resident_memory_bytes" in names
     assert not [name for name in names if name.startswith("bookledger_bookie")]

@@ -356,6 +356,22 @@ def test_ids_are_printed_as_they_are_typed(uri: str, tmp_path: Path) -> None:
         assert b"12,344" not in shown.stdout
 
 
+def test_the_newest_ledgers_come_first_and_a_table_fits_eighty_columns(uri: str) -> None:
+    meta = f"--metadata={uri}"
+    for n in range(3):
+        bookledger(
+            "ledger", "create", meta, f"--custom=topic=orders{n}", f"--custom=only=newest{n}-of-{uri[-8:]}"
+        )
+    newest = bookledger("ledger", "list", meta, "--newest", "--limit=2", "--json").stdout.splitlines()
+    first, second = map(json.loads, newest)
+    assert first["ledger_id"] > second["ledger_id"] and first["fragment_count"] == 1
+    assert base64.b64decode(first["custom_metadata"]["topic"]) == b"orders2"
+    part = bookledger("ledger", "list", meta, f"--custom=only~newest1-of-{uri[-8:]}").stdout.decode()
+    head, row, total = part.splitlines()
+    assert head.split()[:3] == ["ledger", "state", "last"] and "topic=orders1" in row
+    assert len(row.partition("only=")[0]) <= 80 and total.startswith("1 ledgers, 1 not closed")
+
+
 # --- passwords
 
 

@@ -314,3 +314,14 @@ def test_a_log_is_followed_through_outages_of_metadata_and_bookies(
             os.kill(bookie.child.pid, signal.SIGCONT)
         writer.append(b"after")
         assert of(tail.stdout).readline() == b"2\tafter\n"
+
+
+def test_a_log_under_legal_hold_is_kept_until_that_is_ended(uri: str) -> None:
+    meta = f"--metadata={uri}"
+    of_json("append", meta, "--create", "held", stdin=lines(2))
+    assert of_json("hold", meta, "held") == {"log": "held", "legal_hold": True}
+    assert of_json("show", meta, "held")["legal_hold"] is True
+    for command in (["truncate", "--yes", "held", "1"], ["delete", "--yes", "held"]):
+        assert "under legal hold" in fails_with_one_line("log", command[0], meta, *command[1:])
+    assert of_json("hold", meta, "held", "--end") == {"log": "held", "legal_hold": False}
+    of_json("delete", meta, "held", "--yes")

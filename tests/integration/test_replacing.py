@@ -22,7 +22,7 @@ async def test_a_replacement_ends_the_order_for_the_former_disk(tmp_path: Path, 
         await format_directory(tmp_path / "b1", "b1", cluster.store, replace=True)
         await cluster.start("b1")
         assert await operator_requests.read(cluster.store, "b1") is None
-        assert cluster.running["b1"].why_not_ready() == ""
+        assert cluster.running["b1"].health.why_not_ready() == ""
         async with await client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=2) as writer:
             await writer.append(b"on all three")
         assert {one.bookie_id for one in writer.record.fragments[-1].ensemble} == {"b1", "b2", "b3"}

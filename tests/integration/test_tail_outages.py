@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -112,3 +112,39 @@ def test_a_journal_is_followed_through_an_outage_of_its_metadata(
             assert bookledger("journal", "import", meta, "ns1", str(edits)).returncode == 0
             until(lambda: len(tail.lines) == 6)
             until(lambda: "it goes on" in tail.said)  # on the other stream
+
+
+def test_W8_tails_over_a_store_that_went_back_say_so_and_end(tmp_path: Path, own_etcd: EtcdServer) -> None:
+    """Of a ledger, a log and a journal that it lost, and of a ledger that it has, of which nothing comes any more."""
+    uri = f"etcd://{own_etcd.endpoint}/test?timeout=2"
+    meta, edits = f"--metadata={uri}", tmp_path / "current"
+    edits.mkdir()
+    version(edits)
+    finalized(edits, 1, 3)
+    with bookie_processes(3, tmp_path, uri, lease_seconds=2), LedgerClient(uri) as client:
+        kept = client.create_ledger()
+        kept.append(b"kept")
+        own_etcd.set_aside(tmp_path / "copy")
+        lost = client.create_ledger()
+        lost.append(b"lost")
+        with client.create_log("orders").writer() as writer:
+            writer.append(b"lost")
+        assert bookledger("journal", "import", meta, "ns1", str(edits)).returncode == 0
+        followed = {
+            "kept": (("ledger", "tail", meta, str(kept.ledger_id)), 1, "--first 1"),
+            "lost": (("ledger", "tail", meta, str(lost.ledger_id)), 1, "--first 1"),
+            "log": (("log", "tail", meta, "orders"), 1, "--first 1"),
+            "journal": (("journal", "tail", "-f", meta, "ns1"), 3, "--from 4"),
+        }
+        with ExitStack() as stack:
+            tails = {}
+            for name, (command, *_) in followed.items():
+                (tmp_path / name).mkdir()
+                tails[name] = stack.enter_context(tailing(tmp_path / name, *command))
+            for name, (_, lines, _) in followed.items():
+                until(lambda: len(tails[name].lines) == lines)  # noqa: B023
+            own_etcd.go_back(tmp_path / "copy")
+            for name, (*_, how) in followed.items():
+                assert tails[name].process.wait(120) == 1
+                last = tails[name].said.splitlines()[-1]
+                assert "until an operator accepts it" in last and f"go on with {how}" in last, (name, last)

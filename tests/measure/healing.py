@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from bookledger.cli.processes import bookie_processes
+from bookledger.cluster import health
 from bookledger.cluster.survey import survey
 from ledgers.aio import LedgerClient, WriteHandle
 from metadata import open_store
@@ -61,7 +62,11 @@ async def _whole_without(uri: str, lost: str) -> None:
         while True:
             seen = await survey(store, wait_ms=0)
             assert seen is not None
-            if seen.is_whole and not seen.marks and all(ref.bookie_id != lost for ref in seen.holdings):
+            if (
+                health.is_whole(seen)
+                and not seen.marks
+                and all(ref.bookie_id != lost for ref in seen.holdings)
+            ):
                 return
             await asyncio.sleep(LOOK_SECONDS)
     finally:

@@ -12,7 +12,8 @@ from metadata import keys
 from metadata.backup import hold, saving
 from metadata.backup.file import BackupWriter, Header, Item, read_items
 from metadata.backup.hold import HoldKind, Misfits
-from metadata.backup.restoring import check, restore
+from metadata.backup.no_cluster import why_no_cluster
+from metadata.backup.restoring import check, put_rebuilt, restore
 from metadata.errors import BackupUnusable, MetadataRestored, StoreRefused, StoreUnavailable
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records import records_pb2 as pb
@@ -278,6 +279,55 @@ async def test_a_bookie_that_woke_up_beside_a_restoring_hinders_none() -> None:
     await begun.create(keys.life("b1"), b"newer")
     await restore(begun, io.BytesIO(backup({**ALL, keys.life("b1"): b"older"})), 3)
     assert (await all_of(begun))[keys.life("b1")] == b"newer"
+
+
+MADE = {key: value for key, value in ALL.items() if not key.startswith((keys.LIVES, keys.ORDERS))}
+"""What bookies can tell of a cluster."""
+
+
+async def test_what_was_made_again_takes_its_place_beside_bookies_that_live() -> None:
+    store = await filled(
+        MemoryStore(await emptied()), {keys.bookie("b1"): b"alive", keys.journal_node("jn1"): b"!"}
+    )
+    await put_rebuilt(store, io.BytesIO(backup(MADE)), 3)
+    rebuilt = await hold.read(store)
+    assert rebuilt is not None and rebuilt.is_rebuilt and rebuilt.restored_ms == 3
+    found = {item.key: item.value for item in (await store.list_page("")).items}
+    del found[keys.RESTORED]
+    alive = {keys.bookie("b1"): b"alive", keys.journal_node("jn1"): b"!", keys.life("b1"): b"?"}
+    assert found == {**MADE, **alive}
+
+
+async def test_one_that_was_cut_off_anywhere_is_made_again_from_the_beginning() -> None:
+    cut_off = 0
+    for changes in range(100):
+        store = Crashes(await emptied())
+        store.left = changes
+        try:
+            await put_rebuilt(store, io.BytesIO(backup(MADE)), 3)
+        except StoreRefused:
+            cut_off += 1
+            assert await store.get(keys.LAYOUT) is None, "it is no cluster"
+            store.left = 10**6
+            fewer = {key: value for key, value in MADE.items() if key != keys.ledger(1)}
+            await put_rebuilt(store, io.BytesIO(backup({**fewer, keys.cookie("b1"): b"another"})), 4)
+            assert await store.get(keys.ledger(1)) is None, "what was known then does not stay"
+    assert cut_off == 3 + 1 + len(MADE), "notes but for the bookie's own, the hold, keys"
+
+
+async def test_nothing_is_made_again_where_there_is_a_cluster_or_half_a_backup_or_anything_else() -> None:
+    for key, why in ((keys.LAYOUT, "there is a cluster here"), (keys.ledger(9), "something here already")):
+        store = await filled(MemoryStore(await emptied()), {key: b"!"})
+        with pytest.raises(BackupUnusable, match=why):
+            await put_rebuilt(store, io.BytesIO(backup(MADE)), 3)
+    await hold.begin(half := MemoryStore(), backup_ms=7, now_ms=2)
+    with pytest.raises(BackupUnusable, match="a backup was being restored here"):
+        await put_rebuilt(half, io.BytesIO(backup(MADE)), 3)
+    made = Crashes(await emptied())
+    made.left = 6
+    with pytest.raises(StoreRefused):
+        await put_rebuilt(made, io.BytesIO(backup(MADE)), 3)
+    assert "bookledger metadata rebuild" in await why_no_cluster(made)
 
 
 class Fails(MemoryStore):

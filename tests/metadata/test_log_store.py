@@ -63,17 +63,53 @@ def segment(n: int) -> Segment:
 def test_a_name_leads_to_one_log_and_is_free_again_when_that_is_deleted(on_a_store: OnAStore) -> None:
     async def scenario(logs: LogStore) -> None:
         first = await logs.create(LOG)
-        await logs.create(LogRecord(B, "orders"))
-        assert await logs.identity_of("orders") is None
+        second = await logs.create(LogRecord(B, "orders"))
+        assert await logs.named("orders") is None
         assert await logs.give_name("orders", A)
         assert await logs.give_name("orders", A), "done twice it is done"
         assert not await logs.give_name("orders", B)
+        await logs.take_name("orders", A)
+        assert await logs.named("orders") == first, "a log's name is not taken from it"
         await logs.change(first.record.given_up(), first.version)
         assert await logs.give_name("orders", B)
         await logs.take_name("orders", A)
-        assert [(name, who) async for name, who in logs.names()] == [("orders", B)]
+        assert [log async for log in logs.by_name()] == [second]
+        await logs.change(second.record.given_up(), second.version)
         await logs.take_name("orders", B)
-        assert await logs.identity_of("orders") is None
+        assert await logs.named("orders") is None
+
+    on_a_store(scenario)
+
+
+def test_a_log_has_its_old_name_until_its_record_says_the_new_one(on_a_store: OnAStore) -> None:
+    async def scenario(logs: LogStore) -> None:
+        made = await logs.create(LOG)
+        assert await logs.give_name("orders", A)
+        noted = await logs.change(made.record.to_be_named("sales"), made.version)
+        assert await logs.give_name("sales", A)
+        assert [log async for log in logs.by_name()] == [noted]
+        assert await logs.named("sales") is None
+        renamed = await logs.change(noted.record.named(), noted.version)
+        assert [log async for log in logs.by_name()] == [renamed]
+        assert await logs.named("orders") is None
+        other = await logs.create(LogRecord(B, "orders"))
+        assert await logs.give_name("orders", B), "it is free"
+        assert await logs.named("orders") == other
+
+    on_a_store(scenario)
+
+
+def test_whoever_wants_a_name_that_a_log_is_to_get_takes_that_back(on_a_store: OnAStore) -> None:
+    async def scenario(logs: LogStore) -> None:
+        made = await logs.create(LOG)
+        noted = await logs.change(made.record.to_be_named("sales"), made.version)
+        assert await logs.give_name("sales", A)
+        await logs.create(LogRecord(B, "sales"))
+        assert await logs.give_name("sales", B)
+        with pytest.raises(VersionConflict):
+            await logs.change(noted.record.named(), noted.version)
+        found = await logs.read(A)
+        assert found is not None and not found.record.next_name
 
     on_a_store(scenario)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from metadata.errors import BadMetadataUri
+from metadata.errors import BadMetadataUri, StoreUnavailable
 from metadata.etcd.uri import config_in
 from metadata.open import open_store
 from metadata.sqlite.file import SqliteFile
@@ -71,7 +71,7 @@ def test_a_file_that_vanished_is_not_replaced_by_an_empty_one_when_it_is_opened_
     file.create("a", b"", None)
     file.close()
     path.unlink()
-    with pytest.raises(BadMetadataUri, match="there is no such file"):
+    with pytest.raises(StoreUnavailable, match="there is no such file"):
         file.get("a")
     assert not path.exists()
 

@@ -50,7 +50,7 @@ async def served_node(
     calls = Calls(node, Place(f"http://{LOOPBACK}:{http_port}", http_port))
     server = RpcServer(calls, limits)
     pages = Pages(node, Beans(node, calls, server, f"{LOOPBACK}:{rpc.getsockname()[1]}"), limits)
-    subject = Subject(CollectorRegistry(), str, pages.routes())
+    subject = Subject(CollectorRegistry(), list, pages.routes())
     async with server.serving(rpc), serving_http(LOOPBACK, 0, subject, bound=http) as http_address:
         try:
             yield ServedNode(node, server, f"{LOOPBACK}:{rpc.getsockname()[1]}", http_address)

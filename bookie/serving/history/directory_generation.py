@@ -15,12 +15,14 @@ concerned is in limbo on disk. A crash in between leaves the directory one ahead
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from metadata.records import directory_generations
 from metadata.records.cluster import Cookie
 from metadata.records.directory_generations import Life
+from metadata.records.registration import Registration
 from metadata.store import MetadataStore
 
 from ...disk.disk import sync_directory
@@ -36,6 +38,7 @@ class Lives:
 
     `renewals`: writes of the metadata's record, with the one that is about to be made; `settled`: those that have
     succeeded for certain. `version`: of the record as seen last. `revision`: of the store, as seen last.
+    `registered_as`: what the bookie is registered as, which stands in the record for when it is absent.
     """
 
     path: Path
@@ -47,6 +50,7 @@ class Lives:
     revision: int = 0
     settled: int = 0
     version: int = 0
+    registered_as: Callable[[], Registration | None] = lambda: None
 
     def is_older_copy(self, position: int) -> bool:
         """Whether the metadata has a later generation, or in this one a log beyond `position`."""
@@ -73,7 +77,8 @@ class Lives:
         if self.renewals == self.settled:  # else the last write may have been made, or may still be
             self.renewals += 1
         await in_thread(self.keep, create=create)
-        me, life = (self.cookie.bookie_id, self.cookie.incarnation), Life(self.here, position, self.renewals)
+        me = self.cookie.bookie_id, self.cookie.incarnation
+        life = Life(self.here, position, self.renewals, self.registered_as())
         self.version = await directory_generations.write(self.store, *me, life, version=self.version or None)
         self.settled, self.revision = self.renewals, max(self.revision, self.version)
         return self.version

@@ -30,6 +30,7 @@ from metadata.records import decommissioned, directory_generations
 from metadata.records.cluster import cluster_id
 from metadata.records.directory_generations import life_in
 from metadata.store import MetadataStore, list_all
+from metadata.timing import boottime_clock
 
 from ...errors import BookieError
 from ...storage.bookie import Bookie
@@ -117,7 +118,7 @@ class MetadataWatch:
         await self._comparison.went_back()
         await give_no_id_twice(self._store, self._lives.cookie.bookie_id, self._bookie.index.ledger_ids())
         self._since = await self._lives.begin(position)
-        self._renewed_at = _now()
+        self._renewed_at = boottime_clock.now()
 
     async def run(self, renewal_seconds: float, position: Callable[[], int]) -> None:
         """Renews periodically until cancelled; retries after errors."""
@@ -137,19 +138,23 @@ class MetadataWatch:
             except (VersionConflict, NoSuchKey):  # nobody else writes it: the store went back just now
                 went_back |= await self._compare()
                 raise
-            if self._was_away():
+            if self._was_away() or self._since == NEVER:
                 self._since = version
-            self._renewed_at = _now()
+            self._renewed_at = boottime_clock.now()
         if self._ids_are_due:
             await self._give_no_id_twice()
         return went_back
 
     def _was_away(self) -> bool:
-        return _now() - self._renewed_at > self._lease_seconds
+        return boottime_clock.now() - self._renewed_at > self._lease_seconds
 
     async def _compare(self) -> bool:
         went_back = await self._comparison.went_back()
         self._ids_are_due |= went_back
+        if went_back and self._since > ALWAYS:
+            self._since = (
+                NEVER  # until the next renewal: the store counts its revisions from an earlier one again
+            )
         return went_back
 
     async def _give_no_id_twice(self) -> None:
@@ -192,9 +197,3 @@ class MetadataWatch:
         renewed = await directory_generations.last_renewed(self._store)
         is_unanimous = all(renewed.get(name, self._since) >= self._since for name in registered)
         return is_unanimous and await self._store.get(keys.RESTORED) is None
-
-
-def _now() -> float:
-    """A clock that goes on while the machine is suspended, and the loop's, which a simulation sets, does not."""
-    suspended = time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
-    return asyncio.get_running_loop().time() + suspended

@@ -131,11 +131,12 @@ class BookieMetrics:
             assert isinstance(ticket, Ticket)
             if record.kind is RecordKind.FENCE:
                 self._fences.inc()
-            if record.columns is not None and not ticket.is_ours:
+            if record.columns is not None and len(record.columns) and not ticket.is_ours:
                 self.counters.entries_added += len(record.columns)
                 self.counters.bytes_added += len(record.columns.payload)
                 self._append_seconds.observe(now - ticket.arrival.at)
-                self._slow.stored(record.ledger_id, ticket.arrival, now)
+                if not ticket.is_deferred:  # what waits for a sync of others is not slow
+                    self._slow.stored(record.ledger_id, ticket.arrival, now)
 
     def synced(self, seconds: float, records: int, size_bytes: int) -> None:
         """Counts a sync of a group."""

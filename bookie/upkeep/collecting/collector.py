@@ -34,6 +34,7 @@ from ..inventory.gaps import overlap
 from ..inventory.inventory import span_of
 from ..inventory.placed_entries import shares
 from ..threads import in_thread
+from .keeping_notes import keep_notes
 
 log = logging.getLogger(__name__)
 
@@ -146,6 +147,7 @@ class Collector:
             misplaced = await in_thread(self._misplaced, found.record)
             for start in range(0, len(misplaced), FRAMES_PER_BATCH):
                 await self._bookie.drop(misplaced[start : start + FRAMES_PER_BATCH])
+            await keep_notes(self._bookie, found.record, self._me)
             dropped += len(misplaced)
         return dropped
 

@@ -24,10 +24,11 @@ from ...index.ledger_state import LedgerState
 from ...index.places import FrameLocation, place_of_frame
 from ...index.usage import NOTHING, Usage
 from ...log import manifest, segments
-from ...log.format import NO_LEDGER, Record, RecordKind
+from ...log.format import NO_LEDGER, Record, RecordKind, record_bytes
 from ...log.records import Found, read_record
 from ...log.walk import walk
 from ...storage.bookie import Bookie
+from ...wire.messages import NO_NOTE
 from ..threads import in_thread
 
 log = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ BATCH_BYTES = 256 * 1024
 """Step of reading and appending: a client's append that comes meanwhile waits for little else."""
 
 STATE_BYTES = 160
-"""A ledger's state takes about so much in the log."""
+"""A ledger's state takes about so much in the log, without its notes."""
 
 STATES_PER_BATCH = 1000
 """States appended together."""
@@ -87,9 +88,15 @@ class Compactor:
         sealed = sorted(await in_thread(self._sealed), key=lambda one: one.live_ratio)
         done = await self._delete([one for one in sealed if one.usage == NOTHING])
         for one in sealed:
-            if one.usage != NOTHING and one.live_ratio < live_ratio_max:
+            if one.usage != NOTHING and one.live_ratio < live_ratio_max > await self._true_ratio(one):
                 done = done.plus(await self.empty(one.number))
         return done
+
+    async def _true_ratio(self, one: _Sealed) -> float:
+        """How much is alive with the notes of ledgers, which are as long as their custom metadata."""
+        ledger_ids = await in_thread(_with_states, self._bookie, one.number)
+        note_bytes = await in_thread(self._bookie.index.notes.bytes_of, ledger_ids)
+        return one.live_ratio + note_bytes / max(1, one.size)
 
     async def empty_all(self, numbers: Iterable[int]) -> Compacted:
         """Empties those of these segments that exist and are sealed, however much of them is alive."""
@@ -179,7 +186,7 @@ class Compactor:
     def _copies(self, batch: Sequence[tuple[Found, FrameLocation]]) -> list[Record]:
         # What an interrupted run has copied already needs no second copy.
         return [
-            found.record._replace(recovery=False)
+            found.record._replace(recovery=False, note=NO_NOTE)  # which is written anew with the state
             for found, place in batch
             if not self._has_copy(found, place)
         ]
@@ -195,15 +202,10 @@ class Compactor:
                     return True
         return False
 
-    # --- states, and the end of a segment ---------------------------------------------------
+    # --- the end of a segment ---------------------------------------------------------------
 
     async def _move_states(self, segment: int) -> None:
-        """Writes a new state record of every ledger that has fences or states in the segment."""
-        usage = await in_thread(self._bookie.index.usage.of, segment)
-        ledger_ids = [ledger_id for ledger_id, held in usage.items() if held.states]
-        for start in range(0, len(ledger_ids), STATES_PER_BATCH):
-            batch = ledger_ids[start : start + STATES_PER_BATCH]
-            await self._bookie.store([state_record(self._bookie.states.peek(n)) for n in batch])
+        await write_states_anew(self._bookie, segment)
 
     async def _delete(self, empty: Sequence[_Sealed]) -> Compacted:
         """Deletes segments that the index no longer points into, and whose states were rewritten."""
@@ -222,13 +224,39 @@ class Compactor:
         return {*segments.numbers(self._bookie.disk), *self._bookie.index.usage.totals()}
 
 
+async def write_states_anew(bookie: Bookie, segment: int) -> int:
+    """Rewrites states and notes of all ledgers that have some in the segment; on disk when it returns. How many."""
+    ledger_ids = await in_thread(_with_states, bookie, segment)
+    batch: list[Record] = []
+    size = 0
+    for ledger_id in ledger_ids:
+        for record in state_records(bookie, ledger_id):
+            batch.append(record)
+            size += record_bytes(record)
+        if size > BATCH_BYTES or len(batch) >= STATES_PER_BATCH:
+            await bookie.store(batch)
+            batch, size = [], 0
+    await bookie.store(batch)
+    return len(ledger_ids)
+
+
+def _with_states(bookie: Bookie, segment: int) -> list[int]:
+    return [ledger_id for ledger_id, held in bookie.index.usage.of(segment).items() if held.states]
+
+
 def _say_the_same(one: Record, other: Record) -> bool:
     return (one.columns, one.last_add_confirmed) == (other.columns, other.last_add_confirmed)
 
 
 def state_record(state: LedgerState) -> Record:
-    """The record with a ledger's whole state besides its entries."""
+    """The record with a ledger's whole state besides its entries and notes."""
     return Record(RecordKind.STATE, state.ledger_id, content=state.encode())
+
+
+def state_records(bookie: Bookie, ledger_id: int) -> list[Record]:
+    """The same with the notes of its fragments: one record for each, one at least."""
+    state = state_record(bookie.states.peek(ledger_id))
+    return [state._replace(note=note) for note in bookie.index.notes.of(ledger_id).values()] or [state]
 
 
 def _place(found: Found) -> FrameLocation | None:

@@ -33,6 +33,7 @@ from .absence_counts import AbsenceCounts
 from .polling import LOOK_SECONDS
 from .reachability import Reachability
 from .replication_tasks import is_left_behind, replication_tasks, takers, to_fence
+from .unneeded_segments import UnneededSegments
 from .view import ClusterView, look
 
 log = logging.getLogger(__name__)
@@ -219,17 +220,23 @@ class Auditor:
         return replace(view, absent_ms=absent_ms | counted)
 
     async def audit(self, view: ClusterView, on_ledger: Callable[[int], object] = lambda _: None) -> Audit:
-        """Reads all records, sets missing marks and removes obsolete ones. `on_ledger` is told of ledgers looked at."""
+        """Reads all records, sets missing marks and removes obsolete ones; deletes ledgers that no log needs.
+
+        `on_ledger` is told of ledgers looked at.
+        """
+        unneeded = UnneededSegments(self._store)
         marks = {mark.ledger_id: mark async for mark in self._marks.list()}
         audit = Audit()
         async for found in LedgerStore(self._store).list():
+            on_ledger(1)
+            if await unneeded.delete(found):
+                continue
             record = found.record
             found_tasks, is_left = replication_tasks(record, view), is_left_behind(record, view)
             audit.left_behind += is_left
             audit.add(record, found_tasks)
             audit.marked += bool(found_tasks) or is_left
             await self._mark(record, found_tasks, is_left, marks.pop(record.ledger_id, None), view)
-            on_ledger(1)
             if audit.ledgers % LEDGERS_PER_TURN == 0:
                 await asyncio.sleep(0)  # yield to the bookie's clients
         for ledger_id in marks:

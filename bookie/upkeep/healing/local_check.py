@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from metadata.backup import hold
 from metadata.counting.outage import weight
 from metadata.errors import MetadataError, NoSuchKey, VersionConflict
 from metadata.healing.marks import Marks
@@ -24,6 +25,7 @@ from ...errors import BookieError, LogFailed
 from ...storage.bookie import Bookie
 from ...upkeep_config import UpkeepConfig
 from ...wire.messages import EntryRange
+from ..collecting.keeping_notes import keep_notes, missing_notes
 from ..inventory.inventory import Inventory
 from ..inventory.placed_entries import EVERYTHING
 
@@ -96,6 +98,8 @@ class LocalCheck:
                 await self._pace.keep(1)
                 stock.ledgers += 1
                 stock.ledgers_lacking += await self._look_at(found)
+                if missing_notes(self._bookie, found.record, self._me):
+                    await self._keep_notes(found.record.ledger_id)
         return stock
 
     def _may_lack(self, record: LedgerRecord) -> bool:
@@ -115,6 +119,13 @@ class LocalCheck:
             ):  # another replica reports its own gaps just now: read it again
                 found = await self._ledgers.read(found.record.ledger_id)
         return False
+
+    async def _keep_notes(self, ledger_id: int) -> None:
+        """By the record as it is now; not where the metadata went back, which would bring older ones."""
+        async with self._upkeep:
+            found = await self._ledgers.read(ledger_id)
+            if found is not None and await hold.read(self._ledgers.store) is None:
+                await keep_notes(self._bookie, found.record, self._me)
 
     async def _tell_of(self, found: VersionedRecord) -> bool:
         """The same for this version of the record; raises NoSuchKey or VersionConflict where there is a newer."""

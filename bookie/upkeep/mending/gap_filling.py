@@ -23,6 +23,7 @@ from ...log.format import Record, RecordKind
 from ...storage.bookie import Bookie
 from ...wire.columns import FRAME_BYTES_MAX, FRAME_ENTRIES_MAX, Columns
 from ...wire.messages import EntryRange
+from ..collecting.keeping_notes import keep_notes
 from ..inventory.gaps import contains, overlap
 from ..inventory.inventory import Inventory, span_of
 from ..inventory.placed_entries import ENTRY_MAX, Part, Share
@@ -141,6 +142,10 @@ class Mender:
         except _GivenUp:
             pass
         await self._remove(record.ledger_id, bad.values(), tally, examined)
+
+    async def keep_notes(self, record: LedgerRecord, me: BookieRef) -> None:
+        """Notes what the record says of a ledger whose entries were stored here."""
+        await keep_notes(self._bookie, record, me)
 
     # --- fetching ---------------------------------------------------------------------------
 

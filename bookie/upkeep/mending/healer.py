@@ -4,7 +4,7 @@ For each change, in this order, so that a crash at any point leaves the old reco
 garbage (`collector.py` drops it, under the lock that is held here), or the new one with every entry here:
 
 1. All entries of the positions are fetched and stored here, synced; those that are here already count. 2. One
-compare-and-swap says that this bookie holds it. On a conflict it starts over.
+compare-and-swap says that this bookie holds it. On a conflict it starts over. 3. What the record says is noted here.
 
 No copy that counts is ever dropped before another one counts.
 """
@@ -65,6 +65,7 @@ class Healer:
             tally.fragments_moved += sum(
                 one != other for one, other in zip(before, healed.fragments, strict=True)
             )
+            await self._mender.keep_notes(stands.record, self._me)
             return stands.record
         tally.fail(KEEPS_CHANGING)
         return None

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ from ...index.places import Frame, FrameLocation
 from ...log import manifest, segments
 from ...log.format import NO_LEDGER, place_of
 from ...storage.bookie import Bookie
-from ..collecting.compactor import STATES_PER_BATCH, state_record
+from ..collecting.compactor import write_states_anew
 from ..mending.repair import Repair
 from ..reports import LISTED_MAX, Repaired, ScrubReport, Summary
 from ..threads import in_thread
@@ -68,6 +69,8 @@ class Scrubber:
         self._known: OrderedDict[Stretch, None] = OrderedDict()
         self.last: ScrubReport | None = None
         """Report of the last complete pass."""
+        self.ended_at = 0.0
+        """When that ended, by the monotonic clock."""
         self.passes = {"done": 0, "failed": 0}
         """Passes that have ended since the start."""
         self.under_way: tuple[int, int] | None = None
@@ -99,6 +102,7 @@ class Scrubber:
             except (BookieError, MetadataError, OSError):
                 self.passes["failed"] += 1
                 raise
+            self.ended_at = time.monotonic()
             self.passes["done"] += 1
             return self.last
 
@@ -181,7 +185,7 @@ class Scrubber:
         if not new:
             return True  # they were rewritten when the damage was new
         try:
-            this.states_rewritten += await self._write_states_anew(found.segment)
+            this.states_rewritten += await write_states_anew(self._bookie, found.segment)
             await self._name_segments()
         except DiskIsFull as full:
             why = f"fences that stood in {segments.name_of(found.segment)} are not written anew: {full}"
@@ -199,15 +203,6 @@ class Scrubber:
     def _pointed_to(self, ledger_id: int, segment: int | None) -> list[FrameLocation]:
         places = self._bookie.index.places(ledger_id)
         return [place for _, place in places if segment in (None, place.position >> 32)]
-
-    async def _write_states_anew(self, segment: int) -> int:
-        """Rewrites the states of all ledgers with state records in the segment; on disk when it returns."""
-        usage = await in_thread(self._bookie.index.usage.of, segment)
-        ledger_ids = [ledger_id for ledger_id, held in usage.items() if held.states]
-        for start in range(0, len(ledger_ids), STATES_PER_BATCH):
-            states = map(self._bookie.states.peek, ledger_ids[start : start + STATES_PER_BATCH])
-            await self._bookie.store([state_record(state) for state in states])
-        return len(ledger_ids)
 
     async def _name_segments(self, given_up: Collection[int] = ()) -> None:
         """Writes a manifest of the segments to the log. A missing one that is still pointed into was not dropped."""

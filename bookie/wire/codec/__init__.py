@@ -38,10 +38,14 @@ from .tools import (
     decode_info_request,
     decode_maintain_reply,
     decode_maintain_request,
+    decode_notes_reply,
+    decode_notes_request,
     encode_info_reply,
     encode_info_request,
     encode_maintain_reply,
     encode_maintain_request,
+    encode_notes_reply,
+    encode_notes_request,
 )
 
 __all__ = [
@@ -59,6 +63,8 @@ __all__ = [
     "decode_lac_request",
     "decode_maintain_reply",
     "decode_maintain_request",
+    "decode_notes_reply",
+    "decode_notes_request",
     "decode_read_reply",
     "decode_read_request",
     "decode_scan_request",
@@ -73,6 +79,8 @@ __all__ = [
     "encode_lac_request",
     "encode_maintain_reply",
     "encode_maintain_request",
+    "encode_notes_reply",
+    "encode_notes_request",
     "encode_read_reply",
     "encode_read_request",
     "encode_scan_request",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from metadata.records.notes.fragment_note import NOTE_BYTES_MAX
+
 from .. import bookie_pb2 as pb
 from ..attachments import BadMessage, Sealed, Unsealed, sealed
 from ..messages import NO_CREDENTIAL, Ack, AppendReply, AppendRequest, Frame
@@ -51,6 +53,8 @@ def _frame_to(frame: Frame, message: pb.Frame) -> None:
     message.deferred_sync = frame.deferred_sync
     message.trace = frame.trace
     message.identity = frame.identity
+    if frame.note:
+        message.note = frame.note
 
 
 def decode_append_request(data: Body) -> AppendRequest:
@@ -69,7 +73,11 @@ def _frame_from(message: pb.Frame, body: Unsealed) -> Frame:
     lac = lac_from(message.last_add_confirmed) if message.HasField("last_add_confirmed") else None
     credential, deferred, trace = credential_from(message), message.deferred_sync, message.trace
     identity = identity_from(message)
-    return Frame(ledger_id, columns, lac, message.recovery, credential, deferred, trace, identity)
+    if len(message.note) > NOTE_BYTES_MAX:
+        raise BadMessage(f"a note of {len(message.note)} bytes; the limit is {NOTE_BYTES_MAX}")
+    return Frame(
+        ledger_id, columns, lac, message.recovery, credential, deferred, trace, identity, message.note
+    )
 
 
 def encode_append_reply(reply: AppendReply) -> Sealed:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from metadata.records.notes.fragment_note import Headline
+
 from .. import bookie_pb2 as pb
 from ..attachments import BadMessage, Sealed, sealed
 from ..messages import (
@@ -145,6 +147,7 @@ def encode_lac_reply(reply: LacReply) -> Sealed:
             detail=reply.detail,
             last_add_confirmed=lac_to(reply.last_add_confirmed),
             vouched_since=reply.vouched_since,
+            latest=None if reply.latest is None else pb.LatestFragment(**reply.latest._asdict()),
         )
     )
 
@@ -154,7 +157,10 @@ def decode_lac_reply(data: Body) -> LacReply:
     lac = lac_from(message.last_add_confirmed) if message.HasField("last_add_confirmed") else None
     # an older program does not vouch: while a cluster is upgraded its bookies are believed, as they were before
     vouched_since = 1 if message.metadata_revision else message.vouched_since
-    return LacReply(status_from(message.status), lac, message.detail, vouched_since)
+    latest = None
+    if message.HasField("latest"):
+        latest = Headline(message.latest.first_entry, message.latest.number, message.latest.is_closed)
+    return LacReply(status_from(message.status), lac, message.detail, vouched_since, latest)
 
 
 def encode_holdings_request(request: HoldingsRequest) -> Sealed:

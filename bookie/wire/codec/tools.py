@@ -1,4 +1,4 @@
-"""Encodes and decodes what goes over gRPC: info and maintenance."""
+"""Encodes and decodes what goes over gRPC: info, maintenance, notes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from .. import bookie_pb2 as pb
 from ..attachments import BadMessage, Sealed, sealed
 from ..messages import (
     REPORT_BYTES_MAX,
+    HeldNote,
     InfoReply,
     MaintainReply,
     MaintainRequest,
     MaintenanceAction,
+    NotesReply,
+    NotesRequest,
 )
 from .parts import STATUS_TO_PB, Body, parse, status_from
 
@@ -104,3 +107,35 @@ def decode_maintain_reply(data: Body) -> MaintainReply:
     if (size := len(message.report.encode())) > REPORT_BYTES_MAX:
         raise BadMessage(f"a report of {size} bytes; the limit is {REPORT_BYTES_MAX}")
     return MaintainReply(status_from(message.status), message.detail, message.report)
+
+
+def encode_notes_request(request: NotesRequest) -> Sealed:
+    return sealed(
+        pb.NotesRequest(
+            incarnation=request.incarnation,
+            first_ledger=request.first_ledger,
+            first_entry=request.first_entry,
+        )
+    )
+
+
+def decode_notes_request(data: Body) -> NotesRequest:
+    message = parse(pb.NotesRequest, data)
+    if message.first_ledger < 0 or message.first_entry < 0:
+        raise BadMessage(f"no ledger {message.first_ledger} has an entry {message.first_entry}")
+    return NotesRequest(message.incarnation, message.first_ledger, message.first_entry)
+
+
+def encode_notes_reply(reply: NotesReply) -> Sealed:
+    message = pb.NotesReply(status=STATUS_TO_PB[reply.status], detail=reply.detail, is_last=reply.is_last)
+    for ledger_id, first_entry, identity, note in reply.notes:
+        message.notes.add(ledger_id=ledger_id, first_entry=first_entry, identity=identity, note=note)
+    return sealed(message)
+
+
+def decode_notes_reply(data: Body) -> NotesReply:
+    message = parse(pb.NotesReply, data)
+    notes = tuple(HeldNote(one.ledger_id, one.first_entry, one.identity, one.note) for one in message.notes)
+    if not (notes or message.is_last or message.detail) or any(min(one[:2]) < 0 for one in notes):
+        raise BadMessage("a page of notes that is empty, or of no ledger")
+    return NotesReply(status_from(message.status), notes, message.is_last, message.detail)

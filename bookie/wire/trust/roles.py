@@ -69,6 +69,7 @@ FREE = frozenset({FrameKind.HELLO, FrameKind.CANCEL, FrameKind.TAKEN, FrameKind.
 METHODS: dict[str, Right] = {
     rpc.INFO: Right.INFO,
     rpc.MAINTAIN: Right.MAINTAIN,
+    rpc.NOTES: Right.MAINTAIN,
     rpc.HEALTH: Right.INFO,
     rpc.HEALTH_WATCH: Right.INFO,
     rpc.REFLECTION: Right.INFO,
@@ -89,6 +90,7 @@ ROUTES: dict[str, Right] = {
     "/api/v1/openapi.json": Right.OBSERVE,
     "/": Right.OBSERVE,
     "/bookies": Right.OBSERVE,
+    "/bookies/{bookie_id}": Right.OBSERVE,
     "/ledgers": Right.OBSERVE,
     "/ledgers/{ledger_id}": Right.OBSERVE,
     "/ledgers/{ledger_id}/entries": Right.LOOK_INTO,

@@ -33,10 +33,17 @@ class Counted:
     seconds: float
     behind: Mapping[BookieRef, int]
 
+    @property
+    def seconds_ago(self) -> float:
+        return round(max(0.0, time.monotonic() - self.at), 1)
+
+    def is_of(self, view: ClusterView) -> bool:
+        """Whether the same bookies live now as when they were counted."""
+        return self.survey.view.living.keys() == view.living.keys()
+
     def copies_left(self, view: ClusterView) -> dict[str, int] | None:
-        """Fragments by the fewest copies that an entry of theirs has on living bookies; None where other bookies live
-        now than when they were counted."""
-        if self.survey.view.living.keys() != view.living.keys():
+        """Fragments by the fewest copies that an entry of theirs has on living bookies; None where others live now."""
+        if not self.is_of(view):
             return None
         return {str(copies): count for copies, count in sorted(self.survey.copies_left.items())}
 

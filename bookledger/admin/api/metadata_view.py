@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
 from bookie.upkeep.healing.view import ClusterView, look
 from metadata import keys, open_store
 from metadata.backup.no_cluster import why_no_cluster
 from metadata.errors import BadRecord, MetadataError
-from metadata.records import ledger_codec
+from metadata.records import ledger_codec, ledger_ids
 from metadata.records.cluster import cluster_id
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.unreadable import skip
-from metadata.store import MetadataStore
+from metadata.store import MetadataStore, Versioned
 
 from .census import Census
 
@@ -114,6 +114,50 @@ async def ledgers_page(store: MetadataStore, first: int, limit: int) -> tuple[li
             return found, None
         after = page.next_after
     return found, keys.ledger_id_of(after) + 1 if after else None
+
+
+async def end_of_ledgers(store: MetadataStore) -> int:
+    """An id above those of all ledgers: the next that is given, unless some were made with ids of their own."""
+    end = await ledger_ids.counted_end(store)
+    above = await store.list_page(keys.LEDGERS, after=keys.ledger(end - 1) if end else None, limit=1)
+    return keys.LEDGER_ID_MAX + 1 if above.items else end
+
+
+async def newest_ledgers(
+    store: MetadataStore, below: int, limit: int
+) -> tuple[list[LedgerRecord], int | None]:
+    """So many ledgers with ids below this one, from the highest on, and below which the next page begins.
+
+    A store lists upward only, and ids may have wide gaps: so it is looked in windows, each four times as wide as the
+    one before, and half as wide where one holds more than a page.
+    """
+    found: list[LedgerRecord] = []
+    width = limit
+    while below > 0 and len(found) <= limit:
+        lowest = max(0, below - width)
+        after = keys.ledger(lowest - 1) if lowest else None
+        page = await store.list_page(keys.LEDGERS, after=after, limit=2 * limit)
+        end = keys.ledger(below - 1)
+        in_window = [item for item in page.items if item.key <= end]
+        if len(in_window) == len(page.items) and page.next_after is not None and width > limit:
+            width = max(limit, width // 2)
+            continue
+        found += reversed(_records(in_window))
+        below, width = lowest, 4 * width
+    return found[:limit], found[limit - 1].ledger_id if len(found) > limit else None
+
+
+def _records(items: Iterable[Versioned]) -> list[LedgerRecord]:
+    found = []
+    for item in items:
+        try:
+            record = ledger_codec.decode(item.key, item.value)
+        except BadRecord as error:
+            skip(error)
+            continue
+        if isinstance(record, LedgerRecord):
+            found.append(record)
+    return found
 
 
 async def ledger(store: MetadataStore, ledger_id: int) -> LedgerRecord | None:

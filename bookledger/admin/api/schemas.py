@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bookledger.cluster.survey import Condition
+from metadata.counting.facts import OF_A_CLUSTER, Verdict
 
 Schema = dict[str, Any]
 
@@ -46,11 +47,19 @@ _COUNTS = record(
     to_copy_bytes=COUNT,
     moving_ledgers=COUNT,
 )
+_FACT = record(
+    fact={"type": "string", "enum": [one.name for one in OF_A_CLUSTER]},
+    verdict={"type": "string", "enum": [one.value for one in Verdict]},
+    why=TEXT,
+    age_seconds=maybe(SECONDS),
+    keeps_from_whole=FLAG,
+)
 _BOOKIE = record(
     bookie_id=TEXT,
     incarnation=TEXT,
     state=TEXT,
     absent_seconds=maybe(COUNT),
+    lives=FLAG,
     address=maybe(TEXT),
     fault_domain=maybe(TEXT),
     writable=FLAG,
@@ -58,8 +67,8 @@ _BOOKIE = record(
     version=maybe(TEXT),
     disk_total_bytes=maybe(COUNT),
     disk_free_bytes=maybe(COUNT),
-    ledgers=maybe(COUNT),
-    fragments=maybe(COUNT),
+    ledger_count=maybe(COUNT),
+    fragment_count=maybe(COUNT),
     behind=maybe(COUNT),
 )
 _LEDGER: dict[str, Schema] = {
@@ -75,6 +84,7 @@ _LEDGER: dict[str, Schema] = {
     "created_ms": COUNT,
     "condition": CONDITION,
 }
+_CUSTOM = listed(record(key=TEXT, value=TEXT, cut=FLAG))
 _COPY: dict[str, Schema] = {
     "position": COUNT,
     "bookie_id": TEXT,
@@ -108,7 +118,7 @@ SCHEMAS: dict[str, Schema] = {
         cluster_id=TEXT,
         condition={"type": "string", "enum": ["whole", "wounded", "counting"]},
         bookies=record(formatted=COUNT, living=COUNT, writable=COUNT),
-        bookies_amiss=listed(TEXT),
+        facts=listed(_FACT),
         absent=listed(TEXT),
         auditor=maybe(TEXT),
         braked=FLAG,
@@ -128,7 +138,12 @@ SCHEMAS: dict[str, Schema] = {
         counts=maybe(_COUNTS),
     ),
     "Bookies": record(bookies=listed(_BOOKIE), next=maybe(TEXT)),
-    "Ledgers": record(ledgers=listed(record(**_LEDGER)), next=maybe(COUNT), next_id=COUNT),
+    "Ledgers": record(
+        ledgers=listed(record(**_LEDGER, custom=_CUSTOM)),
+        next=maybe(COUNT),
+        next_id=COUNT,
+        counts=maybe(COUNTED),
+    ),
     "Ledger": record(
         **_LEDGER,
         closed_ms=maybe(COUNT),
@@ -142,7 +157,7 @@ SCHEMAS: dict[str, Schema] = {
                 given_up=listed(TEXT),
             )
         ),
-        custom=listed(record(key=TEXT, value=TEXT, cut=FLAG)),
+        custom=_CUSTOM,
         fragments=listed(record(**_SPAN, condition=CONDITION, copies=listed(record(**_COPY)))),
         next_fragment=maybe(COUNT),
         mark=maybe(record(**_MARK)),
@@ -161,6 +176,9 @@ SCHEMAS: dict[str, Schema] = {
         ),
         more=FLAG,
         to_copy_bytes=maybe(COUNT),
+        away_bytes=maybe(COUNT),
+        away=listed(record(ledger_id=COUNT, bookies=listed(TEXT))),
+        lost_after_seconds=SECONDS,
         counted_seconds_ago=maybe(SECONDS),
         bytes_per_second=COUNT,
         seconds_left=maybe(COUNT),

@@ -21,33 +21,37 @@ STATES = tuple(state.value for state in LedgerState)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Ledgers in this state, with this custom metadata; each may be anything."""
+    """Ledgers in this state, with this custom metadata, of which this bookie holds something; each may be anything."""
 
     state: LedgerState | None = None
     custom: CustomWanted | None = None
+    bookie: str = ""
 
     @classmethod
-    def of(cls, state: str, custom: str) -> Wanted:
+    def of(cls, state: str, custom: str, bookie: str = "") -> Wanted:
         """Reads what a request gave; "" is anything."""
-        return cls(LedgerState(state) if state else None, CustomWanted.of(custom) if custom else None)
+        return cls(LedgerState(state) if state else None, CustomWanted.of(custom) if custom else None, bookie)
 
     @property
     def is_anything(self) -> bool:
-        return self.state is None and self.custom is None
+        return self.state is None and self.custom is None and not self.bookie
 
     def is_in(self, key: str, value: bytes) -> LedgerRecord | None:
         """The record of these bytes if it is wanted. Raises BadRecord."""
         if self.custom is not None and not self.custom.may_be_in(value):
             return None
+        if self.bookie and self.bookie.encode() not in value:
+            return None
         if self.state is not None and ledger_codec.state_of(value) is not self.state:
             return None
         record = ledger_codec.decode(key, value)
-        if not isinstance(record, LedgerRecord) or not self._has_custom(record):
+        if not isinstance(record, LedgerRecord) or not self._is_of(record):
             return None
         return record
 
-    def _has_custom(self, record: LedgerRecord) -> bool:
-        return self.custom is None or self.custom.is_of(record)
+    def _is_of(self, record: LedgerRecord) -> bool:
+        has_custom = self.custom is None or self.custom.is_of(record)
+        return has_custom and (not self.bookie or record.names_bookie(self.bookie))
 
 
 async def search(

@@ -10,7 +10,7 @@ from metadata.keys import LEDGER_ID_MAX, NAME_CHARACTERS_MAX
 from metadata.records.ledger_record import FRAGMENTS_MAX as FRAGMENTS_OF_A_LEDGER_MAX
 
 from ..http.problems import PROBLEM_TYPE
-from . import cluster_state, journals
+from . import cluster_state, healing_state, journals, ledger_state
 from .cluster_state import Facts
 from .metadata_view import LEDGERS_MAX
 from .schemas import SCHEMAS
@@ -112,7 +112,17 @@ FIRST_BOOKIE = TextParameter(
 )
 _FIRST = Parameter("first", "The id to begin with: `next` of the page before.", 0, LEDGER_ID_MAX, 0)
 STATE = TextParameter("state", "Only those in this state.", choices=STATES)
-CUSTOM = TextParameter("custom", "Only those with this custom metadata: KEY or KEY=VALUE.")
+CUSTOM = TextParameter(
+    "custom", "Only those with this custom metadata: KEY, KEY=VALUE, or KEY~PART of the value."
+)
+BOOKIE = TextParameter(
+    "bookie", "Only those of which this bookie holds something.", characters_max=NAME_CHARACTERS_MAX
+)
+ORDER = TextParameter(
+    "order",
+    "`newest` begins with the highest ids, and goes down from `first`; not for searches.",
+    choices=(ledger_state.NEWEST,),
+)
 
 PATHS = (
     Path("/cluster", "The whole at one glance.", "Cluster", cluster_state.cluster),
@@ -130,19 +140,21 @@ PATHS = (
         "/ledgers",
         "Ledgers by id, a page at a time; of a search a page may be short, or empty, and have a next one.",
         "Ledgers",
-        cluster_state.ledgers,
+        ledger_state.ledgers,
         (
             _FIRST,
             Parameter("limit", "Ledgers on the page.", 1, LEDGERS_MAX, LEDGERS_DEFAULT),
             STATE,
             CUSTOM,
+            BOOKIE,
+            ORDER,
         ),
     ),
     Path(
         "/ledgers/{ledger_id}",
         "One ledger, with its fragments and the copies of each.",
         "Ledger",
-        cluster_state.one_ledger,
+        ledger_state.one_ledger,
         (
             _LEDGER_ID,
             Parameter("first_fragment", "How many to leave out.", 0, FRAGMENTS_OF_A_LEDGER_MAX, 0),
@@ -152,10 +164,10 @@ PATHS = (
         "/fragments",
         "Ledgers that are marked as under-replicated, and which of their copies are not well.",
         "Fragments",
-        cluster_state.fragments,
-        (_FIRST, Parameter("limit", "Ledgers on the page.", 1, cluster_state.MARKS_MAX, MARKS_DEFAULT)),
+        healing_state.fragments,
+        (_FIRST, Parameter("limit", "Ledgers on the page.", 1, healing_state.MARKS_MAX, MARKS_DEFAULT)),
     ),
-    Path("/healing", "What is copied now, and how much is left.", "Healing", cluster_state.healing),
+    Path("/healing", "What is copied now, and how much is left.", "Healing", healing_state.healing),
     Path("/journals", "Journals with their acceptors, epochs and lag.", "Journals", journals.journals),
 )
 

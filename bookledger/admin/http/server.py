@@ -27,7 +27,9 @@ from prometheus_client.exposition import choose_encoder
 from bookie.wire.connection_table import ConnectionTable
 from bookie.wire.data import sockets
 from bookie.wire.trust.certificates import Certificates
+from metadata.counting.facts import why_not_ready
 
+from ..health_metrics import HealthMetrics
 from ..subject import Subject
 from . import log_rate_limit
 from .config import HttpConfig
@@ -91,6 +93,7 @@ async def serving_http(
             keepalive_timeout=REQUEST_SECONDS_MAX,
         )
         subject.registry.register(HttpMetrics(table, config))
+        subject.registry.register(HealthMetrics(subject.findings))
         async with _accepting(bound, table, protocol, certificates):
             name = f"[{host}]" if ":" in host else host
             yield f"{name}:{bound.getsockname()[1]}"
@@ -140,7 +143,7 @@ async def _healthz(_: web.Request) -> web.Response:
 
 def _readyz_of(subject: Subject) -> Answer:
     async def readyz(_: web.Request) -> web.Response:
-        if why := subject.why_not_ready():
+        if why := why_not_ready(subject.findings()):
             raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, why)
         return web.Response(text="ok\n")
 

@@ -163,6 +163,9 @@ def info(metadata_uri: str | None, data: Path | None, names: tuple[str, ...], as
 _NOT_SHOWN = ("cluster_id", "append_seconds_bounds", "append_counts")
 """Fields of a bookie's info that are the same for all, or for programs."""
 
+_NAMES = {"disk_bytes_total": "disk_total_bytes", "disk_bytes_free": "disk_free_bytes"}
+"""What fields of the wire are called in JSON, as in the API."""
+
 
 async def _live(metadata_uri: str, names: tuple[str, ...]) -> list[dict[str, object]]:
     from ledgers.aio import LedgerClient
@@ -185,7 +188,7 @@ async def _live(metadata_uri: str, names: tuple[str, ...]) -> list[dict[str, obj
             }
             try:
                 said = await client.bookie_info(registration.bookie)
-                row |= {k: v for k, v in asdict(said).items() if k not in {*row, *_NOT_SHOWN}}
+                row |= {_NAMES.get(k, k): v for k, v in asdict(said).items() if k not in {*row, *_NOT_SHOWN}}
                 row["state"] = "serving"
             except BookieUnavailable as error:
                 row["state"] = error.why

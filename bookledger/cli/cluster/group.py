@@ -132,7 +132,7 @@ def audit(metadata_uri: str, lost_after: float, as_json: bool) -> None:
         found = with_store(metadata_uri, work)
     record = {
         "ledgers": found.ledgers,
-        "fragments": found.fragments,
+        "fragment_count": found.fragments,
         "left_behind": found.left_behind,
         "needs": dict(found.tasks),
     }

@@ -10,7 +10,10 @@ from typing import Any
 
 import click
 
+from bookledger.cluster import health
 from bookledger.cluster.survey import Survey, seconds_since
+from metadata.counting import facts
+from metadata.counting.facts import Verdict
 
 from ..membership.cluster_survey import lost_after_option, surveyed
 from ..options import Finite, json_option, metadata_option
@@ -50,17 +53,19 @@ def status(metadata_uri: str, lost_after: float, watch_seconds: float | None, as
             click.clear()
         (_print_json if as_json else _print)(seen)
         if watch_seconds is None:
-            sys.exit(0 if seen.is_whole else 1)
+            sys.exit(0 if health.is_whole(seen) else 1)
         sys.stdout.flush()
         time.sleep(watch_seconds)
 
 
 def fields(seen: Survey) -> dict[str, Any]:
     """Everything, as `--json` prints it."""
+    found = health.of_survey(seen)
     return {
         "cluster_id": seen.cluster_id,
-        "whole": seen.is_whole,
-        "why_not_whole": seen.why_not_whole,
+        "whole": facts.whole(found) is Verdict.WELL,
+        "why_not_whole": health.why_not_whole(found),
+        "facts": health.rows(found),
         "metadata_seconds": round(seen.metadata_seconds, 4),
         "metadata": asdict(seen.metadata),
         "auditor": None if seen.auditor is None else seen.auditor.bookie.bookie_id,
@@ -94,7 +99,7 @@ def bookie_rows(seen: Survey) -> list[dict[str, Any]]:
     """One row for each bookie that was ever formatted."""
     rows = []
     for one in seen.bookies:
-        lives = one.registration
+        lives, last = one.registration, one.last
         rows.append(
             {
                 "bookie_id": one.bookie.bookie_id,
@@ -102,12 +107,12 @@ def bookie_rows(seen: Survey) -> list[dict[str, Any]]:
                 "absent_seconds": None
                 if lives is not None or one.absent_ms is None
                 else one.absent_ms // 1000,
-                "address": lives.address if lives else None,
-                "fault_domain": (lives.fault_domain or None) if lives else None,
-                "disk_used_percent": _used_percent(lives.disk_bytes_total, lives.disk_bytes_free)
-                if lives
+                "address": last.address if last else None,
+                "fault_domain": (last.fault_domain or None) if last else None,
+                "disk_used_percent": _used_percent(last.disk_bytes_total, last.disk_bytes_free)
+                if last
                 else None,
-                "version": (lives.version or None) if lives else None,
+                "version": (last.version or None) if last else None,
             }
         )
     return rows
@@ -151,8 +156,8 @@ def _print_json(seen: Survey) -> None:
 
 def _print(seen: Survey) -> None:
     known = fields(seen)
-    say(f"cluster {seen.cluster_id}: {'whole' if seen.is_whole else 'NOT WHOLE'}")
-    for why in seen.why_not_whole:
+    say(f"cluster {seen.cluster_id}: {'whole' if known['whole'] else 'NOT WHOLE'}")
+    for why in known["why_not_whole"]:
         say(f"  {why}")
     say(
         f"  metadata answers in {seen.metadata_seconds * 1000:.1f} ms; auditor: {known['auditor'] or 'nobody'}"
@@ -161,11 +166,6 @@ def _print(seen: Survey) -> None:
         say(f"  {seen.metadata.doubt}")
     for endpoint, what in seen.metadata.members.items():
         say(f"  {seen.metadata.kind} {endpoint}: {what}")
-    if seen.view.is_braked:
-        say(
-            f"  {', '.join(seen.view.unexpectedly_absent)} are absent: nothing is copied while so many are; "
-            "of those that will not come back, say so: bookledger cluster decommission NAME"
-        )
     say()
     print_records(known["bookies"], as_json=False, none="there are no bookies")
     say()

@@ -19,8 +19,8 @@ from .sections import SECTIONS
 OTHERS = (variable_of("config"), variable_of("verbose"))
 """Variables that are read before any command."""
 
-LIKENESS = 0.9
-"""A variable this similar to a known one is taken for a misspelling of it."""
+LIKENESS = 0.8
+"""A variable this similar to a known one is asked about as a misspelling of it."""
 
 
 def check_environment(root: click.Group, faults: Faults) -> None:
@@ -35,12 +35,10 @@ def check_environment(root: click.Group, faults: Faults) -> None:
             known.add(str(option.envvar))
             with faults.gathering():
                 _check(option)
-    tables = tuple(f"{variable_of(name)}_" for name in (*SECTIONS, *names_of(root)))
     for variable in sorted(os.environ):
         if variable.startswith(f"{PREFIX}_") and variable not in known:
             near = difflib.get_close_matches(variable, known, n=1, cutoff=LIKENESS)
-            if near or variable.startswith(tables):
-                faults.found(f"{variable}: nobody reads that variable{f'; is it {near[0]}?' if near else ''}")
+            faults.found(f"{variable}: nobody reads that variable{f'; is it {near[0]}?' if near else ''}")
 
 
 def _options_below(command: click.Command) -> Iterator[click.Option]:

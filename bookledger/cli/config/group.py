@@ -62,11 +62,11 @@ def check(context: click.Context, path: Path | None) -> None:
 
 
 @config.command(context_settings={"ignore_unknown_options": True})
-@click.argument("command", nargs=-1, metavar="[COMMAND]...", type=click.UNPROCESSED)
+@click.argument("command", nargs=-1, metavar="[COMMAND|TABLE]...", type=click.UNPROCESSED)
 @json_option
 @click.pass_context
 def show(context: click.Context, command: tuple[str, ...], as_json: bool) -> None:
-    """Show what is set for all commands, or for COMMAND (such as: bookie run), and where.
+    """Show what is set for all commands, for COMMAND (such as: bookie run) or in TABLE (such as: limits), and where.
 
     The environment overrides the file, and options override both: try them after COMMAND.
 
@@ -74,10 +74,11 @@ def show(context: click.Context, command: tuple[str, ...], as_json: bool) -> Non
         bookledger config show
         bookledger --config bookledger.toml config show bookie run
         bookledger config show bookie run --port 4181
+        bookledger config show limits
     """
     words = tuple(takewhile(lambda word: not word.startswith("-"), command))
     options = list(command[len(words) :])
-    rows = list(_of_command(context, words, options) if words else _of_all(context))
+    rows = list(_of_words(context, words, options) if words else _of_all(context))
     print_records(rows, as_json=as_json, none="nothing can be set")
 
 
@@ -96,7 +97,7 @@ def example(context: click.Context) -> None:
 
 
 def _of_all(context: click.Context) -> Iterator[Row]:
-    root, settings = context.find_root(), settings_now()
+    root = context.find_root()
     for param in root.command.params:
         if param.name == "verbose":
             yield _row(
@@ -108,14 +109,30 @@ def _of_all(context: click.Context) -> Iterator[Row]:
         if origin.source is SettingSource.FLAG:
             value = _plain(root.params[name.replace("-", "_")])
         yield _row(name, value, origin, DEFAULTS.get(name), variable=variable)
-    for table, section in SECTIONS.items():
-        kind, given = section.kind(), settings.values(table)
-        defaults = defaults_of(kind)
-        for name, one in tunables_of(kind).items():
-            value, default = shown(given.get(name, defaults[name])), shown(defaults[name])
-            origin = origin_in_table(settings, table, name)
-            unit, variable = unit_of(name, one), variable_of(table, name)
-            yield _row(f"{table}.{name}", value, origin, default, unit, variable=variable)
+    for table in SECTIONS:
+        yield from _of_table(table)
+
+
+def _of_table(table: str) -> Iterator[Row]:
+    kind, settings = SECTIONS[table].kind(), settings_now()
+    given, defaults = settings.values(table), defaults_of(kind)
+    for name, one in tunables_of(kind).items():
+        value, default = shown(given.get(name, defaults[name])), shown(defaults[name])
+        origin = origin_in_table(settings, table, name)
+        unit, variable = unit_of(name, one), variable_of(table, name)
+        yield _row(f"{table}.{name}", value, origin, default, unit, variable=variable)
+
+
+def _of_words(context: click.Context, words: tuple[str, ...], typed: list[str]) -> Iterator[Row]:
+    """Of a table, of a command, or of both, where they are called alike."""
+    root = context.find_root().command
+    assert isinstance(root, click.Group)
+    name = words[0]
+    is_table = len(words) == 1 and name in SECTIONS
+    if is_table:
+        yield from _of_table(name)
+    if not is_table or root.get_command(context, name) is not None:
+        yield from _of_command(context, words, typed)
 
 
 def _origin_at_the_top(root: click.Context, name: str) -> Origin:
@@ -138,7 +155,9 @@ def _of_command(context: click.Context, path: tuple[str, ...], typed: list[str])
     for name in path:
         found = found.get_command(inner, name) if isinstance(found, click.Group) else None
         if found is None:
-            raise click.UsageError(f"there is no command {' '.join(path)}")
+            raise click.UsageError(
+                f"there is no command {' '.join(path)}, nor such a table; tables are {', '.join(SECTIONS)}"
+            )
         options = [] if isinstance(found, click.Group) else typed
         inner = found.make_context(name, list(options), parent=inner, resilient_parsing=True)
     assert found is not None

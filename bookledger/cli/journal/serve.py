@@ -153,9 +153,9 @@ async def _serve(config: NodeConfig, told: Callable[[RunningNode], None]) -> Non
     console = Console(config.metadata_uri, config=client_config())
     async with systemd.signs_of_life(), running(config) as node:
         registry.register(node.metrics)
-        registry.register(MetadataMetrics(node.store))
+        registry.register(MetadataMetrics(node.store.counts))
         routes = [*node.pages.routes(), *console.routes()]
-        subject = Subject(registry, node.why_not_ready, routes, console.error_page)
+        subject = Subject(registry, node.findings, routes, console.error_page)
         async with (
             serving_http(config.http_host, 0, subject, bound=config.http, config=http_config()),
             watching_lag(registry),

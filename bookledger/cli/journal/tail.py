@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ledgers.tasks import end_tasks
+
+from ..membership.set_back import check_not_set_back
 from ..options import FilePath, json_option, outage_option
 from ..output import Progress, print_record
 from ..terminal import say
 from ..told.help import command
 from ..told.interruption import again, told_when_stopped
-from ..told.outages import PAUSE_SECONDS, Outages
+from ..told.outages import LOOK_SECONDS, PAUSE_SECONDS, Outages
 from ..told.sizes import bytes_told
 from .options import TXID_MAX, JournalPlace, journal_place
 
@@ -115,12 +118,37 @@ class _Printed:
 
 async def _tail(place: JournalPlace, printed: _Printed, outages: Outages | None) -> None:
     """What is durable now; with `outages`, which are waited for, also what comes then."""
+    from qjm_compat.errors import JournalError
+
     await place.check_named()
+    uris = [one.metadata_uri for one in place.all_acceptors()]
     async with place.manager() as manager:
-        if outages is None:
-            await _print_durable(manager, printed, waits=False)
-        else:
-            await _follow(manager, printed, outages, is_alone=len(place.all_acceptors()) == 1)
+        try:
+            if outages is None:
+                await _print_durable(manager, printed, waits=False)
+            else:
+                await _follow_until_set_back(uris, manager, printed, outages)
+        except JournalError as error:
+            if outages is not None and _is_lost(error):
+                await asyncio.sleep(LOOK_SECONDS)  # by then a bookie that lives has noticed
+            await check_not_set_back(uris, printed.how_to_go_on)
+            raise
+
+
+async def _follow_until_set_back(
+    uris: Sequence[str], manager: QuorumJournalManager, printed: _Printed, outages: Outages
+) -> None:
+    """Raises LedgerError where nothing comes, and the metadata went back."""
+    following = asyncio.create_task(_follow(manager, printed, outages, is_alone=len(uris) == 1))
+    try:
+        while not following.done():
+            before = printed.next_txid
+            await asyncio.wait([following], timeout=LOOK_SECONDS)
+            if printed.next_txid == before and not following.done():
+                await check_not_set_back(uris, printed.how_to_go_on)
+        await following
+    finally:
+        await end_tasks([following])
 
 
 async def _follow(
@@ -138,6 +166,14 @@ async def _follow(
                 raise
             outages.failed(outage_told(error, is_alone=is_alone), printed.how_to_go_on)
             await asyncio.sleep(PAUSE_SECONDS)
+
+
+def _is_lost(error: JournalError) -> bool:
+    """Whether an acceptor says that there is no such journal."""
+    from qjm_compat.errors import JournalNotFormatted, QuorumFailed
+
+    said = error.errors.values() if isinstance(error, QuorumFailed) else [error]
+    return any(isinstance(one, JournalNotFormatted) for one in said)
 
 
 def _is_outage(error: JournalError) -> bool:

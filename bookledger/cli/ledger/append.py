@@ -8,6 +8,7 @@ from ledgers import LedgerClient, LedgerError, NewLedger, WriteHandle
 from metadata.records.ledger_record import LedgerState
 
 from ..config.clients import client_config
+from ..membership.set_back import no_cluster_told
 from ..options import json_option, metadata_option, new_ledger_options, refuse_new_ledger_options
 from ..output import print_record
 from ..payloads.cutting import payload_of
@@ -69,7 +70,11 @@ def append(
     found = source.records(payload_of, check)
     try:
         config = client_config(require_all_bookies=strict or None)
-        with told_when_stopped(how), LedgerClient(metadata_uri, config=config) as client:
+        with (
+            told_when_stopped(how),
+            no_cluster_told(metadata_uri),
+            LedgerClient(metadata_uri, config=config) as client,
+        ):
             if ledger_id is None:
                 ledger_id = client.reserve_ledger(new)
             writer = client.claim_ledger(ledger_id, password=new.password)

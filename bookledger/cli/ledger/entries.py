@@ -10,6 +10,7 @@ from ledgers import LedgerClient, NoSuchEntry, ReadHandle
 
 from ..config.clients import client_config
 from ..membership.remedies import remedies
+from ..membership.set_back import no_cluster_told, set_back_check
 from ..options import (
     Finite,
     first_option,
@@ -65,6 +66,7 @@ def read(
     with (
         told_when_stopped(printer.how),
         remedies(metadata_uri),
+        no_cluster_told(metadata_uri),
         printer.opened(),
         LedgerClient(metadata_uri, config=client_config()) as client,
     ):
@@ -115,6 +117,7 @@ def tail(
     with (
         told_when_stopped(printer.how),
         remedies(metadata_uri),
+        no_cluster_told(metadata_uri),
         LedgerClient(metadata_uri, config=client_config()) as client,
     ):
         reader = client.open_ledger(ledger_id, recovery=False, password=password)
@@ -122,6 +125,7 @@ def tail(
         pages = followed(
             lambda start, seconds: reader.tail_pages(start, timeout=seconds),
             reader.try_read_last_add_confirmed,
+            set_back_check(metadata_uri),
             lambda: reader.is_closed,
             printer,
             timeout,

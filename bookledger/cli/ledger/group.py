@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 import click
@@ -14,7 +13,7 @@ from ..config.clients import client_config
 from ..membership.cluster_survey import check_is_cluster
 from ..membership.remedies import remedies
 from ..options import json_option, ledger_argument, metadata_option, new_ledger_options, password_option
-from ..output import ledger_fields, loss_fields, print_json, print_record
+from ..output import custom_fields, ledger_fields, loss_fields, print_json, print_record
 from ..terminal import confirm, say, shown_bytes
 from ..told.help import group
 from .append import append
@@ -97,7 +96,7 @@ def show(metadata_uri: str, ledger_id: int, as_json: bool) -> None:
 
 
 def _parts(record: LedgerRecord) -> dict[str, Any]:
-    """Nested parts of a ledger's JSON. Values of custom metadata are bytes, so they are in base64."""
+    """Nested parts of a ledger's JSON."""
     return {
         "fragments": [
             {
@@ -116,9 +115,7 @@ def _parts(record: LedgerRecord) -> dict[str, Any]:
             }
             for fragment in record.fragments
         ],
-        "custom_metadata": {
-            name: base64.b64encode(value).decode() for name, value in record.custom_metadata.items()
-        },
+        **custom_fields(record),
     }
 
 

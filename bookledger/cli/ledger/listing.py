@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from itertools import islice
+from typing import Any
 
 import click
 
@@ -16,17 +18,18 @@ from metadata.records.ledger_record import LedgerRecord, LedgerState
 from ..config.clients import client_config
 from ..membership.cluster_survey import check_is_cluster, looking_at_ledgers
 from ..options import Finite, Moment, json_option, metadata_option
-from ..output import ledger_fields, print_json, print_records
-from ..terminal import say
+from ..output import custom_fields, ledger_fields, print_json, print_records
+from ..terminal import say, shown_bytes
 from ..told.help import command
 from ..told.interruption import again, told_when_stopped
+from ..told.sizes import bytes_told, short_size
 
 
 @command(
     "list",
     headings={
         "Only some ledgers": ("--state", "--older-than", "--since", "--until", "--bookie", "--custom"),
-        "A page at a time": ("--first", "--limit"),
+        "A page at a time": ("--first", "--limit", "--newest"),
     },
 )
 @metadata_option
@@ -45,12 +48,13 @@ from ..told.interruption import again, told_when_stopped
 )
 @click.option(
     "--custom",
-    metavar="KEY[=VALUE]",
+    metavar="KEY[=VALUE|~PART]",
     multiple=True,
-    help="Only ledgers with this custom metadata, all of it.",
+    help="Only ledgers with this custom metadata, all of it; KEY~PART has PART somewhere in its value.",
 )
 @click.option("--first", "first_ledger", type=click.IntRange(0), default=0, help="Begin with this id.")
 @click.option("--limit", type=click.IntRange(1), help="Print so many at most, and how to go on.")
+@click.option("--newest", is_flag=True, help="Print those with the highest ids, the newest first.")
 @json_option
 def list_(
     metadata_uri: str,
@@ -62,6 +66,7 @@ def list_(
     custom: tuple[str, ...],
     first_ledger: int,
     limit: int | None,
+    newest: bool,
     as_json: bool,
 ) -> None:
     """Show every ledger, or those that are asked for, by id.
@@ -69,6 +74,7 @@ def list_(
     Examples:
         bookledger ledger list --state open --older-than 86400
         bookledger ledger list --custom owner=team-a --limit 100
+        bookledger ledger list --newest --limit 20
     """
     customs = [CustomWanted.of(one) for one in custom]
     made_before_ms = None if older_than is None else int((time.time() - older_than) * 1000)
@@ -78,7 +84,7 @@ def list_(
             state in (None, record.state.value)
             and (made_before_ms is None or record.created_ms <= made_before_ms)
             and record.may_hold(since, until)
-            and (bookie_id is None or _names(record, bookie_id))
+            and (bookie_id is None or record.names_bookie(bookie_id))
             and all(one.is_of(record) for one in customs)
         )
 
@@ -88,7 +94,11 @@ def list_(
         LedgerClient(metadata_uri, config=client_config()) as client,
         looking_at_ledgers(prints=as_json) as advance,
     ):
-        wanted = filter(is_wanted, _told(client.list_ledgers(first_ledger=first_ledger), advance))
+        wanted: Iterator[LedgerRecord] = filter(
+            is_wanted, _told(client.list_ledgers(first_ledger=first_ledger), advance)
+        )
+        if newest:
+            wanted = reversed(deque(wanted, maxlen=limit))
         if as_json:
             shown.lines(islice(wanted, limit))
         records = [] if as_json else list(islice(wanted, None if limit is None else limit + 1))
@@ -99,10 +109,39 @@ def list_(
 
 
 def _print(records: list[LedgerRecord], limit: int | None) -> None:
-    rows = [ledger_fields(record) for record in records[:limit]]
-    print_records(rows, as_json=False, none="there are no such ledgers")
+    listed = records[:limit]
+    print_records([_row(record) for record in listed], as_json=False, none="there are no such ledgers")
+    if listed:
+        say(_total(listed))
     if limit is not None and len(records) > limit:
         say(f"more follow: --first {records[-1].ledger_id}")
+
+
+def _row(record: LedgerRecord) -> dict[str, Any]:
+    """What fits a line; `--json` and `ledger show` have the rest."""
+    shape = record.shape
+    return {
+        "ledger": record.ledger_id,
+        "state": record.state.value,
+        "last_entry": record.last_entry,
+        "size": None if record.length_bytes is None else short_size(record.length_bytes),
+        "E/Qw/Qa": f"{shape.ensemble_size}/{shape.write_quorum}/{shape.ack_quorum}",
+        "frag": len(record.fragments),
+        "made_at_(UTC)": f"{record.created_at:%Y-%m-%d %H:%M}" if record.created_at else None,
+        "custom": " ".join(
+            f"{name}={shown_bytes(value)}" for name, value in sorted(record.custom_metadata.items())
+        ),
+    }
+
+
+def _total(listed: list[LedgerRecord]) -> str:
+    size = sum(record.length_bytes or 0 for record in listed)
+    still = sum(not record.is_closed for record in listed)
+    return f"{len(listed)} ledgers, {still} not closed; the closed ones have {bytes_told(size)}"
+
+
+def _fields(record: LedgerRecord) -> dict[str, Any]:
+    return {**ledger_fields(record), **custom_fields(record)}
 
 
 class _Shown:
@@ -113,7 +152,7 @@ class _Shown:
 
     def lines(self, records: Iterable[LedgerRecord]) -> None:
         for record in records:
-            print_json(ledger_fields(record))
+            print_json(_fields(record))
             self.last_ledger = record.ledger_id
 
     def how(self) -> str:
@@ -126,7 +165,3 @@ def _told(records: Iterable[LedgerRecord], on_ledger: Callable[[int], None]) -> 
     for record in records:
         yield record
         on_ledger(1)
-
-
-def _names(record: LedgerRecord, bookie_id: str) -> bool:
-    return any(bookie.bookie_id == bookie_id for fragment in record.fragments for bookie in fragment.ensemble)

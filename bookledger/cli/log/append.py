@@ -12,6 +12,7 @@ from ledgers import LedgerClient, LedgerError, Log, LogWriter, NewRecord
 
 from ..config.clients import client_config
 from ..membership.remedies import remedies
+from ..membership.set_back import no_cluster_told
 from ..options import json_option, log_argument, log_password_option, metadata_option
 from ..output import print_record
 from ..payloads.source import HEADING, Source, source_options
@@ -56,6 +57,7 @@ def append(
     with (
         told_when_stopped(stored.how),
         remedies(metadata_uri),
+        no_cluster_told(metadata_uri),
         LedgerClient(metadata_uri, config=client_config()) as client,
     ):
         log = client.log(name, create=create, password=password)
@@ -106,14 +108,11 @@ class _Stored:
         if self._writer is None:
             return "nothing was appended"
         end = self._writer.confirmed_end
-        told = (
-            f"records 1 to {end - self._first} of the input are"
-            if end > self._first
-            else "no record of the input is"
-        )
+        count = end - self._first
+        stored = f"records 1 to {count} of the input are" if count else "no record of the input is"
         return (
-            f"{told} in log {self._name} for certain, which has what follows, if anything, from position {end} on: "
-            f"`bookledger log read {self._name} --first {end}`"
+            f"{stored} in log {self._name} for certain; if more of them are, they begin at position {end}: "
+            f"`bookledger log read {self._name} --first {end}` tells"
         )
 
 

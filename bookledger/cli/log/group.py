@@ -1,4 +1,4 @@
-"""`bookledger log`: create, list, show, truncate, rename, delete; the other commands have modules of their own."""
+"""`bookledger log`: what is done with whole logs; the other commands have modules of their own."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .records import read, tail
 @group(
     headings={
         "Records": ("append", "read", "tail"),
-        "Logs": ("create", "list", "show", "truncate", "rename", "delete"),
+        "Logs": ("create", "list", "show", "truncate", "hold", "rename", "delete"),
     }
 )
 def log() -> None:
@@ -155,6 +155,24 @@ def truncate(
             raise LedgerError(str(error)) from None
         fields = {"log": name, "first_position": found.record.first_position}
     print_record({**fields, "records": max(0, to - first)}, as_json=as_json)
+
+
+@log.command()
+@metadata_option
+@log_password_option
+@log_argument
+@click.option("--end", is_flag=True, help="End the hold.")
+@json_option
+def hold(metadata_uri: str, password: bytes, name: str, end: bool, as_json: bool) -> None:
+    """Put LOG under legal hold: until that is ended it is neither truncated nor deleted. Its writer and readers go on.
+
+    Examples:
+        bookledger log hold orders
+        bookledger log hold orders --end
+    """
+    with remedies(metadata_uri), LedgerClient(metadata_uri, config=client_config()) as client:
+        client.log(name, password=password).set_legal_hold(not end)
+    print_record({"log": name, "legal_hold": not end}, as_json=as_json)
 
 
 @log.command()

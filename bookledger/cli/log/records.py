@@ -13,6 +13,7 @@ from ledgers import LedgerClient, Log, RecordBatch
 
 from ..config.clients import client_config
 from ..membership.remedies import remedies
+from ..membership.set_back import no_cluster_told, set_back_check
 from ..options import (
     Finite,
     Moment,
@@ -102,6 +103,7 @@ def read(
     with (
         told_when_stopped(printer.how),
         remedies(metadata_uri),
+        no_cluster_told(metadata_uri),
         printer.opened(),
         LedgerClient(metadata_uri, config=client_config()) as client,
     ):
@@ -160,6 +162,7 @@ def tail(
     with (
         told_when_stopped(printer.how),
         remedies(metadata_uri),
+        no_cluster_told(metadata_uri),
         LedgerClient(metadata_uri, config=client_config()) as client,
     ):
         log = client.log(name, password=password)
@@ -168,6 +171,7 @@ def tail(
         batches = followed(
             lambda start, seconds: log.tail_batches(start, timeout=seconds),
             log.end,
+            set_back_check(metadata_uri),
             lambda: False,
             printer,
             timeout,

@@ -248,7 +248,7 @@ def _wait(
     while True:
         seen = surveyed(metadata_uri, lost_after)
         left = _left(seen, name)
-        is_done = not left["fragments"]
+        is_done = not left["fragment_count"]
         if is_done and what == OrderKind.GIVEN_UP.value:
             with_store(metadata_uri, lambda store: forget(store, name))
         if as_json or not wait or is_done:
@@ -297,7 +297,7 @@ def _progress(name: str, left: Mapping[str, Any], pace: _Pace) -> str:
     seconds = pace.seconds_left(left["bytes"])
     until = "" if seconds is None else f", done in about {seconds:.0f} s"
     size = bytes_told(left["bytes"])
-    return f"{name}: {left['fragments']} fragments of {left['ledgers']} ledgers, {size} to go{until}"
+    return f"{name}: {left['fragment_count']} fragments of {left['ledgers']} ledgers, {size} to go{until}"
 
 
 def _left(seen: Survey, name: str) -> Mapping[str, Any]:
@@ -305,6 +305,6 @@ def _left(seen: Survey, name: str) -> Mapping[str, Any]:
     found = [holding for ref, holding in seen.holdings.items() if ref.bookie_id == name]
     return {
         "ledgers": sum(holding.ledgers for holding in found),
-        "fragments": sum(holding.fragments for holding in found),
+        "fragment_count": sum(holding.fragments for holding in found),
         "bytes": sum(holding.bytes for holding in found),
     }

@@ -13,7 +13,9 @@ from typing import IO, Any
 
 import click
 
+from bookie.upkeep.healing.view import look
 from bookledger.cluster.log_chains import BrokenSegment, broken_segments
+from bookledger.cluster.survey import bookies_seen
 from ledgers.errors import LedgerError
 from metadata import open_store
 from metadata.backup import hold
@@ -26,24 +28,29 @@ from metadata.errors import BackupUnusable
 from metadata.store import MetadataStore
 
 from ..membership.authorization import acting
-from ..membership.cluster_survey import cluster_there, surveyed, with_store
+from ..membership.cluster_survey import cluster_there, looking_at_ledgers, with_store
 from ..options import FilePath, json_option, metadata_option, optional_metadata_option
 from ..output import Progress, check_is_new, print_record, print_records, whole_file
 from ..terminal import confirm, say
 from ..told.help import group
 from ..told.interruption import again, nothing_changed, told_when_stopped
+from .noted import NotesCompared, compare_notes, make_again
+from .rebuilding import rebuild
 
 ACCEPTED = "accepted: ledgers are created, recovered and collected again"
 
 
 @group()
 def metadata() -> None:
-    """Keep copies of the metadata, and bring one back.
+    """Keep copies of the metadata, and bring one back; make again what was lost without a copy.
 
     Examples:
         bookledger metadata backup monday.backup
         bookledger metadata restore --check monday.backup
     """
+
+
+metadata.add_command(rebuild)
 
 
 @metadata.command()
@@ -165,61 +172,88 @@ def _restore(metadata_uri: str, opened: IO[bytes], keys: int) -> None:
 @click.option(
     "--accept", is_flag=True, help="From now on ledgers are created, recovered and collected again."
 )
+@click.option(
+    "--dry-run", is_flag=True, help="With --accept: say what would be made of it, and change nothing."
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
-def check(metadata_uri: str, accept: bool, yes: bool, as_json: bool) -> None:
-    """Show whether restored metadata fits to what the bookies hold, and logs to their ledgers. The exit code is 0 only
-    if all does.
+def check(metadata_uri: str, accept: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Show whether the metadata fits to what the bookies hold and have noted, and logs to their ledgers. The exit
+    code is 0 only if all does.
+
+    Records that are older than what living bookies have noted, and those that the metadata lost, are made again with
+    --accept, before anything else goes on.
 
     Examples:
         bookledger metadata check
         bookledger metadata check --accept
     """
-    with told_when_stopped(nothing_changed):
+    with told_when_stopped(nothing_changed), looking_at_ledgers():
         restored, found = _compared(metadata_uri)
+        noted = compare_notes(metadata_uri)
         broken = with_store(metadata_uri, broken_segments)
     if restored is None:
         print_record({"restored": False}, as_json=as_json)
-        _tell_broken(broken, as_json=as_json)
-        sys.exit(1 if broken else 0)
-    rows = [_row(name, one) for name, one in found.items()]
-    if not as_json:
-        say(_why_held(restored))
-    print_records(rows, as_json=as_json, none="there are no bookies")
-    _tell_broken(broken, as_json=as_json)
-    fits = bool(found) and not broken and all(one is not None and one.fits for one in found.values())
-    if accept:
-        if not fits and yes and not as_json:
-            say(_what_is_lost(found, broken))
-        elif not fits and not yes:
-            confirm(f"{_what_is_lost(found, broken)} Accept it all the same?")
-        with acting("restored metadata accepted"):
-            with_store(metadata_uri, hold.accept)
+    else:
         if not as_json:
-            say(ACCEPTED)
+            say(_why_held(restored))
+        rows = [_row(name, one) for name, one in found.items()]
+        print_records(rows, as_json=as_json, none="there are no bookies")
+    if noted.listed:
+        print_records(noted.rows, as_json=as_json, none="")
+    _tell_broken(broken, as_json=as_json)
+    fits = noted.fits and not broken
+    if restored is not None:
+        fits = fits and bool(found) and all(one is not None and one.fits for one in found.values())
+    lost = _what_is_lost(found, noted, broken)
+    if accept and not dry_run:
+        _accept(metadata_uri, restored, lost, fits=fits, yes=yes, as_json=as_json)
         return
-    if not as_json:
-        say(_what_next(found, broken))
+    if accept and not as_json and not fits:
+        say(lost)
+    elif not as_json and (restored is not None or not fits):
+        say(_what_next(found, noted, broken))
     sys.exit(0 if fits else 1)
+
+
+def _accept(
+    metadata_uri: str, restored: Restored | None, lost: str, *, fits: bool, yes: bool, as_json: bool
+) -> None:
+    """Makes the records again, and only then lifts the hold."""
+    if not fits and yes and not as_json:
+        say(lost)
+    elif not fits and not yes:
+        confirm(f"{lost} Accept it all the same?")
+    with acting("restored metadata accepted"):
+        made = make_again(metadata_uri)
+        if restored is not None:
+            with_store(metadata_uri, hold.accept)
+    if not as_json:
+        say(f"{made} records were made again from what bookies have noted; {ACCEPTED}" if made else ACCEPTED)
 
 
 def _why_held(restored: Restored) -> str:
     if restored.noticed is not None:
         return f"held back since {_time(restored.restored_ms)}: {restored.noticed}"
+    if restored.is_rebuilt:
+        return f"rebuilt {_time(restored.restored_ms)} from what the bookies hold"
     made = f"of {_time(restored.backup_ms)}" if restored.backup_ms else "of some other tool's"
     return f"restored {_time(restored.restored_ms)} from a backup {made}"
 
 
 def _compared(metadata_uri: str) -> tuple[Restored | None, dict[str, Misfits | None]]:
     """Every bookie's report, None for those that have not reported yet."""
-    seen = surveyed(metadata_uri, 0.0)
 
-    async def work(store: MetadataStore) -> tuple[Restored | None, dict[str, Misfits]]:
+    async def work(store: MetadataStore) -> tuple[Restored | None, dict[str, Misfits | None]]:
+        await cluster_there(store)
         restored = await hold.read(store)
-        return restored, {} if restored is None else await hold.told(store, restored)
+        if restored is None:
+            return None, {}
+        told = await hold.told(store, restored)
+        names = [one.bookie.bookie_id for one in bookies_seen(await look(store, 0), {})]
+        return restored, {name: told.get(name) for name in names}
 
-    restored, told = with_store(metadata_uri, work)
-    return restored, {one.bookie.bookie_id: told.get(one.bookie.bookie_id) for one in seen.bookies}
+    return with_store(metadata_uri, work)
 
 
 def _row(name: str, one: Misfits | None) -> dict[str, Any]:
@@ -264,14 +298,20 @@ def _tell_broken(broken: Sequence[BrokenSegment], *, as_json: bool) -> None:
         print_records(rows, as_json=as_json, none="")
 
 
-def _what_is_lost(found: dict[str, Misfits | None], broken: Sequence[BrokenSegment]) -> str:
+def _what_is_lost(
+    found: dict[str, Misfits | None], noted: NotesCompared, broken: Sequence[BrokenSegment]
+) -> str:
     silent = [name for name, one in found.items() if one is None]
     lines = []
     if silent:
         lines.append(f"{', '.join(silent)} have not compared what they hold.")
     told = [one for one in found.values() if one is not None]
+    if noted.what_will_be:
+        lines.append(noted.what_will_be)
     if any(one.open_elsewhere.ledgers for one in told):
-        lines.append("Open ledgers may be closed before entries that were confirmed.")
+        lines.append(
+            "Open ledgers of which nothing is noted may be closed before entries that were confirmed."
+        )
     if any(one.cut_short.ledgers for one in told):
         lines.append(
             "Ledgers that are cut short were closed before entries that were confirmed; these can be copied by "
@@ -285,8 +325,6 @@ def _what_is_lost(found: dict[str, Misfits | None], broken: Sequence[BrokenSegme
         lines.append(
             "Some copies that it names are not there, or not whole; they are healed from others, if there are."
         )
-    if any(one.unknown.ledgers for one in told):
-        lines.append("Ledgers newer than the backup stay on disk and cannot be read.")
     if broken:
         lines.append(
             "Logs have segments that cannot be read; whoever truncates a log behind them goes on there."
@@ -294,10 +332,12 @@ def _what_is_lost(found: dict[str, Misfits | None], broken: Sequence[BrokenSegme
     return " ".join(lines)
 
 
-def _what_next(found: dict[str, Misfits | None], broken: Sequence[BrokenSegment]) -> str:
+def _what_next(
+    found: dict[str, Misfits | None], noted: NotesCompared, broken: Sequence[BrokenSegment]
+) -> str:
     if any(one is None for one in found.values()):
         return "start all bookies; each compares what it holds within seconds"
-    if not broken and all(one is not None and one.fits for one in found.values()):
+    if not broken and noted.fits and all(one is not None and one.fits for one in found.values()):
         return "everything fits: bookledger metadata check --accept"
     return (
         "nothing of this is touched until it is accepted; if there is a newer backup, restore that one elsewhere and "

@@ -7,13 +7,17 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Protocol, Self, TypeVar
 
-from ledgers.errors import DigestMismatch, EntryUnreadable, MetadataUnavailable, NotEnoughAnswers
+from ledgers.errors import (
+    DigestMismatch,
+    EntryUnreadable,
+    LedgerError,
+    MetadataUnavailable,
+    MetadataWentBack,
+    NotEnoughAnswers,
+)
 
-from ..told.outages import PAUSE_SECONDS, Outages
+from ..told.outages import LOOK_SECONDS, PAUSE_SECONDS, Outages
 from .printing import Printer
-
-LOOK_SECONDS = 10.0
-"""After so long without news the bookies are probed: perhaps none answers."""
 
 
 class Page(Protocol):
@@ -30,6 +34,7 @@ P = TypeVar("P", bound=Page)
 def followed(
     tail: Callable[[int, float], Iterator[P]],
     probe: Callable[[], object],
+    check_not_set_back: Callable[[str], object],
     has_ended: Callable[[], bool],
     printer: Printer[P],
     timeout: float | None,
@@ -38,7 +43,7 @@ def followed(
     """Yields pages from the first item not printed yet, with retries through outages of the metadata or of bookies.
 
     `tail` gives them from an item on, and ends where nothing new comes for so many seconds; `probe` raises where nobody
-    answers.
+    answers, `check_not_set_back` where the metadata went back, so that nothing may come: it is told how to go on.
     """
     news_at = time.monotonic()
     while True:
@@ -52,6 +57,9 @@ def followed(
                 return
             probe()  # tailing stays silent if nobody answers
             outages.is_over()
+            check_not_set_back(f"go on with --first {printer.next}")
+        except MetadataWentBack as error:
+            raise LedgerError(f"{error}; go on with --first {printer.next}") from error
         except (MetadataUnavailable, NotEnoughAnswers, EntryUnreadable) as error:
             if isinstance(error, DigestMismatch):
                 raise

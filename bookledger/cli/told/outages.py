@@ -11,6 +11,9 @@ from ..terminal import say
 PAUSE_SECONDS = 0.5
 """Pause between two attempts."""
 
+LOOK_SECONDS = 10.0
+"""After so long without news somebody is asked: perhaps nobody answers, or the metadata went back."""
+
 ATTEMPT_SECONDS_MAX = 120.0
 """No attempt takes longer to fail without an answer: one that did had answers before, and another outage begins."""
 

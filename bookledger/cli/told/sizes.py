@@ -9,12 +9,17 @@ STEP = 1024
 def bytes_told(count: int) -> str:
     """Such as `1.5 MiB (1,572,864 bytes)`; below one KiB only the exact count."""
     exact = f"{count:,} byte{'' if count == 1 else 's'}"
+    return exact if abs(count) < STEP else f"{short_size(count)} ({exact})"
+
+
+def short_size(count: int) -> str:
+    """Such as `1.5 MiB`, for a narrow column."""
     if abs(count) < STEP:
-        return exact
+        return f"{count} B"
     size, power = count / STEP, 0
     while abs(round(size, 1)) >= STEP and power < len(UNITS) - 1:
         size, power = size / STEP, power + 1
-    return f"{size:.1f} {UNITS[power]} ({exact})"
+    return f"{size:.1f} {UNITS[power]}"
 
 
 def counts_bytes(name: str) -> bool:

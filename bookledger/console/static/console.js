@@ -24,6 +24,7 @@ function putInPlace(text) {
     document.title = next.title;
     return;
   }
+  document.querySelectorAll(".more").forEach((one) => one.remove()); // no part differs for that
   for (const part of document.querySelectorAll("[data-live]")) {
     const fresh = next.querySelector(`[data-live="${CSS.escape(part.dataset.live)}"]`);
     if (part.innerHTML === fresh.innerHTML || isBeingUsed(part)) continue;
@@ -33,13 +34,32 @@ function putInPlace(text) {
   }
 }
 
+// Below each table that is wider than the screen: that there is more.
+function sayWhereThereIsMore() {
+  document.querySelectorAll(".more").forEach((one) => one.remove());
+  for (const table of document.querySelectorAll(".scroll")) {
+    if (table.scrollWidth <= table.clientWidth + 1) continue;
+    const more = document.createElement("p");
+    more.className = "more";
+    more.textContent = "more columns to the right →";
+    table.after(more);
+  }
+}
+
+// What the page that is shown says of the cluster: it may be of the past.
+function tell() {
+  if (document.querySelector("[data-away]")) show("out of sight", "bad");
+  else show("live", "good");
+}
+
 async function look() {
   if (isLooking || document.hidden) return;
   isLooking = true;
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
     putInPlace(await answer.text());
-    show("live", "good");
+    sayWhereThereIsMore();
+    tell();
   } catch {
     show("the console does not answer", "bad");
   } finally {
@@ -47,9 +67,12 @@ async function look() {
   }
 }
 
+sayWhereThereIsMore();
+window.addEventListener("resize", sayWhereThereIsMore);
+
 if (document.querySelector("[data-live]")) {
   const events = new EventSource("/events");
-  events.addEventListener("open", () => show("live", "good"));
+  events.addEventListener("open", tell);
   events.addEventListener("look", look);
   events.addEventListener("error", () => {
     if (events.readyState === EventSource.CLOSED) setInterval(look, LOOK_AGAIN_MS);

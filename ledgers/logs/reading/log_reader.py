@@ -7,13 +7,18 @@ import math
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
+from metadata.records.logs.log_record import Segment
+
 from ...errors import LedgerError, LogTruncated, NoSuchEntry, NoSuchLedger
 from ..log_chain import LogChain
 from ..record_batch import RecordBatch
-from ..segment_ledgers import SegmentLedgers
+from ..segment_ledgers import SegmentLedgers, missing
 from ..segment_pages import segment_at, segment_at_time
 from .open_segment import OpenSegment
 from .record_watch import RecordWatch
+
+LOOKS_MAX = 20
+"""How often a reader looks again for a segment that was given up, or dropped as empty, while it was being opened."""
 
 
 class LogReader:
@@ -25,15 +30,26 @@ class LogReader:
 
     async def end(self) -> int:
         """The position behind the last confirmed record."""
-        record = await self._chain.refresh()
-        if record.end_position is not None:
-            return record.end_position
-        assert record.last is not None
-        return OpenSegment(record.last, await self._ledgers.open(record.last)).end
+        for _ in range(LOOKS_MAX):
+            record = await self._chain.refresh()
+            if record.end_position is not None:
+                return record.end_position
+            assert record.last is not None
+            opened = await self._open(record.last)
+            if opened is not None:
+                return opened.end
+        raise self._keeps_changing()
 
     async def batches(self, start: int | None, stop: int | None) -> AsyncGenerator[RecordBatch, None]:
         """Yields the confirmed records from `start` to before `stop`; from the oldest and to the end by default."""
-        end = await self.end()
+        record = await self._chain.refresh()
+        end = (
+            record.paged_through
+            if record.last is None
+            else record.last.end_position or record.last.first_position
+        )
+        if stop is None or stop > end:
+            end = await self.end()
         stop = end if stop is None else stop
         position = self._chain.record.first_position if start is None else start
         self._check_left(position)
@@ -42,10 +58,14 @@ class LogReader:
         while position < stop:
             opened = await self._opened_at(position)
             assert opened is not None
-            async with aclosing(opened.batches(position, stop)) as batches:
-                async for batch in batches:
-                    position = batch.positions[-1] + 1
-                    yield batch
+            try:
+                async with aclosing(opened.batches(position, stop)) as batches:
+                    async for batch in batches:
+                        position = batch.positions[-1] + 1
+                        yield batch
+            except LedgerError:
+                await self._check_left_now(position)
+                raise
 
     async def tail(self, start: int | None, timeout: float | None) -> AsyncGenerator[RecordBatch, None]:
         """Yields records from `start` on as they are confirmed; ends once nothing is new for `timeout` seconds."""
@@ -70,6 +90,9 @@ class LogReader:
                 except NoSuchEntry:  # the segment ended before it came to a position that is still to come
                     if not opened.is_closed:
                         raise
+                except LedgerError:
+                    await self._check_left_now(position)
+                    raise
                 if not opened.is_closed:
                     return
         finally:
@@ -77,12 +100,18 @@ class LogReader:
 
     async def position_at(self, time_us: int) -> int:
         """The first position whose record was appended at this time or later; the end where there is none."""
-        record = await self._chain.refresh()
-        segment = await segment_at_time(self._chain, time_us)
-        if segment is None:
-            return await self.end()
-        opened = OpenSegment(segment, await self._ledgers.open(segment))
-        return max(record.first_position, await opened.position_at(time_us, record.first_position))
+        for _ in range(LOOKS_MAX):
+            record = await self._chain.refresh()
+            segment = await segment_at_time(self._chain, time_us)
+            if segment is None:
+                return await self.end()
+            opened = await self._open(segment)
+            if opened is not None:
+                return max(record.first_position, await opened.position_at(time_us, record.first_position))
+        raise self._keeps_changing()
+
+    def _keeps_changing(self) -> LedgerError:
+        return LedgerError(f"the last segment of log {self._chain.record.name!r} keeps changing; try again")
 
     def _check_left(self, position: int) -> None:
         """Raises LogTruncated for what was given up."""
@@ -90,29 +119,48 @@ class LogReader:
         if position < record.first_position:
             raise LogTruncated(record.name, position, record.first_position)
 
+    async def _check_left_now(self, position: int) -> None:
+        """What was given up while it was read cannot be read: that is LogTruncated, whatever the segment said."""
+        await self._chain.refresh()
+        self._check_left(position)
+
     async def _opened_at(self, position: int) -> OpenSegment | None:
         """The segment with this position; None where none has it yet. Raises LogTruncated."""
-        record = await self._chain.refresh()
-        self._check_left(position)
-        segment = await segment_at(self._chain, position)
-        if segment is None:
-            if record.last is None or position >= record.last.first_position:
-                return None
-            await self._chain.refresh()
-            self._check_left(position)  # it was given up just now
-            raise LedgerError(f"log {record.name!r} has no segment with position {position}")
+        for _ in range(LOOKS_MAX):
+            record = await self._chain.refresh()
+            self._check_left(position)
+            segment = await segment_at(self._chain, position)
+            if segment is None:
+                if record.last is None or position >= record.last.first_position:
+                    return None
+                await self._chain.refresh()
+                self._check_left(position)  # it was given up just now
+                raise LedgerError(f"log {record.name!r} has no segment with position {position}")
+            opened = await self._open(segment)
+            if opened is not None:
+                return self._taken(segment, opened, position)
+        raise self._keeps_changing()
+
+    async def _open(self, segment: Segment) -> OpenSegment | None:
+        """Opens a segment's ledger; None where the log has given that up, or has dropped it as empty."""
         try:
-            opened = OpenSegment(segment, await self._ledgers.open(segment))
+            return OpenSegment(segment, await self._ledgers.open(segment))
         except NoSuchLedger:
-            await self._chain.refresh()
-            self._check_left(position)  # its ledger was deleted just now
-            raise
+            record = await self._chain.refresh()
+            now = await segment_at(self._chain, segment.first_position)
+            if now is None or now.ledger_id != segment.ledger_id:
+                return None
+            if now.end_position is not None and now.end_position <= record.first_position:
+                return None
+            raise missing(record, now) from None
+
+    def _taken(self, segment: Segment, opened: OpenSegment, position: int) -> OpenSegment | None:
         if not opened.is_closed or position < opened.end:
             return opened
         if segment.is_ended:
             raise LedgerError(
-                f"ledger {segment.ledger_id} ends before position {opened.end} of log {record.name!r}, whose record "
-                f"says {segment.end_position}"
+                f"ledger {segment.ledger_id} ends before position {opened.end} of log {self._chain.record.name!r}, "
+                f"whose record says {segment.end_position}"
             )
         return None  # it was closed just now, and the log's record does not say so yet
 

@@ -1,9 +1,10 @@
 """The order in which a log's writer ends segments, begins others and confirms: a pure machine.
 
-The *tail* is the last segment of the log's record: what its ledger confirms is confirmed. The *next* segment has been
-made, but is not in the record. Its ledger takes records already, and none of them is confirmed before the tail's ledger
-is closed and one compare-and-swap has ended the tail and begun the next in the log's record. Whoever takes the log over
-recovers the last segment of the record, and so never misses a confirmed record.
+The *tail* is the last segment of the log's record: what its ledger confirms is confirmed. The *next* segment is made
+ahead, and is not in the record. It begins at the *cut*; the tail takes what comes before that. Once the cut is reached
+the next ledger takes records, and none of them is confirmed before the tail's ledger is closed and one compare-and-swap
+has ended the tail and begun the next in the log's record. Whoever takes the log over recovers the last segment of the
+record, and so never misses a confirmed record.
 
 A tail that fails is recovered, and the records behind its end are appended to the next segment again. Positions stay as
 they were given: a record's position is the first of its segment and its entry id together.
@@ -18,6 +19,9 @@ from ...errors import LedgerError
 
 FAILURES_MAX = 5
 """Segments that may fail one after the other, none of which confirmed anything."""
+
+MANY = 2**63
+"""More records than a log can have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,19 +130,31 @@ class LogPipeline:
     @property
     def takes(self) -> int | None:
         """The segment that takes what is appended now; None while it has to wait."""
-        slot = self._next or (self._tail if self._state is Tail.OPEN else None)
+        slot = self._tail if self._state is Tail.OPEN else None
+        if self._next is not None and not self._is_ahead(self._next):
+            slot = self._next
         return slot.number if slot is not None and slot.is_made and not slot.failed else None
 
     @property
+    def room(self) -> int:
+        """How many records may be appended before the cut is to be told with `cut_reached`."""
+        slot = self._next
+        return slot.first_position - self.next_position if slot is not None and self._is_ahead(slot) else MANY
+
+    @property
     def may_roll(self) -> bool:
-        """Whether a next segment could be begun now: the tail holds something, and there is no next one yet."""
-        is_free = self._state is Tail.OPEN and self._next is None and not self._is_closing
-        return is_free and not self.has_ended and self.next_position > self._tail.first_position
+        """Whether the tail could be ended now: it holds something, and was not ended yet."""
+        is_free = self._state is Tail.OPEN and (self._next is None or self._is_ahead(self._next))
+        is_left = not self._is_closing and not self.has_ended
+        return is_free and is_left and self.next_position > self._tail.first_position
+
+    def is_making(self, number: int) -> bool:
+        """Whether the segment of this number is wanted, and not made yet."""
+        return self._next is not None and self._next.number == number and not self._next.is_made
 
     def may_go_on_without(self, number: int) -> bool:
-        """Whether the segment of this number is not made yet, and the tail can take what waits for it."""
-        slot = self._next
-        is_waited_for = slot is not None and slot.number == number and not slot.is_made
+        """Whether records wait for the segment of this number to be made, and the tail can take them."""
+        is_waited_for = self.is_making(number) and self.next_position > self._cut
         return is_waited_for and self._state is Tail.OPEN and not self._tail.failed
 
     # --- events -------------------------------------------------------------------------------------
@@ -146,12 +162,19 @@ class LogPipeline:
     def appended(self, records: int) -> int | None:
         """So many more records were taken in; returns the segment to append them to, None for none yet."""
         assert not self._is_closing
+        assert records <= self.room
+        taker = self.takes
         self.next_position += records
-        return self.takes
+        return taker
 
-    def roll(self) -> list[LogEffect]:
-        """The tail is to be ended here: what is appended from now on goes to the next segment."""
-        return self._make(self.next_position) if self.may_roll else []
+    def cut_reached(self) -> list[LogEffect]:
+        """What is appended from now on goes to the next segment."""
+        assert self.next_position == self._cut
+        return self._advance()
+
+    def roll(self, ahead: int = 0) -> list[LogEffect]:
+        """The tail is to be ended so many records from here: what comes behind that goes to the next segment."""
+        return [*self._discarded(), *self._make(self.next_position + ahead)] if self.may_roll else []
 
     def made(self, number: int) -> list[LogEffect]:
         """The ledger of a segment was created."""
@@ -168,7 +191,7 @@ class LogPipeline:
             return []
         if self._state in (Tail.CLOSING, Tail.ENDED):
             return self.fail(error)
-        self._next = None
+        self._next, self._cut = None, self._tail.first_position
         if self._state is Tail.RECOVERING:
             return []
         lacking = Slot(self._tail.number, slot.first_position, slot.first_position)
@@ -255,7 +278,7 @@ class LogPipeline:
         slot = self._next
         if slot is None:
             return [*effects, *self._advance_alone()]
-        if slot.is_made and self._state is Tail.OPEN:
+        if slot.is_made and self._state is Tail.OPEN and not self._is_ahead(slot):
             self._state = Tail.CLOSING
             return [*effects, CloseSegment(self._tail.number)]
         if slot.is_made and self._state is Tail.ENDED:
@@ -267,7 +290,9 @@ class LogPipeline:
             case Tail.OPEN if self._is_closing:
                 self._state = Tail.CLOSING
                 return [CloseSegment(self._tail.number)]
-            case Tail.CLOSING if not self._is_closing:  # the next segment has failed
+            case Tail.OPEN if self._cut > self.next_position:  # the next segment has failed
+                return self._make(self._cut)
+            case Tail.CLOSING if not self._is_closing:  # so it has
                 return self._make(self._cut)
             case Tail.ENDED:
                 return self._join() if self._is_closing else self._make(self._tail.end_position)
@@ -300,8 +325,12 @@ class LogPipeline:
         number = None if self._next is None else self._next.number
         return [Join(self._tail.number, self._tail.end_position, number)]
 
+    def _is_ahead(self, slot: Slot) -> bool:
+        """Whether the tail is to take more records before this segment begins."""
+        return slot.first_position > self.next_position
+
     def _submit(self, slot: Slot) -> list[LogEffect]:
-        if slot.first_position == self.next_position:
+        if slot.first_position >= self.next_position:
             return []
         return [Submit(slot.number, slot.first_position, self.next_position)]
 

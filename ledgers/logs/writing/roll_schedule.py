@@ -14,13 +14,20 @@ ROLL_SECONDS_MAX = 7 * 86_400.0
 """A segment is ended at this age in any case. Event loops differ in the longest timer they support."""
 
 
-class RollSchedule:
-    """Counts what goes to the last segment, and calls `roll`, which tells whether the segment could be ended."""
+AHEAD_SECONDS = 0.2
+"""How long before a segment is full the ledger of the next one is made: creating one takes some round trips."""
 
-    def __init__(self, settings: LogSettings, roll: Callable[[], bool]) -> None:
+
+class RollSchedule:
+    """Counts what goes to the last segment, and calls `roll`, which tells whether the segment can be ended so many
+    records later."""
+
+    def __init__(self, settings: LogSettings, roll: Callable[[int], bool]) -> None:
         self._settings = settings
         self._roll = roll
+        self._loop = asyncio.get_running_loop()
         self._records = self._bytes = 0
+        self._began = self._loop.time()
         self._is_overdue = False
         self._timer = self._after(settings.roll_seconds)
 
@@ -28,9 +35,11 @@ class RollSchedule:
         """So much more goes to the segment."""
         self._records += records
         self._bytes += size_bytes
-        is_full = self._bytes >= self._settings.roll_bytes or self._records >= self._settings.roll_records
-        if is_full and not self._is_overdue:
-            self._try()
+        half_full = max(self._records / self._settings.roll_records, self._bytes / self._settings.roll_bytes)
+        if half_full >= 0.5 and not self._is_overdue:
+            left = self._records_left()
+            if left <= self._records_soon():
+                self._try(left)
 
     def postponed(self) -> None:
         """The segment goes on: no next one could be made."""
@@ -40,19 +49,32 @@ class RollSchedule:
     def stop(self) -> None:
         self._timer.cancel()
 
-    def _try(self) -> None:
+    def _records_left(self) -> int:
+        """How many more fit into the segment, if they are as large as those that it has."""
+        bytes_left = self._settings.roll_bytes - self._bytes
+        by_bytes = bytes_left * self._records // max(1, self._bytes)
+        return max(0, min(self._settings.roll_records - self._records, by_bytes))
+
+    def _records_soon(self) -> int:
+        """How many come before a ledger is made, if they come as fast as those that it has."""
+        seconds = self._loop.time() - self._began
+        return self._records if seconds <= AHEAD_SECONDS else int(self._records * AHEAD_SECONDS / seconds)
+
+    def _try(self, ahead: int) -> None:
         self._is_overdue = False
-        if self._roll():
-            self._records = self._bytes = 0
+        if self._roll(ahead):
+            self._bytes = -ahead * self._bytes // max(1, self._records)  # these still go to the last segment
+            self._records = -ahead
+            self._began = self._loop.time()
             self._again(self._settings.roll_seconds)
 
     def _due(self) -> None:
         self._again(self._settings.roll_seconds)  # again, should there be nothing to end now
-        self._try()
+        self._try(0)
 
     def _again(self, seconds: float) -> None:
         self._timer.cancel()
         self._timer = self._after(seconds)
 
     def _after(self, seconds: float) -> asyncio.TimerHandle:
-        return asyncio.get_running_loop().call_later(min(seconds, ROLL_SECONDS_MAX), self._due)
+        return self._loop.call_later(min(seconds, ROLL_SECONDS_MAX), self._due)

@@ -9,6 +9,7 @@ from metadata.audit import Act, tell
 from metadata.records.logs.log_record import LogRecord, Segment
 
 from ...cluster import Cluster
+from ...elections.term import Term
 from ...errors import LedgerError, LogFenced, NoSuchLog
 from ...writing.write_handle import WriteHandle
 from ..access import check_may_write
@@ -19,14 +20,16 @@ from .log_writer import LogWriter
 log = logging.getLogger(__name__)
 
 
-async def take_over(cluster: Cluster, chain: LogChain, ledgers: SegmentLedgers, writer: str) -> LogWriter:
+async def take_over(
+    cluster: Cluster, chain: LogChain, ledgers: SegmentLedgers, writer: str, term: Term | None = None
+) -> LogWriter:
     """Becomes the one writer of the log. The former one confirms nothing more from here on.
 
-    Raises LogFenced where another one takes it over meanwhile, Unauthorized before anything is changed,
-    LedgerRecoveryFailed, NotEnoughBookies, NoSuchLog, MetadataUnavailable.
+    Raises LogFenced where another one takes it over meanwhile, or a leader of a later term has done so; Unauthorized
+    before anything is changed; LedgerRecoveryFailed, NotEnoughBookies, NoSuchLog, MetadataUnavailable.
     """
     await check_may_write(cluster, await chain.refresh(), ledgers.password)
-    record = await chain.change(lambda record: record.taken_over(writer))
+    record = await chain.change(lambda record: _taken_over(record, writer, term))
     epoch, ended = record.epoch, await _ended(record, ledgers)
     start = record.paged_through if ended is None else ended.end_position
     assert start is not None
@@ -42,17 +45,35 @@ async def take_over(cluster: Cluster, chain: LogChain, ledgers: SegmentLedgers, 
 
     try:
         await chain.change(under(epoch, begun))
-    except (LogFenced, NoSuchLog):  # after any other error the record may name the ledger
+    except NoSuchLog:
         await _give_up(ledgers, handle)
+        raise
+    except LogFenced:  # after any other error the record may name the ledger
+        if not _may_name(chain.record, handle.ledger_id, start):
+            await _give_up(ledgers, handle)
         raise
     tell(Act.EPOCH, who=cluster.who, log=record.name, epoch=epoch)
     return LogWriter(cluster, chain, ledgers, epoch, handle)
+
+
+def _taken_over(record: LogRecord, writer: str, term: Term | None) -> LogRecord:
+    if term is None:
+        return record.taken_over(writer)
+    if record.refuses(term.election, term.token):
+        by = f"{record.writer or 'unnamed'}, term {record.token} of election {record.election!r}"
+        raise LogFenced(record.name, by, record.epoch)
+    return record.taken_over(writer).led(term.election, term.token)
 
 
 async def _ended(record: LogRecord, ledgers: SegmentLedgers) -> Segment | None:
     """The last segment as it has ended, recovered if it is open; None for a log without one."""
     last = record.last
     return last if last is None or last.is_ended else await ledgers.recover(last)
+
+
+def _may_name(record: LogRecord, ledger_id: int, start: int) -> bool:
+    """Whether the segment was added all the same, and its answer was lost, before a later writer took the log over."""
+    return record.paged_through > start or any(s.ledger_id == ledger_id for s in record.segments)
 
 
 async def _give_up(ledgers: SegmentLedgers, handle: WriteHandle) -> None:

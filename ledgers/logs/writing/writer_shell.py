@@ -20,6 +20,7 @@ from ...errors import (
     LogClosed,
     NoSuchLedger,
     NotEnoughBookies,
+    Unauthorized,
 )
 from ...errors import Unconfirmed as UnconfirmedError
 from ...tasks import Tasks
@@ -50,9 +51,9 @@ log = logging.getLogger(__name__)
 MAKE_SECONDS_MAX = 0.25
 """How long appends wait for the ledger of a next segment: then the last one goes on, and is ended another time."""
 
-FAILS_ALONE = (LedgerFenced, LedgerClosed, NotEnoughBookies, AppendTimeout)
-"""How a ledger fails where a new one may not. LedgerFenced: somebody recovered the ledger, and may not have taken the
-log over; its record tells."""
+FAILS_ALONE = (LedgerFenced, LedgerClosed, NoSuchLedger, Unauthorized, NotEnoughBookies, AppendTimeout)
+"""How a ledger fails where a new one may not. Somebody recovered or deleted the ledger, and may have taken the log over
+or not: its record tells."""
 
 
 class WriterShell:
@@ -174,10 +175,26 @@ class WriterShell:
         entries = encode(records, self._time_us)
         self._unconfirmed.add(entries, size_bytes)
         self._room_bytes = self.pending_bytes_max - self._unconfirmed.size_bytes
+        if len(entries) < self._machine.room:
+            self._pass_on(entries, size_bytes)
+        else:
+            self._pass_on_over_the_cut(entries, size_bytes)
+        self._schedule.appended(len(entries), size_bytes)
+
+    def _pass_on(self, entries: list[bytes], size_bytes: int) -> None:
         number = self._machine.appended(len(entries))
         if number is not None:
             self._append(number, entries, size_bytes)
-        self._schedule.appended(len(entries), size_bytes)
+
+    def _pass_on_over_the_cut(self, entries: list[bytes], size_bytes: int) -> None:
+        """The first of them are the last ones of a segment."""
+        before = entries[: self._machine.room]
+        before_bytes = sum(map(len, before))
+        self._pass_on(before, before_bytes)
+        self._cut_us = self._time_us
+        self._perform(self._machine.cut_reached())
+        if len(entries) > len(before):
+            self._pass_on(entries[len(before) :], size_bytes - before_bytes)
 
     def _append(self, number: int, entries: list[bytes], size: int) -> None:
         handle = self._handles[number]
@@ -190,12 +207,12 @@ class WriterShell:
             await self._room.wait()
         self._room_bytes = self.pending_bytes_max - self.pending_bytes
 
-    def _roll(self) -> bool:
-        """Ends the last segment if that can be done now."""
+    def _roll(self, ahead: int) -> bool:
+        """Has the last segment ended so many records from here, if that can be done now."""
         if not self._machine.may_roll:
             return False
         self._cut_us = self._time_us
-        self._perform(self._machine.roll())
+        self._perform(self._machine.roll(ahead))
         return True
 
     def _close_last(self) -> None:
@@ -216,23 +233,23 @@ class WriterShell:
                     self._answers.confirmed(end - 1)
                     self._made_progress()
                 case MakeSegment(number, first):
-                    self._start(self._make(number, first))
+                    self._start(self._make, number, first)
                     self._loop.call_later(MAKE_SECONDS_MAX, self._made_late, number)
                 case CloseSegment(number):
-                    self._start(self._close_segment(number))
+                    self._start(self._close_segment, number)
                 case RecoverSegment(number):
-                    self._start(self._recover(number))
+                    self._start(self._recover, number)
                 case Join():
-                    self._start(self._join(effect))
+                    self._start(self._join, effect)
                 case Discard(number):
-                    self._start(self._discard(number))
+                    self._start(self._discard, number)
                 case Finish(error):
                     self._finish(error)
 
-    def _start(self, work: Coroutine[Any, Any, list[LogEffect]]) -> None:
+    def _start(self, work: Callable[..., Coroutine[Any, Any, list[LogEffect]]], *about: Any) -> None:
         async def done() -> None:
             try:
-                effects = await work
+                effects = await work(*about)
             except LedgerError as error:
                 effects = self._machine.fail(error)
             self._perform(effects)
@@ -251,6 +268,8 @@ class WriterShell:
         if self._machine.may_go_on_without(number):
             late = LedgerError(f"no ledger was created within {MAKE_SECONDS_MAX} s")
             self._perform(self._not_made(number, late))
+        elif self._machine.is_making(number) and not self.has_ended:
+            self._loop.call_later(MAKE_SECONDS_MAX, self._made_late, number)
 
     def _not_made(self, number: int, error: LedgerError) -> list[LogEffect]:
         log.info("log %r goes on in its last segment, no next one was made: %s", self.record.name, error)

@@ -22,6 +22,7 @@ def encode(record: LogRecord) -> bytes:
         format_version=FORMAT_VERSION,
         identity=record.identity,
         name=record.name,
+        next_name=record.next_name,
         owner=record.owner,
         ensemble_size=shape.ensemble_size,
         write_quorum=shape.write_quorum,
@@ -40,6 +41,8 @@ def encode(record: LogRecord) -> bytes:
         deleted=record.deleted,
         created_ms=record.created_ms,
         nonce=record.nonce,
+        election=record.election,
+        token=record.token,
     ).SerializeToString(deterministic=True)
 
 
@@ -157,6 +160,7 @@ def _record(message: pb.Log) -> LogRecord:
     return LogRecord(
         identity=message.identity,
         name=message.name,
+        next_name=message.next_name,
         settings=settings,
         owner=message.owner,
         epoch=message.epoch,
@@ -169,4 +173,6 @@ def _record(message: pb.Log) -> LogRecord:
         deleted=message.deleted,
         created_ms=message.created_ms,
         nonce=message.nonce,
+        election=message.election,
+        token=message.token,
     )

@@ -108,8 +108,10 @@ class LogRecord:
     """One log's metadata, immutable; a change makes a new record and is one compare-and-swap.
 
     `first_position`: of the oldest record that is left. `segments`: the latest; the first of them begins at
-    `paged_through`, where the last page ends. `obsolete`: ledgers that nothing refers to, to be deleted. `name` is the
-    last that was given to the log; `lognames/` decides. `owner`: to whom certificates can be confined, as for ledgers.
+    `paged_through`, where the last page ends. `obsolete`: ledgers that nothing refers to, to be deleted. A log has
+    one `name`, from which `lognames/` leads to it; `next_name` is what it is being renamed to. `owner`: to whom
+    certificates can be confined, as for ledgers.
+    `election` and `token`: of the latest term under which the log was written.
     """
 
     identity: bytes
@@ -126,6 +128,9 @@ class LogRecord:
     deleted: bool = False
     created_ms: int = 0
     nonce: bytes = b""
+    next_name: str = ""
+    election: str = ""
+    token: int = 0
 
     def __post_init__(self) -> None:
         if len(self.identity) != IDENTITY_BYTES:
@@ -134,7 +139,7 @@ class LogRecord:
             raise ValueError(f"{len(self.segments)} segments are too many for one record")
         if len(self.obsolete) > OBSOLETE_MAX:
             raise ValueError(f"{len(self.obsolete)} ledgers to be deleted are too many for one record")
-        if min(self.epoch, self.paged_through, self.created_ms) < 0:
+        if min(self.epoch, self.paged_through, self.created_ms, self.token) < 0:
             raise ValueError("a log's record has a number below 0")
         check_chain(self.segments, self.paged_through)
         if not 0 <= self.first_position <= POSITION_MAX:
@@ -167,6 +172,15 @@ class LogRecord:
     def taken_over(self, writer: str) -> LogRecord:
         """Gives the next epoch to a writer."""
         return replace(self, epoch=self.epoch + 1, writer=writer[:WRITER_CHARACTERS_MAX])
+
+    def refuses(self, election: str, token: int) -> bool:
+        """Whether a leader of a later term of this election has written to the log."""
+        return self.election == election and self.token > token
+
+    def led(self, election: str, token: int) -> LogRecord:
+        """Notes the term under which the log is written from now on."""
+        assert not self.refuses(election, token)
+        return replace(self, election=election, token=token)
 
     def ended(self, last: Segment) -> LogRecord:
         """Ends the last segment, which has to be the same ledger's. One that holds nothing leaves the chain."""
@@ -228,9 +242,25 @@ class LogRecord:
         gone = set(ledgers)
         return replace(self, obsolete=tuple(one for one in self.obsolete if one not in gone))
 
-    def named(self, name: str) -> LogRecord:
-        """Notes the name that the log has got."""
-        return replace(self, name=name)
+    def to_be_named(self, name: str) -> LogRecord:
+        """Notes the name that the log is to get; an empty one takes that back."""
+        return replace(self, next_name=name)
+
+    def named(self) -> LogRecord:
+        """Gives the log the name that was noted: from here on the former one is free."""
+        return replace(self, name=self.next_name, next_name="")
+
+    def without_segments(self) -> LogRecord:
+        """What does not change with each segment."""
+        return replace(
+            self,
+            next_name="",
+            writer="",
+            segments=(),
+            paged_through=self.first_position,
+            obsolete=(),
+            nonce=b"",
+        )
 
     def held(self, is_held: bool) -> LogRecord:
         """Begins or ends a legal hold."""

@@ -39,16 +39,20 @@ class LogStore:
 
     # --- names ------------------------------------------------------------------------------------
 
-    async def identity_of(self, name: str) -> bytes | None:
-        """The identity that a name leads to. Its log may have been deleted."""
+    # A key leads from a name to a log, and the log's record says whether that is its name: if not, or if the log is
+    # deleted, the name is free. So a log has one name at any time, and gets another by one change of its record.
+
+    async def named(self, name: str) -> VersionedLog | None:
+        """The log of this name, which may be one that is being deleted; None for a name that is free."""
         found = await self.store.get(keys.log_name(name))
-        return None if found is None else log_codec.decode_name(found.key, found.value)
+        log = None if found is None else await self.read(log_codec.decode_name(found.key, found.value))
+        return log if log is not None and log.record.name == name else None
 
     async def give_name(self, name: str, identity: bytes) -> bool:
-        """Gives a log a name; True if it has it now, False where another log has it.
+        """Has a name lead to a log, whose record says already that it has it or is to get it; False where it is another
+        log's.
 
-        A name of a deleted log is free. A log gets its name only when its record is there, and no identity is used
-        twice: so a name without a log has none for ever, and nobody takes it from a log that is being made.
+        The key is written also where it leads there: who found it free a moment ago, and takes it now, fails with that.
         """
         key, value = keys.log_name(name), log_codec.encode_name(identity, settled_writes.new_nonce())
         while True:
@@ -57,26 +61,42 @@ class LogStore:
                 if found is None:
                     await settled_writes.create(self.store, key, value)
                     return True
-                has_it = log_codec.decode_name(key, found.value)
-                if has_it == identity:
-                    return True
-                if (log := await self.read(has_it)) is not None and not log.record.deleted:
+                leads_to = log_codec.decode_name(key, found.value)
+                if leads_to != identity and not await self._is_free(name, leads_to):
                     return False
                 await settled_writes.replace(self.store, key, value, found.version)
                 return True
             except (KeyExists, NoSuchKey, VersionConflict):
                 continue  # somebody was faster: each time one of us has come further
 
+    async def _is_free(self, name: str, identity: bytes) -> bool:
+        """Whether the log to which the name leads does not have it. Where it is to get it, that is taken back: whoever
+        is faster has it. Raises VersionConflict."""
+        log = await self.read(identity)
+        if log is None or log.record.deleted:
+            return True
+        if log.record.next_name == name:
+            await self.change(log.record.to_be_named(""), log.version)
+        return log.record.name != name
+
     async def take_name(self, name: str, identity: bytes) -> None:
-        """Takes a name from a log. One that is another log's by now stays."""
+        """Takes a free name's key away. One that leads to another log by now, or that the log gets again, stays."""
         found = await self.store.get(keys.log_name(name))
-        if found is not None and log_codec.decode_name(found.key, found.value) == identity:
+        leads_there = found is not None and log_codec.decode_name(found.key, found.value) == identity
+        log = await self.read(identity)
+        has_it = (
+            log is not None and not log.record.deleted and name in (log.record.name, log.record.next_name)
+        )
+        if found is not None and leads_there and not has_it:
             await settled_writes.delete_unless_changed(self.store, found.key, found.version)
 
-    async def names(self) -> AsyncIterator[tuple[str, bytes]]:
-        """All names with the identities they lead to, in order. A listing that fails part-way raises."""
+    async def by_name(self) -> AsyncIterator[VersionedLog]:
+        """All logs that have a name and are not deleted, by name. A listing that fails part-way raises."""
         async for item in list_all(self.store, keys.LOG_NAMES):
-            yield item.key.removeprefix(keys.LOG_NAMES), log_codec.decode_name(item.key, item.value)
+            found = await self.read(log_codec.decode_name(item.key, item.value))
+            is_there = found is not None and not found.record.deleted
+            if found is not None and is_there and keys.log_name(found.record.name) == item.key:
+                yield found
 
     # --- records ----------------------------------------------------------------------------------
 
@@ -155,9 +175,10 @@ class LogStore:
         item = await self.store.get(keys.log_page(identity, end))
         return None if item is None else _page(item)
 
-    async def pages(self, identity: bytes) -> AsyncIterator[LogPage]:
-        """All pages, in order."""
-        async for item in list_all(self.store, keys.log_pages(identity)):
+    async def pages(self, identity: bytes, position: int = 0) -> AsyncIterator[LogPage]:
+        """All pages, in order, from the one on that holds the position."""
+        after = keys.log_page(identity, position)
+        async for item in list_all(self.store, keys.log_pages(identity), after=after):
             yield _page(item)
 
     async def drop_page(self, identity: bytes, page: LogPage) -> None:

@@ -71,6 +71,7 @@ class NewLedger:
 
     start_txid: int
     writer_epoch: int
+    layout_version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +154,8 @@ def read_state() -> Program[VersionedState | None]:
     return found
 
 
-def new_ledger(start_txid: int, writer_epoch: int) -> Program[int]:
-    ledger_id: int = yield NewLedger(start_txid, writer_epoch)
+def new_ledger(start_txid: int, writer_epoch: int, layout_version: int) -> Program[int]:
+    ledger_id: int = yield NewLedger(start_txid, writer_epoch, layout_version)
     return ledger_id
 
 

@@ -44,12 +44,16 @@ class Memory:
     generation: int = 0
     archived: set[int] = field(default_factory=set)
 
+    @property
+    def state(self) -> JournalState | None:
+        return None if self.stored is None else self.stored.state
+
     # --- the metadata ----------------------------------------------------------------------------
 
     def fresh(self) -> Program[JournalState]:
         """Reads the current state of a formatted journal (check 1)."""
         self.stored = yield from read_state()
-        state = self.stored.state if self.stored is not None else None
+        state = self.state
         if state is None or state.storage is None:
             raise JournalNotFormatted(self.journal_id)
         if state.generation != self.generation:  # formatted, discarded or rolled back, here or elsewhere

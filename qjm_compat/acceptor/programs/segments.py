@@ -47,7 +47,7 @@ def start_log_segment(me: Memory, request: StartLogSegment) -> Program[None]:
     state = yield from drop_replaced(me, state)
     assert state.storage is not None
     layout = request.layout_version or state.storage.layout_version
-    ledger_id = yield from new_ledger(request.txid, epoch)
+    ledger_id = yield from new_ledger(request.txid, epoch, layout)
     segment = SegmentRecord(request.txid, ledger_id, layout, epoch)
     try:
         yield from change(me, epoch, lambda now: _started(me, state, now, segment))

@@ -77,14 +77,24 @@ class Beans:
         }
 
     def _activity(self) -> dict[str, Any]:
+        times, calls, now = self._calls.times, self._calls.counts.total(), time.monotonic()
         return {
             "NumOpenConnections": len(self._server.connections),
-            "RpcProcessingTimeNumOps": self._calls.counts.total(),
+            "RpcQueueTimeNumOps": calls,
+            "RpcQueueTimeAvgTime": times.queued.millis(now),
+            "RpcProcessingTimeNumOps": calls,
+            "RpcProcessingTimeAvgTime": times.processed.millis(now),
             "RpcFailures": self._calls.failures.total(),
         }
 
     def _by_method(self) -> dict[str, Any]:
-        return {f"{name[0].upper()}{name[1:]}NumOps": count for name, count in self._calls.counts.items()}
+        times, now = self._calls.times.by_method, time.monotonic()
+        found: dict[str, Any] = {}
+        for name, count in self._calls.counts.items():
+            title = f"{name[0].upper()}{name[1:]}"
+            found[f"{title}NumOps"] = count
+            found[f"{title}AvgTime"] = times[name].millis(now)
+        return found
 
 
 def _version() -> str:

@@ -21,6 +21,7 @@ from ..limits import NodeLimits
 from ..server.node import JournalNode
 from ..server.peers import WRITER_EPOCH
 from .beans import Beans
+from .hadoop_json import spelled
 
 TXID_MAX = 2**63 - 2
 
@@ -72,7 +73,8 @@ class Pages:
         return [web.get("/getJournal", self._get_journal), web.get("/jmx", self._jmx)]
 
     async def _jmx(self, request: web.Request) -> web.Response:
-        return web.json_response({"beans": self._beans.found(request.query.get("qry", ""))})
+        found = {"beans": self._beans.found(request.query.get("qry", ""))}
+        return web.Response(text=spelled(found), content_type="application/json", charset="utf-8")
 
     async def _get_journal(self, request: web.Request) -> web.StreamResponse:
         limit = self._limits.transfers_max

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from functools import partial
 from typing import Any
@@ -16,6 +17,7 @@ from ..errors import BadFrame
 from ..wire.messages import journal_id_of
 from ..wire.methods import NOTHING, Method, Place, method_named
 from ..wire.rpc import Call, Caller, failure, method_of, success
+from .call_times import CallTimes
 from .node import JournalNode
 from .retries import Reply, Retries
 
@@ -23,23 +25,28 @@ log = logging.getLogger(__name__)
 
 
 class Calls:
-    """The calls of one JournalNode; `counts` counts them by method. Belongs to the node's event loop."""
+    """The calls of one JournalNode; `counts` counts them by method, `times` says how long they take. Belongs to the
+    node's event loop."""
 
     def __init__(self, node: JournalNode, place: Place) -> None:
         self.counts: Counter[str] = Counter()
         self.failures: Counter[str] = Counter()
+        self.times = CallTimes()
         self._node = node
         self._place = place
         self._retries = Retries()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def begin(self, call: Call, reply: Reply) -> None:
+    def begin(self, call: Call, reply: Reply, queued_seconds: float = 0.0) -> None:
         """Answers a call, now or later, through `reply`. Raises BadFrame for anything else."""
         caller = call.caller
         try:
             protocol, name, data = method_of(call)
             method = method_named(protocol, name)
             self.counts[name] += 1
+            began = time.monotonic()
+            self.times.began(queued_seconds, began)
+            reply = partial(self._timed, reply, name, began)
             if method.changes:
                 if self._retries.is_answered(caller, reply):
                     return
@@ -49,6 +56,11 @@ class Calls:
             raise
         except JournalError as error:
             reply(self._failure(caller, error))
+
+    def _timed(self, reply: Reply, name: str, began: float, frame: bytes) -> None:
+        now = time.monotonic()
+        self.times.answered(name, now - began, now)
+        reply(frame)
 
     async def close(self) -> None:
         """Cancels calls in progress."""

@@ -131,7 +131,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._visitor: ClientConnection | None = None
         self._is_greeted = self._has_context = self._is_reading_paused = self._is_over = False
-        self._waiting: deque[tuple[Call, int]] = deque()
+        self._waiting: deque[tuple[Call, int, float]] = deque()
         self._is_beginning = False
         self._under_way = self._called_bytes = self._waiting_bytes = 0
         now = asyncio.get_running_loop().time()
@@ -300,7 +300,7 @@ class Connection(asyncio.Protocol):
 
     def _heard_frame(self, call: Call, size_bytes: int) -> None:
         if call.is_call and self._has_context:
-            self._waiting.append((call, size_bytes))
+            self._waiting.append((call, size_bytes, self._heard))
             self._waiting_bytes += size_bytes
         elif call.caller.call_id == CONTEXT_CALL:
             self._take_context(call)
@@ -346,11 +346,12 @@ class Connection(asyncio.Protocol):
             self._is_beginning = False
         self._pause_or_resume()
 
-    def _begin(self, call: Call, size_bytes: int) -> None:
+    def _begin(self, call: Call, size_bytes: int, came_at: float) -> None:
         self._waiting_bytes -= size_bytes
         self._count(1, size_bytes)
         try:
-            self._server.calls.begin(call, partial(self._reply, size_bytes))
+            queued_seconds = asyncio.get_running_loop().time() - came_at
+            self._server.calls.begin(call, partial(self._reply, size_bytes), queued_seconds)
         except BadFrame:
             self._count(-1, -size_bytes)
             raise

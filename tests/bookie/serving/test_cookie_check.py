@@ -167,6 +167,39 @@ async def test_W7_a_disk_that_took_a_name_in_metadata_that_is_given_up_does_not_
     assert "old or foreign disk" in await _refusal_of_start(tmp_path / "third", MemoryStore(backup))
 
 
+async def test_a_bookie_that_was_away_when_older_metadata_was_accepted_joins_it_all_the_same(
+    tmp_path: Path,
+) -> None:
+    data = MemoryData()
+    await formatted_in_place(tmp_path / "first", MemoryStore(data))
+    backup = await backed_up(data)
+    second = await formatted_in_place(tmp_path / "second", MemoryStore(data))
+    new = await format_directory(tmp_path / "new", "b2", MemoryStore(data))
+    store = MemoryStore(backup)
+    for name in ("second", "new"):
+        await _refusal_of_start(tmp_path / name, store)
+    await hold.begin(store, backup_ms=0, now_ms=2)
+    assert await hold.accept(store)
+    for name, cookie in (("second", second), ("new", new)):
+        assert await check_cookie(tmp_path / name, store) == cookie
+    assert "old or foreign disk" in await _refusal_of_start(tmp_path / "first", store)
+    assert not await hold.accept(store), "nothing is held back"
+
+
+async def test_a_disk_that_replaced_another_after_the_copy_joins_by_an_admin_where_bookies_write_no_cookies(
+    tmp_path: Path,
+) -> None:
+    data = MemoryData()
+    await formatted_in_place(tmp_path / "first", MemoryStore(data))
+    backup = await backed_up(data)
+    second = await formatted_in_place(tmp_path / "second", MemoryStore(data))
+    await hold.begin(MemoryStore(backup), backup_ms=0, now_ms=2)
+    said = await _refusal_of_start(tmp_path / "second", NoCookies(backup))
+    assert "restore-cookie --data" in said and "role admin" in said
+    assert (await restore_cookie(tmp_path / "second", MemoryStore(backup))).was_missing
+    assert await check_cookie(tmp_path / "second", NoCookies(backup)) == second
+
+
 async def test_a_disk_of_an_older_program_is_newer_where_an_operator_writes_so_into_its_cookie(
     tmp_path: Path,
 ) -> None:
@@ -199,6 +232,11 @@ class NoCookies(MemoryStore):
         if key.startswith(keys.COOKIES):
             raise StoreRefused("permission denied")
         return await super().create(key, value, lease=lease, unless=unless)
+
+    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
+        if key.startswith(keys.COOKIES):
+            raise StoreRefused("permission denied")
+        return await super().replace(key, value, version, unless=unless)
 
 
 async def test_one_that_older_metadata_does_not_know_joins_again_by_an_admin_where_bookies_write_no_cookies(

@@ -39,16 +39,6 @@ async def reflected(client: Client, *requests: Any) -> list[Any]:
         return [answer async for answer in ask(iter(requests), timeout=20)]
 
 
-async def test_a_bookie_is_healthy_while_clients_should_come_to_it(tmp_path: Path) -> None:
-    async with served(tmp_path) as client:
-        assert await health(client) == await health(client, rpc.SERVICE) == SERVING
-        client.bookie.registrar._is_registered = False
-        assert client.bookie.why_not_ready()
-        assert await health(client) == NOT_SERVING
-        client.bookie.registrar._is_registered = True
-        assert await health(client) == SERVING
-
-
 async def test_a_service_that_is_none_is_said_to_be_none(tmp_path: Path) -> None:
     async with served(tmp_path) as client:
         with pytest.raises(grpc.aio.AioRpcError, match="no service x is here") as told:
@@ -67,7 +57,11 @@ async def test_what_is_served_is_listed_and_described(tmp_path: Path) -> None:
         assert names == {rpc.SERVICE, rpc.HEALTH_SERVICE, rpc.REFLECTION_SERVICE}
         described = FileDescriptorProto.FromString(file.file_descriptor_response.file_descriptor_proto[0])
         (service,) = described.service
-        assert {f"/{rpc.SERVICE}/{method.name}" for method in service.method} == {rpc.INFO, rpc.MAINTAIN}
+        assert {f"/{rpc.SERVICE}/{method.name}" for method in service.method} == {
+            rpc.INFO,
+            rpc.MAINTAIN,
+            rpc.NOTES,
+        }
 
 
 async def test_a_reflection_answers_so_many_questions_and_then_ends(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bookie.serving.directory import read_cookie
-from bookie.serving.history import directory_generation, metadata_watch
+from bookie.serving.history import directory_generation
 from bookie.serving.history.directory_generation import Lives
 from bookie.serving.history.metadata_watch import ALWAYS, NEVER, MetadataWatch, StoreComparison
 from bookie.storage.bookie import Bookie
@@ -26,6 +26,7 @@ from metadata.records.directory_generations import Life
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 from metadata.store import EventKind, Lease, Page
+from metadata.timing import boottime_clock
 from tests.bookie.bookies import append, bookie_on
 from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import formatted
@@ -246,11 +247,28 @@ async def test_W8_of_bookies_that_returned_together_the_first_vouches_as_soon_as
         assert await watch.vouched_since() == ALWAYS
 
 
+async def test_W8_who_noticed_that_the_store_went_back_vouches_by_the_revisions_that_it_counts_from_then_on(
+    tmp_path: Path,
+) -> None:
+    """Else it were asked in vain until the store had come so far again."""
+    async with watching(tmp_path) as (store, _, lives, watch):
+        await registers(store, "b2")
+        Copy(store).put_back()
+        await watch.begin(0)
+        assert await watch.vouched_since() == lives.version > 1000
+        store._data = MemoryData()
+        assert await watch.vouched_since() == NEVER
+        assert await hold.accept(store)
+        await watch.renew(1)
+        await registers(store, "b2")
+        assert await watch.vouched_since() == ALWAYS
+
+
 async def test_W8_who_could_not_renew_for_longer_than_its_lease_was_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 100.0
-    monkeypatch.setattr(metadata_watch, "_now", lambda: now)
+    monkeypatch.setattr(boottime_clock, "now", lambda: now)
     async with watching(tmp_path) as (store, _, lives, watch):
         await watch.begin(0)
         await watch.renew(1)

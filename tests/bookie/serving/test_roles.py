@@ -21,7 +21,7 @@ from grpc_reflection.v1alpha import reflection_pb2
 from bookie.serving import grpc_tools, service
 from bookie.wire import AppendRequest, HoldingsRequest, LacRequest, ReadRequest, ScanRequest, codec, rpc
 from bookie.wire.data.framing import FrameKind
-from bookie.wire.messages import MaintainRequest, MaintenanceAction, Status
+from bookie.wire.messages import MaintainRequest, MaintenanceAction, NotesRequest, Status
 from bookie.wire.trust.certificates import CA, CERTIFICATE, KEY, Certificates
 from bookie.wire.trust.identity import Peer
 from bookie.wire.trust.roles import CALLS, EVERYTHING, FREE, MAY, METHODS, ROUTES, Right, Role
@@ -124,6 +124,7 @@ def channel_of(address: str, directory: Path | None, authority: Path) -> grpc.ai
 METHOD_BODIES = {
     rpc.INFO: b"".join(codec.encode_info_request(None)),
     rpc.MAINTAIN: b"".join(codec.encode_maintain_request(MaintainRequest(MaintenanceAction.STATUS))),
+    rpc.NOTES: b"".join(codec.encode_notes_request(NotesRequest(""))),
     rpc.HEALTH: b"",
     rpc.HEALTH_WATCH: b"",
     rpc.REFLECTION: reflection_pb2.ServerReflectionRequest(list_services="").SerializeToString(),

@@ -47,6 +47,8 @@ KINDS = {
         messages.holdings_replies, codec.encode_holdings_reply, codec.decode_holdings_reply
     ),
     "info request": Message(st.none(), codec.encode_info_request, codec.decode_info_request),
+    "notes request": Message(messages.notes_requests, codec.encode_notes_request, codec.decode_notes_request),
+    "notes reply": Message(messages.notes_replies, codec.encode_notes_reply, codec.decode_notes_reply),
     "info reply": Message(messages.info_replies, codec.encode_info_reply, codec.decode_info_reply),
 }
 

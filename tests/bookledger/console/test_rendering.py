@@ -42,21 +42,28 @@ def test_words_of_strangers_are_no_markup() -> None:
 
 
 MARKED_NOW = {"ledger_id": 7, "since_seconds": 3, "reasons": ["b4 is lost"], "tries": 0, "why_not": ""}
+AWAY = {"ledger_id": 7, "bookies": ["b4"]}
 LOST = {"condition": "lost", "bookie_id": "b4"}
 
 
 @pytest.mark.parametrize(
-    ("counted_seconds_ago", "to_copy_bytes", "copies", "told"),
+    ("counted_seconds_ago", "to_copy_bytes", "away", "copies", "told"),
     [
-        (None, None, [], ("–", "not known", "being counted")),
-        (4.0, 0, [LOST], ("–", "not known", "being counted")),
-        (2.0, 0, [LOST], ("0 B", "nothing to do", "estimated from the metadata")),
-        (4.0, 0, [], ("0 B", "nothing to do", "estimated from the metadata")),
-        (4.0, 1536, [LOST], ("1.5 KiB", "not known", "nothing is copied at this moment")),
+        (None, None, [], [], ("–", "not known", "being counted")),
+        (4.0, None, [], [], ("–", "not known", "being counted")),  # others live now
+        (4.0, 0, [], [LOST], ("–", "not known", "being counted")),
+        (2.0, 0, [], [LOST], ("0 B", "nothing to do", "estimated from the metadata")),
+        (4.0, 0, [], [], ("0 B", "nothing to do", "estimated from the metadata")),
+        (4.0, 0, [AWAY], [], ("0 B", "not known", "the absent may come back")),
+        (4.0, 1536, [], [LOST], ("1.5 KiB", "not known", "nothing is copied at this moment")),
     ],
 )
 def test_healing_does_not_say_that_there_is_nothing_to_do_before_that_was_counted(
-    counted_seconds_ago: float | None, to_copy_bytes: int | None, copies: list[object], told: tuple[str, ...]
+    counted_seconds_ago: float | None,
+    to_copy_bytes: int | None,
+    away: list[object],
+    copies: list[object],
+    told: tuple[str, ...],
 ) -> None:
     found = {
         "braked": False,
@@ -68,15 +75,21 @@ def test_healing_does_not_say_that_there_is_nothing_to_do_before_that_was_counte
         "bytes_per_second": 0,
         "seconds_left": None,
         "to_copy_bytes": to_copy_bytes,
+        "away": away,
+        "away_bytes": 1536 if away else 0,
+        "lost_after_seconds": 600,
         "counted_seconds_ago": counted_seconds_ago,
     }
-    marked = {"under_replicated": [{**MARKED_NOW, "copies": copies}], "next": None}
+    marked_now = [] if away else [{**MARKED_NOW, "copies": copies}]
+    marked = {"under_replicated": marked_now, "next": None}
     shown = ENVIRONMENT.get_template("healing.html").render(
         page="healing", title="Healing", found=found, marked=marked, first=0
     )
     size, left, note = told
     assert f"<dt>To be copied</dt>\n  <dd>{size}</dd>" in shown
     assert f"<dt>Time left</dt>\n  <dd>{left}</dd>" in shown
+    assert ("nothing is known to lack a copy" in shown) is False
+    assert ("copied once they are absent for 10 min 0 s" in shown and ">b4<" in shown) is bool(away)
     assert note in shown and ("being counted" in shown) is (note == "being counted")
 
 

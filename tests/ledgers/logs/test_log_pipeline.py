@@ -58,6 +58,64 @@ def test_appends_go_on_in_the_last_segment_where_no_next_one_could_be_made() -> 
     assert machine.roll() == [MakeSegment(2, 16)]
 
 
+def test_the_next_segment_is_made_ahead_and_the_last_one_takes_what_comes_before_the_cut() -> None:
+    machine = LogPipeline(0)
+    assert machine.appended(10) == 0
+    assert machine.roll(ahead=5) == [MakeSegment(1, 15)]
+    assert machine.room == 5
+    assert machine.appended(3) == 0
+    assert machine.made(1) == [], "the last segment is not full yet"
+    assert machine.appended(2) == 0
+    assert machine.cut_reached() == [CloseSegment(0)]
+    assert machine.appended(4) == 1
+    assert machine.progressed(1, 3) == []
+    assert machine.progressed(0, 14) == [Confirm(15)]
+    assert machine.closed(0) == [Join(0, 15, 1)]
+    assert machine.joined() == [Confirm(19)]
+
+
+def test_a_next_segment_that_fails_before_the_cut_is_made_anew_there() -> None:
+    machine = LogPipeline(0)
+    machine.appended(10)
+    machine.roll(ahead=5)
+    machine.made(1)
+    assert machine.failed(1, FAILED, is_final=False) == [Discard(1), MakeSegment(2, 15)]
+    assert machine.appended(5) == 0
+
+
+def test_a_next_segment_that_was_not_made_before_the_cut_is_given_up_and_nothing_is_moved() -> None:
+    machine = LogPipeline(0)
+    machine.appended(10)
+    machine.roll(ahead=5)
+    assert machine.is_making(1)
+    assert not machine.may_go_on_without(1), "nothing waits for it yet"
+    assert machine.not_made(1, FAILED) == []
+    assert machine.appended(20) == 0
+
+
+def test_a_last_segment_that_fails_before_the_cut_ends_where_its_recovery_says() -> None:
+    machine = LogPipeline(0)
+    machine.appended(10)
+    machine.roll(ahead=5)
+    machine.made(1)
+    assert machine.failed(0, FAILED, is_final=False) == [RecoverSegment(0)]
+    assert machine.appended(5) is None
+    assert machine.cut_reached() == []
+    assert machine.appended(1) == 1
+    assert machine.recovered(0, 8) == [Confirm(8), Discard(1), MakeSegment(2, 8)]
+    assert machine.made(2) == [Submit(2, 8, 16), Join(0, 8, 2)]
+
+
+def test_a_segment_that_is_to_be_ended_now_does_not_wait_for_a_cut_that_may_never_be_reached() -> None:
+    machine = LogPipeline(0)
+    machine.appended(10)
+    machine.roll(ahead=5)
+    machine.made(1)
+    assert machine.may_roll
+    assert machine.roll() == [Discard(1), MakeSegment(2, 10)]
+    assert machine.made(2) == [CloseSegment(0)]
+
+
 def test_an_empty_segment_is_not_ended() -> None:
     machine = LogPipeline(7)
     assert not machine.may_roll
@@ -221,16 +279,20 @@ class World:
         alive = [n for n in self.ledgers if n not in self.dead]
         match self.rng.choice(["append", "append", "disk", "disk", "roll", "answer", "answer", "die"]):
             case "append":
-                count, first = self.rng.randint(1, 4), self.machine.next_position
+                first = self.machine.next_position
+                room = self.machine.room
+                count = min(self.rng.randint(1, 4), room)
                 number = self.machine.appended(count)
                 if number is not None:
                     self.append(number, range(first, first + count))
+                if count == room:
+                    self.perform(self.machine.cut_reached())
             case "disk" if alive:
                 number = self.rng.choice(alive)
                 self.on_disk[number] = self.rng.randint(self.on_disk[number], len(self.ledgers[number]))
                 self.perform(self.machine.progressed(number, self.on_disk[number] - 1))
             case "roll":
-                self.perform(self.machine.roll())
+                self.perform(self.machine.roll(self.rng.choice([0, 0, 1, 5])))
             case "answer" if self.due:
                 self.perform(self.due.pop(self.rng.randrange(len(self.due)))())
             case "die" if alive and self.rng.random() < 0.05:

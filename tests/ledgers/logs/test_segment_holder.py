@@ -8,9 +8,9 @@ import pytest
 
 from ledgers import LedgerError
 from ledgers.logs.segment_holder import holder_of
-from ledgers.logs.segment_ledgers import _SEGMENT, SEGMENT
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from metadata.records.logs.log_ledgers import SEGMENT, SegmentOf
 from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore
 from tests.support.aio import run
@@ -22,7 +22,7 @@ LOG = LogRecord(A, "orders", epoch=2, segments=(ENDED, OPEN))
 
 
 def ledger(ledger_id: int, first_position: int, epoch: int, identity: bytes = A) -> LedgerRecord:
-    custom = {SEGMENT: _SEGMENT.pack(1, identity, first_position, epoch)}
+    custom = {SEGMENT: SegmentOf(identity, first_position, epoch).encoded()}
     return LedgerRecord(
         ledger_id, Shape(1, 1, 1), (Fragment(0, (BookieRef("b1", "i1"),)),), custom_metadata=custom
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bookie.wire import Columns, of_payloads
-from ledgers.errors import NotEnoughBookies
+from ledgers.errors import LedgerFenced, NotEnoughBookies
 from ledgers.protocol.append import AppendPipeline
 from ledgers.protocol.effects import (
     IN_ENSEMBLE,
@@ -237,3 +237,46 @@ def test_who_gives_up_tells_what_failed_at_a_bookie_that_is_taken_back_and_has_n
     (error,) = [effect.error for effect in pipeline.give_up() if isinstance(effect, Finish)]
     assert isinstance(error, NotEnoughBookies)
     assert error.reasons == {"b1": "gone", "b2": "hangs", "b3": IN_ENSEMBLE}
+
+
+def changed() -> tuple[AppendPipeline, LedgerRecord]:
+    """The third bookie was replaced before entry 1, which all have; and the record as it was before."""
+    record = LedgerRecord(7, Shape(3, 3, 2), (Fragment(0, ENSEMBLE, number=1),))
+    pipeline = AppendPipeline(record)
+    pipeline.start()
+    pipeline.append(entry(0))
+    pipeline.acked(1, 0)
+    pipeline.acked(2, 0)
+    pipeline.lane_failed(3, "gone")
+    (change,) = pipeline.replacements({2: SPARE}, {})
+    assert isinstance(change, ChangeRecord)
+    pipeline.changed(change.record)
+    pipeline.append(entry(1))
+    for lane in (1, 2, 4):
+        pipeline.acked(lane, 1)
+    assert pipeline.last_add_confirmed == 1
+    return pipeline, record
+
+
+def ends_fenced(effects: list[AppendEffect]) -> bool:
+    end = effects[-1]
+    return isinstance(end, Finish) and isinstance(end.error, LedgerFenced)
+
+
+def test_W4_a_writer_closes_nothing_by_a_record_that_went_back_to_an_older_ensemble() -> None:
+    """W4: that names a bookie which has not got the entries, in the place of the one that has."""
+    pipeline, older = changed()
+    (close,) = pipeline.close()
+    assert isinstance(close, ChangeRecord)
+    assert ends_fenced(pipeline.conflicted(older))
+
+
+def test_W4_nor_does_it_change_the_ensemble_of_one_that_names_the_same_bookies_from_an_earlier_entry_on() -> (
+    None
+):
+    pipeline, older = changed()
+    same = replace(older, fragments=(Fragment(0, pipeline.record.fragments[-1].ensemble, number=1),))
+    pipeline.lane_failed(1, "gone")
+    (change,) = pipeline.replacements({0: ENSEMBLE[2]}, {})
+    assert isinstance(change, ChangeRecord)
+    assert ends_fenced(pipeline.conflicted(same))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bookie.wire import LacReply, ReadReply, Status
 from ledgers.integrity.digest import Crc32cDigester
-from ledgers.protocol.effects import ReadFenced, RecoveryEffect
+from ledgers.protocol.effects import Finish, ReadFenced, RecoveryEffect
 from ledgers.protocol.recovery import READ_AHEAD_ENTRIES, Recovery
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from metadata.records.notes.fragment_note import Headline
 
 LEDGER_ID = 7
 ENSEMBLE = tuple(BookieRef(f"b{n}", "i") for n in range(3))
@@ -34,3 +37,63 @@ def test_R3_a_bookie_that_has_answered_ahead_of_the_walk_is_not_read_on() -> Non
     """One silence decides nothing, and what lies further on is not wanted yet."""
     recovery, _ = fenced()
     assert asked(recovery.read_answered(0, ReadReply(Status.OK, covered_through=100))) == []
+
+
+def failure(effects: list[RecoveryEffect]) -> str:
+    (end,) = effects
+    assert isinstance(end, Finish)
+    return str(end.error)
+
+
+OLDER = "knows a later state of the ledger than the metadata"
+
+
+@pytest.mark.parametrize(
+    "latest",
+    [Headline(5, 2, is_closed=False), Headline(0, 2, is_closed=False), Headline(0, 1, is_closed=True)],
+    ids=["a later fragment", "one in place of the last", "the end"],
+)
+def test_W8_an_answer_that_knows_a_later_state_of_the_ledger_ends_a_recovery(latest: Headline) -> None:
+    """Whether it is the first answer, or comes when entries are read already; and whoever vouches for the metadata."""
+    told = LacReply(Status.OK, vouched_since=1, latest=latest)
+    recovery = Recovery(numbered(), Crc32cDigester(LEDGER_ID))
+    recovery.start()
+    assert OLDER in failure(recovery.lac_answered(0, told))
+    recovery = Recovery(numbered(), Crc32cDigester(LEDGER_ID))
+    recovery.start()
+    for n in (0, 1):
+        recovery.lac_answered(n, LacReply(Status.OK, vouched_since=1))
+    assert OLDER in failure(recovery.lac_answered(2, told))
+
+
+@pytest.mark.parametrize(
+    "latest",
+    [None, Headline(0, 1, is_closed=False), Headline(0, 0, is_closed=False)],
+    ids=["nothing", "the same", "that of an older program"],
+)
+def test_W8_an_answer_that_knows_no_more_than_the_record_does_not(latest: Headline | None) -> None:
+    recovery = Recovery(numbered(), Crc32cDigester(LEDGER_ID))
+    recovery.start()
+    effects = [recovery.lac_answered(n, LacReply(Status.OK, vouched_since=1, latest=latest)) for n in (0, 1)]
+    assert len(asked(effects[1])) == 3
+
+
+def test_W8_fragments_without_numbers_go_by_their_first_entries() -> None:
+    """An older program that healed the ledger has lost the numbers, and notes have them still."""
+    recovery, _ = fenced()
+    known = LacReply(Status.OK, vouched_since=1, latest=Headline(0, 3, is_closed=False))
+    assert recovery.lac_answered(2, known) == []
+    later = LacReply(Status.OK, vouched_since=1, latest=Headline(1, 0, is_closed=False))
+    assert OLDER in failure(recovery.lac_answered(2, later))
+
+
+def test_W8_who_accepts_a_loss_is_not_held_back() -> None:
+    recovery = Recovery(numbered(), Crc32cDigester(LEDGER_ID), accepts_loss=True)
+    recovery.start()
+    told = LacReply(Status.OK, latest=Headline(5, 2, is_closed=False))
+    effects = [recovery.lac_answered(n, told) for n in range(3)]
+    assert len(asked(effects[2])) == 3
+
+
+def numbered() -> LedgerRecord:
+    return LedgerRecord(LEDGER_ID, Shape(3, 3, 2), (Fragment(0, ENSEMBLE, number=1),)).in_recovery()

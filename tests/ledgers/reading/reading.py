@@ -122,6 +122,9 @@ class DictionaryBookies:
     ) -> Lane:
         raise NotImplementedError
 
+    def tell_note(self, bookie: BookieRef, terms: LaneTerms, note: bytes) -> None:
+        raise NotImplementedError
+
     def heard_at(self, bookie: BookieRef) -> float:
         del bookie
         return self.heard

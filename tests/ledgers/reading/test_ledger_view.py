@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 
 import pytest
@@ -9,20 +10,23 @@ import pytest
 from ledgers.bookies.connected_bookies import ConnectedBookies
 from ledgers.cluster import Cluster
 from ledgers.config import ClientConfig
-from ledgers.errors import NoSuchLedger
+from ledgers.errors import MetadataWentBack, NoSuchLedger
 from ledgers.integrity.digest import Crc32cDigester
+from ledgers.reading import ledger_view
 from ledgers.reading.ledger_view import LedgerView
-from metadata.memory import MemoryStore
+from metadata.backup import hold
+from metadata.errors import StoreUnavailable
+from metadata.memory import MemoryData, MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
+from metadata.store import Versioned
+from tests.support.aio import TEST_SECONDS_MAX, cancel
 
 OPEN = LedgerRecord(7, Shape(1, 1, 1), (Fragment(0, (BookieRef("b1", "i1"),)),))
 
 
 def view_of(found: VersionedRecord) -> LedgerView:
-    store, config = MemoryStore(), ClientConfig()
-    cluster = Cluster(store, LedgerStore(store), ConnectedBookies(store, config), config, random.Random(0))
-    return LedgerView(cluster, found, Crc32cDigester(7))
+    return view_in(MemoryStore(), found)
 
 
 def test_a_watch_that_lags_behind_a_read_takes_nothing_back() -> None:
@@ -56,7 +60,76 @@ def test_W4_what_lies_before_the_last_fragment_is_confirmed_whatever_bookies_hav
     assert view.last_add_confirmed == 11
 
 
-def test_a_deleted_ledger_is_no_ledger() -> None:
-    view = view_of(VersionedRecord(OPEN, 1))
+def view_in(store: MemoryStore, found: VersionedRecord) -> LedgerView:
+    config = ClientConfig()
+    cluster = Cluster(store, LedgerStore(store), ConnectedBookies(store, config), config, random.Random(0))
+    return LedgerView(cluster, found, Crc32cDigester(7))
+
+
+async def test_a_ledger_that_is_deleted_under_its_follower_is_no_ledger() -> None:
+    store = MemoryStore()
+    found = await LedgerStore(store).create(OPEN)
+    following = asyncio.create_task(view_in(store, found).follow())
+    await LedgerStore(store).delete(found)
     with pytest.raises(NoSuchLedger):
-        view._take(None)
+        await following
+
+
+async def test_W8_who_follows_a_ledger_over_a_store_that_went_back_is_told_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A watch says nothing: to it nothing happens any more."""
+    monkeypatch.setattr(ledger_view, "LOOK_SECONDS", 0.0)
+    store, older = MemoryStore(), MemoryData()
+    found = await LedgerStore(store).create(OPEN)
+    assert (await LedgerStore(MemoryStore(older)).create(OPEN)).version == found.version
+    changed = await LedgerStore(store).change(OPEN.in_recovery(), found.version)
+    view = view_in(store, changed)
+    store._data = older
+    with pytest.raises(MetadataWentBack, match=f"at version {found.version}, and stood at {changed.version}"):
+        await view.look()
+
+
+async def test_W8_who_follows_a_ledger_that_the_store_lost_is_told_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ledger_view, "LOOK_SECONDS", 0.0)
+    store = MemoryStore()
+    found = await LedgerStore(store).create(OPEN)
+    view = view_in(store, found)
+    store._data = MemoryData()
+    await hold.begin(store, backup_ms=0, now_ms=1)
+    with pytest.raises(MetadataWentBack, match="ledger 7: the metadata of the cluster that was here is gone"):
+        await view.look()
+
+
+async def test_a_store_that_does_not_answer_ends_no_following(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its watch goes on by itself when the store is back."""
+    monkeypatch.setattr(ledger_view, "LOOK_SECONDS", 0.0)
+    store = Silent()
+    found = await LedgerStore(store).create(OPEN)
+    view = view_in(store, found)
+    view.changed.clear()
+    following = asyncio.create_task(view.look())
+    store.is_silent = True
+    async with asyncio.timeout(TEST_SECONDS_MAX):
+        while store.asked < 2:  # noqa: ASYNC110 — the store counts, and tells nobody
+            await asyncio.sleep(0)
+    store.is_silent = False
+    changed = await LedgerStore(store).change(OPEN.in_recovery(), found.version)
+    await view.changed.wait()
+    assert view.record == changed.record
+    await cancel(following)
+
+
+class Silent(MemoryStore):
+    """Does not answer reads, while it is silent."""
+
+    is_silent = False
+    asked = 0
+
+    async def get(self, key: str) -> Versioned | None:
+        if self.is_silent:
+            self.asked += 1
+            raise StoreUnavailable("no answer")
+        return await super().get(key)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,10 +26,12 @@ from metadata import keys
 from metadata.backup import hold
 from metadata.errors import StoreUnavailable
 from metadata.memory import MemoryStore
+from metadata.records.cluster import cluster_id
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.ledger_store import LedgerStore
 from metadata.sqlite.store import SqliteStore
 from metadata.store import Page
+from tests.simulation.engine.loop import VirtualLoop
 from tests.support.aio import run
 from tests.support.in_process import InProcessCluster, on_bookies, payloads
 
@@ -153,19 +156,22 @@ class Asked:
     def __init__(self, *since: int) -> None:
         self.store = MemoryStore()
         self.fencing = Fencing(RECORD, Crc32cDigester(7))
+        self.vouched = asyncio.Event()
+        self.times = 0
         self._replies = [LacReply(Status.OK, vouched_since=one) for one in since]
 
     async def fence(self) -> LacReply:
+        self.times += 1
         return self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
 
     async def __call__(self) -> LacReply:
         cluster = cast(Cluster, SimpleNamespace(store=self.store))
-        return await until_vouched_for(cluster, self.fencing, await self.fence(), self.fence)
+        return await until_vouched_for(cluster, self.fencing, await self.fence(), self.fence, self.vouched)
 
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accepted_metadata, "ASKED_AGAIN_SECONDS", 0)
+    monkeypatch.setattr(accepted_metadata, "ASKED_AGAIN_SECONDS_MIN", 0)
 
 
 @pytest.mark.usefixtures("quick")
@@ -173,17 +179,29 @@ def test_a_bookie_that_came_back_is_asked_until_it_vouches() -> None:
     assert run(Asked(0, 51, 51, 50)()).vouched_since == 50
 
 
-@pytest.mark.usefixtures("quick")
-def test_nobody_is_asked_again_once_another_vouches() -> None:
+async def test_nobody_is_asked_again_once_another_vouches() -> None:
     asked = Asked(51)
-    asked.fencing.is_vouched_for = True
-    assert run(asked()).vouched_since == 51
+    asking = asyncio.create_task(asked())
+    await asyncio.sleep(0)
+    asked.vouched.set()
+    assert (await asking).vouched_since == 51 and asked.times == 1
+
+
+def test_a_bookie_that_cannot_vouch_for_long_is_asked_more_and_more_seldom() -> None:
+    loop, asked = VirtualLoop(), Asked(51)
+    with closing(loop):
+        loop.run_until_complete(asked())
+        assert loop.time() == pytest.approx(accepted_metadata.VOUCHED_SECONDS_MAX)
+    assert asked.times < 12
 
 
 @pytest.mark.usefixtures("quick")
 async def test_nor_once_somebody_has_noticed() -> None:
     asked = Asked(51)
     await hold.begin(asked.store, backup_ms=0, now_ms=1)
+    with pytest.raises(LedgerRecoveryFailed, match="the metadata of the cluster that was here is gone"):
+        await asked()
+    await cluster_id(asked.store, create=True)
     with pytest.raises(LedgerRecoveryFailed, match=HELD):
         await asked()
 

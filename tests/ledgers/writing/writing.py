@@ -90,6 +90,9 @@ class HeldBookies:
     async def last_add_confirmed(self, bookie: BookieRef, request: LacRequest) -> LacReply:
         raise NotImplementedError
 
+    def tell_note(self, bookie: BookieRef, terms: LaneTerms, note: bytes) -> None:
+        raise NotImplementedError
+
     def heard_at(self, bookie: BookieRef) -> float:
         del bookie
         return -math.inf

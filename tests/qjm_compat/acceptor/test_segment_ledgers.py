@@ -11,9 +11,15 @@ import pytest
 
 from ledgers import Entry
 from ledgers.aio import LedgerClient, ReadHandle
+from metadata.records.journal_record import JournalState, JournalStorage, SegmentRecord, decode_state
 from qjm_compat import JournalConfig, JournalUnavailable, SegmentUnreadable
 from qjm_compat.acceptor.programs.effects import LedgerEnd
-from qjm_compat.acceptor.segment_ledgers import JOURNAL_OF_LEDGER, SEGMENT_OF_LEDGER, SegmentLedgers
+from qjm_compat.acceptor.segment_ledgers import (
+    JOURNAL_OF_LEDGER,
+    SEGMENT_OF_LEDGER,
+    NewSegment,
+    SegmentLedgers,
+)
 from qjm_compat.batch import PART_BYTES_MAX, Batch, entries_of
 from tests.support.aio import until_true
 from tests.support.in_process import on_bookies
@@ -55,7 +61,7 @@ async def read_all(ledgers: SegmentLedgers, ledger_id: int, from_txid: int = 1) 
 
 async def test_batches_large_and_small_come_back_in_order_from_any_transaction_on(tmp_path: Path) -> None:
     async with on_ledgers(tmp_path) as (client, ledgers):
-        ledger_id = await ledgers.create(1)
+        ledger_id = await ledgers.create(NewSegment(1, -63, 1))
         await write_all(ledgers, ledger_id, BATCHES)
         assert await ledgers.end(ledger_id) == LedgerEnd(22, 17)
         for txid in range(1, 23):
@@ -64,6 +70,20 @@ async def test_batches_large_and_small_come_back_in_order_from_any_transaction_o
         assert await read_all(ledgers, ledger_id, 23) == []
         labels = (await client.describe_ledger(ledger_id)).custom_metadata
         assert (labels[JOURNAL_OF_LEDGER], labels[SEGMENT_OF_LEDGER]) == (b"ns1", b"1")
+
+
+def test_a_ledger_says_what_the_acceptor_had_promised_and_which_segment_it_is() -> None:
+    storage = JournalStorage(-63, 17, "CID-1")
+    state = JournalState(
+        storage, 7, 6, 99, (SegmentRecord(1, 5, -63, 6),), purged_below=3, generation=2, nonce=b"n"
+    )
+    copy, begun = NewSegment(4, -63, 6, 9), NewSegment(10, -64, 7)
+    for new, segment in (
+        (copy, SegmentRecord(4, 0, -63, 6, 9, finalized=True)),
+        (begun, SegmentRecord(10, 0, -64, 7)),
+    ):
+        told = JournalState(storage, 7, 6, segments=(segment,), purged_below=3, generation=2)
+        assert decode_state("told", new.state_told(state)) == told
 
 
 async def test_the_batch_of_a_transaction_is_found_by_halving(
@@ -78,7 +98,7 @@ async def test_the_batch_of_a_transaction_is_found_by_halving(
 
     monkeypatch.setattr(ReadHandle, "read_entry", counted)
     async with on_ledgers(tmp_path) as (_, ledgers):
-        ledger_id = await ledgers.create(1)
+        ledger_id = await ledgers.create(NewSegment(1, -63, 1))
         await write_all(ledgers, ledger_id, [batch_of(txid, 1) for txid in range(1, 257)])
         await ledgers.end(ledger_id)
         looked_at.clear()
@@ -92,7 +112,7 @@ async def test_where_a_writer_died_between_the_parts_of_a_batch_the_last_whole_b
     tmp_path: Path, parts: int
 ) -> None:
     async with on_ledgers(tmp_path) as (client, ledgers):
-        ledger_id = await ledgers.create(1)
+        ledger_id = await ledgers.create(NewSegment(1, -63, 1))
         await write_all(ledgers, ledger_id, BATCHES[:1])
         writer = ledgers._writers[ledger_id]
         for entry in entries_of(BATCHES[1])[:parts]:
@@ -106,7 +126,7 @@ async def test_where_a_writer_died_between_the_parts_of_a_batch_the_last_whole_b
 
 async def test_a_ledger_with_parts_of_a_batch_only_holds_nothing(tmp_path: Path) -> None:
     async with on_ledgers(tmp_path) as (client, ledgers):
-        ledger_id = await ledgers.create(4)
+        ledger_id = await ledgers.create(NewSegment(4, -63, 1))
         for entry in entries_of(BATCHES[1])[:2]:
             await ledgers._writers[ledger_id].append(entry)
         await ledgers.close()
@@ -115,7 +135,7 @@ async def test_a_ledger_with_parts_of_a_batch_only_holds_nothing(tmp_path: Path)
 
 async def test_looking_and_reading_disturb_no_writer_and_ending_stops_it(tmp_path: Path) -> None:
     async with on_ledgers(tmp_path) as (client, ledgers):
-        ledger_id = await ledgers.create(1)
+        ledger_id = await ledgers.create(NewSegment(1, -63, 1))
         other = ledgers_of(client)
         assert await other.look(ledger_id) == LedgerEnd(None, None)
         await write_all(ledgers, ledger_id, BATCHES[:1])
@@ -138,7 +158,7 @@ async def test_batches_under_way_when_their_own_writer_ends_the_ledger_are_confi
     tmp_path: Path,
 ) -> None:
     async with on_ledgers(tmp_path) as (_, ledgers):
-        ledger_id = await ledgers.create(1)
+        ledger_id = await ledgers.create(NewSegment(1, -63, 1))
         writer = ledgers._writers[ledger_id]
         under_way = [await ledgers.append(ledger_id, batch) for batch in BATCHES]
         assert await ledgers.end(ledger_id) == LedgerEnd(22, 17)
@@ -149,7 +169,7 @@ async def test_batches_under_way_when_their_own_writer_ends_the_ledger_are_confi
 
 async def test_a_follower_gets_what_comes_until_the_ledger_is_closed(tmp_path: Path) -> None:
     async with on_ledgers(tmp_path) as (client, ledgers):
-        ledger_id = await ledgers.create(1)
+        ledger_id = await ledgers.create(NewSegment(1, -63, 1))
         await write_all(ledgers, ledger_id, BATCHES[:2])
 
         async def follow() -> list[Batch]:
@@ -164,7 +184,7 @@ async def test_a_follower_gets_what_comes_until_the_ledger_is_closed(tmp_path: P
 
 async def test_a_ledger_that_is_gone_is_dropped_without_complaint_and_cannot_be_read(tmp_path: Path) -> None:
     async with on_ledgers(tmp_path) as (_, ledgers):
-        ledger_id = await ledgers.create(1)
+        ledger_id = await ledgers.create(NewSegment(1, -63, 1))
         await write_all(ledgers, ledger_id, BATCHES[:1])
         await ledgers.drop(ledger_id)
         await ledgers.drop(ledger_id)
@@ -188,4 +208,4 @@ async def test_without_enough_bookies_no_ledger_is_made(tmp_path: Path) -> None:
         for name in ("b1", "b2"):
             await cluster.stop(name)
         with pytest.raises(JournalUnavailable, match="no ledger for segment 1"):
-            await ledgers_of(client).create(1)
+            await ledgers_of(client).create(NewSegment(1, -63, 1))

@@ -8,8 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
+from qjm_compat.hadoop.pages.hadoop_json import spelled
+from qjm_compat.hadoop.server.call_times import INTERVAL_SECONDS, MeanTime
 from tests.qjm_compat.hadoop.test_name_node_calls import Nodes, active, on_a_node
+
+SECONDS_MAX = 60
+"""No call takes so long here."""
 
 PREFIX = "Hadoop:service=JournalNode,name="
 
@@ -67,9 +73,52 @@ async def test_calls_are_counted_by_port_and_by_method(tmp_path: Path) -> None:
         assert total["tag.port"] == each["tag.port"] == port
         assert total["NumOpenConnections"] == 1
         assert (each["JournalNumOps"], each["StartLogSegmentNumOps"], each["FormatNumOps"]) == (3, 2, 1)
-        assert total["RpcProcessingTimeNumOps"] == sum(
-            count for name, count in each.items() if name.endswith("NumOps")
-        )
+        for kind in ("Queue", "Processing"):
+            assert total[f"Rpc{kind}TimeNumOps"] == sum(
+                count for name, count in each.items() if name.endswith("NumOps")
+            )
+            assert total[f"Rpc{kind}TimeAvgTime"] > 0
+        assert 0 < each["JournalAvgTime"] < 1000 * SECONDS_MAX and each["FormatAvgTime"] > 0
+
+
+async def test_beans_are_spelled_as_hadoop_spells_them(tmp_path: Path) -> None:
+    """Scripts look for `"CurrentLagTxns" : 0` in a line of its own."""
+    async with on_a_node(tmp_path) as nodes:
+        await active(nodes)
+        url = f"http://{nodes.node.http_address}/jmx?qry={PREFIX}Journal-ns1"
+        async with aiohttp.ClientSession() as session, session.get(url) as reply:
+            lines = (await reply.text()).splitlines()
+    assert lines[:3] == ["{", '  "beans" : [ {', f'    "name" : "{PREFIX}Journal-ns1",']
+    assert '    "CurrentLagTxns" : 0,' in lines
+    assert lines[-2:] == ["  } ]", "}"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"beans": []}, '{\n  "beans" : [ ]\n}'),
+        ({"a": 1, "b": "ü\n"}, '{\n  "a" : 1,\n  "b" : "ü\\n"\n}'),
+        ({"a": [1, 2.5, None]}, '{\n  "a" : [ 1, 2.5, null ]\n}'),
+        ({"a": {}}, '{\n  "a" : { }\n}'),
+        ([{"a": True}, {"b": 2}], '[ {\n  "a" : true\n}, {\n  "b" : 2\n} ]'),
+        ({"x": [{"a": [{"b": 1}]}]}, '{\n  "x" : [ {\n    "a" : [ {\n      "b" : 1\n    } ]\n  } ]\n}'),
+    ],
+)
+def test_values_are_spelled_as_jackson_does(value: object, text: str) -> None:
+    assert spelled(value) == text
+    assert json.loads(text) == value
+
+
+def test_a_mean_is_that_of_the_last_interval_with_calls() -> None:
+    mean = MeanTime()
+    assert mean.millis(0.0) == 0
+    mean.add(0.002, 100.0)
+    mean.add(0.004, 101.0)
+    assert mean.millis(102.0) == pytest.approx(3)
+    mean.add(0.050, 100.0 + INTERVAL_SECONDS)  # of the next one
+    assert mean.millis(100.0 + INTERVAL_SECONDS) == pytest.approx(3)
+    assert mean.millis(100.0 + 2 * INTERVAL_SECONDS) == pytest.approx(50)
+    assert mean.millis(1000.0) == pytest.approx(50), "as Hadoop's stands while nobody calls"
 
 
 QUERIES: dict[str, set[str]] = {

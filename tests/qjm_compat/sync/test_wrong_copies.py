@@ -84,7 +84,9 @@ async def test_a_torn_or_wrong_copy_is_not_taken_over_and_a_whole_one_is(
             await target.take_finalized(WHOLE, Changed(source, change), _unpaced, _yes)
         assert len([one async for one in client.list_ledgers()]) == ledgers
         assert (await target.segments_held()).logs == ()
+        assert target.metrics.snapshot()["NumEditLogsSynced"] == 0
         assert await target.take_finalized(WHOLE, source, _unpaced, _yes) is Taken.COPIED
+        assert target.metrics.snapshot()["NumEditLogsSynced"] == 1
         content = await target.read_segment(1, 1)
         assert b"".join([bytes(batch.records) async for batch in content.batches]) == frames(1, 30)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from ledgers.aio import LedgerClient
 from metadata.records.journal_record import FinalizedSegment
 from metadata.records.journal_store import JournalStore
-from qjm_compat.acceptor.segment_ledgers import SegmentLedgers
+from qjm_compat.acceptor.segment_ledgers import NewSegment, SegmentLedgers
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.batch import Batch
 from qjm_compat.config import AcceptorConfig, JournalConfig
@@ -94,7 +94,7 @@ class Journal:
     async def ledger(self, acceptor: str, *batches: Batch, first_txid: int = 1, closed: bool = True) -> int:
         """A ledger with these batches, made for a segment of the acceptor."""
         ledgers = SegmentLedgers(self.client, "ns1", acceptor, JournalConfig())
-        ledger_id = await ledgers.create(first_txid)
+        ledger_id = await ledgers.create(NewSegment(first_txid, LAYOUT, 1))
         for batch in batches:
             await (await ledgers.append(ledger_id, batch)).confirmed()
         if closed:

@@ -8,6 +8,8 @@ What must hold of the ledgers that are made before, meanwhile and afterwards, wh
     noticed    the cluster holds back soon, where nobody writes while the store goes back
     cut short  whoever recovers a ledger reads all that was acknowledged before, or is told that it cannot be recovered
     unreadable whoever recovers a ledger reads all entries that it ends with, where every bookie answers
+    lost       once the operator has accepted, the metadata knows each ledger of which something was acknowledged; not
+               where it has given the id to another one
 
 The checkers of the other runs (`seen.py`) know ledgers by their ids, and are told nothing here.
 """
@@ -16,17 +18,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from bookie.storage.bookie import Bookie
 from bookie.wire import ReadRequest, Status
-from bookie.wire.messages import MaintenanceAction
+from bookie.wire.messages import HeldNote, MaintenanceAction
+from bookledger.cluster.reconciling import Compared, bring_up
 from ledgers.aio import LedgerClient, ReadHandle, WriteHandle
 from ledgers.errors import EntryUnreadable, LedgerError
 from metadata.backup import hold
 from metadata.memory import MemoryData
 from metadata.records.ledger_record import BookieRef
+from metadata.records.ledger_store import LedgerStore
 from tests.simulation.engine.chance import Stream
 from tests.simulation.engine.processes import Process
 from tests.simulation.engine.world import Violation
@@ -249,11 +254,24 @@ class RollbackCluster(Cluster):
             async with asyncio.timeout(COMPARED_SECONDS_MAX):
                 while len(await hold.told(store, restored)) < len(self.hosts.by_name):  # noqa: ASYNC110
                     await asyncio.sleep(1.0)
+            running = [host.running for host in self.hosts.by_name.values() if host.running is not None]
+            notes = {
+                BookieRef(one.cookie.bookie_id, one.cookie.incarnation): _notes(one.bookie) for one in running
+            }
+            self.site.world.note("%d records are made again", await bring_up(store, notes, Compared()))
             await hold.accept(store)
+            if len(running) == len(self.hosts.by_name):
+                await self._is_known(store)
         except TimeoutError:
             raise Violation("noticed", "not every bookie has compared what it holds") from None
         finally:
             await store.close()
+
+    async def _is_known(self, store: VirtualStore) -> None:
+        known = {found.ledger_id async for found in LedgerStore(store).list_with_deleted()}
+        for made in self.made:
+            if made.acknowledged and made.ledger_id not in known:
+                raise Violation("lost", f"the metadata does not know ledger {made.ledger_id}")
 
     async def _stands(self, made: Made, ack_quorum: int) -> None:
         for entry_id, payload in made.acknowledged.items():
@@ -370,6 +388,17 @@ class EnsembleThatWasAway(ReplacedEnsemble):
     """The bookies that were replaced come back after the store has gone back, and have nothing to tell it by."""
 
     come_back_at_once = False
+
+
+async def _notes(bookie: Bookie) -> AsyncGenerator[HeldNote, None]:
+    """What it tells over gRPC."""
+    await bookie.checkpoint()
+    first, is_last = (0, 0), False
+    while not is_last:
+        page, is_last = bookie.index.notes.page(*first)
+        for one in page:
+            yield one
+            first = one.ledger_id, one.first_entry + 1
 
 
 def _payload(identity: bytes, entry_id: int) -> bytes:

@@ -17,6 +17,7 @@ from ledgers.integrity.digest import Digester
 from ledgers.protocol.fencing import Fencing
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
+from metadata.records.notes.fragment_note import Headline
 from tests.simulation.engine.runs import Failed
 
 from .metadata_rollback import (
@@ -78,6 +79,21 @@ def test_W8_no_recovery_leaves_a_hole_where_a_bookie_left_the_ensemble_and_came_
 def test_W8_no_recovery_believes_bookies_of_the_time_when_they_were_away() -> None:
     seeds = range(max(1, SEEDS // 2))
     assert [(seed, why) for seed in seeds if (why := run_with_bookies_that_were_away(seed))] == []
+
+
+def test_W8_where_nobody_compares_a_bookie_that_knows_a_later_state_ends_a_recovery(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    a_fence_is_answered_without_comparing(monkeypatch)
+    seeds = range(max(1, SEEDS // 2))
+    assert [
+        (seed, why) for seed in seeds if "cut short" in (why := run_with_all_bookies_replaced(seed))
+    ] == []
+
+
+def notes_are_not_heeded(patch: pytest.MonkeyPatch) -> None:
+    """The second net: neither does a recovery heed them, nor is a record made again by them."""
+    patch.setattr(Headline, "is_ahead_of", lambda *_: False)
 
 
 def bookies_know_no_identities(patch: pytest.MonkeyPatch) -> None:
@@ -193,4 +209,6 @@ def test_such_a_bug_is_found_by_the_seed_that_is_known(
 ) -> None:
     """Where the draws have changed it is searched for."""
     bug(monkeypatch)
+    if promise == "cut short":
+        notes_are_not_heeded(monkeypatch)
     assert promise in runs(known) or any(promise in runs(seed) for seed in range(SEARCHED_MAX))

@@ -56,6 +56,7 @@ class Checker:
         self._had: dict[BookieRef, set[int]] = {}
         self._fenced: set[BookieRef] = set()
         self._lac_of: dict[BookieRef, int] = {}
+        self._lost: LedgerRecord | None = None
 
     # --- writing --------------------------------------------------------------------------------
 
@@ -116,6 +117,20 @@ class Checker:
         self._check_lacking(record)
         return self._closed(record) if record.is_closed else None
 
+    def went_back(self, older: LedgerRecord) -> None:
+        """The store has this record again. What was confirmed, told and read meanwhile is promised all the same; who
+        believes in an end that was lost may be told another one."""
+        if self._lost is None or len(self.committed.fragments) >= len(self._lost.fragments):
+            self._lost = self.committed
+        self.committed = older
+
+    def brought_up(self, record: LedgerRecord) -> None:
+        """An operator has had the older record made again from what bookies noted, in whatever state it stood."""
+        self.committed = record
+        self._check_lacking(record)
+        if record.is_closed:
+            self._closed(record)
+
     def deleted(self) -> None:
         """The record is gone."""
         self.is_deleted = True
@@ -160,14 +175,20 @@ class Checker:
             raise Violation("I4", f"the length is {record.length_bytes}, not {length}")
 
     def _must_be_durable(self, entry_id: int, rule: str, why: str) -> None:
-        ensemble = self.committed.fragment_of(entry_id).ensemble
-        named = [ensemble[position] for position in self._striping.write_set(entry_id)]
-        holders = [bookie for bookie in named if entry_id in self._had.get(bookie, ())]
+        named, holders = self._holders(self.committed, entry_id)
+        if rule == "I3" and self._lost is not None:  # its writer may not know that the store went back
+            holders = max(holders, self._holders(self._lost, entry_id)[1], key=len)
         if len(holders) < self.committed.shape.ack_quorum:
             have = ", ".join(map(str, holders)) or "none"
             raise Violation(
                 rule, f"entry {entry_id} is {why}; of {', '.join(map(str, named))} only {have} had it"
             )
+
+    def _holders(self, record: LedgerRecord, entry_id: int) -> tuple[list[BookieRef], list[BookieRef]]:
+        """The bookies that the record names for the entry, and those of them that have had it."""
+        ensemble = record.fragment_of(entry_id).ensemble
+        named = [ensemble[position] for position in self._striping.write_set(entry_id)]
+        return named, [bookie for bookie in named if entry_id in self._had.get(bookie, ())]
 
     # --- bookies --------------------------------------------------------------------------------
 
@@ -207,6 +228,8 @@ class Checker:
 
     def ended(self, who: str, record: LedgerRecord) -> None:
         """Somebody was told that the ledger is closed like this: all are told the same."""
+        if self._lost is not None and self._lost.is_closed:
+            return
         if not self.committed.is_closed or record.last_entry != self.committed.last_entry:
             raise Violation(
                 "I7", f"{who} believes in the end {record.last_entry}, not {self.committed.last_entry}"

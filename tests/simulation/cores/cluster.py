@@ -52,6 +52,9 @@ CALM_SECONDS = 250.0
 ARRIVED_SECONDS = 150.0
 """After calm, by when what was sent before it has arrived or been given up."""
 
+ACCEPTED_AGAIN_SECONDS = 10.0
+"""How often an operator looks whether all bookies are up."""
+
 RECOVERY_TRIES = 3
 LAST_RECOVERY_TRIES = 8
 LAST_RECOVERY_SECONDS = 250.0
@@ -90,7 +93,7 @@ class Cluster:
         refs = [BookieRef(name, f"i{name[1:]}") for name in plan.bookie_names]
         lacking = tuple(Lacking.everything(n) for n in plan.absent)
         ensemble = tuple(refs[: shape.ensemble_size])
-        first = LedgerRecord(LEDGER, shape, (Fragment(0, ensemble, lacking=lacking),))
+        first = LedgerRecord(LEDGER, shape, (Fragment(0, ensemble, lacking=lacking, number=1),))
         self.checker = Checker(first)
         self.network = Network(world, plan.figures, plan.rules)
         self.metadata = SimulatedMetadata(world, self.network, self.checker, first)
@@ -137,6 +140,18 @@ class Cluster:
         if maker is not None:
             self.clients[name] = maker()
             self.clients[name].begin()
+
+    def accept(self) -> None:
+        """An operator has started all bookies, and accepts the metadata that went back."""
+        if not self.metadata.is_held:
+            return
+        self._bring_up()
+
+    def _bring_up(self) -> None:
+        if all(bookie.up for bookie in self.bookies.values()):
+            self.metadata.accept(one for bookie in self.bookies.values() for one in bookie.noted)
+        else:
+            self.world.after(ACCEPTED_AGAIN_SECONDS, self.accept)
 
     def _operate(self, operation: Operation) -> None:
         site = self.site
@@ -207,6 +222,8 @@ class Cluster:
         writer = self.clients[WRITER]
         if isinstance(writer, Writer) and self.plan.is_survivable:
             writer.check_whole()
+        if self.metadata.went_back:  # bookies may have been told an end since it was accepted
+            self._bring_up()
         self._operate(Recover(0.0, "last", LAST_RECOVERY_TRIES))
 
     def _look_whether_closed(self) -> None:
@@ -220,7 +237,13 @@ class Cluster:
         stands = self.metadata.stands
         if stands is not None and self.plan.is_survivable:
             for client in self.clients.values():
-                if isinstance(client, TailReader | PlainReader) and client.name in self._went_home:
+                # Of an end that no bookie was told, and the store has lost, a recovery may find another one.
+                is_bound = not self.metadata.went_back or client.name == "final"
+                if (
+                    is_bound
+                    and isinstance(client, TailReader | PlainReader)
+                    and client.name in self._went_home
+                ):
                     self._check_read_all(client)
 
     def _check_read_all(self, reader: TailReader | PlainReader) -> None:

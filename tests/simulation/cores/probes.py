@@ -12,6 +12,8 @@ class Probe(Enum):
     """Each is taken by some of any thousand seeds."""
 
     BEGAN_WITHOUT = "a ledger began while a bookie of its ensemble was absent"
+    STORE_WENT_BACK = "the store went back to an older copy"
+    BROUGHT_UP = "a record was brought up to what bookies had noted"
     ENSEMBLE_CHANGED = "the writer changed its ensemble"
     CHANGE_MET_RECOVERY = "a change met IN_RECOVERY"
     CHANGE_MET_CLOSE = "a change met a closed ledger"

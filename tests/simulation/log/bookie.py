@@ -23,6 +23,8 @@ from bookie.wire import (
     Status,
 )
 from metadata.records.ledger_record import BookieRef
+from metadata.records.notes import fragment_note
+from metadata.records.notes.reconciling import NotedBy
 from tests.simulation.cores.checks import Checker
 from tests.simulation.cores.cluster import LEDGER
 from tests.simulation.cores.plans.plan import DiskFault, Figures
@@ -57,6 +59,11 @@ class WetBookie(Life):
         self._sequence = 0
         self._harm = Harm(self, figures.patience_seconds)
         self._neighbour = Neighbour(self, world.stream("wet neighbour", self.name))
+
+    @property
+    def noted(self) -> list[NotedBy]:
+        notes = map(fragment_note.decode, self.index.notes.of(LEDGER).values())
+        return [NotedBy(self.ref, note) for note in notes]
 
     # --- appends --------------------------------------------------------------------------------
 
@@ -119,7 +126,9 @@ class WetBookie(Life):
         self.promises.lac_answered(request.ledger_id, last_entry)
         if request.ledger_id == LEDGER:
             self.checker.lac_answered(self.ref, last_entry)
-        return LacReply(Status.OK if state.known else Status.NO_SUCH_LEDGER, told, vouched_since=1)
+        latest = self.index.notes.latest(request.ledger_id) if request.fence else None
+        known = Status.OK if state.known else Status.NO_SUCH_LEDGER
+        return LacReply(known, told, vouched_since=1, latest=latest)
 
     def read(self, request: ReadRequest, answer: Callable[[ReadReply], None]) -> None:
         def serve(status: Status, detail: str) -> None:

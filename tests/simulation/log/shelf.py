@@ -55,6 +55,7 @@ class Shelf:
 def forget_memory(index: Index) -> None:
     """The process that had it open is gone."""
     index._recent, index._moving = RecentPlaces(), RecentPlaces()
+    index.notes._recent, index.notes._moving = {}, {}
 
 
 SHELF = Shelf()

@@ -13,7 +13,6 @@ from bookie.disk.disk import Disk
 from bookie.errors import DataDirectoryError
 from bookie.index.index import Index
 from bookie.index.ledger_state import LedgerState
-from bookie.index.places import place_of_frame
 from bookie.log import segments
 from bookie.log.format import Record, position_of
 from bookie.log.records import position_end
@@ -153,11 +152,7 @@ class Storage:
 
     def _note(self, record: Record, position: int, size: int) -> None:
         self._changed.add(record.ledger_id)
-        place = place_of_frame(record.columns, position, size)
-        if place is not None:
-            self.index.add(record.ledger_id, place)
-        else:
-            self.index.add_state(record.ledger_id, position >> 32)
+        self.index.apply(record, position, size)
 
     def _replay(self, disk: Disk) -> int:
         """Applies the log behind the checkpoint; returns the position of the segment to write next."""

@@ -25,7 +25,7 @@ from bookie.upkeep.collecting import collector, compactor
 from bookie.upkeep.collecting.compactor import Compactor
 from bookie.upkeep.inventory import inventory
 from bookie.upkeep.mending import gap_filling, limbo
-from bookie.upkeep.scrubbing import scrubber, segment_check
+from bookie.upkeep.scrubbing import segment_check
 from bookie.upkeep.scrubbing.scrubber import Scrubber
 from tests.simulation.engine.loop import LoopStuck
 from tests.simulation.engine.loop import run as run_loop
@@ -174,7 +174,6 @@ def _small_sizes(sizes: Sizes) -> Iterator[None]:
         (writer, "GROUP_BYTES_MAX", sizes.group),
         (compactor, "BATCH_BYTES", sizes.batch),
         (compactor, "STATES_PER_BATCH", sizes.few),
-        (scrubber, "STATES_PER_BATCH", sizes.few),
         (collector, "LEDGERS_PER_BATCH", sizes.few),
         (collector, "FRAMES_PER_BATCH", sizes.few),
         (limbo, "LEDGERS_PER_BATCH", sizes.few),

@@ -12,6 +12,7 @@ from ledgers import MetadataUnavailable
 from metadata import open_store
 from metadata.backup import hold
 from metadata.errors import BadMetadataUri, StoreRefused
+from metadata.records.cluster import cluster_id
 from metadata.records.ledger_store import LedgerStore
 from spark.credentials import Access
 from spark.planning.options import LedgerOptions
@@ -160,6 +161,7 @@ def test_records_are_found_whether_they_are_few_or_many(file: File, many: int) -
 def test_W8_of_a_ledger_that_older_metadata_does_not_know_nobody_says_that_it_is_gone(file: File) -> None:
     async def went_back() -> None:
         store = await open_store(file.uri)
+        await cluster_id(store, create=True)
         await hold.begin(store, backup_ms=0, now_ms=1)
         await store.close()
 

@@ -29,6 +29,8 @@ from metadata.rate_limit import RateLimit
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.ledger_store import LedgerStore
+from metadata.records.notes import fragment_note
+from metadata.records.notes.fragment_note import FragmentNote
 from metadata.records.registration import Registration
 from metadata.store import PAGE_KEYS_MAX, Page
 from tests.bookie.upkeep.replicas import (
@@ -567,3 +569,38 @@ async def test_a_record_that_cannot_be_read_keeps_nobody_else_from_being_healed(
 
 NEWER = b"\x08\x63"
 """A message whose first field, the format's version, is far beyond ours."""
+
+
+async def test_a_bookie_that_took_a_place_notes_what_it_belongs_to_now(tmp_path: Path) -> None:
+    async with healing(tmp_path) as one:
+        await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3), number=1))
+        await one.dies(B2)
+        await one.given_up(B2)
+        await one.auditor.look_once()
+        await one.worker.look_once()
+        record = await one.record(7)
+        assert ME in record.fragments[0].ensemble
+        assert one.world.bookie.index.notes.of(7) == {0: noted(record, 0)}
+
+
+async def test_the_local_check_notes_what_the_bookie_was_never_told_but_not_from_metadata_that_went_back(
+    tmp_path: Path,
+) -> None:
+    async with healing(tmp_path) as one:
+        fragments = Fragment(0, (ME, B1, B2), number=1), Fragment(40, (B1, B2, B3), number=2)
+        await closed_ledger(one.ledgers, 7, SHAPE, LAST, *fragments)
+        await hold(one.world.bookie, 7, range(40))
+        await restored.begin(one.store, backup_ms=0, now_ms=1)
+        await one.stock.take_once()
+        assert one.world.bookie.index.notes.of(7) == {}
+        assert await restored.accept(one.store)
+        await one.stock.take_once()
+        record = await one.record(7)
+        assert one.world.bookie.index.notes.of(7) == {0: noted(record, 0)}
+        written = one.world.bookie.log_position
+        await one.stock.take_once()
+        assert one.world.bookie.log_position == written
+
+
+def noted(record: LedgerRecord, fragment: int) -> bytes:
+    return fragment_note.encode(FragmentNote.of(record, record.fragments[fragment]))

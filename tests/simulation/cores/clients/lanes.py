@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING
 
-from bookie.wire import NO_ENTRIES, Columns, Frame, Status, join
+from bookie.wire import NO_ENTRIES, NO_NOTE, Columns, Frame, Status, join
+from ledgers.bookies.lane_notes import LaneNotes
 from ledgers.errors import LedgerError, LedgerFenced, Unauthorized
 from ledgers.protocol.append import AppendPipeline
 from ledgers.protocol.recovery import Recovery
@@ -53,6 +55,8 @@ class SimulatedLane:
         self._unanswered: deque[float] = deque()
         self._is_broken = self._is_closed = self._is_watched = self._is_behind = False
         self._last_there = self._last_back = 0.0
+        self._note = None if recovery else LaneNotes(lambda: machine.record)
+        self._noted = NO_NOTE
         if not self._bookie.up:
             self._break()
 
@@ -94,6 +98,8 @@ class SimulatedLane:
             self._tell_behind("")
 
     def close(self) -> None:
+        if not self._is_closed and self._noted and (note := self._new_note()):
+            tell(self._client, self._ref, self._machine.record.ledger_id, note, recovery=self._recovery)
         self._is_closed = True
         self._queue.clear()
 
@@ -106,7 +112,8 @@ class SimulatedLane:
         deferred = self._is_deferred and not self._sync_wanted
         self._sync_wanted = False
         ledger_id = self._machine.record.ledger_id
-        frame = Frame(ledger_id, columns, statement, self._recovery, deferred_sync=deferred)
+        note = self._new_note()
+        frame = Frame(ledger_id, columns, statement, self._recovery, deferred_sync=deferred, note=note)
         through = self._through(columns)
         self._unanswered.append(self._client.world.now)
         self._watch()
@@ -119,6 +126,14 @@ class SimulatedLane:
         for delay in deliveries[1:]:
             world.after(delay, lambda: self._bookie.deliver(lambda: self._arrive_again(frame)))
         return None
+
+    def _new_note(self) -> bytes:
+        """As `QueuedLane` does."""
+        note = NO_NOTE if self._note is None else self._note.now()
+        if note is self._noted:
+            return NO_NOTE
+        self._noted = note
+        return note
 
     def _through(self, columns: Columns) -> int:
         """What is on disk when this frame is answered OK; −1 where that is said by other answers."""
@@ -213,6 +228,15 @@ class SimulatedLane:
         if not self._is_broken:
             self._is_broken = True
             self._client.later(self._chance.uniform(0, NOTICE_SECONDS), lambda: self._fail("broken"))
+
+
+def tell(client: Client, ref: BookieRef, ledger_id: int, note: bytes, *, recovery: bool) -> None:
+    """Tells a bookie something of the ledger, without being waited for; it may be lost."""
+    bookie = client.site.bookies[ref.bookie_id]
+    frame = Frame(ledger_id, NO_ENTRIES, recovery=recovery, deferred_sync=True, note=note)
+    for delay in client.site.network.deliveries("end", client.name, ref.bookie_id):
+        arrive = partial(bookie.append, ref.incarnation, frame, _nobody_listens)
+        client.world.after(delay, partial(bookie.deliver, arrive))
 
 
 def tell_lac(lane: SimulatedLane) -> None:

@@ -250,7 +250,11 @@ class Client(Node):
                     self.perform(machine.change_failed(MetadataUnavailable("silent")))
 
         self.site.metadata.change(
-            self.name, record, self.version, lambda outcome: self.deliver(lambda: decided(outcome))
+            self.name,
+            record,
+            self.version,
+            lambda outcome: self.deliver(lambda: decided(outcome)),
+            unless_held=isinstance(machine, Recovery),
         )
 
     def _note_conflict(self, found: Committed | None) -> None:

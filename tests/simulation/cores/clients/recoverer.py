@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from bookie.wire import LacReply, LacRequest, LacStatement, ReadReply, ReadRequest
 from ledgers.errors import LedgerError, LedgerRecoveryFailed
@@ -19,9 +20,12 @@ from ledgers.protocol.effects import (
 )
 from ledgers.protocol.recovery import Recovery
 from metadata.records.ledger_record import LedgerRecord, LedgerState
+from metadata.records.notes import fragment_note
+from metadata.records.notes.fragment_note import FragmentNote
 from tests.simulation.cores.probes import Probe
 from tests.simulation.cores.site.metadata import Committed, Lost, Outcome, Read
 
+from .lanes import tell
 from .process import QUORUM_SECONDS_MAX, Client, Site
 
 PAGE_BYTES = 1024
@@ -45,7 +49,9 @@ class Recoverer(Client):
     def begin(self) -> None:
         self._tries -= 1
         self._asking = self._tries >= 0
-        if self._asking:
+        if self._asking and self.site.metadata.is_held:
+            self._again()
+        elif self._asking:
             self.world.note("%s begins", self.name)
             self.site.metadata.read(self.name, lambda read: self.deliver(lambda: self._found(read)))
 
@@ -186,6 +192,9 @@ class Recoverer(Client):
     def _recovered(self, record: LedgerRecord) -> None:
         self.world.note("%s has recovered to %s", self.name, record.last_entry)
         self.world.reached(Probe.RECOVERY_ADOPTED if self._met_a_close else Probe.RECOVERED)
+        note = fragment_note.encode(FragmentNote.of(record, record.fragments[-1]))
+        for bookie in sorted(self.machine().fencing.fenced.intersection(record.fragments[-1].ensemble)):
+            tell(self, bookie, record.ledger_id, note, recovery=True)
         self._end(record)
 
     # --- calls ----------------------------------------------------------------------------------
@@ -202,6 +211,8 @@ class Recoverer(Client):
             if reply is None:
                 self.perform(machine.lac_failed(effect.position, "silent"))
             else:
+                if self.site.metadata.is_held:
+                    reply = replace(reply, vouched_since=0)
                 self.perform(machine.lac_answered(effect.position, reply))
 
         self.call(

@@ -23,6 +23,9 @@ THEMES_AND_WEIGHTS = (
 ABSENT_EVERY = 7
 """In one of so many plans bookies are absent when the ledger is created, whatever its theme."""
 
+SET_BACK_EVERY = 12
+"""In one of so many plans the metadata goes back to an older copy of itself."""
+
 THEMES = {theme.__name__: theme for theme, _ in THEMES_AND_WEIGHTS}
 _CHOICES = [theme for theme, _ in THEMES_AND_WEIGHTS]
 _WEIGHTS = [weight for _, weight in THEMES_AND_WEIGHTS]
@@ -35,6 +38,8 @@ def draw(seed: int) -> Plan:
     theme(sketch)
     if seed % ABSENT_EVERY == ABSENT_EVERY - 1:
         themes.absent_from_the_start(sketch)
+    if seed % SET_BACK_EVERY == SET_BACK_EVERY - 5:
+        themes.set_back(sketch)
     return sketch.plan()
 
 

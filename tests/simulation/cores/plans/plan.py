@@ -259,6 +259,16 @@ class WatchGap(Printed):
     seconds: float = 60.0
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class SetBack(Printed):
+    """The store goes back to the record of so many changes ago, and is held back. An operator has it brought up to what
+    the bookies have noted, and accepts it, once so much time has passed and all of them are up."""
+
+    at: float
+    changes: int = 1
+    seconds: float = 30.0
+
+
 DiskFault = FailSync | ReadErrors | Full | ReadOnly | SlowDisk | Rot | Wipe
 """What `BookieServer.damage` is given."""
 
@@ -278,6 +288,7 @@ Fault = (
     | Touch
     | LeaseLost
     | WatchGap
+    | SetBack
 )
 
 # --- the whole -----------------------------------------------------------------------------------

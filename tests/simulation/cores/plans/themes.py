@@ -20,6 +20,7 @@ from .plan import (
     Recover,
     Rot,
     Rule,
+    SetBack,
     Wipe,
 )
 from .sketch import BOOKIES_MAX, RECOVERERS_MAX, Sketch, ground, reading, recovering, writing
@@ -197,3 +198,15 @@ def absent_from_the_start(sketch: Sketch) -> None:
     for n in sketch.absent:
         if rng.random() < 0.8:
             sketch.faults.append(Crash(0.0, f"b{n}", rng.choice((10.0, 30.0, 60.0, 1000.0))))
+
+
+def set_back(sketch: Sketch) -> None:
+    """The metadata goes back to an older copy, most often after ensemble changes, and is accepted later (W8).
+
+    Not where a disk is lost, too: what only its bookie has noted would be lost with it.
+    """
+    rng = random.Random(f"set back {sketch.seed}")
+    if any(isinstance(fault, Wipe) for fault in sketch.faults):
+        return
+    at, seconds = round(rng.uniform(5, 200), 1), rng.choice((0.1, 5.0, 30.0, 100.0))
+    sketch.faults.append(SetBack(at, rng.choice((1, 1, 2, 3, 8)), seconds))

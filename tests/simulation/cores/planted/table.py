@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.simulation.engine.planted import Plant
 
+from . import in_reconciling as notes
 from . import in_recovery as recovery
 from . import in_writer as writer
 from . import on_bookies as bookies
@@ -45,6 +46,12 @@ PLANTS = (
     Plant((recovery.takes_another_change_for_its_own,), 100, known=4),
     Plant((recovery.reads_pages_without_checking_digests,), 1000, known=11),
     Plant((recovery.reads_past_what_is_confirmed,), 2000, known=112),
+    Plant((notes.tells_nothing,), 400, known=31),
+    Plant((notes.takes_the_oldest_note_of_a_fragment,), 1000, known=67),
+    Plant((notes.takes_what_copies_lack_from_nowhere,), 1500, known=175),
+    Plant((notes.closes_by_an_older_record,), 5000, known=823),
+    Plant((notes.accepts_without_reconciling,), 200, known=7),
+    Plant((notes.closes_through_a_hold,), 400, known=31),
     Plant((bookies.answers_a_fence_before_it_is_on_disk,), 100, known=2),
     Plant((bookies.forgets_a_fence_at_a_crash,), 50, known=3),
     Plant((bookies.forgets_a_fence_unseen,), 4000, known=1269),
@@ -62,6 +69,7 @@ PLANTS = (
 SAFE_ALONE = (
     recovery.does_not_wait_until_enough_are_fenced,
     recovery.does_not_mark_the_record,
+    notes.tells_of_the_first_fragment_only,  # who joins is told of the later ones
 )
 """A second rule covers each of these, so that no schedule shows it (F22); the directed tests hold them."""
 

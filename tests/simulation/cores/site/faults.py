@@ -16,6 +16,7 @@ from tests.simulation.cores.plans.plan import (
     ReadErrors,
     ReadOnly,
     Rot,
+    SetBack,
     SlowDisk,
     StoreAway,
     Swap,
@@ -45,6 +46,9 @@ def perform(fault: Fault, cluster: Cluster) -> None:
             cluster.metadata.go_away(seconds, applies=applies)
         case Touch():
             cluster.metadata.touch()
+        case SetBack(_, changes, seconds):
+            cluster.metadata.go_back(changes)
+            cluster.world.after(seconds, cluster.accept)
         case WatchGap(_, client, seconds):
             cluster.world.reached(Probe.TAIL_HELD_BACK)
             cluster.metadata.hold_back(client, seconds)

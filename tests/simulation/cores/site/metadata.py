@@ -5,11 +5,12 @@ Requests and answers are lost or late, and a change whose answer was lost is set
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from metadata.records.ledger_record import LedgerRecord, LedgerState
+from metadata.records.notes.reconciling import NotedBy, reconciled
 from tests.simulation.cores.checks import Checker
 from tests.simulation.cores.plans.plan import METADATA
 from tests.simulation.cores.probes import Probe
@@ -69,6 +70,8 @@ class SimulatedMetadata:
         self._gaps: dict[str, float] = {}
         self.stands: Committed | None = Committed(record, 1)
         self.versions = 1
+        self.is_held = self.went_back = False
+        self._history = [record]
 
     # --- what goes wrong ----------------------------------------------------------------------------
 
@@ -82,6 +85,25 @@ class SimulatedMetadata:
         """Somebody changes the record harmlessly."""
         if self.stands is not None and not self.stands.record.is_closed:
             self._stand(replace(self.stands.record, custom_metadata={"touched": b"%d" % self.versions}))
+
+    def go_back(self, changes: int) -> None:
+        """An older copy is put in place, as with `--bump-revision`; whoever compares notices, and holds back."""
+        if self.stands is None:
+            return
+        self._world.reached(Probe.STORE_WENT_BACK)
+        self._history = self._history[: max(1, len(self._history) - changes)]
+        older = self._history[-1]
+        self._world.note("metadata went back to %s", _Described(older))
+        self.stands = Committed(older, self.stands.version + 1)
+        self.is_held = self.went_back = True
+        self._checker.went_back(older)
+
+    def accept(self, noted: Iterable[NotedBy]) -> None:
+        """What is older is brought up to what bookies have noted; then the hold is lifted."""
+        if self.stands is not None and (better := reconciled(self.stands.record, noted)) is not None:
+            self._world.reached(Probe.BROUGHT_UP)
+            self._stand(better, self._checker.brought_up)
+        self.is_held = False
 
     def hold_back(self, client: str, seconds: float) -> None:
         """This watcher hears nothing for a while, then the last."""
@@ -99,12 +121,18 @@ class SimulatedMetadata:
         self._call(client, lambda: Read(self.stands), then)
 
     def change(
-        self, client: str, record: LedgerRecord, version: int, then: Callable[[Outcome], None]
+        self,
+        client: str,
+        record: LedgerRecord,
+        version: int,
+        then: Callable[[Outcome], None],
+        *,
+        unless_held: bool = False,
     ) -> None:
         """One change, tried again with the same bytes until its outcome is known or patience ends."""
         self._nonces += 1
         mine = replace(record, nonce=str(self._nonces).encode())
-        self._try(client, mine, version, then, CAS_TRIES)
+        self._try(client, mine, version, then, CAS_TRIES, unless_held=unless_held)
 
     def delete(self, client: str, version: int, then: Callable[[bool | None], None]) -> None:
         """Whether it is gone, by this request; None when no answer came."""
@@ -117,7 +145,14 @@ class SimulatedMetadata:
     # ------------------------------------------------------------------------------------------------
 
     def _try(
-        self, client: str, mine: LedgerRecord, version: int, then: Callable[[Outcome], None], tries: int
+        self,
+        client: str,
+        mine: LedgerRecord,
+        version: int,
+        then: Callable[[Outcome], None],
+        tries: int,
+        *,
+        unless_held: bool,
     ) -> None:
         def answered(ok: bool | None) -> None:
             if ok:
@@ -125,12 +160,12 @@ class SimulatedMetadata:
             elif ok is False:
                 self.read(client, lambda found: then(self._settled(mine, found)))
             elif tries > 1:
-                self._try(client, mine, version, then, tries - 1)
+                self._try(client, mine, version, then, tries - 1, unless_held=unless_held)
             else:
                 self._world.reached(Probe.CHANGE_UNSETTLED)
                 then(Unsettled())
 
-        self._call(client, lambda: self._swap(mine, version), answered)
+        self._call(client, lambda: not (unless_held and self.is_held) and self._swap(mine, version), answered)
 
     def _settled(self, mine: LedgerRecord, read: Read | None) -> Outcome:
         """The swap failed: because somebody was faster, or because an earlier try of ours had succeeded (M1)."""
@@ -149,7 +184,7 @@ class SimulatedMetadata:
         self._stand(record)
         return True
 
-    def _stand(self, record: LedgerRecord) -> None:
+    def _stand(self, record: LedgerRecord, check: Callable[[LedgerRecord], None] | None = None) -> None:
         assert self.stands is not None
         self._world.note("metadata %s", _Described(record))
         before = self.stands.record
@@ -157,7 +192,8 @@ class SimulatedMetadata:
         self.stands = Committed(record, self.stands.version + 1)
         if record.state is LedgerState.OPEN and record.fragments != before.fragments:
             self._world.reached(Probe.ENSEMBLE_CHANGED)
-        self._checker.changed(record)
+        self._history.append(record)
+        (check or self._checker.changed)(record)
         for client in self._watchers:
             self._tell(client)
 

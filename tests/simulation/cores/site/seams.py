@@ -10,6 +10,7 @@ from typing import Protocol
 
 from bookie.wire import Frame, LacReply, LacRequest, ReadReply, ReadRequest, Status
 from metadata.records.ledger_record import BookieRef
+from metadata.records.notes.reconciling import NotedBy
 from tests.simulation.cores.checks import Checker
 from tests.simulation.cores.plans.plan import DiskFault, Figures
 from tests.simulation.engine.world import Action, World
@@ -27,6 +28,11 @@ class BookieServer(Protocol):
     up: bool
     generation: int
     """Rises whenever the process dies: a connection belongs to one generation."""
+
+    @property
+    def noted(self) -> list[NotedBy]:
+        """What it was told of the ledger, besides entries."""
+        ...
 
     def deliver(self, event: Action) -> None:
         """A message has arrived: it is served now, after a pause, or never where the process is down."""

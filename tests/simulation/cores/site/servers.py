@@ -24,6 +24,9 @@ from bookie.wire import (
     of_payloads,
 )
 from metadata.records.ledger_record import BookieRef
+from metadata.records.notes import fragment_note
+from metadata.records.notes.fragment_note import FragmentNote
+from metadata.records.notes.reconciling import NotedBy
 from tests.simulation.cores.checks import Checker
 from tests.simulation.cores.plans.plan import DiskFault, FailSync, Figures, ReadOnly, Rot, Wipe
 from tests.simulation.cores.probes import Probe
@@ -63,6 +66,7 @@ class SimulatedBookie(Node):
         self.ref = ref
         self.generation = 0
         self.entries: dict[int, tuple[bytes, bytes]] = {}
+        self._notes: dict[int, FragmentNote] = {}
         self._checker = checker
         self._disk = SimulatedDisk(world, ref.bookie_id, figures.sync_seconds)
         self._pages = world.stream("page", ref.bookie_id)
@@ -86,6 +90,17 @@ class SimulatedBookie(Node):
         if state is None:
             state = self._states[ledger_id] = BookiesView(ledger_id)
         return state
+
+    @property
+    def noted(self) -> list[NotedBy]:
+        """What it keeps of the ledger besides entries."""
+        return [NotedBy(self.ref, note) for note in self._notes.values()]
+
+    def _keep(self, note: FragmentNote) -> None:
+        """As `bookie.index.notes` does."""
+        held = self._notes.get(note.fragment.first_entry)
+        if held is None or held.headline.is_older_than(note.headline):
+            self._notes[note.fragment.first_entry] = note
 
     # --- life -----------------------------------------------------------------------------------
 
@@ -133,6 +148,7 @@ class SimulatedBookie(Node):
         self.world.reached(Probe.WIPED)
         self.ref = BookieRef(self.name, f"{self.ref.incarnation}'")
         self.entries = {}
+        self._notes = {}
         self._disk.format()
 
     def heal(self) -> None:
@@ -164,7 +180,8 @@ class SimulatedBookie(Node):
             if status is Status.OK:
                 self._checker.lac_answered(self.ref, told.last_entry if told else NO_ENTRY)
                 status = self._known(state)
-            answer(LacReply(status, told, vouched_since=1))
+            latest = max(self._notes.items())[1].headline if self._notes and request.fence else None
+            answer(LacReply(status, told, vouched_since=1, latest=latest))
 
         self._behind_fence(request, serve)
 
@@ -306,6 +323,8 @@ class SimulatedBookie(Node):
 
     def _store(self, record: Record) -> None:
         self._disk.records.append(record)
+        if record.note:
+            self._keep(fragment_note.decode(record.note))
         if record.columns is None:
             return
         if record.recovery and self._disk.is_nearly_full:

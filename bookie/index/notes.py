@@ -1,0 +1,143 @@
+"""What a bookie keeps of the ledgers that it serves besides entries: a note of each fragment (`FragmentNote`).
+
+    notes    (ledger, first entry) → the note, encoded
+
+Notes come out of the log, like frames, and move into LMDB with the checkpoint that covers them. Of one fragment the
+newest stays: an ensemble change may begin where the one before it did, and a note with the ledger's end is newer than
+one without.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection, Iterable, Iterator
+
+import lmdb
+
+from metadata.records.notes import fragment_note
+from metadata.records.notes.fragment_note import Headline
+
+from ..wire.messages import NO_NOTE, HeldNote
+from .ledger_state import LedgerState
+from .summed_table import Meta, SummedTable, readable
+
+_KEY = struct.Struct(">QQ")
+_LEDGER = struct.Struct(">Q")
+
+NOTES_PER_PAGE_MAX = 1000
+NOTES_PAGE_BYTES_MAX = 1024 * 1024
+"""Bounds of one page of notes; a single larger one is a page alone."""
+
+
+class NotesTable:
+    """An LMDB table of the index, and the notes that are not in it yet. Additions belong to the event loop's thread."""
+
+    def __init__(self, env: lmdb.Environment, meta: Meta, ledgers: SummedTable) -> None:
+        self._env = env
+        self._ledgers = ledgers
+        self.table = SummedTable(env, b"notes", meta)
+        self._recent: dict[int, dict[int, bytes]] = {}
+        self._moving: dict[int, dict[int, bytes]] = {}
+
+    @property
+    def has_changes(self) -> bool:
+        return bool(self._recent)
+
+    def add(self, ledger_id: int, note: bytes) -> None:
+        """Keeps a note that is on disk, unless what is known of its fragment is newer."""
+        new = fragment_note.headline(note)
+        held = self._one(ledger_id, new.first_entry)
+        if held is None or fragment_note.headline(held).is_older_than(new):
+            self._recent.setdefault(ledger_id, {})[new.first_entry] = note
+
+    def _one(self, ledger_id: int, first_entry: int) -> bytes | None:
+        for notes in (self._recent, self._moving):
+            if (found := notes.get(ledger_id, {}).get(first_entry)) is not None:
+                return found
+        with readable(), self._env.begin() as txn:
+            return self.table.get(txn, _KEY.pack(ledger_id, first_entry))
+
+    def of(self, ledger_id: int) -> dict[int, bytes]:
+        """The ledger's notes, by first entry."""
+        with readable(), self._env.begin() as txn:
+            found = dict(self._rows(txn, ledger_id, 0))
+        return {**found, **self._moving.get(ledger_id, {}), **self._recent.get(ledger_id, {})}
+
+    def bytes_of(self, ledger_ids: Iterable[int]) -> int:
+        """How much the notes of these ledgers take, as of the last checkpoint. On any thread."""
+        with readable(), self._env.begin() as txn:
+            return sum(len(note) for one in ledger_ids for _, note in self._rows(txn, one, 0))
+
+    def latest(self, ledger_id: int) -> Headline | None:
+        """What the note of the ledger's last fragment says, so far as it is known here."""
+        held = self.of(ledger_id)
+        return fragment_note.headline(held[max(held)]) if held else None
+
+    def page(self, first_ledger: int, first_entry: int) -> tuple[tuple[HeldNote, ...], bool]:
+        """Notes of the last checkpoint from these on, and whether they are the last. On any thread.
+
+        Every ledger has one at least, which is empty where nothing was noted of it.
+        """
+        found: list[HeldNote] = []
+        size = 0
+        with readable(), self._env.begin() as txn:
+            for one in self._held(txn, first_ledger, first_entry):
+                size += len(one.note)
+                if found and (size > NOTES_PAGE_BYTES_MAX or len(found) == NOTES_PER_PAGE_MAX):
+                    return tuple(found), False
+                found.append(one)
+        return tuple(found), True
+
+    def _held(self, txn: lmdb.Transaction, first_ledger: int, first_entry: int) -> Iterator[HeldNote]:
+        cursor = txn.cursor(self._ledgers.db)
+        if not cursor.set_range(_LEDGER.pack(first_ledger)):
+            return
+        for key, row in cursor:
+            ledger_id = int(_LEDGER.unpack(key)[0])
+            identity = LedgerState.decode(ledger_id, bytes(row)).identity or b""
+            begin = first_entry if ledger_id == first_ledger else 0
+            has_notes = bool(begin)
+            for first, note in self._rows(txn, ledger_id, begin):
+                has_notes = True
+                yield HeldNote(ledger_id, first, identity, note)
+            if not has_notes:
+                yield HeldNote(ledger_id, 0, identity, NO_NOTE)
+
+    def _rows(self, txn: lmdb.Transaction, ledger_id: int, first_entry: int) -> Iterator[tuple[int, bytes]]:
+        cursor = txn.cursor(self.table.db)
+        if not cursor.set_range(_KEY.pack(ledger_id, first_entry)):
+            return
+        for key, note in cursor:
+            owner, first = _KEY.unpack(key)
+            if owner != ledger_id:
+                return
+            yield first, bytes(note)
+
+    # --- checkpoints, in the caller's transaction -------------------------------------------
+
+    def begin(self) -> None:
+        self._moving, self._recent = self._recent, {}
+
+    def put_all(self, txn: lmdb.Transaction) -> None:
+        """Writes what `begin` has set aside."""
+        for ledger_id, notes in self._moving.items():
+            for first_entry, note in notes.items():
+                self.table.put(txn, _KEY.pack(ledger_id, first_entry), note)
+
+    def end(self) -> None:
+        self._moving = {}
+
+    def abandon(self) -> None:
+        """Takes back what `begin` has set aside."""
+        moving, self._moving = self._moving, {}
+        for ledger_id, notes in moving.items():
+            self._recent[ledger_id] = {**notes, **self._recent.get(ledger_id, {})}
+
+    def forget(self, txn: lmdb.Transaction, ledger_ids: Collection[int]) -> None:
+        """Deletes the rows of these ledgers."""
+        for ledger_id in ledger_ids:
+            for first_entry in [first for first, _ in self._rows(txn, ledger_id, 0)]:
+                self.table.delete(txn, _KEY.pack(ledger_id, first_entry))
+
+    def forget_recent(self, ledger_id: int) -> None:
+        self._recent.pop(ledger_id, None)

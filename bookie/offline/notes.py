@@ -1,0 +1,65 @@
+"""Reads what a stopped bookie keeps of its ledgers besides entries, from its directory; changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from metadata.records.notes import fragment_note
+
+from ..disk.disk import Disk, OsDisk
+from ..index.index import Index
+from ..log import segments
+from ..log.format import NO_LEDGER, place_of
+from ..log.records import Found
+from ..log.walk import walk
+from ..serving import directory
+from ..wire.messages import NO_IDENTITY, NO_NOTE, HeldNote
+
+
+def notes_in(path: Path) -> Iterator[HeldNote]:
+    """Yields what a bookie tells over the network (`NotesReply`), by ledger and first entry.
+
+    The directory is locked meanwhile. Raises DataDirectoryError where it is none or in use, IndexUnusable where the
+    index must be rebuilt first. What damage in the log behind the index's checkpoint hides is left out: `bookie check`
+    tells.
+    """
+    locked = directory.lock(path)
+    try:
+        directory.check_parts(path)
+        index = Index(locked.index)
+        try:
+            yield from _all(index, _read_tail(OsDisk(locked.log), index))
+        finally:
+            index.close()
+    finally:
+        locked.close()
+
+
+def _all(index: Index, tail: dict[int, bytes]) -> Iterator[HeldNote]:
+    for ledger_id in sorted({*index.ledger_ids(), *tail}):
+        identity = tail.get(ledger_id) or _identity(index, ledger_id)
+        notes = sorted(index.notes.of(ledger_id).items())
+        ours = [(first, note) for first, note in notes if fragment_note.decode(note).identity == identity]
+        for first_entry, note in ours or [(0, NO_NOTE)]:
+            yield HeldNote(ledger_id, first_entry, identity, note)
+
+
+def _identity(index: Index, ledger_id: int) -> bytes:
+    state = index.ledger(ledger_id)
+    return NO_IDENTITY if state is None or state.identity is None else state.identity
+
+
+def _read_tail(disk: Disk, index: Index) -> dict[int, bytes]:
+    """Adds the notes of the log behind the checkpoint; returns the ledgers that have records there, with identities."""
+    found: dict[int, bytes] = {}
+    checkpoint = index.checkpoint_position
+    for segment in (number for number in segments.numbers(disk) if number >= place_of(checkpoint)[0]):
+        for one in walk(disk, segment):
+            if not isinstance(one, Found) or one.position < checkpoint or one.record.ledger_id == NO_LEDGER:
+                continue
+            record = one.record
+            found[record.ledger_id] = record.identity or found.get(record.ledger_id, NO_IDENTITY)
+            if record.note:
+                index.notes.add(record.ledger_id, record.note)
+    return found

@@ -1,0 +1,1 @@
+"""What a bookie finds of its own health."""

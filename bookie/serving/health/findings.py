@@ -1,0 +1,84 @@
+"""What a bookie finds of itself, fact by fact: whether clients should come to it, and what its registration says."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from metadata.counting import facts
+from metadata.counting.counting_store import CountingStore
+from metadata.counting.facts import Finding, Verdict
+
+from ...storage.bookie import Bookie
+from ...upkeep.scrubbing.scrubber import Scrubber
+from ..registration import Registrar
+
+LOOK_SECONDS = 5.0
+"""Time between two looks at what the registration says."""
+
+WHY_CHARACTERS_MAX = 500
+"""Of one reason in a registration, which every client reads."""
+
+NOT_REGISTERED = "it is not registered: the metadata does not answer, or has lost it"
+NOT_SCRUBBED = "it has not been scrubbed since it started"
+
+
+class BookieHealth:
+    """Belongs to the bookie's event loop. `why_distrusted`: why no new connection is made to it, "" where they are."""
+
+    def __init__(
+        self,
+        bookie: Bookie,
+        registrar: Registrar,
+        store: CountingStore,
+        scrubber: Scrubber,
+        why_distrusted: Callable[[], str],
+    ) -> None:
+        self._bookie = bookie
+        self._registrar = registrar
+        self._store = store
+        self._scrubber = scrubber
+        self._why_distrusted = why_distrusted
+
+    def findings(self) -> list[Finding]:
+        """Of all facts of a bookie, in their order."""
+        failed, read_only = self._bookie.failed, self._bookie.space.why_read_only
+        why_unregistered = "" if self._registrar.is_registered else NOT_REGISTERED
+        return [
+            facts.LOG.found(str(failed.result()) if failed.done() else ""),
+            facts.REGISTERED.found(why_unregistered, age_seconds=self._registrar.lease_age_seconds),
+            facts.CERTIFICATE.found(self._why_distrusted()),
+            self._store.finding(),
+            facts.WRITABLE.found(read_only and f"read-only: {read_only}"),
+            self._readable(),
+        ]
+
+    def why_not_ready(self) -> str:
+        """Why clients should not use it for now; "" where they should."""
+        return facts.why_not_ready(self.findings())
+
+    async def publish(self) -> None:
+        """Keeps what only the bookie can measure in its registration, until cancelled."""
+        while True:
+            self._registrar.set_amiss(
+                {
+                    one.fact.name: one.why[:WHY_CHARACTERS_MAX]
+                    for one in self.findings()
+                    if one.fact in facts.PUBLISHED and one.verdict is Verdict.AMISS
+                }
+            )
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def _readable(self) -> Finding:
+        last, ended_at = self._scrubber.last, self._scrubber.ended_at
+        if last is None:
+            return facts.READABLE.unknown(NOT_SCRUBBED)
+        wrong = []
+        if last.unread:
+            wrong.append(f"segments of its log could not be read: {'; '.join(last.unread)}")
+        if last.ledgers_unrepaired:
+            wrong.append(
+                f"it could not repair {last.ledgers_unrepaired} ledgers: bookledger bookie scrub NAME"
+            )
+        return facts.READABLE.found("; ".join(wrong), age_seconds=time.monotonic() - ended_at)

@@ -1,0 +1,40 @@
+"""Keeps a bookie's notes of a ledger as the metadata says: of ledgers that it has copies of, and was not told of by
+their writers (`FragmentNote`)."""
+
+from __future__ import annotations
+
+from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.notes import fragment_note
+from metadata.records.notes.fragment_note import FragmentNote
+
+from ...storage.bookie import Bookie
+from .compactor import state_record
+
+
+def missing_notes(bookie: Bookie, record: LedgerRecord, me: BookieRef) -> list[bytes]:
+    """Notes of the fragments that name this bookie, or of which it has some, where it has none as new.
+
+    None for a ledger that is not here, or where another one is.
+    """
+    is_here = bookie.states.peek(record.ledger_id).known or bookie.index.ledger(record.ledger_id) is not None
+    if not is_here or bookie.holds_another(record):
+        return []
+    held = bookie.index.notes.of(record.ledger_id)
+    kept = (one for one in record.fragments if me in one.ensemble or one.first_entry in held)
+    notes = {one.first_entry: fragment_note.encode(FragmentNote.of(record, one)) for one in kept}
+    return [note for first_entry, note in notes.items() if _is_news(held.get(first_entry), note)]
+
+
+async def keep_notes(bookie: Bookie, record: LedgerRecord, me: BookieRef) -> None:
+    """Writes what is missing; on disk when it returns. Callers hold the lock of all upkeep, and know that the record
+    stands and that the metadata is not held back. Raises LogFailed and DiskIsFull."""
+    if new := missing_notes(bookie, record, me):
+        bookie.learn(record)
+        state = state_record(bookie.states.peek(record.ledger_id))
+        await bookie.store([state._replace(note=note) for note in new])
+
+
+def _is_news(held: bytes | None, note: bytes) -> bool:
+    if held is None:
+        return True
+    return held != note and fragment_note.headline(held).is_older_than(fragment_note.headline(note))

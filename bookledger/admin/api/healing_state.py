@@ -1,0 +1,124 @@
+"""What lacks copies and what is copied, as plain values, for the API and the console. Every function raises Away."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+from bookie.upkeep.healing.view import ClusterView
+from bookledger.cluster.survey import (
+    Condition,
+    Survey,
+    copies,
+    seconds_since,
+)
+from metadata import keys
+from metadata.errors import BadRecord
+from metadata.healing import lease_lock
+from metadata.healing.marks import Mark
+from metadata.records.unreadable import skip
+from metadata.store import MetadataStore
+
+from .cluster_state import BOOKIES_MAX, COUNT_SECONDS_MAX
+from .ledger_state import FRAGMENTS_MAX, copy_row, mark_of, mark_row
+from .metadata_view import MetadataView, ledger
+
+Facts = dict[str, Any]
+
+MARKS_MAX = 100
+"""Under-replicated ledgers in one answer: the record of each is read."""
+
+AWAY_MAX = 100
+"""Ledgers with copies on absent bookies, in one answer."""
+
+HEALING_MAX = 200
+"""Ledgers that are being healed, in one answer."""
+
+
+async def fragments(sight: MetadataView, first: int, limit: int) -> Facts:
+    """A page of the ledgers that are marked as under-replicated, with the copies that are not as they should be."""
+    async with sight.looking() as store:
+        await sight.name(store)
+        view = await sight.view(store)
+        after = keys.underreplicated(first - 1) if first else None
+        page = await store.list_page(keys.UNDERREPLICATED, after=after, limit=limit)
+        rows = []
+        for item in page.items:
+            mark = await mark_of(store, keys.ledger_id_of(item.key))
+            if mark is not None:
+                rows.append({**mark_row(mark), "copies": await _bad_copies(store, mark, view)})
+    return {
+        "under_replicated": rows,
+        "next": None if page.next_after is None else keys.ledger_id_of(page.next_after) + 1,
+    }
+
+
+async def healing(sight: MetadataView) -> Facts:
+    """What is copied now, how much is left, and how long that takes at this rate."""
+    async with sight.looking() as store:
+        await sight.name(store)
+        view = await sight.view(store)
+        auditor = await lease_lock.read(store, keys.AUDITOR)
+        page = await store.list_page(keys.HEALING, limit=HEALING_MAX)
+        counted = await sight.census.now(store, COUNT_SECONDS_MAX)
+    rows = []
+    for item in page.items:
+        try:
+            rows.append(_healing_row(keys.ledger_id_of(item.key), lease_lock.decode(item.key, item.value)))
+        except BadRecord as error:
+            skip(error)
+    known = None if counted is None or not counted.is_of(view) else counted.survey
+    left = None if known is None else known.to_copy_bytes
+    rate = sum(row["bytes_per_second"] for row in rows)
+    return {
+        "auditor": None if auditor is None else auditor.bookie.bookie_id,
+        "braked": view.is_braked,
+        "absent": view.unexpectedly_absent[:BOOKIES_MAX],
+        "healing": rows,
+        "more": page.next_after is not None,
+        "to_copy_bytes": left,
+        "away_bytes": None if known is None else known.away_bytes,
+        "away": [] if known is None else _away(known),
+        "lost_after_seconds": sight.wait_ms / 1000,
+        "counted_seconds_ago": None if counted is None else counted.seconds_ago,
+        "bytes_per_second": rate,
+        "seconds_left": round(left / rate) if left and rate else None,
+        "moving_ledgers": None if counted is None else counted.survey.moving,
+    }
+
+
+def _away(counted: Survey) -> list[Facts]:
+    """The first ledgers with copies that wait for their bookies, and these."""
+    by_ledger = (
+        (ledger_id, sorted({copy.bookie.bookie_id for copy in bad if copy.condition is Condition.AWAY}))
+        for ledger_id, bad in counted.amiss.items()
+    )
+    found = ({"ledger_id": ledger_id, "bookies": names} for ledger_id, names in by_ledger if names)
+    return list(islice(found, AWAY_MAX))
+
+
+async def _bad_copies(store: MetadataStore, mark: Mark, view: ClusterView) -> list[Facts]:
+    """Of the ledger as it stands now: it may be whole already."""
+    try:
+        record = await ledger(store, mark.ledger_id)
+    except BadRecord as error:
+        skip(error)
+        record = None
+    if record is None:
+        return []
+    bad = [c for c in copies(record, view) if c.condition not in (Condition.OPEN, Condition.WHOLE)]
+    return [
+        {"first_entry": one.fragment.first_entry, "last_entry": one.last_entry, **copy_row(one)}
+        for one in bad[:FRAGMENTS_MAX]
+    ]
+
+
+def _healing_row(ledger_id: int, who: lease_lock.LeaseLock) -> Facts:
+    seconds = max(0.001, seconds_since(who.since_ms))
+    return {
+        "ledger_id": ledger_id,
+        "bookie_id": who.bookie.bookie_id,
+        "seconds": round(seconds, 1),
+        "bytes_copied": who.bytes_done,
+        "bytes_per_second": round(who.bytes_done / seconds),
+    }

@@ -1,0 +1,207 @@
+"""Ledgers as plain values, for the API as JSON and for the console as pages. Every function raises Away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from bookie.upkeep.healing.view import ClusterView
+from bookledger.cluster.survey import (
+    LEDGERS_A_TURN,
+    Condition,
+    Copy,
+    copies,
+    seconds_since,
+)
+from metadata.errors import BadRecord
+from metadata.healing.marks import Mark, Marks
+from metadata.records import ledger_ids
+from metadata.records.ledger_record import LedgerRecord, LedgerState
+from metadata.records.unreadable import skip
+from metadata.store import MetadataStore
+
+from .metadata_view import MetadataView, end_of_ledgers, ledger, ledgers_page, newest_ledgers
+from .search import Wanted, search
+
+Facts = dict[str, Any]
+
+FRAGMENTS_MAX = 200
+"""Of a ledger, in one answer."""
+
+CUSTOM_KEYS_MAX = 100
+CUSTOM_CHARACTERS_MAX = 1000
+"""Of a ledger's custom metadata, in an answer."""
+
+CUSTOM_KEYS_LISTED_MAX = 5
+CUSTOM_CHARACTERS_LISTED_MAX = 60
+"""The same where many ledgers are listed."""
+
+NEWEST = "newest"
+
+
+async def ledgers(
+    sight: MetadataView,
+    first: int,
+    limit: int,
+    state: str = "",
+    custom: str = "",
+    bookie: str = "",
+    order: str = "",
+) -> Facts:
+    """A page, by id, of all or of those that are wanted. `next` begins the next one; null at the end.
+
+    In the order NEWEST the highest ids come first, from `first` on downwards, of all for 0; a search has no such order.
+    """
+    wanted = Wanted.of(state, custom, bookie)
+    if order == NEWEST and not wanted.is_anything:
+        raise ValueError(f"order={NEWEST} is for all ledgers: leave out state, custom and bookie")
+    async with sight.looking() as store:
+        await sight.name(store)
+        view = await sight.view(store)
+        counted = await sight.census.now(store, 0)
+        if order == NEWEST:
+            records, below = await newest_ledgers(
+                store, first + 1 if first else await end_of_ledgers(store), limit
+            )
+            following = None if below is None else below - 1
+        elif wanted.is_anything:
+            records, following = await ledgers_page(store, first, limit)
+        else:
+            records, following = await search(store, wanted, first, limit)
+        following_id = await ledger_ids.counted_end(store)
+    return {
+        "ledgers": await _ledger_rows(records, view),
+        "next": following,
+        "next_id": following_id,
+        "counts": None if counted is None else dict(sorted(counted.survey.ledgers.items())),
+    }
+
+
+async def one_ledger(sight: MetadataView, ledger_id: int, first_fragment: int) -> Facts | None:
+    """A ledger with a page of its fragments, each with its copies; None where there is no such ledger."""
+    async with sight.looking() as store:
+        await sight.name(store)
+        view = await sight.view(store)
+        record = await ledger(store, ledger_id)
+        mark = await mark_of(store, ledger_id)
+    if record is None:
+        return None
+    by_fragment: dict[int, list[Copy]] = {}
+    for copy in copies(record, view):
+        by_fragment.setdefault(copy.fragment.first_entry, []).append(copy)
+    shown = list(by_fragment.values())[first_fragment : first_fragment + FRAGMENTS_MAX]
+    end = first_fragment + FRAGMENTS_MAX
+    return {
+        **_ledger_row(record),
+        "condition": _worst([copy for found in by_fragment.values() for copy in found]),
+        "closed_ms": record.closed_ms or None,
+        "writer": _writer(record),
+        "has_password": bool(record.verifier),
+        "accepted_loss": _loss(record),
+        "custom": _custom(record, CUSTOM_KEYS_MAX, CUSTOM_CHARACTERS_MAX),
+        "fragments": [_fragment(found) for found in shown],
+        "next_fragment": end if end < len(by_fragment) else None,
+        "mark": None if mark is None else mark_row(mark),
+    }
+
+
+async def _ledger_rows(records: Sequence[LedgerRecord], view: ClusterView) -> list[Facts]:
+    rows: list[Facts] = []
+    for one in records:
+        custom = _custom(one, CUSTOM_KEYS_LISTED_MAX, CUSTOM_CHARACTERS_LISTED_MAX)
+        rows.append({**_ledger_row(one), "condition": _worst(list(copies(one, view))), "custom": custom})
+        if len(rows) % LEDGERS_A_TURN == 0:
+            await asyncio.sleep(0)  # lets a daemon serve others meanwhile
+    return rows
+
+
+def _ledger_row(record: LedgerRecord) -> Facts:
+    return {
+        "ledger_id": record.ledger_id,
+        "state": record.state.value,
+        "last_entry": record.last_entry,
+        "length_bytes": record.length_bytes,
+        "ensemble_size": record.shape.ensemble_size,
+        "write_quorum": record.shape.write_quorum,
+        "ack_quorum": record.shape.ack_quorum,
+        "digest": record.digest_type.value.replace("_", "-"),
+        "fragment_count": len(record.fragments),
+        "created_ms": record.created_ms,
+    }
+
+
+def _loss(record: LedgerRecord) -> Facts | None:
+    loss = record.accepted_loss
+    if loss is None:
+        return None
+    return {
+        "at_ms": loss.at_ms,
+        "by": loss.by,
+        "proven_through": loss.proven_through,
+        "given_up": sorted(bookie.bookie_id for bookie in loss.missing),
+    }
+
+
+def _writer(record: LedgerRecord) -> str:
+    """Who may append to it, as far as its record tells."""
+    if record.state is LedgerState.CLOSED:
+        return "none: closed for ever"
+    if record.state is LedgerState.IN_RECOVERY:
+        return "fenced: its end is being decided"
+    return "still to come: reserved by `ledger create`" if record.reserved else "one has it open"
+
+
+def _custom(record: LedgerRecord, keys_max: int, characters_max: int) -> list[Facts]:
+    """Somebody else wrote it: it is cut, and what is no text is shown with marks in its place."""
+    rows = []
+    for key, value in sorted(record.custom_metadata.items())[:keys_max]:
+        text = value.decode(errors="replace")
+        cut = len(text) > characters_max
+        rows.append({"key": key[:characters_max], "value": text[:characters_max], "cut": cut})
+    return rows
+
+
+def _fragment(found: list[Copy]) -> Facts:
+    fragment, last = found[0].fragment, found[0].last_entry
+    return {
+        "first_entry": fragment.first_entry,
+        "last_entry": last,
+        "condition": _worst(found),
+        "copies": [copy_row(copy) for copy in found],
+    }
+
+
+def copy_row(copy: Copy) -> Facts:
+    lack = copy.fragment.lacking_at(copy.position)
+    return {
+        "position": copy.position,
+        "bookie_id": copy.bookie.bookie_id,
+        "condition": copy.condition.value,
+        "lacks": None
+        if lack is None
+        else [lack.first_entry, None if lack.is_everything else lack.last_entry],
+    }
+
+
+def _worst(found: list[Copy]) -> str:
+    order = list(Condition)
+    return max((copy.condition for copy in found), key=order.index).value
+
+
+async def mark_of(store: MetadataStore, ledger_id: int) -> Mark | None:
+    try:
+        return await Marks(store).read(ledger_id)
+    except BadRecord as error:
+        skip(error)
+        return None
+
+
+def mark_row(mark: Mark) -> Facts:
+    return {
+        "ledger_id": mark.ledger_id,
+        "since_seconds": int(seconds_since(mark.since_ms)),
+        "reasons": list(mark.reasons),
+        "tries": mark.tries,
+        "why_not": mark.why_not,
+    }

@@ -1,0 +1,43 @@
+"""Metrics of what a daemon finds of its own health."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from prometheus_client import Metric
+from prometheus_client.registry import Collector
+
+from metadata.counting.declared import MetricTable
+from metadata.counting.facts import Finding, Verdict
+
+METRICS = MetricTable("health", "Every daemon: its health, fact by fact")
+
+VERDICT = METRICS.gauge(
+    "fact",
+    "1 with the verdict on this fact, 0 with the others; `unknown` is a verdict of its own.",
+    "fact",
+    "verdict",
+    bookkeeper="bookie_SERVER_STATUS",
+)
+AGE = METRICS.gauge("fact_age_seconds", "How old that is, where it is known.", "fact")
+
+
+class HealthMetrics(Collector):
+    """Facts of a bookie have its name as the label `bookie`, as all its metrics do."""
+
+    def __init__(self, findings: Callable[[], Sequence[Finding]]) -> None:
+        self._findings = findings
+
+    def describe(self) -> list[Metric]:
+        """Empty: nothing is asked of a daemon that is not complete yet."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        verdicts, ages = VERDICT.family(), AGE.family()
+        for one in self._findings():
+            labels = {**({"bookie": one.of} if one.of else {}), "fact": one.fact.name}
+            for verdict in Verdict:
+                verdicts.add_sample(VERDICT.name, labels | {"verdict": verdict.value}, one.verdict is verdict)
+            if one.verdict is not Verdict.UNKNOWN:
+                ages.add_sample(AGE.name, labels, one.age_seconds)
+        yield from (verdicts, ages)

@@ -1,0 +1,47 @@
+"""Metadata that went back, or is gone, under a command that needs it, or waits for what may never come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from ledgers.errors import LedgerError, NoSuchLedger, NoSuchLog, NotEnoughBookies
+from metadata import open_store
+from metadata.backup import hold
+from metadata.errors import MetadataError, MetadataRestored
+
+from .cluster_survey import check_is_cluster
+
+
+async def check_not_set_back(metadata_uris: Iterable[str], how_to_go_on: str) -> None:
+    """Raises LedgerError where one of these is held back. One that does not answer is waited for by who needs it."""
+    for uri in sorted(set(metadata_uris)):
+        try:
+            store = await open_store(uri)
+            try:
+                await hold.check_accepted(store)
+            finally:
+                await store.close()
+        except MetadataRestored as error:
+            raise LedgerError(f"{error}; {how_to_go_on}") from error
+        except MetadataError:  # an outage, which says nothing of the sort
+            continue
+
+
+def set_back_check(metadata_uri: str) -> Callable[[str], None]:
+    """`check_not_set_back` of one, for commands without an event loop."""
+    return lambda how_to_go_on: asyncio.run(check_not_set_back([metadata_uri], how_to_go_on))
+
+
+@contextmanager
+def no_cluster_told(metadata_uri: str) -> Iterator[None]:
+    """Where a ledger, a log or bookies are missing inside the block because there is no cluster, that is the error."""
+    try:
+        yield
+    except (NoSuchLedger, NoSuchLog, NotEnoughBookies) as error:
+        try:
+            check_is_cluster(metadata_uri)
+        except MetadataError:
+            raise error from None
+        raise

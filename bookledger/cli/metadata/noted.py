@@ -1,0 +1,117 @@
+"""What `metadata check` compares besides: the notes that living bookies keep of their ledgers, with the records."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from bookledger.cluster.reconciling import Compared, Difference, Notes, bring_up, differences
+from ledgers.bookies.connected_bookies import ConnectedBookies
+from metadata.records.cluster import list_bookies
+from metadata.records.ledger_record import LedgerRecord
+from metadata.store import MetadataStore
+
+from ..config.clients import client_config
+from ..membership.cluster_survey import with_store
+from ..output import Progress
+
+LISTED_MAX = 1000
+"""Ledgers that are listed; more are only counted."""
+
+
+@dataclass(slots=True)
+class NotesCompared:
+    """What bookies have noted better: ledgers that the metadata lost, and those of which it has an older record."""
+
+    lost: int = 0
+    older: int = 0
+    listed: list[Difference] = field(default_factory=list)
+    seen: Compared = field(default_factory=Compared)
+
+    @property
+    def fits(self) -> bool:
+        return not (self.lost or self.older or self.seen.unnoted)
+
+    def add(self, one: Difference) -> None:
+        self.lost += one.found is None
+        self.older += one.found is not None
+        if len(self.listed) < LISTED_MAX:
+            self.listed.append(one)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "ledger_id": one.ledger_id,
+                "metadata": "nothing" if one.found is None else _words(one.found.record),
+                "noted": _words(one.record),
+                "noted_by": sorted({noted.bookie.bookie_id for noted in one.noted}),
+            }
+            for one in self.listed
+        ]
+
+    @property
+    def what_will_be(self) -> str:
+        """What accepting makes of it, and what nobody knows."""
+        lines = []
+        if self.lost or self.older:
+            lines.append(
+                f"From what bookies have noted, {self.lost} ledgers are made again that the metadata has lost, and "
+                f"{self.older} records that are older than their ledgers are brought up to date; ledgers that were "
+                "deleted since, and are not collected yet, are back."
+            )
+        if self.seen.unnoted:
+            lines.append(
+                f"{self.seen.unnoted} ledgers that the metadata does not know stay on disk and cannot be read, for "
+                "nothing is noted of them."
+            )
+        for name, why in sorted(self.seen.silent.items()):
+            lines.append(f"Bookie {name} did not tell what it has noted ({why}).")
+        return " ".join(lines)
+
+
+def compare_notes(metadata_uri: str) -> NotesCompared:
+    """Asks every living bookie. Raises MetadataError."""
+    compared = NotesCompared()
+
+    async def work(store: MetadataStore) -> None:
+        async with _notes(store) as notes:
+            async for one in differences(store, notes, compared.seen, advance):
+                compared.add(one)
+
+    with Progress(
+        "comparing with what bookies have noted", None, of="ledgers", is_mostly_quick=True
+    ) as advance:
+        with_store(metadata_uri, work)
+    return compared
+
+
+def make_again(metadata_uri: str) -> int:
+    """Brings the metadata up to what living bookies have noted; returns how many records were made. Raises
+    MetadataError."""
+
+    async def work(store: MetadataStore) -> int:
+        async with _notes(store) as notes:
+            return await bring_up(store, notes, Compared(), advance)
+
+    with Progress("making records again", None, of="ledgers", is_mostly_quick=True) as advance:
+        return with_store(metadata_uri, work)
+
+
+@asynccontextmanager
+async def _notes(store: MetadataStore) -> AsyncIterator[Notes]:
+    bookies = ConnectedBookies(store, client_config())
+    notes = {one.bookie: bookies.notes(one.bookie) for one in await list_bookies(store)}
+    try:
+        yield notes
+    finally:
+        for stream in notes.values():
+            await stream.aclose()
+        await bookies.close()
+
+
+def _words(record: LedgerRecord) -> str:
+    end = f" at entry {record.last_entry}" if record.is_closed else ""
+    return f"{record.state.value}{end}, fragments: {len(record.fragments)}"

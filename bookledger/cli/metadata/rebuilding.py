@@ -1,0 +1,156 @@
+"""`bookledger metadata rebuild`: makes metadata that was lost again, from what the bookies hold."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+import click
+
+from bookie.errors import BookieError
+from bookie.offline.notes import notes_in
+from bookie.serving.directory import read_cookie
+from bookie.wire.messages import HeldNote
+from bookledger.cluster.rebuilding.cluster import Rebuilding, Source
+from ledgers.bookies.connected_bookies import ConnectedBookies
+from ledgers.errors import LedgerError
+from metadata import open_store
+from metadata.backup.file import BackupWriter, Header
+from metadata.backup.restoring import check_may_be_rebuilt, put_rebuilt
+from metadata.errors import BackupUnusable
+from metadata.records.cluster import Cookie, list_bookies
+from metadata.store import MetadataStore
+
+from ..config.clients import client_config
+from ..membership.authorization import acting
+from ..options import FilePath, json_option, metadata_option
+from ..output import Progress, print_record, print_records
+from ..terminal import say
+from ..told.help import command
+from ..told.interruption import again, told_when_stopped
+
+NOBODY = (
+    "no bookie is registered here: those that ran when the metadata was lost register again within seconds; of bookies "
+    "that are stopped name the directories"
+)
+
+
+@command()
+@metadata_option
+@click.argument("directories", nargs=-1, type=FilePath(file_okay=False, exists=True))
+@click.option("--dry-run", is_flag=True, help="Say what would be made, and write nothing.")
+@json_option
+def rebuild(metadata_uri: str, directories: tuple[Path, ...], dry_run: bool, as_json: bool) -> None:
+    """Make metadata that was lost again: the cluster, its ledgers, journals and logs, from what its bookies hold.
+
+    The prefix of etcd, or the SQLite file, must be empty. Bookies that ran when the metadata was lost are asked there;
+    of stopped ones give the DIRECTORIES. Have as many of them as you can. Where there is a backup, restore that.
+
+    Nothing is created, recovered or collected until it is accepted: see `bookledger metadata check`.
+
+    Examples:
+        bookledger metadata rebuild --dry-run
+        bookledger metadata rebuild --metadata sqlite:///srv/new.db /srv/bookie-*
+    """
+    bar = Progress("reading what the bookies hold", None, of="keys")
+
+    async def work() -> Rebuilding:
+        store = await open_store(metadata_uri, create=True)
+        try:
+            return await _rebuilt(store, directories, bar, dry_run=dry_run)
+        finally:
+            await store.close()
+
+    with (
+        told_when_stopped(lambda: f"there is no cluster yet; {again()}"),
+        bar,
+        nullcontext() if dry_run else acting("metadata rebuilt"),
+    ):
+        made = asyncio.run(work())
+    _print(made, dry_run=dry_run, as_json=as_json)
+
+
+async def _rebuilt(
+    store: MetadataStore, directories: Sequence[Path], bar: Progress, *, dry_run: bool
+) -> Rebuilding:
+    bookies = ConnectedBookies(store, client_config())
+    try:
+        await check_may_be_rebuilt(store)
+        rebuilding = Rebuilding([*_stopped(directories), *await _living(store, bookies)])
+        if not rebuilding.sources:
+            raise LedgerError(NOBODY)
+        with TemporaryFile() as file:
+            await _write(rebuilding, file, bar)
+            if not dry_run:
+                await put_rebuilt(store, file, _now_ms())
+        return rebuilding
+    except (BackupUnusable, ValueError) as error:
+        raise LedgerError(f"nothing is made again: {error}") from error
+    finally:
+        await bookies.close()
+
+
+def _stopped(directories: Sequence[Path]) -> list[Source]:
+    return [Source(read_cookie(path), _notes_of(path)) for path in directories]
+
+
+async def _notes_of(path: Path) -> AsyncGenerator[HeldNote, None]:
+    try:
+        for one in notes_in(path):
+            yield one
+    except BookieError as error:
+        raise LedgerError(f"{path}: {error}") from error
+
+
+async def _living(store: MetadataStore, bookies: ConnectedBookies) -> list[Source]:
+    sources = []
+    for one in await list_bookies(store):
+        info = await bookies.info(one.bookie)
+        cookie = Cookie(info.cluster_id, one.bookie.bookie_id, one.bookie.incarnation)
+        sources.append(Source(cookie, bookies.notes(one.bookie)))
+    return sources
+
+
+async def _write(rebuilding: Rebuilding, file: IO[bytes], bar: Progress) -> None:
+    writer = BackupWriter(file, Header(rebuilding.cluster_id, _now_ms()))
+    async with aclosing(rebuilding.items()) as items:
+        async for item in items:
+            writer.add(item)
+            bar(1)
+    writer.end()
+    file.flush()
+
+
+def _print(made: Rebuilding, *, dry_run: bool, as_json: bool) -> None:
+    fields: dict[str, Any] = {
+        "cluster_id": made.cluster_id,
+        "bookies": len(made.sources),
+        "ledgers": made.ledgers,
+        "open": made.ledgers - made.closed,
+        "unknown": made.unknown,
+        "journals": made.journals,
+        "logs": made.logs,
+        "rebuilt": not dry_run,
+    }
+    print_record(fields, as_json=as_json)
+    if made.doubts:
+        print_records([asdict(one) for one in made.doubts], as_json=as_json, none="")
+    if as_json:
+        return
+    if made.doubts_untold:
+        say(f"and {made.doubts_untold} more")
+    if not dry_run:
+        say(
+            "a ledger that was deleted shortly before may be back, and one whose end no bookie was told is open until "
+            "it is recovered; start all bookies, then see what they hold: bookledger metadata check"
+        )
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

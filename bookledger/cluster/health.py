@@ -1,0 +1,224 @@
+"""Whether a cluster is whole, fact by fact. Pure: from what was read of its metadata.
+
+What needs every ledger's record is not known before they were counted once, and as old as that count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from bookie.upkeep.healing.view import ClusterView, Fate
+from metadata.backup.hold import Restored
+from metadata.counting import facts
+from metadata.counting.facts import Fact, Finding, Verdict
+from metadata.healing.lease_lock import LeaseLock
+from metadata.healing.operator_requests import OrderKind
+from metadata.records.ledger_record import BookieRef
+from metadata.store import StoreHealth
+
+from .survey import Condition, Survey
+
+RESTORE_COOKIE = "`bookledger bookie restore-cookie --data DIR` writes it anew"
+
+TAKE_BACK = "`bookledger cluster decommission NAME --cancel` takes that back"
+
+SAY_SO = "of those that will not come back, say so: bookledger cluster decommission NAME"
+
+NOT_COUNTED = "the ledgers are being counted"
+
+NAMES_MAX = 20
+"""Bookies that one reason names; the rest are counted."""
+
+_TLS = "TLS: "
+"""So begins what the TLS handshake said, in the reason of a call that failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """What is read of a cluster at once, without its ledgers."""
+
+    view: ClusterView
+    metadata: StoreHealth
+    auditor: LeaseLock | None
+    hold: Restored | None
+
+
+def of_survey(seen: Survey) -> list[Finding]:
+    """Of a survey that has just ended: everything is known."""
+    return findings(Glance(seen.view, seen.metadata, seen.auditor, seen.hold), seen)
+
+
+def is_whole(seen: Survey) -> bool:
+    """Whether every copy is in place, and whatever else keeps it so."""
+    return facts.whole(of_survey(seen)) is Verdict.WELL
+
+
+def why_not_whole(found: Iterable[Finding]) -> list[str]:
+    """What is wrong, in a few words each, and what to do if that is one thing."""
+    return [one.why for one in found if one.keeps_from_whole]
+
+
+def rows(found: Iterable[Finding]) -> list[dict[str, Any]]:
+    """The findings as plain values, for JSON."""
+    return [
+        {
+            "fact": one.fact.name,
+            "verdict": one.verdict.value,
+            "why": one.why,
+            "age_seconds": None if one.verdict is Verdict.UNKNOWN else round(one.age_seconds, 1),
+            "keeps_from_whole": one.keeps_from_whole,
+        }
+        for one in found
+    ]
+
+
+def findings(now: Glance, counted: Survey | None, counted_seconds_ago: float = 0.0) -> list[Finding]:
+    """Of all facts of a cluster, in their order; `counted` is the last survey of all ledgers."""
+    view = now.view
+    return [
+        *_of_ledgers(view, counted, counted_seconds_ago),
+        facts.of_store(now.metadata),
+        facts.AUDITOR.found("" if now.auditor else "nobody is the auditor: what is lost is not noticed"),
+        facts.ACCEPTED.found(_not_accepted(now.hold)),
+        facts.REGISTERED.found(_not_registered(view)),
+        facts.BRAKE.found(_braked(view)),
+        facts.SPACE.found(_all_read_only(view)),
+        facts.COOKIES.found(_without_cookie(view)),
+        facts.BELONGING.found(_given_up_and_alive(view)),
+        _reachable(view, now.auditor),
+        *(fact.found(_published(view, fact)) for fact in facts.PUBLISHED),
+        facts.SAFE.found(now.metadata.doubt),
+    ]
+
+
+def _of_ledgers(view: ClusterView, counted: Survey | None, age_seconds: float) -> Iterator[Finding]:
+    if counted is None:
+        yield from (
+            fact.unknown(NOT_COUNTED) for fact in (facts.COPIES, facts.CLOSED, facts.FORGOTTEN, facts.NAMED)
+        )
+        return
+    for fact, why in (
+        (facts.COPIES, _lacking(counted)),
+        (facts.CLOSED, _left_behind(counted)),
+        (facts.FORGOTTEN, _referred_to(view, counted.holdings.keys())),
+        (facts.NAMED, _without_name(view, counted.holdings.keys())),
+    ):
+        yield fact.found(why, age_seconds=age_seconds)
+
+
+def _lacking(counted: Survey) -> str:
+    good = (Condition.OPEN, Condition.WHOLE)
+    bad = sum(count for condition, count in counted.fragments.items() if condition not in good)
+    return f"{bad} fragments lack copies, or have them in the wrong place" if bad else ""
+
+
+def _left_behind(counted: Survey) -> str:
+    left = len(counted.left_behind)
+    return f"{left} ledgers are not closed, and seem to have nobody who does it" if left else ""
+
+
+def _not_accepted(hold: Restored | None) -> str:
+    if hold is None:
+        return ""
+    noticed = "" if hold.noticed is None else f" ({hold.noticed})"
+    return f"the metadata is an older copy that nobody has accepted{noticed}: bookledger metadata check"
+
+
+def _absent(view: ClusterView) -> list[BookieRef]:
+    refs = (BookieRef(name, incarnation) for name, incarnation in sorted(view.formatted.items()))
+    return [ref for ref in refs if ref not in view.living]
+
+
+def _not_registered(view: ClusterView) -> str:
+    """Who does not live and is not given up."""
+    away = [ref for ref in _absent(view) if view.orders.get(ref.bookie_id) is not OrderKind.GIVEN_UP]
+    if not away:
+        return ""
+    unexpected = [ref for ref in away if ref.bookie_id not in view.orders and not view.is_braked]
+    waits = any(view.fate(ref) is Fate.AWAY for ref in unexpected)
+    when = f"after {view.wait_ms / 1000:g} s of absence" if waits else "now"
+    then = f"; what is there is copied elsewhere {when}" if unexpected else ""
+    return f"not registered: {_names(away)}{then}"
+
+
+def _braked(view: ClusterView) -> str:
+    if not view.is_braked:
+        return ""
+    return f"{_listed(view.unexpectedly_absent)} are absent: nothing is copied while so many are; {SAY_SO}"
+
+
+def _referred_to(view: ClusterView, held: Collection[BookieRef]) -> str:
+    given_up = {
+        ref.bookie_id for ref in _absent(view) if view.orders.get(ref.bookie_id) is OrderKind.GIVEN_UP
+    }
+    left = [ref for ref in held if ref.bookie_id in given_up]
+    return f"given up, and ledgers still refer to it: {_names(left)}" if left else ""
+
+
+def _all_read_only(view: ClusterView) -> str:
+    if not view.living or any(one.writable for one in view.living.values()):
+        return ""
+    return "every bookie that lives is read-only: nothing can be written; free space on their disks"
+
+
+def _without_cookie(view: ClusterView) -> str:
+    strange = [ref for ref in view.living if ref.bookie_id not in view.formatted]
+    if not strange:
+        return ""
+    told = "alive, and without a cookie in the metadata, so that no restart succeeds"
+    return f"{told}: {_names(strange)}; {RESTORE_COOKIE}"
+
+
+def _without_name(view: ClusterView, held: Collection[BookieRef]) -> str:
+    lost = [ref for ref in held if ref.bookie_id not in view.formatted and ref not in view.living]
+    if not lost:
+        return ""
+    told = "ledgers refer to absent bookies that have no cookie in the metadata"
+    return f"{told}: {_names(lost)}; where their directories are there, {RESTORE_COOKIE}"
+
+
+def _given_up_and_alive(view: ClusterView) -> str:
+    out = [ref for ref in view.living if view.orders.get(ref.bookie_id) is OrderKind.GIVEN_UP]
+    return f"alive, and given up, so that it gets nothing: {_names(out)}; {TAKE_BACK}" if out else ""
+
+
+def _reachable(view: ClusterView, auditor: LeaseLock | None) -> Finding:
+    if auditor is None:
+        return facts.REACHABLE.unknown("there is no auditor that calls them")
+    unreached = {
+        ref: auditor.unreachable[ref.bookie_id]
+        for ref, one in sorted(view.living.items())
+        if ref.bookie_id in auditor.unreachable and auditor.unreachable[ref.bookie_id].is_at(one.address)
+    }
+    if not unreached:
+        return facts.REACHABLE.found("")
+    said = "; ".join(_at_address(view.living[ref].address, one.why) for ref, one in unreached.items())
+    look = "certificates" if all(_TLS in one.why for one in unreached.values()) else "--advertise"
+    return facts.REACHABLE.found(
+        f"alive, and out of the auditor's reach: {_names(unreached)} ({said}); look at {look}"
+    )
+
+
+def _published(view: ClusterView, fact: Fact) -> str:
+    said = {
+        ref.bookie_id: one.amiss[fact.name]
+        for ref, one in sorted(view.living.items())
+        if fact.name in one.amiss
+    }
+    return _listed(f"{name}: {why}" for name, why in said.items())
+
+
+def _at_address(address: str, why: str) -> str:
+    return why if address in why else f"{address}: {why}"
+
+
+def _names(bookies: Iterable[BookieRef]) -> str:
+    return _listed(sorted({one.bookie_id for one in bookies}))
+
+
+def _listed(names: Iterable[str]) -> str:
+    every = list(names)
+    more = len(every) - NAMES_MAX
+    return ", ".join(every[:NAMES_MAX]) + (f" and {more} more" if more > 0 else "")

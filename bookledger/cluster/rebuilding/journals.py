@@ -1,0 +1,110 @@
+"""An acceptor's state and finalized segments, made again from what the ledgers of a journal say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from metadata.errors import BadRecord
+from metadata.records.journal_record import FinalizedSegment, JournalState, SegmentRecord, decode_state
+from metadata.records.ledger_record import JOURNAL, LedgerRecord
+from qjm_compat.acceptor.segment_ledgers import ACCEPTOR_OF_LEDGER, STATE_OF_LEDGER
+
+from .logs import EPOCHS_LEFT
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltAcceptor:
+    """One acceptor of a journal, and what could not be known of it."""
+
+    state: JournalState
+    finalized: tuple[FinalizedSegment, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Of:
+    """A ledger, the state that it tells, and the segment that it says it is."""
+
+    state: JournalState
+    segment: SegmentRecord
+    ledger: LedgerRecord
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Of ledgers for the same segment the one of the latest writer counts, and of copies the last."""
+        return self.segment.writer_epoch, self.ledger.ledger_id
+
+
+def acceptor_of(ledger: LedgerRecord) -> tuple[str, str] | None:
+    """The journal and the acceptor of which a ledger is a segment; None for any other ledger."""
+    said = ledger.custom_metadata
+    if JOURNAL not in said or ACCEPTOR_OF_LEDGER not in said:
+        return None
+    return said[JOURNAL].decode(errors="replace"), said[ACCEPTOR_OF_LEDGER].decode(errors="replace")
+
+
+def rebuilt_acceptor(ledgers: Iterable[LedgerRecord]) -> RebuiltAcceptor | None:
+    """The acceptor of these ledgers; None where none tells whose edits it holds, as those of older programs.
+
+    Its epochs are above all that are known, so that every writer begins anew, and ends the segment in progress.
+    """
+    found = [one for ledger in ledgers if (one := _told(ledger)) is not None]
+    if not found:
+        return None
+    latest = max(found, key=lambda one: (one.state.last_promised_epoch, one.rank)).state
+    ours = [one for one in found if one.state.storage == latest.storage]
+    begun = _begun(ours, latest.purged_below)
+    segments, doubts = _ended(begun)
+    finalized = tuple(one.as_finalized(latest.generation) for one in segments if one.finalized)
+    epoch = max(max(one.state.latest_epoch, one.segment.writer_epoch) for one in found)
+    state = JournalState(
+        storage=latest.storage,
+        last_promised_epoch=epoch + EPOCHS_LEFT,
+        last_writer_epoch=max((one.writer_epoch for one in segments), default=latest.last_writer_epoch),
+        segments=tuple(one for one in segments if not one.finalized),
+        last_finalized_start=finalized[-1].start_txid if finalized else 0,
+        purged_below=latest.purged_below,
+        generation=latest.generation,
+        joined_behind=latest.joined_behind,
+    )
+    return RebuiltAcceptor(state, finalized, tuple(doubts))
+
+
+def _told(ledger: LedgerRecord) -> _Of | None:
+    try:
+        state = decode_state(STATE_OF_LEDGER, ledger.custom_metadata.get(STATE_OF_LEDGER, b""))
+    except BadRecord:
+        return None
+    if state.storage is None or len(state.segments) != 1:
+        return None
+    return _Of(state, replace(state.segments[0], ledger_id=ledger.ledger_id), ledger)
+
+
+def _begun(found: Iterable[_Of], purged_below: int) -> list[_Of]:
+    """One ledger for each segment, in order: without those that hold nothing, or only what was purged."""
+    by_start: dict[int, _Of] = {}
+    for one in sorted(found, key=lambda one: one.rank):
+        if one.ledger.last_entry != -1:
+            by_start[one.segment.start_txid] = one
+    begun = [by_start[start] for start in sorted(by_start)]
+    following = [one.segment.start_txid for one in begun[1:]]
+    kept = [one for one, start in zip(begun, following, strict=False) if start > purged_below]
+    return kept + begun[-1:]
+
+
+def _ended(begun: Sequence[_Of]) -> tuple[list[SegmentRecord], list[str]]:
+    """Each segment with its end: a segment begins only where the one before it was finalized (rule J5)."""
+    segments, doubts = [], []
+    for one, following in zip(begun, [*begun[1:], None], strict=False):
+        segment = one.segment
+        if following is not None:
+            before_next = following.segment.start_txid - 1
+            end = before_next if segment.end_txid is None else segment.end_txid
+            if end != before_next:
+                doubts.append(f"nobody noted the segments with txids {end + 1} to {before_next}")
+            if not one.ledger.is_closed:
+                doubts.append(f"ledger {one.ledger.ledger_id} has to be recovered: it ends with txid {end}")
+            segment = replace(segment, end_txid=end, finalized=True)
+        segments.append(segment)
+    return segments, doubts

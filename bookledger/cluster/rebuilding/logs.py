@@ -1,0 +1,148 @@
+"""A log's record, made again from what the ledgers of its segments say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from metadata.records.ledger_record import LedgerRecord
+from metadata.records.logs.log_ledgers import SegmentOf, log_of, segment_of
+from metadata.records.logs.log_record import (
+    OBSOLETE_MAX,
+    PAGE_SEGMENTS,
+    LogRecord,
+    LogSettings,
+    Segment,
+)
+
+EPOCHS_LEFT = 1000
+"""How far above all epochs that are known the next one is: take-overs that began no segment have left no trace."""
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltLog:
+    """A record, its pages of earlier segments, and what could not be known of the log."""
+
+    record: LogRecord
+    pages: tuple[tuple[Segment, ...], ...] = ()
+    doubts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Of:
+    """A ledger, and which segment it says it is."""
+
+    said: SegmentOf
+    ledger: LedgerRecord
+
+    @property
+    def end_position(self) -> int | None:
+        last = self.ledger.last_entry
+        return None if last is None else self.said.first_position + last + 1
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Of ledgers for the same position the one of the latest writer counts."""
+        return self.said.epoch, self.ledger.ledger_id
+
+
+def rebuilt_log(ledgers: Iterable[LedgerRecord]) -> RebuiltLog:
+    """The log of these ledgers, which are all of its segments that are known. Raises ValueError where they fit to none.
+
+    What a take-over of the log recovers is its last segment, as ever.
+    """
+    found = [_Of(said, one) for one in ledgers if (said := segment_of(one.custom_metadata)) is not None]
+    known = _header(found)
+    chain = [one for one in _chained(found) if not _is_dead(one, known)]
+    segments, doubts = _segments_of(chain)
+    *earlier, last = _runs(segments) or [()]
+    record, pages = _with_segments(known, last)
+    left_out = sorted({one.ledger.ledger_id for one in found} - {one.ledger_id for one in segments})
+    return RebuiltLog(
+        replace(record, obsolete=tuple(left_out[:OBSOLETE_MAX])),
+        (*(page for run in earlier for page in _paged(run)), *pages),
+        (*doubts, *_gaps([*earlier, last])),
+    )
+
+
+def _header(found: Sequence[_Of]) -> LogRecord:
+    """The record without its segments, as the latest ledger of the log has it."""
+    latest = max(found, key=lambda one: (one.rank, one.said.first_position))
+    epoch = latest.said.epoch + EPOCHS_LEFT
+    told = [(one.rank, log) for one in found if (log := log_of(one.ledger.custom_metadata)) is not None]
+    if told:
+        return replace(max(told, key=lambda item: item[0])[1], epoch=epoch)
+    identity, settings = latest.said.identity, LogSettings(latest.ledger.shape, latest.ledger.digest_type)
+    return LogRecord(identity, f"log-{identity.hex()}", settings, epoch=epoch)
+
+
+def _chained(found: Iterable[_Of]) -> list[_Of]:
+    """Those that follow each other: without ledgers that an earlier writer made and nobody needed, or with nothing."""
+    chain: list[_Of] = []
+    for one in sorted(found, key=lambda one: (one.said.first_position, one.rank)):
+        if one.end_position == one.said.first_position:
+            continue
+        while chain and chain[-1].said.first_position == one.said.first_position:
+            chain.pop()
+        if not chain or one.said.epoch >= chain[-1].said.epoch:
+            chain.append(one)
+    return chain
+
+
+def _is_dead(one: _Of, known: LogRecord) -> bool:
+    """Whether it was truncated, and comes back since its ledger was not collected yet."""
+    return one.end_position is not None and one.end_position <= known.first_position
+
+
+def _segments_of(chain: Sequence[_Of]) -> tuple[list[Segment], list[str]]:
+    segments: list[Segment] = []
+    doubts, time_us = [], 0
+    for one, following in zip(chain, [*chain[1:], None], strict=False):
+        begun_us = max(time_us, one.ledger.created_ms * 1000)
+        segment = Segment(one.ledger.ledger_id, one.said.first_position, one.said.epoch, begun_us)
+        end = one.end_position
+        if following is not None and (end is None or end > following.said.first_position):
+            end = following.said.first_position
+            doubts.append(f"ledger {one.ledger.ledger_id} has to be recovered: it ends before position {end}")
+        if end is not None:
+            segment = segment.ended(end, one.ledger.closed_ms * 1000, one.ledger.length_bytes or 0)
+        segments.append(segment)
+        time_us = max(segment.begun_us, segment.ended_us)
+    return segments, doubts
+
+
+def _runs(segments: Iterable[Segment]) -> list[tuple[Segment, ...]]:
+    """Segments of which each begins where the one before it ended, in as many runs as there must be."""
+    runs: list[list[Segment]] = []
+    for segment in segments:
+        if runs and runs[-1][-1].end_position == segment.first_position:
+            runs[-1].append(segment)
+        else:
+            runs.append([segment])
+    return [tuple(run) for run in runs]
+
+
+def _with_segments(
+    known: LogRecord, segments: tuple[Segment, ...]
+) -> tuple[LogRecord, list[tuple[Segment, ...]]]:
+    """The record with the latest of these, and pages with the others."""
+    begin = segments[0].first_position if segments else known.first_position
+    record = replace(known, segments=(), paged_through=max(begin, known.first_position))
+    pages = []
+    while len(segments) >= 2 * PAGE_SEGMENTS:
+        pages.append(segments[:PAGE_SEGMENTS])
+        segments = segments[PAGE_SEGMENTS:]
+    if segments:
+        record = replace(record, segments=segments, paged_through=segments[0].first_position)
+    return record, pages
+
+
+def _paged(run: tuple[Segment, ...]) -> Iterator[tuple[Segment, ...]]:
+    for start in range(0, len(run), PAGE_SEGMENTS):
+        yield run[start : start + PAGE_SEGMENTS]
+
+
+def _gaps(runs: Sequence[Sequence[Segment]]) -> Iterator[str]:
+    for one, following in zip(runs, runs[1:], strict=False):
+        end = one[-1].end_position
+        yield f"nobody noted the segments with positions {end} to {following[0].first_position - 1}"

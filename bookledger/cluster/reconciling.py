@@ -1,0 +1,175 @@
+"""Lays what living bookies have noted of their ledgers beside the metadata, and brings that up to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from bookie.upkeep.inventory.unknown_ids import COUNTED_MAX
+from bookie.wire.messages import HeldNote
+from ledgers.errors import BookieUnavailable
+from ledgers.record_change import tell_lacking
+from metadata.errors import BadRecord, KeyExists, NoSuchKey, StoreUnavailable, VersionConflict
+from metadata.healing.marks import Marks
+from metadata.records import ledger_ids
+from metadata.records.ledger_record import BookieRef, LedgerRecord, Tombstone
+from metadata.records.ledger_store import LedgerStore, VersionedRecord
+from metadata.records.notes import fragment_note
+from metadata.records.notes.reconciling import NotedBy, reconciled
+from metadata.records.unreadable import refuse, skip
+from metadata.store import MetadataStore
+
+TRIES_MAX = 10
+"""Tries to change a record that others change, too."""
+
+AT_ONCE = 64
+"""Concurrent changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A ledger of which bookies know a later state than the metadata, which has `found` or nothing; `record` is what it
+    should have."""
+
+    ledger_id: int
+    found: VersionedRecord | None
+    record: LedgerRecord
+    noted: tuple[NotedBy, ...]
+
+
+@dataclass(slots=True)
+class Compared:
+    """What a comparison has seen so far. `silent`: bookies that did not tell all, and why. `unnoted`: ledgers that
+    bookies hold, and of which neither they nor the metadata know more than the id. `highest`: the highest counted id of
+    which the metadata knows nothing."""
+
+    silent: dict[str, str] = field(default_factory=dict)
+    unnoted: int = 0
+    highest: int = -1
+
+
+Notes = Mapping[BookieRef, AsyncGenerator[HeldNote, None]]
+"""What each bookie keeps, by ledger and first entry."""
+
+
+class _Stream:
+    """The notes of one bookie, of which the next one can be looked at."""
+
+    def __init__(self, bookie: BookieRef, notes: AsyncGenerator[HeldNote, None], seen: Compared) -> None:
+        self._bookie = bookie
+        self._notes = notes
+        self._seen = seen
+        self.head: HeldNote | None = None
+
+    async def advance(self) -> None:
+        try:
+            self.head = await anext(self._notes, None)
+        except BookieUnavailable as error:
+            self._seen.silent[self._bookie.bookie_id] = error.why
+            self.head = None
+
+    async def take(self, ledger_id: int) -> list[NotedBy]:
+        """All that it has of this ledger, which none before is left of."""
+        taken = []
+        while self.head is not None and self.head.ledger_id == ledger_id:
+            try:
+                if self.head.note:
+                    taken.append(NotedBy(self._bookie, fragment_note.decode(self.head.note)))
+            except BadRecord as error:
+                skip(error)
+            await self.advance()
+        return taken
+
+
+async def differences(
+    store: MetadataStore, notes: Notes, seen: Compared, on_ledger: Callable[[int], object] = lambda _: None
+) -> AsyncIterator[Difference]:
+    """Yields what the bookies know better, by ledger. A bookie that falls silent is noted in `seen`. Raises
+    MetadataError."""
+    ledgers = LedgerStore(store)
+    streams = [_Stream(bookie, stream, seen) for bookie, stream in notes.items()]
+    await asyncio.gather(*(stream.advance() for stream in streams))
+    async with aclosing(ledgers.list_with_deleted(on_unreadable=refuse)) as listed:  # type: ignore[type-var]
+        record = await anext(listed, None)
+        while heads := [stream.head.ledger_id for stream in streams if stream.head is not None]:
+            ledger_id = min(heads)
+            noted = [one for stream in streams for one in await stream.take(ledger_id)]
+            while record is not None and record.ledger_id < ledger_id:
+                record = await anext(listed, None)
+            found = record if record is not None and record.ledger_id == ledger_id else None
+            seen.unnoted += found is None and not noted
+            if found is None and ledger_id < COUNTED_MAX:
+                seen.highest = ledger_id
+            if (difference := await _difference(ledgers, ledger_id, found, noted)) is not None:
+                yield difference
+            on_ledger(1)
+
+
+async def _difference(
+    ledgers: LedgerStore, ledger_id: int, found: VersionedRecord | Tombstone | None, noted: list[NotedBy]
+) -> Difference | None:
+    if _better(found, noted) is None:
+        return None
+    now = await _now(ledgers, ledger_id)  # the bookies may have been told since the record was listed
+    record = _better(now, noted)
+    if record is None or isinstance(now, Tombstone):
+        return None
+    return Difference(ledger_id, now, record, tuple(noted))
+
+
+def _better(found: VersionedRecord | Tombstone | None, noted: list[NotedBy]) -> LedgerRecord | None:
+    """None for a ledger that is known to be deleted, too."""
+    if isinstance(found, Tombstone):
+        return None
+    return reconciled(None if found is None else found.record, noted)
+
+
+async def _now(ledgers: LedgerStore, ledger_id: int) -> VersionedRecord | Tombstone | None:
+    return await ledgers.read(ledger_id) or await ledgers.tombstone(ledger_id)
+
+
+async def bring_up(
+    store: MetadataStore, notes: Notes, seen: Compared, on_ledger: Callable[[int], object] = lambda _: None
+) -> int:
+    """Makes the records by compare-and-swap that `differences` yields; returns how many. No id is given twice then.
+
+    Raises MetadataError: what was made stands, and the rest can be made by another try.
+    """
+    ledgers, batch, made = LedgerStore(store), list[Difference](), 0
+    async for one in differences(store, notes, seen, on_ledger):
+        batch.append(one)
+        if len(batch) == AT_ONCE:
+            await _make_all(ledgers, batch)
+            made, batch = made + len(batch), []
+    await _make_all(ledgers, batch)
+    if seen.highest >= await ledger_ids.counted_end(store):
+        await ledger_ids.count_beyond(store, seen.highest)
+    return made + len(batch)
+
+
+async def _make_all(ledgers: LedgerStore, batch: list[Difference]) -> None:
+    outcomes = await asyncio.gather(*(_make(ledgers, one) for one in batch), return_exceptions=True)
+    for outcome in outcomes:
+        if outcome is not None:
+            raise outcome
+
+
+async def _make(ledgers: LedgerStore, one: Difference) -> None:
+    found: VersionedRecord | Tombstone | None = one.found
+    record: LedgerRecord | None = one.record
+    for _ in range(TRIES_MAX):
+        if record is None or isinstance(found, Tombstone):
+            return  # deleted, or brought up by somebody else
+        try:
+            if found is None:
+                await ledgers.create(record, while_held=True)
+            else:
+                await ledgers.change(record, found.version)
+            await tell_lacking(Marks(ledgers.store), record)
+            return
+        except (KeyExists, NoSuchKey, VersionConflict):
+            found = await _now(ledgers, one.ledger_id)
+            record = _better(found, list(one.noted))
+    raise StoreUnavailable(f"the record of ledger {one.ledger_id} is changed again and again")

@@ -1,0 +1,33 @@
+"""What the bookies of a lane should know of its ledger: the note of its last fragment, encoded once for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bookie.wire import NO_NOTE
+from metadata.records.ledger_record import LedgerRecord
+from metadata.records.notes import fragment_note
+from metadata.records.notes.fragment_note import FragmentNote
+
+
+class LaneNotes:
+    """The current note by the record, as this client knows that it stands. The same bytes until the fragment changes
+    or the ledger ends. A recovery has none: its changes stand only once the ledger is closed.
+    """
+
+    def __init__(self, record: Callable[[], LedgerRecord]) -> None:
+        self._record = record
+        self._seen: LedgerRecord | None = None
+        self._of: object = None
+        self._note = NO_NOTE
+
+    def now(self) -> bytes:
+        record = self._record()
+        if record is self._seen:
+            return self._note
+        self._seen = record
+        last = record.fragments[-1]
+        of = record.state, last
+        if of != self._of:
+            self._of, self._note = of, fragment_note.encode(FragmentNote.of(record, last))
+        return self._note

@@ -1,0 +1,102 @@
+"""Waiting for one's term: a place in the queue, and what begins the term of whoever is first."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from metadata.counting.outage import weight
+from metadata.errors import LeaseLost, StoreRefused, StoreUnavailable
+from metadata.records.coordination.candidates import Candidate, CandidateStore
+
+from ..cluster import Cluster
+from ..errors import ClientClosed
+from ..record_change import metadata_errors
+from .place import Place
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 0.5
+"""How soon a candidate tries again that the store did not answer, or that lost its place."""
+
+LEASE_SECONDS = 10.0
+LEASE_SECONDS_MIN = 1.0
+LEASE_SECONDS_MAX = 3600.0
+"""A shorter lease notices a death sooner; a longer one outlasts longer pauses, and outages of the store."""
+
+Begin = Callable[[Candidate], Awaitable[int]]
+"""Begins the term of a candidate that is first; its token. Raises MetadataError."""
+
+
+def check_lease(lease_seconds: float) -> float:
+    """Raises ValueError for an unusable lease."""
+    if not LEASE_SECONDS_MIN <= lease_seconds <= LEASE_SECONDS_MAX:
+        raise ValueError(
+            f"a lease lasts {LEASE_SECONDS_MIN:g} to {LEASE_SECONDS_MAX:g} seconds, not {lease_seconds}"
+        )
+    return lease_seconds
+
+
+@asynccontextmanager
+async def campaign(
+    cluster: Cluster, led: str, name: str, lease_seconds: float, begin: Begin, timeout: float | None
+) -> AsyncIterator[tuple[Place, int]]:
+    """Waits until nobody is before it in the queue for the record `led`, and begins a term: its place and its token.
+
+    Outages of the store are waited for. Raises TimeoutError, MetadataUnavailable where the store refuses, LedgerError
+    for a record of a newer program, ClientClosed.
+    """
+    candidacy = _Candidacy(cluster, CandidateStore(cluster.store, led), name, lease_seconds)
+    try:
+        with metadata_errors():
+            async with asyncio.timeout(timeout):
+                begun = await candidacy.won(begin)
+        yield begun
+    finally:
+        await candidacy.withdraw("the leader has left")
+
+
+class _Candidacy:
+    """One candidate: it queues up again where it has lost its place."""
+
+    def __init__(self, cluster: Cluster, candidates: CandidateStore, name: str, lease_seconds: float) -> None:
+        self._cluster = cluster
+        self._candidates = candidates
+        self._name = name
+        self._lease_seconds = lease_seconds
+        self._place: Place | None = None
+
+    async def won(self, begin: Begin) -> tuple[Place, int]:
+        while True:
+            try:
+                place = await self._standing()
+                if await place.is_first():
+                    token = await begin(place.candidate)
+                    if not place.is_lost:
+                        log.info("%s leads (%s, term %d)", self._name, self._candidates.led, token)
+                        return place, token
+                log.warning("%s queues up again: %s", self._name, place.why_lost)
+            except StoreRefused:
+                raise
+            except (StoreUnavailable, LeaseLost) as error:
+                log.log(weight(error), "%s waits to lead, and tries again: %s", self._name, error)
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def withdraw(self, why: str) -> None:
+        place, self._place = self._place, None
+        if place is not None:
+            self._cluster.places.discard(place)
+            await place.leave(why)
+
+    async def _standing(self) -> Place:
+        """Its place in the queue; another one where that is lost."""
+        if self._place is not None and self._place.is_lost:
+            await self.withdraw(self._place.why_lost)
+        if self._cluster.is_closed:
+            raise ClientClosed
+        if self._place is None:
+            self._place = await Place.take(self._candidates, self._name, self._lease_seconds)
+            self._cluster.places.add(self._place)
+        return self._place

@@ -1,0 +1,46 @@
+"""A term: the time in which one program leads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from .errors import LeadershipLost
+from .place import Place
+
+
+class Term:
+    """One leader's term. Made by `Election.lead`; belongs to its event loop.
+
+    It is over when the leader leaves it, and when its lease may have run out, by the leader's own clock. A leader that
+    hangs, or whose clock is wrong, learns that too late: so what it writes to has to refuse it, by the token.
+    """
+
+    def __init__(self, election: str, token: int, place: Place) -> None:
+        self.election = election
+        self.token = token
+        self._place = place
+
+    @property
+    def leader(self) -> str:
+        """The name under which it leads."""
+        return self._place.candidate.name
+
+    @property
+    def lost(self) -> asyncio.Event:
+        """Set once the term is over."""
+        return self._place.lost
+
+    @property
+    def why_lost(self) -> str:
+        """Why it is over; empty while it is not."""
+        return self._place.why_lost
+
+    def check(self) -> None:
+        """Raises LeadershipLost once the term is over, also where the process was stopped and nobody else noticed."""
+        if self._place.is_lost:
+            raise LeadershipLost(self.election, self.token, self.why_lost)
+
+    def on_lost(self, callback: Callable[[], object]) -> None:
+        """Calls back on the event loop, once, soon after the term is lost; not where the leader leaves it."""
+        self._place.on_lost(callback)

@@ -1,0 +1,1 @@
+"""Cursors of a log: named positions that outlive their readers."""

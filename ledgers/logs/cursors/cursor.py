@@ -1,0 +1,204 @@
+"""A cursor: a named position in a log that outlives its reader."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from metadata.records.coordination.cursor_record import CursorRecord
+
+from ...cluster import Cluster
+from ...errors import LedgerError, MetadataUnavailable
+from ...tasks import end_tasks
+from .cursor_state import CursorState
+from .errors import CursorClosed, CursorMoved, CursorTakenOver
+from .lag import Lag, lag_of
+from .where import ReadableLog, Where, position_of
+
+log = logging.getLogger(__name__)
+
+COMMIT_SECONDS = 1.0
+"""How often a cursor is written while it is moved: records that were used since are used again after a crash."""
+
+COMMIT_SECONDS_MAX = 3600.0
+
+
+class Cursor:
+    """A named position in a log: that of the record which its reader wants next. Made by `Log.cursor`.
+
+    `commit` moves it forward, and joins what is committed within `commit_seconds` to one write. Only `seek` moves it
+    back; other readers' commits of what they have read before raise CursorMoved then. Belongs to its event loop; use it
+    as `async with`, or close it.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        of: ReadableLog,
+        state: CursorState,
+        *,
+        commit_seconds: float = COMMIT_SECONDS,
+        commits_at_close: bool = True,
+        epoch: int | None = None,
+    ) -> None:
+        if not 0 <= commit_seconds <= COMMIT_SECONDS_MAX:
+            raise ValueError(f"a cursor is written every 0 to {COMMIT_SECONDS_MAX:g} s, not {commit_seconds}")
+        self._cluster = cluster
+        self._log = of
+        self._state = state
+        self._commit_seconds = commit_seconds
+        self._commits_at_close = commits_at_close
+        self._epoch = epoch
+        self.generation = state.record.generation
+        """Of the seek after which this one reads; what is committed is refused once there was another."""
+        self._noted = self._end_seen = state.record.position
+        self._writing: asyncio.Task[None] | None = None
+        self._is_closed = False
+        self.failure: LedgerError | ValueError | None = None
+        """What keeps it from being committed; `refresh` and `seek` mend a CursorMoved."""
+        cluster.places.add(self)
+
+    @property
+    def name(self) -> str:
+        return self._state.name
+
+    @property
+    def record(self) -> CursorRecord:
+        """The cursor as it was seen last."""
+        return self._state.record
+
+    @property
+    def position(self) -> int:
+        """Everything before it was committed and written."""
+        return self._state.record.position
+
+    def commit(self, position: int) -> None:
+        """Everything before this position has been used. Returns at once; it is written soon, or by `flush`.
+
+        A position before the last one changes nothing. Raises CursorMoved, NoSuchCursor or CursorTakenOver where an
+        earlier commit could not be written.
+        """
+        self.check_usable()
+        if self.note(position):
+            self.start_writing()
+
+    async def flush(self) -> None:
+        """Writes now what was committed. Raises as `commit`, ValueError behind the log's end, MetadataUnavailable."""
+        self.check_usable()
+        noted = self._noted
+        if noted <= self.position:
+            return
+        if noted > self._end_seen:
+            self._end_seen = await self._log.end()
+        if noted > self._end_seen:
+            raise ValueError(
+                f"log {self._log.name!r} ends before position {self._end_seen}: {noted} cannot be committed"
+            )
+        now_ms = time.time_ns() // 1_000_000
+        await self._state.change(lambda record: self._still_mine(record).committed(noted, now_ms))
+
+    async def seek(self, where: Where) -> int:
+        """Moves it, back or forth: to a position, a time, "beginning" or "end"; returns the position.
+
+        What others have read before is committed no more. Raises ValueError for a position that the log does not have.
+        """
+        self._cluster.check_process()
+        position, now_ms = await position_of(self._log, where), time.time_ns() // 1_000_000
+        self._adopt(await self._state.change(lambda record: record.sought(position, now_ms)))
+        return position
+
+    async def refresh(self) -> int:
+        """Reads it again, also after a seek of somebody else; returns its position, from which to read on."""
+        self._cluster.check_process()
+        record = await self._state.refresh()
+        if record.generation != self.generation:
+            self._adopt(record)
+        return self.position
+
+    async def lag(self) -> Lag:
+        """How far its committed position is behind the log's end."""
+        await self.refresh()
+        return await lag_of(self._log, self.position)
+
+    async def close(self) -> None:
+        """Writes what was committed, unless it was made with `commits_at_close=False`. Safe to repeat."""
+        if self._is_closed:
+            return
+        self._cluster.places.discard(self)
+        if self._writing is not None:
+            await end_tasks([self._writing])
+        try:
+            if self._commits_at_close and self.failure is None:
+                await self.flush()
+        finally:
+            self._is_closed = True
+
+    async def leave(self, why: str) -> None:
+        """Closes it with its client."""
+        try:
+            await self.close()
+        except (LedgerError, ValueError) as error:
+            line = "%s: cursor %r of log %r stays at position %d: %s"
+            log.warning(line, why, self.name, self._log.name, self.position, error)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # --- for consumers, and for other threads -----------------------------------------------------------
+
+    def note(self, position: int) -> bool:
+        """Notes what is to be committed; whether `start_writing` has to be called, on the loop."""
+        if position <= self._noted:
+            return False
+        self._noted = position
+        return self._writing is None or self._writing.done()
+
+    def start_writing(self) -> None:
+        if (self._writing is None or self._writing.done()) and not self._is_closed:
+            self._writing = asyncio.create_task(self._write_later())
+
+    def check_usable(self) -> None:
+        """Raises what keeps it from being committed."""
+        self._cluster.check_process()
+        if self._is_closed:
+            raise CursorClosed(self._log.name, self.name)
+        if self.failure is not None:
+            raise self.failure
+
+    def has_read(self, end: int) -> None:
+        """The log has all positions before this one."""
+        self._end_seen = max(end, self._end_seen)
+
+    # ------------------------------------------------------------------------------------------------
+
+    async def _write_later(self) -> None:
+        """Writes until nothing is left; an outage is waited for."""
+        while self._noted > self.position:
+            await asyncio.sleep(self._commit_seconds)
+            try:
+                with suppress(MetadataUnavailable):  # told by the store; it is tried again
+                    await self.flush()
+            except (LedgerError, ValueError) as error:
+                self.failure = error
+                return
+
+    def _still_mine(self, record: CursorRecord) -> CursorRecord:
+        if record.generation != self.generation:
+            raise CursorMoved(self._log.name, self.name, record.position)
+        if self._epoch is not None and record.epoch != self._epoch:
+            raise CursorTakenOver(self._log.name, self.name, record.consumer)
+        return record
+
+    def _adopt(self, record: CursorRecord) -> None:
+        self.generation = record.generation
+        self._noted = record.position
+        self.failure = None

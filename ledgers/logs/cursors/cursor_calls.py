@@ -1,0 +1,61 @@
+"""Opening, listing and deleting the cursors of a log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+
+from metadata import keys
+from metadata.errors import KeyExists
+from metadata.records.coordination.cursor_record import CursorRecord, CursorStore, VersionedCursor
+
+from ...cluster import Cluster
+from ...record_change import metadata_errors
+from .cursor_state import CursorState
+from .errors import NoSuchCursor
+from .where import ReadableLog, Where, position_of
+
+
+class CursorCalls:
+    """The cursors of one log."""
+
+    def __init__(self, cluster: Cluster, log: ReadableLog, identity: bytes) -> None:
+        self.cluster = cluster
+        self.log = log
+        self.identity = identity
+        self._store = CursorStore(cluster.store, identity)
+
+    async def state(self, name: str, start: Where) -> CursorState:
+        """Opens a cursor; one that is not there is created at `start`, and stays there until it is moved."""
+        keys.check_name(name)
+        with metadata_errors():
+            found = await self._store.read(name)
+        if found is None:
+            now_ms = time.time_ns() // 1_000_000
+            found = await self._created(
+                name, CursorRecord(await position_of(self.log, start), changed_ms=now_ms)
+            )
+        return CursorState(self._store, self.log.name, name, found)
+
+    async def _created(self, name: str, record: CursorRecord) -> VersionedCursor:
+        with metadata_errors():
+            try:
+                return await self._store.create(name, record)
+            except KeyExists:  # somebody else was faster
+                found = await self._store.read(name)
+        if found is None:
+            raise NoSuchCursor(self.log.name, name)
+        return found
+
+    async def list(self) -> AsyncIterator[tuple[str, CursorRecord]]:
+        """Yields all cursors with their names, in the order of these."""
+        await self.log.refresh()
+        with metadata_errors():
+            async for found in self._store.list():
+                yield found
+
+    async def delete(self, name: str) -> None:
+        """Deletes a cursor. Raises NoSuchCursor."""
+        with metadata_errors():
+            if not await self._store.forget(keys.check_name(name)):
+                raise NoSuchCursor(self.log.name, name)

@@ -1,0 +1,50 @@
+"""Errors of cursors.
+
+LedgerError
+├── NoSuchCursor             the log has no cursor of this name (any more)
+├── CursorMoved              a seek has moved it: what was read before is committed no more
+├── CursorTakenOver          another consumer has it
+└── CursorClosed             this one takes no more commits
+"""
+
+from __future__ import annotations
+
+from metadata.picklable_errors import NotFound, TakenOver
+
+from ...errors import LedgerError
+
+
+class NoSuchCursor(NotFound, LedgerError):
+    """The log has no cursor of this name: it was never created, or it was deleted."""
+
+    def __init__(self, log: str, name: str) -> None:
+        super().__init__(f"log {log!r} has no cursor {name!r}")
+        self.log, self.name = log, name
+
+
+class CursorMoved(LedgerError):
+    """A seek has moved the cursor, and nothing was committed. `refresh` it, and read on from `position`."""
+
+    def __init__(self, log: str, name: str, position: int) -> None:
+        super().__init__(
+            f"cursor {name!r} of log {log!r} was moved to position {position}: read on from there"
+        )
+        self.log, self.name, self.position = log, name, position
+
+
+class CursorTakenOver(TakenOver, LedgerError):
+    """Another consumer has taken the cursor over, and nothing was committed: it uses the same records again."""
+
+    def __init__(self, log: str, name: str, by: str) -> None:
+        super().__init__(
+            f"another consumer has taken cursor {name!r} of log {log!r} over ({by or 'unnamed'})"
+        )
+        self.log, self.name, self.by = log, name, by
+
+
+class CursorClosed(LedgerError):
+    """This cursor was closed, or its client. What was committed before is kept: `Log.cursor` opens it again."""
+
+    def __init__(self, log: str, name: str) -> None:
+        super().__init__(f"this cursor {name!r} of log {log!r} was closed")
+        self.log, self.name = log, name

@@ -1,0 +1,62 @@
+"""How far behind its log a cursor is."""
+
+from __future__ import annotations
+
+import time
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from metadata.records.logs.log_record import Segment
+
+from ..record_batch import HEAD_BYTES
+from .where import ReadableLog
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """What a cursor's reader has still to use.
+
+    `bytes`: about, and with what records have besides their payloads. `seconds`: how long ago the oldest of these
+    records was appended. `truncated`: records that were given up before they were used; then the cursor is below what
+    is left, and stays there until somebody seeks.
+    """
+
+    records: int
+    bytes: int
+    seconds: float
+    truncated: int = 0
+
+
+async def lag_of(log: ReadableLog, position: int) -> Lag:
+    """The lag at a position. Raises as a read of the record there, if there is one."""
+    first, end = (await log.refresh()).first_position, await log.end()
+    truncated, position = max(0, first - position), max(first, position)
+    if position >= end:
+        return Lag(0, 0, 0.0, truncated)
+    time_us, size_bytes = await _oldest(log, position)
+    seconds = max(0.0, time.time() - time_us / 1_000_000)
+    return Lag(end - position, await _bytes(log, position, end, size_bytes), seconds, truncated)
+
+
+async def _oldest(log: ReadableLog, position: int) -> tuple[int, int]:
+    """When the record at the position was appended, and its size without headers."""
+    async with aclosing(log.batches(position, position + 1)) as batches:
+        async for batch in batches:
+            return batch.times[0], HEAD_BYTES + len(batch.keys[0] or b"") + len(batch.payloads[0])
+    raise AssertionError("a position before the end has a record")
+
+
+async def _bytes(log: ReadableLog, position: int, end: int, record_bytes: float) -> int:
+    """Counts ended segments as their records say. Records of the open one are taken to be as large as those before."""
+    total = 0.0
+    async for segment in log.segments(position):
+        records = min(segment.end_position or end, end) - max(segment.first_position, position)
+        if segment.is_ended and not segment.is_empty:
+            record_bytes = segment.length_bytes / _records(segment)
+        total += max(0, records) * record_bytes
+    return round(total)
+
+
+def _records(segment: Segment) -> int:
+    assert segment.end_position is not None
+    return segment.end_position - segment.first_position

@@ -1,0 +1,56 @@
+"""Where a cursor may begin, or be moved to."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from datetime import datetime
+from typing import Literal, Protocol
+
+from metadata.records.logs.log_record import LogRecord, Segment
+
+from ..record_batch import RecordBatch
+
+Where = int | datetime | Literal["beginning", "end"]
+"""A position; the first one of this time or later; the oldest record that is left; behind the last one."""
+
+
+class ReadableLog(Protocol):
+    """What cursors need of a log; see `ledgers.logs.log.Log`."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def refresh(self) -> LogRecord: ...
+
+    async def end(self) -> int: ...
+
+    async def position_at(self, time: datetime) -> int: ...
+
+    def batches(
+        self, start: int | None = None, stop: int | None = None
+    ) -> AsyncGenerator[RecordBatch, None]: ...
+
+    def tail_batches(
+        self, start: int | None = None, *, timeout: float | None = None
+    ) -> AsyncGenerator[RecordBatch, None]: ...
+
+    def segments(self, start: int | None = None) -> AsyncIterator[Segment]: ...
+
+
+async def position_of(log: ReadableLog, where: Where) -> int:
+    """The position, as the log is now. Raises ValueError for one that the log does not have."""
+    match where:
+        case "beginning":
+            return (await log.refresh()).first_position
+        case "end":
+            return await log.end()
+        case datetime():
+            return await log.position_at(where)
+        case int():
+            first, end = (await log.refresh()).first_position, await log.end()
+            if first <= where <= end:
+                return where
+            raise ValueError(
+                f"log {log.name!r} has positions {first} to {end}, and no cursor can be at {where}"
+            )
+    raise ValueError(f"a cursor begins at a position, a time, 'beginning' or 'end', not {where!r}")

@@ -1,0 +1,87 @@
+"""A queue of candidates for one record: keys under leases, of which the earliest leads."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from ... import keys, settled_writes
+from ...errors import BadRecord
+from ...store import PAGE_KEYS_MAX, EventKind, Lease, MetadataStore, Versioned
+from .. import records_pb2 as pb
+from ..unreadable import parsed
+
+FORMAT_VERSION = 1
+
+NAME_CHARACTERS_MAX = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One that leads or waits, and since when. `version` is its place: no candidate's key is ever changed."""
+
+    key: str
+    version: int
+    name: str
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """The candidates, the earliest first, as they were at a revision of the store."""
+
+    candidates: tuple[Candidate, ...]
+    revision: int
+
+    def before(self, candidate: Candidate) -> Candidate | None:
+        """The one for whose end a candidate waits; None for the first."""
+        earlier = [one for one in self.candidates if one.version < candidate.version]
+        return earlier[-1] if earlier else None
+
+    def has(self, candidate: Candidate) -> bool:
+        return candidate in self.candidates
+
+
+class CandidateStore:
+    """The candidates for the record under the key `led`. All methods raise MetadataError."""
+
+    def __init__(self, store: MetadataStore, led: str) -> None:
+        self.store = store
+        self.led = led
+
+    async def enter(self, name: str, since_ms: int, lease: Lease) -> Candidate:
+        """Queues up, at the end. Raises LeaseLost. After OutcomeUnknown the caller gives the lease up."""
+        key, name = keys.candidate(self.led, settled_writes.new_nonce()), name[:NAME_CHARACTERS_MAX]
+        value = pb.Candidate(format_version=FORMAT_VERSION, name=name, since_ms=since_ms).SerializeToString()
+        return Candidate(key, await self.store.create(key, value, lease=lease), name, since_ms)
+
+    async def queue(self) -> Queue:
+        """Everybody who leads or waits. Raises BadRecord where they are more than a page can have."""
+        prefix = keys.candidates(self.led)
+        page = await self.store.list_page(prefix)
+        if page.next_after is not None:
+            raise BadRecord(prefix, f"more than {PAGE_KEYS_MAX} candidates wait: start fewer")
+        found = sorted(map(decode, page.items), key=lambda one: one.version)
+        return Queue(tuple(found), page.revision)
+
+    async def gone(self, candidate: Candidate, after_revision: int) -> None:
+        """Waits until a candidate leaves, or has left since this revision."""
+        events = self.store.watch(candidate.key, after_revision=after_revision)
+        async with aclosing(events) as events:
+            async for event in events:
+                if event.kind is EventKind.DELETE:
+                    return
+
+    async def stands(self, candidate: Candidate) -> bool:
+        """Whether the candidate's key is there: a store that was restored may have kept its lease alone."""
+        found = await self.store.get(candidate.key)
+        return found is not None and found.version == candidate.version
+
+
+def decode(item: Versioned) -> Candidate:
+    """Decodes a candidate. One that a newer program wrote has a place, too: only its name is not known."""
+    try:
+        message = parsed(pb.Candidate, item.key, item.value, FORMAT_VERSION, "candidate")
+    except BadRecord:
+        return Candidate(item.key, item.version, "", 0)
+    return Candidate(item.key, item.version, message.name, message.since_ms)

@@ -1,0 +1,133 @@
+"""Cursors: how far a reader of a log has come. Changed by compare-and-swap only, and never back but by a seek."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+
+from ... import keys, settled_writes
+from ...errors import BadRecord
+from ...store import MetadataStore, Versioned, list_all
+from .. import records_pb2 as pb
+from ..unreadable import parsed
+
+FORMAT_VERSION = 1
+
+CONSUMER_CHARACTERS_MAX = 256
+
+DELETIONS_MAX = 100
+"""Attempts to delete a cursor: each other one met a commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class CursorRecord:
+    """Where a cursor stands: at the position of the record that its reader wants next.
+
+    `generation`: raised by each seek, so that a commit from before it is recognized. `epoch`: raised by each consumer
+    that takes the cursor over, for the same reason. `changed_ms`: when it was moved last.
+    """
+
+    position: int
+    generation: int = 0
+    epoch: int = 0
+    consumer: str = ""
+    changed_ms: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.position, self.generation, self.epoch, self.changed_ms) < 0:
+            raise ValueError("a cursor's record has a number below 0")
+
+    def committed(self, position: int, now_ms: int) -> CursorRecord:
+        """Everything before the position has been used. Never goes back."""
+        if position <= self.position:
+            return self
+        return replace(self, position=position, changed_ms=now_ms)
+
+    def sought(self, position: int, now_ms: int) -> CursorRecord:
+        """Moves it, back or forth; what was read before is committed no more."""
+        return replace(self, position=position, generation=self.generation + 1, changed_ms=now_ms)
+
+    def taken_over(self, consumer: str) -> CursorRecord:
+        """Gives it to a consumer; the one before it commits no more."""
+        return replace(self, epoch=self.epoch + 1, consumer=consumer[:CONSUMER_CHARACTERS_MAX])
+
+
+@dataclass(frozen=True, slots=True)
+class VersionedCursor:
+    """A cursor's record and the version that a change must name."""
+
+    record: CursorRecord
+    version: int
+
+
+class CursorStore:
+    """The cursors of one log. All methods raise MetadataError."""
+
+    def __init__(self, store: MetadataStore, log: bytes) -> None:
+        self.store = store
+        self._log = log
+
+    async def create(self, name: str, record: CursorRecord) -> VersionedCursor:
+        """Creates a cursor. Raises KeyExists."""
+        version = await settled_writes.create(self.store, keys.cursor(self._log, name), _encode(record))
+        return VersionedCursor(record, version)
+
+    async def read(self, name: str) -> VersionedCursor | None:
+        found = await self.store.get(keys.cursor(self._log, name))
+        return None if found is None else _decoded(found)
+
+    async def change(self, name: str, record: CursorRecord, version: int) -> VersionedCursor:
+        """Replaces the record. Raises VersionConflict, and NoSuchKey for one that was deleted."""
+        key = keys.cursor(self._log, name)
+        return VersionedCursor(
+            record, await settled_writes.replace(self.store, key, _encode(record), version)
+        )
+
+    async def list(self) -> AsyncIterator[tuple[str, CursorRecord]]:
+        """All cursors with their names, in the order of these. A listing that fails part-way raises."""
+        prefix = keys.cursors(self._log)
+        async for item in list_all(self.store, prefix):
+            yield item.key.removeprefix(prefix), _decoded(item).record
+
+    async def forget(self, name: str) -> bool:
+        """Deletes a cursor; False where there is none."""
+        key, is_there = keys.cursor(self._log, name), False
+        for _ in range(DELETIONS_MAX):
+            found = await self.store.get(key)
+            if found is None:
+                return is_there
+            is_there = True
+            await settled_writes.delete_unless_changed(self.store, key, found.version)
+        raise BadRecord(key, "it keeps changing, and could not be deleted: stop its consumers first")
+
+    async def forget_all(self) -> None:
+        """Deletes all cursors, of a log that is deleted."""
+        async for name, _ in self.list():
+            await self.forget(name)
+
+
+def decode(key: str, value: bytes) -> CursorRecord:
+    """Decodes a cursor. Raises BadRecord."""
+    message = parsed(pb.Cursor, key, value, FORMAT_VERSION, "cursor")
+    try:
+        return CursorRecord(
+            message.position, message.generation, message.epoch, message.consumer, message.changed_ms
+        )
+    except ValueError as error:
+        raise BadRecord(key, str(error)) from error
+
+
+def _decoded(item: Versioned) -> VersionedCursor:
+    return VersionedCursor(decode(item.key, item.value), item.version)
+
+
+def _encode(record: CursorRecord) -> bytes:
+    return pb.Cursor(
+        format_version=FORMAT_VERSION,
+        position=record.position,
+        generation=record.generation,
+        epoch=record.epoch,
+        consumer=record.consumer,
+        changed_ms=record.changed_ms,
+        nonce=settled_writes.new_nonce(),
+    ).SerializeToString()

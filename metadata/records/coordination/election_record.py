@@ -1,0 +1,74 @@
+"""Elections: the latest term of each, counted by compare-and-swap. The number of a term is its token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ... import keys, settled_writes
+from ...errors import BadRecord, KeyExists, VersionConflict
+from ...store import MetadataStore
+from .. import records_pb2 as pb
+from ..unreadable import parsed
+from .candidates import Candidate
+
+FORMAT_VERSION = 1
+
+CONFLICTS_MAX = 100
+"""Attempts to begin a term: after each conflict somebody else has begun one."""
+
+
+@dataclass(frozen=True, slots=True)
+class TermRecord:
+    """One term: its token, which only grows from term to term, who began it, when, and under which candidate's key."""
+
+    token: int
+    leader: str
+    since_ms: int
+    candidate: str
+
+
+async def begin_term(store: MetadataStore, election: str, leader: Candidate, since_ms: int) -> TermRecord:
+    """Begins the next term. Nobody else ever gets its token. Raises MetadataError."""
+    key = keys.election(election)
+    for _ in range(CONFLICTS_MAX):
+        found = await store.get(key)
+        try:
+            if found is None:
+                term = TermRecord(1, leader.name, since_ms, leader.key)
+                await settled_writes.create(store, key, encode(term))
+            else:
+                token = decode(key, found.value).token + 1
+                term = TermRecord(token, leader.name, since_ms, leader.key)
+                await settled_writes.replace(store, key, encode(term), found.version)
+            return term
+        except (KeyExists, VersionConflict):  # one that has lost its lease and does not know it yet
+            continue
+    raise BadRecord(key, f"{CONFLICTS_MAX} attempts to begin a term met a conflict")
+
+
+async def current_term(store: MetadataStore, election: str) -> TermRecord | None:
+    """The term of whoever leads; None where nobody does. Raises MetadataError."""
+    key = keys.election(election)
+    found = await store.get(key)
+    term = None if found is None else decode(key, found.value)
+    return None if term is None or await store.get(term.candidate) is None else term
+
+
+def decode(key: str, value: bytes) -> TermRecord:
+    """Decodes a term. Raises BadRecord."""
+    message = parsed(pb.Election, key, value, FORMAT_VERSION, "election")
+    if message.token < 1:
+        raise BadRecord(key, f"no term has the token {message.token}")
+    return TermRecord(message.token, message.leader, message.since_ms, message.candidate)
+
+
+def encode(term: TermRecord) -> bytes:
+    """Encodes the value of `elections/<name>`."""
+    return pb.Election(
+        format_version=FORMAT_VERSION,
+        token=term.token,
+        leader=term.leader,
+        since_ms=term.since_ms,
+        candidate=term.candidate,
+        nonce=settled_writes.new_nonce(),
+    ).SerializeToString()

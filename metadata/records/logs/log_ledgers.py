@@ -1,0 +1,77 @@
+"""What the ledger of a segment says of its log, and whether that log needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from struct import Struct
+
+from ...errors import BadRecord
+from ..ledger_record import IDENTITY_BYTES
+from . import log_codec
+from .log_record import LogRecord, Segment
+from .log_store import LogStore
+
+SEGMENT = "bookledger.log"
+"""Custom metadata key of a segment's ledger: which log it is of, which position it begins at, whose epoch it is of. So
+the chain can be made again from the ledgers."""
+
+LOG = "bookledger.log.record"
+"""Custom metadata key of a segment's ledger: the log's record as it stood then, without its segments."""
+
+_SEGMENT = Struct(f"<B{IDENTITY_BYTES}sqq")
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentOf:
+    """What the ledger of a segment says: the identity of its log, its first position, its writer's epoch."""
+
+    identity: bytes
+    first_position: int
+    epoch: int
+
+    def encoded(self) -> bytes:
+        return _SEGMENT.pack(_VERSION, self.identity, self.first_position, self.epoch)
+
+
+def segment_of(custom_metadata: Mapping[str, bytes]) -> SegmentOf | None:
+    """What a ledger says of the log of which it is a segment; None for any other ledger, or a newer program's."""
+    said = custom_metadata.get(SEGMENT, b"")
+    if len(said) != _SEGMENT.size:
+        return None
+    version, *fields = _SEGMENT.unpack(said)
+    return SegmentOf(*fields) if version == _VERSION else None
+
+
+def log_of(custom_metadata: Mapping[str, bytes]) -> LogRecord | None:
+    """What a segment's ledger says of its log besides; None for one of another program."""
+    said = custom_metadata.get(LOG)
+    try:
+        return None if said is None else log_codec.decode(LOG, said)
+    except BadRecord:
+        return None
+
+
+def is_needed(log: LogRecord, ledger_id: int, said: SegmentOf, segments: Sequence[Segment]) -> bool:
+    """Whether a log has this ledger as a segment, or may still get it; `segments` are those of `segments_at`.
+
+    It needs no segment that it has given up whole, unless it is under legal hold; nothing once it is deleted; and no
+    ledger that a writer made and that became no segment, once a later writer has taken over. The answer stays no.
+    """
+    if log.deleted:
+        return False
+    if log.legal_hold:
+        return True
+    mine = next((one for one in segments if one.ledger_id == ledger_id), None)
+    if mine is None:
+        return said.epoch >= log.epoch and ledger_id not in log.obsolete
+    return mine.end_position is None or mine.end_position > log.first_position
+
+
+async def segments_at(logs: LogStore, log: LogRecord, position: int) -> Sequence[Segment]:
+    """The part of the chain in which a segment from this position on stands, if it stands anywhere."""
+    if position >= log.paged_through:
+        return log.segments
+    page = await logs.page_of(log.identity, position)
+    return () if page is None else page.segments

@@ -1,0 +1,129 @@
+"""What a bookie keeps of a ledger of which it serves a fragment, beside the entries: enough to make its record again.
+
+The writer sends it with the first frame down each lane, and after an ensemble change with the next frame down every
+lane; a bookie that heals notes what the record says. Whoever closes the ledger tells its last ensemble the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from ...errors import BadRecord
+from .. import records_pb2 as pb
+from ..ledger_codec import READABLE_VERSIONS, from_message, to_message
+from ..ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState
+
+FORMAT_VERSION = 1
+
+NOTE_BYTES_MAX = 256 * 1024
+"""No note is larger: custom metadata of the largest size, in the smallest pieces, takes less than three times that."""
+
+
+class NewerNote(BadRecord):
+    """A note of a newer program: it cannot be read here, and may be passed over."""
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentNote:
+    """`fragment`: as it stood, without what copies lack. `ledger`: the record, open or closed, of whose fragments only
+    this one is left, from entry 0 on."""
+
+    fragment: Fragment
+    ledger: LedgerRecord
+
+    @classmethod
+    def of(cls, record: LedgerRecord, fragment: Fragment) -> FragmentNote:
+        """The note of a fragment that this record has."""
+        whole = replace(fragment, lacking=())
+        state = LedgerState.CLOSED if record.is_closed else LedgerState.OPEN
+        alone = replace(
+            record,
+            state=state,
+            fragments=(replace(whole, first_entry=0, length_before=0),),
+            nonce=b"",
+            reserved=False,
+            also_at=(),
+            written_at=0,
+        )
+        return cls(whole, alone)
+
+    @property
+    def ledger_id(self) -> int:
+        return self.ledger.ledger_id
+
+    @property
+    def identity(self) -> bytes:
+        return self.ledger.identity
+
+    @property
+    def headline(self) -> Headline:
+        return Headline(self.fragment.first_entry, self.fragment.number, is_closed=self.ledger.is_closed)
+
+
+class Headline(NamedTuple):
+    """Which fragment a note is of, and whether it tells the ledger's end."""
+
+    first_entry: int
+    number: int
+    is_closed: bool
+
+    def is_older_than(self, other: Headline) -> bool:
+        """Whether the other, of the same ledger and first entry, takes this one's place; so does one just like it."""
+        return self[1:] <= other[1:]
+
+    def is_ahead_of(self, record: LedgerRecord) -> bool:
+        """Whether this was noted of a later state of the ledger than the record is of."""
+        last = record.fragments[-1]
+        if (self.is_closed and not record.is_closed) or self.first_entry > last.first_entry:
+            return True
+        return self.first_entry == last.first_entry and self.number > last.number > 0
+
+
+def notes_for(record: LedgerRecord, bookie: BookieRef) -> Iterator[FragmentNote]:
+    """The notes that this bookie should keep, by the record: of each fragment that names it."""
+    return (FragmentNote.of(record, one) for one in record.fragments if bookie in one.ensemble)
+
+
+def encode(note: FragmentNote) -> bytes:
+    message = pb.FragmentNote(
+        format_version=FORMAT_VERSION, ledger_id=note.ledger_id, ledger=to_message(note.ledger)
+    )
+    only = message.ledger.fragments[0]
+    only.first_entry, only.length_before = note.fragment.first_entry, note.fragment.length_before
+    return message.SerializeToString(deterministic=True)
+
+
+def headline(value: bytes) -> Headline:
+    """Of a note that was decoded once, in a tenth of the time."""
+    ledger = pb.FragmentNote.FromString(value).ledger
+    (only,) = ledger.fragments
+    return Headline(only.first_entry, only.number, is_closed=ledger.state == pb.CLOSED)
+
+
+def decode(value: bytes) -> FragmentNote:
+    """Raises BadRecord for what cannot be trusted; NewerNote where only a newer program can read it."""
+    try:
+        message = pb.FragmentNote.FromString(value)
+        if message.format_version > FORMAT_VERSION or message.ledger.format_version > max(READABLE_VERSIONS):
+            raise NewerNote(
+                "note", f"format version {message.format_version}; this program knows {FORMAT_VERSION}"
+            )
+        (only,) = message.ledger.fragments
+        first_entry, length_before = only.first_entry, only.length_before
+        only.first_entry = only.length_before = 0
+        ledger = from_message(message.ledger_id, message.ledger)
+        if (
+            message.ledger_id < 0
+            or first_entry < 0
+            or length_before < 0
+            or ledger.state is LedgerState.IN_RECOVERY
+        ):
+            raise ValueError(f"no ledger {message.ledger_id} has such a fragment at entry {first_entry}")
+    except (DecodeError, ValueError, KeyError) as error:
+        raise BadRecord("note", str(error)) from error
+    fragment = replace(ledger.fragments[0], first_entry=first_entry, length_before=length_before)
+    return FragmentNote(fragment, ledger)

@@ -1,0 +1,169 @@
+"""Makes a ledger's record again from the notes that bookies keep of it, where the metadata is older or has none."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+from ..ledger_record import ENTRY_ID_MAX, BookieRef, Ensemble, Fragment, Lacking, LedgerRecord, LedgerState
+from .fragment_note import FragmentNote, Headline
+
+
+class NotedBy(NamedTuple):
+    """A note, and the bookie that keeps it."""
+
+    bookie: BookieRef
+    note: FragmentNote
+
+
+def reconciled(found: LedgerRecord | None, noted: Iterable[NotedBy]) -> LedgerRecord | None:
+    """The record that the metadata should have; None where `found` may stay, or nothing is known of the ledger.
+
+    `noted`: notes of one ledger id. Of another ledger of that id than the metadata's they count for nothing; where it
+    has none, the one that was made last counts. The end of a closed ledger is the same for ever; a fragment in
+    its middle that the record lacks, by the numbers, is put in.
+    """
+    ours = _of_one_ledger(found, [*noted])
+    if not ours:
+        return None
+    if found is None:
+        return made_again(ours)
+    later = [one for one in ours if not found.is_closed and one.note.headline.is_ahead_of(found)]
+    if not later and not any(_is_lacking(found, one.note.headline) for one in ours):
+        return None
+    brought_up = _brought_up(found, ours)
+    if found.is_closed:
+        return _with_doubt(brought_up, found.fragments)
+    return _with_doubt(_ended(brought_up, ours), found.fragments[:-1])
+
+
+def made_again(noted: Sequence[NotedBy]) -> LedgerRecord:
+    """The record by nothing but notes of one ledger. Its end is open where nobody was told of it.
+
+    Where the notes of its beginning are missing, the copies of the first fragment that is known may lack all before.
+    """
+    latest = max((one.note for one in noted), key=lambda note: note.headline[1:]).ledger
+    opened = replace(
+        latest,
+        state=LedgerState.OPEN,
+        last_entry=None,
+        length_bytes=None,
+        closed_ms=0,
+        accepted_loss=None,
+        fragments=_from_entry_0(_fragments(noted)),
+    )
+    return _with_doubt(_ended(opened, noted))
+
+
+def _is_lacking(found: LedgerRecord, noted: Headline) -> bool:
+    """Whether the record lacks this fragment between two that it has, for nobody told of it that was asked before."""
+    return any(
+        0 < one.number < noted.number < following.number
+        and one.first_entry <= noted.first_entry < following.first_entry
+        for one, following in pairwise(found.fragments)
+    )
+
+
+def _of_one_ledger(found: LedgerRecord | None, noted: Sequence[NotedBy]) -> list[NotedBy]:
+    if not noted:
+        return []
+    if found is not None:
+        identity = found.identity
+    else:
+        identity = max(
+            (one.note.ledger for one in noted), key=lambda it: (it.created_ms, it.identity)
+        ).identity
+    return [one for one in noted if one.note.identity == identity]
+
+
+def _brought_up(found: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
+    """The open record with the fragments that it lacks. Who told of them need not be named besides."""
+    by_first = {one.first_entry: one for one in _fragments(noted)}
+    for one in found.fragments:
+        known = by_first.get(one.first_entry)
+        if known is None or known.number <= one.number:
+            by_first[one.first_entry] = one
+    end = found.confirmed_through if found.is_closed else ENTRY_ID_MAX
+    turns = _in_turn(by_first.values())
+    fragments = tuple(one for one in turns if one.first_entry <= max(end, 0))
+    heard = {one.bookie for one in noted}
+    also_at = tuple(one for one in found.also_at if one not in heard and one not in fragments[-1].ensemble)
+    parted = replace(found, fragments=fragments, also_at=also_at, written_at=0)
+    whole = tuple(one if last is None else one.lacking_through(last) for one, last in parted.spans())
+    return replace(parted, fragments=whole)
+
+
+def _ended(record: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
+    """The record, closed where a bookie was told the ledger's end."""
+    ends = [one.note for one in noted if one.note.ledger.is_closed]
+    if not ends:
+        return record
+    end = max(ends, key=lambda note: note.fragment.number).ledger
+    assert end.last_entry is not None and end.length_bytes is not None
+    closed = record.closed(end.last_entry, end.length_bytes)
+    return replace(closed, closed_ms=end.closed_ms, accepted_loss=end.accepted_loss)
+
+
+def _with_doubt(record: LedgerRecord, settled: Collection[Fragment] = ()) -> LedgerRecord:
+    """Any copy may lack what nobody writes any more, except in fragments of which the metadata knew all: which did not
+    get everything stood in the records that are lost. Who heals looks, and fetches what is missing."""
+    fragments = []
+    for one, last in record.spans():
+        if last is not None and last >= one.first_entry and one not in settled:
+            for n in range(len(one.ensemble)):
+                one = one.with_lacking(n, one.first_entry, last)
+        fragments.append(one)
+    return replace(record, fragments=tuple(fragments))
+
+
+def _fragments(noted: Sequence[NotedBy]) -> list[Fragment]:
+    """Each fragment as the newest notes have it, in order."""
+    of_first: defaultdict[int, list[NotedBy]] = defaultdict(list)
+    for one in noted:
+        of_first[one.note.fragment.first_entry].append(one)
+    return _in_turn([_newest(of_one) for of_one in of_first.values()])
+
+
+def _in_turn(fragments: Iterable[Fragment]) -> list[Fragment]:
+    """By first entries; one that a later change has taken back is left out."""
+    kept: list[Fragment] = []
+    for one in sorted(fragments, key=lambda fragment: fragment.first_entry):
+        if not kept or not one.number or one.number > kept[-1].number:
+            kept.append(one)
+    return kept
+
+
+def _newest(noted: Sequence[NotedBy]) -> Fragment:
+    """The fragment by the notes of its last change, which differ in copies that were moved since."""
+    number = max(one.note.fragment.number for one in noted)
+    last = [one for one in noted if one.note.fragment.number == number]
+    return replace(last[0].note.fragment, ensemble=_ensemble(last))
+
+
+def _ensemble(noted: Sequence[NotedBy]) -> Ensemble:
+    """In each position who says so of itself, else whom most name."""
+    itself = {one.bookie for one in noted}
+    named = [
+        Counter(position) for position in zip(*(one.note.fragment.ensemble for one in noted), strict=True)
+    ]
+    chosen: list[BookieRef] = []
+    for counts in named:
+        best = sorted(counts, key=lambda bookie: (bookie not in itself, -counts[bookie], bookie))
+        chosen += _first_but(best, chosen)
+    return tuple(chosen) if len(chosen) == len(named) else noted[0].note.fragment.ensemble
+
+
+def _first_but(best: Iterable[BookieRef], taken: Collection[BookieRef]) -> list[BookieRef]:
+    names = {bookie.bookie_id for bookie in taken}
+    return [bookie for bookie in best if bookie.bookie_id not in names][:1]
+
+
+def _from_entry_0(fragments: Sequence[Fragment]) -> tuple[Fragment, ...]:
+    first = fragments[0]
+    if first.first_entry == 0:
+        return tuple(fragments)
+    lacking = tuple(Lacking(n, 0, first.first_entry - 1) for n in range(len(first.ensemble)))
+    return (replace(first, first_entry=0, length_before=0, lacking=lacking), *fragments[1:])

@@ -1,0 +1,76 @@
+"""Notices changes that other processes make to a metadata file, and leases that expire, for all watches of a store."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+
+from ..errors import StoreUnavailable
+
+FILE_LOOK_SECONDS = 0.01
+"""How often the system is asked when the file was written last, which costs microseconds."""
+
+READ_SECONDS = 0.05
+"""How often the revision is read whatever the system says: leases expire without a write, and times of files are
+coarse."""
+
+
+class ChangePoll:
+    """One task for all watches of a store: it wakes those that wait, and runs while there are any."""
+
+    def __init__(self, path: str, revision: Callable[[], Awaitable[int]]) -> None:
+        self._written_first = (path + "-wal", path)
+        self._revision = revision
+        self._revision_seen = -1
+        self._waiting: set[asyncio.Event] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    def enter(self) -> asyncio.Event:
+        """Begins to watch: the event is set when there may be something new."""
+        waker = asyncio.Event()
+        self._waiting.add(waker)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._poll())
+        return waker
+
+    def leave(self, waker: asyncio.Event) -> None:
+        self._waiting.discard(waker)
+        if not self._waiting and self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    def wake(self) -> None:
+        """Something may be new, or the store is closed."""
+        for waker in self._waiting:
+            waker.set()
+
+    async def _poll(self) -> None:
+        loop = asyncio.get_running_loop()
+        written, read_at = self._written(), loop.time()
+        while True:
+            await asyncio.sleep(FILE_LOOK_SECONDS)
+            now_written = self._written()
+            if now_written != written or loop.time() - read_at >= READ_SECONDS:
+                written, read_at = now_written, loop.time()
+                await self._read()
+
+    async def _read(self) -> None:
+        try:
+            revision = await self._revision()
+        except StoreUnavailable:  # each watch meets it, too, and tells its caller
+            self.wake()
+            return
+        if revision != self._revision_seen:
+            self._revision_seen = revision
+            self.wake()
+
+    def _written(self) -> tuple[int, int]:
+        """Changes with each write to the file: when, and how large it is."""
+        for path in self._written_first:
+            try:
+                found = os.stat(path)
+            except OSError:  # no WAL, or none yet
+                continue
+            return found.st_mtime_ns, found.st_size
+        return 0, 0

@@ -1,0 +1,166 @@
+"""Records are made again from what bookies have noted, where the metadata is older than the ledgers or has none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from metadata.records.ledger_record import (
+    AcceptedLoss,
+    BookieRef,
+    Fragment,
+    Lacking,
+    LedgerRecord,
+    LedgerState,
+    Shape,
+)
+from metadata.records.notes.fragment_note import notes_for
+from metadata.records.notes.reconciling import NotedBy, made_again, reconciled
+
+A, B, C, D, E = (BookieRef(name, f"i-{name}") for name in "abcde")
+CREATED = LedgerRecord(
+    7,
+    Shape(3, 3, 2),
+    (Fragment(0, (A, B, C), number=1),),
+    custom_metadata={"owner": b"us"},
+    created_ms=1234,
+    verifier=bytes(range(32)),
+    password_salt=b"salt",
+    identity=bytes(range(16)),
+)
+CHANGED = CREATED.changed_ensemble(Fragment(10, (A, B, D), 200))
+AGAIN = CHANGED.changed_ensemble(Fragment(10, (A, E, D), 200))
+CLOSED = replace(AGAIN.closed(14, 280), closed_ms=5678)
+
+
+def kept(record: LedgerRecord, *bookies: BookieRef) -> list[NotedBy]:
+    """What these bookies note of this record."""
+    return [NotedBy(bookie, note) for bookie in bookies for note in notes_for(record, bookie)]
+
+
+def doubted(record: LedgerRecord, *fragments: int) -> LedgerRecord:
+    """Every copy of these fragments may lack entries."""
+    for n in fragments:
+        one, last = [*record.spans()][n]
+        assert last is not None
+        for position in range(3):
+            record = record.with_lacking(position, one.first_entry, last)
+    return record
+
+
+EVERYBODY = [
+    *kept(CREATED, B, C),  # b left with the second change, c with the first
+    *kept(AGAIN, A),
+    *kept(CHANGED, D),
+    *kept(AGAIN, D, E),
+]
+
+
+@pytest.mark.parametrize("record", [CREATED, CHANGED, AGAIN, CLOSED])
+def test_W8_a_record_that_is_as_new_as_what_was_noted_stays_as_it_is(record: LedgerRecord) -> None:
+    assert reconciled(record, kept(record, A, B, C, D, E)) is None
+    assert reconciled(record, []) is None
+
+
+@pytest.mark.parametrize("older", [CREATED, CHANGED, CREATED.in_recovery(17)])
+def test_W8_an_older_record_gets_the_fragments_that_it_lacks(older: LedgerRecord) -> None:
+    now = reconciled(older, EVERYBODY)
+    doubt = range(len(older.fragments) - 1, 1)  # what was written when the copy was made, and is no more
+    assert now == doubted(replace(AGAIN, state=older.state), *doubt)
+
+
+def test_W8_a_ledger_of_which_the_end_was_told_is_closed_there() -> None:
+    for older in (CREATED, CHANGED, AGAIN, AGAIN.in_recovery(3)):
+        doubt = range(len(older.fragments) - 1, 2)
+        assert reconciled(older, [*EVERYBODY, *kept(CLOSED, E)]) == doubted(CLOSED, *doubt)
+
+
+def test_W8_a_fragment_behind_the_end_held_nothing() -> None:
+    further = AGAIN.changed_ensemble(Fragment(15, (A, B, D), 280))
+    told = replace(further.closed(14, 280), closed_ms=5678)
+    assert told.fragments == AGAIN.fragments
+    assert reconciled(CREATED, [*kept(further, A), *kept(told, E)]) == doubted(told, 0, 1)
+
+
+def test_W8_a_closed_ledger_stays_closed_at_its_entry() -> None:
+    elsewhere = replace(CREATED.closed(4, 80), closed_ms=99)
+    assert reconciled(elsewhere, [*EVERYBODY, *kept(CLOSED, A)]) is None
+
+
+def test_W8_what_the_metadata_knew_of_a_fragment_that_was_over_stays_as_it_is() -> None:
+    known = replace(AGAIN, fragments=(CREATED.fragments[0].with_lacking(2, 3, 4), AGAIN.fragments[1]))
+    later = known.changed_ensemble(Fragment(20, (A, B, C), 400))
+    now = reconciled(known, kept(later, A))
+    assert now == doubted(later, 1)
+
+
+def test_W8_copies_may_lack_entries_and_those_who_were_heard_need_not_be_named() -> None:
+    lacking = replace(
+        CREATED, fragments=(replace(CREATED.fragments[0], lacking=(Lacking(1, 2, 3),)),), also_at=(D, E)
+    )
+    now = reconciled(lacking, kept(CHANGED, A))
+    assert now is not None
+    assert now.fragments == (doubted(CHANGED, 0).fragments[0], CHANGED.fragments[1])
+    assert now.also_at == (E,)  # who has told nothing, and whom the last fragment does not name
+
+
+def test_W8_notes_of_another_ledger_of_that_id_count_for_nothing() -> None:
+    another = replace(CREATED, identity=b"another identity", created_ms=2000)
+    assert reconciled(another, EVERYBODY) is None
+    newer = another.changed_ensemble(Fragment(3, (A, B, E), 60))
+    assert reconciled(another, [*EVERYBODY, *kept(newer, E)]) == doubted(newer, 0)
+    assert reconciled(None, [*EVERYBODY, *kept(another, A)]) == another, "the one that was made last"
+
+
+def test_a_ledger_that_the_metadata_lost_is_made_again_with_all_that_it_was() -> None:
+    for lost, ended in (CREATED, 0), (CHANGED, 1), (AGAIN, 1), (CLOSED, 2):
+        assert reconciled(None, kept(lost, A, B, C, D, E)) == doubted(lost, *range(ended))
+
+
+def test_it_is_open_again_where_nobody_was_told_its_end_and_closed_by_whose_word_it_was() -> None:
+    assert made_again(EVERYBODY).state is LedgerState.OPEN
+    loss = AcceptedLoss(99, "me", 14, (D,), (D,))
+    given_up = replace(CLOSED, accepted_loss=loss)
+    assert made_again([*EVERYBODY, *kept(given_up, E)]) == doubted(given_up, 0, 1)
+
+
+def test_where_the_beginning_is_not_noted_the_copies_may_lack_it() -> None:
+    made = made_again(kept(AGAIN, E))
+    (only,) = made.fragments
+    assert (only.first_entry, only.ensemble) == (0, AGAIN.fragments[1].ensemble)
+    assert only.lacking == tuple(Lacking(n, 0, 9) for n in range(3))
+
+
+def test_of_copies_that_were_moved_who_says_so_of_itself_is_named() -> None:
+    ended = CREATED.closed(9, 180)
+    moved = ended.moved(0, C, D)
+    assert made_again([*kept(ended, A, B), *kept(moved, D)]).fragments[0].ensemble == (A, B, D)
+    assert made_again([*kept(ended, B), *kept(moved, A)]).fragments[0].ensemble == (A, B, C)
+    assert made_again([*kept(ended, C), *kept(moved, A, B)]).fragments[0].ensemble == (A, B, C)
+
+
+def test_notes_of_ledgers_of_older_programs_go_by_their_first_entries() -> None:
+    old = replace(CREATED, fragments=(Fragment(0, (A, B, C)), Fragment(10, (A, B, D), 200)))
+    older = replace(old, fragments=old.fragments[:1])
+    assert reconciled(older, kept(old, A, D)) == doubted(old, 0)
+    assert reconciled(old, kept(old, A, D)) is None
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_W8_a_fragment_in_the_middle_is_put_in_once_a_bookie_tells_of_it(closed: bool) -> None:
+    """Who told of the last one only was not in it, and the others of its ensemble were silent."""
+    last = CHANGED.changed_ensemble(Fragment(20, (B, E, D), 400))
+    known = reconciled(CREATED, kept(last, E))
+    assert known is not None
+    assert [one.number for one in known.fragments] == [1, 3]
+    if closed:
+        known = known.closed(24, 480)
+    now = reconciled(known, kept(last, A, D))
+    assert now is not None
+    assert [(one.number, one.first_entry, one.ensemble) for one in now.fragments] == [
+        (one.number, one.first_entry, one.ensemble) for one in last.fragments
+    ]
+    assert now.last_entry == known.last_entry
+    assert now.fragments[1].lacking == tuple(Lacking(n, 10, 19) for n in range(3))
+    assert reconciled(now, kept(last, A, B, C, D, E)) is None
