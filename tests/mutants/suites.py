@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-SEEDS = {"cores": 400, "log": 100, "shells": 40, "upkeep": 30, "journals": 300, "journal_sync": 300}
+SEEDS = {"cores": 400, "log": 100, "upkeep": 30, "journals": 300, "journal_sync": 300, "cluster": 12}
 """What takes a few seconds."""
 
 
@@ -48,15 +48,15 @@ TABLE = (
             "tests/integration/test_writing.py",
             "tests/integration/test_advanced_writing.py",
         ),
-        ("shells",),
+        ("cluster",),
     ),
-    Suite("ledgers/reading", ("tests/ledgers/reading", "tests/integration/test_size_steps.py"), ("shells",)),
+    Suite("ledgers/reading", ("tests/ledgers/reading", "tests/integration/test_size_steps.py"), ("cluster",)),
     Suite(
         "ledgers/recovering",
         ("tests/ledgers/recovering", "tests/integration/test_recovering.py"),
-        ("shells",),
+        ("cluster",),
     ),
-    Suite("ledgers", ("tests/ledgers", "tests/integration/test_writing.py"), ("shells",)),
+    Suite("ledgers", ("tests/ledgers", "tests/integration/test_writing.py"), ("cluster",)),
     Suite("bookie/storage", ("tests/bookie/storage",), ("log", "upkeep")),
     Suite("bookie/index", ("tests/bookie/index",), ("log", "upkeep")),
     Suite("bookie/log", ("tests/bookie/log",), ("log",)),

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import combinations, product
+from itertools import product
 
 import pytest
 
 from ledgers.protocol.quorum import EveryQuorum, Outcome, Quorum, majority, worst
-
-
-def subsets(voters: tuple[int, ...]) -> list[frozenset[int]]:
-    return [frozenset(c) for size in range(len(voters) + 1) for c in combinations(voters, size)]
 
 
 @pytest.mark.parametrize("size", range(1, 6))

@@ -10,7 +10,7 @@ from ledgers.aio import LedgerClient, ReadHandle
 from metadata import keys
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration, decode
-from tests.simulation.engine.processes import Process
+from tests.simulation.engine.processes import PROCESS, HostLoop, Process
 from tests.simulation.engine.world import Violation
 from tests.simulation.shells.actors import Actor, Setting, where
 from tests.simulation.shells.users import read_into
@@ -41,6 +41,9 @@ DEREGISTERED_SECONDS = 140.0
 WHOLE_SECONDS_MAX = 300.0
 WHOLE_LOOK_SECONDS = 5.0
 """So long after that all copies are where they should be: a stock-taking finds what nobody told."""
+
+TIMER_SECONDS_MAX = 1.5
+"""What a closed client leaves behind may be a timer that does nothing, soon."""
 
 STOP_SECONDS_MAX = 30.0
 """So long a bookie takes at most to end in order."""
@@ -245,6 +248,7 @@ class Calm:
             if user.client is not None:
                 await user.process.start(user.client.close())
             self._no_task_is_left(user.process)
+            self._no_timer_is_left(user.process)
         ours = {user.name for user in self._users.values() if not user.process.is_dead}
         wires = self._hosts.sockets.opened
         if left := [wire for wire in wires if wire.near.is_open and wire.client in ours]:
@@ -285,6 +289,15 @@ class Calm:
         """What its process waits for."""
         assert host.process is not None
         return [where(task) for task in host.process.tasks()]
+
+    def _no_timer_is_left(self, process: Process) -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, HostLoop)
+        for timer in loop.pending_timers():
+            seconds = timer.when() - loop.time()
+            is_its = timer._context.get(PROCESS) is process  # type: ignore[attr-defined]
+            if is_its and seconds > TIMER_SECONDS_MAX and "ledgers/" in repr(timer):
+                raise Violation("leftovers", f"{process.name} has a timer {seconds:.1f} s ahead: {timer!r}")
 
     def _no_task_is_left(self, process: Process) -> None:
         left = [task for task in process.tasks() if task is not asyncio.current_task()]

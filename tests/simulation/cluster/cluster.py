@@ -76,8 +76,8 @@ class Cluster:
             self.site.watch,
             Board(),
             new,
-            has_big_entries=False,
+            has_big_entries=plan.has_big_entries,
             cancels_share=plan.cancels,
-            recover_at=None,
+            recover_at=plan.recover_at,
             calm=asyncio.Event(),
         )

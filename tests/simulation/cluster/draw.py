@@ -15,11 +15,25 @@ from tests.simulation.cores.plans.plan import (
     WatchGap,
 )
 from tests.simulation.engine.chance import Stream, key_of
-from tests.simulation.shells.faults import KINDS
 
 from . import plan as plans
 from .faults import newer_keys
 from .plan import Fault, Plan, User
+
+KINDS = (
+    "add",
+    "ack",
+    "lac",
+    "lac reply",
+    "read",
+    "read reply",
+    "info",
+    "info reply",
+    "cas",
+    "cas reply",
+    "watch",
+)
+"""Messages that rules make late or lose."""
 
 SHAPES = ((3, 3, 2), (3, 2, 2), (4, 3, 2), (3, 3, 3), (2, 2, 1), (1, 1, 1), (5, 3, 2))
 HOSTS_MAX = 6
@@ -51,7 +65,7 @@ class _Draw:
         self.users: list[User] = []
 
     def plan(self) -> Plan:
-        chance = self.chance
+        chance, apart = self.chance, Stream(key_of(self.seed, "apart"))
         self._draw_users()
         nodes = [*self.hosts, *(user.name for user in self.users), METADATA]
         return Plan(
@@ -62,6 +76,8 @@ class _Draw:
             overtaken=chance.choice((0.0, 0.05, 0.3)),
             cancels=chance.choice((0.0, 0.0, 0.05, 0.3)),
             has_password=chance.happens(0.2),
+            has_big_entries=apart.happens(0.05),
+            recover_at=round(apart.uniform(1, 30), 2) if apart.happens(0.2) else None,
             figures=Figures(
                 loss=chance.choice((0.0, 0.0, 0.01, 0.05)),
                 slow=chance.choice((0.0, 0.0, 0.05)),
@@ -69,7 +85,7 @@ class _Draw:
             ),
             users=tuple(self.users),
             rules=tuple(self._rule(nodes) for _ in range(chance.choice((0, 0, 1, 3)))),
-            faults=tuple(sorted([*self._faults(nodes), *self._orders()], key=lambda fault: fault.at)),
+            faults=tuple(sorted(self._all_faults(nodes, apart), key=lambda fault: fault.at)),
         )
 
     # --- users ------------------------------------------------------------------------------------
@@ -116,6 +132,9 @@ class _Draw:
             **ends,
         )
 
+    def _all_faults(self, nodes: list[str], apart: Stream) -> list[Fault]:
+        return [*self._faults(nodes), *self._orders(), *self._closed(apart)]
+
     def _faults(self, nodes: list[str]) -> list[Fault]:
         """Of a few kinds only: runs in which everything fails teach little. Some come two and three at once."""
         kinds: list[Callable[[float], Fault]] = [self._kind() for _ in range(1 + self.chance.below(4))]
@@ -143,6 +162,11 @@ class _Draw:
         for _ in range(chance.below(3) if chance.happens(0.4) else 0):
             found.append(plans.Moved(round(chance.unit() * FAULTY_SECONDS, 2), chance.below(60)))
         return found
+
+    def _closed(self, chance: Stream) -> list[Fault]:
+        """Clients that are closed in the middle."""
+        names = [user.name for user in self.users if chance.happens(0.05)]
+        return [plans.Leaves(round(chance.unit() * FAULTY_SECONDS, 2), name, in_order=True) for name in names]
 
     def _kind(self) -> Callable[[float], Fault]:
         kinds = [

@@ -64,7 +64,7 @@ class Faults:
             case plans.KeyLost():
                 self._lose_key(keys.bookie(fault.bookie))
             case plans.Leaves():
-                self._users[fault.user].leave()
+                self._users[fault.user].leave(in_order=fault.in_order)
             case plans.Maintained():
                 self.maintain(self._hosts.by_name[fault.host], MaintenanceAction[fault.what])
             case plans.Drained():

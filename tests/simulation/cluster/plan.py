@@ -183,10 +183,11 @@ class KeyLost(Printed):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Leaves(Printed):
-    """A user's process is killed: nothing of it happens any more."""
+    """A user's process is killed: nothing of it happens any more. `in_order`: its client is closed instead."""
 
     at: float
     user: str
+    in_order: bool = False
 
 
 DiskFault = SyncFails | ReadsFail | DiskFull | DiskSlow | Rots
@@ -211,7 +212,8 @@ Fault = (
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan(Printed):
     """One run. `pace`: seconds that a message takes on average; `overtaken`: how often a thread is overtaken where
-    it touches the disk; `cancels`: how often an operation is cancelled in the middle."""
+    it touches the disk; `cancels`: how often an operation is cancelled in the middle; `recover_at`: when all who
+    recover begin at once."""
 
     seed: int
     shape: tuple[int, int, int]
@@ -220,6 +222,8 @@ class Plan(Printed):
     overtaken: float = 0.05
     cancels: float = 0.0
     has_password: bool = False
+    has_big_entries: bool = False
+    recover_at: float | None = None
     figures: Figures = Figures()  # noqa: RUF009 — frozen
     users: tuple[User, ...] = ()
     rules: tuple[Rule, ...] = ()

@@ -21,7 +21,7 @@ class ClusterSite(Site):
         self.plan = plan
         self.host_loop = loop
         self.directory = directory
-        self.watch = Watch(heals=True)
+        self.watch = Watch()
         self.metadata = VirtualMetadata(self, self.watch)
         self.broken: list[Violation] = []
         self.is_calm = False

@@ -32,6 +32,7 @@ REACHED = {
     "a journal was taken over": "epoch 2 goes on behind",
     "a writer of a journal lost it": "failed: ",
     "an operation was cancelled": ": cancelled",
+    "a client was closed in the middle": "closes its client",
 }
 
 

@@ -1,4 +1,4 @@
-"""The users of a run, each a process with a client of its own: the applications of the layer `shells`, and more."""
+"""The users of a run, each a process with a client of its own: asyncio, blocking, and of journals."""
 
 from __future__ import annotations
 
@@ -102,9 +102,13 @@ class User:
             return writer(self.name, self._setting, client)
         return USERS[self.wants.does](self.name, self._setting, client, self.wants.of)
 
-    def leave(self) -> None:
-        """Its process is killed."""
+    def leave(self, *, in_order: bool = False) -> None:
+        """Its process is killed; `in_order`: its client is closed, whatever is under way."""
         if self.process.is_dead:
+            return
+        if in_order:
+            if isinstance(self.actor, Actor) and not self.has_left:
+                self.process.start(self.actor.leave())
             return
         self._site.world.note("%s is killed", self.name)
         if self.actor is not None:

@@ -1,1 +1,1 @@
-"""The real asyncio shells of client and bookie under virtual time: one seed decides every delay, loss and cut."""
+"""What surrounds the asyncio client in a run: sockets, the store, its users, and what they see."""

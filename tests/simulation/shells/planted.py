@@ -1,4 +1,4 @@
-"""Bugs planted in the shells, one at a time, to see that the runs under virtual time would find them."""
+"""Bugs planted in the asyncio client and the data protocol, one at a time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ from ledgers.writing.write_handle import WriteHandle
 from metadata.errors import MetadataError, OutcomeUnknown, WatchCompacted
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
-from tests.simulation.engine.planted import Plant
 
 Patch = pytest.MonkeyPatch
 
@@ -291,31 +290,3 @@ def believes_bookies_alone(patch: Patch) -> None:
         "confirmed_through",
         property(lambda self: -1 if self.last_entry is None else self.last_entry),
     )
-
-
-CANARY = Plant((answers_an_append_when_it_is_sent,), 10, known=0)
-
-PLANTS = (
-    CANARY,
-    Plant((a_cancelled_append_gives_its_answer_to_the_next,), 60, known=8),
-    Plant((a_cancelled_append_is_not_sent,), 200, known=23),
-    Plant((closes_without_flushing,), 300, known=9),
-    Plant((tells_readers_what_is_not_confirmed,), 10, known=0),
-    Plant((an_ended_writer_answers_nobody,), 20, known=1),
-    Plant((a_background_task_goes_on,), 40, known=1),
-    Plant((sends_early_entries_as_they_come,), 40, known=1),
-    Plant((matches_acks_with_the_latest_frame,), 40, known=1),
-    Plant((sends_the_newest_first,), 200, known=32),
-    Plant((keeps_using_a_broken_stream,), 200, known=0),
-    Plant((leaves_connections_open,), 20, known=0),
-    Plant((loses_the_beginning_of_a_frame_that_comes_in_two_pieces,), 40, known=5),
-    Plant((never_misses_a_sign_of_life,), 200, known=2),
-    Plant((believes_in_its_close_before_it_stands,), 40, known=0),
-    Plant((takes_silence_for_absence,), 400, known=304),
-    Plant((takes_a_lost_answer_for_success,), 300, known=21),
-    Plant((skips_the_rest_of_a_page_after_a_failover,), 300, known=22),
-    Plant((takes_the_end_of_a_scan_for_the_end_of_the_range,), 100, known=14),
-    Plant((a_tail_ends_at_the_close_with_entries_left,), 40, known=1),
-    Plant((a_compacted_watch_goes_on_from_now,), 200, known=0),
-    Plant((believes_bookies_alone,), 600, known=257),
-)

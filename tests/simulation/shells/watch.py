@@ -17,10 +17,10 @@ Disk = dict[int, tuple[bytes, bytes]]
 class WatchedLedger:
     """One ledger: what its checker is told, and what each bookie has of it on disk."""
 
-    def __init__(self, record: LedgerRecord, *, heals: bool = False) -> None:
+    def __init__(self, record: LedgerRecord) -> None:
         self.ledger_id = record.ledger_id
         self.checker = Checker(record)
-        self.checker.heals = heals
+        self.checker.heals = True
         self._disks: dict[BookieRef, Disk] = {}
 
     @property
@@ -101,9 +101,8 @@ class WatchedLedger:
 class Watch:
     """All ledgers. What the metadata store applies comes here first."""
 
-    def __init__(self, *, heals: bool = False) -> None:
+    def __init__(self) -> None:
         self._ledgers: dict[int, WatchedLedger] = {}
-        self._heals = heals
 
     def __getitem__(self, ledger_id: int) -> WatchedLedger:
         return self._ledgers[ledger_id]
@@ -120,7 +119,7 @@ class Watch:
         if isinstance(record, Tombstone):
             self.removed(key)
         elif known is None:
-            self._ledgers[record.ledger_id] = WatchedLedger(record, heals=self._heals)
+            self._ledgers[record.ledger_id] = WatchedLedger(record)
         elif not known.is_deleted:
             known.checker.changed(record)
         # else: a creation that arrived after its ledger was made by another try, and deleted. The store cannot
