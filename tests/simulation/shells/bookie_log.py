@@ -29,6 +29,8 @@ from bookie.wire import (
     of_payloads,
 )
 from metadata.records.ledger_record import BookieRef
+from metadata.records.notes import fragment_note
+from metadata.records.notes.fragment_note import Headline
 from tests.simulation.cores.plans.plan import FailSync
 from tests.simulation.cores.site.disk import SimulatedDisk
 from tests.simulation.engine.chance import Stream
@@ -106,6 +108,20 @@ class LogInMemory:
     @property
     def why_read_only(self) -> str:
         return DISK_FULL if self._host.disk.is_full else ""
+
+    @property
+    def index(self) -> LogInMemory:
+        """Notes are looked up here too."""
+        return self
+
+    @property
+    def notes(self) -> LogInMemory:
+        return self
+
+    def latest(self, ledger_id: int) -> Headline | None:
+        """What the note of the ledger's last fragment says, of those on disk."""
+        records = (one for one in self._host.disk.records if one.ledger_id == ledger_id)
+        return max((fragment_note.headline(one.note) for one in records if one.note), default=None)
 
     # --- requests -------------------------------------------------------------------------------
 
