@@ -12,9 +12,10 @@ import pytest
 from ledgers import LeadershipLost, MetadataUnavailable
 from ledgers.aio import Election, LedgerClient, Term
 from ledgers.elections.campaign import LEASE_SECONDS, RETRY_SECONDS
-from metadata import keys, wakeful_clock
+from metadata import keys
 from metadata.errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from metadata.memory import MemoryData, MemoryStore
+from metadata.records.coordination import lease_clock
 from metadata.store import Lease, Page
 from tests.simulation.engine.loop import VirtualLoop
 
@@ -197,7 +198,7 @@ def test_a_process_that_was_stopped_finds_at_its_first_check_that_its_term_is_ov
         async with (await Programs().election("a")).lead() as term:
             term.check()
             later = now() + LEASE_SECONDS
-            monkeypatch.setattr(wakeful_clock, "now", lambda: later)
+            monkeypatch.setattr(lease_clock, "now", lambda: later)
             with pytest.raises(LeadershipLost, match="not renewed in time"):
                 term.check()
             assert term.lost.is_set()
