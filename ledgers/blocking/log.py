@@ -14,6 +14,7 @@ from metadata.records.logs.log_record import LogRecord, Segment
 from ..logs import log as aio
 from ..logs.cursors.consumption import ConsumeOptions
 from ..logs.cursors.cursor import COMMIT_SECONDS
+from ..logs.cursors.lag import Lag
 from ..logs.cursors.where import Where
 from ..logs.record_batch import NewRecord, Record, RecordBatch
 from ..logs.writing.checked_records import CheckedRecords, record_of, size_of
@@ -208,6 +209,10 @@ class Log:
         See `ledgers.logs.log.Log.consume`.
         """
         return consume(self._thread, self._twin.consumption(name, start=start, **options))
+
+    def lag(self, position: int) -> Lag:
+        """How far a reader that stands at this position is behind the end."""
+        return self._thread.run(self._twin.lag(position))
 
     def cursors(self) -> Iterator[tuple[str, CursorRecord]]:
         """Yields the name and the metadata of every cursor, in the order of names."""

@@ -10,9 +10,9 @@ from contextlib import suppress
 
 from metadata.counting.outage import weight
 from metadata.errors import LeaseLost, MetadataError, StoreUnavailable, WatchCompacted
+from metadata.records.coordination import lease_clock
 from metadata.records.coordination.candidates import Candidate, CandidateStore
 from metadata.store import Lease, MetadataStore
-from metadata.timing import boottime_clock
 
 from ..tasks import end_tasks
 
@@ -50,7 +50,7 @@ class Place:
     @classmethod
     async def take(cls, candidates: CandidateStore, name: str, lease_seconds: float) -> Place:
         """Queues up, at the end. Raises MetadataError; then nothing is left but a lease that runs out."""
-        asked_at = boottime_clock.now()
+        asked_at = lease_clock.now()
         lease = await candidates.store.grant_lease(lease_seconds)
         try:
             candidate = await candidates.enter(name, time.time_ns() // 1_000_000, lease)
@@ -61,7 +61,7 @@ class Place:
 
     @property
     def is_lost(self) -> bool:
-        if not self.lost.is_set() and boottime_clock.now() >= self._until:
+        if not self.lost.is_set() and lease_clock.now() >= self._until:
             self._lose("its lease was not renewed in time")
         return self.lost.is_set()
 
@@ -106,11 +106,11 @@ class Place:
     async def _keep(self) -> None:
         """Renews the lease until it is lost."""
         try:
-            async with asyncio.timeout(self._until - boottime_clock.now()) as running_out:
+            async with asyncio.timeout(self._until - lease_clock.now()) as running_out:
                 while True:
                     await asyncio.sleep(self._lease.ttl_seconds / RENEWALS_PER_LEASE)
                     if await self._is_renewed():
-                        left = self._until - boottime_clock.now()
+                        left = self._until - lease_clock.now()
                         running_out.reschedule(asyncio.get_running_loop().time() + left)
         except TimeoutError:
             self._lose("its lease could not be renewed in time")
@@ -121,7 +121,7 @@ class Place:
 
     async def _is_renewed(self) -> bool:
         """Renews once; False where the store does not answer. Raises LeaseLost, _PlaceGone."""
-        asked_at = boottime_clock.now()
+        asked_at = lease_clock.now()
         try:
             await self._candidates.store.keep_lease(self._lease)
             if not await self._candidates.stands(self.candidate):

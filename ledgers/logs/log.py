@@ -23,6 +23,7 @@ from .cleaning import Cleaning
 from .cursors.consumption import ConsumeOptions, Consumption
 from .cursors.cursor import COMMIT_SECONDS, Cursor
 from .cursors.cursor_calls import CursorCalls
+from .cursors.lag import Lag, lag_of
 from .cursors.where import Where
 from .log_chain import LogChain
 from .reading.log_reader import LogReader
@@ -214,6 +215,10 @@ class Log:
         """The same as `consume`, for callers that take the records in batches."""
         self._cluster.check_process()
         return Consumption(self._cursors, name, start, **options)
+
+    async def lag(self, position: int) -> Lag:
+        """How far a reader that stands at this position is behind the end. Raises as a read of the record there."""
+        return await lag_of(self, position)
 
     async def cursors(self) -> AsyncIterator[tuple[str, CursorRecord]]:
         """Yields the name and the metadata of every cursor, in the order of names."""

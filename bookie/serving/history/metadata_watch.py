@@ -28,9 +28,9 @@ from metadata.counting.outage import weight
 from metadata.errors import MetadataError, NoSuchKey, VersionConflict
 from metadata.records import decommissioned, directory_generations
 from metadata.records.cluster import cluster_id
+from metadata.records.coordination import lease_clock
 from metadata.records.directory_generations import life_in
 from metadata.store import MetadataStore, list_all
-from metadata.timing import boottime_clock
 
 from ...errors import BookieError
 from ...storage.bookie import Bookie
@@ -118,7 +118,7 @@ class MetadataWatch:
         await self._comparison.went_back()
         await give_no_id_twice(self._store, self._lives.cookie.bookie_id, self._bookie.index.ledger_ids())
         self._since = await self._lives.begin(position)
-        self._renewed_at = boottime_clock.now()
+        self._renewed_at = lease_clock.now()
 
     async def run(self, renewal_seconds: float, position: Callable[[], int]) -> None:
         """Renews periodically until cancelled; retries after errors."""
@@ -140,13 +140,13 @@ class MetadataWatch:
                 raise
             if self._was_away() or self._since == NEVER:
                 self._since = version
-            self._renewed_at = boottime_clock.now()
+            self._renewed_at = lease_clock.now()
         if self._ids_are_due:
             await self._give_no_id_twice()
         return went_back
 
     def _was_away(self) -> bool:
-        return boottime_clock.now() - self._renewed_at > self._lease_seconds
+        return lease_clock.now() - self._renewed_at > self._lease_seconds
 
     async def _compare(self) -> bool:
         went_back = await self._comparison.went_back()

@@ -19,7 +19,7 @@ def log_fields(name: str, record: LogRecord) -> dict[str, Any]:
         "epoch": record.epoch,
         "writer": record.writer if record.end_position is None else None,
         "legal_hold": record.legal_hold,
-        "created_at": _time(record.created_ms * 1000),
+        "created_at": time_field(record.created_ms * 1000),
     }
 
 
@@ -48,10 +48,11 @@ def segment_fields(segment: Segment) -> dict[str, Any]:
         "ledger_id": segment.ledger_id,
         "epoch": segment.epoch,
         "length_bytes": segment.length_bytes if is_ended else None,
-        "begun_at": _time(segment.begun_us),
-        "last_record_at": _time(segment.ended_us) if is_ended else None,
+        "begun_at": time_field(segment.begun_us),
+        "last_record_at": time_field(segment.ended_us) if is_ended else None,
     }
 
 
-def _time(us: int) -> str | None:
+def time_field(us: int) -> str | None:
+    """A time in microseconds; None for none."""
     return iso(datetime.fromtimestamp(us / 1_000_000, UTC)) if us else None

@@ -24,6 +24,7 @@ from ..terminal import confirm
 from ..told.help import group
 from ..told.interruption import again, nothing_changed, told_when_stopped
 from .append import append
+from .cursors import cursors, seek
 from .fields import log_fields, segment_fields, settings_fields
 from .new_log import HEADING, new_log_options
 from .records import read, tail
@@ -32,6 +33,7 @@ from .records import read, tail
 @group(
     headings={
         "Records": ("append", "read", "tail"),
+        "Cursors": ("cursors", "seek"),
         "Logs": ("create", "list", "show", "truncate", "hold", "rename", "delete"),
     }
 )
@@ -48,6 +50,8 @@ def log() -> None:
 log.add_command(append)
 log.add_command(read)
 log.add_command(tail)
+log.add_command(cursors)
+log.add_command(seek)
 
 
 @log.command(headings=HEADING)

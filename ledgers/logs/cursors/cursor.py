@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -25,6 +24,9 @@ COMMIT_SECONDS = 1.0
 """How often a cursor is written while it is moved: records that were used since are used again after a crash."""
 
 COMMIT_SECONDS_MAX = 3600.0
+
+RETRY_SECONDS = 5.0
+"""How soon it is tried again to write a cursor, at the earliest."""
 
 
 class Cursor:
@@ -181,12 +183,17 @@ class Cursor:
     # ------------------------------------------------------------------------------------------------
 
     async def _write_later(self) -> None:
-        """Writes until nothing is left; an outage is waited for."""
+        """Writes until nothing is left; where the store is away, or refuses, it tries again."""
+        pause_seconds = self._commit_seconds
         while self._noted > self.position:
-            await asyncio.sleep(self._commit_seconds)
+            await asyncio.sleep(pause_seconds)
             try:
-                with suppress(MetadataUnavailable):  # told by the store; it is tried again
-                    await self.flush()
+                await self.flush()
+                pause_seconds = self._commit_seconds
+            except MetadataUnavailable as error:
+                pause_seconds = max(RETRY_SECONDS, self._commit_seconds)
+                line = "cursor %r of log %r is still to be written at position %d: %s"
+                log.warning(line, self.name, self._log.name, self._noted, error)
             except (LedgerError, ValueError) as error:
                 self.failure = error
                 return

@@ -21,12 +21,12 @@ from metadata.backup import hold
 from metadata.errors import StoreRefused, StoreUnavailable, VersionConflict
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records import decommissioned, directory_generations, ledger_ids
+from metadata.records.coordination import lease_clock
 from metadata.records.decommissioned import Decommissioned
 from metadata.records.directory_generations import Life
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 from metadata.store import EventKind, Lease, Page
-from metadata.timing import boottime_clock
 from tests.bookie.bookies import append, bookie_on
 from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import formatted
@@ -268,7 +268,7 @@ async def test_W8_who_could_not_renew_for_longer_than_its_lease_was_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 100.0
-    monkeypatch.setattr(boottime_clock, "now", lambda: now)
+    monkeypatch.setattr(lease_clock, "now", lambda: now)
     async with watching(tmp_path) as (store, _, lives, watch):
         await watch.begin(0)
         await watch.renew(1)

@@ -15,8 +15,8 @@ from ledgers.elections.campaign import LEASE_SECONDS, RETRY_SECONDS
 from metadata import keys
 from metadata.errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from metadata.memory import MemoryData, MemoryStore
+from metadata.records.coordination import lease_clock
 from metadata.store import Lease, Page
-from metadata.timing import boottime_clock
 from tests.simulation.engine.loop import VirtualLoop
 
 SOON = 0.001
@@ -198,7 +198,7 @@ def test_a_process_that_was_stopped_finds_at_its_first_check_that_its_term_is_ov
         async with (await Programs().election("a")).lead() as term:
             term.check()
             later = now() + LEASE_SECONDS
-            monkeypatch.setattr(boottime_clock, "now", lambda: later)
+            monkeypatch.setattr(lease_clock, "now", lambda: later)
             with pytest.raises(LeadershipLost, match="not renewed in time"):
                 term.check()
             assert term.lost.is_set()

@@ -1,4 +1,4 @@
-"""A clock that goes on while the machine is suspended, as a store on other machines does."""
+"""The clock by which the holder of a lease judges it: it goes on while the machine is suspended, as the store may."""
 
 from __future__ import annotations
 

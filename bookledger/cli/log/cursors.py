@@ -1,0 +1,97 @@
+"""`bookledger log cursors` and `seek`: how far a log's readers have come, and moving them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+import click
+
+from ledgers import LedgerClient, LedgerError, Log, NoSuchCursor
+from ledgers.logs.cursors.where import Where
+from metadata import keys
+from metadata.records.coordination.cursor_record import CursorRecord
+
+from ..config.clients import client_config
+from ..membership.remedies import remedies
+from ..options import Moment, json_option, log_argument, log_password_option, metadata_option
+from ..output import print_record, print_records
+from ..told.help import command
+from .fields import time_field
+
+
+@command()
+@metadata_option
+@log_password_option
+@log_argument
+@json_option
+def cursors(metadata_uri: str, password: bytes, name: str, as_json: bool) -> None:
+    """Show the cursors of LOG, and how far each is behind.
+
+    Examples:
+        bookledger log cursors orders
+    """
+    with remedies(metadata_uri), LedgerClient(metadata_uri, config=client_config()) as client:
+        log = client.log(name, password=password)
+        rows = [_fields(log, cursor, record) for cursor, record in log.cursors()]
+    print_records(rows, as_json=as_json, none=f"log {name} has no cursors")
+
+
+@command()
+@metadata_option
+@log_password_option
+@log_argument
+@click.argument("cursor")
+@click.argument("position", type=click.IntRange(0), required=False)
+@click.option("--to", type=click.Choice(["beginning", "end"]), help="Instead of POSITION.")
+@click.option("--at", type=Moment(), help="Instead of POSITION: what was appended at this time or later.")
+@click.option("--create", is_flag=True, help="Make CURSOR if the log has none of this name.")
+@json_option
+def seek(
+    metadata_uri: str,
+    password: bytes,
+    name: str,
+    cursor: str,
+    position: int | None,
+    to: Literal["beginning", "end"] | None,
+    at: datetime | None,
+    create: bool,
+    as_json: bool,
+) -> None:
+    """Move CURSOR of LOG, back or forth, to POSITION. Its consumer goes on there within seconds.
+
+    Examples:
+        bookledger log seek orders billing 500
+        bookledger log seek orders billing --at 2026-01-31T12:00:00Z
+        bookledger log seek orders reports --create --to end
+    """
+    where: list[Where] = [one for one in (position, to, at) if one is not None]
+    if len(where) != 1:
+        raise click.UsageError("give one of POSITION, --to and --at")
+    if not keys.is_name(cursor):
+        raise click.UsageError(f"{cursor!r} is not a usable name of a cursor")
+    with remedies(metadata_uri), LedgerClient(metadata_uri, config=client_config()) as client:
+        log = client.log(name, password=password)
+        if not create and cursor not in dict(log.cursors()):
+            raise NoSuchCursor(name, cursor)
+        try:
+            with log.cursor(cursor, start=where[0]) as opened:
+                opened.seek(where[0])
+                fields = _fields(log, cursor, opened.record)
+        except ValueError as error:
+            raise LedgerError(str(error)) from None
+    print_record({"log": name, **fields}, as_json=as_json)
+
+
+def _fields(log: Log, name: str, record: CursorRecord) -> dict[str, Any]:
+    """A cursor. What cannot be told of its lag, as a segment cannot be read, is None, and `problem` says why."""
+    fields: dict[str, Any] = {"cursor": name, "position": record.position}
+    lags = ("lag_records", "lag_bytes", "lag_seconds", "truncated")
+    try:
+        lag = log.lag(record.position)
+    except LedgerError as error:
+        fields |= {**dict.fromkeys(lags), "problem": str(error)}
+    else:
+        told = (lag.records, lag.bytes, round(lag.seconds, 3), lag.truncated)
+        fields |= {**dict(zip(lags, told, strict=True)), "problem": None}
+    return {**fields, "consumer": record.consumer or None, "changed_at": time_field(record.changed_ms * 1000)}
