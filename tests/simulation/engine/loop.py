@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Coroutine
-from contextvars import Context, ContextVar
+from contextvars import Context, ContextVar, copy_context
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -128,6 +128,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _note_problem(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         about = context.get("exception") or context.get("task") or context.get("future")
         self.problems.append(f"{context['message']}: {about!r}")
+
+
+def owned_by(owner: str) -> Context:
+    """A context in which what is made belongs to this owner."""
+    context = copy_context()
+    context.run(OWNER.set, owner)
+    return context
 
 
 def run(main: Callable[[], Coroutine[Any, Any, T]], loop: VirtualLoop) -> T:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from heapq import heappop, heappush
 
 from tests.simulation.cores.plans.plan import Cut, Figures, Rule
@@ -67,3 +68,24 @@ class Site:
 
     def happens(self, probability: float, *names: str) -> bool:
         return self.world.stream(*names).happens(probability)
+
+
+class Pipe:
+    """One direction of a connection: in order, until a message is lost; from then on nothing arrives."""
+
+    def __init__(self, site: Site, kind: str, source: str, target: str, on_lost: Callable[[], None]) -> None:
+        self._site = site
+        self._ends = (kind, source, target)
+        self._on_lost = on_lost
+        self._free_at = 0.0
+        self.is_broken = False
+
+    def send(self, arrive: Action) -> None:
+        delay = None if self.is_broken else self._site.delay(*self._ends)
+        if delay is None:
+            if not self.is_broken:
+                self.is_broken = True
+                self._on_lost()
+            return
+        self._free_at = max(self._free_at, self._site.world.now + delay)
+        self._site.world.at(self._free_at, arrive)

@@ -85,7 +85,7 @@ FOUND = (
     Found(
         "B2: a frame that was moved while a page with other damage was read again was called damaged too",
         Plan(
-            seed=100773,
+            seed=100816,
             steps=(
                 Append(ledger=0),
                 Append(ledger=0),
