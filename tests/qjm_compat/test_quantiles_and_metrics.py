@@ -16,6 +16,7 @@ PERCENTILES = [f"{n}thPercentileLatencyMicros" for n in (50, 75, 90, 95, 99)]
 WINDOWS = ("60s", "300s", "3600s")
 
 JOURNAL_BEAN = {
+    "NumEditLogsSynced",
     "BatchesWritten",
     "TxnsWritten",
     "BytesWritten",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ledgers.errors import LedgerError, LedgerFenced, MetadataUnavailable, NoSuchLedger
@@ -76,10 +78,16 @@ def test_C1_closing_never_overrides_what_others_decided(
 
 def test_C1_a_conflict_with_an_open_record_closes_on_top_of_it() -> None:
     """C1: an earlier fragment was repaired meanwhile."""
-    pipeline = writer(SMALL, appended=3, confirmed=3)
+    pipeline = writer(SMALL, appended=4, confirmed=3)
+    pipeline.lane_failed(2, "gone")
+    changed = proposed(pipeline.replacements({1: B3}, {}))
+    pipeline.changed(changed)
+    for lane in (1, 3, 4):
+        pipeline.acked(lane, 3)
     pipeline.close()
-    repaired = record(SMALL, (0, (B0, B1, B5)))
-    assert proposed(pipeline.conflicted(repaired)) == repaired.closed(2, 6)
+    first, last = changed.fragments
+    repaired = replace(changed, fragments=(replace(first, ensemble=(B0, B1, B5)), last))
+    assert proposed(pipeline.conflicted(repaired)) == repaired.closed(3, 8)
 
 
 def test_C1_closing_waits_for_a_change_that_is_in_flight() -> None:

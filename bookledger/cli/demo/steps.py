@@ -139,8 +139,8 @@ class Demo:
     def _recover_first(self, ledger_id: int) -> int:
         """Recovers the ledger whose writer was killed; returns its number of entries."""
         recovered = self._recover(ledger_id)
-        for name in ("recover_seconds", "fragments"):
-            self.findings.measured[name] = recovered[name]
+        for name, told in {"recover_seconds": "recover_seconds", "fragments": "fragment_count"}.items():
+            self.findings.measured[name] = recovered[told]
         return int(recovered["last_entry"]) + 1
 
     def _recover(self, ledger_id: int) -> dict[str, Any]:

@@ -48,7 +48,7 @@ from .unconfirmed import Unconfirmed
 
 log = logging.getLogger(__name__)
 
-MAKE_SECONDS_MAX = 0.25
+MAKE_SECONDS_MAX = 2.0
 """How long appends wait for the ledger of a next segment: then the last one goes on, and is ended another time."""
 
 FAILS_ALONE = (LedgerFenced, LedgerClosed, NoSuchLedger, Unauthorized, NotEnoughBookies, AppendTimeout)
