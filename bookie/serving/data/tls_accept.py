@@ -69,7 +69,8 @@ class TlsAccept:
             log.info(
                 "%s did not complete the TLS handshake: %s", visitor.peer, why, extra={"peer": visitor.peer}
             )
-            tell(Act.REFUSED, f"the TLS handshake failed: {why}", where=visitor.peer)
+            if not isinstance(error, ConnectionError):  # whoever goes away was not refused anything
+                tell(Act.REFUSED, f"the TLS handshake failed: {why}", where=visitor.peer)
             self._send_away(connection, detection)
         except asyncio.CancelledError:
             self._send_away(connection, detection)

@@ -299,6 +299,21 @@ def told(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
     return lambda: [record.message for record in caplog.records if '"what": "fence"' in record.message]
 
 
+async def test_whoever_goes_away_in_the_handshake_was_refused_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    async with on_listener(tmp_path) as (listener, _):
+        _, writer = await asyncio.open_connection(*listener.address.rsplit(":", 1))
+        writer.transport.abort()
+
+        async def is_told() -> bool:
+            return "did not complete the TLS handshake: the peer ended" in caplog.text
+
+        await until_true(is_told)
+        assert AUDIT.name not in {record.name for record in caplog.records}
+
+
 @pytest.mark.parametrize("kind", [FrameKind.READ, FrameKind.LAST_ADD_CONFIRMED])
 async def test_a_fence_is_told_once_however_it_is_asked_for(
     tmp_path: Path, kind: FrameKind, told: Callable[[], list[str]]

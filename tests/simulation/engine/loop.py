@@ -21,6 +21,9 @@ ITERATIONS_MAX = 40_000
 LAST_SECONDS = 100.0
 """What a failed run has left is given so long to end."""
 
+ENDED_TIMES_MAX = 8
+"""How often what is left is cancelled: what ends may begin something that has to end, too."""
+
 TIMER_SLACK_SECONDS = 1e-9
 """Timers closer together than a float can tell are due together."""
 
@@ -150,12 +153,13 @@ def run(main: Callable[[], Coroutine[Any, Any, T]], loop: VirtualLoop) -> T:
 
 def _end_all(loop: VirtualLoop) -> None:
     """Ends what a failed run has left, for its own part in silence: the failure is known already."""
-    left = asyncio.all_tasks(loop)
-    if not left:
-        return
     problems = list(loop.problems)
-    loop.iterations = 0
-    for task in left:
-        task.cancel()
-    loop.run_until_complete(asyncio.wait(left, timeout=LAST_SECONDS))
+    for _ in range(ENDED_TIMES_MAX):
+        left = asyncio.all_tasks(loop)
+        if not left:
+            break
+        loop.iterations = 0
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(asyncio.wait(left, timeout=LAST_SECONDS))
     loop.problems[:] = problems
