@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import logging
+
 from metadata.records.logs.log_record import LogRecord, Segment
 
+from ..errors import LedgerError
 from ..record_change import metadata_errors
 from .log_chain import LogChain
+
+log = logging.getLogger(__name__)
+
+
+async def turn_full_pages(chain: LogChain) -> None:
+    """Moves segments out of a record that has many. Where that fails the next writer, or the next roll, tries it."""
+    while page := chain.record.full_page():
+        try:
+            await turn_page(chain, page)
+        except LedgerError as error:
+            log.info("log %r keeps %d segments in its record: %s", chain.record.name, len(page), error)
+            return
 
 
 async def turn_page(chain: LogChain, page: tuple[Segment, ...]) -> None:

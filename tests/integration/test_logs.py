@@ -29,7 +29,7 @@ from ledgers.logs.log import Log
 from ledgers.logs.segment_pages import turn_page
 from metadata import keys
 from metadata.errors import OutcomeUnknown
-from metadata.records.logs.log_record import PAGE_SEGMENTS
+from metadata.records.logs.log_record import PAGE_SEGMENTS, SEGMENTS_MAX
 from metadata.records.logs.log_store import LogStore
 from tests.support.aio import until_true
 from tests.support.in_process import QUICK, on_bookies
@@ -340,6 +340,20 @@ async def test_many_segments_go_to_pages_and_are_read_from_there(tmp_path: Path)
         await log.truncate(before=count - 1)
         await until_true(lambda: is_clean(log, count - 1))
         assert await positions(log) == [count - 1, count]
+
+
+async def test_a_log_that_is_only_taken_over_and_never_rolls_has_room_for_one_more_writer(
+    tmp_path: Path,
+) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
+        log = await client.create_log("orders", ensemble_size=1, write_quorum=1, ack_quorum=1)
+        for n in range(SEGMENTS_MAX + 2):
+            writer = await log.writer()
+            assert await writer.append(b"%d" % n) == n
+            await writer.abandon()
+            assert len(writer.record.segments) <= 2 * PAGE_SEGMENTS
+        async with await log.writer():
+            assert await positions(log) == list(range(SEGMENTS_MAX + 2))
 
 
 async def is_clean(log: Log, position: int) -> bool:

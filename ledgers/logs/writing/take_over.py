@@ -15,6 +15,7 @@ from ...writing.write_handle import WriteHandle
 from ..access import check_may_write
 from ..log_chain import LogChain, under
 from ..segment_ledgers import SegmentLedgers
+from ..segment_pages import turn_full_pages
 from .log_writer import LogWriter
 
 log = logging.getLogger(__name__)
@@ -30,7 +31,12 @@ async def take_over(
     """
     await check_may_write(cluster, await chain.refresh(), ledgers.password)
     record = await chain.change(lambda record: _taken_over(record, writer, term))
-    epoch, ended = record.epoch, await _ended(record, ledgers)
+    epoch = record.epoch
+    await turn_full_pages(chain)  # a log whose writers never roll would be full one day
+    record = chain.record
+    if record.epoch != epoch:
+        raise LogFenced(record.name, record.writer or "unnamed", record.epoch)
+    ended = await _ended(record, ledgers)
     start = record.paged_through if ended is None else ended.end_position
     assert start is not None
     handle = await ledgers.create(record, start)

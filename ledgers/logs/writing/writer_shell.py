@@ -29,7 +29,7 @@ from ...writing.write_handle import WriteHandle
 from ..log_chain import LogChain, under
 from ..record_batch import NewRecord, encode
 from ..segment_ledgers import SegmentLedgers
-from ..segment_pages import turn_page
+from ..segment_pages import turn_full_pages
 from .checked_records import CheckedRecords
 from .log_pipeline import (
     CloseSegment,
@@ -330,15 +330,8 @@ class WriterShell:
         await self._handles.pop(join.tail).abandon()
         effects = self._machine.joined()
         if record.full_page():
-            self._tasks.start(self._turn_page(record.full_page()))
+            self._tasks.start(turn_full_pages(self._chain))
         return effects
-
-    async def _turn_page(self, page: tuple[Segment, ...]) -> None:
-        """Moves segments out of the record. A writer that ends meanwhile leaves that to the next one."""
-        try:
-            await turn_page(self._chain, page)
-        except LedgerError as error:
-            log.info("log %r keeps %d segments in its record: %s", self.record.name, len(page), error)
 
     async def _discard(self, number: int) -> list[LogEffect]:
         handle = self._handles.pop(number)
