@@ -227,7 +227,7 @@ def lets_go_of_segments_before_they_are_in_a_page(patch: Patch) -> None:
         await chain.change(lambda record: record.without_page(page))
         await chain.logs.put_page(chain.record.identity, page)
 
-    patch.setattr("ledgers.logs.writing.writer_shell.turn_page", broken)
+    patch.setattr("ledgers.logs.segment_pages.turn_page", broken)
     patch.setattr(segment_pages, "turn_page", broken)
 
 
