@@ -21,8 +21,8 @@ from ...errors import (
     NoSuchLedger,
     NotEnoughBookies,
     Unauthorized,
+    Unconfirmed,
 )
-from ...errors import Unconfirmed as UnconfirmedError
 from ...tasks import Tasks
 from ...writing.append_futures import AppendFuture, AppendFutures, Complete
 from ...writing.write_handle import WriteHandle
@@ -44,7 +44,7 @@ from .log_pipeline import (
     Submit,
 )
 from .roll_schedule import RollSchedule
-from .unconfirmed import Unconfirmed
+from .unconfirmed_records import UnconfirmedRecords
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class WriterShell:
         self._machine = LogPipeline(last.first_position)
         self._handles: dict[int, WriteHandle] = {}
         self._time_us = self._cut_us = last.begun_us
-        self._unconfirmed = Unconfirmed(last.first_position)
+        self._unconfirmed = UnconfirmedRecords(last.first_position)
         self._answers = AppendFutures(last.first_position)
         self._finished: asyncio.Future[LedgerError | None] = self._loop.create_future()
         self._closing = False
@@ -353,7 +353,7 @@ class WriterShell:
     def _finish(self, error: LedgerError | None) -> None:
         if self._finished.done():
             return
-        if isinstance(error, UnconfirmedError):
+        if isinstance(error, Unconfirmed):
             error.first_unconfirmed, error.counts = self.confirmed_end, "position"
         self._finished.set_result(error)
         self._schedule.stop()

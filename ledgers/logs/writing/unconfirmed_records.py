@@ -9,7 +9,7 @@ from itertools import chain, islice
 from ...entry import ENTRY_OVERHEAD_BYTES
 
 
-class Unconfirmed:
+class UnconfirmedRecords:
     """The records by position, in the batches in which they were taken in."""
 
     def __init__(self, first_position: int) -> None:
