@@ -107,11 +107,10 @@ class FencedReads:
         residue = entry_id % self._striping.shape.ensemble_size
         quorum = self._striping.absent_quorums[residue]
         asked = [*(self.replicas[p] for p in quorum.voters), *self._others]
-        is_absent = (
-            quorum.outcome([p for p in quorum.voters if self.replicas[p].lacks(entry_id)]) is Outcome.WON
+        lacking = [p for p in quorum.voters if self.replicas[p].lacks(entry_id)]
+        is_absent = quorum.outcome(lacking) is Outcome.WON and all(
+            one.lacks(entry_id) for one in self._others
         )
-        if self._others:
-            is_absent = is_absent and all(one.lacks(entry_id) for one in self._others)
         is_heard = all(one.is_done_with(entry_id) for one in asked)
         if is_absent and (is_heard or not self._others):
             return Verdict.ABSENT
