@@ -7,8 +7,6 @@ import logging
 import socket
 from collections.abc import Callable
 
-from metadata.audit import Act, tell
-
 from ...wire.connection_table import ClientConnection, ConnectionTable
 from ...wire.data import sockets
 from ...wire.trust.certificates import Certificates
@@ -65,12 +63,10 @@ class TlsAccept:
         try:
             await sockets.secured(connection, lambda: detection, self._certificates.server)
         except Exception as error:  # any error: a bad certificate can make the parsers below raise anything
-            why = sockets.why_not_secured(error)
+            why = sockets.tell_not_secured(error, visitor.peer)
             log.info(
                 "%s did not complete the TLS handshake: %s", visitor.peer, why, extra={"peer": visitor.peer}
             )
-            if not isinstance(error, ConnectionError):  # whoever goes away was not refused anything
-                tell(Act.REFUSED, f"the TLS handshake failed: {why}", where=visitor.peer)
             self._send_away(connection, detection)
         except asyncio.CancelledError:
             self._send_away(connection, detection)

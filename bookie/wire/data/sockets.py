@@ -9,6 +9,8 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 
+from metadata.audit import Act, tell
+
 from ...addresses import ipv6, parted, peer_of
 
 BACKLOG = 1024
@@ -59,6 +61,14 @@ def why_not_secured(error: Exception) -> str:
     if isinstance(error, ConnectionError):
         return "the peer ended the connection, as one does that refuses our certificate"
     return str(error) or type(error).__name__
+
+
+def tell_not_secured(error: Exception, peer: str) -> str:
+    """Audits a failure of `secured` as a refusal, and returns why; whoever goes away meanwhile was refused nothing."""
+    why = why_not_secured(error)
+    if not isinstance(error, ConnectionError):
+        tell(Act.REFUSED, f"the TLS handshake failed: {why}", where=peer)
+    return why
 
 
 async def listen(sock: socket.socket, protocol: Callable[[], asyncio.BaseProtocol]) -> asyncio.AbstractServer:

@@ -76,9 +76,7 @@ async def tls_handshakes(
         try:
             await sockets.secured(connection, lambda: gate, certificates.http)
         except Exception as error:  # whatever a certificate can make of the parsers below
-            tell(
-                Act.REFUSED, f"the TLS handshake failed: {sockets.why_not_secured(error)}", where=visitor.peer
-            )
+            sockets.tell_not_secured(error, visitor.peer)
             send_away(connection, gate)
         except asyncio.CancelledError:
             send_away(connection, gate)
