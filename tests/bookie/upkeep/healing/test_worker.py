@@ -107,6 +107,13 @@ class Healing:
     async def given_up(self, bookie: BookieRef) -> None:
         await operator_requests.give(self.store, Order(bookie.bookie_id, OrderKind.GIVEN_UP, 0))
 
+    async def loses_b2(self) -> None:
+        """Ledger 7 is closed on b1, b2 and b3, b2 is dead and given up, and the auditor has seen that."""
+        await closed_ledger(self.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+        await self.dies(B2)
+        await self.given_up(B2)
+        await self.auditor.look_once()
+
 
 class AwayOnce(MemoryStore):
     """A store that does not answer one listing, when it is told to."""
@@ -138,10 +145,7 @@ async def healing(tmp_path: Path) -> AsyncIterator[Healing]:
 async def test_W3_the_worker_takes_the_place_of_a_lost_bookie_with_every_entry(tmp_path: Path) -> None:
     """W3: and the mark goes when nothing is amiss any more."""
     async with healing(tmp_path) as one:
-        await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
-        await one.dies(B2)
-        await one.given_up(B2)
-        await one.auditor.look_once()
+        await one.loses_b2()
         mark = await one.marks.read(7)
         assert mark is not None and mark.reasons == ("entries 0 to 99: b2 is lost",)
         audit = one.auditor.last
@@ -204,10 +208,7 @@ async def test_H1_a_place_of_which_all_is_here_is_taken_from_one_that_lacks_some
 
 async def test_nothing_is_healed_of_metadata_that_was_restored_and_is_not_accepted(tmp_path: Path) -> None:
     async with healing(tmp_path) as one:
-        await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
-        await one.dies(B2)
-        await one.given_up(B2)
-        await one.auditor.look_once()
+        await one.loses_b2()
         await restored.begin(one.store, backup_ms=1, now_ms=2)
         await one.worker.look_once()
         assert B2 in (await one.record(7)).fragments[0].ensemble
@@ -219,10 +220,7 @@ async def test_nothing_is_healed_of_metadata_that_was_restored_and_is_not_accept
 async def test_what_comes_to_nothing_is_told_and_tried_again_later(tmp_path: Path) -> None:
     async with healing(tmp_path) as one:
         one.peers.lost = {7: {42}}
-        await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
-        await one.dies(B2)
-        await one.given_up(B2)
-        await one.auditor.look_once()
+        await one.loses_b2()
         await one.worker.look_once()
         mark = await one.marks.read(7)
         assert mark is not None and mark.tries == 1 and "entry 42" in mark.why_not
@@ -239,10 +237,7 @@ async def test_what_others_have_healed_or_deleted_waits_no_longer(tmp_path: Path
     """Otherwise the table of what waits fills for ever, and past its bound nothing new is held back."""
     async with healing(tmp_path) as one:
         one.peers.lost = {7: {42}}
-        await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
-        await one.dies(B2)
-        await one.given_up(B2)
-        await one.auditor.look_once()
+        await one.loses_b2()
         await one.worker.look_once()
         assert one.worker.waiting == 1
         await one.marks.remove(7)
@@ -252,10 +247,7 @@ async def test_what_others_have_healed_or_deleted_waits_no_longer(tmp_path: Path
 
 async def test_a_ledger_that_another_bookie_has_claimed_is_left_to_it(tmp_path: Path) -> None:
     async with healing(tmp_path) as one:
-        await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
-        await one.dies(B2)
-        await one.given_up(B2)
-        await one.auditor.look_once()
+        await one.loses_b2()
         lease = await one.store.grant_lease(60)
         await lease_lock.take(one.store, keys.healing(7), LeaseLock(B3, 0), lease)
         await one.worker.look_once()
