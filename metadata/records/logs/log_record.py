@@ -201,8 +201,10 @@ class LogRecord:
         return replace(self, segments=(*self.segments, segment))
 
     def full_page(self) -> tuple[Segment, ...]:
-        """The oldest segments, if there are so many that they should be moved to a page; else none."""
-        return self.segments[:PAGE_SEGMENTS] if len(self.segments) >= 2 * PAGE_SEGMENTS else ()
+        """The oldest segments, if there are so many that they should be moved to a page; else none. One that has ended
+        stays before the last: an empty last one goes, and `time_us` still knows how late it was."""
+        count = len(self.segments)
+        return self.segments[: min(PAGE_SEGMENTS, count - 2)] if count >= 2 * PAGE_SEGMENTS else ()
 
     def without_page(self, page: tuple[Segment, ...]) -> LogRecord:
         """Removes segments that are in a page now. Those that are no longer there are passed over."""
