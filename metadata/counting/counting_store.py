@@ -94,8 +94,9 @@ class CountingStore:
         await self._counted("revoke_lease", self._store.revoke_lease(lease))
 
     async def health(self) -> StoreHealth:
+        """Says nothing of an outage: etcd's is told where no member answers, too."""
         try:
-            self.health_seen = await self._counted("health", self._store.health())
+            self.health_seen = await self._timed("health", self._store.health())
         except MetadataError:
             self.health_seen = None
             raise
@@ -110,15 +111,21 @@ class CountingStore:
         await self._store.close()
 
     async def _counted(self, call: str, answer: Awaitable[T]) -> T:
-        began, ended = time.monotonic(), DONE
+        began = time.monotonic()
         try:
-            found = await answer
+            found = await self._timed(call, answer)
         except MetadataError as error:
-            ended = _name_of(error)
             self._outage.failed(error, began)
             raise
-        else:
-            self._outage.answered()
-            return found
+        self._outage.answered()
+        return found
+
+    async def _timed(self, call: str, answer: Awaitable[T]) -> T:
+        began, ended = time.monotonic(), DONE
+        try:
+            return await answer
+        except MetadataError as error:
+            ended = _name_of(error)
+            raise
         finally:
             self.counts.add(call, ended, time.monotonic() - began)

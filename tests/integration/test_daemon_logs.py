@@ -80,6 +80,7 @@ def test_an_outage_of_the_metadata_is_told_once_by_each_bookie_and_its_end(tmp_p
     ]
     try:
         with started(bookies):
+            until(lambda: any("is the auditor" in bookie.log.read_text() for bookie in bookies))
             before = [len(bookie.log.read_text().splitlines()) for bookie in bookies]
             etcd.kill()
             until(lambda: all(get(f"{bookie.url}/readyz")[0] == 503 for bookie in bookies))

@@ -75,6 +75,26 @@ def test_a_counting_store_tells_of_its_outage(caplog: pytest.LogCaptureFixture) 
     ]
 
 
+async def test_what_a_store_tells_of_its_members_neither_begins_nor_ends_an_outage(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """etcd's health is told in an outage, too: of each member that it does not answer."""
+
+    class Away(MemoryStore):
+        async def get(self, key: str) -> None:
+            raise StoreUnavailable("away")
+
+    store = CountingStore(Away(MemoryData()))
+    await store.list_page("x")
+    for _ in range(3):
+        with pytest.raises(StoreUnavailable):
+            await store.get("a")
+        await store.health()
+    assert [record.getMessage().split(",")[0] for record in caplog.records] == [
+        "the metadata does not answer"
+    ]
+
+
 def test_a_call_that_was_made_before_the_store_answered_another_begins_no_outage(
     now: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:
