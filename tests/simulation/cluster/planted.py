@@ -55,7 +55,6 @@ PLANTS = (
     Plant((shells.a_background_task_goes_on,), 40, known=1),
     Plant((shells.matches_acks_with_the_latest_frame,), 100, known=5),
     Plant((shells.keeps_using_a_broken_stream,), 100, known=1),
-    Plant((shells.loses_the_beginning_of_a_frame_that_comes_in_two_pieces,), 200, known=24),
     Plant((shells.takes_the_end_of_a_scan_for_the_end_of_the_range,), 100, known=6),
     Plant((shells.a_tail_ends_at_the_close_with_entries_left,), 200, known=24),
 )

@@ -9,17 +9,11 @@ from typing import Any
 
 import pytest
 
-from bookie.wire import Ack, Columns, LacStatement, ReadReply, Status
-from bookie.wire.data.connection import Connection
-from bookie.wire.data.framing import FrameReader
+from bookie.wire import Ack, Columns, LacStatement
 from ledgers.bookies.append_stream import AppendStream
 from ledgers.bookies.bookie_calls import BookieCalls
 from ledgers.bookies.connected_bookies import ConnectedBookies
-from ledgers.bookies.queued_lane import QueuedLane
-from ledgers.errors import BookieUnavailable, MetadataUnavailable
-from ledgers.protocol.effects import ChangeRecord, ReadFenced, RecoveryEffect
-from ledgers.reading.ledger_view import LedgerView
-from ledgers.reading.page_fetch import PageFetcher
+from ledgers.protocol.effects import ChangeRecord, RecoveryEffect
 from ledgers.reading.range_read import RangeRead
 from ledgers.reading.read_handle import ReadHandle
 from ledgers.recovering import recover
@@ -28,7 +22,7 @@ from ledgers.writing.advanced_write_handle import AdvancedWriteHandle
 from ledgers.writing.append_futures import AppendFutures
 from ledgers.writing.signed_lac import SignedLac
 from ledgers.writing.write_handle import WriteHandle
-from metadata.errors import MetadataError, OutcomeUnknown, WatchCompacted
+from metadata.errors import OutcomeUnknown
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 
@@ -69,23 +63,6 @@ def a_cancelled_append_gives_its_answer_to_the_next(patch: Patch) -> None:
         self._answered_through = entry_id - 1
 
     patch.setattr(AppendFutures, "accepted", broken)
-
-
-def a_cancelled_append_is_not_sent(patch: Patch) -> None:
-    """Its place in line stays: what comes after is answered for it, and the last ones never."""
-    take = WriteHandle._take_waiting
-
-    def broken(self: WriteHandle) -> None:
-        payloads = self._waiting._payloads
-        appends = list(self._answers._appends)
-        fresh = [future for _, future in appends[-len(payloads) :]] if payloads else []
-        both = zip(payloads, fresh, strict=True)
-        self._waiting._payloads = [
-            payload for payload, future in both if not (future.done() and isinstance(future, asyncio.Future))
-        ]
-        take(self)
-
-    patch.setattr(WriteHandle, "_take_waiting", broken)
 
 
 def closes_without_flushing(patch: Patch) -> None:
@@ -146,16 +123,6 @@ def matches_acks_with_the_latest_frame(patch: Patch) -> None:
     patch.setattr(AppendStream, "_acked", broken)
 
 
-def sends_the_newest_first(patch: Patch) -> None:
-    next_frame = QueuedLane.next_frame
-
-    def broken(self: QueuedLane, bytes_max: int) -> Any:
-        self._queue.reverse()
-        return next_frame(self, bytes_max)
-
-    patch.setattr(QueuedLane, "next_frame", broken)
-
-
 def keeps_using_a_broken_stream(patch: Patch) -> None:
     patch.setattr(ConnectedBookies, "_retire", lambda self, stream: None)
 
@@ -167,18 +134,6 @@ def leaves_connections_open(patch: Patch) -> None:
         self._is_closed = True
 
     patch.setattr(BookieCalls, "close", broken)
-
-
-def loses_the_beginning_of_a_frame_that_comes_in_two_pieces(patch: Patch) -> None:
-    def broken(self: FrameReader) -> None:
-        self._begin = self._end = 0
-
-    patch.setattr(FrameReader, "_close_up", broken)
-
-
-def never_misses_a_sign_of_life(patch: Patch) -> None:
-    """A connection on which nothing arrives any more is kept for ever."""
-    patch.setattr(Connection, "_look_for_life", lambda self: None)
 
 
 # --- recover, settle -------------------------------------------------------------------------------
@@ -197,19 +152,6 @@ def believes_in_its_close_before_it_stands(patch: Patch) -> None:
     patch.setattr(recover.RecoveryRun, "_perform", broken)
 
 
-def takes_silence_for_absence(patch: Patch) -> None:
-    """A fenced read that is not answered counts as "no such entry" (F12)."""
-    read_once = recover.RecoveryRun._read_once
-
-    async def broken(self: Any, effect: ReadFenced) -> ReadReply:
-        try:
-            return await read_once(self, effect)
-        except BookieUnavailable:
-            return ReadReply(Status.NO_SUCH_LEDGER, covered_through=effect.last_entry)
-
-    patch.setattr(recover.RecoveryRun, "_read_once", broken)
-
-
 def takes_a_lost_answer_for_success(patch: Patch) -> None:
     """F17"""
     change = LedgerStore.change
@@ -225,18 +167,6 @@ def takes_a_lost_answer_for_success(patch: Patch) -> None:
 
 
 # --- reading ---------------------------------------------------------------------------------------
-
-
-def skips_the_rest_of_a_page_after_a_failover(patch: Patch) -> None:
-    fetch = PageFetcher.fetch
-
-    async def broken(self: PageFetcher, first: int, last: int, bytes_max: int | None = None) -> Columns:
-        before = self._view.cluster.failed_lately()
-        page = await fetch(self, first, last, bytes_max)
-        is_other = self._view.cluster.failed_lately() != before
-        return page.cut(1, len(page)) if is_other and len(page) > 1 else page
-
-    patch.setattr(PageFetcher, "fetch", broken)
 
 
 def takes_the_end_of_a_scan_for_the_end_of_the_range(patch: Patch) -> None:
@@ -263,30 +193,3 @@ def a_tail_ends_at_the_close_with_entries_left(patch: Patch) -> None:
                     return
 
     patch.setattr(ReadHandle, "tail", broken)
-
-
-def a_compacted_watch_goes_on_from_now(patch: Patch) -> None:
-    """What happened in between is never looked at: a tail may miss the close."""
-
-    async def broken(self: LedgerView) -> None:
-        while True:
-            try:
-                changes = self.cluster.ledgers.watch(self.ledger_id, after_revision=self._version)
-                async with aclosing(changes) as records:
-                    async for found in records:
-                        self._take(found)
-            except WatchCompacted:
-                self._version += 1
-            except MetadataError as error:
-                raise MetadataUnavailable(str(error)) from error
-
-    patch.setattr(LedgerView, "follow", broken)
-
-
-def believes_bookies_alone(patch: Patch) -> None:
-    """What the record proves to be confirmed is not known to a reader before a bookie tells it."""
-    patch.setattr(
-        LedgerRecord,
-        "confirmed_through",
-        property(lambda self: -1 if self.last_entry is None else self.last_entry),
-    )
