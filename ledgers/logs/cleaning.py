@@ -12,6 +12,7 @@ from contextlib import suppress
 from metadata.records.coordination.cursor_record import CursorStore
 from metadata.records.logs.log_record import Segment
 from metadata.records.logs.log_store import LogStore, VersionedLog
+from metadata.records.logs.producer_record import ProducerStore
 
 from ..errors import LedgerError, LogHeld, NoSuchLedger
 from ..record_change import metadata_errors
@@ -60,6 +61,10 @@ class Cleaning:
 async def clean(chain: LogChain, ledgers: SegmentLedgers) -> None:
     """Deletes the ledgers in which nothing is left. Raises LogHeld, NoSuchLog and what a deletion raises."""
     record = await chain.refresh()
+    if record.producers_from is not None:
+        begins = record.paged_through if record.last is None else record.last.first_position
+        with metadata_errors():
+            await ProducerStore(chain.logs.store, record.identity).drop_before(begins)
     await _clean_pages(chain, ledgers, record.first_position)
     dead = record.dead_segments()
     await _delete(chain, ledgers, [s.ledger_id for s in dead])
@@ -104,6 +109,7 @@ async def delete_all(logs: LogStore, found: VersionedLog, ledgers: SegmentLedger
                 await ledgers.delete(ledger_id)
         await logs.take_name(record.name, record.identity)
         await CursorStore(logs.store, record.identity).forget_all()
+        await ProducerStore(logs.store, record.identity).drop_all()
         await logs.forget(found)
 
 

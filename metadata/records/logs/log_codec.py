@@ -43,6 +43,7 @@ def encode(record: LogRecord) -> bytes:
         nonce=record.nonce,
         election=record.election,
         token=record.token,
+        producers_from=record.producers_from,
     ).SerializeToString(deterministic=True)
 
 
@@ -175,4 +176,5 @@ def _record(message: pb.Log) -> LogRecord:
         nonce=message.nonce,
         election=message.election,
         token=message.token,
+        producers_from=message.producers_from if message.HasField("producers_from") else None,
     )
