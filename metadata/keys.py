@@ -26,6 +26,7 @@ logtimes/<identity>/<time><position>   the same page, by the time of its last re
 logproducers/<identity>/<position>   what is known of the producers of a log's records before it
 elections/<name>           the latest term of an election
 cursors/<identity>/<name>  how far a reader of the log has come
+silences/<identity>        for how long cursors have stood still that keep records of the log
 candidates/<key>/<nonce>   who leads, or waits to lead, by what the record under <key> says (under its lease)
 """
 
@@ -52,6 +53,7 @@ LOG_PRODUCERS = "logproducers/"
 ELECTIONS = "elections/"
 CANDIDATES = "candidates/"
 CURSORS = "cursors/"
+SILENCES = "silences/"
 UNDERREPLICATED = "underreplicated/"
 HEALING = "healing/"
 MOVES = "moves/"
@@ -206,6 +208,10 @@ def cursors(log_identity: bytes) -> str:
 
 def cursor(log_identity: bytes, name: str) -> str:
     return cursors(log_identity) + check_name(name)
+
+
+def silences(log_identity: bytes) -> str:
+    return SILENCES + log_identity.hex()
 
 
 def candidates(led: str) -> str:

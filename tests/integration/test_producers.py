@@ -30,7 +30,7 @@ async def snapshots(cluster: InProcessCluster) -> list[int]:
     return [int(item.key.rpartition("/")[2], 16) for item in found.items]
 
 
-async def test_L9_a_retry_gets_the_position_of_what_is_stored_already(tmp_path: Path) -> None:
+async def test_L10_a_retry_gets_the_position_of_what_is_stored_already(tmp_path: Path) -> None:
     async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.log("orders", create=True)
         async with await log.writer() as writer:
@@ -60,7 +60,7 @@ async def test_the_first_records_of_a_log_with_producers_keep_their_order(tmp_pa
             assert [await one for one in appends] == list(range(len(appends)))
 
 
-async def test_L9_over_take_overs_rolls_and_truncations_each_sequence_is_stored_once(
+async def test_L10_over_take_overs_rolls_and_truncations_each_sequence_is_stored_once(
     tmp_path: Path,
 ) -> None:
     """Each writer is gone before it could close, or closes, or has written nothing."""
@@ -87,7 +87,7 @@ async def test_L9_over_take_overs_rolls_and_truncations_each_sequence_is_stored_
         assert await snapshots(cluster) == []
 
 
-async def test_L9_a_batch_that_was_stored_in_part_is_stored_once(tmp_path: Path) -> None:
+async def test_L10_a_batch_that_was_stored_in_part_is_stored_once(tmp_path: Path) -> None:
     async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.create_log("orders", roll_records=3)
         batch: Sequence[bytes | NewRecord] = [b"0", NewRecord(b"1", key=b"k"), b"2", b"3", b"4"]
@@ -106,7 +106,9 @@ async def test_L9_a_batch_that_was_stored_in_part_is_stored_once(tmp_path: Path)
         ]
 
 
-async def test_L9_a_writer_that_was_followed_gives_no_position_that_is_not_in_the_log(tmp_path: Path) -> None:
+async def test_L10_a_writer_that_was_followed_gives_no_position_that_is_not_in_the_log(
+    tmp_path: Path,
+) -> None:
     async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.log("orders", create=True)
         old = await log.writer()
@@ -119,7 +121,7 @@ async def test_L9_a_writer_that_was_followed_gives_no_position_that_is_not_in_th
         await new.close()
 
 
-async def test_L9_a_sequence_is_too_old_once_the_later_one_is_in_the_log(tmp_path: Path) -> None:
+async def test_L10_a_sequence_is_too_old_once_the_later_one_is_in_the_log(tmp_path: Path) -> None:
     """A writer that was followed does not say so: what it took in is not stored."""
     async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.log("orders", create=True)
@@ -135,7 +137,7 @@ async def test_L9_a_sequence_is_too_old_once_the_later_one_is_in_the_log(tmp_pat
         await new.close()
 
 
-async def test_L9_a_log_that_never_had_a_producer_keeps_nothing_of_them(tmp_path: Path) -> None:
+async def test_L10_a_log_that_never_had_a_producer_keeps_nothing_of_them(tmp_path: Path) -> None:
     async with on_bookies(tmp_path, 3) as (cluster, client):
         log = await client.create_log("orders", roll_records=2)
         async with await log.writer() as writer:
@@ -145,7 +147,7 @@ async def test_L9_a_log_that_never_had_a_producer_keeps_nothing_of_them(tmp_path
         assert await snapshots(cluster) == []
 
 
-async def test_L9_a_take_over_reads_the_records_of_the_last_segment_only(
+async def test_L10_a_take_over_reads_the_records_of_the_last_segment_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with on_bookies(tmp_path, 3) as (_, client):
@@ -202,7 +204,7 @@ async def test_metadata_without_the_snapshot_is_told_and_the_log_read(
             assert await writer.append(b"9", producer="a", sequence=9) == 9
 
 
-async def test_L9_a_producer_whose_answers_are_lost_stores_each_record_once(tmp_path: Path) -> None:
+async def test_L10_a_producer_whose_answers_are_lost_stores_each_record_once(tmp_path: Path) -> None:
     """It takes the log over for each try, and none of the writers before it is told to stop."""
     async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.create_log("orders", roll_records=5)
@@ -215,7 +217,7 @@ async def test_L9_a_producer_whose_answers_are_lost_stores_each_record_once(tmp_
         assert [sequence for _, sequence, _ in await stored(log)] == list(range(8))
 
 
-def test_L9_once_in_ordinary_code(tmp_path: Path) -> None:
+def test_L10_once_in_ordinary_code(tmp_path: Path) -> None:
     uri = f"sqlite://{tmp_path}/metadata.db"
     with bookie_processes(3, tmp_path, uri), BlockingClient(uri) as client:
         log = client.log("orders", create=True)

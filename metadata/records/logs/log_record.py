@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from ..ledger_record import IDENTITY_BYTES, DigestType, Shape
+from .retention import NOTHING_GOES, Retention
 
 PAGE_SEGMENTS = 64
 """Segments of a page. Moving so many at a time keeps the record below twice that."""
@@ -114,7 +115,7 @@ class LogRecord:
     `paged_through`, where the last page ends. `obsolete`: ledgers that nothing refers to, to be deleted. A log has
     one `name`, from which `lognames/` leads to it; `next_name` is what it is being renamed to. `owner`: to whom
     certificates can be confined, as for ledgers.
-    `election` and `token`: of the latest term under which the log was written.
+    `election` and `token`: of the latest term under which the log was written. `retention`: what goes by itself.
     `producers_from`: no record before it has a producer; None where none has.
     """
 
@@ -135,6 +136,7 @@ class LogRecord:
     next_name: str = ""
     election: str = ""
     token: int = 0
+    retention: Retention = NOTHING_GOES
     producers_from: int | None = None
 
     def __post_init__(self) -> None:
@@ -276,6 +278,10 @@ class LogRecord:
     def held(self, is_held: bool) -> LogRecord:
         """Begins or ends a legal hold."""
         return replace(self, legal_hold=is_held)
+
+    def retained(self, retention: Retention) -> LogRecord:
+        """Settles what goes by itself."""
+        return replace(self, retention=retention)
 
     def given_up(self) -> LogRecord:
         """Marks the log as deleted: no writer has the epoch, and nothing of it is left."""

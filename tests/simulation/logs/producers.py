@@ -82,7 +82,7 @@ class TakenOnce(Taken):
             return await (self._sold_twice(sale) if sale.is_impatient else self._sold(sale))
         except SequenceTooOld as error:
             if error.last_sequence < sale.sequence + len(sale.payloads) - 1:
-                raise Violation("L9", f"{name}: {error}, and some of {sale} are newer") from error
+                raise Violation("L10", f"{name}: {error}, and some of {sale} are newer") from error
             self._answered(sale)
             self._user.site.truth.claimed_stored(sale.payloads)
             return None
@@ -98,7 +98,7 @@ class TakenOnce(Taken):
         if isinstance(second, BaseException):
             raise second
         if first != second:
-            raise Violation("L9", f"{self._user.name} got {first} and {second} for {sale}")
+            raise Violation("L10", f"{self._user.name} got {first} and {second} for {sale}")
         return first
 
     async def _sold(self, sale: Sale) -> Sequence[int]:
@@ -119,4 +119,4 @@ class TakenOnce(Taken):
     def _check_confirmed(self, position: int) -> None:
         """What a producer is told of is confirmed."""
         if position >= self._writer.confirmed_end:
-            raise Violation("L9", f"{self._user.name} is told of {position}, which is not confirmed")
+            raise Violation("L10", f"{self._user.name} is told of {position}, which is not confirmed")

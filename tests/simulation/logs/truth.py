@@ -108,12 +108,12 @@ class Truth:
         for one in records:
             if one.producer is not None and one.sequence is not None:
                 if one.sequence <= last.get(one.producer, -1):
-                    raise self._broken("L9", f"{one.producer} has {one.sequence} behind {last[one.producer]}")
+                    raise self._broken("L10", f"{one.producer} has {one.sequence} behind {last[one.producer]}")
                 last[one.producer] = one.sequence
         seen = {one.payload for one in records} | set(self._positions)
         lost = [payload for payload in self._claimed if payload not in seen]
         if lost and self._log().first_position == 0:
-            raise self._broken("L9", f"said to be stored, and not in the log: {lost[:3]}")
+            raise self._broken("L10", f"said to be stored, and not in the log: {lost[:3]}")
 
     def changed(self, log: LogRecord) -> None:
         """A record of a log was written."""
