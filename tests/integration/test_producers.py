@@ -45,6 +45,21 @@ async def test_L10_a_retry_gets_the_position_of_what_is_stored_already(tmp_path:
         assert await stored(log) == [(None, None, b"bare"), ("till-7", 5, b"a"), ("till-7", 9, b"b")]
 
 
+async def test_the_first_records_of_a_log_with_producers_keep_their_order(tmp_path: Path) -> None:
+    """They wait for the log's record to be changed, and those that come a moment later do not overtake them."""
+    async with on_bookies(tmp_path, 3) as (_, client):
+        log = await client.log("orders", create=True)
+        async with await log.writer() as writer:
+            appends: list[asyncio.Task[int]] = []
+            behind = 20
+            while behind:
+                behind -= writer.producers.is_begun
+                append = writer.append(b"x", producer="a", sequence=len(appends))
+                appends.append(asyncio.create_task(append))
+                await asyncio.sleep(0)
+            assert [await one for one in appends] == list(range(len(appends)))
+
+
 async def test_L10_over_take_overs_rolls_and_truncations_each_sequence_is_stored_once(
     tmp_path: Path,
 ) -> None:
@@ -102,6 +117,22 @@ async def test_L10_a_writer_that_was_followed_gives_no_position_that_is_not_in_t
         for _ in range(2):  # the second one is the retry of what was not stored
             with pytest.raises(LogFenced):
                 await old.append(b"1", producer="a", sequence=1)
+        assert await new.append(b"1", producer="a", sequence=1) == 1
+        await new.close()
+
+
+async def test_L10_a_sequence_is_too_old_once_the_later_one_is_in_the_log(tmp_path: Path) -> None:
+    """A writer that was followed does not say so: what it took in is not stored."""
+    async with on_bookies(tmp_path, 3) as (_, client):
+        log = await client.log("orders", create=True)
+        old = await log.writer()
+        await old.append(b"0", producer="a", sequence=0)
+        new = await log.writer()
+        later = await old.append_async(b"2", producer="a", sequence=2)
+        with pytest.raises(LogFenced):
+            await old.append(b"1", producer="a", sequence=1)
+        with pytest.raises(LogFenced):
+            await later
         assert await new.append(b"1", producer="a", sequence=1) == 1
         await new.close()
 
