@@ -187,7 +187,7 @@ class Bookie:
             answer(Status.IO_ERROR, str(self.failed.result()))
             return
         ticket = Ticket(answer, arrival or Arrival(self._loop.time()))
-        self._perform(self._core.append(frame, ticket))
+        self._perform(self._core.append(frame, ticket, ticket.arrival.address))
 
     async def store(self, records: Sequence[Record]) -> None:
         """Appends records of the bookie's own making; they are on disk when it returns.
@@ -297,7 +297,8 @@ class Bookie:
         state = self.states.peek(ledger_id)
         if state.limbo:
             return LacReply(Status.UNKNOWN, detail=IN_LIMBO)
-        return LacReply(Status.OK if state.known else Status.NO_SUCH_LEDGER, state.last_add_confirmed)
+        status = Status.OK if state.known else Status.NO_SUCH_LEDGER
+        return LacReply(status, state.last_add_confirmed, writer_address=state.writer_address)
 
     def end_waits(self) -> None:
         """Answers all long polls with the present last-add-confirmed, now and from now on."""
