@@ -16,8 +16,8 @@ from ..logs.cursors.consumption import ConsumeOptions
 from ..logs.cursors.cursor import COMMIT_SECONDS
 from ..logs.cursors.lag import Lag
 from ..logs.cursors.where import Where
-from ..logs.record_batch import NewRecord, Record, RecordBatch
-from ..logs.writing.checked_records import CheckedRecords, record_of, size_of
+from ..logs.record_batch import HEAD_BYTES, NewRecord, Record, RecordBatch
+from ..logs.writing.checked_records import CheckedRecords, checked_record
 from ..logs.writing.log_writer import LogWriter as AsyncLogWriter
 from ..loop_thread import LoopThread, in_pages, iterate
 from .bulk_writer import BulkWriter
@@ -82,8 +82,11 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
 
         Waits, raises and calls back as `WriteHandle.append_async` does.
         """
-        record = record_of(payload, key, headers, event_time)
-        return self._append_one(record, size_of(record, self._entry_bytes_max))
+        if key is None and headers is None and event_time is None and type(payload) is bytes:  # nearly always
+            size = HEAD_BYTES + len(payload)
+            if size <= self._entry_bytes_max:
+                return self._append_one(payload, size)
+        return self._append_one(*checked_record(payload, key, headers, event_time, self._entry_bytes_max))
 
     def append_batch(self, records: Sequence[bytes | NewRecord]) -> range:
         """Appends consecutive records; returns their positions when all are confirmed, as for `append`."""
@@ -102,8 +105,7 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
 
         Raises WriterFull instead of waiting for room, else as `append_async`.
         """
-        record = record_of(payload, key, headers, event_time)
-        size = size_of(record, self._entry_bytes_max)
+        record, size = checked_record(payload, key, headers, event_time, self._entry_bytes_max)
         return self._append_now(record, size, f"log {self.record.name!r}")
 
     def confirmed(self, through: int) -> None:

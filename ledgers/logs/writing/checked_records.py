@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ...entry import check_is_bytes
 from ...errors import EntryTooLarge
-from ..record_batch import HEAD_BYTES, NewRecord, encode
+from ..record_batch import HEAD_BYTES, NewRecord, entry_bytes
 
 
 class CheckedRecords:
@@ -15,22 +15,30 @@ class CheckedRecords:
 
     def __init__(self, records: Sequence[bytes | NewRecord], entry_bytes_max: int) -> None:
         self.payloads = list(records)
-        self.size_bytes = sum([size_of(record, entry_bytes_max) for record in self.payloads])
+        sizes = list(map(entry_bytes, self.payloads))
+        self.size_bytes = sum(sizes)
+        if (largest := max(sizes, default=0)) > entry_bytes_max:
+            raise EntryTooLarge(largest, entry_bytes_max)
 
 
-def record_of(
-    payload: bytes, key: bytes | None, headers: Mapping[str, bytes] | None, event_time: int | None
-) -> bytes | NewRecord:
-    """What is appended: the payload alone where there is nothing else. Raises TypeError, ValueError."""
+def checked_record(
+    payload: bytes,
+    key: bytes | None,
+    headers: Mapping[str, bytes] | None,
+    event_time: int | None,
+    entry_bytes_max: int,
+) -> tuple[bytes | NewRecord, int]:
+    """What is appended, the payload alone where there is nothing else, and what it takes as an entry.
+
+    Raises TypeError, ValueError, EntryTooLarge.
+    """
+    record: bytes | NewRecord
     if key is None and not headers and event_time is None:
         check_is_bytes(payload)
-        return payload
-    return NewRecord(payload, key, headers or {}, event_time)
-
-
-def size_of(record: bytes | NewRecord, entry_bytes_max: int) -> int:
-    """The bytes that the record takes as an entry. Raises EntryTooLarge, TypeError."""
-    size = HEAD_BYTES + len(record) if type(record) is bytes else len(encode([record], 0)[0])
+        record, size = payload, HEAD_BYTES + len(payload)
+    else:
+        record = NewRecord(payload, key, headers or {}, event_time)
+        size = entry_bytes(record)
     if size > entry_bytes_max:
         raise EntryTooLarge(size, entry_bytes_max)
-    return size
+    return record, size

@@ -10,7 +10,7 @@ from typing import Self
 
 from ...errors import LedgerError, WriterFull
 from ..record_batch import NewRecord
-from .checked_records import CheckedRecords, record_of, size_of
+from .checked_records import CheckedRecords, checked_record
 from .writer_shell import WriterShell
 
 LEFT_OVER_SECONDS_MAX = 5.0
@@ -53,8 +53,7 @@ class LogWriter(WriterShell):
         Waits only while `pending_bytes_max` are unconfirmed, or a bookie is behind.
         """
         self.check_process()
-        record = record_of(payload, key, headers, event_time)
-        size = size_of(record, self.entry_bytes_max)
+        record, size = checked_record(payload, key, headers, event_time, self.entry_bytes_max)
         if self._room_bytes <= 0:
             await self._until_room()
         future: asyncio.Future[int] = self._loop.create_future()
@@ -89,10 +88,11 @@ class LogWriter(WriterShell):
         the writer.
         """
         self.check_process()
-        checked = CheckedRecords([record_of(payload, key, headers, event_time)], self.entry_bytes_max)
+        record, size = checked_record(payload, key, headers, event_time, self.entry_bytes_max)
         if self.is_full:
             raise WriterFull(f"log {self.record.name!r}", self.pending_bytes_max)
-        return self.submit_batch(checked, None)
+        self.submit_each([record], size, [None])
+        return self.next_position - 1
 
     async def confirmed(self, through: int) -> None:
         """Waits until every appended record through this position is confirmed. Raises what ended the writer before."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bookie.wire import Columns, of_payloads
 from ledgers import NewRecord, Record, RecordUnreadable
+from ledgers.logs import record_batch
 from ledgers.logs.record_batch import (
     HEAD_BYTES,
     HEADER_NAME_BYTES_MAX,
@@ -17,7 +18,6 @@ from ledgers.logs.record_batch import (
     HEADERS_MAX,
     KEY_BYTES_MAX,
     decode,
-    encode,
 )
 
 NOON = 1_700_000_000_000_000
@@ -30,6 +30,10 @@ NEW_RECORDS = st.builds(
     headers=st.dictionaries(NAMES, st.binary(max_size=20), max_size=4),
     event_time=st.none() | TIMES,
 )
+
+
+def encode(records: Sequence[bytes | NewRecord], time: int) -> list[bytes]:
+    return record_batch.encode(records, time).entries()
 
 
 def entries(encoded: Sequence[bytes], first_entry: int = 0) -> Columns:
