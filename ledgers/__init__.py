@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         LedgerState as LedgerState,
         Shape as Shape,
     )
+    from metadata.records.logs.retention import Retention as Retention
     from metadata.records.registration import Registration as Registration
 
     from .blocking import (

@@ -25,6 +25,7 @@ logpages/<identity>/<position>   earlier segments of a log, by the position behi
 logtimes/<identity>/<time><position>   the same page, by the time of its last record
 elections/<name>           the latest term of an election
 cursors/<identity>/<name>  how far a reader of the log has come
+silences/<identity>        for how long cursors have stood still that keep records of the log
 candidates/<key>/<nonce>   who leads, or waits to lead, by what the record under <key> says (under its lease)
 """
 
@@ -50,6 +51,7 @@ LOG_TIMES = "logtimes/"
 ELECTIONS = "elections/"
 CANDIDATES = "candidates/"
 CURSORS = "cursors/"
+SILENCES = "silences/"
 UNDERREPLICATED = "underreplicated/"
 HEALING = "healing/"
 MOVES = "moves/"
@@ -194,6 +196,10 @@ def cursors(log_identity: bytes) -> str:
 
 def cursor(log_identity: bytes, name: str) -> str:
     return cursors(log_identity) + check_name(name)
+
+
+def silences(log_identity: bytes) -> str:
+    return SILENCES + log_identity.hex()
 
 
 def candidates(led: str) -> str:

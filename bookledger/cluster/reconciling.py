@@ -11,6 +11,7 @@ from bookie.upkeep.inventory.unknown_ids import COUNTED_MAX
 from bookie.wire.messages import HeldNote
 from ledgers.errors import BookieUnavailable
 from ledgers.record_change import tell_lacking
+from metadata import keys
 from metadata.errors import BadRecord, KeyExists, NoSuchKey, StoreUnavailable, VersionConflict
 from metadata.healing.marks import Marks
 from metadata.records import ledger_ids
@@ -120,10 +121,16 @@ async def _difference(
 
 
 def _better(found: VersionedRecord | Tombstone | None, noted: list[NotedBy]) -> LedgerRecord | None:
-    """None for a ledger that is known to be deleted, too."""
+    """None for a ledger that is known to be deleted, too, and for one of which the notes fit no record."""
     if isinstance(found, Tombstone):
         return None
-    return reconciled(None if found is None else found.record, noted)
+    try:
+        return reconciled(None if found is None else found.record, noted)
+    except ValueError as error:  # whoever wrote to the ledger has sent them
+        skip(
+            BadRecord(keys.ledger(noted[0].note.ledger_id), f"what bookies have noted does not fit: {error}")
+        )
+        return None
 
 
 async def _now(ledgers: LedgerStore, ledger_id: int) -> VersionedRecord | Tombstone | None:

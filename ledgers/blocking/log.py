@@ -10,6 +10,8 @@ from typing import Unpack
 
 from metadata.records.coordination.cursor_record import CursorRecord
 from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.retained import Retained
+from metadata.records.logs.retention import Retention
 
 from ..logs import log as aio
 from ..logs.cursors.consumption import ConsumeOptions
@@ -227,6 +229,19 @@ class Log:
     def truncate(self, before: int) -> None:
         """Gives up all records before this position; see `ledgers.logs.log.Log.truncate`."""
         self._thread.run(self._twin.truncate(before))
+
+    @property
+    def retention(self) -> Retention:
+        """What goes by itself, as it was seen last."""
+        return self._twin.retention
+
+    def set_retention(self, retention: Retention) -> None:
+        """Settles what goes by itself; see `ledgers.logs.log.Log.set_retention`."""
+        self._thread.run(self._twin.set_retention(retention))
+
+    def retained(self) -> Retained:
+        """What goes next, and what keeps it; see `ledgers.logs.log.Log.retained`."""
+        return self._thread.run(self._twin.retained())
 
     def set_legal_hold(self, is_held: bool) -> None:
         """Begins or ends a legal hold: while it lasts nothing of the log is given up."""

@@ -34,6 +34,7 @@ NOT_KEPT = (
     keys.MISFITS,
     keys.JOURNAL_NODES,
     keys.CANDIDATES,
+    keys.SILENCES,
 )
 """Prefixes that are not saved: processes that run write them anew."""
 

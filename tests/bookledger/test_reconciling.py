@@ -17,7 +17,7 @@ from metadata.records import ledger_ids
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape, Tombstone
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.notes import fragment_note
-from metadata.records.notes.fragment_note import notes_for
+from metadata.records.notes.fragment_note import FragmentNote, notes_for
 from metadata.records.unreadable import OnUnreadable, skip
 
 A, B, C = (BookieRef(name, f"i-{name}") for name in "abc")
@@ -123,6 +123,19 @@ async def test_notes_that_cannot_be_read_are_passed_over() -> None:
     store = MemoryStore()
     found = [one async for one in differences(store, {A: strange(), C: told(C, changed(2))}, Compared())]
     assert [len(one.noted) for one in found] == [1]
+
+
+async def test_notes_that_fit_no_record_are_passed_over_and_those_of_other_ledgers_count() -> None:
+    """Whoever writes to a ledger sends its notes."""
+    store = MemoryStore()
+    narrow = replace(created(2), shape=Shape(1, 1, 1), fragments=(Fragment(0, (C,), number=9),))
+    lie = fragment_note.encode(FragmentNote(replace(narrow.fragments[0], first_entry=5), narrow))
+
+    async def lying() -> AsyncGenerator[HeldNote, None]:
+        yield HeldNote(2, 5, narrow.identity, lie)
+
+    notes = {A: told(A, created(2), created(3)), C: lying()}
+    assert [one.ledger_id async for one in differences(store, notes, Compared())] == [3]
 
 
 class ClosesMeanwhile(LedgerStore):

@@ -14,7 +14,7 @@ from metadata.records import journal_record, ledger_codec, registration
 from metadata.records.cluster import Cookie
 from metadata.records.coordination import candidates, cursor_record, election_record
 from metadata.records.ledger_record import BookieRef, Fragment, Lacking, LedgerRecord, Shape
-from metadata.records.logs import log_codec
+from metadata.records.logs import log_codec, silences
 from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.store import Versioned
 
@@ -67,6 +67,11 @@ def targets() -> list[Target]:
             "cursor",
             lambda data: cursor_record.decode("cursors/l/c", data),
             [b"\x08\x01\x10\x07\x18\x01\x20\x02"],
+        ),
+        _of(
+            "silences",
+            lambda data: silences.decode("silences/l", data),
+            [b"\x08\x01\x12\x07\x0a\x01c\x10\x05\x18\x07"],
         ),
         _of(
             "candidate", lambda data: candidates.decode(_item("candidates/e/n", data)), [b"\x08\x01\x12\x01a"]

@@ -16,7 +16,7 @@ from metadata.records.ledger_record import (
     Shape,
 )
 from metadata.records.notes.fragment_note import notes_for
-from metadata.records.notes.reconciling import NotedBy, made_again, reconciled
+from metadata.records.notes.reconciling import NotedBy, reconciled
 
 A, B, C, D, E = (BookieRef(name, f"i-{name}") for name in "abcde")
 CREATED = LedgerRecord(
@@ -119,25 +119,36 @@ def test_a_ledger_that_the_metadata_lost_is_made_again_with_all_that_it_was() ->
 
 
 def test_it_is_open_again_where_nobody_was_told_its_end_and_closed_by_whose_word_it_was() -> None:
-    assert made_again(EVERYBODY).state is LedgerState.OPEN
+    opened = reconciled(None, EVERYBODY)
+    assert opened is not None and opened.state is LedgerState.OPEN
     loss = AcceptedLoss(99, "me", 14, (D,), (D,))
     given_up = replace(CLOSED, accepted_loss=loss)
-    assert made_again([*EVERYBODY, *kept(given_up, E)]) == doubted(given_up, 0, 1)
+    assert reconciled(None, [*EVERYBODY, *kept(given_up, E)]) == doubted(given_up, 0, 1)
 
 
-def test_where_the_beginning_is_not_noted_the_copies_may_lack_it() -> None:
-    made = made_again(kept(AGAIN, E))
-    (only,) = made.fragments
-    assert (only.first_entry, only.ensemble) == (0, AGAIN.fragments[1].ensemble)
-    assert only.lacking == tuple(Lacking(n, 0, 9) for n in range(3))
+def test_where_the_beginning_is_not_noted_copies_of_it_lack_everything_until_a_bookie_tells_of_it() -> None:
+    made = reconciled(None, kept(AGAIN, E))
+    assert made is not None
+    unknown, last = made.fragments
+    assert (unknown.number, unknown.first_entry) == (0, 0) and last == AGAIN.fragments[1]
+    assert unknown.lacking == tuple(Lacking(n, 0, 9) for n in range(3))
+    for known in (made, made.in_recovery(), made.closed(14, 280)):
+        now = reconciled(known, kept(AGAIN, A))
+        assert now is not None
+        assert now.fragments == (doubted(AGAIN, 0).fragments[0], last)
+        assert reconciled(now, kept(AGAIN, A, E)) is None
 
 
 def test_of_copies_that_were_moved_who_says_so_of_itself_is_named() -> None:
     ended = CREATED.closed(9, 180)
     moved = ended.moved(0, C, D)
-    assert made_again([*kept(ended, A, B), *kept(moved, D)]).fragments[0].ensemble == (A, B, D)
-    assert made_again([*kept(ended, B), *kept(moved, A)]).fragments[0].ensemble == (A, B, C)
-    assert made_again([*kept(ended, C), *kept(moved, A, B)]).fragments[0].ensemble == (A, B, C)
+    for noted, ensemble in (
+        ([*kept(ended, A, B), *kept(moved, D)], (A, B, D)),
+        ([*kept(ended, B), *kept(moved, A)], (A, B, C)),
+        ([*kept(ended, C), *kept(moved, A, B)], (A, B, C)),
+    ):
+        made = reconciled(None, noted)
+        assert made is not None and made.fragments[0].ensemble == ensemble
 
 
 def test_notes_of_ledgers_of_older_programs_go_by_their_first_entries() -> None:

@@ -21,10 +21,11 @@ from metadata.records.logs import log_codec
 from metadata.records.logs.log_ledgers import segment_of
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.notes import fragment_note
+from metadata.records.notes.reconciling import NotedBy
 from metadata.settled_writes import new_nonce
 
 from .journals import acceptor_of, rebuilt_acceptor
-from .ledgers import Noted, rebuilt_ledger
+from .ledgers import rebuilt_ledger
 from .logs import EPOCHS_LEFT, RebuiltLog, rebuilt_log
 
 DOUBTS_MAX = 1000
@@ -103,7 +104,7 @@ class Rebuilding:
         for by, held in found:
             try:
                 if held.note:
-                    noted.append(Noted(by, fragment_note.decode(held.note)))
+                    noted.append(NotedBy(by, fragment_note.decode(held.note)))
             except BadRecord as error:
                 self._doubt(f"ledger {ledger_id}", f"what bookie {by} noted cannot be read: {error}")
         if not noted:

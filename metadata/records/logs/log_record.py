@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from ..ledger_record import IDENTITY_BYTES, DigestType, Shape
+from .retention import NOTHING_GOES, Retention
 
 PAGE_SEGMENTS = 64
 """Segments of a page. Moving so many at a time keeps the record below twice that."""
@@ -111,7 +112,7 @@ class LogRecord:
     `paged_through`, where the last page ends. `obsolete`: ledgers that nothing refers to, to be deleted. A log has
     one `name`, from which `lognames/` leads to it; `next_name` is what it is being renamed to. `owner`: to whom
     certificates can be confined, as for ledgers.
-    `election` and `token`: of the latest term under which the log was written.
+    `election` and `token`: of the latest term under which the log was written. `retention`: what goes by itself.
     """
 
     identity: bytes
@@ -131,6 +132,7 @@ class LogRecord:
     next_name: str = ""
     election: str = ""
     token: int = 0
+    retention: Retention = NOTHING_GOES
 
     def __post_init__(self) -> None:
         if len(self.identity) != IDENTITY_BYTES:
@@ -267,6 +269,10 @@ class LogRecord:
     def held(self, is_held: bool) -> LogRecord:
         """Begins or ends a legal hold."""
         return replace(self, legal_hold=is_held)
+
+    def retained(self, retention: Retention) -> LogRecord:
+        """Settles what goes by itself."""
+        return replace(self, retention=retention)
 
     def given_up(self) -> LogRecord:
         """Marks the log as deleted: no writer has the epoch, and nothing of it is left."""

@@ -23,14 +23,14 @@ def reconciled(found: LedgerRecord | None, noted: Iterable[NotedBy]) -> LedgerRe
     """The record that the metadata should have; None where `found` may stay, or nothing is known of the ledger.
 
     `noted`: notes of one ledger id. Of another ledger of that id than the metadata's they count for nothing; where it
-    has none, the one that was made last counts. The end of a closed ledger is the same for ever; a fragment in
-    its middle that the record lacks, by the numbers, is put in.
+    has none, the one that was made last counts. The end of a closed ledger is the same for ever; a fragment before
+    the last that the record lacks, by the numbers, is put in. Raises ValueError for notes that fit no record.
     """
-    ours = _of_one_ledger(found, [*noted])
+    ours = of_one_ledger(found, [*noted])
     if not ours:
         return None
     if found is None:
-        return made_again(ours)
+        return _made_again(ours)
     later = [one for one in ours if not found.is_closed and one.note.headline.is_ahead_of(found)]
     if not later and not any(_is_lacking(found, one.note.headline) for one in ours):
         return None
@@ -40,11 +40,8 @@ def reconciled(found: LedgerRecord | None, noted: Iterable[NotedBy]) -> LedgerRe
     return _with_doubt(_ended(brought_up, ours), found.fragments[:-1])
 
 
-def made_again(noted: Sequence[NotedBy]) -> LedgerRecord:
-    """The record by nothing but notes of one ledger. Its end is open where nobody was told of it.
-
-    Where the notes of its beginning are missing, the copies of the first fragment that is known may lack all before.
-    """
+def _made_again(noted: Sequence[NotedBy]) -> LedgerRecord:
+    """The record by nothing but notes of one ledger. Its end is open where nobody was told of it."""
     latest = max((one.note for one in noted), key=lambda note: note.headline[1:]).ledger
     opened = replace(
         latest,
@@ -59,15 +56,16 @@ def made_again(noted: Sequence[NotedBy]) -> LedgerRecord:
 
 
 def _is_lacking(found: LedgerRecord, noted: Headline) -> bool:
-    """Whether the record lacks this fragment between two that it has, for nobody told of it that was asked before."""
+    """Whether the record lacks this fragment before one that it has, for nobody told of it that was asked before."""
     return any(
-        0 < one.number < noted.number < following.number
+        one.number < noted.number < following.number
         and one.first_entry <= noted.first_entry < following.first_entry
         for one, following in pairwise(found.fragments)
     )
 
 
-def _of_one_ledger(found: LedgerRecord | None, noted: Sequence[NotedBy]) -> list[NotedBy]:
+def of_one_ledger(found: LedgerRecord | None, noted: Sequence[NotedBy]) -> list[NotedBy]:
+    """Those notes of one ledger id that are of the ledger which the metadata has, or should have, under it."""
     if not noted:
         return []
     if found is not None:
@@ -162,8 +160,9 @@ def _first_but(best: Iterable[BookieRef], taken: Collection[BookieRef]) -> list[
 
 
 def _from_entry_0(fragments: Sequence[Fragment]) -> tuple[Fragment, ...]:
+    """What was before the first one that is known, nobody says: a fragment without a number, with copies of nothing."""
     first = fragments[0]
     if first.first_entry == 0:
         return tuple(fragments)
     lacking = tuple(Lacking(n, 0, first.first_entry - 1) for n in range(len(first.ensemble)))
-    return (replace(first, first_entry=0, length_before=0, lacking=lacking), *fragments[1:])
+    return (Fragment(0, first.ensemble, lacking=lacking), *fragments)

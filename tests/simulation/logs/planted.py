@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
-from ledgers.errors import NoSuchEntry, NoSuchLedger
-from ledgers.logs import cleaning, log_chain, segment_pages
+from ledgers.errors import NoSuchEntry
+from ledgers.logs import log_chain, segment_pages
 from ledgers.logs.log import Log
 from ledgers.logs.log_chain import LogChain
 from ledgers.logs.reading.log_reader import LogReader
@@ -18,6 +17,7 @@ from ledgers.logs.segment_ledgers import SegmentLedgers
 from ledgers.logs.writing import take_over, writer_shell
 from ledgers.logs.writing.log_pipeline import Confirm, LogEffect, LogPipeline, Tail
 from ledgers.logs.writing.writer_shell import WriterShell
+from metadata.records.logs.giving_up import Cleaner
 from metadata.records.logs.log_ledgers import SegmentOf
 from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore
@@ -198,13 +198,13 @@ def deletes_under_a_legal_hold(patch: Patch) -> None:
         await self._chain.change(lambda record: record.truncated(before))
         self._cleaning.start(self._chain, self._ledgers)
 
-    async def delete(chain: LogChain, ledgers: SegmentLedgers, ledger_ids: Iterable[int]) -> None:
+    async def delete_all(self: Cleaner, ledger_ids: Iterable[int]) -> bool:
         for ledger_id in ledger_ids:
-            with suppress(NoSuchLedger):
-                await ledgers.delete(ledger_id)
+            await self._delete(ledger_id)
+        return True
 
     patch.setattr(Log, "truncate", truncate)
-    patch.setattr(cleaning, "_delete", delete)
+    patch.setattr(Cleaner, "_delete_all", delete_all)
 
 
 def an_audit_deletes_what_a_living_writer_has_made(patch: Patch) -> None:
@@ -213,11 +213,11 @@ def an_audit_deletes_what_a_living_writer_has_made(patch: Patch) -> None:
     def broken(log: LogRecord, ledger_id: int, said: SegmentOf, segments: tuple[Segment, ...]) -> bool:
         return any(s.ledger_id == ledger_id for s in segments)
 
-    patch.setattr("bookie.upkeep.healing.unneeded_segments.is_needed", broken)
+    patch.setattr("bookie.upkeep.logs.unneeded_segments.is_needed", broken)
 
 
 def nobody_deletes_what_dead_writers_made(patch: Patch) -> None:
-    patch.setattr("bookie.upkeep.healing.unneeded_segments.is_needed", lambda *_: True)
+    patch.setattr("bookie.upkeep.logs.unneeded_segments.is_needed", lambda *_: True)
 
 
 def lets_go_of_segments_before_they_are_in_a_page(patch: Patch) -> None:

@@ -13,7 +13,7 @@ from unittest import mock
 
 import tenacity
 
-from bookie.upkeep.healing.unneeded_segments import UnneededSegments
+from bookie.upkeep.logs.unneeded_segments import UnneededSegments
 from ledgers.cluster import Cluster
 from ledgers.config import ClientConfig
 from ledgers.errors import LedgerError
