@@ -92,6 +92,10 @@ if TYPE_CHECKING:
         NoSuchCursor as NoSuchCursor,
     )
     from .logs.cursors.lag import Lag as Lag
+    from .logs.producers.errors import (
+        ProducerForgotten as ProducerForgotten,
+        SequenceTooOld as SequenceTooOld,
+    )
     from .logs.record_batch import NewRecord as NewRecord, Record as Record, RecordBatch as RecordBatch
     from .reading.size_steps import SizeStep as SizeStep
     from .recovering.accept_loss import LossAssessment as LossAssessment

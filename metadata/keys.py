@@ -23,6 +23,7 @@ logs/<identity>            one record per log: its writer's epoch, its latest se
 lognames/<name>            the identity of the log of this name, if its record says so
 logpages/<identity>/<position>   earlier segments of a log, by the position behind the last of them
 logtimes/<identity>/<time><position>   the same page, by the time of its last record
+logproducers/<identity>/<position>   what is known of the producers of a log's records before it
 elections/<name>           the latest term of an election
 cursors/<identity>/<name>  how far a reader of the log has come
 silences/<identity>        for how long cursors have stood still that keep records of the log
@@ -48,6 +49,7 @@ LOGS = "logs/"
 LOG_NAMES = "lognames/"
 LOG_PAGES = "logpages/"
 LOG_TIMES = "logtimes/"
+LOG_PRODUCERS = "logproducers/"
 ELECTIONS = "elections/"
 CANDIDATES = "candidates/"
 CURSORS = "cursors/"
@@ -184,6 +186,16 @@ def log_time(identity: bytes, ended_us: int, end_position: int | None = None) ->
     assert 0 <= ended_us <= LEDGER_ID_MAX
     behind = "" if end_position is None else f"{end_position:016x}"
     return f"{log_times(identity)}{ended_us:016x}{behind}"
+
+
+def log_producers(identity: bytes) -> str:
+    return f"{LOG_PRODUCERS}{identity.hex()}/"
+
+
+def log_producers_at(identity: bytes, position: int) -> str:
+    """The key of what is known at a position; fixed width, so that key order is the order of positions."""
+    assert 0 <= position <= LEDGER_ID_MAX
+    return f"{log_producers(identity)}{position:016x}"
 
 
 def election(name: str) -> str:

@@ -18,8 +18,8 @@ from ..logs.cursors.consumption import ConsumeOptions
 from ..logs.cursors.cursor import COMMIT_SECONDS
 from ..logs.cursors.lag import Lag
 from ..logs.cursors.where import Where
-from ..logs.record_batch import HEAD_BYTES, NewRecord, Record, RecordBatch
-from ..logs.writing.checked_records import CheckedRecords, checked_record
+from ..logs.record_batch import HEAD_BYTES, NewRecord, Numbered, Record, RecordBatch
+from ..logs.writing.checked_records import CheckedRecords, numbered, numbering, record_of, size_of
 from ..logs.writing.log_writer import LogWriter as AsyncLogWriter
 from ..loop_thread import LoopThread, in_pages, iterate
 from .bulk_writer import BulkWriter
@@ -67,10 +67,18 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
         key: bytes | None = None,
         headers: Mapping[str, bytes] | None = None,
         event_time: int | None = None,
+        producer: str | None = None,
+        sequence: int | None = None,
     ) -> int:
-        """Appends one record; returns its position when an ack quorum has it on disk."""
+        """Appends one record; returns its position when an ack quorum has it on disk.
+
+        With a producer and a sequence it is stored once; see `ledgers.logs.writing.log_writer.LogWriter.append`.
+        """
         self._thread.check_may_wait()
-        return self.append_async(payload, key=key, headers=headers, event_time=event_time).result()
+        appended = self.append_async(
+            payload, key=key, headers=headers, event_time=event_time, producer=producer, sequence=sequence
+        )
+        return appended.result()
 
     def append_async(
         self,
@@ -79,21 +87,82 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
         key: bytes | None = None,
         headers: Mapping[str, bytes] | None = None,
         event_time: int | None = None,
+        producer: str | None = None,
+        sequence: int | None = None,
     ) -> Future[int]:
         """Takes one record in; returns the future of its position. Positions follow the order of these calls.
 
         Waits, raises and calls back as `WriteHandle.append_async` does.
         """
-        if key is None and headers is None and event_time is None and type(payload) is bytes:  # nearly always
+        is_bare = (
+            key is None and headers is None and event_time is None and producer is None and sequence is None
+        )
+        if is_bare and type(payload) is bytes:  # as nearly always: no call is made
             size = HEAD_BYTES + len(payload)
             if size <= self._entry_bytes_max:
                 return self._append_one(payload, size)
-        return self._append_one(*checked_record(payload, key, headers, event_time, self._entry_bytes_max))
+        record = record_of(payload, key, headers, event_time, producer, sequence)
+        size = size_of(record, self._entry_bytes_max)
+        if not isinstance(record, Numbered):
+            return self._append_one(record, size)
+        self._begin_producers()
+        with self._room.lock:  # which orders positions
+            earlier = self._earlier(record.producer, record.sequence, 1)
+            if not earlier:
+                return self._append_one(record, size)
+        return self._thread.submit(self._confirmed_at(earlier[0]))
 
-    def append_batch(self, records: Sequence[bytes | NewRecord]) -> range:
-        """Appends consecutive records; returns their positions when all are confirmed, as for `append`."""
+    def append_batch(
+        self,
+        records: Sequence[bytes | NewRecord],
+        *,
+        producer: str | None = None,
+        sequence: int | None = None,
+    ) -> Sequence[int]:
+        """Appends consecutive records; returns their positions when all are confirmed, as for `append`.
+
+        With a producer each is stored once; see `ledgers.logs.writing.log_writer.LogWriter.append_batch`.
+        """
         self._thread.check_may_wait()
+        if producer is not None or sequence is not None:
+            return self._append_once(records, *numbering(producer, sequence))
         return self._append_all(CheckedRecords(records, self._entry_bytes_max))
+
+    def _append_once(
+        self, records: Sequence[bytes | NewRecord], producer: str, sequence: int
+    ) -> Sequence[int]:
+        batch = numbered(records, producer, sequence)
+        checked = CheckedRecords(batch, self._entry_bytes_max)
+        self._begin_producers()
+        with self._room.lock:
+            earlier = self._earlier(producer, sequence, len(batch)) if batch else range(0)
+            if earlier:
+                checked = CheckedRecords(batch[len(earlier) :], self._entry_bytes_max)
+            first, future = self._add_all(checked)
+        left = range(first, first if future is None else future.result() + 1)
+        if not earlier:
+            return left
+        self.confirmed(earlier[-1])
+        return [*earlier, *left]
+
+    def _earlier(self, producer: str, sequence: int, count: int) -> range:
+        """The positions of those that are there already. Callers hold the lock until the rest is handed over."""
+        self._room.wait_while_full(self._free_bytes)
+        self._handle.raise_if_ended()
+        return self._handle.producers.take(producer, sequence, count, self._next_entry)
+
+    def _begin_producers(self) -> None:
+        self._thread.check_open()
+        if not self._handle.producers.is_begun:
+            self._run(self._handle.begin_producers)
+
+    async def _confirmed_at(self, position: int) -> int:
+        await self._after_taking(lambda: self._handle.confirmed(position))
+        return position
+
+    def last_sequence(self, producer: str) -> int | None:
+        """The last sequence of a producer in the log, or taken in; None for one that is new, or was forgotten."""
+        return self._handle.last_sequence(producer)
 
     def append_nowait(
         self,
@@ -107,7 +176,8 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
 
         Raises WriterFull instead of waiting for room, else as `append_async`.
         """
-        record, size = checked_record(payload, key, headers, event_time, self._entry_bytes_max)
+        record = record_of(payload, key, headers, event_time)
+        size = size_of(record, self._entry_bytes_max)
         return self._append_now(record, size, f"log {self.record.name!r}")
 
     def confirmed(self, through: int) -> None:

@@ -11,6 +11,7 @@ from metadata.records.logs import silences
 from metadata.records.logs.giving_up import Cleaner
 from metadata.records.logs.log_record import Segment
 from metadata.records.logs.log_store import LogStore, VersionedLog
+from metadata.records.logs.producer_record import ProducerStore
 
 from ..errors import LedgerError, NoSuchLedger
 from ..record_change import metadata_errors
@@ -82,6 +83,7 @@ async def delete_all(logs: LogStore, found: VersionedLog, ledgers: SegmentLedger
         await logs.take_name(record.name, record.identity)
         await CursorStore(logs.store, record.identity).forget_all()
         await silences.forget(logs.store, record.identity)
+        await ProducerStore(logs.store, record.identity).drop_all()
         await logs.forget(found)
 
 

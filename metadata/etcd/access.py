@@ -24,7 +24,7 @@ from .. import keys
 from ..uris import split
 from .uri import config_in
 
-_LOGS = (keys.LOGS, keys.LOG_NAMES, keys.LOG_PAGES, keys.LOG_TIMES)
+_LOGS = (keys.LOGS, keys.LOG_NAMES, keys.LOG_PAGES, keys.LOG_TIMES, keys.LOG_PRODUCERS)
 _LEADING = (keys.ELECTIONS, keys.CANDIDATES, keys.CURSORS, keys.SILENCES)
 _SEEN_BY_ALL = (
     keys.LAYOUT,
@@ -59,6 +59,7 @@ _AUDITORS = (
     keys.LOGS,
     keys.LOG_PAGES,
     keys.LOG_TIMES,
+    keys.LOG_PRODUCERS,
     keys.SILENCES,
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ...entry import check_is_bytes
 from ...errors import EntryTooLarge
-from ..record_batch import HEAD_BYTES, NewRecord, entry_bytes
+from ..record_batch import NewRecord, Numbered, entry_bytes
 
 
 class CheckedRecords:
@@ -15,30 +15,45 @@ class CheckedRecords:
 
     def __init__(self, records: Sequence[bytes | NewRecord], entry_bytes_max: int) -> None:
         self.payloads = list(records)
-        sizes = list(map(entry_bytes, self.payloads))
-        self.size_bytes = sum(sizes)
-        if (largest := max(sizes, default=0)) > entry_bytes_max:
-            raise EntryTooLarge(largest, entry_bytes_max)
+        self.size_bytes = sum([size_of(record, entry_bytes_max) for record in self.payloads])
 
 
-def checked_record(
+def record_of(
     payload: bytes,
     key: bytes | None,
     headers: Mapping[str, bytes] | None,
     event_time: int | None,
-    entry_bytes_max: int,
-) -> tuple[bytes | NewRecord, int]:
-    """What is appended, the payload alone where there is nothing else, and what it takes as an entry.
-
-    Raises TypeError, ValueError, EntryTooLarge.
-    """
-    record: bytes | NewRecord
+    producer: str | None = None,
+    sequence: int | None = None,
+) -> bytes | NewRecord:
+    """What is appended: the payload alone where there is nothing else. Raises TypeError, ValueError."""
+    if producer is not None or sequence is not None:
+        return Numbered(payload, key, headers or {}, event_time, *numbering(producer, sequence))
     if key is None and not headers and event_time is None:
         check_is_bytes(payload)
-        record, size = payload, HEAD_BYTES + len(payload)
-    else:
-        record = NewRecord(payload, key, headers or {}, event_time)
-        size = entry_bytes(record)
+        return payload
+    return NewRecord(payload, key, headers or {}, event_time)
+
+
+def numbering(producer: str | None, sequence: int | None) -> tuple[str, int]:
+    """Raises ValueError where one is given without the other."""
+    if producer is None or sequence is None:
+        raise ValueError("what is to be stored once has a producer and a sequence: give both")
+    return producer, sequence
+
+
+def numbered(records: Sequence[bytes | NewRecord], producer: str, sequence: int) -> list[Numbered]:
+    """Records that are to be stored once, of consecutive sequences. Raises TypeError, ValueError."""
+    given = [record if isinstance(record, NewRecord) else NewRecord(record) for record in records]
+    return [
+        Numbered(one.payload, one.key, one.headers, one.event_time, producer, sequence + n)
+        for n, one in enumerate(given)
+    ]
+
+
+def size_of(record: bytes | NewRecord, entry_bytes_max: int) -> int:
+    """The bytes that the record takes as an entry. Raises EntryTooLarge, TypeError."""
+    size = entry_bytes(record)
     if size > entry_bytes_max:
         raise EntryTooLarge(size, entry_bytes_max)
-    return record, size
+    return size

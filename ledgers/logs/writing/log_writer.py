@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import Self
 
 from ...errors import LedgerError, WriterFull
-from ..record_batch import NewRecord
-from .checked_records import CheckedRecords, checked_record
+from ..record_batch import NewRecord, Numbered
+from .checked_records import CheckedRecords, numbered, numbering, record_of, size_of
 from .writer_shell import WriterShell
 
 LEFT_OVER_SECONDS_MAX = 5.0
@@ -33,12 +33,20 @@ class LogWriter(WriterShell):
         key: bytes | None = None,
         headers: Mapping[str, bytes] | None = None,
         event_time: int | None = None,
+        producer: str | None = None,
+        sequence: int | None = None,
     ) -> int:
         """Appends one record; returns its position when an ack quorum has it on disk.
 
-        Raises EntryTooLarge (the writer goes on), or what ended the writer. Waits as `append_async` does.
+        With a producer and a sequence it is stored once: where the log has it as the producer's last one, whoever wrote
+        it, the position of that is returned. A producer's sequences rise, with gaps as it likes. Raises SequenceTooOld
+        for one that is older than its last, ProducerForgotten, EntryTooLarge (the writer goes on after these), or what
+        ended the writer. Waits as `append_async` does.
         """
-        return await (await self.append_async(payload, key=key, headers=headers, event_time=event_time))
+        appended = await self.append_async(
+            payload, key=key, headers=headers, event_time=event_time, producer=producer, sequence=sequence
+        )
+        return await appended
 
     async def append_async(
         self,
@@ -47,32 +55,91 @@ class LogWriter(WriterShell):
         key: bytes | None = None,
         headers: Mapping[str, bytes] | None = None,
         event_time: int | None = None,
+        producer: str | None = None,
+        sequence: int | None = None,
     ) -> asyncio.Future[int]:
         """Takes one record in; returns the future of its position. Positions follow the order of these calls.
 
-        Waits only while `pending_bytes_max` are unconfirmed, or a bookie is behind.
+        Waits only while `pending_bytes_max` are unconfirmed, or a bookie is behind; and once for each log, to note that
+        it has producers.
         """
         self.check_process()
-        record, size = checked_record(payload, key, headers, event_time, self.entry_bytes_max)
+        record = record_of(payload, key, headers, event_time, producer, sequence)
+        size = size_of(record, self.entry_bytes_max)
+        if isinstance(record, Numbered):
+            await self.begin_producers()
         if self._room_bytes <= 0:
             await self._until_room()
         future: asyncio.Future[int] = self._loop.create_future()
+        if isinstance(record, Numbered):
+            self.raise_if_ended()
+            if earlier := self.producers.take(record.producer, record.sequence, 1, self.next_position):
+                self._complete_at(earlier[0], future)
+                return future
         self.submit_each([record], size, [future])
         return future
 
-    async def append_batch(self, records: Sequence[bytes | NewRecord]) -> range:
+    async def append_batch(
+        self,
+        records: Sequence[bytes | NewRecord],
+        *,
+        producer: str | None = None,
+        sequence: int | None = None,
+    ) -> Sequence[int]:
         """Appends consecutive records; returns their positions when all are confirmed, as for `append`.
 
-        Waits before it takes them in as `append_async` does. Batches follow the order of these calls.
+        With a producer each is stored once: the first as the one of this sequence, and so on. Where the log has the
+        first of them already, one after the other, the rest is appended. SequenceTooOld says through which sequence it
+        has them where it does not know all their positions any more. Waits before it takes them in as `append_async`
+        does. Batches follow the order of these calls.
         """
         self.check_process()
+        if producer is not None or sequence is not None:
+            return await self._append_once(records, *numbering(producer, sequence))
         checked = CheckedRecords(records, self.entry_bytes_max)
         await self._until_room()
+        return await self._append_all(checked)
+
+    async def _append_all(self, checked: CheckedRecords) -> range:
         if not checked.payloads:
             return range(self.next_position, self.next_position)
         future: asyncio.Future[int] = self._loop.create_future()
         first = self.submit_batch(checked, future)
         return range(first, await future + 1)
+
+    async def _append_once(
+        self, records: Sequence[bytes | NewRecord], producer: str, sequence: int
+    ) -> Sequence[int]:
+        batch = numbered(records, producer, sequence)
+        checked = CheckedRecords(batch, self.entry_bytes_max)
+        await self.begin_producers()
+        await self._until_room()
+        self.raise_if_ended()
+        earlier = self.producers.take(producer, sequence, len(batch), self.next_position) if batch else ()
+        if not earlier:
+            return await self._append_all(checked)
+        left = await self._append_all(CheckedRecords(batch[len(earlier) :], self.entry_bytes_max))
+        await self.confirmed(earlier[-1])
+        return [*earlier, *left]
+
+    def last_sequence(self, producer: str) -> int | None:
+        """The last sequence that the log has of a producer, or that this writer has taken in; None where it knows none:
+        the producer is new, or was forgotten."""
+        last = self.producers.last(producer)
+        return None if last is None else last.sequence
+
+    async def begin_producers(self) -> None:
+        """Has the log's record say that it has records of producers. Raises LogFenced, MetadataUnavailable."""
+        if not self.producers.is_begun:
+            self.raise_if_ended()
+            await self.producers.begin(self.confirmed_end)
+
+    def _complete_at(self, position: int, future: asyncio.Future[int]) -> None:
+        """Completes a future with this position once that is confirmed."""
+        if position < self.confirmed_end:
+            future.set_result(position)
+        else:
+            self._answers.flush(future, position)
 
     def append_nowait(
         self,
@@ -88,11 +155,10 @@ class LogWriter(WriterShell):
         the writer.
         """
         self.check_process()
-        record, size = checked_record(payload, key, headers, event_time, self.entry_bytes_max)
+        checked = CheckedRecords([record_of(payload, key, headers, event_time)], self.entry_bytes_max)
         if self.is_full:
             raise WriterFull(f"log {self.record.name!r}", self.pending_bytes_max)
-        self.submit_each([record], size, [None])
-        return self.next_position - 1
+        return self.submit_batch(checked, None)
 
     async def confirmed(self, through: int) -> None:
         """Waits until every appended record through this position is confirmed. Raises what ended the writer before."""

@@ -27,6 +27,7 @@ from ...tasks import Tasks
 from ...writing.append_futures import AppendFuture, AppendFutures, Complete
 from ...writing.write_handle import WriteHandle
 from ..log_chain import LogChain, under
+from ..producers.recollection import Recollection
 from ..record_batch import EncodedRecords, NewRecord, encode
 from ..segment_ledgers import SegmentLedgers
 from ..segment_pages import turn_full_pages
@@ -64,9 +65,16 @@ class WriterShell:
     """
 
     def __init__(
-        self, cluster: Cluster, chain: LogChain, ledgers: SegmentLedgers, epoch: int, begun: WriteHandle
+        self,
+        cluster: Cluster,
+        chain: LogChain,
+        ledgers: SegmentLedgers,
+        epoch: int,
+        begun: WriteHandle,
+        producers: Recollection,
     ) -> None:
-        """`begun`: the ledger of the log's last segment, which this writer has added to the record."""
+        """`begun`: the ledger of the log's last segment, which this writer has added to the record. `producers`: what
+        is known of them there."""
         last = chain.record.last
         assert last is not None
         assert last.ledger_id == begun.ledger_id
@@ -77,6 +85,7 @@ class WriterShell:
         self.entry_bytes_max = begun.entry_bytes_max
         self.pending_bytes_max = cluster.config.pending_bytes_max
         self._machine = LogPipeline(last.first_position)
+        self.producers = producers
         self._handles: dict[int, WriteHandle] = {}
         self._time_us = self._cut_us = last.begun_us
         self._unconfirmed = UnconfirmedRecords(last.first_position)
@@ -231,6 +240,7 @@ class WriterShell:
                         self._append(number, records, records.size_bytes)
                 case Confirm(end):
                     self._unconfirmed.drop(end)
+                    self.producers.confirmed(end, self._time_us)
                     self._answers.confirmed(end - 1)
                     self._made_progress()
                 case MakeSegment(number, first):
@@ -308,6 +318,7 @@ class WriterShell:
         under(self._epoch, lambda record: record)(await self._chain.refresh())
         ended = await self._ledgers.recover(segment)
         assert ended.end_position is not None
+        await self.producers.write(ended.end_position, self._time_us)
         await self._chain.change(under(self._epoch, lambda record: record.ended(ended)))
         return self._machine.recovered(number, ended.end_position)
 
@@ -327,7 +338,9 @@ class WriterShell:
                 return record
             return record.begun(Segment(begun, join.end_position, self._epoch, record.time_us))
 
+        await self.producers.write(join.end_position, self._time_us)
         record = await self._chain.change(under(self._epoch, joined))
+        self._tasks.start(self.producers.drop_before(join.end_position))
         await self._handles.pop(join.tail).abandon()
         effects = self._machine.joined()
         if record.full_page():
@@ -335,15 +348,7 @@ class WriterShell:
         return effects
 
     async def _discard(self, number: int) -> list[LogEffect]:
-        handle = self._handles.pop(number)
-        await handle.abandon()
-        try:
-            await self._ledgers.delete(handle.ledger_id)
-        except NoSuchLedger:
-            pass  # somebody else deleted it: it is gone, as wanted
-        except LedgerError as error:
-            line = "ledger %d, which log %r does not need, could not be deleted: %s"
-            log.warning(line, handle.ledger_id, self.record.name, error, extra={"ledger": handle.ledger_id})
+        await self._ledgers.discard(self._handles.pop(number))
         return []
 
     def _segment(self, number: int) -> Segment:

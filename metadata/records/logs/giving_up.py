@@ -11,6 +11,7 @@ from typing import Protocol
 
 from .log_record import LogRecord, Segment
 from .log_store import LogStore
+from .producer_record import ProducerStore
 
 Delete = Callable[[int], Awaitable[object]]
 """Deletes a ledger for good. One that is gone already is no error."""
@@ -43,6 +44,7 @@ class Cleaner:
     async def clean(self) -> bool:
         """Deletes the ledgers in which nothing is left; whether all of them. False also where a legal hold stands."""
         record = await self._chain.refresh()
+        await self._drop_snapshots(record)
         if not await self._clean_pages(record.first_position):
             return False
         dead = record.dead_segments()
@@ -53,6 +55,12 @@ class Cleaner:
             return False
         await self._chain.change(lambda now: now.without_obsolete(record.obsolete))
         return True
+
+    async def _drop_snapshots(self, record: LogRecord) -> None:
+        """What was known of producers before the last segment began is of use to nobody."""
+        if record.producers_from is not None:
+            begins = record.paged_through if record.last is None else record.last.first_position
+            await ProducerStore(self._chain.logs.store, record.identity).drop_before(begins)
 
     async def _clean_pages(self, first_position: int) -> bool:
         """Pages in which nothing is left go with their ledgers; of one in which something is, only ledgers go."""

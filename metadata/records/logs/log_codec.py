@@ -45,6 +45,7 @@ def encode(record: LogRecord) -> bytes:
         election=record.election,
         token=record.token,
         retention=_retention_message(record.retention),
+        producers_from=record.producers_from,
     ).SerializeToString(deterministic=True)
 
 
@@ -177,6 +178,7 @@ def _record(message: pb.Log) -> LogRecord:
         nonce=message.nonce,
         election=message.election,
         token=message.token,
+        producers_from=message.producers_from if message.HasField("producers_from") else None,
         retention=_retention(message.retention),
     )
 

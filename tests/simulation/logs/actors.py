@@ -144,7 +144,7 @@ class Taken:
         positions = await self._writer.append_batch(payloads)
         if positions != range(first, first + len(payloads)):
             raise Violation("L3", f"{self._user.name} got {positions} for what it appended at {first}")
-        if self._writer.confirmed_end < positions.stop:
+        if self._writer.confirmed_end <= positions[-1]:
             raise Violation("L2", f"{positions} are answered, and {self._writer.confirmed_end} is confirmed")
 
     async def end(self, term: Term) -> None:
