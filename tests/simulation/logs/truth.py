@@ -108,7 +108,9 @@ class Truth:
         for one in records:
             if one.producer is not None and one.sequence is not None:
                 if one.sequence <= last.get(one.producer, -1):
-                    raise self._broken("L10", f"{one.producer} has {one.sequence} behind {last[one.producer]}")
+                    raise self._broken(
+                        "L10", f"{one.producer} has {one.sequence} behind {last[one.producer]}"
+                    )
                 last[one.producer] = one.sequence
         seen = {one.payload for one in records} | set(self._positions)
         lost = [payload for payload in self._claimed if payload not in seen]
