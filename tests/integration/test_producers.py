@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bookledger.cli.processes import bookie_processes
-from bookledger.errors import LogFenced, ProducerForgotten, SequenceTooOld
+from bookledger.errors import LogClosed, LogFenced, ProducerForgotten, SequenceTooOld
 from ledgers import LedgerClient as BlockingClient
 from ledgers import NewRecord, Record
 from ledgers.logs.log import Log
@@ -122,19 +122,19 @@ async def test_L10_a_writer_that_was_followed_gives_no_position_that_is_not_in_t
 
 
 async def test_L10_a_sequence_is_too_old_once_the_later_one_is_in_the_log(tmp_path: Path) -> None:
-    """A writer that was followed does not say so: what it took in is not stored."""
-    async with on_bookies(tmp_path, 3) as (_, client):
+    """A writer that fails before that does not say so: neither may be stored."""
+    async with on_bookies(tmp_path, 3) as (cluster, client):
         log = await client.log("orders", create=True)
-        old = await log.writer()
-        await old.append(b"0", producer="a", sequence=0)
-        new = await log.writer()
-        later = await old.append_async(b"2", producer="a", sequence=2)
-        with pytest.raises(LogFenced):
-            await old.append(b"1", producer="a", sequence=1)
-        with pytest.raises(LogFenced):
-            await later
-        assert await new.append(b"1", producer="a", sequence=1) == 1
-        await new.close()
+        writer = await log.writer()
+        await writer.append(b"0", producer="a", sequence=0)
+        for name in ("b2", "b3"):  # nothing is confirmed from here on
+            await cluster.stop(name)
+        appends = [asyncio.create_task(writer.append(b"%d" % n, producer="a", sequence=n)) for n in (2, 1)]
+        while writer.next_position < 2:
+            await asyncio.sleep(0)
+        await writer.abandon()
+        outcomes = await asyncio.gather(*appends, return_exceptions=True)
+        assert [type(one) for one in outcomes] == [LogClosed, LogClosed]
 
 
 async def test_L10_a_log_that_never_had_a_producer_keeps_nothing_of_them(tmp_path: Path) -> None:
