@@ -60,6 +60,10 @@ if TYPE_CHECKING:
         CursorTakenOver as CursorTakenOver,
         NoSuchCursor as NoSuchCursor,
     )
+    from ledgers.logs.producers.errors import (
+        ProducerForgotten as ProducerForgotten,
+        SequenceTooOld as SequenceTooOld,
+    )
     from metadata.errors import (
         BackupUnusable as BackupUnusable,
         BadMetadataUri as BadMetadataUri,

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         LedgerState as LedgerState,
         Shape as Shape,
     )
+    from metadata.records.logs.retention import Retention as Retention
     from metadata.records.registration import Registration as Registration
 
     from .blocking import (
@@ -91,6 +92,10 @@ if TYPE_CHECKING:
         NoSuchCursor as NoSuchCursor,
     )
     from .logs.cursors.lag import Lag as Lag
+    from .logs.producers.errors import (
+        ProducerForgotten as ProducerForgotten,
+        SequenceTooOld as SequenceTooOld,
+    )
     from .logs.record_batch import NewRecord as NewRecord, Record as Record, RecordBatch as RecordBatch
     from .reading.size_steps import SizeStep as SizeStep
     from .recovering.accept_loss import LossAssessment as LossAssessment

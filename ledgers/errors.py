@@ -40,7 +40,7 @@ MetadataUnavailable are Unconfirmed: they end a writer. An append that failed wi
 ledger; only opening the ledger with recovery settles which. Treat it as a write whose answer was lost.
 
 NotFound, AlreadyExists, AccessDenied, TakenOver and Unavailable are bases that errors of several packages have
-(`bookledger.errors`). `ledgers.elections.errors` and `ledgers.logs.cursors.errors` have more.
+(`bookledger.errors`). `errors` of `ledgers.elections`, `ledgers.logs.cursors` and `.producers` have more.
 """
 
 from __future__ import annotations

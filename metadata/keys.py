@@ -23,8 +23,10 @@ logs/<identity>            one record per log: its writer's epoch, its latest se
 lognames/<name>            the identity of the log of this name, if its record says so
 logpages/<identity>/<position>   earlier segments of a log, by the position behind the last of them
 logtimes/<identity>/<time><position>   the same page, by the time of its last record
+logproducers/<identity>/<position>   what is known of the producers of a log's records before it
 elections/<name>           the latest term of an election
 cursors/<identity>/<name>  how far a reader of the log has come
+silences/<identity>        for how long cursors have stood still that keep records of the log
 candidates/<key>/<nonce>   who leads, or waits to lead, by what the record under <key> says (under its lease)
 """
 
@@ -47,9 +49,11 @@ LOGS = "logs/"
 LOG_NAMES = "lognames/"
 LOG_PAGES = "logpages/"
 LOG_TIMES = "logtimes/"
+LOG_PRODUCERS = "logproducers/"
 ELECTIONS = "elections/"
 CANDIDATES = "candidates/"
 CURSORS = "cursors/"
+SILENCES = "silences/"
 UNDERREPLICATED = "underreplicated/"
 HEALING = "healing/"
 MOVES = "moves/"
@@ -184,6 +188,16 @@ def log_time(identity: bytes, ended_us: int, end_position: int | None = None) ->
     return f"{log_times(identity)}{ended_us:016x}{behind}"
 
 
+def log_producers(identity: bytes) -> str:
+    return f"{LOG_PRODUCERS}{identity.hex()}/"
+
+
+def log_producers_at(identity: bytes, position: int) -> str:
+    """The key of what is known at a position; fixed width, so that key order is the order of positions."""
+    assert 0 <= position <= LEDGER_ID_MAX
+    return f"{log_producers(identity)}{position:016x}"
+
+
 def election(name: str) -> str:
     return ELECTIONS + check_name(name)
 
@@ -194,6 +208,10 @@ def cursors(log_identity: bytes) -> str:
 
 def cursor(log_identity: bytes, name: str) -> str:
     return cursors(log_identity) + check_name(name)
+
+
+def silences(log_identity: bytes) -> str:
+    return SILENCES + log_identity.hex()
 
 
 def candidates(led: str) -> str:

@@ -50,6 +50,8 @@ class LedgerState:
     verifier: bytes | None = None
     limbo: bool = False
     identity: bytes | None = None
+    writer_address: str = ""
+    """Where its writer sent from last, for operators: in memory only, "" where that is not known."""
     waiting_for_fence: list[object] = field(default_factory=list)
     verifier_in_log: bytes | None = None
     """The verifier that replay found. The ledger may have been forgotten since, so it authorizes no writes."""

@@ -187,7 +187,7 @@ class Bookie:
             answer(Status.IO_ERROR, str(self.failed.result()))
             return
         ticket = Ticket(answer, arrival or Arrival(self._loop.time()))
-        self._perform(self._core.append(frame, ticket))
+        self._perform(self._core.append(frame, ticket, ticket.arrival.address))
 
     def told(self, frame: Frame) -> None:
         """Keeps what a frame notes of a ledger that is here: on disk with the next checkpoint, in the index."""
@@ -302,7 +302,8 @@ class Bookie:
         state = self.states.peek(ledger_id)
         if state.limbo:
             return LacReply(Status.UNKNOWN, detail=IN_LIMBO)
-        return LacReply(Status.OK if state.known else Status.NO_SUCH_LEDGER, state.last_add_confirmed)
+        status = Status.OK if state.known else Status.NO_SUCH_LEDGER
+        return LacReply(status, state.last_add_confirmed, writer_address=state.writer_address)
 
     def end_waits(self) -> None:
         """Answers all long polls with the present last-add-confirmed, now and from now on."""

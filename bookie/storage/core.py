@@ -61,8 +61,8 @@ class BookieCore:
         self._state_of = state_of
         self.read_only = ""  # the reason, while it takes no new entries
 
-    def append(self, frame: Frame, ticket: object) -> list[Effect]:
-        """Admits or refuses a frame that arrived for this incarnation."""
+    def append(self, frame: Frame, ticket: object, sender: str = "") -> list[Effect]:
+        """Admits or refuses a frame that arrived for this incarnation from an address."""
         state, verifier = self._state_of(frame.ledger_id), frame.credential.verifier
         if refused := _refused(state, verifier, frame.identity, ticket):
             return [refused]
@@ -74,6 +74,8 @@ class BookieCore:
             note = _note_in(frame)
         except BadRecord as error:
             return [Answer(ticket, Status.BAD_REQUEST, str(error))]
+        if not frame.recovery:
+            state.writer_address = sender
         record = Record(
             RecordKind.ENTRIES,
             frame.ledger_id,

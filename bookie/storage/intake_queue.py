@@ -15,12 +15,14 @@ OnAnswer = Callable[[Status, str], None]
 
 
 class Arrival(NamedTuple):
-    """How a frame arrived: when it was complete (the loop's clock), how long receiving it took, and who sent it."""
+    """How a frame arrived: when it was complete (the loop's clock), how long receiving it took, and who sent it.
+    `peer` counts for limits; `address` has the port."""
 
     at: float
     network_seconds: float = 0.0
     peer: str = ""
     client: str = ""
+    address: str = ""
 
 
 NO_ARRIVAL = Arrival(0.0)

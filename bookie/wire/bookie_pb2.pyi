@@ -226,20 +226,22 @@ class LastAddConfirmedRequest(_message.Message):
     def __init__(self, incarnation: _Optional[str] = ..., ledger_id: _Optional[int] = ..., fence: bool = ..., wait_beyond: _Optional[int] = ..., wait_ms: _Optional[int] = ..., credential: _Optional[_Union[Credential, _Mapping]] = ..., trace: _Optional[bytes] = ..., identity: _Optional[bytes] = ...) -> None: ...
 
 class LastAddConfirmedReply(_message.Message):
-    __slots__ = ("status", "detail", "last_add_confirmed", "metadata_revision", "vouched_since", "latest")
+    __slots__ = ("status", "detail", "last_add_confirmed", "metadata_revision", "vouched_since", "latest", "writer_address")
     STATUS_FIELD_NUMBER: _ClassVar[int]
     DETAIL_FIELD_NUMBER: _ClassVar[int]
     LAST_ADD_CONFIRMED_FIELD_NUMBER: _ClassVar[int]
     METADATA_REVISION_FIELD_NUMBER: _ClassVar[int]
     VOUCHED_SINCE_FIELD_NUMBER: _ClassVar[int]
     LATEST_FIELD_NUMBER: _ClassVar[int]
+    WRITER_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     status: Status
     detail: str
     last_add_confirmed: LastAddConfirmed
     metadata_revision: int
     vouched_since: int
     latest: LatestFragment
-    def __init__(self, status: _Optional[_Union[Status, str]] = ..., detail: _Optional[str] = ..., last_add_confirmed: _Optional[_Union[LastAddConfirmed, _Mapping]] = ..., metadata_revision: _Optional[int] = ..., vouched_since: _Optional[int] = ..., latest: _Optional[_Union[LatestFragment, _Mapping]] = ...) -> None: ...
+    writer_address: str
+    def __init__(self, status: _Optional[_Union[Status, str]] = ..., detail: _Optional[str] = ..., last_add_confirmed: _Optional[_Union[LastAddConfirmed, _Mapping]] = ..., metadata_revision: _Optional[int] = ..., vouched_since: _Optional[int] = ..., latest: _Optional[_Union[LatestFragment, _Mapping]] = ..., writer_address: _Optional[str] = ...) -> None: ...
 
 class LatestFragment(_message.Message):
     __slots__ = ("first_entry", "number", "is_closed")

@@ -199,13 +199,16 @@ class LacRequest:
 class LacReply:
     """`vouched_since`: to a fence, the revision since which the metadata store has not gone back to an older copy of
     itself without the cluster holding back (rule W8); 0 where the bookie cannot tell. `latest`, to a fence, too: what
-    the bookie has noted of the ledger's last fragment; None for nothing."""
+    the bookie has noted of the ledger's last fragment; None for nothing. `writer_address`: the peer address, with its
+    port, of the connection over which the ledger's writer sent last; "" where it has sent nothing since the bookie
+    started, or that is forgotten."""
 
     status: Status
     last_add_confirmed: LacStatement | None = None
     detail: str = ""
     vouched_since: int = 0
     latest: Headline | None = None
+    writer_address: str = ""
 
 
 HOLDINGS_MAX = 4096

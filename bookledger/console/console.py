@@ -44,6 +44,7 @@ class Console:
         """Opens nothing before the first request. `config`: of the client for bookies; by default the environment's."""
         self._sight = MetadataView(metadata_uri, lost_after_seconds=lost_after_seconds)
         self._live = Live(self._sight, metadata_uri, config)
+        self._sight.ask_bookies = self._live.ask_bookies
         self._streams = Streams(self._live)
         self._sources = Sources(self._sight, self._live, shows_entries)
 

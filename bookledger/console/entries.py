@@ -1,4 +1,4 @@
-"""Asks bookies about a ledger: how far it is confirmed, and a page of its entries if the operator has enabled that."""
+"""Reads a page of a ledger's entries from its bookies, if the operator has enabled that."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ ENTRIES_A_PAGE = 50
 
 READ_SECONDS_MAX = 10.0
 """How long a page may take: bookies may be away, and somebody waits before a browser."""
-
-CONFIRMED_SECONDS_MAX = 2.0
-"""How long a ledger's page waits for what its bookies say."""
 
 BYTES_SHOWN_MAX = 512
 """Bytes shown of a payload; the rest is only counted."""
@@ -54,28 +51,6 @@ async def read(client: LedgerClient, has_password: bool, ledger_id: int, first: 
     except LedgerError as error:
         return EntriesPage(problem=str(error))
     return EntriesPage(tuple(_shown(one.entry_id, one.payload) for one in found), last)
-
-
-@dataclass(frozen=True, slots=True)
-class Confirmed:
-    """The last confirmed entry of a ledger that is not closed, -1 where there is none; or why it is not known."""
-
-    last: int = -1
-    problem: str = ""
-
-
-async def confirmed(client: LedgerClient, has_password: bool, ledger_id: int) -> Confirmed:
-    """Asks the ledger's bookies, without disturbing its writer. Errors become part of the page."""
-    if has_password:
-        return Confirmed(problem="it has a password, which this console does not know")
-    try:
-        async with asyncio.timeout(CONFIRMED_SECONDS_MAX):
-            reader = await client.open_ledger(ledger_id, recovery=False)
-            return Confirmed(reader.last_add_confirmed)
-    except TimeoutError:
-        return Confirmed(problem=f"the bookies have not answered for {CONFIRMED_SECONDS_MAX:g} s")
-    except LedgerError as error:
-        return Confirmed(problem=str(error))
 
 
 def _shown(entry_id: int, payload: bytes) -> Shown:

@@ -6,14 +6,16 @@ import asyncio
 import logging
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bookie.wire import InfoReply
 from bookledger.admin.api.metadata_view import Away, MetadataView
+from bookledger.cluster.open_ledgers import AtBookies, Open, ask_bookies
 from ledgers.aio import LedgerClient
 from ledgers.config import ClientConfig
 from ledgers.errors import BookieUnavailable, LedgerError
-from metadata.records.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef, LedgerRecord
 
 from .rates import Rates, between, together
 
@@ -77,6 +79,16 @@ class Live:
             self._client = LedgerClient(self._uri, config=self._config)
         await self._client.connect()
         return self._client
+
+    async def ask_bookies(self, records: Sequence[LedgerRecord]) -> Open:
+        """What bookies tell of those of these ledgers that are not closed."""
+        if all(record.is_closed for record in records):
+            return {}
+        try:
+            client = await self.client()
+        except LedgerError as error:
+            return {record.ledger_id: AtBookies(why_unknown=str(error)) for record in records}
+        return await ask_bookies(client, records)
 
     async def stop(self) -> None:
         """Stops polling."""

@@ -158,7 +158,6 @@ async def one_ledger(request: web.Request, sources: Sources) -> Drawn:
         "ledger",
         title=f"Ledger {ledger_id}",
         ledger=found,
-        confirmed=None if found["last_entry"] is not None else await _confirmed(sources.live, found),
         stripes=drawn(found),
         first=first,
         step=FRAGMENTS_A_PAGE,
@@ -212,15 +211,6 @@ def _drawn(name: str, **values: Any) -> Drawn:
 def _no_ledger(ledger_id: int) -> Problem:
     why = f"There is no ledger {ledger_id}: it was deleted, or never made."
     return Problem(HTTPStatus.NOT_FOUND, why, title="No such ledger")
-
-
-async def _confirmed(live: Live, ledger: dict[str, Any]) -> entries.Confirmed:
-    """Of a ledger that is not closed: its bookies tell."""
-    try:
-        client = await live.client()
-    except LedgerError as error:
-        return entries.Confirmed(problem=str(error))
-    return await entries.confirmed(client, ledger["has_password"], ledger["ledger_id"])
 
 
 def _bookies_live(found: dict[str, Any], live: Live) -> dict[str, Any]:

@@ -82,16 +82,20 @@ class BulkWriter(ClosedOnExit, Generic[W, R]):
     def _append_all(self, batch: Batch[R]) -> range:
         """Takes all in at once, and waits until they are confirmed."""
         self._thread.check_open()
-        future = AppendResult(self._appender)
-        count = len(batch.payloads)
         with self._room.lock:
-            self._room.wait_while_full(self._free_bytes)
-            first = self._next_entry
-            if not count:
-                return range(first, first)
-            self._hand_over(count, batch.size_bytes + ENTRY_OVERHEAD_BYTES * count)
-            self._handed.add_batch(batch, future)
-        return range(first, future.result() + 1)
+            first, future = self._add_all(batch)
+        return range(first, first if future is None else future.result() + 1)
+
+    def _add_all(self, batch: Batch[R]) -> tuple[int, Future[int] | None]:
+        """Takes all in; returns the first id and the future of the last, None for no entries. Callers hold the lock."""
+        self._room.wait_while_full(self._free_bytes)
+        first, count = self._next_entry, len(batch.payloads)
+        if not count:
+            return first, None
+        future = AppendResult(self._appender)
+        self._hand_over(count, batch.size_bytes + ENTRY_OVERHEAD_BYTES * count)
+        self._handed.add_batch(batch, future)
+        return first, future
 
     def _append_now(self, record: R, size_bytes: int, of: str) -> int:
         """Takes one in, or raises WriterFull."""

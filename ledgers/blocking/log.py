@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from datetime import datetime
 from itertools import chain
 from typing import Unpack
 
 from metadata.records.coordination.cursor_record import CursorRecord
 from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.retained import Retained
+from metadata.records.logs.retention import Retention
 
 from ..logs import log as aio
 from ..logs.cursors.consumption import ConsumeOptions
 from ..logs.cursors.cursor import COMMIT_SECONDS
 from ..logs.cursors.lag import Lag
 from ..logs.cursors.where import Where
-from ..logs.record_batch import NewRecord, Record, RecordBatch
-from ..logs.writing.checked_records import CheckedRecords, record_of, size_of
+from ..logs.producers.errors import SequenceTooOld
+from ..logs.record_batch import HEAD_BYTES, NewRecord, Numbered, Record, RecordBatch
+from ..logs.writing.checked_records import CheckedRecords, numbered, numbering, record_of, size_of
 from ..logs.writing.log_writer import LogWriter as AsyncLogWriter
 from ..loop_thread import LoopThread, in_pages, iterate
 from .bulk_writer import BulkWriter
@@ -65,10 +69,18 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
         key: bytes | None = None,
         headers: Mapping[str, bytes] | None = None,
         event_time: int | None = None,
+        producer: str | None = None,
+        sequence: int | None = None,
     ) -> int:
-        """Appends one record; returns its position when an ack quorum has it on disk."""
+        """Appends one record; returns its position when an ack quorum has it on disk.
+
+        With a producer and a sequence it is stored once; see `ledgers.logs.writing.log_writer.LogWriter.append`.
+        """
         self._thread.check_may_wait()
-        return self.append_async(payload, key=key, headers=headers, event_time=event_time).result()
+        appended = self.append_async(
+            payload, key=key, headers=headers, event_time=event_time, producer=producer, sequence=sequence
+        )
+        return appended.result()
 
     def append_async(
         self,
@@ -77,18 +89,90 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
         key: bytes | None = None,
         headers: Mapping[str, bytes] | None = None,
         event_time: int | None = None,
+        producer: str | None = None,
+        sequence: int | None = None,
     ) -> Future[int]:
         """Takes one record in; returns the future of its position. Positions follow the order of these calls.
 
         Waits, raises and calls back as `WriteHandle.append_async` does.
         """
-        record = record_of(payload, key, headers, event_time)
-        return self._append_one(record, size_of(record, self._entry_bytes_max))
+        is_bare = (
+            key is None and headers is None and event_time is None and producer is None and sequence is None
+        )
+        if is_bare and type(payload) is bytes:  # as nearly always: no call is made
+            size = HEAD_BYTES + len(payload)
+            if size <= self._entry_bytes_max:
+                return self._append_one(payload, size)
+        record = record_of(payload, key, headers, event_time, producer, sequence)
+        size = size_of(record, self._entry_bytes_max)
+        if not isinstance(record, Numbered):
+            return self._append_one(record, size)
+        self._begin_producers()
+        with self._refused_once_confirmed(), self._room.lock:  # which orders positions
+            earlier = self._earlier(record.producer, record.sequence, 1)
+            if not earlier:
+                return self._append_one(record, size)
+        return self._thread.submit(self._confirmed_at(earlier[0]))
 
-    def append_batch(self, records: Sequence[bytes | NewRecord]) -> range:
-        """Appends consecutive records; returns their positions when all are confirmed, as for `append`."""
+    def append_batch(
+        self,
+        records: Sequence[bytes | NewRecord],
+        *,
+        producer: str | None = None,
+        sequence: int | None = None,
+    ) -> Sequence[int]:
+        """Appends consecutive records; returns their positions when all are confirmed, as for `append`.
+
+        With a producer each is stored once; see `ledgers.logs.writing.log_writer.LogWriter.append_batch`.
+        """
         self._thread.check_may_wait()
+        if producer is not None or sequence is not None:
+            return self._append_once(records, *numbering(producer, sequence))
         return self._append_all(CheckedRecords(records, self._entry_bytes_max))
+
+    def _append_once(
+        self, records: Sequence[bytes | NewRecord], producer: str, sequence: int
+    ) -> Sequence[int]:
+        batch = numbered(records, producer, sequence)
+        checked = CheckedRecords(batch, self._entry_bytes_max)
+        self._begin_producers()
+        with self._refused_once_confirmed(), self._room.lock:
+            earlier = self._earlier(producer, sequence, len(batch))
+            if earlier:
+                checked = CheckedRecords(batch[len(earlier) :], self._entry_bytes_max)
+            first, future = self._add_all(checked)
+        left = range(first, first if future is None else future.result() + 1)
+        if not earlier:
+            return left
+        self.confirmed(earlier[-1])
+        return [*earlier, *left]
+
+    def _earlier(self, producer: str, sequence: int, count: int) -> range:
+        """The positions of those that are there already. Callers hold the lock until the rest is handed over."""
+        self._room.wait_while_full(self._free_bytes)
+        self._handle.raise_if_ended()
+        return self._handle.producers.take(producer, sequence, count, self._next_entry)
+
+    @contextmanager
+    def _refused_once_confirmed(self) -> Iterator[None]:
+        try:
+            yield
+        except SequenceTooOld as error:
+            self.confirmed(error.last_position)  # else it would tell of what may never be stored
+            raise
+
+    def _begin_producers(self) -> None:
+        self._thread.check_open()
+        if not self._handle.producers.is_begun:
+            self._run(self._handle.until_its_turn)
+
+    async def _confirmed_at(self, position: int) -> int:
+        await self._after_taking(lambda: self._handle.confirmed(position))
+        return position
+
+    def last_sequence(self, producer: str) -> int | None:
+        """The last sequence of a producer in the log, or taken in; None for one that is new, or was forgotten."""
+        return self._handle.last_sequence(producer)
 
     def append_nowait(
         self,
@@ -225,6 +309,19 @@ class Log:
     def truncate(self, before: int) -> None:
         """Gives up all records before this position; see `ledgers.logs.log.Log.truncate`."""
         self._thread.run(self._twin.truncate(before))
+
+    @property
+    def retention(self) -> Retention:
+        """What goes by itself, as it was seen last."""
+        return self._twin.retention
+
+    def set_retention(self, retention: Retention) -> None:
+        """Settles what goes by itself; see `ledgers.logs.log.Log.set_retention`."""
+        self._thread.run(self._twin.set_retention(retention))
+
+    def retained(self) -> Retained:
+        """What goes next, and what keeps it; see `ledgers.logs.log.Log.retained`."""
+        return self._thread.run(self._twin.retained())
 
     def set_legal_hold(self, is_held: bool) -> None:
         """Begins or ends a legal hold: while it lasts nothing of the log is given up."""

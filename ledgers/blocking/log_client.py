@@ -7,6 +7,7 @@ from itertools import chain
 
 from metadata.records.ledger_record import DigestType
 from metadata.records.logs.log_record import ROLL_BYTES, ROLL_RECORDS, ROLL_SECONDS, LogRecord
+from metadata.records.logs.retention import NOTHING_GOES, Retention
 
 from .. import aio
 from ..loop_thread import in_pages, iterate
@@ -32,6 +33,7 @@ class BlockingLogClient(BlockingClient[aio.LedgerClient]):
         roll_bytes: int = ROLL_BYTES,
         roll_records: int = ROLL_RECORDS,
         roll_seconds: float = ROLL_SECONDS,
+        retention: Retention = NOTHING_GOES,
     ) -> Log:
         """Creates a log; see `ledgers.logs.log_client.LogClient.create_log`."""
         created = self._twin.create_log(
@@ -44,6 +46,7 @@ class BlockingLogClient(BlockingClient[aio.LedgerClient]):
             roll_bytes=roll_bytes,
             roll_records=roll_records,
             roll_seconds=roll_seconds,
+            retention=retention,
         )
         return Log(self._thread, self._thread.run(created))
 

@@ -40,6 +40,17 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
         """Whether the ledger's end is final."""
         return self._handle.is_closed
 
+    @property
+    def length_bytes(self) -> int | None:
+        """Payload bytes of the entries through `last_add_confirmed`; None where no bookie has told."""
+        return self._handle.length_bytes
+
+    @property
+    def writer_address(self) -> str | None:
+        """Host and port from which the ledger's writer sent last, as a bookie saw it when it was asked for the
+        last-add-confirmed; None where none could tell, and for a closed ledger."""
+        return self._handle.writer_address
+
     def read(self, first_entry: int = 0, last_entry: int | None = None) -> PagedIterator[Entry]:
         """Yields the entries first_entry … last_entry (to the last confirmed one by default), in order.
 

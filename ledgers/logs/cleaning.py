@@ -1,7 +1,4 @@
-"""Deletes what a log has given up, in the background: ledgers first, then what names them.
-
-Whoever is interrupted leaves the names, and the next one deletes the same ledgers again.
-"""
+"""Deletes what a log has given up, in the background."""
 
 from __future__ import annotations
 
@@ -10,10 +7,13 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from metadata.records.coordination.cursor_record import CursorStore
+from metadata.records.logs import silences
+from metadata.records.logs.giving_up import Cleaner
 from metadata.records.logs.log_record import Segment
 from metadata.records.logs.log_store import LogStore, VersionedLog
+from metadata.records.logs.producer_record import ProducerStore
 
-from ..errors import LedgerError, LogHeld, NoSuchLedger
+from ..errors import LedgerError, NoSuchLedger
 from ..record_change import metadata_errors
 from ..tasks import Tasks
 from .log_chain import LogChain
@@ -49,8 +49,6 @@ class Cleaning:
             while self._is_due_again[identity]:
                 self._is_due_again[identity] = False
                 await clean(chain, ledgers)
-        except LogHeld:
-            return  # the next truncation after the hold goes on
         except LedgerError as error:
             log.warning("what log %r has given up is not all deleted yet: %s", chain.record.name, error)
         finally:
@@ -58,36 +56,16 @@ class Cleaning:
 
 
 async def clean(chain: LogChain, ledgers: SegmentLedgers) -> None:
-    """Deletes the ledgers in which nothing is left. Raises LogHeld, NoSuchLog and what a deletion raises."""
-    record = await chain.refresh()
-    await _clean_pages(chain, ledgers, record.first_position)
-    dead = record.dead_segments()
-    await _delete(chain, ledgers, [s.ledger_id for s in dead])
-    await chain.change(lambda record: record.without_dead(dead))
-    await _delete(chain, ledgers, record.obsolete)
-    await chain.change(lambda now: now.without_obsolete(record.obsolete))
+    """Deletes the ledgers in which nothing is left; under a legal hold none, and the next truncation after it goes on.
+    Raises NoSuchLog and what a deletion raises.
+    """
 
-
-async def _clean_pages(chain: LogChain, ledgers: SegmentLedgers, first_position: int) -> None:
-    """Pages in which nothing is left go with their ledgers; of one in which something is, only ledgers go."""
-    with metadata_errors():
-        async for page in chain.logs.pages(chain.record.identity):
-            dead = [
-                s for s in page.segments if s.end_position is not None and s.end_position <= first_position
-            ]
-            await _delete(chain, ledgers, [s.ledger_id for s in dead])
-            if len(dead) < len(page.segments):
-                return
-            await chain.logs.drop_page(chain.record.identity, page)
-
-
-async def _delete(chain: LogChain, ledgers: SegmentLedgers, ledger_ids: Iterable[int]) -> None:
-    """Deletes ledgers by the normal path, unless a hold has begun. One that is gone already is no error."""
-    for ledger_id in ledger_ids:
-        if (await chain.refresh()).legal_hold:
-            raise LogHeld(chain.record.name)
+    async def delete(ledger_id: int) -> None:
         with suppress(NoSuchLedger):
             await ledgers.delete(ledger_id)
+
+    with metadata_errors():
+        await Cleaner(chain, delete).clean()
 
 
 async def delete_all(logs: LogStore, found: VersionedLog, ledgers: SegmentLedgers) -> None:
@@ -104,6 +82,8 @@ async def delete_all(logs: LogStore, found: VersionedLog, ledgers: SegmentLedger
                 await ledgers.delete(ledger_id)
         await logs.take_name(record.name, record.identity)
         await CursorStore(logs.store, record.identity).forget_all()
+        await silences.forget(logs.store, record.identity)
+        await ProducerStore(logs.store, record.identity).drop_all()
         await logs.forget(found)
 
 

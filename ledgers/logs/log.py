@@ -13,6 +13,8 @@ from weakref import WeakSet
 from metadata.audit import Act, tell
 from metadata.records.coordination.cursor_record import CursorRecord
 from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.retained import Retained, look
+from metadata.records.logs.retention import Retention, told
 
 from ..cluster import Cluster
 from ..elections.term import Term
@@ -253,6 +255,26 @@ class Log:
         await self._chain.change(truncated)
         tell(Act.TRUNCATE, who=self._cluster.who, log=self.name, position=before)
         self._cleaning.start(self._chain, self._ledgers)
+
+    @property
+    def retention(self) -> Retention:
+        """What goes by itself, as it was seen last."""
+        return self.record.retention
+
+    async def set_retention(self, retention: Retention) -> None:
+        """Settles what goes by itself: the elected auditor does it in the background. `Retention()`: nothing.
+
+        Raises Unauthorized, NotAllowed for whoever may not truncate the log.
+        """
+        await check_may_give_up(self._cluster, await self.refresh(), self._ledgers.password)
+        await self._chain.change(lambda record: record.retained(retention))
+        tell(Act.RETENTION, who=self._cluster.who, log=self.name, **told(retention))
+
+    async def retained(self) -> Retained:
+        """What goes next, and what keeps it, as the metadata tells; `Retained.judged` says when."""
+        record = await self.refresh()
+        with metadata_errors():
+            return await look(self._chain.logs, record)
 
     async def set_legal_hold(self, is_held: bool) -> None:
         """Begins or ends a legal hold: while it lasts nothing of the log is given up, and no ledger of it deleted."""

@@ -12,6 +12,7 @@ from metadata.backup import hold
 from metadata.records.ledger_record import IDENTITY_BYTES, is_of
 from metadata.records.logs.log_record import LogRecord, LogSettings
 from metadata.records.logs.log_store import LogStore, VersionedLog
+from metadata.records.logs.retention import NOTHING_GOES, Retention
 
 from ..cluster import Cluster
 from ..creating.new_ledger import NewLedger
@@ -35,7 +36,9 @@ class LogCalls:
         self._cleaning = Cleaning()
         self._writers: WeakSet[LogWriter] = WeakSet()
 
-    async def create(self, name: str, settings: LogSettings, password: bytes) -> Log:
+    async def create(
+        self, name: str, settings: LogSettings, password: bytes, retention: Retention = NOTHING_GOES
+    ) -> Log:
         """Creates a log. Raises LogExists, NotAllowed, ValueError for an unusable name or settings."""
         keys.check_name(name)
         # Raises for what no ledger of it could have.
@@ -52,6 +55,7 @@ class LogCalls:
                 settings,
                 owner=self._cluster.owner,
                 created_ms=time.time_ns() // 1_000_000,
+                retention=retention,
             )
             made = await self._logs.create(record)
             if not await self._logs.give_name(name, identity):

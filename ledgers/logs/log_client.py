@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 from metadata.records.ledger_record import DigestType
 from metadata.records.logs.log_record import ROLL_BYTES, ROLL_RECORDS, ROLL_SECONDS, LogRecord, LogSettings
+from metadata.records.logs.retention import NOTHING_GOES, Retention
 
 from ..creating.new_ledger import NewLedger
 from ..errors import LogExists, NoSuchLog
@@ -33,11 +34,13 @@ class LogClient(ABC):
         roll_bytes: int = ROLL_BYTES,
         roll_records: int = ROLL_RECORDS,
         roll_seconds: float = ROLL_SECONDS,
+        retention: Retention = NOTHING_GOES,
     ) -> Log:
         """Creates a log; its segments are ledgers of this shape, digest and password, as `NewLedger` describes them.
 
-        A segment is ended when it has `roll_bytes` or `roll_records`, or is `roll_seconds` old. Raises LogExists,
-        NotAllowed, ValueError for an unusable name or impossible settings, MetadataUnavailable.
+        A segment is ended when it has `roll_bytes` or `roll_records`, or is `roll_seconds` old. `retention`: what goes
+        by itself. Raises LogExists, NotAllowed, ValueError for an unusable name or impossible settings,
+        MetadataUnavailable.
         """
         shape = NewLedger(
             ensemble_size=ensemble_size,
@@ -47,7 +50,7 @@ class LogClient(ABC):
             password=password,
         ).shape
         settings = LogSettings(shape, digest, roll_bytes, roll_records, roll_seconds)
-        return await (await self._log_calls()).create(name, settings, password)
+        return await (await self._log_calls()).create(name, settings, password, retention)
 
     async def log(self, name: str, *, create: bool = False, password: bytes = b"") -> Log:
         """Opens a log; with `create` it is created on first use, as `create_log` does without settings.

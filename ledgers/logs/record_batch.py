@@ -6,6 +6,7 @@
     event time  i64  the same, as the application has it
     key         u16 length, bytes
     headers     u8 count; for each u8 length, name in UTF-8, u16 length, value
+    producer    u8 length, name in UTF-8; i64 sequence: which of its producer's records it is
     payload     the rest
 
 One entry is one record: its position is the first position of its segment plus its entry id. The entry's digest covers
@@ -21,14 +22,15 @@ from struct import Struct
 from typing import NamedTuple
 
 from bookie.wire.columns import Columns
+from metadata.records.logs.log_record import PRODUCER_BYTES_MAX
 
 from ..entry import check_is_bytes
 from ..errors import RecordUnreadable
 
 VERSION = 1
 
-EVENT_TIME, KEY, HEADERS = 1, 2, 4
-FIELDS = EVENT_TIME | KEY | HEADERS
+EVENT_TIME, KEY, HEADERS, PRODUCER = 1, 2, 4, 8
+FIELDS = EVENT_TIME | KEY | HEADERS | PRODUCER
 
 HEAD_BYTES = 10
 """What a record takes besides its payload, where it has no optional field."""
@@ -37,6 +39,7 @@ KEY_BYTES_MAX = 2**16 - 1
 HEADERS_MAX = 64
 HEADER_NAME_BYTES_MAX = 2**8 - 1
 HEADER_VALUE_BYTES_MAX = 2**16 - 1
+SEQUENCE_MAX = 2**63 - 1
 
 _HEAD = Struct("<BBq")
 _TIME = Struct("<q")
@@ -47,7 +50,8 @@ class Record(NamedTuple):
     """One confirmed record of a log. `payload`, `key` and `headers` are exactly what was appended.
 
     Times are microseconds since 1970 in UTC. `time` is when the record was appended, by the clock of its writer's
-    machine; `event_time` is the application's own, None where it gave none.
+    machine; `event_time` is the application's own, None where it gave none. `producer` and `sequence`: who appended it
+    once, and as which of its records.
     """
 
     position: int
@@ -56,6 +60,8 @@ class Record(NamedTuple):
     key: bytes | None
     headers: Mapping[str, bytes]
     event_time: int | None
+    producer: str | None = None
+    sequence: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +92,58 @@ class NewRecord:
             _check_size(f"the header {name!r}", value, HEADER_VALUE_BYTES_MAX)
 
 
-def encode(records: Sequence[bytes | NewRecord], time: int) -> list[bytes]:
-    """The entries of records that are appended at `time`. Raises TypeError for anything but `bytes` and `NewRecord`."""
+@dataclass(frozen=True, slots=True)
+class Numbered(NewRecord):
+    """A record that is to be stored once: the one of this sequence of its producer."""
+
+    producer: str = ""
+    sequence: int = 0
+
+    def __post_init__(self) -> None:
+        NewRecord.__post_init__(self)  # super() does not find the class that `slots` makes
+        if not 0 < len(_utf8(self.producer, "a producer's name")) <= PRODUCER_BYTES_MAX:
+            raise ValueError(
+                f"a producer's name is 1 to {PRODUCER_BYTES_MAX} bytes of UTF-8, not {self.producer!r}"
+            )
+        if not isinstance(self.sequence, int):
+            raise TypeError(f"a sequence is a whole number, not {type(self.sequence).__name__}")
+        if not 0 <= self.sequence <= SEQUENCE_MAX:
+            raise ValueError(f"a sequence is 0 to {SEQUENCE_MAX}, not {self.sequence}")
+
+
+class EncodedRecords(NamedTuple):
+    """Entries that begin alike: each is `head` and one of `rests`. Payloads that are kept so are not copied."""
+
+    head: bytes
+    rests: Sequence[bytes]
+
+    def entries(self) -> list[bytes]:
+        head = self.head
+        return [head + rest for rest in self.rests]
+
+    def cut(self, start: int, stop: int) -> EncodedRecords:
+        """Records start…stop−1 of it."""
+        return EncodedRecords(self.head, self.rests[start:stop])
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.head) * len(self.rests) + sum(map(len, self.rests))
+
+
+def encode(records: Sequence[bytes | NewRecord], time: int) -> EncodedRecords:
+    """The entries of records that are appended at `time`; the caller changes nothing of `records` from then on.
+
+    Raises TypeError for anything but `bytes` and `NewRecord`.
+    """
     head = _HEAD.pack(VERSION, 0, time)
     if all(map(isinstance, records, repeat(bytes))):
-        return [head + payload for payload in records]  # type: ignore[operator]
-    return [_encoded(record, head, time) for record in records]
+        return EncodedRecords(head, records)  # type: ignore[arg-type]
+    return EncodedRecords(b"", [_encoded(record, head, time) for record in records])
+
+
+def entry_bytes(record: bytes | NewRecord) -> int:
+    """What a record takes as an entry."""
+    return HEAD_BYTES + len(record) if type(record) is bytes else encode([record], 0).size_bytes
 
 
 def _encoded(record: bytes | NewRecord, head: bytes, time: int) -> bytes:
@@ -108,6 +160,10 @@ def _encoded(record: bytes | NewRecord, head: bytes, time: int) -> bytes:
     if record.headers:
         fields |= HEADERS
         parts.append(_headers(record.headers))
+    if isinstance(record, Numbered):
+        fields |= PRODUCER
+        producer = record.producer.encode()
+        parts += bytes([len(producer)]), producer, _TIME.pack(record.sequence)
     parts[0] = _HEAD.pack(VERSION, fields, time)
     return b"".join((*parts, record.payload))
 
@@ -130,6 +186,8 @@ class RecordBatch:
     keys: Sequence[bytes | None]
     headers: Sequence[Mapping[str, bytes]]
     event_times: Sequence[int | None]
+    producers: Sequence[str | None]
+    sequences: Sequence[int | None]
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -143,11 +201,13 @@ class RecordBatch:
             self.keys[start:stop],
             self.headers[start:stop],
             self.event_times[start:stop],
+            self.producers[start:stop],
+            self.sequences[start:stop],
         )
 
     def records(self) -> list[Record]:
-        columns = self.positions, self.payloads, self.times, self.keys, self.headers, self.event_times
-        return list(map(Record._make, zip(*columns, strict=True)))
+        told = self.positions, self.payloads, self.times, self.keys, self.headers, self.event_times
+        return list(map(Record._make, zip(*told, self.producers, self.sequences, strict=True)))
 
 
 def decode(columns: Columns, *, segment_start: int) -> RecordBatch:
@@ -175,8 +235,8 @@ def _decoded(columns: Columns, positions: Sequence[int]) -> RecordBatch:
     _check_versions(positions, versions, fields)
     if any(fields):
         return _with_fields(positions, fields, times, rests)
-    count = len(positions)
-    return RecordBatch(positions, rests, times, [None] * count, [{} for _ in range(count)], [None] * count)
+    none = [None] * len(positions)
+    return RecordBatch(positions, rests, times, none, [{} for _ in positions], none, none, none)
 
 
 def _check_versions(positions: Sequence[int], versions: Sequence[int], fields: Sequence[int]) -> None:
@@ -193,14 +253,16 @@ def _with_fields(
     positions: Sequence[int], fields: Sequence[int], times: Sequence[int], rests: Sequence[bytes]
 ) -> RecordBatch:
     """The batch, where the rest of some entries begins with optional fields."""
-    payloads, keys, headers, event_times = [], [], [], []
+    payloads, keys, headers, event_times, producers, sequences = [], [], [], [], [], []
     for position, present, rest in zip(positions, fields, rests, strict=True):
         cursor = _Cursor(position, rest)
         event_times.append(cursor.time() if present & EVENT_TIME else None)
         keys.append(cursor.take(cursor.number(2)) if present & KEY else None)
         headers.append(cursor.headers() if present & HEADERS else {})
+        producers.append(cursor.text("a producer") if present & PRODUCER else None)
+        sequences.append(cursor.time() if present & PRODUCER else None)
         payloads.append(cursor.rest())
-    return RecordBatch(positions, payloads, times, keys, headers, event_times)
+    return RecordBatch(positions, payloads, times, keys, headers, event_times, producers, sequences)
 
 
 class _Cursor:
@@ -230,16 +292,16 @@ class _Cursor:
         count = self.number(1)
         if not 0 < count <= HEADERS_MAX:
             raise self._damaged(f"{count} headers")
-        return {self._name(): self.take(self.number(2)) for _ in range(count)}
+        return {self.text("a header"): self.take(self.number(2)) for _ in range(count)}
 
-    def _name(self) -> str:
+    def text(self, of: str) -> str:
         encoded = self.take(self.number(1))
         try:
             name = encoded.decode()
         except UnicodeDecodeError:
-            raise self._damaged("a header's name is not UTF-8") from None
+            raise self._damaged(f"the name of {of} is not UTF-8") from None
         if not name:
-            raise self._damaged("a header without a name")
+            raise self._damaged(f"{of} without a name")
         return name
 
     def _damaged(self, why: str) -> RecordUnreadable:
@@ -253,13 +315,13 @@ def _check_time(value: object) -> None:
         raise ValueError(f"an event time is microseconds since 1970 in 64 bits, not {value}")
 
 
-def _utf8(name: object) -> bytes:
+def _utf8(name: object, what: str = "a header's name") -> bytes:
     if not isinstance(name, str):
-        raise TypeError(f"a header's name is text, not {type(name).__name__}")
+        raise TypeError(f"{what} is text, not {type(name).__name__}")
     try:
         return name.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"a header's name is text that UTF-8 can have, not {name!r}") from None
+        raise ValueError(f"{what} is text that UTF-8 can have, not {name!r}") from None
 
 
 def _check_size(what: str, value: object, bytes_max: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,12 +13,14 @@ from metadata.records.logs.log_ledgers import LOG, SEGMENT, SegmentOf
 from metadata.records.logs.log_record import LogRecord, Segment
 
 from ..cluster import Cluster
-from ..errors import NoSuchLedger
+from ..errors import LedgerError, NoSuchLedger
 from ..reading.read_handle import ReadHandle
 from ..record_change import metadata_errors
 from ..recovering.delete import delete
 from ..writing.write_handle import WriteHandle
 from .record_batch import decode
+
+log = logging.getLogger(__name__)
 
 
 class LedgerCalls(Protocol):
@@ -73,6 +76,17 @@ class SegmentLedgers:
         """Deletes a ledger that the log has given up. Raises NoSuchLedger where that was done already."""
         with metadata_errors():
             await delete(self.cluster, ledger_id, self.password, is_given_up=True)
+
+    async def discard(self, handle: WriteHandle) -> None:
+        """Deletes a ledger to which no log refers. What cannot be deleted is left to an audit."""
+        await handle.abandon()
+        try:
+            await self.delete(handle.ledger_id)
+        except NoSuchLedger:
+            return  # somebody else deleted it: it is gone, as wanted
+        except LedgerError as error:
+            line = "ledger %d, which no log needs, is left: %s"
+            log.info(line, handle.ledger_id, error, extra={"ledger": handle.ledger_id})
 
     async def recover(self, segment: Segment) -> Segment:
         """Recovers a segment's ledger; returns the segment as it has ended."""

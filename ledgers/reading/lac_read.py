@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 
-from bookie.wire import NO_ENTRY, LacRequest, Status
+from bookie.wire import LacRequest, Status
 from metadata.records.ledger_record import BookieRef
 
 from ..errors import BookieUnavailable, NotEnoughAnswers
@@ -122,5 +122,8 @@ async def _lac_of(view: LedgerView, position: int, bookie: BookieRef, wait_ms: i
     statement = reply.last_add_confirmed
     if statement is not None and not view.digester.is_valid_lac(statement):
         return _Answer(position, "its last-add-confirmed has a wrong digest")
-    view.note_lac(NO_ENTRY if statement is None else statement.last_entry)
+    if reply.writer_address:
+        view.writer_address = reply.writer_address
+    if statement is not None:
+        view.note_lac(statement.last_entry, statement.length_bytes)
     return _Answer(position, has_statement=statement is not None)

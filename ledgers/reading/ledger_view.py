@@ -38,6 +38,9 @@ class LedgerView:
         self.striping = Striping(found.record.shape)
         self.record: LedgerRecord = found.record
         self.last_add_confirmed = NO_ENTRY
+        self.writer_address = ""
+        """Where the ledger's writer sent from last, as a bookie that was asked saw it; "" where none could tell."""
+        self._length = NO_ENTRY, 0
         self.changed = asyncio.Event()
         self._version = found.version
         self._look_at: float | None = None
@@ -71,10 +74,19 @@ class LedgerView:
             made = self._credentials[bookie.incarnation] = self._prove(bookie.incarnation)
         return made
 
-    def note_lac(self, last_entry: int) -> None:
+    @property
+    def length_bytes(self) -> int | None:
+        """Payload bytes of the entries through the last-add-confirmed; None where no bookie has told."""
+        if self.is_closed:
+            return self.record.length_bytes
+        last_entry, length_bytes = self._length
+        return length_bytes if last_entry == self.last_add_confirmed else None
+
+    def note_lac(self, last_entry: int, length_bytes: int = 0) -> None:
         """Records a verified last-add-confirmed from a bookie."""
         # A closed ledger ends where its metadata says; a bookie may know of a later LAC (F5).
         if not self.is_closed:
+            self._length = max(self._length, (last_entry, length_bytes))
             self.last_add_confirmed = max(self.last_add_confirmed, last_entry)
 
     async def refresh(self) -> None:

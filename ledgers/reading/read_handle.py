@@ -88,6 +88,17 @@ class ReadHandle:
         """The last entry this reader knows to be confirmed; for a closed ledger, its last entry."""
         return self._view.last_add_confirmed
 
+    @property
+    def length_bytes(self) -> int | None:
+        """Payload bytes of the entries through `last_add_confirmed`; None where no bookie has told."""
+        return self._view.length_bytes
+
+    @property
+    def writer_address(self) -> str | None:
+        """Host and port from which the ledger's writer sent last, as a bookie saw it when it was asked for the
+        last-add-confirmed; None where none could tell, and for a closed ledger."""
+        return None if self.is_closed else self._view.writer_address or None
+
     def __repr__(self) -> str:
         state = self.record.state.value.replace("_", " ")
         return (

@@ -16,8 +16,15 @@ from ..errors import BackupUnusable
 from ..store import MetadataStore, list_all
 from .file import BackupWriter, Item
 
-NAMING_LEDGERS = (keys.JOURNALS, keys.LOGS, keys.LOG_NAMES, keys.LOG_PAGES, keys.LOG_TIMES)
-"""Prefixes whose records name ledgers: these stand still while a backup is made."""
+NAMING_LEDGERS = (
+    keys.JOURNALS,
+    keys.LOGS,
+    keys.LOG_NAMES,
+    keys.LOG_PAGES,
+    keys.LOG_TIMES,
+    keys.LOG_PRODUCERS,
+)
+"""Prefixes whose records name ledgers, or belong to those that do: these stand still while a backup is made."""
 
 KEPT = (keys.COOKIES, keys.DECOMMISSIONED, keys.LIVES, keys.ORDERS, keys.ELECTIONS, keys.CURSORS)
 """Prefixes that are saved besides ledgers and what names them. Elections behind logs: no log knows a later term."""
@@ -34,6 +41,7 @@ NOT_KEPT = (
     keys.MISFITS,
     keys.JOURNAL_NODES,
     keys.CANDIDATES,
+    keys.SILENCES,
 )
 """Prefixes that are not saved: processes that run write them anew."""
 

@@ -24,8 +24,8 @@ from .. import keys
 from ..uris import split
 from .uri import config_in
 
-_LOGS = (keys.LOGS, keys.LOG_NAMES, keys.LOG_PAGES, keys.LOG_TIMES)
-_LEADING = (keys.ELECTIONS, keys.CANDIDATES, keys.CURSORS)
+_LOGS = (keys.LOGS, keys.LOG_NAMES, keys.LOG_PAGES, keys.LOG_TIMES, keys.LOG_PRODUCERS)
+_LEADING = (keys.ELECTIONS, keys.CANDIDATES, keys.CURSORS, keys.SILENCES)
 _SEEN_BY_ALL = (
     keys.LAYOUT,
     keys.LEDGERS,
@@ -50,7 +50,18 @@ _STATE_OF_THE_CLUSTER = (
     keys.NEXT_LEDGER_ID,
 )
 _WRITERS = (keys.LEDGERS, keys.NEXT_LEDGER_ID, keys.UNDERREPLICATED, *_LOGS, *_LEADING)
-_AUDITORS = (keys.UNDERREPLICATED, keys.ABSENT, keys.AUDITOR, keys.MOVES, keys.LEDGERS)
+_AUDITORS = (
+    keys.UNDERREPLICATED,
+    keys.ABSENT,
+    keys.AUDITOR,
+    keys.MOVES,
+    keys.LEDGERS,
+    keys.LOGS,
+    keys.LOG_PAGES,
+    keys.LOG_TIMES,
+    keys.LOG_PRODUCERS,
+    keys.SILENCES,
+)
 
 
 @dataclass(frozen=True, slots=True)

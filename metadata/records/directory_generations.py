@@ -8,6 +8,7 @@ from .. import keys, settled_writes
 from ..errors import BadRecord
 from ..store import MetadataStore, Versioned, list_all
 from . import records_pb2 as pb
+from .cluster import list_bookies
 from .ledger_record import BookieRef
 from .registration import Registration, of_message, to_message
 from .unreadable import parsed, skip
@@ -20,13 +21,14 @@ class Life:
     """The number of a bookie's last start, and its log's durable position some time after it.
 
     `renewals` rises with every write of the record: one that is behind what its bookie remembers is an older copy.
-    `last`: what it was registered as then; None of an older program.
+    `last`: what it was registered as then, and `at_ms`: its own clock; None and 0 of an older program.
     """
 
     number: int = 0
     position: int = 0
     renewals: int = 0
     last: Registration | None = None
+    at_ms: int = 0
 
 
 async def read(store: MetadataStore, bookie_id: str, incarnation: str) -> Life:
@@ -53,6 +55,7 @@ async def write(
         renewals=life.renewals,
         last=None if life.last is None else to_message(life.last.outline),
         nonce=settled_writes.new_nonce(),
+        at_ms=life.at_ms,
     )
     key, value = keys.life(bookie_id), message.SerializeToString()
     if version is None:
@@ -74,7 +77,7 @@ def life_in(found: Versioned, incarnation: str) -> Life:
     message = parsed(pb.Life, found.key, found.value, FORMAT_VERSION)
     if message.incarnation != incarnation:
         return Life()
-    return Life(message.number, message.position, message.renewals, _last_of(message))
+    return Life(message.number, message.position, message.renewals, _last_of(message), message.at_ms)
 
 
 def _last_of(message: pb.Life) -> Registration | None:
@@ -105,3 +108,23 @@ async def last_renewed(store: MetadataStore) -> dict[str, int]:
         except BadRecord as error:
             skip(error)
     return found
+
+
+async def time_ms(store: MetadataStore) -> int:
+    """A time that half of the bookies that live have seen pass by their own clocks: few that are ahead do not move it.
+
+    It is the middle one of the times at which they renewed their keys last, and so some seconds late. 0 where too many
+    of them do not say what time it is, or none lives. Raises MetadataError.
+    """
+    alive = {one.bookie for one in await list_bookies(store)}
+    told = []
+    async for item in list_all(store, keys.LIVES):
+        try:
+            message = parsed(pb.Life, item.key, item.value, FORMAT_VERSION)
+        except BadRecord as error:
+            skip(error)
+            continue
+        if BookieRef(item.key.removeprefix(keys.LIVES), message.incarnation) in alive:
+            told.append(message.at_ms)
+    told = [0] * (len(alive) - len(told)) + sorted(told)
+    return told[(len(told) - 1) // 2] if told else 0

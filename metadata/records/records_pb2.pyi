@@ -229,7 +229,7 @@ class Registration(_message.Message):
     def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., address: _Optional[str] = ..., fault_domain: _Optional[str] = ..., session: _Optional[bytes] = ..., read_only: bool = ..., disk_bytes_total: _Optional[int] = ..., disk_bytes_free: _Optional[int] = ..., version: _Optional[str] = ..., takes_no_copies: bool = ..., reading_key: _Optional[bytes] = ..., amiss: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Life(_message.Message):
-    __slots__ = ("format_version", "incarnation", "number", "nonce", "position", "renewals", "last")
+    __slots__ = ("format_version", "incarnation", "number", "nonce", "position", "renewals", "last", "at_ms")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
@@ -237,6 +237,7 @@ class Life(_message.Message):
     POSITION_FIELD_NUMBER: _ClassVar[int]
     RENEWALS_FIELD_NUMBER: _ClassVar[int]
     LAST_FIELD_NUMBER: _ClassVar[int]
+    AT_MS_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     incarnation: str
     number: int
@@ -244,7 +245,8 @@ class Life(_message.Message):
     position: int
     renewals: int
     last: Registration
-    def __init__(self, format_version: _Optional[int] = ..., incarnation: _Optional[str] = ..., number: _Optional[int] = ..., nonce: _Optional[bytes] = ..., position: _Optional[int] = ..., renewals: _Optional[int] = ..., last: _Optional[_Union[Registration, _Mapping]] = ...) -> None: ...
+    at_ms: int
+    def __init__(self, format_version: _Optional[int] = ..., incarnation: _Optional[str] = ..., number: _Optional[int] = ..., nonce: _Optional[bytes] = ..., position: _Optional[int] = ..., renewals: _Optional[int] = ..., last: _Optional[_Union[Registration, _Mapping]] = ..., at_ms: _Optional[int] = ...) -> None: ...
 
 class UnderReplicated(_message.Message):
     __slots__ = ("format_version", "since_ms", "reasons", "tries", "why_not", "nonce")
@@ -547,7 +549,7 @@ class LogSegment(_message.Message):
     def __init__(self, ledger_id: _Optional[int] = ..., first_position: _Optional[int] = ..., epoch: _Optional[int] = ..., begun_us: _Optional[int] = ..., end_position: _Optional[int] = ..., ended_us: _Optional[int] = ..., length_bytes: _Optional[int] = ...) -> None: ...
 
 class Log(_message.Message):
-    __slots__ = ("format_version", "identity", "name", "owner", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "roll_bytes", "roll_records", "roll_ms", "epoch", "writer", "first_position", "segments", "paged_through", "obsolete_ledgers", "legal_hold", "deleted", "created_ms", "nonce", "next_name", "election", "token")
+    __slots__ = ("format_version", "identity", "name", "owner", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "roll_bytes", "roll_records", "roll_ms", "epoch", "writer", "first_position", "segments", "paged_through", "obsolete_ledgers", "legal_hold", "deleted", "created_ms", "nonce", "next_name", "election", "token", "producers_from", "retention")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     IDENTITY_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -572,6 +574,8 @@ class Log(_message.Message):
     NEXT_NAME_FIELD_NUMBER: _ClassVar[int]
     ELECTION_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
+    PRODUCERS_FROM_FIELD_NUMBER: _ClassVar[int]
+    RETENTION_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     identity: bytes
     name: str
@@ -596,7 +600,69 @@ class Log(_message.Message):
     next_name: str
     election: str
     token: int
-    def __init__(self, format_version: _Optional[int] = ..., identity: _Optional[bytes] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., roll_bytes: _Optional[int] = ..., roll_records: _Optional[int] = ..., roll_ms: _Optional[int] = ..., epoch: _Optional[int] = ..., writer: _Optional[str] = ..., first_position: _Optional[int] = ..., segments: _Optional[_Iterable[_Union[LogSegment, _Mapping]]] = ..., paged_through: _Optional[int] = ..., obsolete_ledgers: _Optional[_Iterable[int]] = ..., legal_hold: bool = ..., deleted: bool = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., next_name: _Optional[str] = ..., election: _Optional[str] = ..., token: _Optional[int] = ...) -> None: ...
+    producers_from: int
+    retention: LogRetention
+    def __init__(self, format_version: _Optional[int] = ..., identity: _Optional[bytes] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., roll_bytes: _Optional[int] = ..., roll_records: _Optional[int] = ..., roll_ms: _Optional[int] = ..., epoch: _Optional[int] = ..., writer: _Optional[str] = ..., first_position: _Optional[int] = ..., segments: _Optional[_Iterable[_Union[LogSegment, _Mapping]]] = ..., paged_through: _Optional[int] = ..., obsolete_ledgers: _Optional[_Iterable[int]] = ..., legal_hold: bool = ..., deleted: bool = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., next_name: _Optional[str] = ..., election: _Optional[str] = ..., token: _Optional[int] = ..., producers_from: _Optional[int] = ..., retention: _Optional[_Union[LogRetention, _Mapping]] = ...) -> None: ...
+
+class LogRetention(_message.Message):
+    __slots__ = ("age_ms", "bytes", "cursors", "cursor_silent_ms")
+    AGE_MS_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    CURSORS_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_SILENT_MS_FIELD_NUMBER: _ClassVar[int]
+    age_ms: int
+    bytes: int
+    cursors: _containers.RepeatedScalarFieldContainer[str]
+    cursor_silent_ms: int
+    def __init__(self, age_ms: _Optional[int] = ..., bytes: _Optional[int] = ..., cursors: _Optional[_Iterable[str]] = ..., cursor_silent_ms: _Optional[int] = ...) -> None: ...
+
+class LogSilences(_message.Message):
+    __slots__ = ("format_version", "silences", "nonce")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    SILENCES_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    silences: _containers.RepeatedCompositeFieldContainer[CursorSilence]
+    nonce: bytes
+    def __init__(self, format_version: _Optional[int] = ..., silences: _Optional[_Iterable[_Union[CursorSilence, _Mapping]]] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+
+class CursorSilence(_message.Message):
+    __slots__ = ("cursor", "cursor_version", "silent_ms")
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_VERSION_FIELD_NUMBER: _ClassVar[int]
+    SILENT_MS_FIELD_NUMBER: _ClassVar[int]
+    cursor: str
+    cursor_version: int
+    silent_ms: int
+    def __init__(self, cursor: _Optional[str] = ..., cursor_version: _Optional[int] = ..., silent_ms: _Optional[int] = ...) -> None: ...
+
+class Producers(_message.Message):
+    __slots__ = ("format_version", "producers", "forgotten", "forgotten_count", "nonce")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    PRODUCERS_FIELD_NUMBER: _ClassVar[int]
+    FORGOTTEN_FIELD_NUMBER: _ClassVar[int]
+    FORGOTTEN_COUNT_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    producers: _containers.RepeatedCompositeFieldContainer[Producer]
+    forgotten: bytes
+    forgotten_count: int
+    nonce: bytes
+    def __init__(self, format_version: _Optional[int] = ..., producers: _Optional[_Iterable[_Union[Producer, _Mapping]]] = ..., forgotten: _Optional[bytes] = ..., forgotten_count: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+
+class Producer(_message.Message):
+    __slots__ = ("name", "sequence", "position", "run", "heard_us")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    HEARD_US_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    sequence: int
+    position: int
+    run: int
+    heard_us: int
+    def __init__(self, name: _Optional[str] = ..., sequence: _Optional[int] = ..., position: _Optional[int] = ..., run: _Optional[int] = ..., heard_us: _Optional[int] = ...) -> None: ...
 
 class LogPage(_message.Message):
     __slots__ = ("format_version", "segments", "nonce")

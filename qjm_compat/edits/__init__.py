@@ -2,7 +2,8 @@
 
 frames                  where ops begin and end, and whether they are whole
 batches, scan           what writers send, and what files hold; no op is decoded
-java, protobuf, kinds   how values are encoded: strings, numbers, messages, fields
+java, protobuf          how strings, numbers and messages are encoded
+field_types, encoders   the same of fields, and of many in sequence
 blocks, access, xattrs  values that several ops have
 op, ops                 every op as a dataclass, its fields in the order of their bytes
 codec, as_xml           ops from bytes and back; as JSON, and as Hadoop's own tool prints them

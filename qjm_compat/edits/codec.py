@@ -56,7 +56,8 @@ def encode_op(op: EditOp, layout_version: int) -> bytes:
     Raises UnknownLayout, and BrokenOp for a value that cannot be encoded at this layout.
     """
     layout = layout_of(op.opcode, layout_version)
-    check_absent(op, layout, layout_version)
+    if layout.absent:
+        check_absent(op, layout, layout_version)
     try:
         return encode_frame(op.opcode, op.txid, layout.write(op))
     except (BrokenOp, struct.error, ValueError) as error:

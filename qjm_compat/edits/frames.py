@@ -46,6 +46,7 @@ _HEADER = struct.Struct(">ii")
 _CRC = struct.Struct(">I")
 _START = struct.Struct(">BIq")
 _CRC_AND_START = struct.Struct(">IBIq")
+_pack_start, _pack_crc = _START.pack, _CRC.pack
 _LENGTH_MIN = OP_BYTES_MIN - 5
 _LENGTH_MAX = OP_BYTES_MAX - 5
 
@@ -78,10 +79,11 @@ def segment_bytes(layout_version: int, frames: Iterable[Buffer], *, padding: boo
 
 def encode_frame(opcode: int, txid: int, body: Buffer) -> bytes:
     """Encodes one op. Raises ValueError for a body no reader would accept."""
-    if len(body) > OP_BYTES_MAX - OP_BYTES_MIN:
+    length = _LENGTH_MIN + len(body)
+    if length > _LENGTH_MAX:
         raise ValueError(f"a body of {len(body)} bytes is larger than an op may be")
-    frame = _START.pack(opcode, _LENGTH_MIN + len(body), txid) + body
-    return frame + _CRC.pack(crc32(frame))
+    frame = _pack_start(opcode, length, txid) + body
+    return frame + _pack_crc(crc32(frame))
 
 
 def frame_at(data: Buffer, offset: int) -> tuple[int, int, int]:

@@ -19,8 +19,8 @@ from functools import cache
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from .errors import BrokenOp, UnknownLayout, UnknownOp
+from .fields.encoders import encoder_of
 from .fields.field_types import FieldType, fields_of
-from .fields.packed_numbers import writer_of
 from .frames import OLDEST_LAYOUT
 
 NEWEST_LAYOUT = -67
@@ -98,7 +98,7 @@ def layout_of(opcode: int, layout_version: int) -> OpLayout:
     there = tuple([(name, kind) for name, kind in fields_of(cls) if layout_version <= first[name]])
     absent = [(one.name, one.default) for one in dataclasses.fields(cls) if layout_version > first[one.name]]
     readers = tuple([(name, kind.read) for name, kind in there])
-    return OpLayout(cls, there, tuple(absent), readers, writer_of(there))
+    return OpLayout(cls, there, tuple(absent), readers, encoder_of(there))
 
 
 def check_absent(op: EditOp, layout: OpLayout, layout_version: int) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -25,39 +24,31 @@ FLUSHES_UNDER_WAY_MAX = 64
 
 
 class EditsBuffer:
-    """Edits waiting to be flushed, in order and without a gap."""
+    """Frames of edits waiting to be flushed: whole, in order and without a gap."""
 
     def __init__(self, first_txid: int) -> None:
         self.first_txid = first_txid
         self.num_txns = 0
         self.size = 0
         self._parts: list[bytes] = []
-        self._is_checked = True
 
     @property
     def next_txid(self) -> int:
         return self.first_txid + self.num_txns
 
-    def add(self, records: bytes, num_txns: int, *, is_checked: bool) -> None:
+    def add(self, records: bytes, num_txns: int) -> None:
         self._parts.append(records)
-        self._is_checked &= is_checked
         self.num_txns += num_txns
         self.size += len(records)
 
-    def request(self, segment_txid: int, *, verify: bool) -> SendEdits:
-        """The request for every acceptor. Checks edits once if that was not done yet; acceptors refuse bad ones."""
-        records = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        is_checked = self._is_checked
-        if verify and not is_checked:
-            with suppress(EditLogError):
-                check_batch(records, self.first_txid, self.num_txns)
-                is_checked = True
+    def request(self, segment_txid: int) -> SendEdits:
+        """The request for every acceptor."""
         return SendEdits(
             segment_txid=segment_txid,
             first_txid=self.first_txid,
             num_txns=self.num_txns,
-            records=records,
-            is_checked=is_checked,
+            records=self._parts[0] if len(self._parts) == 1 else b"".join(self._parts),
+            is_checked=True,
         )
 
 
@@ -111,7 +102,7 @@ class EditLogOutputStream:
         """Buffers one edit. Raises BadRequest for a transaction that is not the next."""
         if op.txid != self.next_txid:
             raise BadRequest(f"txid {op.txid} cannot be written: {self.next_txid} is next")
-        self._add(encode_op(op, self.layout_version), 1, is_checked=False)
+        self._add(encode_op(op, self.layout_version), 1)
 
     def write_raw(self, records: bytes, num_txns: int) -> None:
         """Buffers op frames as they are. Raises BadRequest unless they are whole, undamaged and the next."""
@@ -119,7 +110,7 @@ class EditLogOutputStream:
             check_batch(records, self.next_txid, num_txns)
         except EditLogError as error:
             raise BadRequest(f"these frames cannot be written: {error}") from error
-        self._add(bytes(records), num_txns, is_checked=True)
+        self._add(bytes(records), num_txns)
 
     def should_force_sync(self) -> bool:
         """Whether the buffer is full enough to flush."""
@@ -197,9 +188,10 @@ class EditLogOutputStream:
         else:
             await self.abort()
 
-    def _add(self, records: bytes, num_txns: int, *, is_checked: bool) -> None:
+    def _add(self, records: bytes, num_txns: int) -> None:
+        """Buffers frames that were encoded here from a valid op, or checked: acceptors of this process need not."""
         self._check_open()
-        self._filling.add(records, num_txns, is_checked=is_checked)
+        self._filling.add(records, num_txns)
 
     def _check_open(self) -> None:
         if self._failure is not None:
@@ -211,7 +203,7 @@ class EditLogOutputStream:
         """Queues the batch for every acceptor."""
         if not batch.num_txns:
             return asyncio.create_task(self._after(list(self._under_way)))
-        return self._loggers.send(batch.request(self.first_txid, verify=self._loggers.config.verify_edits))
+        return self._loggers.send(batch.request(self.first_txid))
 
     async def _after(self, earlier: list[asyncio.Future[int]]) -> int:
         """An empty flush: ends when earlier ones have, with their last txid."""

@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 
 from bookledger.cli.log.json_records import json_line, new_record_in
 from ledgers import NewRecord, Record
-from tests.ledgers.logs.test_record_batch import NEW_RECORDS, TIMES
+from tests.ledgers.logs.test_record_batch import NEW_RECORDS, TIMES, of
 
 
 @given(NEW_RECORDS, TIMES, st.integers(0, 2**63 - 1))
 def test_what_is_printed_is_appended_as_it_was(new: NewRecord, time: int, position: int) -> None:
-    record = Record(position, new.payload, time, new.key, new.headers, new.event_time)
-    line = json_line(record)
+    line = json_line(of(new, position, time))
     assert line.count(b"\n") == 1 and line.endswith(b"\n")
     told = json.loads(line)
     assert (told["position"], told["time_us"]) == (position, time)
@@ -54,6 +53,8 @@ def test_a_person_may_write_text() -> None:
         ({"payload": "p", "headers_base64": {"n": "?"}}, "headers_base64 is no base64"),
         ({"payload": "p", "event_time_us": "noon"}, "a whole number of microseconds, not str"),
         ({"payload": "p", "event_time_us": 2**63}, "64 bits"),
+        ({"payload": "p", "producer": "p"}, "a producer and a sequence: give both"),
+        ({"payload": "p", "producer": "p", "sequence": "1"}, "a sequence is a whole number, not str"),
         ({"payload": "p", "headers": {str(n): "" for n in range(65)}}, "at most 64 headers"),
     ],
 )

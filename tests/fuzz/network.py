@@ -87,7 +87,12 @@ MESSAGES: list[tuple[str, Callable[[Any], Any], Callable[[Any], Any], Any]] = [
         codec.encode_lac_request,
         LacRequest("i1", 7, wait_beyond=3, wait_ms=1000),
     ),
-    ("lac_reply", codec.decode_lac_reply, codec.encode_lac_reply, LacReply(Status.OK, LAC)),
+    (
+        "lac_reply",
+        codec.decode_lac_reply,
+        codec.encode_lac_reply,
+        LacReply(Status.OK, LAC, writer_address="10.0.0.7:4711"),
+    ),
     (
         "holdings_request",
         codec.decode_holdings_request,

@@ -7,6 +7,7 @@ import base64
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -45,6 +46,34 @@ def test_lines_appended_are_read_back_listed_shown_and_deleted(uri: str) -> None
     assert appended["ledger_id"] in [record["ledger_id"] for record in listed]
     assert bookledger("ledger", "delete", "--yes", meta, ledger_id).returncode == 0
     assert fails_with_one_line("ledger", "read", meta, ledger_id) == f"there is no ledger {ledger_id}"
+
+
+def test_of_an_open_ledger_show_and_list_tell_what_its_bookies_know(uri: str) -> None:
+    meta = f"--metadata={uri}"
+    with LedgerClient(uri) as client, client.create_ledger() as writer:
+        ledger_id = str(writer.ledger_id)
+        writer.append_batch([b"x" * 100] * 10)
+        writer.append(b"x" * 100)  # so many bookies know of the ten before it that it is seen
+        told = json.loads(bookledger("ledger", "show", "--json", meta, ledger_id).stdout)
+        only = ("--first", ledger_id, "--limit=1", meta)
+        (line,) = bookledger("ledger", "list", "--json", *only).stdout.splitlines()
+        table = bookledger("ledger", "list", *only).stdout.decode().splitlines()
+    listed = json.loads(line)
+    for found in (told, listed):
+        assert found["last_add_confirmed"] in (9, 10) and found["writer_address"].startswith("127.0.0.1:")
+        assert found["confirmed_bytes"] == 100 * (found["last_add_confirmed"] + 1)
+        assert (found["last_entry"], found["length_bytes"]) == (None, None)
+    cells = table[1].split()
+    assert cells[:2] == [ledger_id, "open"] and cells[2] in ("9+", "10+"), table
+    assert cells[3:5] in (["1000", "B+"], ["1.1", "KiB+"]) and told["writer_address"] in cells
+
+
+def test_of_an_open_ledger_that_has_a_password_it_is_told_that_this_is_unknown(uri: str) -> None:
+    with LedgerClient(uri) as client, client.create_ledger(password=b"secret") as writer:
+        shown = bookledger("ledger", "show", str(writer.ledger_id), f"--metadata={uri}").stdout.decode()
+    for name in ("last add confirmed", "confirmed bytes", "writer address"):
+        assert re.search(rf"^{name} +unknown$", shown, re.MULTILINE), shown
+    assert re.search("^why unknown +it has a password, which is not known here$", shown, re.MULTILINE)
 
 
 def test_a_reserved_ledger_has_exactly_one_writer(uri: str) -> None:

@@ -283,6 +283,11 @@ def test_records_go_into_a_file_or_a_directory(uri: str, tmp_path: Path) -> None
         (["create", "x/y"], "is not a usable name"),
         (["create", "x", "--ensemble=2", "--write-quorum=3"], "do not fit"),
         (["create", "x", "--digest=hmac-sha256"], "password"),
+        (["create", "x", "--age=7 parsecs"], "is no duration, such as"),
+        (["create", "x", "--bytes=10 GB"], "is no size, such as"),
+        (["create", "x", "--age=0s"], "0.0 seconds are no age"),
+        (["create", "x", "--cursor-silent=3d"], "no cursor counts that could be silent"),
+        (["create", "x", "--cursor=a b"], "is not a usable name"),
         (["append", "x", "--delimiter=,", "--record-bytes=3"], "two ways to cut the input"),
     ],
 )
@@ -325,3 +330,33 @@ def test_a_log_under_legal_hold_is_kept_until_that_is_ended(uri: str) -> None:
         assert "under legal hold" in fails_with_one_line("log", command[0], meta, *command[1:])
     assert of_json("hold", meta, "held", "--end") == {"log": "held", "legal_hold": False}
     of_json("delete", meta, "held", "--yes")
+
+
+def test_what_goes_by_itself_is_settled_option_by_option_and_shown_with_what_keeps_it(uri: str) -> None:
+    meta = f"--metadata={uri}"
+    of_json("create", meta, "kept", "--age", "7d", "--bytes", "10GiB")
+    nothing: dict[str, Any] = {
+        "age_seconds": None,
+        "bytes": None,
+        "cursors": [],
+        "cursor_silent_seconds": None,
+    }
+    settled = nothing | {"age_seconds": 604_800.0, "bytes": 10 * 2**30}
+    assert of_json("show", meta, "kept")["retention"] == settled
+    with LedgerClient(uri) as client, client.log("kept").writer() as writer:
+        writer.append(b"1")
+    cursor = ("--cursor", "billing", "--cursor-silent", "3d")
+    told = of_json("retention", meta, "kept", "--age", "90s", *cursor)
+    settled |= {"age_seconds": 90.0, "cursors": ["billing"], "cursor_silent_seconds": 259_200.0}
+    assert told["retention"] == of_json("show", meta, "kept")["retention"] == settled
+    assert told["counted_cursors"] == [
+        {"cursor": "billing", "position": None, "silent_seconds": 0.0, "counts": True}
+    ]
+    assert (told["next"]["end_position"], told["next"]["stays_because"]) == (1, "cursor billing is not there")
+    of_json("seek", meta, "kept", "billing", "1", "--create")
+    told = of_json("retention", meta, "kept")
+    assert told["next"]["stays_because"] == "it is not old enough"
+    assert told["next"]["goes_at"] > of_json("show", meta, "kept")["segments"][0]["last_record_at"]
+    assert of_json("retention", meta, "kept", "--none", "--bytes", "1")["retention"] == nothing | {"bytes": 1}
+    assert of_json("retention", meta, "kept", "--none")["retention"] is None
+    of_json("delete", meta, "kept", "--yes")

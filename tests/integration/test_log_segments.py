@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie.upkeep.healing.unneeded_segments import UnneededSegments
+from bookie.upkeep.logs.unneeded_segments import UnneededSegments
 from ledgers import LogExists, LogFenced, NoSuchLedger, NoSuchLog
 from ledgers.aio import LedgerClient
 from ledgers.logs.log import Log

@@ -59,6 +59,7 @@ class Appends:
         # Messages that came while an earlier one is looked up, with the bytes that they take of the memory.
         self._waiting: deque[tuple[AppendRequest, int, Arrival]] = deque()
         self._client = str(who.identity or "")
+        self._address = connection.peer_address
         self._working: asyncio.Task[None] | None = None
         self._unanswered = 0
         self.is_stopping = False
@@ -73,7 +74,8 @@ class Appends:
         request = codec.decode_append_request(body)
         large_bytes = len(body) if isinstance(body, bytearray) else 0
         network_seconds = self._connection.large_seconds if large_bytes else 0.0
-        arrival = Arrival(self._loop.time(), network_seconds, self._who.address, self._client)
+        sender = self._who.address, self._client, self._address
+        arrival = Arrival(self._loop.time(), network_seconds, *sender)
         if self._working is None and self._is_ready_for(request):
             self._take(request, {}, large_bytes, arrival)
             return

@@ -15,6 +15,7 @@ concerned is in limbo on disk. A crash in between leaves the directory one ahead
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,7 +79,7 @@ class Lives:
             self.renewals += 1
         await in_thread(self.keep, create=create)
         me = self.cookie.bookie_id, self.cookie.incarnation
-        life = Life(self.here, position, self.renewals, self.registered_as())
+        life = Life(self.here, position, self.renewals, self.registered_as(), time.time_ns() // 1_000_000)
         self.version = await directory_generations.write(self.store, *me, life, version=self.version or None)
         self.settled, self.revision = self.renewals, max(self.revision, self.version)
         return self.version

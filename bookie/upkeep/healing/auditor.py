@@ -2,7 +2,7 @@
 
 It is elected by a lease, so another one is within seconds of its death. It counts how long each bookie is absent.
 When a bookie is lost, new or to be drained, and periodically, it reads all records and marks what needs
-re-replication. Two auditors at once would do no harm.
+re-replication. It also does what logs ask to be given up (`retention_rounds`). Two auditors at once would do no harm.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from metadata.records.ledger_store import LedgerStore
 from metadata.store import Lease, MetadataStore
 
 from ...upkeep_config import UpkeepConfig
+from ..logs.retention_rounds import RetentionRounds
+from ..logs.unneeded_segments import UnneededSegments
 from ..mending.replication_task import Reason, ReplicationTask
 from ..peers import Peers
 from .absence_counts import AbsenceCounts
 from .polling import LOOK_SECONDS
 from .reachability import Reachability
 from .replication_tasks import is_left_behind, replication_tasks, takers, to_fence
-from .unneeded_segments import UnneededSegments
 from .view import ClusterView, look
 
 log = logging.getLogger(__name__)
@@ -108,6 +109,7 @@ class Auditor:
         self._office_version = 0
         self._absences = AbsenceCounts()
         self._reachability = Reachability(peers, config.reach_seconds)
+        self.retention = RetentionRounds(store)
         self._audited: object = None
         self._audited_at = 0.0
         self._braked_at: float | None = None
@@ -128,6 +130,7 @@ class Auditor:
                 try:
                     if await self._is_elected():
                         await self._tell_unreachable(await self.look_once())
+                        await self.retention.look()
                 except MetadataError as error:
                     self._absences.interrupted()
                     log.log(weight(error), "the audit was interrupted, and will be tried again: %s", error)

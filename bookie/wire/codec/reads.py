@@ -148,6 +148,7 @@ def encode_lac_reply(reply: LacReply) -> Sealed:
             last_add_confirmed=lac_to(reply.last_add_confirmed),
             vouched_since=reply.vouched_since,
             latest=None if reply.latest is None else pb.LatestFragment(**reply.latest._asdict()),
+            writer_address=reply.writer_address,
         )
     )
 
@@ -160,7 +161,8 @@ def decode_lac_reply(data: Body) -> LacReply:
     latest = None
     if message.HasField("latest"):
         latest = Headline(message.latest.first_entry, message.latest.number, message.latest.is_closed)
-    return LacReply(status_from(message.status), lac, message.detail, vouched_since, latest)
+    told = vouched_since, latest, message.writer_address
+    return LacReply(status_from(message.status), lac, message.detail, *told)
 
 
 def encode_holdings_request(request: HoldingsRequest) -> Sealed:

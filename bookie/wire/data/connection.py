@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Protocol, cast
 
+from ...addresses import joined
 from .framing import BadFrame, Body, FrameKind, FrameReader, Part, Received, framed
 from .outbox import Outbox
 
@@ -143,6 +144,12 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is None:
             raise ConnectionResetError(self._why or "the connection was lost")
         return cast("ssl.SSLObject", self._transport.get_extra_info("ssl_object"))
+
+    @property
+    def peer_address(self) -> str:
+        """Where the peer's end is, host and port; "" if that is not known."""
+        name = None if self._transport is None else self._transport.get_extra_info("peername")
+        return joined(str(name[0]), name[1]) if name else ""
 
     @property
     def taken_bytes(self) -> int:

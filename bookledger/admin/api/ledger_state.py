@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bookie.upkeep.healing.view import ClusterView
+from bookledger.cluster.open_ledgers import Open, confirmed_fields, why_unknown
 from bookledger.cluster.survey import (
     LEDGERS_A_TURN,
     Condition,
@@ -71,7 +72,7 @@ async def ledgers(
             records, following = await search(store, wanted, first, limit)
         following_id = await ledger_ids.counted_end(store)
     return {
-        "ledgers": await _ledger_rows(records, view),
+        "ledgers": await _ledger_rows(records, view, await sight.ask_bookies(records)),
         "next": following,
         "next_id": following_id,
         "counts": None if counted is None else dict(sorted(counted.survey.ledgers.items())),
@@ -92,8 +93,11 @@ async def one_ledger(sight: MetadataView, ledger_id: int, first_fragment: int) -
         by_fragment.setdefault(copy.fragment.first_entry, []).append(copy)
     shown = list(by_fragment.values())[first_fragment : first_fragment + FRAGMENTS_MAX]
     end = first_fragment + FRAGMENTS_MAX
+    seen = await sight.ask_bookies([record])
     return {
-        **_ledger_row(record),
+        **_ledger_row(record, seen),
+        "why_unknown": "",
+        **why_unknown(record, seen),
         "condition": _worst([copy for found in by_fragment.values() for copy in found]),
         "closed_ms": record.closed_ms or None,
         "writer": _writer(record),
@@ -106,22 +110,25 @@ async def one_ledger(sight: MetadataView, ledger_id: int, first_fragment: int) -
     }
 
 
-async def _ledger_rows(records: Sequence[LedgerRecord], view: ClusterView) -> list[Facts]:
+async def _ledger_rows(records: Sequence[LedgerRecord], view: ClusterView, seen: Open) -> list[Facts]:
     rows: list[Facts] = []
     for one in records:
         custom = _custom(one, CUSTOM_KEYS_LISTED_MAX, CUSTOM_CHARACTERS_LISTED_MAX)
-        rows.append({**_ledger_row(one), "condition": _worst(list(copies(one, view))), "custom": custom})
+        rows.append(
+            {**_ledger_row(one, seen), "condition": _worst(list(copies(one, view))), "custom": custom}
+        )
         if len(rows) % LEDGERS_A_TURN == 0:
             await asyncio.sleep(0)  # lets a daemon serve others meanwhile
     return rows
 
 
-def _ledger_row(record: LedgerRecord) -> Facts:
+def _ledger_row(record: LedgerRecord, seen: Open) -> Facts:
     return {
         "ledger_id": record.ledger_id,
         "state": record.state.value,
         "last_entry": record.last_entry,
         "length_bytes": record.length_bytes,
+        **confirmed_fields(record, seen),
         "ensemble_size": record.shape.ensemble_size,
         "write_quorum": record.shape.write_quorum,
         "ack_quorum": record.shape.ack_quorum,

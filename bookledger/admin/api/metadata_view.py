@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 from bookie.upkeep.healing.view import ClusterView, look
+from bookledger.cluster.open_ledgers import Open
 from metadata import keys, open_store
 from metadata.backup.no_cluster import why_no_cluster
 from metadata.errors import BadRecord, MetadataError
@@ -44,6 +45,13 @@ class Away(Exception):
     """The metadata cannot be asked; the message says why."""
 
 
+AskBookies = Callable[[Sequence[LedgerRecord]], Awaitable[Open]]
+
+
+async def _ask_nobody(_: Sequence[LedgerRecord]) -> Open:
+    return {}
+
+
 class MetadataView:
     """Looks at the cluster of one URI. Belongs to one loop; use as `async with`. All of it raises Away."""
 
@@ -55,6 +63,8 @@ class MetadataView:
         self._view: ClusterView | None = None
         self._viewed = 0.0
         self.census = Census(self.wait_ms)
+        self.ask_bookies: AskBookies = _ask_nobody
+        """What is not in the metadata; whoever has a client for bookies sets it."""
 
     async def __aenter__(self) -> MetadataView:
         return self

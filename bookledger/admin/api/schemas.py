@@ -12,6 +12,7 @@ Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}
 COUNT: Schema = {"type": "integer", "minimum": 0}
 FLAG: Schema = {"type": "boolean"}
+ENTRY: Schema = {"type": "integer", "minimum": -1}
 SECONDS: Schema = {"type": "number", "minimum": 0}
 
 
@@ -74,8 +75,11 @@ _BOOKIE = record(
 _LEDGER: dict[str, Schema] = {
     "ledger_id": COUNT,
     "state": {"type": "string", "enum": ["open", "in_recovery", "closed"]},
-    "last_entry": maybe({"type": "integer", "minimum": -1}),
+    "last_entry": maybe(ENTRY),
     "length_bytes": maybe(COUNT),
+    "last_add_confirmed": maybe(ENTRY),
+    "confirmed_bytes": maybe(COUNT),
+    "writer_address": maybe(TEXT),
     "ensemble_size": COUNT,
     "write_quorum": COUNT,
     "ack_quorum": COUNT,
@@ -91,7 +95,7 @@ _COPY: dict[str, Schema] = {
     "condition": CONDITION,
     "lacks": maybe(listed(maybe(COUNT))),
 }
-_SPAN: dict[str, Schema] = {"first_entry": COUNT, "last_entry": maybe({"type": "integer", "minimum": -1})}
+_SPAN: dict[str, Schema] = {"first_entry": COUNT, "last_entry": maybe(ENTRY)}
 _MARK: dict[str, Schema] = {
     "ledger_id": COUNT,
     "since_seconds": COUNT,
@@ -147,13 +151,14 @@ SCHEMAS: dict[str, Schema] = {
     "Ledger": record(
         **_LEDGER,
         closed_ms=maybe(COUNT),
+        why_unknown=TEXT,
         writer=TEXT,
         has_password=FLAG,
         accepted_loss=maybe(
             record(
                 at_ms=COUNT,
                 by=TEXT,
-                proven_through={"type": "integer", "minimum": -1},
+                proven_through=ENTRY,
                 given_up=listed(TEXT),
             )
         ),

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from bookledger.cluster.open_ledgers import UNKNOWN, confirmed_fields, why_unknown
 from ledgers import LedgerClient, NewLedger
 from metadata.records.ledger_record import LedgerRecord
 
@@ -20,6 +21,7 @@ from .append import append
 from .checking import check
 from .entries import read, tail
 from .listing import list_
+from .open_ledgers import asking_bookies
 from .recovering import recover
 from .salvage import salvage
 
@@ -77,17 +79,23 @@ ledger.add_command(salvage)
 def show(metadata_uri: str, ledger_id: int, as_json: bool) -> None:
     """Show one ledger's metadata, with its fragments and where they are.
 
+    Of a ledger that is not closed its bookies tell how far it is confirmed, its size, and from where its writer sent
+    last.
+
     Examples:
         bookledger ledger show 7
     """
     check_is_cluster(metadata_uri)
     with LedgerClient(metadata_uri, config=client_config()) as client:
         record = client.describe_ledger(ledger_id)
-    fields = {**ledger_fields(record), **loss_fields(record)}
+    with asking_bookies(metadata_uri) as asked:
+        seen = asked([record])
+    told = {**confirmed_fields(record, seen), **why_unknown(record, seen)}
     if as_json:
-        print_json({**fields, **_parts(record)})
+        print_json({**ledger_fields(record), **told, **loss_fields(record), **_parts(record)})
         return
-    print_record(fields, as_json=False)
+    still = {} if record.is_closed else {name: UNKNOWN if one is None else one for name, one in told.items()}
+    print_record({**ledger_fields(record), **still, **loss_fields(record)}, as_json=False)
     for name, value in sorted(record.custom_metadata.items()):
         say(f"custom {name}={shown_bytes(value)}")
     for fragment in record.fragments:

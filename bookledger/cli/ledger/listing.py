@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from bookledger.cluster.custom_wanted import CustomWanted
+from bookledger.cluster.open_ledgers import ASKED_AT_ONCE_MAX, UNKNOWN, Open, confirmed_fields
 from ledgers import LedgerClient
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 
@@ -23,6 +24,7 @@ from ..terminal import say, shown_bytes
 from ..told.help import command
 from ..told.interruption import again, told_when_stopped
 from ..told.sizes import bytes_told, short_size
+from .open_ledgers import Asked, asking_bookies
 
 
 @command(
@@ -71,6 +73,9 @@ def list_(
 ) -> None:
     """Show every ledger, or those that are asked for, by id.
 
+    Of those that are not closed their bookies tell how far they are confirmed and their size, so far ("+"), and from
+    where their writers sent last.
+
     Examples:
         bookledger ledger list --state open --older-than 86400
         bookledger ledger list --custom owner=team-a --limit 100
@@ -93,6 +98,7 @@ def list_(
         told_when_stopped(shown.how),
         LedgerClient(metadata_uri, config=client_config()) as client,
         looking_at_ledgers(prints=as_json) as advance,
+        asking_bookies(metadata_uri) as asked,
     ):
         wanted: Iterator[LedgerRecord] = filter(
             is_wanted, _told(client.list_ledgers(first_ledger=first_ledger), advance)
@@ -100,34 +106,46 @@ def list_(
         if newest:
             wanted = reversed(deque(wanted, maxlen=limit))
         if as_json:
-            shown.lines(islice(wanted, limit))
+            shown.lines(islice(wanted, limit), asked)
         records = [] if as_json else list(islice(wanted, None if limit is None else limit + 1))
+        rows = _rows(records[:limit], asked)
     if not records and shown.last_ledger is None:
         check_is_cluster(metadata_uri)
     if not as_json:
-        _print(records, limit)
+        _print(records, rows, limit)
 
 
-def _print(records: list[LedgerRecord], limit: int | None) -> None:
+def _print(records: list[LedgerRecord], rows: list[dict[str, Any]], limit: int | None) -> None:
     listed = records[:limit]
-    print_records([_row(record) for record in listed], as_json=False, none="there are no such ledgers")
+    print_records(rows, as_json=False, none="there are no such ledgers")
     if listed:
         say(_total(listed))
     if limit is not None and len(records) > limit:
         say(f"more follow: --first {records[-1].ledger_id}")
 
 
-def _row(record: LedgerRecord) -> dict[str, Any]:
+def _rows(records: Sequence[LedgerRecord], asked: Asked) -> list[dict[str, Any]]:
+    rows = [_row(one, confirmed_fields(one, seen)) for page, seen in _seen(records, asked) for one in page]
+    if all(record.is_closed for record in records):
+        for row in rows:
+            del row["writer"]
+    return rows
+
+
+def _row(record: LedgerRecord, confirmed: dict[str, Any]) -> dict[str, Any]:
     """What fits a line; `--json` and `ledger show` have the rest."""
     shape = record.shape
+    last, size, writer = confirmed.values()
+    so_far = "" if record.is_closed else "+"
     return {
         "ledger": record.ledger_id,
         "state": record.state.value,
-        "last_entry": record.last_entry,
-        "size": None if record.length_bytes is None else short_size(record.length_bytes),
+        "last_entry": UNKNOWN if last is None else f"{last}{so_far}",
+        "size": UNKNOWN if size is None else f"{short_size(size)}{so_far}",
         "E/Qw/Qa": f"{shape.ensemble_size}/{shape.write_quorum}/{shape.ack_quorum}",
         "frag": len(record.fragments),
         "made_at_(UTC)": f"{record.created_at:%Y-%m-%d %H:%M}" if record.created_at else None,
+        "writer": None if record.is_closed else writer or UNKNOWN,
         "custom": " ".join(
             f"{name}={shown_bytes(value)}" for name, value in sorted(record.custom_metadata.items())
         ),
@@ -141,8 +159,8 @@ def _total(listed: list[LedgerRecord]) -> str:
     return f"{ledgers}, {still} not closed; the closed ones have {bytes_told(size)}"
 
 
-def _fields(record: LedgerRecord) -> dict[str, Any]:
-    return {**ledger_fields(record), **custom_fields(record)}
+def _fields(record: LedgerRecord, seen: Open) -> dict[str, Any]:
+    return {**ledger_fields(record), **confirmed_fields(record, seen), **custom_fields(record)}
 
 
 class _Shown:
@@ -151,15 +169,23 @@ class _Shown:
     def __init__(self) -> None:
         self.last_ledger: int | None = None
 
-    def lines(self, records: Iterable[LedgerRecord]) -> None:
-        for record in records:
-            print_json(_fields(record))
-            self.last_ledger = record.ledger_id
+    def lines(self, records: Iterable[LedgerRecord], asked: Asked) -> None:
+        for page, seen in _seen(records, asked):
+            for record in page:
+                print_json(_fields(record, seen))
+                self.last_ledger = record.ledger_id
 
     def how(self) -> str:
         if self.last_ledger is None:
             return f"no ledger is printed for certain; {again(so='begin again')}"
         return f"the ledgers to {self.last_ledger} are printed, perhaps more; go on with --first {self.last_ledger + 1}"
+
+
+def _seen(records: Iterable[LedgerRecord], asked: Asked) -> Iterator[tuple[list[LedgerRecord], Open]]:
+    """Pages of ledgers that bookies are asked for together, each with what they tell."""
+    left = iter(records)
+    while page := list(islice(left, ASKED_AT_ONCE_MAX)):
+        yield page, asked(page)
 
 
 def _told(records: Iterable[LedgerRecord], on_ledger: Callable[[int], None]) -> Iterator[LedgerRecord]:

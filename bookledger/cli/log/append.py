@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ledgers import LedgerClient, LedgerError, Log, LogWriter, NewRecord
+from ledgers.logs.record_batch import Numbered
 
 from ..config.clients import client_config
 from ..membership.remedies import remedies
@@ -33,7 +34,8 @@ from .json_records import new_record_in
 @log_argument
 @source_options(
     "A line is one JSON object, as `log read --json` prints. It has payload_base64, or payload as text; as you like "
-    "also key_base64 or key, headers_base64 or headers, and event_time_us."
+    "also key_base64 or key, headers_base64 or headers, event_time_us, and producer with sequence: what has these is "
+    "stored once."
 )
 @json_option
 def append(
@@ -128,8 +130,16 @@ def _check_has_no_writer(log: Log) -> None:
 
 def _append(writer: LogWriter, record: bytes | NewRecord) -> None:
     if isinstance(record, NewRecord):
+        producer, sequence = (
+            (record.producer, record.sequence) if isinstance(record, Numbered) else (None, None)
+        )
         writer.append_async(
-            record.payload, key=record.key, headers=record.headers, event_time=record.event_time
+            record.payload,
+            key=record.key,
+            headers=record.headers,
+            event_time=record.event_time,
+            producer=producer,
+            sequence=sequence,
         )
     else:
         writer.append_async(record)

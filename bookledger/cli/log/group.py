@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ledgers import LedgerClient, LedgerError
+from ledgers import LedgerClient, LedgerError, Retention
 
 from ..config.clients import client_config
 from ..membership.cluster_survey import check_is_cluster
@@ -28,13 +28,23 @@ from .cursors import cursors, seek
 from .fields import log_fields, segment_fields, settings_fields
 from .new_log import HEADING, new_log_options
 from .records import read, tail
+from .retention import (
+    HEADING as RETENTION_HEADING,
+)
+from .retention import (
+    NAMES,
+    made,
+    retention,
+    retention_fields,
+    retention_options,
+)
 
 
 @group(
     headings={
         "Records": ("append", "read", "tail"),
         "Cursors": ("cursors", "seek"),
-        "Logs": ("create", "list", "show", "truncate", "hold", "rename", "delete"),
+        "Logs": ("create", "list", "show", "retention", "truncate", "hold", "rename", "delete"),
     }
 )
 def log() -> None:
@@ -52,12 +62,14 @@ log.add_command(read)
 log.add_command(tail)
 log.add_command(cursors)
 log.add_command(seek)
+log.add_command(retention)
 
 
-@log.command(headings=HEADING)
+@log.command(headings={**HEADING, **RETENTION_HEADING})
 @metadata_option
 @log_password_option
 @new_log_options
+@retention_options
 @log_argument
 @json_option
 def create(metadata_uri: str, name: str, as_json: bool, **settings: Any) -> None:
@@ -66,13 +78,15 @@ def create(metadata_uri: str, name: str, as_json: bool, **settings: Any) -> None
     Examples:
         bookledger log create orders
         bookledger log create audit --ensemble 5 --write-quorum 3 --roll-seconds 3600
+        bookledger log create events --age 7d --bytes 10GiB
     """
+    retained = made(Retention(), {name: settings.pop(name) for name in NAMES})
     with LedgerClient(metadata_uri, config=client_config()) as client:
         try:
-            made = client.create_log(name, **settings)
+            new = client.create_log(name, retention=retained, **settings)
         except ValueError as error:
             raise click.UsageError(str(error)) from None
-        print_record(log_fields(made.name, made.record), as_json=as_json)
+        print_record(log_fields(new.name, new.record), as_json=as_json)
 
 
 @log.command("list")
@@ -112,7 +126,11 @@ def show(metadata_uri: str, password: bytes, name: str, as_json: bool) -> None:
     """
     with LedgerClient(metadata_uri, config=client_config()) as client:
         found = client.log(name, password=password)
-        fields = {**log_fields(name, found.record), **settings_fields(found.record)}
+        fields = {
+            **log_fields(name, found.record),
+            **settings_fields(found.record),
+            **retention_fields(found.retained()),
+        }
         segments = [segment_fields(segment) for segment in found.segments()]
     if as_json:
         print_json({**fields, "segments": segments})

@@ -8,13 +8,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from ledgers import NewRecord, Record
+from ledgers.logs.record_batch import Numbered
+from ledgers.logs.writing.checked_records import numbering
 
 from ..payloads.cutting import base64_in, payload_of
 
 
 def json_line(record: Record) -> bytes:
     """One line, with what the record has and no more."""
-    if record.key is None and not record.headers and record.event_time is None:
+    is_bare = record.key is None and not record.headers and record.event_time is None
+    if is_bare and record.producer is None:
         payload = base64.b64encode(record.payload)
         return b'{"position":%d,"time_us":%d,"payload_base64":"%s"}\n' % (
             record.position,
@@ -32,6 +35,8 @@ def _fields(record: Record) -> dict[str, Any]:
         fields["key_base64"] = _base64(record.key)
     if record.headers:
         fields["headers_base64"] = {name: _base64(value) for name, value in record.headers.items()}
+    if record.producer is not None:
+        fields |= {"producer": record.producer, "sequence": record.sequence}
     return {**fields, "payload_base64": _base64(record.payload)}
 
 
@@ -39,8 +44,12 @@ def new_record_in(told: object) -> NewRecord:
     """The record to append that a line describes. Its position and time are not taken. Raises ValueError."""
     payload = payload_of(told)
     assert isinstance(told, Mapping)
+    producer, sequence = told.get("producer"), told.get("sequence")
     try:
-        return NewRecord(payload, _key_in(told), _headers_in(told), told.get("event_time_us"))
+        known = payload, _key_in(told), _headers_in(told), told.get("event_time_us")
+        if producer is None and sequence is None:
+            return NewRecord(*known)
+        return Numbered(*known, *numbering(producer, sequence))
     except TypeError as error:
         raise ValueError(str(error)) from None
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ...entry import check_is_bytes
 from ...errors import EntryTooLarge
-from ..record_batch import HEAD_BYTES, NewRecord, encode
+from ..record_batch import NewRecord, Numbered, entry_bytes
 
 
 class CheckedRecords:
@@ -19,18 +19,41 @@ class CheckedRecords:
 
 
 def record_of(
-    payload: bytes, key: bytes | None, headers: Mapping[str, bytes] | None, event_time: int | None
+    payload: bytes,
+    key: bytes | None,
+    headers: Mapping[str, bytes] | None,
+    event_time: int | None,
+    producer: str | None = None,
+    sequence: int | None = None,
 ) -> bytes | NewRecord:
     """What is appended: the payload alone where there is nothing else. Raises TypeError, ValueError."""
+    if producer is not None or sequence is not None:
+        return Numbered(payload, key, headers or {}, event_time, *numbering(producer, sequence))
     if key is None and not headers and event_time is None:
         check_is_bytes(payload)
         return payload
     return NewRecord(payload, key, headers or {}, event_time)
 
 
+def numbering(producer: str | None, sequence: int | None) -> tuple[str, int]:
+    """Raises ValueError where one is given without the other."""
+    if producer is None or sequence is None:
+        raise ValueError("what is to be stored once has a producer and a sequence: give both")
+    return producer, sequence
+
+
+def numbered(records: Sequence[bytes | NewRecord], producer: str, sequence: int) -> list[Numbered]:
+    """Records that are to be stored once, of consecutive sequences. Raises TypeError, ValueError."""
+    given = [record if isinstance(record, NewRecord) else NewRecord(record) for record in records]
+    return [
+        Numbered(one.payload, one.key, one.headers, one.event_time, producer, sequence + n)
+        for n, one in enumerate(given)
+    ]
+
+
 def size_of(record: bytes | NewRecord, entry_bytes_max: int) -> int:
     """The bytes that the record takes as an entry. Raises EntryTooLarge, TypeError."""
-    size = HEAD_BYTES + len(record) if type(record) is bytes else len(encode([record], 0)[0])
+    size = entry_bytes(record)
     if size > entry_bytes_max:
         raise EntryTooLarge(size, entry_bytes_max)
     return size

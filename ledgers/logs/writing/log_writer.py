@@ -9,8 +9,9 @@ from types import TracebackType
 from typing import Self
 
 from ...errors import LedgerError, WriterFull
-from ..record_batch import NewRecord
-from .checked_records import CheckedRecords, record_of, size_of
+from ..producers.errors import SequenceTooOld
+from ..record_batch import NewRecord, Numbered
+from .checked_records import CheckedRecords, numbered, numbering, record_of, size_of
 from .writer_shell import WriterShell
 
 LEFT_OVER_SECONDS_MAX = 5.0
@@ -33,12 +34,20 @@ class LogWriter(WriterShell):
         key: bytes | None = None,
         headers: Mapping[str, bytes] | None = None,
         event_time: int | None = None,
+        producer: str | None = None,
+        sequence: int | None = None,
     ) -> int:
         """Appends one record; returns its position when an ack quorum has it on disk.
 
-        Raises EntryTooLarge (the writer goes on), or what ended the writer. Waits as `append_async` does.
+        With a producer and a sequence it is stored once: where the log has it as the producer's last one, whoever wrote
+        it, the position of that is returned. A producer's sequences rise, with gaps as it likes. Raises SequenceTooOld
+        for one that is older than its last, ProducerForgotten, EntryTooLarge (the writer goes on after these), or what
+        ended the writer. Waits as `append_async` does.
         """
-        return await (await self.append_async(payload, key=key, headers=headers, event_time=event_time))
+        appended = await self.append_async(
+            payload, key=key, headers=headers, event_time=event_time, producer=producer, sequence=sequence
+        )
+        return await appended
 
     async def append_async(
         self,
@@ -47,33 +56,102 @@ class LogWriter(WriterShell):
         key: bytes | None = None,
         headers: Mapping[str, bytes] | None = None,
         event_time: int | None = None,
+        producer: str | None = None,
+        sequence: int | None = None,
     ) -> asyncio.Future[int]:
         """Takes one record in; returns the future of its position. Positions follow the order of these calls.
 
-        Waits only while `pending_bytes_max` are unconfirmed, or a bookie is behind.
+        Waits only while `pending_bytes_max` are unconfirmed, or a bookie is behind; and once for each log, to note that
+        it has producers.
         """
         self.check_process()
-        record = record_of(payload, key, headers, event_time)
+        record = record_of(payload, key, headers, event_time, producer, sequence)
         size = size_of(record, self.entry_bytes_max)
-        if self._room_bytes <= 0:
+        earlier: Sequence[int] = ()
+        if isinstance(record, Numbered):
+            earlier = await self._earlier(record.producer, record.sequence, 1)
+        elif self._room_bytes <= 0:
             await self._until_room()
         future: asyncio.Future[int] = self._loop.create_future()
-        self.submit_each([record], size, [future])
+        if earlier:
+            self._complete_at(earlier[0], future)
+        else:
+            self.submit_each([record], size, [future])
         return future
 
-    async def append_batch(self, records: Sequence[bytes | NewRecord]) -> range:
+    async def append_batch(
+        self,
+        records: Sequence[bytes | NewRecord],
+        *,
+        producer: str | None = None,
+        sequence: int | None = None,
+    ) -> Sequence[int]:
         """Appends consecutive records; returns their positions when all are confirmed, as for `append`.
 
-        Waits before it takes them in as `append_async` does. Batches follow the order of these calls.
+        With a producer each is stored once: the first as the one of this sequence, and so on. Where the log has the
+        first of them already, one after the other, the rest is appended. SequenceTooOld says through which sequence it
+        has them where it does not know all their positions any more. Waits before it takes them in as `append_async`
+        does. Batches follow the order of these calls.
         """
         self.check_process()
+        if producer is not None or sequence is not None:
+            return await self._append_once(records, *numbering(producer, sequence))
         checked = CheckedRecords(records, self.entry_bytes_max)
         await self._until_room()
+        return await self._append_all(checked)
+
+    async def _append_all(self, checked: CheckedRecords) -> range:
         if not checked.payloads:
             return range(self.next_position, self.next_position)
         future: asyncio.Future[int] = self._loop.create_future()
         first = self.submit_batch(checked, future)
         return range(first, await future + 1)
+
+    async def _append_once(
+        self, records: Sequence[bytes | NewRecord], producer: str, sequence: int
+    ) -> Sequence[int]:
+        batch = numbered(records, producer, sequence)
+        checked = CheckedRecords(batch, self.entry_bytes_max)
+        earlier = await self._earlier(producer, sequence, len(batch))
+        if not earlier:
+            return await self._append_all(checked)
+        left = await self._append_all(CheckedRecords(batch[len(earlier) :], self.entry_bytes_max))
+        await self.confirmed(earlier[-1])
+        return [*earlier, *left]
+
+    async def _earlier(self, producer: str, sequence: int, count: int) -> range:
+        """The positions of those that are there already; the rest has to be taken in at once."""
+        await self.until_its_turn()
+        try:
+            return self.producers.take(producer, sequence, count, self.next_position)
+        except SequenceTooOld as error:
+            await self.confirmed(error.last_position)  # else it would tell of what may never be stored
+            raise
+
+    def last_sequence(self, producer: str) -> int | None:
+        """The last sequence that the log has of a producer, or that this writer has taken in; None where it knows none:
+        the producer is new, or was forgotten."""
+        last = self.producers.last(producer)
+        return None if last is None else last.sequence
+
+    async def until_its_turn(self) -> None:
+        """Waits until a producer's records may be taken in: the log's record says that it has some, and there is room.
+
+        Raises MetadataUnavailable, or what ended the writer.
+        """
+        async with self.producers.turn:
+            self.raise_if_ended()
+            await self.producers.begin(self.confirmed_end)
+            if self._room_bytes <= 0:
+                await self._until_room()
+        self.raise_if_ended()
+
+    def _complete_at(self, position: int, future: asyncio.Future[int]) -> None:
+        """Completes a future with this position once that is confirmed."""
+        if position < self.confirmed_end:
+            future.set_result(position)
+        else:
+            self._answers.flush(future, position)
 
     def append_nowait(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 
 from metadata.audit import Act, tell
@@ -10,15 +9,13 @@ from metadata.records.logs.log_record import LogRecord, Segment
 
 from ...cluster import Cluster
 from ...elections.term import Term
-from ...errors import LedgerError, LogFenced, NoSuchLog
-from ...writing.write_handle import WriteHandle
+from ...errors import LogFenced, NoSuchLog
 from ..access import check_may_write
 from ..log_chain import LogChain, under
+from ..producers.recollection import Recollection
 from ..segment_ledgers import SegmentLedgers
 from ..segment_pages import turn_full_pages
 from .log_writer import LogWriter
-
-log = logging.getLogger(__name__)
 
 
 async def take_over(
@@ -39,6 +36,7 @@ async def take_over(
     ended = await _ended(record, ledgers)
     start = record.paged_through if ended is None else ended.end_position
     assert start is not None
+    producers = await Recollection.at(chain, ledgers, epoch, ended)
     handle = await ledgers.create(record, start)
 
     def begun(record: LogRecord) -> LogRecord:
@@ -52,14 +50,14 @@ async def take_over(
     try:
         await chain.change(under(epoch, begun))
     except NoSuchLog:
-        await _give_up(ledgers, handle)
+        await ledgers.discard(handle)
         raise
     except LogFenced:  # after any other error the record may name the ledger
         if not _may_name(chain.record, handle.ledger_id, start):
-            await _give_up(ledgers, handle)
+            await ledgers.discard(handle)
         raise
     tell(Act.EPOCH, who=cluster.who, log=record.name, epoch=epoch)
-    return LogWriter(cluster, chain, ledgers, epoch, handle)
+    return LogWriter(cluster, chain, ledgers, epoch, handle, producers)
 
 
 def _taken_over(record: LogRecord, writer: str, term: Term | None) -> LogRecord:
@@ -80,13 +78,3 @@ async def _ended(record: LogRecord, ledgers: SegmentLedgers) -> Segment | None:
 def _may_name(record: LogRecord, ledger_id: int, start: int) -> bool:
     """Whether the segment was added all the same, and its answer was lost, before a later writer took the log over."""
     return record.paged_through > start or any(s.ledger_id == ledger_id for s in record.segments)
-
-
-async def _give_up(ledgers: SegmentLedgers, handle: WriteHandle) -> None:
-    """Another writer was faster: nothing refers to this ledger."""
-    await handle.abandon()
-    try:
-        await ledgers.delete(handle.ledger_id)
-    except LedgerError as error:
-        line = "ledger %d, which no log needs, is left: %s"
-        log.info(line, handle.ledger_id, error, extra={"ledger": handle.ledger_id})

@@ -27,7 +27,8 @@ from ...tasks import Tasks
 from ...writing.append_futures import AppendFuture, AppendFutures, Complete
 from ...writing.write_handle import WriteHandle
 from ..log_chain import LogChain, under
-from ..record_batch import NewRecord, encode
+from ..producers.recollection import Recollection
+from ..record_batch import EncodedRecords, NewRecord, encode
 from ..segment_ledgers import SegmentLedgers
 from ..segment_pages import turn_full_pages
 from .checked_records import CheckedRecords
@@ -64,9 +65,16 @@ class WriterShell:
     """
 
     def __init__(
-        self, cluster: Cluster, chain: LogChain, ledgers: SegmentLedgers, epoch: int, begun: WriteHandle
+        self,
+        cluster: Cluster,
+        chain: LogChain,
+        ledgers: SegmentLedgers,
+        epoch: int,
+        begun: WriteHandle,
+        producers: Recollection,
     ) -> None:
-        """`begun`: the ledger of the log's last segment, which this writer has added to the record."""
+        """`begun`: the ledger of the log's last segment, which this writer has added to the record. `producers`: what
+        is known of them there."""
         last = chain.record.last
         assert last is not None
         assert last.ledger_id == begun.ledger_id
@@ -77,6 +85,7 @@ class WriterShell:
         self.entry_bytes_max = begun.entry_bytes_max
         self.pending_bytes_max = cluster.config.pending_bytes_max
         self._machine = LogPipeline(last.first_position)
+        self.producers = producers
         self._handles: dict[int, WriteHandle] = {}
         self._time_us = self._cut_us = last.begun_us
         self._unconfirmed = UnconfirmedRecords(last.first_position)
@@ -172,34 +181,35 @@ class WriterShell:
 
     def _take(self, records: Sequence[bytes | NewRecord], size_bytes: int) -> None:
         self._time_us = max(self._time_us, time.time_ns() // 1000)
-        entries = encode(records, self._time_us)
-        self._unconfirmed.add(entries, size_bytes)
+        encoded = encode(records, self._time_us)
+        self._unconfirmed.add(encoded, size_bytes)
         self._room_bytes = self.pending_bytes_max - self._unconfirmed.size_bytes
-        if len(entries) < self._machine.room:
-            self._pass_on(entries, size_bytes)
+        count = len(records)
+        if count < self._machine.room:
+            self._pass_on(encoded, size_bytes)
         else:
-            self._pass_on_over_the_cut(entries, size_bytes)
-        self._schedule.appended(len(entries), size_bytes)
+            self._pass_on_over_the_cut(encoded, size_bytes)
+        self._schedule.appended(count, size_bytes)
 
-    def _pass_on(self, entries: list[bytes], size_bytes: int) -> None:
-        number = self._machine.appended(len(entries))
+    def _pass_on(self, records: EncodedRecords, size_bytes: int) -> None:
+        number = self._machine.appended(len(records.rests))
         if number is not None:
-            self._append(number, entries, size_bytes)
+            self._append(number, records, size_bytes)
 
-    def _pass_on_over_the_cut(self, entries: list[bytes], size_bytes: int) -> None:
+    def _pass_on_over_the_cut(self, records: EncodedRecords, size_bytes: int) -> None:
         """The first of them are the last ones of a segment."""
-        before = entries[: self._machine.room]
-        before_bytes = sum(map(len, before))
-        self._pass_on(before, before_bytes)
+        count, room = len(records.rests), self._machine.room
+        before, behind = records.cut(0, room), records.cut(room, count)
+        self._pass_on(before, before.size_bytes)
         self._cut_us = self._time_us
         self._perform(self._machine.cut_reached())
-        if len(entries) > len(before):
-            self._pass_on(entries[len(before) :], size_bytes - before_bytes)
+        if behind.rests:
+            self._pass_on(behind, size_bytes - before.size_bytes)
 
-    def _append(self, number: int, entries: list[bytes], size: int) -> None:
+    def _append(self, number: int, records: EncodedRecords, size_bytes: int) -> None:
         handle = self._handles[number]
         if not handle.has_ended:  # else its failure is told, and another segment takes them
-            handle.submit_checked(entries, size)
+            handle.submit_checked(records.rests, size_bytes, records.head)
 
     async def _until_room(self) -> None:
         while self.is_full:
@@ -226,10 +236,11 @@ class WriterShell:
         for effect in effects:
             match effect:
                 case Submit(number, first, stop):
-                    entries = self._unconfirmed.between(first, stop)
-                    self._append(number, entries, sum(map(len, entries)))
+                    for records in self._unconfirmed.between(first, stop):
+                        self._append(number, records, records.size_bytes)
                 case Confirm(end):
                     self._unconfirmed.drop(end)
+                    self.producers.confirmed(end, self._time_us)
                     self._answers.confirmed(end - 1)
                     self._made_progress()
                 case MakeSegment(number, first):
@@ -307,6 +318,7 @@ class WriterShell:
         under(self._epoch, lambda record: record)(await self._chain.refresh())
         ended = await self._ledgers.recover(segment)
         assert ended.end_position is not None
+        await self.producers.write(ended.end_position, self._time_us)
         await self._chain.change(under(self._epoch, lambda record: record.ended(ended)))
         return self._machine.recovered(number, ended.end_position)
 
@@ -326,7 +338,9 @@ class WriterShell:
                 return record
             return record.begun(Segment(begun, join.end_position, self._epoch, record.time_us))
 
+        await self.producers.write(join.end_position, self._time_us)
         record = await self._chain.change(under(self._epoch, joined))
+        self._tasks.start(self.producers.drop_before(join.end_position))
         await self._handles.pop(join.tail).abandon()
         effects = self._machine.joined()
         if record.full_page():
@@ -334,15 +348,7 @@ class WriterShell:
         return effects
 
     async def _discard(self, number: int) -> list[LogEffect]:
-        handle = self._handles.pop(number)
-        await handle.abandon()
-        try:
-            await self._ledgers.delete(handle.ledger_id)
-        except NoSuchLedger:
-            pass  # somebody else deleted it: it is gone, as wanted
-        except LedgerError as error:
-            line = "ledger %d, which log %r does not need, could not be deleted: %s"
-            log.warning(line, handle.ledger_id, self.record.name, error, extra={"ledger": handle.ledger_id})
+        await self._ledgers.discard(self._handles.pop(number))
         return []
 
     def _segment(self, number: int) -> Segment:

@@ -11,6 +11,7 @@ from .. import records_pb2 as pb
 from ..ledger_codec import DIGEST_FROM_PB, DIGEST_TO_PB
 from ..ledger_record import IDENTITY_BYTES, Shape
 from .log_record import LogRecord, LogSettings, Segment, check_chain
+from .retention import Retention
 
 FORMAT_VERSION = 1
 
@@ -43,6 +44,8 @@ def encode(record: LogRecord) -> bytes:
         nonce=record.nonce,
         election=record.election,
         token=record.token,
+        retention=_retention_message(record.retention),
+        producers_from=record.producers_from,
     ).SerializeToString(deterministic=True)
 
 
@@ -175,4 +178,26 @@ def _record(message: pb.Log) -> LogRecord:
         nonce=message.nonce,
         election=message.election,
         token=message.token,
+        producers_from=message.producers_from if message.HasField("producers_from") else None,
+        retention=_retention(message.retention),
+    )
+
+
+def _retention_message(retention: Retention) -> pb.LogRetention | None:
+    if not retention.is_set:
+        return None
+    return pb.LogRetention(
+        age_ms=round((retention.age_seconds or 0) * 1000),
+        bytes=retention.bytes or 0,
+        cursors=retention.cursors,
+        cursor_silent_ms=round((retention.cursor_silent_seconds or 0) * 1000),
+    )
+
+
+def _retention(message: pb.LogRetention) -> Retention:
+    return Retention(
+        age_seconds=message.age_ms / 1000 or None,
+        bytes=message.bytes or None,
+        cursors=tuple(message.cursors),
+        cursor_silent_seconds=message.cursor_silent_ms / 1000 or None,
     )

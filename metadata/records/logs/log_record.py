@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from ..ledger_record import IDENTITY_BYTES, DigestType, Shape
+from .retention import NOTHING_GOES, Retention
 
 PAGE_SEGMENTS = 64
 """Segments of a page. Moving so many at a time keeps the record below twice that."""
@@ -28,6 +29,9 @@ ROLL_SECONDS = 86_400.0
 """When segments end by default: large ones cost less metadata, small ones are given up sooner after a truncation."""
 
 WRITER_CHARACTERS_MAX = 256
+
+PRODUCER_BYTES_MAX = 128
+"""Of a producer's name in UTF-8."""
 
 POSITION_MAX = 2**63 - 1
 
@@ -111,7 +115,8 @@ class LogRecord:
     `paged_through`, where the last page ends. `obsolete`: ledgers that nothing refers to, to be deleted. A log has
     one `name`, from which `lognames/` leads to it; `next_name` is what it is being renamed to. `owner`: to whom
     certificates can be confined, as for ledgers.
-    `election` and `token`: of the latest term under which the log was written.
+    `election` and `token`: of the latest term under which the log was written. `retention`: what goes by itself.
+    `producers_from`: no record before it has a producer; None where none has.
     """
 
     identity: bytes
@@ -131,6 +136,8 @@ class LogRecord:
     next_name: str = ""
     election: str = ""
     token: int = 0
+    retention: Retention = NOTHING_GOES
+    producers_from: int | None = None
 
     def __post_init__(self) -> None:
         if len(self.identity) != IDENTITY_BYTES:
@@ -139,7 +146,7 @@ class LogRecord:
             raise ValueError(f"{len(self.segments)} segments are too many for one record")
         if len(self.obsolete) > OBSOLETE_MAX:
             raise ValueError(f"{len(self.obsolete)} ledgers to be deleted are too many for one record")
-        if min(self.epoch, self.paged_through, self.created_ms, self.token) < 0:
+        if min(self.epoch, self.paged_through, self.created_ms, self.token, self.producers_from or 0) < 0:
             raise ValueError("a log's record has a number below 0")
         check_chain(self.segments, self.paged_through)
         if not 0 <= self.first_position <= POSITION_MAX:
@@ -181,6 +188,10 @@ class LogRecord:
         """Notes the term under which the log is written from now on."""
         assert not self.refuses(election, token)
         return replace(self, election=election, token=token)
+
+    def with_producers(self, position: int) -> LogRecord:
+        """Notes that records from this position on may have a producer."""
+        return self if self.producers_from is not None else replace(self, producers_from=position)
 
     def ended(self, last: Segment) -> LogRecord:
         """Ends the last segment, which has to be the same ledger's. One that holds nothing leaves the chain."""
@@ -267,6 +278,10 @@ class LogRecord:
     def held(self, is_held: bool) -> LogRecord:
         """Begins or ends a legal hold."""
         return replace(self, legal_hold=is_held)
+
+    def retained(self, retention: Retention) -> LogRecord:
+        """Settles what goes by itself."""
+        return replace(self, retention=retention)
 
     def given_up(self) -> LogRecord:
         """Marks the log as deleted: no writer has the epoch, and nothing of it is left."""

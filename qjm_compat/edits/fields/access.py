@@ -5,8 +5,9 @@ Ops that create a file encode the list as a byte an entry (and the name, if it h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import lru_cache
 from typing import Annotated
 
 from ..errors import BrokenOp
@@ -26,6 +27,9 @@ from .protobuf import (
 
 ENTRIES_MAX = 64 * 1024
 """Entries of one list; Hadoop itself takes 32 of each scope."""
+
+PERMISSIONS_CACHED_MAX = 1024
+"""Owners, groups and modes whose encoding is kept: a name node writes few of them, in most of its ops."""
 
 _HAS_NAME = 0x40
 _UNUSED = 0x80
@@ -78,6 +82,18 @@ class AclChange:
 def permissions_text(permissions: int) -> str:
     """Permissions as `ls` shows them: r-x."""
     return "".join([letter if permissions & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1))])
+
+
+_PERMISSION = record(Permission)
+
+
+@lru_cache(PERMISSIONS_CACHED_MAX)
+def _encoded(user: str, group: str, mode: int) -> bytes:
+    return _PERMISSION.write(Permission(user, group, mode))
+
+
+def _write_permission(permission: Permission) -> bytes:
+    return _encoded(permission.user, permission.group, permission.mode)
 
 
 def _checked(permissions: int) -> int:
@@ -137,7 +153,7 @@ def _change_to_json(change: AclChange) -> object:
     return {"path": change.path, "entries": [_entry_to_json(entry) for entry in change.entries]}
 
 
-Permissions = Annotated[Permission, record(Permission)]
+Permissions = Annotated[Permission, replace(_PERMISSION, write=_write_permission)]
 Acl = Annotated[
     tuple[AclEntry, ...], array(FieldType(_read_entry, _write_entry, _entry_to_json), ENTRIES_MAX)
 ]

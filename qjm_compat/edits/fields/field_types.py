@@ -23,6 +23,7 @@ from enum import IntEnum
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints
 
 from ..errors import BrokenOp
+from .encoders import encoder_of
 from .java import (
     VINT_ONE_BYTE_MAX,
     read_text,
@@ -34,7 +35,6 @@ from .java import (
     write_vint,
     write_vlong,
 )
-from .packed_numbers import writer_of
 
 T = TypeVar("T")
 E = TypeVar("E", bound=IntEnum)
@@ -55,6 +55,11 @@ class FieldType(Generic[T]):
     """The smallest encoded size: a count is checked against the remaining bytes before anything is read."""
     form: str = ""
     """Struct's format letter for a fixed-width number; such fields are packed together."""
+    length_form: str = ""
+    """Struct's format letter for the length of `raw`, if the encoding is that length and then `raw`, or the value."""
+    raw: Callable[[T], bytes] | None = None
+    empty: bytes = b""
+    """The encoding of a value without elements, where that is most common."""
 
 
 def _number(form: str, to_json: Callable[[int], object] = _as_it_is) -> FieldType[int]:
@@ -98,7 +103,7 @@ def _read_text(data: bytes, at: int) -> tuple[str, int]:
 
 
 def _write_string(text: str) -> bytes:
-    raw = text.encode("ascii") if text.isascii() else write_utf8(text)
+    raw = write_utf8(text)
     return _U16.pack(len(raw)) + raw
 
 
@@ -127,7 +132,7 @@ def _octal(mode: int) -> object:
 
 
 _MODE = _number("h", _octal)
-STRING = FieldType(_read_string, _write_string, size_min=2)
+STRING = FieldType(_read_string, _write_string, size_min=2, length_form="H", raw=write_utf8)
 
 NUMBER_8 = _number("b")
 NUMBER_32 = _number("i")
@@ -140,7 +145,7 @@ Mode = Annotated[int, _MODE]
 Flag = Annotated[bool, FieldType(_read_flag, _write_flag, form="?")]
 String = Annotated[str, STRING]
 Text = Annotated[str, FieldType(_read_text, _write_text)]
-ShortBytes = Annotated[bytes, FieldType(_read_short_bytes, _write_short_bytes, _hex, 2)]
+ShortBytes = Annotated[bytes, FieldType(_read_short_bytes, _write_short_bytes, _hex, 2, length_form="H")]
 VInt = Annotated[int, FieldType(read_vint, write_vint)]
 VLong = Annotated[int, FieldType(read_vlong, write_vlong)]
 
@@ -176,7 +181,7 @@ def record(cls: type[T]) -> FieldType[T]:
     def to_json(value: T) -> object:
         return {name: kind.to_json(getattr(value, name)) for name, kind in fields}
 
-    return FieldType(read, writer_of(fields), to_json, sum(kind.size_min for _, kind in fields))
+    return FieldType(read, encoder_of(fields), to_json, sum(kind.size_min for _, kind in fields))
 
 
 def flagged(cls: type[T], required: int) -> FieldType[T]:
@@ -237,7 +242,7 @@ def array(of: FieldType[T], count_max: int) -> FieldType[tuple[T, ...]]:
     def to_json(values: tuple[T, ...]) -> object:
         return [of.to_json(value) for value in values]
 
-    return FieldType(read, write, to_json, count_of.size)
+    return FieldType(read, write, to_json, count_of.size, empty=none)
 
 
 def check_count(count: int, count_max: int) -> None:

@@ -102,5 +102,5 @@ def _to_json(one: XAttr) -> object:
     return {"namespace": one.namespace.name, "name": one.name, **value}
 
 
-XAttrs = Annotated[tuple[XAttr, ...], FieldType(_read_list, _write_list, _list_to_json)]
+XAttrs = Annotated[tuple[XAttr, ...], FieldType(_read_list, _write_list, _list_to_json, empty=_NONE)]
 XAttrMessage = Annotated[XAttrChange, FieldType(_read_change, _write_change, _change_to_json)]

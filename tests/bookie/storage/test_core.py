@@ -244,3 +244,14 @@ def test_a_fence_is_never_put_off() -> None:
     """R1"""
     (write,) = Ledgers().core.fence(7, "a")
     assert isinstance(write, Write) and not write.deferred_sync
+
+
+def test_the_writer_is_where_the_last_frame_that_was_taken_from_it_came_from() -> None:
+    ledgers = Ledgers()
+    state = ledgers.states.setdefault(7, LedgerState(7))
+    ledgers.core.append(ADD, "a", "10.0.0.7:1000")
+    ledgers.core.append(RECOVERY_ADD, "b", "10.0.0.8:1000")
+    assert state.writer_address == "10.0.0.7:1000", "who writes back is no writer"
+    ledgers.core.fence(7, "c")
+    ledgers.core.append(ADD, "d", "10.0.0.9:1000")
+    assert state.writer_address == "10.0.0.7:1000", "what was refused is not written"

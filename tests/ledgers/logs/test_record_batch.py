@@ -10,26 +10,42 @@ from hypothesis import strategies as st
 
 from bookie.wire import Columns, of_payloads
 from ledgers import NewRecord, Record, RecordUnreadable
+from ledgers.logs import record_batch
 from ledgers.logs.record_batch import (
     HEAD_BYTES,
     HEADER_NAME_BYTES_MAX,
     HEADER_VALUE_BYTES_MAX,
     HEADERS_MAX,
     KEY_BYTES_MAX,
+    SEQUENCE_MAX,
+    Numbered,
     decode,
-    encode,
 )
 
 NOON = 1_700_000_000_000_000
 TIMES = st.integers(-(2**63), 2**63 - 1)
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
-NEW_RECORDS = st.builds(
-    NewRecord,
-    payload=st.binary(max_size=50),
-    key=st.none() | st.binary(max_size=20),
-    headers=st.dictionaries(NAMES, st.binary(max_size=20), max_size=4),
-    event_time=st.none() | TIMES,
+FIELDS: dict[str, st.SearchStrategy[object]] = {
+    "payload": st.binary(max_size=50),
+    "key": st.none() | st.binary(max_size=20),
+    "headers": st.dictionaries(NAMES, st.binary(max_size=20), max_size=4),
+    "event_time": st.none() | TIMES,
+}
+NEW_RECORDS: st.SearchStrategy[NewRecord] = st.builds(NewRecord, **FIELDS) | st.builds(
+    Numbered, **FIELDS, producer=NAMES, sequence=st.integers(0, SEQUENCE_MAX)
 )
+
+
+def encode(records: Sequence[bytes | NewRecord], time: int) -> list[bytes]:
+    return record_batch.encode(records, time).entries()
+
+
+def of(new: NewRecord, position: int, time: int) -> Record:
+    """The record as readers get it."""
+    record = Record(position, new.payload, time, new.key, new.headers, new.event_time)
+    if isinstance(new, Numbered):
+        return record._replace(producer=new.producer, sequence=new.sequence)
+    return record
 
 
 def entries(encoded: Sequence[bytes], first_entry: int = 0) -> Columns:
@@ -46,8 +62,7 @@ def test_records_come_back_as_they_were_appended(
 ) -> None:
     in_full = [new if isinstance(new, NewRecord) else NewRecord(new) for new in batch]
     assert decoded(encode(batch, time), first_entry, 1000) == [
-        Record(1000 + first_entry + n, new.payload, time, new.key, new.headers, new.event_time)
-        for n, new in enumerate(in_full)
+        of(new, 1000 + first_entry + n, time) for n, new in enumerate(in_full)
     ]
 
 
@@ -61,9 +76,10 @@ def test_the_bytes_of_a_record_are_those_of_the_picture() -> None:
     new = NewRecord(b"payload", key=b"k", headers={"é": b"v"}, event_time=-1)
     version_and_fields, time, event_time = b"\x01\x07", b"\x02" + bytes(7), b"\xff" * 8
     key, headers = b"\x01\x00k", b"\x01\x02\xc3\xa9\x01\x00v"
-    assert encode([new, b"p"], 2) == [
+    assert encode([new, b"p", Numbered(b"p", producer="é", sequence=3)], 2) == [
         version_and_fields + time + event_time + key + headers + b"payload",
         b"\x01\x00" + time + b"p",
+        b"\x01\x08" + time + b"\x02\xc3\xa9\x03" + bytes(7) + b"p",
     ]
 
 
@@ -139,6 +155,24 @@ def test_what_a_record_cannot_have_is_refused_before_anything_is_appended(
         NewRecord(**{"payload": b"", **wrong})  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("producer", "sequence", "error", "why"),
+    [
+        ("", 0, ValueError, "a producer's name is 1 to 128 bytes of UTF-8, not ''"),
+        ("é" * 65, 0, ValueError, "a producer's name is 1 to 128 bytes"),
+        (b"p", 0, TypeError, "a producer's name is text, not bytes"),
+        ("p", -1, ValueError, "a sequence is 0 to 9223372036854775807, not -1"),
+        ("p", 2**63, ValueError, "a sequence is 0 to 9223372036854775807, not 9223372036854775808"),
+        ("p", 1.0, TypeError, "a sequence is a whole number, not float"),
+    ],
+)
+def test_what_numbers_no_record_is_refused(
+    producer: str, sequence: int, error: type[Exception], why: str
+) -> None:
+    with pytest.raises(error, match=why):
+        Numbered(b"", producer=producer, sequence=sequence)
+
+
 @pytest.mark.parametrize("wrong", ["text", None, bytearray(b"x"), Record(0, b"", 0, None, {}, None)])
 def test_a_batch_with_anything_but_records_is_refused(wrong: object) -> None:
     with pytest.raises(TypeError, match="an entry is bytes, not"):
@@ -156,11 +190,11 @@ HEADERS_START = FIELDS_END - len(b"\1\4name\5\0value")
         (b"", "it has 0 bytes: it is no record of a log"),
         (bytes(9), "it has 9 bytes: it is no record of a log"),
         (b"\x02" + FULL[1:], "version 2 with fields 0x07: a newer program wrote it"),
-        (b"\x01\x08" + FULL[2:], "version 1 with fields 0x08: a newer program wrote it"),
+        (b"\x01\x10" + FULL[2:], "version 1 with fields 0x10: a newer program wrote it"),
         (b"some text of another program", "no record of a log"),
         (
             FULL[: HEADERS_START + 5] + b"\xff" + FULL[HEADERS_START + 6 :],
-            "a header's name is not UTF-8: it is damaged",
+            "the name of a header is not UTF-8: it is damaged",
         ),
         (FULL[:HEADERS_START] + b"\x00" + FULL[HEADERS_START + 1 :], "0 headers: it is damaged"),
         (FULL[:HEADERS_START] + b"\x41" + FULL[HEADERS_START + 1 :], "65 headers: it is damaged"),
@@ -193,5 +227,8 @@ def test_the_first_entry_that_is_refused_leaves_all_before_it_readable(found: li
 @given(NEW_RECORDS)
 def test_no_two_records_have_the_same_entry(new: NewRecord) -> None:
     (record,) = decoded(encode([new], NOON))
-    again = NewRecord(record.payload, record.key, record.headers, record.event_time)
+    known = record.payload, record.key, record.headers, record.event_time
+    again = NewRecord(*known)
+    if record.producer is not None and record.sequence is not None:
+        again = Numbered(*known, record.producer, record.sequence)
     assert encode([again], record.time) == encode([new], NOON)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bookie.upkeep.healing.unneeded_segments import UnneededSegments
+from bookie.upkeep.logs.unneeded_segments import UnneededSegments
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore

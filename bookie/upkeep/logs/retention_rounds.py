@@ -1,0 +1,239 @@
+"""The auditor's rounds of retention: each log that asks for it gives up what has to go, a few segments at a time.
+
+A log is truncated by one compare-and-swap of its record, and its ledgers are deleted as after any truncation. Whoever
+does it twice, or is interrupted, does no harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from metadata import keys
+from metadata.audit import Act, tell
+from metadata.backup import hold
+from metadata.errors import BadRecord, KeyExists, NoSuchKey, VersionConflict
+from metadata.records import directory_generations
+from metadata.records.ledger_store import LedgerStore
+from metadata.records.logs import log_codec, silences
+from metadata.records.logs.giving_up import Cleaner
+from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.log_store import LogStore, VersionedLog
+from metadata.records.logs.retained import HEAD_SEGMENTS_MAX, Retained, look
+from metadata.records.logs.retention import CountedCursor
+from metadata.records.unreadable import skip
+from metadata.store import MetadataStore
+
+from .silence_counts import SilenceCounts
+from .unneeded_segments import UnneededSegments
+
+log = logging.getLogger(__name__)
+
+ROUND_SECONDS = 60.0
+"""How soon after the beginning of one round the next one may begin."""
+
+LOGS_PER_LOOK = 20
+"""Logs that are looked at before the auditor does anything else."""
+
+CHANGES_MAX = 20
+"""Attempts at one change of a log's record: each other one met a change of somebody else."""
+
+
+@dataclass(slots=True)
+class Totals:
+    """Since this process has started; `cursors_silent` and `logs` are those of the last whole round."""
+
+    rounds: int = 0
+    logs: int = 0
+    cursors_silent: int = 0
+    records: int = 0
+    bytes: int = 0
+    ledgers: int = 0
+
+
+@dataclass(slots=True)
+class _Known:
+    """What an auditor remembers of one log from round to round: up to where all that was given up is deleted, too."""
+
+    counts: SilenceCounts = field(default_factory=SilenceCounts)
+    told_silent: set[str] = field(default_factory=set)
+    clean_through: int | None = None
+
+
+class RetentionRounds:
+    """Belongs to the auditor. `seconds`: a monotonic clock."""
+
+    def __init__(self, store: MetadataStore, seconds: Callable[[], float] | None = None) -> None:
+        self._store = store
+        self._logs = LogStore(store)
+        self._seconds = seconds or (lambda: asyncio.get_running_loop().time())
+        self._is_under_way = False
+        self._after: str | None = None
+        self._next_at = 0.0
+        self._known: dict[bytes, _Known] = {}
+        self._met: set[bytes] = set()
+        self._round = Totals()
+        self.totals = Totals()
+
+    async def look(self) -> None:
+        """Goes on with the round, or begins one when it is time. Raises MetadataError: then the next look goes on."""
+        if not self._is_under_way:
+            if self._seconds() < self._next_at:
+                return
+            if await hold.read(self._store) is not None:
+                return  # the metadata may be older than what it says of logs
+            self._next_at = self._seconds() + ROUND_SECONDS
+            self._is_under_way, self._after, self._round, self._met = True, None, Totals(), set()
+        page = await self._store.list_page(keys.LOGS, after=self._after, limit=LOGS_PER_LOOK)
+        found = [
+            one for item in page.items if (one := _decoded(item.key, item.value, item.version)) is not None
+        ]
+        await self._retain_all([one for one in found if one.record.retention.is_set])
+        self._after = page.next_after
+        if page.next_after is None:
+            self._ended()
+
+    async def _retain_all(self, found: list[VersionedLog]) -> None:
+        if not found:
+            return
+        now_us = await directory_generations.time_ms(self._store) * 1000
+        for one in found:
+            self._round.logs += 1
+            self._met.add(one.record.identity)
+            try:
+                await self._retain(one, now_us)
+            except BadRecord as error:
+                skip(error)  # nothing of this log goes
+
+    def _ended(self) -> None:
+        self._is_under_way = False
+        self.totals.rounds += 1
+        self.totals.logs, self.totals.cursors_silent = self._round.logs, self._round.cursors_silent
+        self._known = {identity: known for identity, known in self._known.items() if identity in self._met}
+
+    async def _retain(self, found: VersionedLog, now_us: int) -> None:
+        """Gives up what has to go. Under a legal hold, and of a log that is being deleted, nothing goes."""
+        record = found.record
+        if record.deleted:
+            return
+        retained = await look(self._logs, record)
+        cursors = await self._counted(retained)
+        judgement = retained.judged(now_us, cursors)
+        if record.legal_hold:
+            return
+        chain = _Chain(self._logs, found)
+        if judgement.before is not None:
+            await self._truncate(chain, retained, judgement.before)
+        await self._clean(chain)
+
+    async def _counted(self, retained: Retained) -> list[CountedCursor]:
+        """The cursors that are named, with their silences as far as this auditor knows; those are recorded."""
+        identity = retained.record.identity
+        counts = self._of(identity).counts
+        silent_ms = counts.look(retained.silences, retained.behind, self._seconds())
+        to_record = counts.to_record(silent_ms)
+        if to_record is not None:
+            try:
+                version = await silences.write(self._store, identity, to_record, retained.silences.version)
+                counts.recorded(version)
+            except (VersionConflict, KeyExists, NoSuchKey):
+                log.debug("another auditor counts the silences of log %r", retained.record.name)
+        cursors = retained.counted(silent_ms)
+        for cursor in cursors:
+            self._tell_silent(retained.record, cursor)
+        return cursors
+
+    def _tell_silent(self, record: LogRecord, cursor: CountedCursor) -> None:
+        """Once, when a cursor counts no more, or counts again."""
+        told = self._of(record.identity).told_silent
+        if cursor.counts:
+            if cursor.name in told:
+                told.remove(cursor.name)
+                log.info("cursor %r of log %r has moved, and counts again", cursor.name, record.name)
+            return
+        self._round.cursors_silent += 1
+        if cursor.name not in told:
+            told.add(cursor.name)
+            line = (
+                "cursor %r of log %r counts no more, and records go that it has not read: it stood for %.0f s"
+            )
+            log.warning(line, cursor.name, record.name, cursor.silent_seconds)
+
+    def _of(self, identity: bytes) -> _Known:
+        return self._known.setdefault(identity, _Known())
+
+    async def _truncate(self, chain: _Chain, retained: Retained, before: int) -> None:
+        seen = retained.record
+        first = seen.first_position
+
+        def truncated(record: LogRecord) -> LogRecord:
+            is_as_seen = record.retention == seen.retention and not record.legal_hold and not record.deleted
+            return record.truncated(before) if is_as_seen else record
+
+        now = await chain.change(truncated)
+        if now.first_position < before:
+            return
+        log.info("retention: log %r gives up positions %d to %d", now.name, first, before - 1)
+        tell(Act.TRUNCATE, log=now.name, position=before, by="retention")
+        self.totals.records += before - first
+        self.totals.bytes += sum(
+            s.length_bytes for s in retained.head if s.end_position is not None and s.end_position <= before
+        )
+
+    async def _clean(self, chain: _Chain) -> None:
+        """Deletes what was given up. Where that was done already nothing is looked up."""
+        record, known = chain.record, self._of(chain.record.identity)
+        if known.clean_through == record.first_position and not record.obsolete:
+            return
+
+        if await Cleaner(chain, self._delete, HEAD_SEGMENTS_MAX).clean():
+            known.clean_through = record.first_position
+
+    async def _delete(self, ledger_id: int) -> None:
+        found = await LedgerStore(self._store).read(ledger_id)
+        if found is None:
+            return
+        if not await UnneededSegments(self._store).delete(found):
+            raise BadRecord(keys.ledger(ledger_id), "it was changed just now: the next round deletes it")
+        self.totals.ledgers += 1
+
+
+class _Chain:
+    """A log's record as it was read or changed last. Of a log that is gone, or is being deleted, nothing is changed."""
+
+    def __init__(self, logs: LogStore, found: VersionedLog) -> None:
+        self.logs = logs
+        self._found = found
+
+    @property
+    def record(self) -> LogRecord:
+        return self._found.record
+
+    async def refresh(self) -> LogRecord:
+        found = await self.logs.read(self.record.identity)
+        if found is None or found.record.deleted:
+            raise BadRecord(keys.log(self.record.identity), "the log was deleted meanwhile")
+        self._found = found
+        return found.record
+
+    async def change(self, transition: Callable[[LogRecord], LogRecord]) -> LogRecord:
+        for _ in range(CHANGES_MAX):
+            wanted = transition(self.record)
+            if wanted == self.record:
+                return wanted
+            try:
+                self._found = await self.logs.change(wanted, self._found.version)
+                return self.record
+            except (VersionConflict, NoSuchKey):
+                await self.refresh()
+        raise BadRecord(keys.log(self.record.identity), "it keeps changing, and is left for the next round")
+
+
+def _decoded(key: str, value: bytes, version: int) -> VersionedLog | None:
+    try:
+        return VersionedLog(log_codec.decode(key, value), version)
+    except BadRecord as error:
+        skip(error)
+        return None

@@ -1,0 +1,59 @@
+"""Counts for how long the cursors of one log have stood still, in the time of the auditor's own monotonic clock. Pure.
+
+No clock of a consumer is asked. An auditor adds what passes between two of its looks to what auditors before it have
+recorded, as long as neither the cursor nor the record changes: so two auditors at once do not count twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from metadata.records.logs.silences import Silence, Silences
+
+LOOK_SECONDS_MAX = 600.0
+"""Of a longer time between two looks no more is counted: the auditor, or the metadata, may have been away."""
+
+TELL_MS = 60_000
+TELL_SHARE = 100
+"""A silence is recorded when it has grown by so much, and by one part in so many."""
+
+
+class SilenceCounts:
+    """What one auditor has counted for one log and not recorded yet."""
+
+    def __init__(self) -> None:
+        self._looked_at = 0.0
+        self._recorded_at = -1
+        self._seen: dict[str, int] = {}
+        self._unrecorded_ms: dict[str, float] = {}
+
+    def look(self, recorded: Silences, behind: Mapping[str, int], now: float) -> dict[str, int]:
+        """Milliseconds by the names of cursors that are `behind` now, which has the versions of their records."""
+        passed_ms = min(now - self._looked_at, LOOK_SECONDS_MAX) * 1000
+        is_ours = recorded.version == self._recorded_at
+        self._unrecorded_ms = {
+            name: self._unrecorded_ms[name] + passed_ms
+            if is_ours and self._seen.get(name) == version
+            else 0.0
+            for name, version in behind.items()
+        }
+        self._looked_at, self._recorded_at, self._seen = now, recorded.version, dict(behind)
+        return {
+            name: recorded.of(name, version) + int(self._unrecorded_ms[name])
+            for name, version in behind.items()
+        }
+
+    def to_record(self, silent_ms: Mapping[str, int]) -> dict[str, Silence] | None:
+        """What to record now, after a look that gave this; None as long as that is not worth a change."""
+        if not any(self._has_grown(name, ms) for name, ms in silent_ms.items()):
+            return None
+        return {name: Silence(self._seen[name], ms) for name, ms in silent_ms.items() if ms}
+
+    def _has_grown(self, name: str, silent_ms: int) -> bool:
+        unrecorded = self._unrecorded_ms[name]
+        return unrecorded >= max(TELL_MS, (silent_ms - unrecorded) / TELL_SHARE)
+
+    def recorded(self, version: int) -> None:
+        """All that was counted is recorded, at this version."""
+        self._recorded_at = version
+        self._unrecorded_ms = dict.fromkeys(self._unrecorded_ms, 0.0)

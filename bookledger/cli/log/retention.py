@@ -1,0 +1,129 @@
+"""`bookledger log retention`: what of a log goes by itself, what goes next, and what keeps it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import click
+
+from ledgers import LedgerClient, Retention
+from metadata.records.logs.retained import Retained
+from metadata.records.logs.retention import CountedCursor, told
+
+from ..config.clients import client_config
+from ..membership.remedies import remedies
+from ..options import json_option, log_argument, log_password_option, metadata_option
+from ..output import print_json, print_record, print_records
+from ..told.help import command
+from .fields import time_field
+from .quantities import Duration, Size
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+NAMES = ("age_seconds", "bytes", "cursors", "cursor_silent_seconds")
+
+HEADING = {"What goes by itself": ("--age", "--bytes", "--cursor", "--cursor-silent")}
+
+
+def retention_options(function: F) -> F:
+    """The command gets them by the names of the fields of `Retention`; None, or no cursors, where one is not given."""
+    options = [
+        click.option("--age", "age_seconds", type=Duration(), help="What is as old as that, such as 7d."),
+        click.option(
+            "--bytes", type=Size(), help="What has so much of newer records behind it, such as 10GiB."
+        ),
+        click.option(
+            "--cursor",
+            "cursors",
+            multiple=True,
+            metavar="CURSOR",
+            help="What this one has still to read stays; repeat it for others.",
+        ),
+        click.option(
+            "--cursor-silent",
+            "cursor_silent_seconds",
+            type=Duration(),
+            help="A cursor that has records to read and does not move for so long counts no more.",
+        ),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def made(before: Retention, given: dict[str, Any]) -> Retention:
+    """The retention with what was given. Raises UsageError for what does not fit."""
+    try:
+        return replace(before, **{name: given[name] for name in NAMES if given[name] not in (None, ())})
+    except ValueError as error:
+        raise click.UsageError(f"{error}.") from None
+
+
+@command(headings=HEADING)
+@metadata_option
+@log_password_option
+@retention_options
+@click.option("--none", is_flag=True, help="Nothing goes by itself, but what other options say.")
+@log_argument
+@json_option
+def retention(metadata_uri: str, password: bytes, none: bool, name: str, as_json: bool, **given: Any) -> None:
+    """Show or settle what of LOG goes by itself: whole segments, oldest first, in the background.
+
+    Options that are not given stay as they are.
+
+    Examples:
+        bookledger log retention orders --age 7d --bytes 10GiB
+        bookledger log retention orders --cursor billing --cursor-silent 3d
+        bookledger log retention orders
+        bookledger log retention orders --none
+    """
+    with remedies(metadata_uri), LedgerClient(metadata_uri, config=client_config()) as client:
+        log = client.log(name, password=password)
+        wanted = made(Retention() if none else log.retention, given)
+        if none or wanted != log.retention:
+            log.set_retention(wanted)
+        found = log.retained()
+    fields = {"log": name, **retention_fields(found)}
+    cursors = [_cursor_fields(one) for one in found.counted()]
+    if as_json:
+        print_json({**fields, "counted_cursors": cursors})
+        return
+    print_record(fields, as_json=False)
+    if cursors:
+        print_records(cursors, as_json=False, none="")
+
+
+def retention_fields(found: Retained) -> dict[str, Any]:
+    """What goes by itself. What is before position `goes_before` goes with the next round; `next` is what goes then."""
+    settled = found.record.retention
+    if not settled.is_set:
+        return {"retention": None}
+    judgement = found.judged(time.time_ns() // 1000)
+    following, why = judgement.next, "no other segment has ended"
+    if found.record.legal_hold:
+        why = "the log is under legal hold"
+    elif following is not None:
+        why = following.why
+    return {
+        "retention": told(settled),
+        "goes_before": None if found.record.legal_hold else judgement.before,
+        "next": {
+            "first_position": None if following is None else following.first_position,
+            "end_position": None if following is None else following.end_position,
+            "length_bytes": None if following is None else following.length_bytes,
+            "goes_at": None if following is None or not following.goes_us else time_field(following.goes_us),
+            "stays_because": why,
+        },
+    }
+
+
+def _cursor_fields(cursor: CountedCursor) -> dict[str, Any]:
+    return {
+        "cursor": cursor.name,
+        "position": cursor.position,
+        "silent_seconds": round(cursor.silent_seconds, 1),
+        "counts": cursor.counts,
+    }

@@ -1,0 +1,40 @@
+"""Errors of producers.
+
+LedgerError
+├── SequenceTooOld           the producer has a later record in the log; nothing was appended
+└── ProducerForgotten        the log does not know any more what it has of the producer; nothing was appended
+"""
+
+from __future__ import annotations
+
+from ...errors import LedgerError
+
+
+class SequenceTooOld(LedgerError):
+    """The producer has a record of a later sequence in the log, and nothing was appended.
+
+    A producer that appends in order has this record in the log, too: everything that it appended before
+    `last_sequence`, which is at `last_position`.
+    """
+
+    def __init__(self, producer: str, sequence: int, last_sequence: int, last_position: int) -> None:
+        super().__init__(
+            f"sequence {sequence} of producer {producer!r} is older than its last one, {last_sequence} at position "
+            f"{last_position}: it was appended before that, or never"
+        )
+        self.producer, self.sequence = producer, sequence
+        self.last_sequence, self.last_position = last_sequence, last_position
+
+
+class ProducerForgotten(LedgerError):
+    """The log has forgotten what it has of this producer, and nothing was appended: the record may be in the log.
+
+    Read the log where you have to know, and go on under another name.
+    """
+
+    def __init__(self, producer: str) -> None:
+        super().__init__(
+            f"the log has forgotten producer {producer!r}, which was not heard of for long, or others were heard of "
+            "since: whether this record is in the log only reading it tells. Go on under another name"
+        )
+        self.producer = producer

@@ -1,0 +1,160 @@
+"""What is known of producers, kept with the log: one snapshot wherever a segment begins or the log ends.
+
+A snapshot is in the metadata store, under the log's identity and a position: what all records before that tell. It is
+written when these are confirmed for good, before the log's record says that the segment before it has ended. So whoever
+takes the log over needs the last segment's snapshot, and the records of that segment; and it does not matter who wrote
+the snapshot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from contextlib import aclosing
+
+from metadata.rate_limit import LogRateLimit
+from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.producer_record import Last, ProducerStore
+
+from ...errors import LedgerError, LogFenced
+from ...record_change import metadata_errors
+from ..log_chain import LogChain, under
+from ..reading.log_reader import LogReader
+from ..record_batch import decode
+from ..segment_ledgers import SegmentLedgers
+from .memory import ProducerMemory
+
+log = logging.getLogger(__name__)
+
+TOLD_SECONDS = 60.0
+"""How often a line says that producers are forgotten."""
+
+
+class Recollection:
+    """What one writer knows of producers, and where it keeps that."""
+
+    def __init__(self, chain: LogChain, epoch: int, memory: ProducerMemory) -> None:
+        self._chain = chain
+        self._epoch = epoch
+        self._memory = memory
+        self._store = ProducerStore(chain.logs.store, chain.record.identity)
+        self._told = LogRateLimit(TOLD_SECONDS)
+        self.take = memory.take
+        self.turn = asyncio.Lock()
+        """What has to wait before it is taken in goes on in order: one that overtook would make others too old."""
+        self._forgotten = memory.forgotten_count
+
+    @classmethod
+    async def at(
+        cls, chain: LogChain, ledgers: SegmentLedgers, epoch: int, ended: Segment | None
+    ) -> Recollection:
+        """What is known at the log's end. `ended`: its last segment as it has ended, of which the log's record may not
+        know yet; None for a log without one."""
+        memory = await _memory_at(chain, ledgers, epoch, ended)
+        made = cls(chain, epoch, memory)
+        if ended is not None and ended.end_position is not None:
+            await made.write(ended.end_position, ended.ended_us)
+        return made
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the log's record says that records may have a producer."""
+        return self._chain.record.producers_from is not None
+
+    async def begin(self, confirmed_end: int) -> None:
+        """Has the log's record say so, before the first such record; nothing before this position has a producer."""
+        if not self.is_begun:
+            noted = under(self._epoch, lambda record: record.with_producers(confirmed_end))
+            await self._chain.change(noted)
+
+    def last(self, producer: str) -> Last | None:
+        """The producer's last record, confirmed or not."""
+        return self._memory.last(producer)
+
+    def confirmed(self, end: int, time_us: int) -> None:
+        """All records before this position are confirmed."""
+        self._memory.confirmed(end, time_us)
+        self._tell_forgotten()
+
+    async def write(self, position: int, time_us: int) -> None:
+        """Keeps what is known at this position. All records before it are confirmed, for good."""
+        if not _may_have_producers(self._chain.record, position):
+            return
+        self.confirmed(position, time_us)
+        snapshot = self._memory.snapshot(time_us)
+        self._tell_forgotten()
+        with metadata_errors():
+            await self._store.write(position, snapshot)
+
+    async def drop_before(self, position: int) -> None:
+        """Deletes what is of no use since the last segment begins here. What is left goes another time."""
+        try:
+            with metadata_errors():
+                await self._store.drop_before(position)
+        except LedgerError as error:
+            log.info("snapshots of producers of log %r are left: %s", self._chain.record.name, error)
+
+    def _tell_forgotten(self) -> None:
+        count = self._memory.forgotten_count - self._forgotten
+        if count and self._told.untold(time.monotonic()) is not None:
+            self._forgotten += count
+            line = "log %r has forgotten %d producers, %d in all: what these append again is refused"
+            log.warning(line, self._chain.record.name, count, self._forgotten)
+
+
+def _may_have_producers(record: LogRecord, position: int) -> bool:
+    """Whether records before the position may have a producer."""
+    return record.producers_from is not None and position > record.producers_from
+
+
+async def _memory_at(
+    chain: LogChain, ledgers: SegmentLedgers, epoch: int, ended: Segment | None
+) -> ProducerMemory:
+    record = chain.record
+    end = record.paged_through if ended is None else ended.end_position
+    assert end is not None
+    if not _may_have_producers(record, end):
+        return ProducerMemory()
+    is_told = record.last is None or record.last.is_ended
+    position = end if is_told or ended is None else ended.first_position
+    memory = await _memory_of(chain, ledgers, epoch, position)
+    if ended is not None and position < end:
+        await _read_segment(memory, ledgers, ended)
+    return memory
+
+
+async def _memory_of(chain: LogChain, ledgers: SegmentLedgers, epoch: int, position: int) -> ProducerMemory:
+    """What is known at a position where a segment begins, or the log ends."""
+    if not _may_have_producers(chain.record, position):
+        return ProducerMemory()
+    with metadata_errors():
+        found = await ProducerStore(chain.logs.store, chain.record.identity).read(position)
+    if found is not None:
+        return ProducerMemory(found)
+    record = await chain.refresh()
+    if record.epoch != epoch:  # the next writer needs it no more
+        raise LogFenced(record.name, record.writer or "unnamed", record.epoch)
+    return await _read_all(chain, ledgers, position)
+
+
+async def _read_all(chain: LogChain, ledgers: SegmentLedgers, end: int) -> ProducerMemory:
+    """Metadata that was made again has no snapshot. What is left of the log tells the same; not what was given up."""
+    record = chain.record
+    start = min(end, max(record.first_position, record.producers_from or 0))
+    line = "log %r has no snapshot of its producers at position %d: it is read from position %d on"
+    log.warning(line, record.name, end, start)
+    memory = ProducerMemory()
+    async with aclosing(LogReader(chain, ledgers).batches(start, end)) as batches:
+        async for batch in batches:
+            if batch.positions:
+                memory.read(batch.producers, batch.sequences, batch.positions[0], batch.times[-1])
+    return memory
+
+
+async def _read_segment(memory: ProducerMemory, ledgers: SegmentLedgers, segment: Segment) -> None:
+    reader = await ledgers.open(segment)
+    async with aclosing(reader.pages()) as pages:
+        async for columns in pages:
+            batch = decode(columns, segment_start=segment.first_position)
+            memory.read(batch.producers, batch.sequences, batch.positions[0], batch.times[-1])

@@ -1,0 +1,159 @@
+"""Retention: what of a log goes by itself. Pure.
+
+Only whole segments go, the oldest first, and none that has not ended. Time is an argument: of the records it is their
+writers', and of the moment that of a majority of the bookies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from ... import keys
+
+CURSORS_MAX = 32
+"""Cursors that count for one log."""
+
+SECONDS_MIN = 1.0
+SECONDS_MAX = 2.0**40
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What is as old as `age_seconds` goes, and what has `bytes` of newer records behind it, whichever comes first.
+
+    `cursors`: what one of them has still to read stays, however old it is. With neither age nor bytes, what all of them
+    have read goes at once. One that is not there keeps everything. `cursor_silent_seconds`: a cursor that has something
+    to read and does not move for so long counts no more, until it moves; without, it counts for ever.
+    """
+
+    age_seconds: float | None = None
+    bytes: int | None = None
+    cursors: tuple[str, ...] = ()
+    cursor_silent_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for what, seconds in (("an age", self.age_seconds), ("a silence", self.cursor_silent_seconds)):
+            if seconds is not None and not SECONDS_MIN <= seconds <= SECONDS_MAX:
+                raise ValueError(
+                    f"{seconds} seconds are no {what.split()[1]}: take {SECONDS_MIN:.0f} or more"
+                )
+        if self.bytes is not None and not 0 < self.bytes < 2**63:
+            raise ValueError(f"{self.bytes} bytes cannot be kept: take 1 or more")
+        if len(self.cursors) > CURSORS_MAX or len(set(self.cursors)) < len(self.cursors):
+            raise ValueError(f"at most {CURSORS_MAX} cursors count, and each of them once")
+        for name in self.cursors:
+            keys.check_name(name)
+        if self.cursor_silent_seconds is not None and not self.cursors:
+            raise ValueError("no cursor counts that could be silent: name those that do")
+
+    @property
+    def is_set(self) -> bool:
+        """Whether anything goes by itself."""
+        return self != NOTHING_GOES
+
+
+NOTHING_GOES = Retention()
+
+
+def told(retention: Retention) -> dict[str, Any]:
+    """The settings as plain values, by the names of their fields."""
+    return {**asdict(retention), "cursors": list(retention.cursors)}
+
+
+class EndedSegment(Protocol):
+    """What is asked of a segment that has ended."""
+
+    @property
+    def first_position(self) -> int: ...
+    @property
+    def end_position(self) -> int | None: ...
+    @property
+    def ended_us(self) -> int: ...
+    @property
+    def length_bytes(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CountedCursor:
+    """A cursor that retention names: where it stands, and for how long it has not moved with something to read.
+
+    `position` is None for one that is not there. `counts`: whether it is not silent for too long.
+    """
+
+    name: str
+    position: int | None
+    silent_seconds: float
+    counts: bool
+
+    def has_read(self, segment: EndedSegment) -> bool:
+        assert segment.end_position is not None
+        return self.position is not None and self.position >= segment.end_position
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The oldest segment that stays: why, and when it goes, where that is known."""
+
+    first_position: int
+    end_position: int
+    length_bytes: int
+    why: str
+    goes_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What goes now: everything before `before`, if that is not None. `next`: what is to go then; None where no other
+    segment has ended, or has been looked at.
+    """
+
+    before: int | None
+    next: Kept | None
+
+
+def judge(
+    retention: Retention,
+    head: Sequence[EndedSegment],
+    bytes_left: int,
+    cursors: Iterable[CountedCursor],
+    now_us: int,
+) -> Judgement:
+    """Of the oldest segments with something left, those that go. `bytes_left`: of all segments that have ended."""
+    counting = [one for one in cursors if one.counts]
+    before = None
+    for segment in head:
+        bytes_left -= segment.length_bytes
+        kept = _kept(retention, segment, bytes_left, counting, now_us)
+        if kept is not None:
+            why, goes_us = kept
+            assert segment.end_position is not None
+            where = segment.first_position, segment.end_position, segment.length_bytes
+            return Judgement(before, Kept(*where, why, goes_us))
+        before = segment.end_position
+    return Judgement(before, None)
+
+
+def _kept(
+    retention: Retention,
+    segment: EndedSegment,
+    bytes_behind: int,
+    counting: Sequence[CountedCursor],
+    now_us: int,
+) -> tuple[str, int | None] | None:
+    """Why a segment stays, and until when; None for one that goes."""
+    reader = next((one for one in counting if not one.has_read(segment)), None)
+    if reader is not None:
+        what = "has still to read it" if reader.position is not None else "is not there"
+        return f"cursor {reader.name} {what}", None
+    goes_us = None if retention.age_seconds is None else segment.ended_us + round(retention.age_seconds * 1e6)
+    if goes_us is not None and goes_us <= now_us:
+        return None
+    if retention.bytes is not None and bytes_behind >= retention.bytes:
+        return None
+    if goes_us is not None:
+        return "it is not old enough", goes_us
+    if retention.bytes is not None:
+        return f"{retention.bytes - bytes_behind} more bytes have to be written first", None
+    return None if counting else ("no cursor counts", None)

@@ -1,0 +1,75 @@
+"""For how long cursors have stood still that keep records of a log, as auditors have counted it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ... import keys, settled_writes
+from ...errors import BadRecord
+from ...store import MetadataStore
+from .. import records_pb2 as pb
+from ..unreadable import parsed
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """A cursor that stood at this version of its record for so long; at version 0 there is none of this name."""
+
+    cursor_version: int
+    silent_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Silences:
+    """Those of one log, by the cursor's name, and the version that a change must name; 0 where nothing is recorded."""
+
+    by_name: Mapping[str, Silence] = field(default_factory=dict)
+    version: int = 0
+
+    def of(self, name: str, cursor_version: int) -> int:
+        """Milliseconds for which this version of the cursor is known to have stood."""
+        found = self.by_name.get(name)
+        return found.silent_ms if found is not None and found.cursor_version == cursor_version else 0
+
+
+async def read(store: MetadataStore, log: bytes) -> Silences:
+    """Raises MetadataError."""
+    found = await store.get(keys.silences(log))
+    return Silences() if found is None else Silences(decode(found.key, found.value), found.version)
+
+
+async def write(store: MetadataStore, log: bytes, by_name: Mapping[str, Silence], version: int) -> int:
+    """Replaces what is recorded; its version. Raises VersionConflict, KeyExists, NoSuchKey where somebody else has."""
+    key, value = keys.silences(log), encode(by_name)
+    if version:
+        return await settled_writes.replace(store, key, value, version)
+    return await settled_writes.create(store, key, value)
+
+
+async def forget(store: MetadataStore, log: bytes) -> None:
+    """Deletes what is recorded of a log that is deleted."""
+    found = await store.get(keys.silences(log))
+    if found is not None:
+        await settled_writes.delete_unless_changed(store, found.key, found.version)
+
+
+def decode(key: str, value: bytes) -> Mapping[str, Silence]:
+    """Raises BadRecord."""
+    message = parsed(pb.LogSilences, key, value, FORMAT_VERSION, "silences")
+    if any(min(one.cursor_version, one.silent_ms) < 0 for one in message.silences):
+        raise BadRecord(key, "a silence has a number below 0")
+    return {one.cursor: Silence(one.cursor_version, one.silent_ms) for one in message.silences}
+
+
+def encode(by_name: Mapping[str, Silence]) -> bytes:
+    return pb.LogSilences(
+        format_version=FORMAT_VERSION,
+        silences=[
+            pb.CursorSilence(cursor=name, cursor_version=one.cursor_version, silent_ms=one.silent_ms)
+            for name, one in sorted(by_name.items())
+        ],
+        nonce=settled_writes.new_nonce(),
+    ).SerializeToString()

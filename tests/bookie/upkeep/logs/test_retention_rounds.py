@@ -1,0 +1,208 @@
+"""The auditor gives up what logs ask it to: no more, not under a hold, and over conflicts and other auditors."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import pytest
+
+from bookie.upkeep.logs.retention_rounds import LOGS_PER_LOOK, ROUND_SECONDS, RetentionRounds
+from metadata import keys
+from metadata.backup import hold
+from metadata.memory import MemoryData, MemoryStore
+from metadata.records import directory_generations
+from metadata.records.coordination.cursor_record import CursorRecord, CursorStore
+from metadata.records.directory_generations import Life
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from metadata.records.ledger_store import LedgerStore
+from metadata.records.logs import silences
+from metadata.records.logs.log_ledgers import SEGMENT, SegmentOf
+from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_store import LogStore
+from metadata.records.logs.retention import Retention
+from metadata.records.registration import Registration
+from tests.support.aio import run
+
+SECOND = 1_000_000
+BOOKIE = BookieRef("b1", "i1")
+
+
+class One:
+    """A log of four segments of ten records, one a second, in ledgers 1 to 4, of which the last is open; an auditor; a
+    clock of everybody."""
+
+    def __init__(self) -> None:
+        self.store = MemoryStore(MemoryData())
+        self.logs = LogStore(self.store)
+        self.ledgers = LedgerStore(self.store)
+        self.cursors = CursorStore(self.store, bytes(16))
+        self.passed = 0.0
+        self.rounds = self.auditor()
+
+    def auditor(self) -> RetentionRounds:
+        return RetentionRounds(self.store, lambda: self.passed)
+
+    async def make(self, retention: Retention, identity: bytes = bytes(16)) -> LogRecord:
+        segments = [
+            Segment(n, 10 * (n - 1), 1, (n - 1) * SECOND, 10 * n if n < 4 else None, n * SECOND, 100)
+            for n in range(1, 5)
+        ]
+        record = LogRecord(identity, identity.hex(), epoch=1, segments=tuple(segments), retention=retention)
+        await self.logs.create(record)
+        await self.logs.give_name(record.name, identity)
+        return record
+
+    async def make_ledgers(self) -> None:
+        for n in range(1, 5):
+            custom = {SEGMENT: SegmentOf(bytes(16), 10 * (n - 1), 1).encoded()}
+            shape = Shape(1, 1, 1), (Fragment(0, (BOOKIE,)),)
+            await self.ledgers.create(LedgerRecord(n, *shape, custom_metadata=custom))
+
+    async def at(self, seconds: float, *, auditor: RetentionRounds | None = None) -> LogRecord:
+        """A whole round, when the bookie's clock says that."""
+        registration = Registration(BOOKIE, "b1:1")
+        if await self.store.get(registration.key) is None:
+            await self.store.create(registration.key, registration.encode())
+        life = Life(1, at_ms=round(seconds * 1000))
+        await directory_generations.write(self.store, "b1", "i1", life)
+        self.passed += ROUND_SECONDS
+        await (auditor or self.rounds).look()
+        found = await self.logs.read(bytes(16))
+        assert found is not None
+        return found.record
+
+    async def left(self) -> list[int]:
+        return [n for n in range(1, 5) if await self.ledgers.read(n) is not None]
+
+
+@pytest.fixture
+async def one() -> One:
+    made = One()
+    await made.make_ledgers()
+    return made
+
+
+async def test_L9_what_is_old_enough_goes_with_its_ledgers_and_the_segment_in_use_never(one: One) -> None:
+    await one.make(Retention(age_seconds=10))
+    assert (await one.at(10.9)).first_position == 0
+    record = await one.at(12)
+    assert (record.first_position, len(record.segments), await one.left()) == (20, 2, [3, 4])
+    record = await one.at(10**6)
+    assert (record.first_position, await one.left()) == (30, [4])
+    assert (one.rounds.totals.records, one.rounds.totals.bytes, one.rounds.totals.ledgers) == (30, 300, 3)
+
+
+async def test_L9_what_a_cursor_has_still_to_read_stays_until_it_has_moved(one: One) -> None:
+    await one.make(Retention(age_seconds=10, cursors=("billing",)))
+    assert (await one.at(10**6)).first_position == 0, "it is not there yet"
+    found = await one.cursors.create("billing", CursorRecord(15))
+    assert (await one.at(10**6)).first_position == 10
+    await one.cursors.change("billing", found.record.committed(30, 1), found.version)
+    assert (await one.at(10**6)).first_position == 30
+
+
+async def test_L9_a_silent_cursor_counts_no_more_which_is_told_once_and_counts_again_when_it_moves(
+    one: One, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    await one.make(Retention(age_seconds=10, cursors=("billing",), cursor_silent_seconds=3 * ROUND_SECONDS))
+    found = await one.cursors.create("billing", CursorRecord(15))
+    for _ in range(3):
+        assert (await one.at(12)).first_position == 10
+    assert (await one.at(12)).first_position == 20
+    for _ in range(2):
+        assert (await one.at(10**6)).first_position == 30
+        assert one.rounds.totals.cursors_silent == 1, "also where all is gone that it kept"
+    told = [line for line in caplog.messages if "counts no more" in line]
+    assert len(told) == 1 and "'billing'" in told[0]
+    assert "counts again" not in caplog.text
+    await one.cursors.change("billing", found.record.committed(25, 1), found.version)
+    await one.at(10**6)
+    assert one.rounds.totals.cursors_silent == 0
+    assert "counts again" in caplog.text
+
+
+async def test_a_later_auditor_goes_on_counting_a_silence(one: One) -> None:
+    await one.make(Retention(age_seconds=10, cursors=("billing",), cursor_silent_seconds=3 * ROUND_SECONDS))
+    await one.cursors.create("billing", CursorRecord(15))
+    for _ in range(3):
+        await one.at(12)
+    later = one.auditor()
+    assert (await one.at(12, auditor=later)).first_position == 10
+    assert (await one.at(12, auditor=later)).first_position == 20
+
+
+async def test_nothing_goes_under_a_legal_hold_and_what_had_gone_before_it_is_deleted_after_it(
+    one: One,
+) -> None:
+    record = await one.make(Retention(age_seconds=10))
+    found = await one.logs.read(record.identity)
+    assert found is not None
+    await one.logs.change(found.record.truncated(10).held(True), found.version)
+    assert (await one.at(10**6)).first_position == 10
+    assert await one.left() == [1, 2, 3, 4]
+    found = await one.logs.read(record.identity)
+    assert found is not None
+    await one.logs.change(found.record.held(False).retained(Retention(age_seconds=10**9)), found.version)
+    assert (await one.at(10**6)).first_position == 10
+    assert await one.left() == [2, 3, 4]
+
+
+async def test_nothing_goes_while_restored_metadata_is_not_accepted(one: One) -> None:
+    await one.make(Retention(age_seconds=10))
+    await hold.begin(one.store, backup_ms=1, now_ms=2)
+    assert (await one.at(10**6)).first_position == 0
+    await hold.accept(one.store)
+    assert (await one.at(10**6)).first_position == 30
+
+
+async def test_a_change_of_the_settings_that_comes_first_stops_what_was_about_to_go(
+    one: One, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = await one.make(Retention(age_seconds=10))
+    change = LogStore.change
+    overtaken: list[LogRecord] = []
+
+    async def faster(self: LogStore, wanted: LogRecord, version: int) -> object:
+        if not overtaken:
+            overtaken.append(wanted)
+            await change(self, record.retained(Retention()), version)
+        return await change(self, wanted, version)
+
+    monkeypatch.setattr(LogStore, "change", faster)
+    assert (await one.at(10**6)).first_position == 0
+    assert overtaken[0].first_position == 30
+
+
+async def test_a_log_that_cannot_be_read_keeps_no_other_from_being_looked_at(one: One) -> None:
+    await one.store.create(keys.log(bytes(15) + b"\x01"), b"no record of this program")
+    await one.make(Retention(age_seconds=10, cursors=("billing",)), identity=b"\x01" * 16)
+    await one.store.create(keys.cursor(b"\x01" * 16, "billing"), b"no cursor of this program")
+    await one.make(Retention(age_seconds=10))
+    assert (await one.at(10**6)).first_position == 30
+    found = await one.logs.read(b"\x01" * 16)
+    assert found is not None and found.record.first_position == 0
+
+
+async def test_a_round_looks_at_some_logs_at_a_time_and_begins_again_after_a_while(one: One) -> None:
+    record = await one.make(Retention(age_seconds=10))
+    for n in range(LOGS_PER_LOOK):
+        await one.logs.create(replace(record, identity=b"\x00%015d" % n, segments=()))
+    await one.at(0)
+    assert one.rounds.totals.rounds == 0
+    await one.rounds.look()
+    assert (one.rounds.totals.rounds, one.rounds.totals.logs) == (1, LOGS_PER_LOOK + 1)
+    await one.rounds.look()
+    assert one.rounds.totals.rounds == 1, "the next one begins later"
+
+
+def test_what_is_known_of_silences_goes_with_its_log() -> None:
+    async def scenario() -> None:
+        store = MemoryStore(MemoryData())
+        await silences.write(store, bytes(16), {"billing": silences.Silence(1, 5)}, 0)
+        assert (await silences.read(store, bytes(16))).of("billing", 1) == 5
+        await silences.forget(store, bytes(16))
+        assert (await silences.read(store, bytes(16))).version == 0
+
+    run(scenario())
