@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from datetime import datetime
 from itertools import chain
 from typing import Unpack
@@ -18,6 +19,7 @@ from ..logs.cursors.consumption import ConsumeOptions
 from ..logs.cursors.cursor import COMMIT_SECONDS
 from ..logs.cursors.lag import Lag
 from ..logs.cursors.where import Where
+from ..logs.producers.errors import SequenceTooOld
 from ..logs.record_batch import HEAD_BYTES, NewRecord, Numbered, Record, RecordBatch
 from ..logs.writing.checked_records import CheckedRecords, numbered, numbering, record_of, size_of
 from ..logs.writing.log_writer import LogWriter as AsyncLogWriter
@@ -106,7 +108,7 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
         if not isinstance(record, Numbered):
             return self._append_one(record, size)
         self._begin_producers()
-        with self._room.lock:  # which orders positions
+        with self._refused_once_confirmed(), self._room.lock:  # which orders positions
             earlier = self._earlier(record.producer, record.sequence, 1)
             if not earlier:
                 return self._append_one(record, size)
@@ -134,8 +136,8 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
         batch = numbered(records, producer, sequence)
         checked = CheckedRecords(batch, self._entry_bytes_max)
         self._begin_producers()
-        with self._room.lock:
-            earlier = self._earlier(producer, sequence, len(batch)) if batch else range(0)
+        with self._refused_once_confirmed(), self._room.lock:
+            earlier = self._earlier(producer, sequence, len(batch))
             if earlier:
                 checked = CheckedRecords(batch[len(earlier) :], self._entry_bytes_max)
             first, future = self._add_all(checked)
@@ -151,10 +153,18 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
         self._handle.raise_if_ended()
         return self._handle.producers.take(producer, sequence, count, self._next_entry)
 
+    @contextmanager
+    def _refused_once_confirmed(self) -> Iterator[None]:
+        try:
+            yield
+        except SequenceTooOld as error:
+            self.confirmed(error.last_position)  # else it would tell of what may never be stored
+            raise
+
     def _begin_producers(self) -> None:
         self._thread.check_open()
         if not self._handle.producers.is_begun:
-            self._run(self._handle.begin_producers)
+            self._run(self._handle.until_its_turn)
 
     async def _confirmed_at(self, position: int) -> int:
         await self._after_taking(lambda: self._handle.confirmed(position))

@@ -36,7 +36,7 @@ def targets() -> list[Target]:
     return [
         Target("segment_header", segment_header, (BadRecordBytes,), _segment_headers),
         Target("record", record, (BadRecordBytes,), _records),
-        Target("ledger_state", lambda data: LedgerState.decode(7, data), (ValueError,), _states),
+        Target("ledger_state", ledger_state, (ValueError,), _states),
         Target("place", place, (ValueError,), _places),
         Target("log_record", log_record, (RecordUnreadable,), _log_records),
     ]
@@ -64,6 +64,11 @@ def record(data: bytes) -> None:
         data = struct.pack("<II", magic, crc32c(tail)) + tail
     header, found = decode_record(data, position=POSITION)
     assert header.position == POSITION and (found.columns is None) == (found.kind is not RecordKind.ENTRIES)
+
+
+def ledger_state(data: bytes) -> None:
+    found = LedgerState.decode(7, data)
+    assert LedgerState.decode(7, found.encode()) == found
 
 
 def place(data: bytes) -> None:
