@@ -9,7 +9,7 @@
 #   make bench                        appends, reading, journals and a count on Spark, each beside its baseline, a JSON object each with
 #                                     ARGS=--json; build/bench.svg is a picture of it
 #   make sim [SEEDS=n] [SEED=n]       random schedules of faults against the protocol; SEED repeats one with its plan
-#            [LAYER=cores|log]    … against the machines (the default), the real log and codec
+#            [LAYER=cores]            … against the machines (the default)
 #            [LAYER=upkeep]           … against a bookie that is collected, compacted, scrubbed and repaired
 #            [LAYER=journals]         … against writers, acceptors and readers of a journal
 #            [LAYER=journal_sync]     … against acceptors that are brought up to date, lost and replaced
@@ -44,7 +44,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 FILE ?=
 SEEDS_cores := 20000
-SEEDS_log := 3000
 SEEDS_upkeep := 2000
 SEEDS_journals := 10000
 SEEDS_journal_sync := 20000

@@ -20,7 +20,7 @@ from ..logs.cursors.cursor import COMMIT_SECONDS
 from ..logs.cursors.lag import Lag
 from ..logs.cursors.where import Where
 from ..logs.producers.errors import SequenceTooOld
-from ..logs.record_batch import NewRecord, Numbered, Record, RecordBatch
+from ..logs.record_batch import HEAD_BYTES, NewRecord, Numbered, Record, RecordBatch
 from ..logs.writing.checked_records import CheckedRecords, numbered, numbering, record_of, size_of
 from ..logs.writing.log_writer import LogWriter as AsyncLogWriter
 from ..loop_thread import LoopThread, in_pages, iterate
@@ -96,6 +96,13 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
 
         Waits, raises and calls back as `WriteHandle.append_async` does.
         """
+        is_bare = (
+            key is None and headers is None and event_time is None and producer is None and sequence is None
+        )
+        if is_bare and type(payload) is bytes:  # as nearly always: no call is made
+            size = HEAD_BYTES + len(payload)
+            if size <= self._entry_bytes_max:
+                return self._append_one(payload, size)
         record = record_of(payload, key, headers, event_time, producer, sequence)
         size = size_of(record, self._entry_bytes_max)
         if not isinstance(record, Numbered):

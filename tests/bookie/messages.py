@@ -27,6 +27,9 @@ from bookie.wire.messages import (
     LacReply,
     LacRequest,
     LacStatement,
+    MaintainReply,
+    MaintainRequest,
+    MaintenanceAction,
     NotesReply,
     NotesRequest,
     ReadReply,
@@ -108,6 +111,8 @@ notes_replies = st.builds(
     st.booleans(),
     text,
 )
+maintain_requests = st.builds(MaintainRequest, st.sampled_from(MaintenanceAction), text)
+maintain_replies = st.builds(MaintainReply, statuses, text, text)
 info_replies = st.builds(InfoReply, text, text, text, text, u64, u64, u64, u64, u64, st.booleans())
 
 

@@ -148,6 +148,7 @@ class Taken:
 
     async def _append(self, payloads: list[bytes]) -> None:
         first = self._start + len(self._sent)
+        self._user.site.kept_truth.appended(first, len(payloads))
         self._sent += payloads
         positions = await self._writer.append_batch(payloads)
         if positions != range(first, first + len(payloads)):
@@ -216,6 +217,7 @@ class Keeper(LogUser):
             return
         with self.site.documented(self, "truncate"):
             end = await log.end()
+            self.site.kept_truth.ordered(round(end * share))
             try:
                 await log.truncate(round(end * share))
                 self.note("gave up all to %d of %d", round(end * share), end)

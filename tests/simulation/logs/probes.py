@@ -21,4 +21,6 @@ class LogProbe(Enum):
     CONTESTED = "another log got the name first"
     UNKNOWN = "the outcome of a change was lost for good"
     RETRIED = "a producer got the position of a record that an earlier writer had stored"
+    RETAINED = "an auditor gave records up by itself"
+    SILENT = "a cursor counted no more"
     WAITED = "a reader went on over a take-over"

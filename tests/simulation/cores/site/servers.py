@@ -34,7 +34,8 @@ from tests.simulation.engine.world import World
 
 from .disk import SimulatedDisk
 from .node import Node
-from .seams import OnAnswer
+
+OnAnswer = Callable[[Status, str], None]
 
 PAGE_ENTRIES_MAX = 6
 """A page ends after so many entries or fewer: what a bound in bytes does."""
