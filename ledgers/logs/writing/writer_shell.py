@@ -291,7 +291,7 @@ class WriterShell:
         self._handles[number] = handle
         handle.on_progress = partial(self._progressed, number, handle)
         if handle.has_ended:  # before anybody listened
-            self._loop.call_soon(self._progressed, number, handle)
+            self._loop.call_soon(handle.on_progress)
 
     def _progressed(self, number: int, handle: WriteHandle) -> None:
         if self._handles.get(number) is not handle:
