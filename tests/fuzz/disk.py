@@ -79,11 +79,12 @@ def place(data: bytes) -> None:
 def log_record(data: bytes) -> None:
     (found,) = decode(of_payloads(3, [data], bytes(4)), segment_start=10).records()
     again = encode([NewRecord(found.payload, found.key, found.headers, found.event_time)], found.time)
-    assert decode(of_payloads(3, again, bytes(4)), segment_start=10).records() == [found]
+    assert decode(of_payloads(3, again.entries(), bytes(4)), segment_start=10).records() == [found]
 
 
 def _log_records() -> list[bytes]:
-    return encode([b"bare", NewRecord(b"full", key=b"k", headers={"é": b"v", "n": b""}, event_time=-1)], 5)
+    full = NewRecord(b"full", key=b"k", headers={"é": b"v", "n": b""}, event_time=-1)
+    return encode([b"bare", full], 5).entries()
 
 
 def _segment_headers() -> list[bytes]:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.simulation.cores.plans.plan import METADATA
 from tests.simulation.engine.chance import Stream, key_of
 
 from .plan import (
     FAULTY_SECONDS,
     LEDGERS,
+    Auditor,
+    BookieClockStep,
     ClockStep,
+    Consumer,
     Cut,
     Event,
     FailLedgers,
     Figures,
     Hold,
+    Keeping,
     NoBookies,
     Plan,
     Reader,
@@ -26,15 +32,17 @@ from .plan import (
     Writer,
 )
 
+KEEPING_SHARE = 0.3
+
 ENDS = ("close", "close", "abandon", "crash")
 
 
 def draw(seed: int) -> Plan:
     """A few writers that race, a few readers, and a few kinds of trouble: where everything fails, nothing is learnt."""
     chance = Stream(key_of(seed, "logs"))
-    writers = tuple(_writer(chance) for _ in range(1 + chance.below(4)))
+    writers = _some_once(seed, tuple(_writer(chance) for _ in range(1 + chance.below(4))))
     nodes = [f"w{n}" for n in range(len(writers))]
-    return Plan(
+    plan = Plan(
         seed,
         writers,
         tuple(_reader(chance) for _ in range(chance.below(4))),
@@ -45,11 +53,43 @@ def draw(seed: int) -> Plan:
         roll_seconds=chance.choice((1.0, 5.0, 1000.0)),
         page_segments=chance.choice((1, 2, 4)),
     )
+    return _kept(plan, Stream(key_of(seed, "logs", "keeping")))
+
+
+def _kept(plan: Plan, chance: Stream) -> Plan:
+    """Some logs have a retention."""
+    if not chance.happens(KEEPING_SHARE):
+        return plan
+    cursors = ("c0", "c1")[: chance.below(3)]
+    keeping = Keeping(
+        age_seconds=chance.choice((None, 2.0, 8.0)),
+        bytes=chance.choice((None, None, 100, 1000)),
+        cursors=cursors,
+        cursor_silent_seconds=chance.choice((None, 2.0, 5.0)) if cursors else None,
+        consumers=tuple(
+            Consumer(_when(chance), name, chance.choice((0.0, 0.1, 1.0)), chance.choice((0.0, 4.0, 12.0)))
+            for name in cursors
+            if chance.happens(0.8)
+        ),
+        auditors=tuple(
+            Auditor(_when(chance), chance.choice((3.0, 10.0, 40.0))) for _ in range(1 + chance.below(3))
+        ),
+    )
+    steps = [BookieClockStep(_when(chance), chance.choice((-100.0, 100.0))) for _ in range(chance.below(2))]
+    return replace(plan, events=(*plan.events, *steps), keeping=keeping)
 
 
 def _writer(chance: Stream) -> Writer:
     terms = tuple(_term(chance) for _ in range(1 + chance.below(3)))
     return Writer(_when(chance), terms)
+
+
+def _some_once(seed: int, writers: tuple[Writer, ...]) -> tuple[Writer, ...]:
+    """In every third plan about half of the writers are producers."""
+    chance = Stream(key_of(seed, "producers"))
+    if not chance.happens(1 / 3):
+        return writers
+    return tuple(replace(one, once=chance.happens(0.5)) for one in writers)
 
 
 def _term(chance: Stream) -> Term:

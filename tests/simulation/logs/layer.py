@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 
 from tests.simulation.engine.layer import Layer
@@ -12,6 +13,7 @@ from tests.simulation.engine.shrink import defaults, rounder, with_default, with
 from .draw import draw
 from .plan import Plan
 from .planted import PLANTS
+from .planted_in_keeping import PLANTS as PLANTS_IN_KEEPING
 from .probes import LogProbe
 from .run import run_plan
 
@@ -24,6 +26,10 @@ def play(plan: Plan, tracing: bool) -> Run:
 def fewer(plan: Plan) -> Iterator[Plan]:
     """Without some of those who act, or some events."""
     yield from with_fewer(plan, "events", "readers", "writers")
+    if plan.keeping is not None:
+        yield replace(plan, keeping=None)
+        for keeping in with_fewer(plan.keeping, "consumers", "auditors"):
+            yield replace(plan, keeping=keeping)
 
 
 def plainer(plan: Plan) -> Iterator[Plan]:
@@ -35,11 +41,11 @@ def plainer(plan: Plan) -> Iterator[Plan]:
 
 LAYER = Layer(
     "logs",
-    "Random schedules of faults against writers, readers and truncations of one log.",
+    "Random schedules of faults against writers, readers, truncations and retention of one log.",
     draw,
     play,
     simpler=(fewer, plainer),
-    plants=PLANTS,
+    plants=(*PLANTS, *PLANTS_IN_KEEPING),
     probes=tuple(LogProbe),
     seeds_that_reach_everything=2_000,
 )

@@ -34,10 +34,14 @@ class Term(Printed):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Writer(Printed):
-    """A program that takes the log over at this time, and again for each further term."""
+    """A program that takes the log over at this time, and again for each further term.
+
+    `once`: it is a producer, and in each term first appends again what it has no answer for.
+    """
 
     at: float
     terms: tuple[Term, ...] = (Term(),)
+    once: bool = False
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -110,9 +114,57 @@ class ClockStep(Printed):
     seconds: float = -5.0
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class BookieClockStep(Printed):
+    """The clock of one bookie goes back or forth; that of the majority does not."""
+
+    at: float
+    seconds: float = 100.0
+
+
 Event = (
-    Truncate | Hold | Rename | Sweep | FailLedgers | NoBookies | RecoverAside | ClockStep | Cut | StoreAway
+    Truncate
+    | Hold
+    | Rename
+    | Sweep
+    | FailLedgers
+    | NoBookies
+    | RecoverAside
+    | ClockStep
+    | BookieClockStep
+    | Cut
+    | StoreAway
 )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Consumer(Printed):
+    """Reads from a cursor from this time on, a record each `pause`; after the first it stands still for a while."""
+
+    at: float
+    cursor: str = "c0"
+    pause: float = 0.1
+    stands_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Auditor(Printed):
+    """Somebody believes to be the auditor for so long."""
+
+    at: float
+    seconds: float = 10.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Keeping(Printed):
+    """What goes by itself, as `Retention` describes it, who reads, and who does it."""
+
+    age_seconds: float | None = None
+    bytes: int | None = None
+    cursors: tuple[str, ...] = ()
+    cursor_silent_seconds: float | None = None
+    consumers: tuple[Consumer, ...] = ()
+    auditors: tuple[Auditor, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -128,3 +180,4 @@ class Plan(Printed):
     roll_records: int = 10
     roll_seconds: float = 1000.0
     page_segments: int = 2
+    keeping: Keeping | None = None

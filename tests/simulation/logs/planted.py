@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -11,11 +12,15 @@ from ledgers.errors import NoSuchEntry
 from ledgers.logs import log_chain, segment_pages
 from ledgers.logs.log import Log
 from ledgers.logs.log_chain import LogChain
+from ledgers.logs.producers import recollection
+from ledgers.logs.producers.memory import ProducerMemory
+from ledgers.logs.producers.recollection import Recollection
 from ledgers.logs.reading.log_reader import LogReader
 from ledgers.logs.reading.open_segment import OpenSegment
 from ledgers.logs.segment_ledgers import SegmentLedgers
 from ledgers.logs.writing import take_over, writer_shell
 from ledgers.logs.writing.log_pipeline import Confirm, LogEffect, LogPipeline, Tail
+from ledgers.logs.writing.log_writer import LogWriter
 from ledgers.logs.writing.writer_shell import WriterShell
 from metadata.records.logs.giving_up import Cleaner
 from metadata.records.logs.log_ledgers import SegmentOf
@@ -138,6 +143,71 @@ def times_go_back_with_the_clock(patch: Patch) -> None:
     patch.setattr(WriterShell, "_take", broken)
 
 
+# --- producers ----------------------------------------------------------------------------------------
+
+
+def takes_over_without_reading_the_last_segment(patch: Patch) -> None:
+    """What producers have appended since it began is not known."""
+
+    async def broken(memory: ProducerMemory, ledgers: SegmentLedgers, segment: Segment) -> None:
+        return
+
+    patch.setattr(recollection, "_read_segment", broken)
+
+
+def ends_a_segment_before_what_is_known_of_producers_is_kept(patch: Patch) -> None:
+    """Whoever takes over in between finds a segment without that, and takes every producer for a new one."""
+    write = Recollection.write
+
+    async def later(self: Recollection, position: int, time_us: int) -> None:
+        await asyncio.sleep(1.0)
+        await write(self, position, time_us)
+
+    async def broken(self: Recollection, position: int, time_us: int) -> None:
+        self._later = asyncio.get_running_loop().create_task(later(self, position, time_us))  # type: ignore[attr-defined]
+
+    async def unknown(*_: object) -> ProducerMemory:
+        return ProducerMemory()
+
+    patch.setattr(Recollection, "write", broken)
+    patch.setattr(recollection, "_read_all", unknown)
+
+
+def answers_a_retry_before_the_record_is_confirmed(patch: Patch) -> None:
+    patch.setattr(LogWriter, "_complete_at", lambda self, position, future: future.set_result(position))
+
+
+def refuses_a_sequence_before_the_later_one_is_confirmed(patch: Patch) -> None:
+    """Its producer takes it to be stored, and the writer may fail before it is."""
+
+    async def broken(self: LogWriter, producer: str, sequence: int, count: int) -> range:
+        await self.until_its_turn()
+        return self.producers.take(producer, sequence, count, self.next_position)
+
+    patch.setattr(LogWriter, "_earlier", broken)
+
+
+def drops_what_the_last_segment_needs(patch: Patch) -> None:
+    """With the next one's snapshot, and the log is not read instead."""
+    drop = Recollection.drop_before
+
+    async def broken(self: Recollection, position: int) -> None:
+        await drop(self, position + 1)
+
+    async def unknown(*_: object) -> ProducerMemory:
+        return ProducerMemory()
+
+    patch.setattr(Recollection, "drop_before", broken)
+    patch.setattr(recollection, "_read_all", unknown)
+
+
+def notes_no_producer_in_the_log(patch: Patch) -> None:
+    async def broken(self: Recollection, confirmed_end: int) -> None:
+        return
+
+    patch.setattr(Recollection, "begin", broken)
+
+
 # --- readers ------------------------------------------------------------------------------------------
 
 
@@ -255,6 +325,12 @@ PLANTS = (
     Plant((recovers_without_looking_whose_the_log_is,), 500, 2),
     Plant((joins_without_closing_the_last_segment,), 500, 0),
     Plant((times_go_back_with_the_clock,), 500, 2),
+    Plant((takes_over_without_reading_the_last_segment,), 500, 20),
+    Plant((ends_a_segment_before_what_is_known_of_producers_is_kept,), 500, 12),
+    Plant((answers_a_retry_before_the_record_is_confirmed,), 500, 20),
+    Plant((refuses_a_sequence_before_the_later_one_is_confirmed,), 500, 3),
+    Plant((drops_what_the_last_segment_needs,), 500, 3),
+    Plant((notes_no_producer_in_the_log,), 500, 3),
     Plant((skips_a_segment_when_one_ends,), 500, 0),
     Plant((reads_what_was_given_up,), 500, 23),
     Plant((ends_a_tail_with_its_segment,), 500, 3),

@@ -9,18 +9,23 @@ from typing import Any
 
 from ledgers.logs.log import Log
 from ledgers.logs.record_batch import Record
+from metadata.records.logs.retention import Retention
 from tests.simulation.engine.loop import LoopStuck, VirtualLoop, owned_by, run
 from tests.simulation.engine.runs import Failed, Outcome, warnings_are
 from tests.simulation.engine.world import Violation
 
 from .actors import Keeper, LogReaderUser, LogWriterUser
+from .keeping import AuditorUser, BookieClocks, ConsumerUser
 from .plan import (
     FAULTY_SECONDS,
+    Auditor,
+    BookieClockStep,
     ClockStep,
     Cut,
     Event,
     FailLedgers,
     Hold,
+    Keeping,
     NoBookies,
     Plan,
     RecoverAside,
@@ -29,6 +34,7 @@ from .plan import (
     Sweep,
     Truncate,
 )
+from .producers import ProducerUser
 from .site import FIRST_NAME, Client, LogSite, in_virtual_time
 
 CALM_SECONDS = FAULTY_SECONDS + 15.0
@@ -38,6 +44,8 @@ SETTLE_SECONDS = 40.0
 """So long after that nothing late is under way, and every change has been settled or given up."""
 
 END_SECONDS_MAX = 400.0
+
+LAST_ROUNDS_SECONDS = 5.0
 TRIES_MAX = 6
 PROBLEMS_SHOWN_MAX = 3
 
@@ -77,7 +85,8 @@ class LogRun:
 
     async def run(self) -> None:
         with in_virtual_time(self.site):
-            made = await self.site.client("maker").logs.create(FIRST_NAME, self.site.settings, b"")
+            maker = self.site.client("maker").logs
+            made = await maker.create(FIRST_NAME, self.site.settings, b"", _retention(self.plan.keeping))
             self.site.identity = made.record.identity
             self.site.expect_weather(self.plan.figures, ())
             self._begin()
@@ -90,12 +99,22 @@ class LogRun:
 
     def _begin(self) -> None:
         for n, writer in enumerate(self.plan.writers):
-            self._act(f"w{n}", LogWriterUser(self.site, f"w{n}", writer).run)
+            user = ProducerUser if writer.once else LogWriterUser
+            self._act(f"w{n}", user(self.site, f"w{n}", writer).run)
         for n, reader in enumerate(self.plan.readers):
             self._act(f"r{n}", LogReaderUser(self.site, f"r{n}", reader).run)
+        if self.plan.keeping is not None:
+            self._begin_keeping(self.plan.keeping)
         for n, event in enumerate(self.plan.events):
             keeper = Keeper(self.site, f"k{n}")
             self.world.at(event.at, lambda event=event, keeper=keeper: self._happen(event, keeper))  # type: ignore[misc]
+
+    def _begin_keeping(self, keeping: Keeping) -> None:
+        self.site.bookie_clocks = BookieClocks(self.site)
+        for n, consumer in enumerate(keeping.consumers):
+            self._act(f"c{n}", ConsumerUser(self.site, f"c{n}", consumer).run)
+        for n, auditor in enumerate(keeping.auditors):
+            self._act(f"a{n}", AuditorUser(self.site, f"a{n}", auditor).run)
 
     def _act(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._acting.append(self.site.loop.create_task(work(), context=owned_by(f"actor {name}")))
@@ -108,7 +127,10 @@ class LogRun:
             case NoBookies(_, seconds):
                 self.site.ledgers.no_bookies_until = self.world.now + seconds
             case ClockStep(_, seconds):
-                self.site.clock_seconds += seconds
+                self.site.step_clock(seconds)
+            case BookieClockStep(_, seconds):
+                if self.site.bookie_clocks is not None:
+                    self.site.bookie_clocks.steps[0] += seconds
             case StoreAway(_, seconds, applies):
                 self.site.store.go_away(seconds, applies=applies)
             case Cut():
@@ -127,15 +149,30 @@ class LogRun:
     async def _end(self) -> None:
         last = self.site.client("last")
         log = await last.logs.open(self.site.log_name(), b"")
+        await self._what_should_go_is_gone(log)
         await self._one_more_term(log)
         end = await log.end()
         await self._come_to_an_end(end)
-        self.site.truth.all_read([record async for record in log.read()])
+        records = [record async for record in log.read()]
+        self.site.truth.all_read(records)
+        self.site.truth.sequences_rise(records)
         await self._times_lead_to_positions(log)
         await self._nothing_unneeded_is_left(log, last)
         for client in self.site.clients:
             await client.close()
         self._no_task_is_left()
+
+    async def _what_should_go_is_gone(self, log: Log) -> None:
+        """Whoever did it died or not: one more auditor does what is left."""
+        if self.plan.keeping is None:
+            return
+        auditor = AuditorUser(self.site, "a-last", Auditor(0.0, LAST_ROUNDS_SECONDS))
+        await auditor.run()
+        record = await log.refresh()
+        if not self.site.kept_truth.is_all_done(record, LAST_ROUNDS_SECONDS):
+            raise Violation(
+                "liveness", f"what has been too old for long is left from {record.first_position} on"
+            )
 
     async def _one_more_term(self, log: Log) -> None:
         writer = await log.writer("last")
@@ -180,6 +217,12 @@ class LogRun:
             left = self.site.loop.running_tasks(client.name)
             if left:
                 raise Violation("leftovers", f"tasks of {client.name}: {left[:2]}")
+
+
+def _retention(keeping: Keeping | None) -> Retention:
+    if keeping is None:
+        return Retention()
+    return Retention(keeping.age_seconds, keeping.bytes, keeping.cursors, keeping.cursor_silent_seconds)
 
 
 async def _kept(event: Event, keeper: Keeper) -> None:

@@ -8,26 +8,29 @@ import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import tenacity
 
+from bookie.upkeep.logs import retention_rounds, silence_counts
 from bookie.upkeep.logs.unneeded_segments import UnneededSegments
 from ledgers.cluster import Cluster
 from ledgers.config import ClientConfig
 from ledgers.errors import LedgerError
 from ledgers.logs import log_calls, segment_ledgers
+from ledgers.logs.cursors import cursor, cursor_calls
 from ledgers.logs.log_calls import LogCalls
 from ledgers.logs.writing import take_over, writer_shell
 from ledgers.logs.writing.log_writer import LogWriter
 from metadata import keys
 from metadata.memory import Waker
 from metadata.records import ledger_codec
+from metadata.records.coordination import cursor_record
 from metadata.records.ledger_record import Shape, Tombstone
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.logs import log_codec, log_record
-from metadata.records.logs.log_record import LogRecord, LogSettings
+from metadata.records.logs.log_record import LogRecord, LogSettings, Segment
 from tests.simulation.engine.loop import OWNER, VirtualLoop
 from tests.simulation.shells.adapters import in_order
 from tests.simulation.shells.metadata import VirtualMetadata, VirtualStore
@@ -35,14 +38,23 @@ from tests.simulation.shells.site import Site
 from tests.simulation.shells.watch import Watch
 
 from .actors import LogUser
+from .kept_truth import KeptTruth
 from .ledgers import LedgerCalls, Ledgers, ModelWriter
 from .plan import Plan
 from .probes import LogProbe
 from .truth import Truth
 
+if TYPE_CHECKING:
+    from .keeping import BookieClocks
+
 FIRST_NAME = "log0"
 START_US = 1_700_000_000_000_000
+ROUND_SECONDS = 0.5
+TELL_MS = 500
+"""Rounds of retention are as short as the runs."""
+
 PENDING_BYTES_MAX = 1024 * 1024
+PAGES_MAX = 1000
 
 
 class MetadataWatch(Watch):
@@ -53,7 +65,12 @@ class MetadataWatch(Watch):
 
     def put(self, key: str, value: bytes) -> None:
         if key.startswith(keys.LOGS):
-            self._site.truth.changed(log_codec.decode(key, value))
+            log = log_codec.decode(key, value)
+            self._site.truth.changed(log)
+            if log.identity == self._site.identity:
+                self._site.kept_truth.changed(log)
+        elif key.startswith(keys.CURSORS):
+            self._site.kept_truth.moved(key.rpartition("/")[2], cursor_record.decode(key, value).position)
         elif key.startswith(keys.LEDGERS):
             decoded = ledger_codec.decode(key, value)
             if isinstance(decoded, Tombstone):
@@ -77,10 +94,13 @@ class LogSite(Site):
         )
         self.identity = b""
         self.others: dict[bytes, str] = {}
-        self.truth = Truth(self.world, self.record)
+        self.truth = Truth(self.world, self.record, self.segments)
+        self.kept_truth = KeptTruth(self)
         self.ledgers.on_delete = self.truth.deletes
         self.clients: list[Client] = []
         self.clock_seconds = 0.0
+        self.clock_seconds_min = 0.0
+        self.bookie_clocks: BookieClocks | None = None
         self.is_over = False
         self._names = 0
 
@@ -92,6 +112,13 @@ class LogSite(Site):
         if record.paged_through:
             self.world.reached(LogProbe.PAGED)
         return record
+
+    def segments(self) -> list[Segment]:
+        """All of the log, those in pages too; none is left out where a page and the record have it."""
+        prefix, now = keys.log_pages(self.identity), self.world.now
+        pages = self.store.data.list_page(prefix, None, PAGES_MAX, now).items
+        paged = [one for page in pages for one in log_codec.decode_page(page.key, page.value)]
+        return [*paged, *self.record().segments]
 
     def log_name(self) -> str:
         return self.record().name if self.identity else FIRST_NAME
@@ -113,8 +140,16 @@ class LogSite(Site):
         except LedgerError as error:
             user.expected(what, error)
 
+    def true_us(self) -> int:
+        """What time it is, whatever clocks say."""
+        return START_US + int(self.world.now * 1_000_000)
+
+    def step_clock(self, seconds: float) -> None:
+        self.clock_seconds += seconds
+        self.clock_seconds_min = min(self.clock_seconds, self.clock_seconds_min)
+
     def time_ns(self) -> int:
-        """The clock of everybody's machine."""
+        """The clock of everybody's machine, but for bookies'."""
         return START_US * 1000 + int((self.world.now + self.clock_seconds) * 1_000_000_000)
 
 
@@ -176,10 +211,12 @@ def in_virtual_time(site: LogSite) -> Iterator[None]:
     with ExitStack() as stack:
         patched = mock.patch.object
         stack.enter_context(patched(tenacity, "time", clock))
-        for module in (take_over, writer_shell, log_calls):
+        for module in (take_over, writer_shell, log_calls, cursor, cursor_calls):
             stack.enter_context(patched(module, "time", wall))
         stack.enter_context(patched(segment_ledgers, "delete", delete))
         stack.enter_context(patched(log_record, "PAGE_SEGMENTS", site.plan.page_segments))
+        stack.enter_context(patched(retention_rounds, "ROUND_SECONDS", ROUND_SECONDS))
+        stack.enter_context(patched(silence_counts, "TELL_MS", TELL_MS))
         for product_class in (LogWriter, Waker, ModelWriter):
             stack.enter_context(in_order(product_class))
         stack.callback(random.setstate, before)
