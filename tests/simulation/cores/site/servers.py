@@ -174,6 +174,11 @@ class SimulatedBookie(Node):
         else:
             self._perform(self.core.append(frame, answer))
 
+    def told(self, incarnation: str, frame: Frame) -> None:
+        """Forgotten in a crash: a checkpoint would keep it."""
+        if not self._is_another(incarnation) and (note := self.core.told(frame)):
+            self._keep(fragment_note.decode(note))
+
     def last_add_confirmed(self, request: LacRequest, answer: Callable[[LacReply], None]) -> None:
         def serve(status: Status) -> None:
             state = self.state_of(request.ledger_id)
