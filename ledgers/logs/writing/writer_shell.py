@@ -289,6 +289,8 @@ class WriterShell:
     def _adopt(self, number: int, handle: WriteHandle) -> None:
         self._handles[number] = handle
         handle.on_progress = partial(self._progressed, number, handle)
+        if handle.failure is not None:  # before anybody listened
+            self._loop.call_soon(self._progressed, number, handle)
 
     def _progressed(self, number: int, handle: WriteHandle) -> None:
         if self._handles.get(number) is not handle:
@@ -313,8 +315,8 @@ class WriterShell:
 
     async def _recover(self, number: int) -> list[LogEffect]:
         """Recovers the last segment, unless somebody has taken the log over: that one recovers it then."""
-        segment = self._segment(number)
         under(self._epoch, lambda record: record)(await self._chain.refresh())
+        segment = self._segment(number)
         ended = await self._ledgers.recover(segment)
         assert ended.end_position is not None
         await self.producers.write(ended.end_position, self._time_us)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -17,6 +18,7 @@ from ledgers.logs.segment_ledgers import SegmentLedgers
 from ledgers.logs.writing import take_over, writer_shell
 from ledgers.logs.writing.log_pipeline import Confirm, LogEffect, LogPipeline, Tail
 from ledgers.logs.writing.writer_shell import WriterShell
+from ledgers.writing.write_handle import WriteHandle
 from metadata.records.logs.giving_up import Cleaner
 from metadata.records.logs.log_ledgers import SegmentOf
 from metadata.records.logs.log_record import LogRecord, Segment
@@ -136,6 +138,26 @@ def times_go_back_with_the_clock(patch: Patch) -> None:
         take(self, records, size_bytes)
 
     patch.setattr(WriterShell, "_take", broken)
+
+
+def listens_to_a_ledger_without_looking_at_it(patch: Patch) -> None:
+    """It may have failed already."""
+
+    def broken(self: WriterShell, number: int, handle: WriteHandle) -> None:
+        self._handles[number] = handle
+        handle.on_progress = partial(self._progressed, number, handle)
+
+    patch.setattr(WriterShell, "_adopt", broken)
+
+
+def looks_for_its_segment_before_it_looks_whose_the_log_is(patch: Patch) -> None:
+    recover = WriterShell._recover
+
+    async def broken(self: WriterShell, number: int) -> list[LogEffect]:
+        self._segment(number)
+        return await recover(self, number)
+
+    patch.setattr(WriterShell, "_recover", broken)
 
 
 # --- readers ------------------------------------------------------------------------------------------
@@ -266,5 +288,7 @@ PLANTS = (
     Plant((nobody_deletes_what_dead_writers_made,), 500, 0),
     Plant((lets_go_of_segments_before_they_are_in_a_page,), 500, 3),
     Plant((a_name_is_free_while_its_log_is_renamed,), 500, 130),
+    Plant((listens_to_a_ledger_without_looking_at_it,), 1000, 539),
+    Plant((looks_for_its_segment_before_it_looks_whose_the_log_is,), 1000, 570),
     Plant((deletes_the_segment_of_a_change_whose_answer_was_lost,), 1000, 332),
 )
