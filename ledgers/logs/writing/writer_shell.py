@@ -238,7 +238,9 @@ class WriterShell:
                     entries = self._unconfirmed.between(first, stop)
                     self._append(number, entries, sum(map(len, entries)))
                 case Confirm(end):
-                    self._unconfirmed.drop(end)
+                    count = self._unconfirmed.drop(end)
+                    if (metrics := self._cluster.log_metrics) is not None:
+                        metrics.append_records.inc(count)
                     self.producers.confirmed(end, self._time_us)
                     self._answers.confirmed(end - 1)
                     self._made_progress()
