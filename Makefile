@@ -4,12 +4,13 @@
 #   make test [ARGS="-k fence"]       run the tests: twelve minutes
 #   make hunt WHAT="cluster chaos" [SECONDS=n]   search for bugs: fresh seeds, long tests, chaos, fuzzing, mutants, …;
 #                                     what is found is written to build/hunt. Without WHAT it says what there is
+#   make hunt WHAT=speed AGAINST=commit   what is slower than at a commit, measured in pairs
 #   make check                        formatting, lint, imports and types, and make audit
 #   make audit                        known weaknesses of the packages the tests run with, where the registry tells
 #   make bench                        appends, reading, journals and a count on Spark, each beside its baseline, a JSON object each with
 #                                     ARGS=--json; build/bench.svg is a picture of it
 #   make sim [SEEDS=n] [SEED=n]       random schedules of faults against the protocol; SEED repeats one with its plan
-#            [LAYER=cores|log]    … against the machines (the default), the real log and codec
+#            [LAYER=cores]            … against the machines (the default)
 #            [LAYER=upkeep]           … against a bookie that is collected, compacted, scrubbed and repaired
 #            [LAYER=journals]         … against writers, acceptors and readers of a journal
 #            [LAYER=journal_sync]     … against acceptors that are brought up to date, lost and replaced
@@ -44,7 +45,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 FILE ?=
 SEEDS_cores := 20000
-SEEDS_log := 3000
 SEEDS_upkeep := 2000
 SEEDS_journals := 10000
 SEEDS_journal_sync := 20000

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
 
 import lmdb
 
@@ -29,6 +30,22 @@ NOTES_PAGE_BYTES_MAX = 1024 * 1024
 """Bounds of one page of notes; a single larger one is a page alone."""
 
 
+class _Note(NamedTuple):
+    """A note, encoded, and what it is of."""
+
+    headline: Headline
+    note: bytes
+
+    @classmethod
+    def read(cls, note: bytes) -> _Note:
+        return cls(fragment_note.headline(note), note)
+
+
+def _newer(held: _Note | None, new: _Note) -> _Note:
+    """Of two notes of one fragment; the new one if they are alike."""
+    return new if held is None or held.headline.is_older_than(new.headline) else held
+
+
 class NotesTable:
     """An LMDB table of the index, and the notes that are not in it yet. Additions belong to the event loop's thread."""
 
@@ -36,32 +53,30 @@ class NotesTable:
         self._env = env
         self._ledgers = ledgers
         self.table = SummedTable(env, b"notes", meta)
-        self._recent: dict[int, dict[int, bytes]] = {}
-        self._moving: dict[int, dict[int, bytes]] = {}
+        self._recent: dict[int, dict[int, _Note]] = {}
+        self._moving: dict[int, dict[int, _Note]] = {}
 
     @property
     def has_changes(self) -> bool:
         return bool(self._recent)
 
     def add(self, ledger_id: int, note: bytes) -> None:
-        """Keeps a note that is on disk, unless what is known of its fragment is newer."""
-        new = fragment_note.headline(note)
-        held = self._one(ledger_id, new.first_entry)
-        if held is None or fragment_note.headline(held).is_older_than(new):
-            self._recent.setdefault(ledger_id, {})[new.first_entry] = note
-
-    def _one(self, ledger_id: int, first_entry: int) -> bytes | None:
-        for notes in (self._recent, self._moving):
-            if (found := notes.get(ledger_id, {}).get(first_entry)) is not None:
-                return found
-        with readable(), self._env.begin() as txn:
-            return self.table.get(txn, _KEY.pack(ledger_id, first_entry))
+        """Keeps a note, unless what is known of its fragment is newer."""
+        new = _Note.read(note)
+        notes, first_entry = self._recent.setdefault(ledger_id, {}), new.headline.first_entry
+        notes[first_entry] = _newer(notes.get(first_entry), new)
 
     def of(self, ledger_id: int) -> dict[int, bytes]:
         """The ledger's notes, by first entry."""
+        return {first_entry: one.note for first_entry, one in self._of(ledger_id).items()}
+
+    def _of(self, ledger_id: int) -> dict[int, _Note]:
         with readable(), self._env.begin() as txn:
-            found = dict(self._rows(txn, ledger_id, 0))
-        return {**found, **self._moving.get(ledger_id, {}), **self._recent.get(ledger_id, {})}
+            found = {first: _Note.read(note) for first, note in self._rows(txn, ledger_id, 0)}
+        for notes in (self._moving.get(ledger_id, {}), self._recent.get(ledger_id, {})):
+            for first_entry, note in notes.items():
+                found[first_entry] = _newer(found.get(first_entry), note)
+        return found
 
     def bytes_of(self, ledger_ids: Iterable[int]) -> int:
         """How much the notes of these ledgers take, as of the last checkpoint. On any thread."""
@@ -70,8 +85,8 @@ class NotesTable:
 
     def latest(self, ledger_id: int) -> Headline | None:
         """What the note of the ledger's last fragment says, so far as it is known here."""
-        held = self.of(ledger_id)
-        return fragment_note.headline(held[max(held)]) if held else None
+        held = self._of(ledger_id)
+        return held[max(held)].headline if held else None
 
     def page(self, first_ledger: int, first_entry: int) -> tuple[tuple[HeldNote, ...], bool]:
         """Notes of the last checkpoint from these on, and whether they are the last. On any thread.
@@ -122,7 +137,10 @@ class NotesTable:
         """Writes what `begin` has set aside."""
         for ledger_id, notes in self._moving.items():
             for first_entry, note in notes.items():
-                self.table.put(txn, _KEY.pack(ledger_id, first_entry), note)
+                key = _KEY.pack(ledger_id, first_entry)
+                held = self.table.get(txn, key)
+                if held is None or _newer(_Note.read(held), note) is note:
+                    self.table.put(txn, key, note.note)
 
     def end(self) -> None:
         self._moving = {}
@@ -131,7 +149,9 @@ class NotesTable:
         """Takes back what `begin` has set aside."""
         moving, self._moving = self._moving, {}
         for ledger_id, notes in moving.items():
-            self._recent[ledger_id] = {**notes, **self._recent.get(ledger_id, {})}
+            recent = self._recent.setdefault(ledger_id, {})
+            for first_entry, note in notes.items():
+                recent[first_entry] = _newer(note, recent.get(first_entry, note))
 
     def forget(self, txn: lmdb.Transaction, ledger_ids: Collection[int]) -> None:
         """Deletes the rows of these ledgers."""

@@ -36,28 +36,28 @@ QUEUE = METRICS.gauge(
 )
 QUEUE_LIMIT = METRICS.gauge(
     "log_queue_limit_bytes",
-    "Bound of that: past it nothing is read from clients.",
+    "Bound of the log's queue: past it nothing is read from clients.",
     bookkeeper="bookie_journal_JOURNAL_MEMORY_MAX",
 )
 BUSY = METRICS.gauge(
     "log_busy_seconds",
     "Time for which the log has been writing and syncing its present group: a disk that hangs shows here.",
 )
-DISK = METRICS.gauge("disk_bytes", "Size of its disk.")
-DISK_FREE = METRICS.gauge("disk_free_bytes", "Free space on it, when it was looked at last.")
+DISK = METRICS.gauge("disk_bytes", "Size of the bookie's disk.")
+DISK_FREE = METRICS.gauge("disk_free_bytes", "Free space on the disk, when it was looked at last.")
 RESERVE = METRICS.gauge("reserve_bytes", "Disk space kept back for fences and recovery writes.")
-RESERVE_LEFT = METRICS.gauge("reserve_left_bytes", "What is left of that.")
+RESERVE_LEFT = METRICS.gauge("reserve_left_bytes", "What is left of the reserve.")
 RESERVE_IN_USE = METRICS.gauge("reserve_in_use", "1 while some of the reserve is given out.")
 INDEX = METRICS.gauge("index_bytes", "Size of the index.")
-INDEX_LIMIT = METRICS.gauge("index_limit_bytes", "Bound of that.")
+INDEX_LIMIT = METRICS.gauge("index_limit_bytes", "Bound of the index.")
 LEDGERS = METRICS.gauge(
     "ledgers", "Ledgers in the index, as of its last checkpoint.", bookkeeper="bookie_ledgers_count"
 )
 LEDGERS_IN_MEMORY = METRICS.gauge("ledgers_in_memory", "Ledgers whose state is held in memory.")
 HELD = METRICS.gauge("limit_held", "How many of something peers make it hold now.", "limit")
-HELD_MAX = METRICS.gauge("limit_max", "Bound of that.", "limit")
+HELD_MAX = METRICS.gauge("limit_max", "How many of it they may make it hold.", "limit")
 HELD_BYTES = METRICS.gauge("limit_held_bytes", "Memory that peers make it hold now.", "limit")
-HELD_BYTES_MAX = METRICS.gauge("limit_max_bytes", "Bound of that.", "limit")
+HELD_BYTES_MAX = METRICS.gauge("limit_max_bytes", "Memory that peers may make it hold.", "limit")
 PAST = METRICS.counter(
     "limit_past", "Times that somebody came past a limit: who waited, or was refused.", "limit"
 )

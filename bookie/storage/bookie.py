@@ -189,6 +189,11 @@ class Bookie:
         ticket = Ticket(answer, arrival or Arrival(self._loop.time()))
         self._perform(self._core.append(frame, ticket, ticket.arrival.address))
 
+    def told(self, frame: Frame) -> None:
+        """Keeps what a frame notes of a ledger that is here: on disk with the next checkpoint, in the index."""
+        if note := self._core.told(frame):
+            self.index.notes.add(frame.ledger_id, note)
+
     async def store(self, records: Sequence[Record]) -> None:
         """Appends records of the bookie's own making; they are on disk when it returns.
 

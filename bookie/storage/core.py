@@ -88,6 +88,18 @@ class BookieCore:
         )
         return [Write(record, ticket, frame.deferred_sync)]
 
+    def told(self, frame: Frame) -> bytes:
+        """The note of a ledger that is here, to be kept beside it; none where the frame would be refused."""
+        state = self._state_of(frame.ledger_id)
+        is_here = state.known or state.fence is not Fence.NONE
+        is_refused = state.fence is not Fence.NONE and not frame.recovery
+        if not is_here or is_refused or _refused(state, frame.credential.verifier, frame.identity, None):
+            return NO_NOTE
+        try:
+            return _note_in(frame)
+        except BadRecord:
+            return NO_NOTE
+
     def fence(
         self, ledger_id: int, ticket: object, verifier: bytes = b"", identity: bytes = NO_IDENTITY
     ) -> list[Effect]:

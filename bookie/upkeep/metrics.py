@@ -38,15 +38,17 @@ FREED_BYTES = UPKEEP.counter(
 SEGMENTS = UPKEEP.counter("compaction_segments", "Segments of the log that were deleted.")
 SCRUBS = UPKEEP.counter("scrubs", "Scrubs of everything on the disk that ended.", "outcome")
 SCRUB_BYTES = UPKEEP.gauge("scrub_bytes", "Bytes that the last whole scrub read.")
-SCRUB_DAMAGED = UPKEEP.gauge("scrub_damaged", "Damaged stretches of the log that it found.")
-SCRUB_UNREAD = UPKEEP.gauge("scrub_segments_unread", "Segments of the log that it could not read.")
-SCRUB_FRAMES = UPKEEP.gauge("scrub_frames_damaged", "Frames that it could not read.")
+SCRUB_DAMAGED = UPKEEP.gauge("scrub_damaged", "Damaged stretches of the log that the last whole scrub found.")
+SCRUB_UNREAD = UPKEEP.gauge(
+    "scrub_segments_unread", "Segments of the log that the last whole scrub could not read."
+)
+SCRUB_FRAMES = UPKEEP.gauge("scrub_frames_damaged", "Frames that the last whole scrub could not read.")
 SCRUB_REPAIRED = UPKEEP.gauge(
-    "scrub_repaired_entries", "Entries that it fetched from other bookies in their stead."
+    "scrub_repaired_entries", "Entries that the last whole scrub fetched from other bookies."
 )
 SCRUB_RUNNING = UPKEEP.gauge("scrub_running", "1 while a scrub is under way.")
 SCRUB_DONE = UPKEEP.gauge("scrub_segments_done", "Segments of the log that the scrub under way has read.")
-SCRUB_SEGMENTS = UPKEEP.gauge("scrub_segments", "Segments of the log that it is to read.")
+SCRUB_SEGMENTS = UPKEEP.gauge("scrub_segments", "Segments of the log that the scrub under way is to read.")
 MARKED = UPKEEP.gauge(
     "healing_marked_ledgers",
     "Ledgers marked as under-replicated, when this bookie last went through the marks.",
@@ -64,7 +66,9 @@ REPAIRED_ENTRIES = UPKEEP.counter(
     bookkeeper="replication_worker_NUM_ENTRIES_WRITTEN",
 )
 REPAIRED_BYTES = UPKEEP.counter(
-    "repaired_bytes", "Bytes of their payloads.", bookkeeper="replication_worker_NUM_BYTES_WRITTEN"
+    "repaired_bytes",
+    "Bytes fetched from other bookies, for healing and repair.",
+    bookkeeper="replication_worker_NUM_BYTES_WRITTEN",
 )
 RECOVERIES = UPKEEP.counter("recoveries", "Ledgers recovered because their writers were gone.")
 

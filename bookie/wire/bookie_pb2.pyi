@@ -104,14 +104,16 @@ class Frame(_message.Message):
     def __init__(self, ledger_id: _Optional[int] = ..., recovery: bool = ..., last_add_confirmed: _Optional[_Union[LastAddConfirmed, _Mapping]] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., credential: _Optional[_Union[Credential, _Mapping]] = ..., deferred_sync: bool = ..., trace: _Optional[bytes] = ..., identity: _Optional[bytes] = ..., note: _Optional[bytes] = ...) -> None: ...
 
 class AppendRequest(_message.Message):
-    __slots__ = ("incarnation", "first_sequence", "frames")
+    __slots__ = ("incarnation", "first_sequence", "frames", "told")
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     FIRST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     FRAMES_FIELD_NUMBER: _ClassVar[int]
+    TOLD_FIELD_NUMBER: _ClassVar[int]
     incarnation: str
     first_sequence: int
     frames: _containers.RepeatedCompositeFieldContainer[Frame]
-    def __init__(self, incarnation: _Optional[str] = ..., first_sequence: _Optional[int] = ..., frames: _Optional[_Iterable[_Union[Frame, _Mapping]]] = ...) -> None: ...
+    told: _containers.RepeatedCompositeFieldContainer[Frame]
+    def __init__(self, incarnation: _Optional[str] = ..., first_sequence: _Optional[int] = ..., frames: _Optional[_Iterable[_Union[Frame, _Mapping]]] = ..., told: _Optional[_Iterable[_Union[Frame, _Mapping]]] = ...) -> None: ...
 
 class Ack(_message.Message):
     __slots__ = ("sequence", "status", "detail")

@@ -173,14 +173,23 @@ _ID = struct.Struct("<q")
 NO_ENTRIES = Columns(b"", b"", b"", b"")
 
 
-def of_payloads(first_entry: int, payloads: Sequence[bytes], digests: bytes) -> Columns:
-    """Consecutive entries from `first_entry` on; `digests` holds theirs in order."""
+def of_payloads(first_entry: int, payloads: Sequence[bytes], digests: bytes, head: bytes = b"") -> Columns:
+    """Consecutive entries from `first_entry` on; `digests` holds theirs in order. Each begins with `head`."""
     return Columns(
         array("q", range(first_entry, first_entry + len(payloads))).tobytes(),
-        array("I", map(len, payloads)).tobytes(),
+        array("I", _lengths(payloads, len(head))).tobytes(),
         digests,
-        payloads[0] if len(payloads) == 1 else b"".join(payloads),
+        payloads[0] if len(payloads) == 1 and not head else _joined(payloads, head),
     )
+
+
+def _lengths(payloads: Sequence[bytes], head_bytes: int) -> Iterable[int]:
+    return [head_bytes + len(payload) for payload in payloads] if head_bytes else map(len, payloads)
+
+
+def _joined(payloads: Sequence[bytes], head: bytes) -> bytes:
+    """In one copy: a head in front of each would be a copy more."""
+    return head.join((b"", *payloads)) if head else b"".join(payloads)
 
 
 def join(parts: Sequence[Columns]) -> Columns:

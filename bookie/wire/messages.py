@@ -88,11 +88,16 @@ class Frame(NamedTuple):
 
 
 class AppendRequest(NamedTuple):
-    """Frames for the bookie of this incarnation; `first_sequence` numbers frames[0], the rest follow by one."""
+    """Frames for the bookie of this incarnation; `first_sequence` numbers frames[0], the rest follow by one.
+
+    `told`: frames of nothing but a note. They are not answered, and a bookie that dies before its next checkpoint may
+    forget them.
+    """
 
     incarnation: str
     first_sequence: int
     frames: tuple[Frame, ...]
+    told: tuple[Frame, ...] = ()
 
 
 class Ack(NamedTuple):

@@ -19,7 +19,7 @@ VERDICT = METRICS.gauge(
     "verdict",
     bookkeeper="bookie_SERVER_STATUS",
 )
-AGE = METRICS.gauge("fact_age_seconds", "How old that is, where it is known.", "fact")
+AGE = METRICS.gauge("fact_age_seconds", "How old what is known of this fact is, where that is known.", "fact")
 
 
 class HealthMetrics(Collector):

@@ -141,8 +141,12 @@ def _not_registered(view: ClusterView) -> str:
         return ""
     unexpected = [ref for ref in away if ref.bookie_id not in view.orders and not view.is_braked]
     waits = any(view.fate(ref) is Fate.AWAY for ref in unexpected)
-    when = f"after {view.wait_ms / 1000:g} s of absence" if waits else "now"
-    then = f"; what is there is copied elsewhere {when}" if unexpected else ""
+    when = (
+        f"is copied elsewhere after {view.wait_ms / 1000:g} s of absence"
+        if waits
+        else "is to be copied elsewhere"
+    )
+    then = f"; what is there {when}" if unexpected else ""
     return f"not registered: {_names(away)}{then}"
 
 

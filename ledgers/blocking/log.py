@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from datetime import datetime
 from itertools import chain
 from typing import Unpack
@@ -18,7 +19,8 @@ from ..logs.cursors.consumption import ConsumeOptions
 from ..logs.cursors.cursor import COMMIT_SECONDS
 from ..logs.cursors.lag import Lag
 from ..logs.cursors.where import Where
-from ..logs.record_batch import NewRecord, Numbered, Record, RecordBatch
+from ..logs.producers.errors import SequenceTooOld
+from ..logs.record_batch import HEAD_BYTES, NewRecord, Numbered, Record, RecordBatch
 from ..logs.writing.checked_records import CheckedRecords, numbered, numbering, record_of, size_of
 from ..logs.writing.log_writer import LogWriter as AsyncLogWriter
 from ..loop_thread import LoopThread, in_pages, iterate
@@ -94,12 +96,19 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
 
         Waits, raises and calls back as `WriteHandle.append_async` does.
         """
+        is_bare = (
+            key is None and headers is None and event_time is None and producer is None and sequence is None
+        )
+        if is_bare and type(payload) is bytes:  # as nearly always: no call is made
+            size = HEAD_BYTES + len(payload)
+            if size <= self._entry_bytes_max:
+                return self._append_one(payload, size)
         record = record_of(payload, key, headers, event_time, producer, sequence)
         size = size_of(record, self._entry_bytes_max)
         if not isinstance(record, Numbered):
             return self._append_one(record, size)
         self._begin_producers()
-        with self._room.lock:  # which orders positions
+        with self._refused_once_confirmed(), self._room.lock:  # which orders positions
             earlier = self._earlier(record.producer, record.sequence, 1)
             if not earlier:
                 return self._append_one(record, size)
@@ -127,8 +136,8 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
         batch = numbered(records, producer, sequence)
         checked = CheckedRecords(batch, self._entry_bytes_max)
         self._begin_producers()
-        with self._room.lock:
-            earlier = self._earlier(producer, sequence, len(batch)) if batch else range(0)
+        with self._refused_once_confirmed(), self._room.lock:
+            earlier = self._earlier(producer, sequence, len(batch))
             if earlier:
                 checked = CheckedRecords(batch[len(earlier) :], self._entry_bytes_max)
             first, future = self._add_all(checked)
@@ -144,10 +153,18 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
         self._handle.raise_if_ended()
         return self._handle.producers.take(producer, sequence, count, self._next_entry)
 
+    @contextmanager
+    def _refused_once_confirmed(self) -> Iterator[None]:
+        try:
+            yield
+        except SequenceTooOld as error:
+            self.confirmed(error.last_position)  # else it would tell of what may never be stored
+            raise
+
     def _begin_producers(self) -> None:
         self._thread.check_open()
         if not self._handle.producers.is_begun:
-            self._run(self._handle.begin_producers)
+            self._run(self._handle.until_its_turn)
 
     async def _confirmed_at(self, position: int) -> int:
         await self._after_taking(lambda: self._handle.confirmed(position))

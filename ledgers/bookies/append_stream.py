@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 from bookie.wire import (
     FRAME_BYTES_MAX,
-    NO_ENTRY,
     Ack,
     AppendRequest,
     BadMessage,
@@ -66,7 +65,7 @@ END_SECONDS_MAX = 0.5
 
 @dataclass(slots=True)
 class _InFlight:
-    lane: QueuedLane | None  # None for what nobody waits for
+    lane: QueuedLane
     last_entry: int
     size: int
     sent_at: float
@@ -256,7 +255,8 @@ class AppendStream:
         while self._told and connection is not None and connection.is_writable and not self._is_broken:
             if (request := self._next_request()) is None:
                 break  # it is told with what is sent once there is room
-            self._message_ends.append(self._next_sequence - 1)
+            if request.frames:
+                self._message_ends.append(self._next_sequence - 1)
             connection.send(FrameKind.APPEND, 0, codec.encode_append_request(request))
 
     def _is_worth_a_message(self) -> bool:
@@ -306,29 +306,25 @@ class AppendStream:
             frames.append(frame)
             if lane.has_work:
                 self.lane_has_work(lane)
-        while self._told and room > 0 and len(self._in_flight) < FRAMES_IN_FLIGHT_MAX:
-            frame = self._told_frame(*self._told.popleft())
-            room -= FRAME_OVERHEAD_BYTES + NOTES_WEIGHT * len(frame.note)
-            self._note_sent(None, frame, 0)
-            frames.append(frame)
-        if not frames:
+        told: list[Frame] = []
+        while self._told and room > 0 and len(frames) + len(told) < FRAMES_IN_FLIGHT_MAX:
+            told.append(self._told_frame(*self._told.popleft()))
+            room -= FRAME_OVERHEAD_BYTES + NOTES_WEIGHT * len(told[-1].note)
+        if not (frames or told):
             return None
-        return AppendRequest(self._bookie.incarnation, first, tuple(frames))
+        return AppendRequest(self._bookie.incarnation, first, tuple(frames), tuple(told))
 
     def _told_frame(self, terms: LaneTerms, note: bytes) -> Frame:
-        """Its sync waits for another one: it costs the bookie no more than its bytes."""
-        credential, identity = self.credential_of(terms), terms.identity
         return Frame(
             terms.ledger_id,
             recovery=terms.recovery,
-            credential=credential,
-            deferred_sync=True,
-            identity=identity,
+            credential=self.credential_of(terms),
+            identity=terms.identity,
             note=note,
         )
 
-    def _note_sent(self, lane: QueuedLane | None, frame: Frame, size: int) -> None:
-        last_entry = NO_ENTRY if lane is None else lane.through(frame)
+    def _note_sent(self, lane: QueuedLane, frame: Frame, size: int) -> None:
+        last_entry = lane.through(frame)
         self._in_flight[self._next_sequence] = _InFlight(lane, last_entry, size, self._loop.time())
         self._in_flight_bytes += size
         self._next_sequence += 1
@@ -337,8 +333,7 @@ class AppendStream:
         sent = self._in_flight.pop(ack.sequence)
         self._answered_at = self._loop.time()
         self._in_flight_bytes -= sent.size
-        if sent.lane is not None:
-            sent.lane.answered(ack, sent.last_entry, sent.size)
+        sent.lane.answered(ack, sent.last_entry, sent.size)
 
     def _break(self, why: str) -> None:
         if self._is_broken:

@@ -37,8 +37,8 @@ class Digester(Protocol):
     @property
     def width_bytes(self) -> int: ...
 
-    def sign(self, first_entry: int, payloads: Sequence[bytes]) -> bytes:
-        """Returns the digests column of consecutive entries."""
+    def sign(self, first_entry: int, payloads: Sequence[bytes], head: bytes = b"") -> bytes:
+        """Returns the digests column of consecutive entries. Each begins with `head`."""
         ...
 
     def bad_entries(self, columns: Columns) -> list[int]:
@@ -66,10 +66,10 @@ class Crc32cDigester:
         self._entry_seed = crc32c(b"E" + _ID.pack(ledger_id))
         self._lac_seed = crc32c(b"L" + _ID.pack(ledger_id))
 
-    def sign(self, first_entry: int, payloads: Sequence[bytes]) -> bytes:
+    def sign(self, first_entry: int, payloads: Sequence[bytes], head: bytes = b"") -> bytes:
         pack, seed = _ID.pack, self._entry_seed
         return array(
-            "I", [crc32c(p, crc32c(pack(i), seed)) for i, p in enumerate(payloads, first_entry)]
+            "I", [crc32c(p, crc32c(pack(i) + head, seed)) for i, p in enumerate(payloads, first_entry)]
         ).tobytes()
 
     def bad_entries(self, columns: Columns) -> list[int]:
@@ -109,8 +109,9 @@ class HmacDigester:
     def _mac(self, kind: bytes, fixed: bytes, payload: bytes | memoryview = b"") -> bytes:
         return hmac.digest(self._key, b"".join((kind, self._ledger, fixed, payload)), "sha256")
 
-    def sign(self, first_entry: int, payloads: Sequence[bytes]) -> bytes:
-        return b"".join([self._mac(b"E", _ID.pack(i), p) for i, p in enumerate(payloads, first_entry)])
+    def sign(self, first_entry: int, payloads: Sequence[bytes], head: bytes = b"") -> bytes:
+        pack = _ID.pack
+        return b"".join([self._mac(b"E", pack(i) + head, p) for i, p in enumerate(payloads, first_entry)])
 
     def bad_entries(self, columns: Columns) -> list[int]:
         return [

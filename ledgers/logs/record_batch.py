@@ -111,12 +111,39 @@ class Numbered(NewRecord):
             raise ValueError(f"a sequence is 0 to {SEQUENCE_MAX}, not {self.sequence}")
 
 
-def encode(records: Sequence[bytes | NewRecord], time: int) -> list[bytes]:
-    """The entries of records that are appended at `time`. Raises TypeError for anything but `bytes` and `NewRecord`."""
+class EncodedRecords(NamedTuple):
+    """Entries that begin alike: each is `head` and one of `rests`. Payloads that are kept so are not copied."""
+
+    head: bytes
+    rests: Sequence[bytes]
+
+    def entries(self) -> list[bytes]:
+        head = self.head
+        return [head + rest for rest in self.rests]
+
+    def cut(self, start: int, stop: int) -> EncodedRecords:
+        """Records start…stop−1 of it."""
+        return EncodedRecords(self.head, self.rests[start:stop])
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.head) * len(self.rests) + sum(map(len, self.rests))
+
+
+def encode(records: Sequence[bytes | NewRecord], time: int) -> EncodedRecords:
+    """The entries of records that are appended at `time`; the caller changes nothing of `records` from then on.
+
+    Raises TypeError for anything but `bytes` and `NewRecord`.
+    """
     head = _HEAD.pack(VERSION, 0, time)
     if all(map(isinstance, records, repeat(bytes))):
-        return [head + payload for payload in records]  # type: ignore[operator]
-    return [_encoded(record, head, time) for record in records]
+        return EncodedRecords(head, records)  # type: ignore[arg-type]
+    return EncodedRecords(b"", [_encoded(record, head, time) for record in records])
+
+
+def entry_bytes(record: bytes | NewRecord) -> int:
+    """What a record takes as an entry."""
+    return HEAD_BYTES + len(record) if type(record) is bytes else encode([record], 0).size_bytes
 
 
 def _encoded(record: bytes | NewRecord, head: bytes, time: int) -> bytes:

@@ -31,9 +31,12 @@ PENDING_ENTRIES = METRICS.gauge(
     "Entries taken in and not confirmed yet, of all writers.",
     bookkeeper="bookkeeper_client_NUM_PENDING_ADD",
 )
-PENDING_BYTES = METRICS.gauge("pending_bytes", "Bytes of their payloads.")
+PENDING_BYTES = METRICS.gauge(
+    "pending_bytes", "Bytes of payloads taken in and not confirmed yet, of all writers."
+)
 PENDING_LIMIT = METRICS.gauge(
-    "pending_limit_bytes", "Bound of that, of all writers: a writer at its own makes appends wait."
+    "pending_limit_bytes",
+    "Bound of what is not confirmed, of all writers: a writer at its own makes appends wait.",
 )
 WRITERS = METRICS.gauge("writers_open", "Writers that have not ended.")
 LANES = METRICS.gauge("lanes_open", "Lanes of ledgers to bookies that are open.")
@@ -44,7 +47,7 @@ READ_SECONDS = METRICS.histogram(
     bookkeeper="bookkeeper_client_READ_ENTRY",
 )
 READ_ENTRIES = METRICS.counter("read_entries", "Entries that were read and verified.")
-READ_BYTES = METRICS.counter("read_bytes", "Bytes of their payloads.")
+READ_BYTES = METRICS.counter("read_bytes", "Bytes of payloads that were read and verified.")
 READ_FAILURES = METRICS.counter(
     "read_failures", f"Pages that no replica gave, by the name of the error, or `{OTHER}`.", "error"
 )

@@ -51,11 +51,11 @@ class PendingEntries:
             yield batch.between(self._confirmed + 1, batch.last_entry)
 
 
-def batch_end(payloads: list[bytes], start: int) -> int:
-    """Where a batch that starts at `start` ends: at a full frame, or the end."""
+def batch_end(payloads: list[bytes], start: int, head_bytes: int = 0) -> int:
+    """Where a batch that starts at `start` ends: at a full frame, or the end. Each entry has so many bytes more."""
     size = 0
     for stop in range(start, min(len(payloads), start + FRAME_ENTRIES_MAX)):
-        size += len(payloads[stop])
+        size += head_bytes + len(payloads[stop])
         if size > FRAME_BYTES_MAX and stop > start:
             return stop
     return min(len(payloads), start + FRAME_ENTRIES_MAX)

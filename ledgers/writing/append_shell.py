@@ -187,29 +187,26 @@ class PipelineShell:
         self, payloads: Sequence[bytes], size_bytes: int, futures: Sequence[AppendFuture | None]
     ) -> None:
         """Takes entries in as `submit` does, each with its own future; the caller has checked them."""
-        self.raise_if_ended()
-        self._waiting.add_all(payloads, size_bytes)
-        self._room_bytes = 0
-        if not self._will_take:
-            self._take_soon()
+        self._take_in(payloads, size_bytes)
         self._answers.append_each(futures)
 
     def submit_batch(self, batch: CheckedBatch, future: AppendFuture | None) -> int:
         """Takes entries in as `submit` does, all or none; returns the first id."""
-        return self.submit_checked(batch.payloads, batch.size_bytes, future)
+        self._take_in(batch.payloads, batch.size_bytes)
+        self._answers.append(future, len(batch.payloads))
+        return self._answers.next_entry - len(batch.payloads)
 
-    def submit_checked(
-        self, payloads: Sequence[bytes], size_bytes: int, future: AppendFuture | None = None
-    ) -> int:
-        """The same for payloads that the caller has checked, so many bytes together."""
+    def submit_checked(self, payloads: Sequence[bytes], size_bytes: int, head: bytes) -> None:
+        """Takes checked payloads in, each with `head` before it, so many bytes in all; nobody waits for them."""
+        self._take_in(payloads, size_bytes, head)
+        self._answers.append(None, len(payloads))
+
+    def _take_in(self, payloads: Sequence[bytes], size_bytes: int, head: bytes = b"") -> None:
         self.raise_if_ended()
-        first = self._answers.next_entry
-        self._waiting.add_all(payloads, size_bytes)
+        self._waiting.add_all(payloads, size_bytes, head)
         self._room_bytes = 0
         if not self._will_take:
             self._take_soon()
-        self._answers.append(future, len(payloads))
-        return first
 
     def _take_soon(self) -> None:
         self._clock.begins()
@@ -247,13 +244,13 @@ class PipelineShell:
         if self._machine.has_ended:
             return
         self._clock.start()
-        for batch in self._waiting.batches():
+        for head, batch in self._waiting.batches():
             if self._machine.has_ended:
                 break
             first = self._machine.last_add_pushed + 1
             if self._cipher is not None:
-                batch = self._cipher.seal(first, batch)
-            columns = of_payloads(first, batch, self._digester.sign(first, batch))
+                head, batch = b"", self._cipher.seal(first, [head + payload for payload in batch])
+            columns = of_payloads(first, batch, self._digester.sign(first, batch, head), head)
             if self._metrics is not None:
                 self._metrics.taken(columns)
             if self._traces is not None:

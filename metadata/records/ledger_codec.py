@@ -54,41 +54,42 @@ def encode(record: LedgerRecord) -> bytes:
 
 
 def to_message(record: LedgerRecord, fragments: Iterable[Fragment] | None = None) -> pb.Ledger:
-    """With these fragments, or all."""
-    message = pb.Ledger(
-        format_version=_version_of(record),
-        ensemble_size=record.shape.ensemble_size,
-        write_quorum=record.shape.write_quorum,
-        ack_quorum=record.shape.ack_quorum,
-        digest_type=DIGEST_TO_PB[record.digest_type],
-        state=_STATE_TO_PB[record.state],
-        last_entry=-1 if record.last_entry is None else record.last_entry,
-        length_bytes=record.length_bytes or 0,
-        custom_metadata=_with_loss(record),
-        created_ms=record.created_ms,
-        closed_ms=record.closed_ms,
-        nonce=record.nonce,
-        reserved=record.reserved,
-        verifier=record.verifier,
-        password_salt=record.password_salt,
-        identity=record.identity,
-        written_at=record.written_at,
-        also_at=[pb.BookieRef(bookie_id=b.bookie_id, incarnation=b.incarnation) for b in record.also_at],
-    )
+    """With these fragments, or all. Sets field by field: nested constructors take twice as long, and a ledger's writer
+    encodes three times."""
+    message = pb.Ledger()
+    message.format_version = _version_of(record)
+    message.ensemble_size = record.shape.ensemble_size
+    message.write_quorum = record.shape.write_quorum
+    message.ack_quorum = record.shape.ack_quorum
+    message.digest_type = DIGEST_TO_PB[record.digest_type]
+    message.state = _STATE_TO_PB[record.state]
+    message.last_entry = -1 if record.last_entry is None else record.last_entry
+    message.length_bytes = record.length_bytes or 0
+    message.custom_metadata.update(_with_loss(record))
+    message.created_ms = record.created_ms
+    message.closed_ms = record.closed_ms
+    message.nonce = record.nonce
+    message.reserved = record.reserved
+    message.verifier = record.verifier
+    message.password_salt = record.password_salt
+    message.identity = record.identity
+    message.written_at = record.written_at
+    for bookie in record.also_at:
+        message.also_at.add(bookie_id=bookie.bookie_id, incarnation=bookie.incarnation)
     for fragment in record.fragments if fragments is None else fragments:
-        refs = [pb.BookieRef(bookie_id=b.bookie_id, incarnation=b.incarnation) for b in fragment.ensemble]
-        lacking = [
-            pb.Lacking(position=one.position, first_entry=one.first_entry, last_entry=one.last_entry)
-            for one in fragment.lacking
-        ]
-        message.fragments.add(
-            first_entry=fragment.first_entry,
-            ensemble=refs,
-            length_before=fragment.length_before,
-            lacking=lacking,
-            number=fragment.number,
-        )
+        _fragment_to(fragment, message.fragments.add())
     return message
+
+
+def _fragment_to(fragment: Fragment, message: pb.Fragment) -> None:
+    message.first_entry = fragment.first_entry
+    message.length_before = fragment.length_before
+    message.number = fragment.number
+    for bookie in fragment.ensemble:
+        ref = message.ensemble.add()
+        ref.bookie_id, ref.incarnation = bookie.bookie_id, bookie.incarnation
+    for one in fragment.lacking:
+        message.lacking.add(position=one.position, first_entry=one.first_entry, last_entry=one.last_entry)
 
 
 def _with_loss(record: LedgerRecord) -> dict[str, bytes]:

@@ -92,13 +92,14 @@ def taken(name: str, one: Tunable, value: Any) -> Any:
     if not is_number or (one.kind is int and not isinstance(value, int)):
         raise ValueError(f"{name} is {'a whole number' if one.kind is int else 'a number'}, not {value!r}")
     if not one.least <= value <= one.most:
-        raise ValueError(f"{name} is {value}; it may be from {ranged(one)}")
+        raise ValueError(f"{name} is {value}; it may be from {ranged(name, one)}")
     return float(value) if one.kind is float else value
 
 
-def ranged(one: Tunable) -> str:
+def ranged(name: str, one: Tunable) -> str:
     """The range, for people."""
-    return f"{_shown(one.least)} to {_shown(one.most)}"
+    told = _bytes_told if "bytes" in name else _told
+    return f"{told(one.least)} to {told(one.most)}"
 
 
 def shown(value: Any) -> Any:
@@ -106,8 +107,12 @@ def shown(value: Any) -> Any:
     return value.value if isinstance(value, Enum) else value
 
 
-def _shown(number: float) -> str:
+def _bytes_told(number: float) -> str:
     for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
         if isinstance(number, int) and number >= 2**power and not number % 2**power:
             return f"{number} ({number >> power} {unit})"
-    return f"{number:g}" if isinstance(number, float) else str(number)
+    return _told(number)
+
+
+def _told(number: float) -> str:
+    return str(int(number)) if number == int(number) else f"{number:g}"

@@ -27,6 +27,9 @@ from bookie.wire.messages import (
     LacReply,
     LacRequest,
     LacStatement,
+    MaintainReply,
+    MaintainRequest,
+    MaintenanceAction,
     NotesReply,
     NotesRequest,
     ReadReply,
@@ -77,7 +80,18 @@ frames = st.builds(
     identities,
     notes,
 )
-append_requests = st.builds(AppendRequest, text, u64, st.lists(frames, max_size=3).map(tuple))
+told = frames.map(
+    lambda frame: Frame(
+        frame.ledger_id,
+        recovery=frame.recovery,
+        credential=frame.credential,
+        identity=frame.identity,
+        note=frame.note,
+    )
+)
+append_requests = st.builds(
+    AppendRequest, text, u64, st.lists(frames, max_size=3).map(tuple), st.lists(told, max_size=3).map(tuple)
+)
 append_replies = st.builds(AppendReply, st.lists(st.builds(Ack, u64, statuses, text), max_size=3).map(tuple))
 read_requests = st.builds(
     ReadRequest, text, i64, i64, i64, u32, st.booleans(), credentials, traces, st.booleans(), identities
@@ -108,6 +122,8 @@ notes_replies = st.builds(
     st.booleans(),
     text,
 )
+maintain_requests = st.builds(MaintainRequest, st.sampled_from(MaintenanceAction), text)
+maintain_replies = st.builds(MaintainReply, statuses, text, text)
 info_replies = st.builds(InfoReply, text, text, text, text, u64, u64, u64, u64, u64, st.booleans())
 
 

@@ -4,8 +4,8 @@ It keeps the contract of `bookie.disk.disk.Disk`, no more: a crash may take any 
 covered (`Loss` says how). After a failed sync the kernel holds the bytes as clean: they can be read
 until the crash, later syncs succeed and do not save them.
 
-What was synced can be damaged on purpose: bytes on the platter become others, reads fail or come
-from another place, the whole disk is wiped.
+What was synced can be damaged on purpose: bytes on the platter become others, reads fail, the
+whole disk is wiped.
 
 All chance comes from the `random.Random` given to it: the same seed, the same crash. One lock, so
 that the log's thread and a test may use it together.
@@ -41,12 +41,11 @@ class PowerOff(OSError):
 
 @dataclass(frozen=True, slots=True)
 class _BadRead:
-    """Reads that touch [start, end) of a file fail, or give what stands `shift` bytes further on."""
+    """Reads that touch [start, end) of a file fail."""
 
     inode: Inode
     start: int
     end: int
-    shift: int | None
 
 
 class SimulatedDisk:
@@ -55,7 +54,7 @@ class SimulatedDisk:
     `capacity_bytes`: all files together take no more; a write past it is cut short and fails with
     ENOSPC. `power_off_before(n)` fails the n-th changing operation from now, and all after it, with
     PowerOff. `fail_sync_after(n, error)` fails a sync after n good ones. `operations` counts
-    the changing ones; `platter_changes` those that made another durable image.
+    the changing ones.
     """
 
     def __init__(self, random: Random, *, capacity_bytes: int | None = None) -> None:
@@ -63,7 +62,6 @@ class SimulatedDisk:
         self.capacity_bytes = capacity_bytes
         self.operations = 0
         self.syncs = 0
-        self.platter_changes = 0
         self._names: dict[str, Inode] = {}
         self._durable_names: dict[str, Inode] = {}
         self._name_changes: list[tuple[int, str]] = []
@@ -108,7 +106,6 @@ class SimulatedDisk:
             self._operate()
             self._durable_names = dict(self._names)
             self._name_changes.clear()
-            self.platter_changes += 1
 
     # --- what a test does to it
 
@@ -137,7 +134,6 @@ class SimulatedDisk:
                 inode.live = bytearray(inode.durable)
             self._names, self._durable_names = names, dict(names)
             self._name_changes.clear()
-            self.platter_changes += 1
             self.heal()
 
     def heal(self) -> None:
@@ -168,7 +164,6 @@ class SimulatedDisk:
         inode = self._names[name]
         inode.sync()
         inode.live[offset : offset + len(data)] = inode.durable[offset : offset + len(data)] = data
-        self.platter_changes += 1
 
     def resize(self, name: str, size: int) -> None:
         """A file that lost its end, or ends in zeros nobody wrote."""
@@ -176,13 +171,11 @@ class SimulatedDisk:
         inode.sync()
         Truncate(0, size).apply(inode.live)
         Truncate(0, size).apply(inode.durable)
-        self.platter_changes += 1
 
     def lose(self, name: str) -> None:
         """The file is gone for good."""
         del self._names[name]
         self._durable_names.pop(name, None)
-        self.platter_changes += 1
 
     def wipe(self) -> None:
         """All files are gone for good."""
@@ -194,15 +187,10 @@ class SimulatedDisk:
     def rot(self, name: str, offset: int, data: bytes) -> None:
         """These bytes on the platter are others; what is not synced yet stays so."""
         self._names[name].change_platter(offset, data)
-        self.platter_changes += 1
 
     def fail_reads(self, name: str, start: int, end: int) -> None:
         """Reads that touch these bytes fail with EIO until `heal`."""
-        self._bad_reads.append(_BadRead(self._names[name], start, end, None))
-
-    def misdirect_reads(self, name: str, start: int, end: int, shift: int) -> None:
-        """Reads that touch these bytes give those that stand `shift` further on, until `heal`."""
-        self._bad_reads.append(_BadRead(self._names[name], start, end, shift))
+        self._bad_reads.append(_BadRead(self._names[name], start, end))
 
     def mend_reads(self) -> None:
         """Every read gives what is there."""
@@ -269,7 +257,6 @@ class SimulatedDisk:
                 inode.unsynced.clear()
                 raise error
             self.syncs += 1
-            self.platter_changes += 1
             inode.sync()
 
     def read_of(self, inode: Inode, size: int, offset: int) -> bytes:
@@ -277,10 +264,7 @@ class SimulatedDisk:
             self._check_power()
             for bad in self._bad_reads:
                 if bad.inode is inode and offset < bad.end and bad.start < offset + size:
-                    if bad.shift is None:
-                        raise OSError(errno.EIO, os.strerror(errno.EIO))
-                    offset = max(0, offset + bad.shift)
-                    break
+                    raise OSError(errno.EIO, os.strerror(errno.EIO))
             return bytes(inode.live[offset : offset + size])
 
     def size_of(self, inode: Inode) -> int:

@@ -44,7 +44,7 @@ B3 = BookieRef("b3", "i3")
     ("orders", "waits", "then"),
     [
         ({}, 1000, "; what is there is copied elsewhere after 1 s of absence"),
-        ({}, 5, "; what is there is copied elsewhere now"),
+        ({}, 5, "; what is there is to be copied elsewhere"),
         ({"b3": OrderKind.MAINTENANCE}, 1000, ""),
     ],
 )

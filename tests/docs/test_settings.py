@@ -51,8 +51,8 @@ def bounds(name: str, one: Tunable) -> str:
     unit = unit_of(name, one)
     if one.kind not in (int, float):
         return unit
-    short = re.sub(r"\d+ \(([^)]+)\)", r"\1", ranged(one))
-    return f"{short} {unit if short == ranged(one) else unit.removeprefix('bytes')}".replace(
+    short = re.sub(r"\d+ \(([^)]+)\)", r"\1", ranged(name, one))
+    return f"{short} {unit if short == ranged(name, one) else unit.removeprefix('bytes')}".replace(
         "  ", " "
     ).strip()
 

@@ -36,7 +36,7 @@ def targets() -> list[Target]:
     return [
         Target("segment_header", segment_header, (BadRecordBytes,), _segment_headers),
         Target("record", record, (BadRecordBytes,), _records),
-        Target("ledger_state", lambda data: LedgerState.decode(7, data), (ValueError,), _states),
+        Target("ledger_state", ledger_state, (ValueError,), _states),
         Target("place", place, (ValueError,), _places),
         Target("log_record", log_record, (RecordUnreadable,), _log_records),
     ]
@@ -66,6 +66,11 @@ def record(data: bytes) -> None:
     assert header.position == POSITION and (found.columns is None) == (found.kind is not RecordKind.ENTRIES)
 
 
+def ledger_state(data: bytes) -> None:
+    found = LedgerState.decode(7, data)
+    assert LedgerState.decode(7, found.encode()) == found
+
+
 def place(data: bytes) -> None:
     _, span, found = from_row(data[: KEY.size], data[KEY.size :])
     assert isinstance(found, FrameLocation) and span >= 0
@@ -74,11 +79,12 @@ def place(data: bytes) -> None:
 def log_record(data: bytes) -> None:
     (found,) = decode(of_payloads(3, [data], bytes(4)), segment_start=10).records()
     again = encode([NewRecord(found.payload, found.key, found.headers, found.event_time)], found.time)
-    assert decode(of_payloads(3, again, bytes(4)), segment_start=10).records() == [found]
+    assert decode(of_payloads(3, again.entries(), bytes(4)), segment_start=10).records() == [found]
 
 
 def _log_records() -> list[bytes]:
-    return encode([b"bare", NewRecord(b"full", key=b"k", headers={"é": b"v", "n": b""}, event_time=-1)], 5)
+    full = NewRecord(b"full", key=b"k", headers={"é": b"v", "n": b""}, event_time=-1)
+    return encode([b"bare", full], 5).entries()
 
 
 def _segment_headers() -> list[bytes]:

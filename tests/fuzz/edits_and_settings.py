@@ -54,13 +54,14 @@ def segment(data: bytes) -> None:
 
 
 def op(data: bytes) -> None:
-    """Any body under any code and layout; what is understood can be written and read again."""
+    """Any body under any code and layout; what is understood is an op of just these bytes."""
     if len(data) < 2:
         return
     layout = LAYOUTS[data[0] % len(LAYOUTS)]
-    found = decode_op(encode_frame(data[1], 7, data[2:]), layout)
+    frame = encode_frame(data[1], 7, data[2:])
+    found = decode_op(frame, layout)
     op_to_json(found)
-    assert decode_op(encode_op(found, layout), layout) == found
+    assert encode_op(found, layout) == frame
 
 
 def file_name(data: bytes) -> None:

@@ -10,7 +10,7 @@ from metadata import keys
 from metadata.backup import file as backup
 from metadata.errors import BackupUnusable, BadRecord
 from metadata.healing import absent_bookies, lease_lock, marks, operator_requests, planned_moves
-from metadata.records import journal_record, ledger_codec, registration
+from metadata.records import journal_record, ledger_codec, ledger_ids, registration
 from metadata.records.cluster import Cookie
 from metadata.records.coordination import candidates, cursor_record, election_record
 from metadata.records.ledger_record import BookieRef, Fragment, Lacking, LedgerRecord, Shape
@@ -35,10 +35,8 @@ REGISTRATION = registration.Registration(BOOKIE, "host:3181", "rack 1", version=
 
 def targets() -> list[Target]:
     return [
-        _of("cookie", lambda data: Cookie.decode("cookies/b1", data), [Cookie("c1", "b1", "i1").encode()]),
-        _of(
-            "registration", lambda data: registration.decode(REGISTRATION.key, data), [REGISTRATION.encode()]
-        ),
+        _of("cookie", cookie, [Cookie("c1", "b1", "i1").encode()]),
+        _of("registration", registered, [REGISTRATION.encode()]),
         _of(
             "ledger_record",
             ledger_record,
@@ -52,6 +50,7 @@ def targets() -> list[Target]:
             lambda data: journal_record.decode_finalized("journals/j/a/segments/1", data),
             [journal_record.encode_finalized(journal_record.FinalizedSegment(1, 9, 7, -67, 3, 0), b"nonce")],
         ),
+        _of("next_id", ledger_ids._decode, [b"\x08\x05"]),
         _of("log", lambda data: log_codec.decode("logs/l", data), [log_codec.encode(LOG)]),
         _of(
             "log_page",
@@ -91,10 +90,23 @@ def targets() -> list[Target]:
     ]
 
 
+def cookie(data: bytes) -> None:
+    found = Cookie.decode("cookies/b1", data)
+    assert Cookie.decode("cookies/b1", found.encode()) == found
+
+
+def registered(data: bytes) -> None:
+    found = registration.decode(REGISTRATION.key, data)
+    assert registration.decode(REGISTRATION.key, found.encode()) == found
+
+
 def ledger_record(data: bytes) -> None:
+    """It may be written again, and says what a ledger can be."""
     found = ledger_codec.decode(keys.ledger(7), data)
     if isinstance(found, LedgerRecord):
         assert ledger_codec.decode(keys.ledger(7), ledger_codec.encode(found)) == found
+        has_end = found.last_entry is not None and found.length_bytes is not None
+        assert has_end == found.is_closed
 
 
 def read_backup(data: bytes) -> None:

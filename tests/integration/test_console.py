@@ -152,7 +152,7 @@ def test_every_page_of_a_cluster_that_is_well_and_then_wounded(
         for path in PATHS:
             looked_at(driver, url + path, f"wounded{path.replace('/', '-')}", manners)
         driver.get(f"{url}/")
-        assert "not registered: b2; what is there is copied elsewhere now (for how long)" in text_of(driver)
+        assert "not registered: b2; what is there is to be copied elsewhere (for how long)" in text_of(driver)
         soon(lambda: "Everything that is closed can be read: each entry has at least" in text_of(driver))
         assert "Half, or 99 of 100, of the appends" not in text_of(driver)
         driver.find_element("tag name", "summary").click()

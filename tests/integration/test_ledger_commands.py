@@ -65,7 +65,8 @@ def test_of_an_open_ledger_show_and_list_tell_what_its_bookies_know(uri: str) ->
         assert (found["last_entry"], found["length_bytes"]) == (None, None)
     cells = table[1].split()
     assert cells[:2] == [ledger_id, "open"] and cells[2] in ("9+", "10+"), table
-    assert cells[3:5] in (["1000", "B+"], ["1.1", "KiB+"]) and told["writer_address"] in cells
+    assert cells[3:5] in (["1000", "B+"], ["1.1", "KiB+"])
+    assert any(cell.startswith("127.0.0.1:") for cell in cells), table  # one of its connections, a port each
 
 
 def test_of_an_open_ledger_that_has_a_password_it_is_told_that_this_is_unknown(uri: str) -> None:

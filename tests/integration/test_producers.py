@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bookledger.cli.processes import bookie_processes
-from bookledger.errors import LogFenced, ProducerForgotten, SequenceTooOld
+from bookledger.errors import LogClosed, LogFenced, ProducerForgotten, SequenceTooOld
 from ledgers import LedgerClient as BlockingClient
 from ledgers import NewRecord, Record
 from ledgers.logs.log import Log
@@ -43,6 +43,21 @@ async def test_L10_a_retry_gets_the_position_of_what_is_stored_already(tmp_path:
                 await writer.append(b"a", producer="till-7", sequence=5)
             assert [writer.last_sequence(name) for name in ("till-7", "till-8")] == [9, None]
         assert await stored(log) == [(None, None, b"bare"), ("till-7", 5, b"a"), ("till-7", 9, b"b")]
+
+
+async def test_the_first_records_of_a_log_with_producers_keep_their_order(tmp_path: Path) -> None:
+    """They wait for the log's record to be changed, and those that come a moment later do not overtake them."""
+    async with on_bookies(tmp_path, 3) as (_, client):
+        log = await client.log("orders", create=True)
+        async with await log.writer() as writer:
+            appends: list[asyncio.Task[int]] = []
+            behind = 20
+            while behind:
+                behind -= writer.producers.is_begun
+                append = writer.append(b"x", producer="a", sequence=len(appends))
+                appends.append(asyncio.create_task(append))
+                await asyncio.sleep(0)
+            assert [await one for one in appends] == list(range(len(appends)))
 
 
 async def test_L10_over_take_overs_rolls_and_truncations_each_sequence_is_stored_once(
@@ -104,6 +119,22 @@ async def test_L10_a_writer_that_was_followed_gives_no_position_that_is_not_in_t
                 await old.append(b"1", producer="a", sequence=1)
         assert await new.append(b"1", producer="a", sequence=1) == 1
         await new.close()
+
+
+async def test_L10_a_sequence_is_too_old_once_the_later_one_is_in_the_log(tmp_path: Path) -> None:
+    """A writer that fails before that does not say so: neither may be stored."""
+    async with on_bookies(tmp_path, 3) as (cluster, client):
+        log = await client.log("orders", create=True)
+        writer = await log.writer()
+        await writer.append(b"0", producer="a", sequence=0)
+        for name in ("b2", "b3"):  # nothing is confirmed from here on
+            await cluster.stop(name)
+        later = await writer.append_async(b"2", producer="a", sequence=2)
+        earlier = asyncio.create_task(writer.append(b"1", producer="a", sequence=1))
+        await asyncio.sleep(0)  # it is taken in
+        await writer.abandon()
+        outcomes = await asyncio.gather(later, earlier, return_exceptions=True)
+        assert [type(one) for one in outcomes] == [LogClosed, LogClosed]
 
 
 async def test_L10_a_log_that_never_had_a_producer_keeps_nothing_of_them(tmp_path: Path) -> None:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bookie.serving.data import scan
 from bookie.serving.data.scan import Scan
-from bookie.wire import ReadReply, ReadRequest, ScanRequest
+from bookie.wire import ScanRequest
 from bookie.wire.data import handshake
-from ledgers import DigestMismatch, DigestType, Entry, NoSuchEntry
 from ledgers.aio import LedgerClient, WriteHandle
 from ledgers.bookies import bookie_calls
 from ledgers.bookies.bookie_calls import BookieCalls
@@ -58,85 +56,6 @@ async def test_a_stopped_bookie_delays_a_reader_for_less_than_a_moment(
         async with asyncio.timeout(READ_SECONDS_MAX):
             fresh = await client.open_ledger(writer.ledger_id)
             assert len(await fresh.read_batch(0, entries_max=9, bytes_max=MIB)) == 9
-
-
-async def test_without_speculation_a_reader_waits_for_the_stopped_bookie(tmp_path: Path) -> None:
-    config = ClientConfig(read_seconds_max=SLOW_READ_SECONDS, speculative_read_seconds=None)
-    async with on_processes(tmp_path, 3, config) as (cluster, client):
-        writer = await write(client, (3, 3, 2), 100)
-        reader = await client.open_ledger(writer.ledger_id)
-        cluster.pause(writer.record.fragments[0].ensemble[0])
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(READ_SECONDS_MAX):
-                await reader.read_entry(0)
-
-
-async def test_batches_follow_each_other_to_the_last_confirmed_entry(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        writer = await write(client, (3, 3, 2), 3000)
-        reader = await client.open_ledger(writer.ledger_id)
-        whole: list[Entry] = []
-        while len(whole) < 3000:
-            batch = await reader.read_batch(len(whole), entries_max=700, bytes_max=500_000)
-            assert 1 <= len(batch) <= 700
-            assert sum(len(entry.payload) for entry in batch) <= 500_000
-            whole += batch
-        assert whole == [Entry(n, b"%d" % n * 300) for n in range(3000)]
-        with pytest.raises(NoSuchEntry):
-            await reader.read_batch(3000, entries_max=1, bytes_max=1)
-
-
-async def test_what_is_not_known_to_be_confirmed_is_read_only_by_that_name(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        writer = await client.create_ledger()
-        reader = await client.open_ledger(writer.ledger_id, recovery=False)
-        for n in range(10):
-            await writer.append(b"%d" % n)
-        assert reader.last_add_confirmed == -1, "nobody has told it"
-        with pytest.raises(NoSuchEntry):
-            await reader.read_entry(0)
-        assert [e.payload async for e in reader.read_unconfirmed(3, 9)] == [b"%d" % n for n in range(3, 10)]
-        seen: list[int] = []
-        with pytest.raises(NoSuchEntry, match="no readable entry 10"):
-            async for entry in reader.read_unconfirmed(8, 20):
-                seen.append(entry.entry_id)
-        assert seen == [8, 9]
-        assert await writer.append(b"undisturbed") == 10
-        await writer.close()
-
-
-async def test_a_bookie_whose_digests_have_another_width_spoils_no_page_of_an_hmac_ledger(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        writer = await client.create_ledger(
-            ensemble_size=3, write_quorum=2, ack_quorum=2, digest=DigestType.HMAC_SHA256, password=b"p"
-        )
-        for n in range(30):
-            await writer.append(b"%d" % n)
-        await writer.close()
-        liars = {str(bookie) for bookie in writer.record.fragments[0].ensemble[:1]}
-        cut_digests_of(liars, monkeypatch)
-        reader = await client.open_ledger(writer.ledger_id, password=b"p")
-        assert await payloads(reader) == [b"%d" % n for n in range(30)]
-        liars |= {str(bookie) for bookie in writer.record.fragments[0].ensemble}
-        with pytest.raises(DigestMismatch):
-            await reader.read_entry(0)
-
-
-def cut_digests_of(liars: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """These bookies answer with digests of four bytes."""
-    honest = ConnectedBookies.read
-
-    async def read(self: ConnectedBookies, bookie: BookieRef, request: ReadRequest) -> ReadReply:
-        reply = await honest(self, bookie, request)
-        if str(bookie) not in liars:
-            return reply
-        columns = reply.columns
-        short = b"".join(columns.digests[32 * n : 32 * n + 4] for n in range(len(columns)))
-        return replace(reply, columns=replace(columns, digests=short))
-
-    monkeypatch.setattr(ConnectedBookies, "read", read)
 
 
 @pytest.mark.parametrize("shape", [(5, 3, 2), (4, 2, 2), (3, 2, 2)])

@@ -24,7 +24,7 @@ from tests.support.etcd import EtcdServer
 
 PAYLOAD = bytes(1024)
 SECONDS = 3.0
-ROUNDS = 4
+ROUNDS = 6
 TAKE_OVERS = 60
 SEGMENTS = 100_000
 LOGS = 1000
@@ -59,7 +59,7 @@ def _on_bookies(directory: Path, uri: str, share: float) -> None:
             _appends(client, name, append, share)
         _rolls(client, share)
         _take_overs(client, uri, share)
-        _many(client, share)
+        _many(client)
 
 
 Append = Callable[["WriteHandle | LogWriter", float], int]
@@ -99,18 +99,27 @@ APPENDS: dict[str, Append] = {"bulk": _bulk, "100 in flight": _in_flight, "one":
 
 
 def _appends(client: LedgerClient, name: str, append: Append, share: float) -> None:
-    """In turn, so that both have the same machine."""
+    """In turn, each as often first as second: both have the same machine, and what the one before left to be written.
+
+    `cpu_us`: processor time of this process for each append.
+    """
     log = client.log("appended", create=True)
-    rates: dict[str, list[float]] = {"ledger": [], "log": []}
-    for _ in range(ROUNDS):
-        for kind, writer in (("ledger", client.create_ledger()), ("log", log.writer())):
-            began = time.perf_counter()
+    writers: dict[str, Callable[[], WriteHandle | LogWriter]] = {
+        "ledger": client.create_ledger,
+        "log": log.writer,
+    }
+    rates, costs = ({kind: list[float]() for kind in writers} for _ in range(2))
+    for n in range(ROUNDS):
+        for kind in sorted(writers, reverse=bool(n % 2)):
+            writer = writers[kind]()
+            began, began_cpu = time.perf_counter(), time.process_time()
             count = append(writer, began + SECONDS * share)
             rates[kind].append(count / (time.perf_counter() - began))
+            costs[kind].append((time.process_time() - began_cpu) * 1e6 / count)
             writer.close()
-    ledger, of_log = median(rates["ledger"]), median(rates["log"])
-    told = {"log_per_s": round(of_log), "ledger_per_s": round(ledger), "ratio": round(of_log / ledger, 3)}
-    _tell(f"appends, {name}", **told)
+    told = {f"{kind}_per_s": round(median(rates[kind])) for kind in rates}
+    cost = {f"{kind}_cpu_us": round(median(costs[kind]), 2) for kind in costs}
+    _tell(f"appends, {name}", ratio=round(median(rates["log"]) / median(rates["ledger"]), 3), **told, **cost)
 
 
 def _rolls(client: LedgerClient, share: float) -> None:
@@ -149,11 +158,10 @@ def _take_overs(client: LedgerClient, uri: str, share: float) -> None:
     )
 
 
-def _many(client: LedgerClient, share: float) -> None:
-    """Logs that one client writes at once."""
-    count = round(LOGS * share)
+def _many(client: LedgerClient) -> None:
+    """Logs that one client writes at once; no fewer for a quick look."""
     began = time.perf_counter()
-    writers = [client.create_log(f"many-{n}").writer() for n in range(count)]
+    writers = [client.create_log(f"many-{n}").writer() for n in range(LOGS)]
     opened = time.perf_counter()
     futures = [writer.append_async(PAYLOAD) for _ in range(RECORDS_EACH) for writer in writers]
     for future in futures:
@@ -163,10 +171,10 @@ def _many(client: LedgerClient, share: float) -> None:
         writer.close()
     _tell(
         "logs of one client",
-        logs=count,
-        opened_per_s=round(count / (opened - began)),
+        logs=LOGS,
+        opened_per_s=round(LOGS / (opened - began)),
         appends_per_s=round(len(futures) / (appended - opened)),
-        closed_per_s=round(count / (time.perf_counter() - appended)),
+        closed_per_s=round(LOGS / (time.perf_counter() - appended)),
     )
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-SEEDS = {"cores": 400, "log": 100, "upkeep": 30, "journals": 300, "journal_sync": 300, "cluster": 12}
+SEEDS = {"cores": 400, "upkeep": 30, "journals": 300, "journal_sync": 300, "cluster": 12}
 """What takes a few seconds."""
 
 
@@ -57,10 +57,10 @@ TABLE = (
         ("cluster",),
     ),
     Suite("ledgers", ("tests/ledgers", "tests/integration/test_writing.py"), ("cluster",)),
-    Suite("bookie/storage", ("tests/bookie/storage",), ("log", "upkeep")),
-    Suite("bookie/index", ("tests/bookie/index",), ("log", "upkeep")),
-    Suite("bookie/log", ("tests/bookie/log",), ("log",)),
-    Suite("bookie/wire", ("tests/bookie/wire",), ("log",)),
+    Suite("bookie/storage", ("tests/bookie/storage",), ("upkeep",)),
+    Suite("bookie/index", ("tests/bookie/index",), ("upkeep",)),
+    Suite("bookie/log", ("tests/bookie/log",), ("upkeep",)),
+    Suite("bookie/wire", ("tests/bookie/wire",), ("cluster",)),
     Suite("bookie/upkeep", ("tests/bookie/upkeep",), ("upkeep",)),
     Suite("bookie", ("tests/bookie",)),
     Suite("metadata", ("tests/metadata",)),

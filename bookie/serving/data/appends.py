@@ -93,7 +93,7 @@ class Appends:
 
     def _is_ready_for(self, request: AppendRequest) -> bool:
         """Whether it can be submitted now, without a wait or a look-up."""
-        return self._bookie.has_room and all(map(self._knows, request.frames))
+        return self._bookie.has_room and all(map(self._knows, (*request.frames, *request.told)))
 
     def _knows(self, frame: Frame) -> bool:
         """Whether a frame's proof, owner and verifier are known already."""
@@ -114,16 +114,18 @@ class Appends:
         while self._waiting:
             request, large_bytes, arrival = self._waiting[0]
             unproven = await self._unproven(request)
-            proven = [frame.ledger_id for frame in request.frames if frame.ledger_id not in unproven]
+            every = (*request.frames, *request.told)
+            proven = [frame.ledger_id for frame in every if frame.ledger_id not in unproven]
             unwelcome = await self._unwelcome(proven)
             self._waiting.popleft()
             self._take(request, {**unproven, **unwelcome}, large_bytes, arrival)
 
     async def _unproven(self, request: AppendRequest) -> Refused:
         """Refuses everything from the first false proof on: it ends the stream."""
-        for number, frame in enumerate(request.frames):
+        every = (*request.frames, *request.told)
+        for number, frame in enumerate(every):
             if not await self._proofs.may_append(frame.ledger_id, frame.credential):
-                return {one.ledger_id: (Status.UNAUTHORIZED, "") for one in request.frames[number:]}
+                return {one.ledger_id: (Status.UNAUTHORIZED, "") for one in every[number:]}
         return {}
 
     async def _unwelcome(self, ledger_ids: Sequence[int]) -> Refused:
@@ -177,6 +179,10 @@ class Appends:
                 self._answer(sequence, *refused[frame.ledger_id])
             else:
                 self._bookie.append(frame, partial(self._answer, sequence), arrival)
+        if not (wrong or self._may_not or self.is_stopping):
+            for frame in request.told:
+                if frame.ledger_id not in refused:
+                    self._bookie.told(frame)
 
     def _answer(self, sequence: int, status: Status, detail: str) -> None:
         self._unanswered -= 1

@@ -15,7 +15,7 @@ from .config import HttpConfig
 METRICS = MetricTable("http", "The HTTP port of a daemon")
 
 CONNECTIONS = METRICS.gauge("connections", "Connections of the HTTP port.")
-LIMIT = METRICS.gauge("connections_limit", "How many of them there may be.")
+LIMIT = METRICS.gauge("connections_limit", "Connections that the HTTP port takes at a time.")
 REFUSED = METRICS.counter("connections_refused", "Connections that found no place.")
 MADE_WAY = METRICS.counter(
     "connections_made_way",

@@ -47,7 +47,7 @@ def _section(name: str) -> Iterator[str]:
 
 def _range(name: str, one: Tunable) -> str:
     unit = unit_of(name, one)
-    return f"({ranged(one)}{' ' + unit if unit else ''})" if one.kind in (int, float) else f"({unit})"
+    return f"({ranged(name, one)}{' ' + unit if unit else ''})" if one.kind in (int, float) else f"({unit})"
 
 
 def _command(root: click.Group, path: tuple[str, ...]) -> Iterator[str]:

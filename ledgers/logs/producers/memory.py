@@ -44,9 +44,11 @@ class ProducerMemory:
     def take(self, producer: str, sequence: int, count: int, position: int) -> range:
         """Takes in so many records from this sequence on, of which the first new one gets the position.
 
-        Returns the positions of those that are there already, which are the first of them. Raises SequenceTooOld or
-        ProducerForgotten; then none is taken in.
+        Returns the positions of those that are there already, which are the first of them. Raises SequenceTooOld, also
+        where the later one is not confirmed yet, or ProducerForgotten; then none is taken in.
         """
+        if not count:
+            return range(0)
         with self._lock:
             last = self.last(producer)
             earlier = self._earlier(last, producer, sequence, count)

@@ -8,6 +8,7 @@ the snapshot.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from contextlib import aclosing
@@ -40,6 +41,8 @@ class Recollection:
         self._store = ProducerStore(chain.logs.store, chain.record.identity)
         self._told = LogRateLimit(TOLD_SECONDS)
         self.take = memory.take
+        self.turn = asyncio.Lock()
+        """What has to wait before it is taken in goes on in order: one that overtook would make others too old."""
         self._forgotten = memory.forgotten_count
 
     @classmethod

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ...entry import check_is_bytes
 from ...errors import EntryTooLarge
-from ..record_batch import HEAD_BYTES, NewRecord, Numbered, encode
+from ..record_batch import NewRecord, Numbered, entry_bytes
 
 
 class CheckedRecords:
@@ -53,7 +53,7 @@ def numbered(records: Sequence[bytes | NewRecord], producer: str, sequence: int)
 
 def size_of(record: bytes | NewRecord, entry_bytes_max: int) -> int:
     """The bytes that the record takes as an entry. Raises EntryTooLarge, TypeError."""
-    size = HEAD_BYTES + len(record) if type(record) is bytes else len(encode([record], 0)[0])
+    size = entry_bytes(record)
     if size > entry_bytes_max:
         raise EntryTooLarge(size, entry_bytes_max)
     return size

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from ...errors import LedgerError, WriterFull
+from ..producers.errors import SequenceTooOld
 from ..record_batch import NewRecord, Numbered
 from .checked_records import CheckedRecords, numbered, numbering, record_of, size_of
 from .writer_shell import WriterShell
@@ -66,17 +67,16 @@ class LogWriter(WriterShell):
         self.check_process()
         record = record_of(payload, key, headers, event_time, producer, sequence)
         size = size_of(record, self.entry_bytes_max)
+        earlier: Sequence[int] = ()
         if isinstance(record, Numbered):
-            await self.begin_producers()
-        if self._room_bytes <= 0:
+            earlier = await self._earlier(record.producer, record.sequence, 1)
+        elif self._room_bytes <= 0:
             await self._until_room()
         future: asyncio.Future[int] = self._loop.create_future()
-        if isinstance(record, Numbered):
-            self.raise_if_ended()
-            if earlier := self.producers.take(record.producer, record.sequence, 1, self.next_position):
-                self._complete_at(earlier[0], future)
-                return future
-        self.submit_each([record], size, [future])
+        if earlier:
+            self._complete_at(earlier[0], future)
+        else:
+            self.submit_each([record], size, [future])
         return future
 
     async def append_batch(
@@ -112,15 +112,21 @@ class LogWriter(WriterShell):
     ) -> Sequence[int]:
         batch = numbered(records, producer, sequence)
         checked = CheckedRecords(batch, self.entry_bytes_max)
-        await self.begin_producers()
-        await self._until_room()
-        self.raise_if_ended()
-        earlier = self.producers.take(producer, sequence, len(batch), self.next_position) if batch else ()
+        earlier = await self._earlier(producer, sequence, len(batch))
         if not earlier:
             return await self._append_all(checked)
         left = await self._append_all(CheckedRecords(batch[len(earlier) :], self.entry_bytes_max))
         await self.confirmed(earlier[-1])
         return [*earlier, *left]
+
+    async def _earlier(self, producer: str, sequence: int, count: int) -> range:
+        """The positions of those that are there already; the rest has to be taken in at once."""
+        await self.until_its_turn()
+        try:
+            return self.producers.take(producer, sequence, count, self.next_position)
+        except SequenceTooOld as error:
+            await self.confirmed(error.last_position)  # else it would tell of what may never be stored
+            raise
 
     def last_sequence(self, producer: str) -> int | None:
         """The last sequence that the log has of a producer, or that this writer has taken in; None where it knows none:
@@ -128,11 +134,17 @@ class LogWriter(WriterShell):
         last = self.producers.last(producer)
         return None if last is None else last.sequence
 
-    async def begin_producers(self) -> None:
-        """Has the log's record say that it has records of producers. Raises LogFenced, MetadataUnavailable."""
-        if not self.producers.is_begun:
+    async def until_its_turn(self) -> None:
+        """Waits until a producer's records may be taken in: the log's record says that it has some, and there is room.
+
+        Raises MetadataUnavailable, or what ended the writer.
+        """
+        async with self.producers.turn:
             self.raise_if_ended()
             await self.producers.begin(self.confirmed_end)
+            if self._room_bytes <= 0:
+                await self._until_room()
+        self.raise_if_ended()
 
     def _complete_at(self, position: int, future: asyncio.Future[int]) -> None:
         """Completes a future with this position once that is confirmed."""

@@ -28,7 +28,7 @@ from ...writing.append_futures import AppendFuture, AppendFutures, Complete
 from ...writing.write_handle import WriteHandle
 from ..log_chain import LogChain, under
 from ..producers.recollection import Recollection
-from ..record_batch import NewRecord, encode
+from ..record_batch import EncodedRecords, NewRecord, encode
 from ..segment_ledgers import SegmentLedgers
 from ..segment_pages import turn_full_pages
 from .checked_records import CheckedRecords
@@ -181,34 +181,35 @@ class WriterShell:
 
     def _take(self, records: Sequence[bytes | NewRecord], size_bytes: int) -> None:
         self._time_us = max(self._time_us, time.time_ns() // 1000)
-        entries = encode(records, self._time_us)
-        self._unconfirmed.add(entries, size_bytes)
+        encoded = encode(records, self._time_us)
+        self._unconfirmed.add(encoded, size_bytes)
         self._room_bytes = self.pending_bytes_max - self._unconfirmed.size_bytes
-        if len(entries) < self._machine.room:
-            self._pass_on(entries, size_bytes)
+        count = len(records)
+        if count < self._machine.room:
+            self._pass_on(encoded, size_bytes)
         else:
-            self._pass_on_over_the_cut(entries, size_bytes)
-        self._schedule.appended(len(entries), size_bytes)
+            self._pass_on_over_the_cut(encoded, size_bytes)
+        self._schedule.appended(count, size_bytes)
 
-    def _pass_on(self, entries: list[bytes], size_bytes: int) -> None:
-        number = self._machine.appended(len(entries))
+    def _pass_on(self, records: EncodedRecords, size_bytes: int) -> None:
+        number = self._machine.appended(len(records.rests))
         if number is not None:
-            self._append(number, entries, size_bytes)
+            self._append(number, records, size_bytes)
 
-    def _pass_on_over_the_cut(self, entries: list[bytes], size_bytes: int) -> None:
+    def _pass_on_over_the_cut(self, records: EncodedRecords, size_bytes: int) -> None:
         """The first of them are the last ones of a segment."""
-        before = entries[: self._machine.room]
-        before_bytes = sum(map(len, before))
-        self._pass_on(before, before_bytes)
+        count, room = len(records.rests), self._machine.room
+        before, behind = records.cut(0, room), records.cut(room, count)
+        self._pass_on(before, before.size_bytes)
         self._cut_us = self._time_us
         self._perform(self._machine.cut_reached())
-        if len(entries) > len(before):
-            self._pass_on(entries[len(before) :], size_bytes - before_bytes)
+        if behind.rests:
+            self._pass_on(behind, size_bytes - before.size_bytes)
 
-    def _append(self, number: int, entries: list[bytes], size: int) -> None:
+    def _append(self, number: int, records: EncodedRecords, size_bytes: int) -> None:
         handle = self._handles[number]
         if not handle.has_ended:  # else its failure is told, and another segment takes them
-            handle.submit_checked(entries, size)
+            handle.submit_checked(records.rests, size_bytes, records.head)
 
     async def _until_room(self) -> None:
         while self.is_full:
@@ -235,8 +236,8 @@ class WriterShell:
         for effect in effects:
             match effect:
                 case Submit(number, first, stop):
-                    entries = self._unconfirmed.between(first, stop)
-                    self._append(number, entries, sum(map(len, entries)))
+                    for records in self._unconfirmed.between(first, stop):
+                        self._append(number, records, records.size_bytes)
                 case Confirm(end):
                     count = self._unconfirmed.drop(end)
                     if (metrics := self._cluster.log_metrics) is not None:
@@ -291,8 +292,8 @@ class WriterShell:
     def _adopt(self, number: int, handle: WriteHandle) -> None:
         self._handles[number] = handle
         handle.on_progress = partial(self._progressed, number, handle)
-        if handle.failure is not None:  # before anybody listened
-            self._loop.call_soon(self._progressed, number, handle)
+        if handle.has_ended:  # before anybody listened
+            self._loop.call_soon(handle.on_progress)
 
     def _progressed(self, number: int, handle: WriteHandle) -> None:
         if self._handles.get(number) is not handle:
@@ -318,8 +319,7 @@ class WriterShell:
     async def _recover(self, number: int) -> list[LogEffect]:
         """Recovers the last segment, unless somebody has taken the log over: that one recovers it then."""
         under(self._epoch, lambda record: record)(await self._chain.refresh())
-        segment = self._segment(number)
-        ended = await self._ledgers.recover(segment)
+        ended = await self._ledgers.recover(self._segment(number))
         assert ended.end_position is not None
         await self.producers.write(ended.end_position, self._time_us)
         await self._chain.change(under(self._epoch, lambda record: record.ended(ended)))

@@ -26,7 +26,7 @@ PREFIX = "Hadoop:service=JournalNode,name="
 METRICS = MetricTable("journalnode", "A journal node: `journal serve`")
 
 CONNECTIONS = METRICS.gauge("connections", "Connections of NameNodes and others to the RPC port.")
-LIMIT = METRICS.gauge("connections_limit", "How many of them there may be.")
+LIMIT = METRICS.gauge("connections_limit", "Connections that the RPC port takes at a time.")
 REFUSED = METRICS.counter("connections_refused", "Connections that found no place.")
 MADE_WAY = METRICS.counter(
     "connections_made_way",

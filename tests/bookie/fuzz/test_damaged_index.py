@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from bookie.errors import IndexUnusable
 from bookie.index.index import Index
 from bookie.index.ledger_state import Fence, LedgerState
-from bookie.index.places import FrameLocation, from_row, to_row
+from bookie.index.places import FrameLocation
 from bookie.wire.messages import LacStatement
 from tests.bookie import messages
 from tests.bookie.fuzz.lmdb_damage import OUTCOMES
-from tests.bookie.fuzz.mutations import Change, changed, changes
 
 PLACE = FrameLocation(first_entry=12, position=5 << 32 | 640, last_entry=19, entries=8, size=1208)
 STATE = LedgerState(7, Fence.DURABLE, True, LacStatement(19, 2000, b"digest"), b"v" * 32, limbo=True)
@@ -30,26 +29,6 @@ UNREADABLE = (IndexUnusable, ValueError)
 
 
 # --- rows
-
-
-@given(changes() | st.just(()))
-def test_a_changed_state_of_a_ledger_is_one_that_may_be_written_or_a_value_error(
-    by: tuple[Change, ...],
-) -> None:
-    check_state(changed(STATE.encode(), by))
-
-
-@given(st.binary(max_size=80))
-def test_any_bytes_are_a_state_of_a_ledger_or_a_value_error(row: bytes) -> None:
-    check_state(row)
-
-
-def check_state(row: bytes) -> None:
-    try:
-        state = LedgerState.decode(7, row)
-    except ValueError:
-        return
-    assert LedgerState.decode(7, state.encode()) == state
 
 
 states = st.builds(
@@ -66,21 +45,6 @@ states = st.builds(
 @given(states)
 def test_a_state_comes_back_as_it_was_written(state: LedgerState) -> None:
     assert LedgerState.decode(7, state.encode()) == state
-
-
-@given(changes() | st.just(()), changes() | st.just(()))
-def test_a_changed_row_is_a_place_or_a_value_error(
-    of_key: tuple[Change, ...], of_value: tuple[Change, ...]
-) -> None:
-    key, value = to_row(7, PLACE)
-    now = changed(key, of_key), changed(value, of_value)
-    try:
-        ledger_id, _, place = from_row(*now)
-    except UNREADABLE:
-        return
-    assert (len(now[0]), len(now[1])) == (len(key), len(value))
-    if now == (key, value):
-        assert (ledger_id, place) == (7, PLACE)
 
 
 # --- an index in which LMDB finds nothing wrong, with other rows in it

@@ -8,7 +8,7 @@ import pytest
 
 from bookie.log import writer as writer_module
 from bookie.log.format import SEGMENT_HEADER, position_of, record_bytes
-from tests.bookie.logs import found_in, record_of, records_in, writer_on
+from tests.bookie.logs import found_in, record_of, records_in, use_small_sizes, writer_on
 from tests.bookie.simulated_disk import SimulatedDisk
 
 RECORDS = [record_of(1, [n]) for n in range(4)]
@@ -51,6 +51,21 @@ def test_deferred_records_past_their_bound_are_synced_at_once(monkeypatch: pytes
     writer.submit(RECORDS[1], 0, deferred_sync=True)
     reports.wait_for(durable=2)
     assert len(reports.written) == 1, "what is on disk is not reported as written"
+    writer.stop()
+
+
+def test_what_the_end_of_a_segment_has_synced_is_durable_and_nothing_behind_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """B2: a checkpoint at what was reported is not ahead of the disk."""
+    use_small_sizes(monkeypatch, segment=SEGMENT_HEADER.size + 2 * RECORD_BYTES)
+    writer, reports = writer_on(SimulatedDisk(Random(0)))
+    writer.start()
+    for n, record in enumerate(RECORDS[:3], 1):
+        writer.submit(record, 0, deferred_sync=True)
+        reports.wait_for(written=n)
+    assert reports.acknowledged == RECORDS[:2]
+    assert reports.next_position <= reports.written[-1].position
     writer.stop()
 
 

@@ -1,14 +1,8 @@
-"""What an operator asks of a bookie's upkeep, and its report, as bytes and back."""
+"""What an operator asks of a bookie's upkeep, and its report, as bytes."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable
-from typing import Any, NamedTuple
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from bookie.wire import bookie_pb2 as pb
 from bookie.wire import codec
@@ -20,62 +14,7 @@ from bookie.wire.messages import (
     MaintenanceAction,
     Status,
 )
-from tests.bookie.messages import statuses, text, whole, with_checksum
-
-
-class Message(NamedTuple):
-    """One kind of message: values of it, to bytes, and back."""
-
-    values: st.SearchStrategy[Any]
-    encode: Callable[[Any], list[bytes | memoryview]]
-    decode: Callable[[bytes], Any]
-
-
-KINDS = {
-    "request": Message(
-        st.builds(MaintainRequest, st.sampled_from(MaintenanceAction), text),
-        codec.encode_maintain_request,
-        codec.decode_maintain_request,
-    ),
-    "reply": Message(
-        st.builds(MaintainReply, statuses, text, text),
-        codec.encode_maintain_reply,
-        codec.decode_maintain_reply,
-    ),
-}
-
-of_every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
-
-
-@of_every_kind
-@settings(max_examples=50)
-@given(data=st.data())
-def test_a_message_comes_back_as_it_was_sent(kind: Message, data: st.DataObject) -> None:
-    message = data.draw(kind.values)
-    assert kind.decode(whole(kind.encode(message))) == message
-
-
-@of_every_kind
-@settings(max_examples=50)
-@given(garbage=st.binary(max_size=200))
-def test_garbage_is_a_bad_message_or_some_message_and_nothing_else(kind: Message, garbage: bytes) -> None:
-    with pytest.raises(BadMessage):
-        kind.decode(garbage)
-    with contextlib.suppress(BadMessage):
-        kind.decode(with_checksum(garbage))
-
-
-@of_every_kind
-@settings(max_examples=50)
-@given(data=st.data())
-def test_a_message_that_was_changed_on_the_way_never_arrives_as_another_one(
-    kind: Message, data: st.DataObject
-) -> None:
-    """A request to look must not arrive as one to repair."""
-    sent = bytearray(whole(kind.encode(data.draw(kind.values))))
-    sent[data.draw(st.integers(0, len(sent) - 1))] ^= 1 << data.draw(st.integers(0, 7))
-    with pytest.raises(BadMessage, match="checksum mismatch"):
-        kind.decode(bytes(sent))
+from tests.bookie.messages import whole
 
 
 def test_every_act_of_maintenance_has_a_number_of_its_own_that_never_changes() -> None:

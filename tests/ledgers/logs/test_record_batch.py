@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bookie.wire import Columns, of_payloads
 from ledgers import NewRecord, Record, RecordUnreadable
+from ledgers.logs import record_batch
 from ledgers.logs.record_batch import (
     HEAD_BYTES,
     HEADER_NAME_BYTES_MAX,
@@ -19,7 +20,6 @@ from ledgers.logs.record_batch import (
     SEQUENCE_MAX,
     Numbered,
     decode,
-    encode,
 )
 
 NOON = 1_700_000_000_000_000
@@ -34,6 +34,10 @@ FIELDS: dict[str, st.SearchStrategy[object]] = {
 NEW_RECORDS: st.SearchStrategy[NewRecord] = st.builds(NewRecord, **FIELDS) | st.builds(
     Numbered, **FIELDS, producer=NAMES, sequence=st.integers(0, SEQUENCE_MAX)
 )
+
+
+def encode(records: Sequence[bytes | NewRecord], time: int) -> list[bytes]:
+    return record_batch.encode(records, time).entries()
 
 
 def of(new: NewRecord, position: int, time: int) -> Record:

@@ -75,6 +75,22 @@ async def test_a_ledger_that_is_deleted_under_its_follower_is_no_ledger() -> Non
         await following
 
 
+async def test_a_follower_whose_history_was_compacted_goes_on_from_what_stands_now() -> None:
+    """What it missed may be the close, after which nothing changes any more."""
+    store = MemoryStore(MemoryData(events_kept_max=1))
+    found = await LedgerStore(store).create(OPEN)
+    view = view_in(store, found)
+    recovering = await LedgerStore(store).change(OPEN.in_recovery(), found.version)
+    closed = await LedgerStore(store).change(recovering.record.closed(4, 10), recovering.version)
+    await store.create("another's", b"")
+    view.changed.clear()
+    following = asyncio.create_task(view.follow())
+    async with asyncio.timeout(TEST_SECONDS_MAX):
+        await view.changed.wait()
+    assert view.record == closed.record
+    await cancel(following)
+
+
 async def test_W8_who_follows_a_ledger_over_a_store_that_went_back_is_told_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -143,6 +143,14 @@ async def test_a_call_that_a_closing_connection_cancelled_counts_as_failed_and_n
     assert [bookie for bookie, _ in bookies.asked] == [B0, B1]
 
 
+async def test_what_another_bookie_gives_in_place_of_one_that_failed_is_the_whole_page() -> None:
+    bookies = DictionaryBookies([10] * 20, before_answer=down(B0))
+    reader, _ = await reader_of(bookies)
+    batch = await reader.read_batch(3, entries_max=9, bytes_max=999)
+    assert [entry.entry_id for entry in batch] == list(range(3, 12))
+    assert [bookie for bookie, _ in bookies.asked] == [B0, B1]
+
+
 async def test_an_entry_that_no_bookie_known_of_has_is_looked_for_where_the_metadata_now_says() -> None:
     bookies = DictionaryBookies([10] * 20, before_answer=down(B0, B1, B2))
     reader, ledgers = await reader_of(bookies, record_of(bookies, closed=False))

@@ -187,3 +187,15 @@ async def test_an_append_that_no_quorum_answers_is_given_up_when_its_time_is_ove
     with pytest.raises(AppendTimeout):
         await appended
     await writer.abandon()
+
+
+async def test_a_cancelled_append_is_written_all_the_same_and_the_next_one_keeps_its_own_entry() -> None:
+    bookies = HeldBookies()
+    writer, _ = await writer_of(bookies)
+    given_up, waited_for = await writer.append_async(b"one"), await writer.append_async(b"two")
+    given_up.cancel()
+    await turns()
+    assert [bytes(payload) for _, payload, _ in bookies.lanes[0].sent[0].rows()] == [b"one", b"two"]
+    bookies.acknowledge(0, 1)
+    assert await waited_for == 1
+    await writer.abandon()

@@ -12,9 +12,9 @@ from bookie.wire.messages import MaintainRequest, MaintenanceAction
 from ledgers.errors import LedgerError
 from metadata import keys
 from metadata.errors import MetadataError
+from tests.bookie.durable_records import known_to_be_synced
 from tests.simulation.cores.plans.plan import Cut, LeaseLost, Pause, StoreAway, WatchGap
 from tests.simulation.engine.processes import Process
-from tests.simulation.log.durable import known_to_be_synced
 
 from . import plan as plans
 from .host import Host

@@ -14,7 +14,7 @@ from tests.simulation.engine.loop import run as run_loop
 from tests.simulation.engine.processes import HostLoop
 from tests.simulation.engine.runs import Failed, Outcome, warnings_are
 from tests.simulation.engine.world import Violation
-from tests.simulation.log.shelf import MEMORY
+from tests.simulation.upkeep.shelf import MEMORY
 
 from .cluster import Cluster
 from .plan import Plan

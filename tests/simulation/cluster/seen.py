@@ -21,9 +21,9 @@ from bookie.wire import NO_ENTRY, LacReply, LacRequest, LacStatement, Status
 from bookie.wire.messages import Frame
 from ledgers.writing.write_handle import WriteHandle
 from metadata.records.ledger_record import BookieRef
+from tests.bookie.durable_records import is_durable
 from tests.simulation.engine.processes import Process
 from tests.simulation.engine.world import Violation
-from tests.simulation.log.durable import is_durable
 from tests.simulation.shells.metadata import VirtualStore
 from tests.simulation.shells.watch import WatchedLedger
 from tests.simulation.upkeep.log_turns import SteppedLogWriter

@@ -38,7 +38,6 @@ from tests.simulation.cores.plans.plan import (
 from tests.simulation.cores.site.faults import perform
 from tests.simulation.cores.site.metadata import SimulatedMetadata
 from tests.simulation.cores.site.network import Network
-from tests.simulation.cores.site.seams import BookieType
 from tests.simulation.cores.site.servers import SimulatedBookie
 from tests.simulation.engine.runs import Failed
 from tests.simulation.engine.world import Stuck, World
@@ -84,9 +83,7 @@ class Run:
 class Cluster:
     """A simulated cluster, wired, with everything in its plan yet to happen."""
 
-    def __init__(
-        self, plan: Plan, bookie_type: BookieType = SimulatedBookie, *, tracing: bool = True
-    ) -> None:
+    def __init__(self, plan: Plan, *, tracing: bool = True) -> None:
         self.plan = plan
         self.world = world = World(plan.seed, tracing=tracing)
         shape = Shape(*plan.shape)
@@ -97,7 +94,7 @@ class Cluster:
         self.checker = Checker(first)
         self.network = Network(world, plan.figures, plan.rules)
         self.metadata = SimulatedMetadata(world, self.network, self.checker, first)
-        self.bookies = {r.bookie_id: bookie_type(world, r, self.checker, plan.figures) for r in refs}
+        self.bookies = {r.bookie_id: SimulatedBookie(world, r, self.checker, plan.figures) for r in refs}
         self.site = Site(
             world,
             self.network,
@@ -255,9 +252,9 @@ class Cluster:
             raise Stuck(f"{reader.name} has read to {reader.next_entry - 1} of the ledger closed at {last}")
 
 
-def run_plan(plan: Plan, bookie_type: BookieType = SimulatedBookie, *, tracing: bool = True) -> Run:
+def run_plan(plan: Plan, *, tracing: bool = True) -> Run:
     """One whole run. Raises Failed with the plan and the end of its trace."""
-    cluster = Cluster(plan, bookie_type, tracing=tracing)
+    cluster = Cluster(plan, tracing=tracing)
     try:
         cluster.run()
     except Exception as why:  # whatever a run ends with, it is the plan's failure and is raised as that
@@ -274,9 +271,9 @@ def run_plan(plan: Plan, bookie_type: BookieType = SimulatedBookie, *, tracing: 
     )
 
 
-def run_seed(seed: int, bookie_type: BookieType = SimulatedBookie, *, tracing: bool = True) -> Run:
+def run_seed(seed: int, *, tracing: bool = True) -> Run:
     """The plan of this seed, run."""
-    return run_plan(draw(seed), bookie_type, tracing=tracing)
+    return run_plan(draw(seed), tracing=tracing)
 
 
 __all__ = ["Failed", "Run", "run_plan", "run_seed"]

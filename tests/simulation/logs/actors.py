@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from ledgers.errors import LedgerError, LogExists, LogFenced, LogHeld, LogTruncated, MetadataUnavailable
 from ledgers.logs.log import Log
@@ -83,10 +84,8 @@ class LogWriterUser(LogUser):
         except LedgerError as error:
             self.expected("take-over", error)
             return
-        took = Taken(self, writer)
         try:
-            await took.append_all(term)
-            await took.end(term)
+            await self._write(writer, term)
         except LedgerError as error:
             self.expected("append", error)
             if isinstance(error, LogFenced):
@@ -95,6 +94,11 @@ class LogWriterUser(LogUser):
                 raise Violation("errors", f"{self.name}: {error!r}, and the writer goes on") from error
             with suppress(LedgerError):
                 await writer.close()
+
+    async def _write(self, writer: LogWriter, term: Term) -> None:
+        took = Taken(self, writer)
+        await took.append_all(term)
+        await took.end(term)
 
     def payloads(self, count: int) -> list[bytes]:
         """Each is another one."""
@@ -122,10 +126,14 @@ class Taken:
             self._told += 1
 
     async def append_all(self, term: Term) -> None:
-        left = [self._user.payloads(term.records) for _ in range(term.batches)]
+        batches = [self._user.payloads(term.records) for _ in range(term.batches)]
+        await self.run_all(term, [partial(self._append, batch) for batch in batches])
+
+    async def run_all(self, term: Term, left: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> None:
+        """Makes these calls, so many together as the term says."""
         while left:
             now, left = left[: term.together], left[term.together :]
-            appends = [asyncio.create_task(self._append(batch)) for batch in now]
+            appends = [asyncio.create_task(append()) for append in now]
             try:
                 if term.ends == "crash" and not left:
                     await asyncio.sleep(

@@ -40,7 +40,7 @@ ENDS = ("close", "close", "abandon", "crash")
 def draw(seed: int) -> Plan:
     """A few writers that race, a few readers, and a few kinds of trouble: where everything fails, nothing is learnt."""
     chance = Stream(key_of(seed, "logs"))
-    writers = tuple(_writer(chance) for _ in range(1 + chance.below(4)))
+    writers = _some_once(seed, tuple(_writer(chance) for _ in range(1 + chance.below(4))))
     nodes = [f"w{n}" for n in range(len(writers))]
     plan = Plan(
         seed,
@@ -82,6 +82,14 @@ def _kept(plan: Plan, chance: Stream) -> Plan:
 def _writer(chance: Stream) -> Writer:
     terms = tuple(_term(chance) for _ in range(1 + chance.below(3)))
     return Writer(_when(chance), terms)
+
+
+def _some_once(seed: int, writers: tuple[Writer, ...]) -> tuple[Writer, ...]:
+    """In every third plan about half of the writers are producers."""
+    chance = Stream(key_of(seed, "producers"))
+    if not chance.happens(1 / 3):
+        return writers
+    return tuple(replace(one, once=chance.happens(0.5)) for one in writers)
 
 
 def _term(chance: Stream) -> Term:

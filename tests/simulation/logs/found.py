@@ -7,8 +7,8 @@ from tests.simulation.engine.found import Found
 from .plan import FailLedgers, Figures, Plan, Term, Writer
 from .planted import (
     deletes_the_segment_of_a_change_whose_answer_was_lost,
-    listens_to_a_ledger_without_looking_at_it,
-    looks_for_its_segment_before_it_looks_whose_the_log_is,
+    does_not_hear_of_a_ledger_that_failed_before_it_was_added,
+    looks_up_a_segment_before_it_looks_whose_the_log_is,
 )
 
 FOUND = (
@@ -25,20 +25,7 @@ FOUND = (
         "L6",
     ),
     Found(
-        "liveness: appends waited for ever in a ledger that had failed before its writer listened",
-        Plan(
-            seed=539,
-            writers=(Writer(at=10.0), Writer(at=0.13364834525850638)),
-            events=(FailLedgers(at=3.0),),
-            pace_seconds=0.1,
-            roll_records=1000,
-            page_segments=4,
-        ),
-        listens_to_a_ledger_without_looking_at_it,
-        "liveness",
-    ),
-    Found(
-        "errors: a writer fell over its own bug, not the fence, when whoever took over had dropped its empty segment",
+        "a writer whose empty segment a later one had dropped fell over instead of saying that it was followed",
         Plan(
             seed=570,
             writers=(
@@ -58,7 +45,20 @@ FOUND = (
             roll_seconds=5.0,
             page_segments=1,
         ),
-        looks_for_its_segment_before_it_looks_whose_the_log_is,
+        looks_up_a_segment_before_it_looks_whose_the_log_is,
         "errors",
+    ),
+    Found(
+        "a ledger failed while it was added to the log: its writer never heard of it, and appends waited for ever",
+        Plan(
+            seed=539,
+            writers=(Writer(at=10.0), Writer(at=0.13364834525850638)),
+            events=(FailLedgers(at=3.0),),
+            pace_seconds=0.1,
+            roll_records=1000,
+            page_segments=4,
+        ),
+        does_not_hear_of_a_ledger_that_failed_before_it_was_added,
+        "liveness",
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from metadata.records.logs.log_record import LogRecord, Segment
@@ -20,11 +20,11 @@ LOOK_SECONDS_MAX = 15.0
 
 @dataclass(slots=True)
 class Stood:
-    """Where a cursor stands, and since when; and for how long it had not moved before that."""
+    """Where a cursor stands, and since when; and of each move when it was, and how long it had stood before."""
 
     position: int | None = None
     since: float = 0.0
-    before_seconds: float = 0.0
+    moves: list[tuple[float, float]] = field(default_factory=list)
 
 
 class KeptTruth:
@@ -50,7 +50,7 @@ class KeptTruth:
     def moved(self, cursor: str, position: int) -> None:
         """A cursor's record was written."""
         now, stood = self._site.world.now, self._cursors.get(cursor, Stood())
-        self._cursors[cursor] = Stood(position, now, now - stood.since)
+        self._cursors[cursor] = Stood(position, now, [*stood.moves, (now, now - stood.since)])
 
     def changed(self, log: LogRecord) -> None:
         """The log's record was written."""
@@ -83,11 +83,12 @@ class KeptTruth:
         return stood.position is not None and stood.position >= position and is_since_then
 
     def _is_silent(self, cursor: str, limit: float | None) -> bool:
-        """One that has just moved may still be taken to be: whoever looked saw it before."""
-        stood = self._cursors.get(cursor, Stood())
-        passed = self._site.world.now - stood.since
-        was_silent = passed < LOOK_SECONDS_MAX and stood.before_seconds >= (limit or 0.0)
-        return limit is not None and (passed >= limit or was_silent)
+        """One that has just moved, however often, may still be taken to be: whoever looked saw it before."""
+        if limit is None:
+            return False
+        now, stood = self._site.world.now, self._cursors.get(cursor, Stood())
+        was_silent = any(now - at < LOOK_SECONDS_MAX and before >= limit for at, before in stood.moves)
+        return was_silent or now - stood.since >= limit
 
     def _is_old(self, segment: Segment, age_seconds: float | None) -> bool:
         """By when its records were appended, as far as the clocks of writers were right."""

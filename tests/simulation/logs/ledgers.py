@@ -225,9 +225,10 @@ class ModelWriter:
     def record(self) -> Any:
         return SimpleNamespace(length_bytes=sum(map(len, self._ledger.entries)))
 
-    def submit_checked(self, entries: list[bytes], size_bytes: int) -> None:
+    def submit_checked(self, payloads: list[bytes], size_bytes: int, head: bytes) -> None:
         assert not self.has_ended
         assert not self._is_closing
+        entries = [head + payload for payload in payloads]
         assert size_bytes == sum(map(len, entries))
         self._pushed += len(entries)
         last, lac = self._pushed, self.last_add_confirmed

@@ -34,10 +34,14 @@ class Term(Printed):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Writer(Printed):
-    """A program that takes the log over at this time, and again for each further term."""
+    """A program that takes the log over at this time, and again for each further term.
+
+    `once`: it is a producer, and in each term first appends again what it has no answer for.
+    """
 
     at: float
     terms: tuple[Term, ...] = (Term(),)
+    once: bool = False
 
 
 @dataclass(frozen=True, slots=True, repr=False)

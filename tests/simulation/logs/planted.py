@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
@@ -12,18 +13,23 @@ from ledgers.errors import NoSuchEntry
 from ledgers.logs import log_chain, segment_pages
 from ledgers.logs.log import Log
 from ledgers.logs.log_chain import LogChain
+from ledgers.logs.producers import recollection
+from ledgers.logs.producers.memory import ProducerMemory
+from ledgers.logs.producers.recollection import Recollection
 from ledgers.logs.reading.log_reader import LogReader
 from ledgers.logs.reading.open_segment import OpenSegment
 from ledgers.logs.segment_ledgers import SegmentLedgers
 from ledgers.logs.writing import take_over, writer_shell
 from ledgers.logs.writing.log_pipeline import Confirm, LogEffect, LogPipeline, Tail
+from ledgers.logs.writing.log_writer import LogWriter
 from ledgers.logs.writing.writer_shell import WriterShell
-from ledgers.writing.write_handle import WriteHandle
 from metadata.records.logs.giving_up import Cleaner
 from metadata.records.logs.log_ledgers import SegmentOf
 from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore
 from tests.simulation.engine.planted import Plant
+
+from .ledgers import ModelWriter
 
 Patch = pytest.MonkeyPatch
 
@@ -116,6 +122,31 @@ def recovers_without_looking_whose_the_log_is(patch: Patch) -> None:
     patch.setattr(WriterShell, "_recover", broken)
 
 
+def looks_up_a_segment_before_it_looks_whose_the_log_is(patch: Patch) -> None:
+    """A later writer has dropped it as empty, and the record is known by then: the look-up fails."""
+
+    async def broken(self: WriterShell, number: int) -> list[LogEffect]:
+        segment = self._segment(number)
+        log_chain.under(self._epoch, lambda record: record)(await self._chain.refresh())
+        ended = await self._ledgers.recover(segment)
+        assert ended.end_position is not None
+        await self.producers.write(ended.end_position, self._time_us)
+        await self._chain.change(log_chain.under(self._epoch, lambda record: record.ended(ended)))
+        return self._machine.recovered(number, ended.end_position)
+
+    patch.setattr(WriterShell, "_recover", broken)
+
+
+def does_not_hear_of_a_ledger_that_failed_before_it_was_added(patch: Patch) -> None:
+    """Its appends wait for ever."""
+
+    def broken(self: WriterShell, number: int, handle: ModelWriter) -> None:
+        self._handles[number] = handle  # type: ignore[assignment]
+        handle.on_progress = partial(self._progressed, number, handle)  # type: ignore[arg-type]
+
+    patch.setattr(WriterShell, "_adopt", broken)
+
+
 def joins_without_closing_the_last_segment(patch: Patch) -> None:
     advance = LogPipeline._advance
 
@@ -140,24 +171,69 @@ def times_go_back_with_the_clock(patch: Patch) -> None:
     patch.setattr(WriterShell, "_take", broken)
 
 
-def listens_to_a_ledger_without_looking_at_it(patch: Patch) -> None:
-    """It may have failed already."""
-
-    def broken(self: WriterShell, number: int, handle: WriteHandle) -> None:
-        self._handles[number] = handle
-        handle.on_progress = partial(self._progressed, number, handle)
-
-    patch.setattr(WriterShell, "_adopt", broken)
+# --- producers ----------------------------------------------------------------------------------------
 
 
-def looks_for_its_segment_before_it_looks_whose_the_log_is(patch: Patch) -> None:
-    recover = WriterShell._recover
+def takes_over_without_reading_the_last_segment(patch: Patch) -> None:
+    """What producers have appended since it began is not known."""
 
-    async def broken(self: WriterShell, number: int) -> list[LogEffect]:
-        self._segment(number)
-        return await recover(self, number)
+    async def broken(memory: ProducerMemory, ledgers: SegmentLedgers, segment: Segment) -> None:
+        return
 
-    patch.setattr(WriterShell, "_recover", broken)
+    patch.setattr(recollection, "_read_segment", broken)
+
+
+def ends_a_segment_before_what_is_known_of_producers_is_kept(patch: Patch) -> None:
+    """Whoever takes over in between finds a segment without that, and takes every producer for a new one."""
+    write = Recollection.write
+
+    async def later(self: Recollection, position: int, time_us: int) -> None:
+        await asyncio.sleep(1.0)
+        await write(self, position, time_us)
+
+    async def broken(self: Recollection, position: int, time_us: int) -> None:
+        self._later = asyncio.get_running_loop().create_task(later(self, position, time_us))  # type: ignore[attr-defined]
+
+    async def unknown(*_: object) -> ProducerMemory:
+        return ProducerMemory()
+
+    patch.setattr(Recollection, "write", broken)
+    patch.setattr(recollection, "_read_all", unknown)
+
+
+def answers_a_retry_before_the_record_is_confirmed(patch: Patch) -> None:
+    patch.setattr(LogWriter, "_complete_at", lambda self, position, future: future.set_result(position))
+
+
+def refuses_a_sequence_before_the_later_one_is_confirmed(patch: Patch) -> None:
+    """Its producer takes it to be stored, and the writer may fail before it is."""
+
+    async def broken(self: LogWriter, producer: str, sequence: int, count: int) -> range:
+        await self.until_its_turn()
+        return self.producers.take(producer, sequence, count, self.next_position)
+
+    patch.setattr(LogWriter, "_earlier", broken)
+
+
+def drops_what_the_last_segment_needs(patch: Patch) -> None:
+    """With the next one's snapshot, and the log is not read instead."""
+    drop = Recollection.drop_before
+
+    async def broken(self: Recollection, position: int) -> None:
+        await drop(self, position + 1)
+
+    async def unknown(*_: object) -> ProducerMemory:
+        return ProducerMemory()
+
+    patch.setattr(Recollection, "drop_before", broken)
+    patch.setattr(recollection, "_read_all", unknown)
+
+
+def notes_no_producer_in_the_log(patch: Patch) -> None:
+    async def broken(self: Recollection, confirmed_end: int) -> None:
+        return
+
+    patch.setattr(Recollection, "begin", broken)
 
 
 # --- readers ------------------------------------------------------------------------------------------
@@ -275,8 +351,16 @@ PLANTS = (
     Plant((does_not_append_again_what_is_behind_a_recovered_end,), 500, 3),
     Plant((keeps_a_next_segment_that_begins_elsewhere,), 500, 3),
     Plant((recovers_without_looking_whose_the_log_is,), 500, 2),
+    Plant((looks_up_a_segment_before_it_looks_whose_the_log_is,), 1000, 570),
+    Plant((does_not_hear_of_a_ledger_that_failed_before_it_was_added,), 1000, 539),
     Plant((joins_without_closing_the_last_segment,), 500, 0),
     Plant((times_go_back_with_the_clock,), 500, 2),
+    Plant((takes_over_without_reading_the_last_segment,), 500, 20),
+    Plant((ends_a_segment_before_what_is_known_of_producers_is_kept,), 500, 12),
+    Plant((answers_a_retry_before_the_record_is_confirmed,), 500, 20),
+    Plant((refuses_a_sequence_before_the_later_one_is_confirmed,), 500, 3),
+    Plant((drops_what_the_last_segment_needs,), 500, 3),
+    Plant((notes_no_producer_in_the_log,), 500, 3),
     Plant((skips_a_segment_when_one_ends,), 500, 0),
     Plant((reads_what_was_given_up,), 500, 23),
     Plant((ends_a_tail_with_its_segment,), 500, 3),
@@ -288,7 +372,5 @@ PLANTS = (
     Plant((nobody_deletes_what_dead_writers_made,), 500, 0),
     Plant((lets_go_of_segments_before_they_are_in_a_page,), 500, 3),
     Plant((a_name_is_free_while_its_log_is_renamed,), 500, 130),
-    Plant((listens_to_a_ledger_without_looking_at_it,), 1000, 539),
-    Plant((looks_for_its_segment_before_it_looks_whose_the_log_is,), 1000, 570),
     Plant((deletes_the_segment_of_a_change_whose_answer_was_lost,), 1000, 332),
 )

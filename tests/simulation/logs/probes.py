@@ -20,6 +20,7 @@ class LogProbe(Enum):
     RENAMED = "the log got another name"
     CONTESTED = "another log got the name first"
     UNKNOWN = "the outcome of a change was lost for good"
+    RETRIED = "a producer got the position of a record that an earlier writer had stored"
     RETAINED = "an auditor gave records up by itself"
     SILENT = "a cursor counted no more"
     WAITED = "a reader went on over a take-over"

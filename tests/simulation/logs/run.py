@@ -34,6 +34,7 @@ from .plan import (
     Sweep,
     Truncate,
 )
+from .producers import ProducerUser
 from .site import FIRST_NAME, Client, LogSite, in_virtual_time
 
 CALM_SECONDS = FAULTY_SECONDS + 15.0
@@ -98,7 +99,8 @@ class LogRun:
 
     def _begin(self) -> None:
         for n, writer in enumerate(self.plan.writers):
-            self._act(f"w{n}", LogWriterUser(self.site, f"w{n}", writer).run)
+            user = ProducerUser if writer.once else LogWriterUser
+            self._act(f"w{n}", user(self.site, f"w{n}", writer).run)
         for n, reader in enumerate(self.plan.readers):
             self._act(f"r{n}", LogReaderUser(self.site, f"r{n}", reader).run)
         if self.plan.keeping is not None:
@@ -151,7 +153,9 @@ class LogRun:
         await self._one_more_term(log)
         end = await log.end()
         await self._come_to_an_end(end)
-        self.site.truth.all_read([record async for record in log.read()])
+        records = [record async for record in log.read()]
+        self.site.truth.all_read(records)
+        self.site.truth.sequences_rise(records)
         await self._times_lead_to_positions(log)
         await self._nothing_unneeded_is_left(log, last)
         for client in self.site.clients:

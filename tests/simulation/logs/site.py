@@ -30,7 +30,7 @@ from metadata.records.coordination import cursor_record
 from metadata.records.ledger_record import Shape, Tombstone
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.logs import log_codec, log_record
-from metadata.records.logs.log_record import LogRecord, LogSettings
+from metadata.records.logs.log_record import LogRecord, LogSettings, Segment
 from tests.simulation.engine.loop import OWNER, VirtualLoop
 from tests.simulation.shells.adapters import in_order
 from tests.simulation.shells.metadata import VirtualMetadata, VirtualStore
@@ -54,6 +54,7 @@ TELL_MS = 500
 """Rounds of retention are as short as the runs."""
 
 PENDING_BYTES_MAX = 1024 * 1024
+PAGES_MAX = 1000
 
 
 class MetadataWatch(Watch):
@@ -93,7 +94,7 @@ class LogSite(Site):
         )
         self.identity = b""
         self.others: dict[bytes, str] = {}
-        self.truth = Truth(self.world, self.record)
+        self.truth = Truth(self.world, self.record, self.segments)
         self.kept_truth = KeptTruth(self)
         self.ledgers.on_delete = self.truth.deletes
         self.clients: list[Client] = []
@@ -111,6 +112,13 @@ class LogSite(Site):
         if record.paged_through:
             self.world.reached(LogProbe.PAGED)
         return record
+
+    def segments(self) -> list[Segment]:
+        """All of the log, those in pages too; none is left out where a page and the record have it."""
+        prefix, now = keys.log_pages(self.identity), self.world.now
+        pages = self.store.data.list_page(prefix, None, PAGES_MAX, now).items
+        paged = [one for page in pages for one in log_codec.decode_page(page.key, page.value)]
+        return [*paged, *self.record().segments]
 
     def log_name(self) -> str:
         return self.record().name if self.identity else FIRST_NAME

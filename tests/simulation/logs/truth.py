@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ledgers.logs.record_batch import Record
 from metadata.records.logs.log_ledgers import segment_of
-from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.log_record import LogRecord, Segment
 from tests.simulation.engine.world import Violation, World
 
 from .ledgers import Ledger
@@ -23,16 +23,20 @@ class Seen:
 
 
 class Truth:
-    """Checks as it happens. `log`: reads the log's record as it stands in the metadata."""
+    """Checks as it happens. `log` and `segments`: what stands in the metadata, the latter also in pages."""
 
-    def __init__(self, world: World, log: Callable[[], LogRecord]) -> None:
+    def __init__(
+        self, world: World, log: Callable[[], LogRecord], segments: Callable[[], list[Segment]]
+    ) -> None:
         self._world = world
         self._log = log
+        self._segments = segments
         self._at: dict[int, Seen] = {}
         self._positions: dict[bytes, int] = {}
         self._times: dict[int, int] = {}
         self._begun: dict[int, int] = {}
         self.confirmed: dict[int, bytes] = {}
+        self._claimed: list[bytes] = []
         self._records: dict[bytes, LogRecord] = {}
         self.violation: Violation | None = None
         """The first one: where the product hears of it, that makes an error of its own of it."""
@@ -94,6 +98,25 @@ class Truth:
         if times != sorted(times):
             raise self._broken("L3", "times go back along the log")
 
+    def claimed_stored(self, payloads: Sequence[bytes]) -> None:
+        """A producer was told that the log has these."""
+        self._claimed += payloads
+
+    def sequences_rise(self, records: list[Record]) -> None:
+        """Of each producer; and what a producer was told to be there is there, unless it was given up."""
+        last: dict[str, int] = {}
+        for one in records:
+            if one.producer is not None and one.sequence is not None:
+                if one.sequence <= last.get(one.producer, -1):
+                    raise self._broken(
+                        "L10", f"{one.producer} has {one.sequence} behind {last[one.producer]}"
+                    )
+                last[one.producer] = one.sequence
+        seen = {one.payload for one in records} | set(self._positions)
+        lost = [payload for payload in self._claimed if payload not in seen]
+        if lost and self._log().first_position == 0:
+            raise self._broken("L10", f"said to be stored, and not in the log: {lost[:3]}")
+
     def changed(self, log: LogRecord) -> None:
         """A record of a log was written."""
         before = self._records.get(log.identity, log)
@@ -122,7 +145,6 @@ class Truth:
         self._world.reached(LogProbe.DELETED)
 
     def _is_elsewhere(self, ledger: Ledger, position: int) -> bool:
-        """A record of a segment that was dropped was appended to the next one as well."""
-        return not any(
-            s.ledger_id == ledger.ledger_id and s.holds(position) for s in self._log().segments
-        ) and bool(self._log().segment_of(position))
+        """A record of a segment that was dropped was appended to the next one as well, or by its producer again."""
+        holding = [s.ledger_id for s in self._segments() if s.holds(position)]
+        return bool(holding) and ledger.ledger_id not in holding

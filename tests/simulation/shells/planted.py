@@ -1,41 +1,28 @@
-"""Bugs planted in the asyncio client and the data protocol, one at a time."""
+"""Bugs planted in the asyncio client, one at a time."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from typing import Any
 
 import pytest
 
-from bookie.wire import Ack, Columns, LacStatement, ReadReply, Status
-from bookie.wire.data.connection import Connection
-from bookie.wire.data.framing import FrameReader
-from ledgers.bookies.append_stream import AppendStream
+from bookie.wire import LacStatement
 from ledgers.bookies.bookie_calls import BookieCalls
-from ledgers.bookies.connected_bookies import ConnectedBookies
-from ledgers.bookies.queued_lane import QueuedLane
-from ledgers.errors import BookieUnavailable, MetadataUnavailable
-from ledgers.protocol.effects import ChangeRecord, ReadFenced, RecoveryEffect
-from ledgers.reading.ledger_view import LedgerView
-from ledgers.reading.page_fetch import PageFetcher
-from ledgers.reading.range_read import RangeRead
-from ledgers.reading.read_handle import ReadHandle
+from ledgers.protocol.effects import ChangeRecord, RecoveryEffect
 from ledgers.recovering import recover
 from ledgers.tasks import Tasks
-from ledgers.writing.advanced_write_handle import AdvancedWriteHandle
 from ledgers.writing.append_futures import AppendFutures
 from ledgers.writing.signed_lac import SignedLac
 from ledgers.writing.write_handle import WriteHandle
-from metadata.errors import MetadataError, OutcomeUnknown, WatchCompacted
+from metadata.errors import OutcomeUnknown
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 
 Patch = pytest.MonkeyPatch
 
 
-# --- write_handle, advanced_write_handle -----------------------------------------------------------
+# --- write_handle ------------------------------------------------------------------------------
 
 
 def answers_an_append_when_it_is_sent(patch: Patch) -> None:
@@ -58,58 +45,12 @@ def answers_an_append_when_it_is_sent(patch: Patch) -> None:
     patch.setattr(AppendFutures, "accepted", accepted)
 
 
-def a_cancelled_append_gives_its_answer_to_the_next(patch: Patch) -> None:
-    def broken(self: AppendFutures, through: int) -> None:
-        entry_id = self._answered_through + 1
-        while entry_id <= through and self._appends:
-            _, future = self._appends.popleft()
-            if not future.done():
-                future.set_result(entry_id)
-                entry_id += 1
-        self._answered_through = entry_id - 1
-
-    patch.setattr(AppendFutures, "accepted", broken)
-
-
-def a_cancelled_append_is_not_sent(patch: Patch) -> None:
-    """Its place in line stays: what comes after is answered for it, and the last ones never."""
-    take = WriteHandle._take_waiting
-
-    def broken(self: WriteHandle) -> None:
-        payloads = self._waiting._payloads
-        appends = list(self._answers._appends)
-        fresh = [future for _, future in appends[-len(payloads) :]] if payloads else []
-        both = zip(payloads, fresh, strict=True)
-        self._waiting._payloads = [
-            payload for payload, future in both if not (future.done() and isinstance(future, asyncio.Future))
-        ]
-        take(self)
-
-    patch.setattr(WriteHandle, "_take_waiting", broken)
-
-
-def closes_without_flushing(patch: Patch) -> None:
-    async def broken(self: WriteHandle) -> None:
-        self._closing = True
-        self._perform(self._machine.close())
-        error = await asyncio.shield(self._finished)
-        await self._let_go()
-        if error is not None:
-            raise error
-
-    patch.setattr(WriteHandle, "close", broken)
-
-
 def tells_readers_what_is_not_confirmed(patch: Patch) -> None:
     def broken(self: SignedLac) -> LacStatement | None:
         pushed = self._machine.last_add_pushed
         return None if pushed < 0 else self._digester.sign_lac(pushed, self._machine.confirmed_length)
 
     patch.setattr(SignedLac, "now", broken)
-
-
-def an_ended_writer_answers_nobody(patch: Patch) -> None:
-    patch.setattr(AppendFutures, "fail", lambda self, error: None)
 
 
 def a_background_task_goes_on(patch: Patch) -> None:
@@ -121,43 +62,7 @@ def a_background_task_goes_on(patch: Patch) -> None:
     patch.setattr(Tasks, "close", broken)
 
 
-def sends_early_entries_as_they_come(patch: Patch) -> None:
-    """The advanced writer numbers by arrival, not by the caller's ids."""
-
-    def broken(self: AdvancedWriteHandle) -> None:
-        for entry_id in list(self._early):
-            payload, future = self._early.pop(entry_id)
-            self._writer.submit(payload, future)
-            self._next = max(self._next, entry_id + 1)
-
-    patch.setattr(AdvancedWriteHandle, "_send_what_is_due", broken)
-
-
-# --- connections, append_stream, connected_bookies ---------------------------------------------------
-
-
-def matches_acks_with_the_latest_frame(patch: Patch) -> None:
-    acked = AppendStream._acked
-
-    def broken(self: AppendStream, ack: Ack) -> None:
-        latest = max(self._in_flight, default=ack.sequence)
-        acked(self, Ack(latest, ack.status, ack.detail))
-
-    patch.setattr(AppendStream, "_acked", broken)
-
-
-def sends_the_newest_first(patch: Patch) -> None:
-    next_frame = QueuedLane.next_frame
-
-    def broken(self: QueuedLane, bytes_max: int) -> Any:
-        self._queue.reverse()
-        return next_frame(self, bytes_max)
-
-    patch.setattr(QueuedLane, "next_frame", broken)
-
-
-def keeps_using_a_broken_stream(patch: Patch) -> None:
-    patch.setattr(ConnectedBookies, "_retire", lambda self, stream: None)
+# --- connections ------------------------------------------------------------------------------------
 
 
 def leaves_connections_open(patch: Patch) -> None:
@@ -167,18 +72,6 @@ def leaves_connections_open(patch: Patch) -> None:
         self._is_closed = True
 
     patch.setattr(BookieCalls, "close", broken)
-
-
-def loses_the_beginning_of_a_frame_that_comes_in_two_pieces(patch: Patch) -> None:
-    def broken(self: FrameReader) -> None:
-        self._begin = self._end = 0
-
-    patch.setattr(FrameReader, "_close_up", broken)
-
-
-def never_misses_a_sign_of_life(patch: Patch) -> None:
-    """A connection on which nothing arrives any more is kept for ever."""
-    patch.setattr(Connection, "_look_for_life", lambda self: None)
 
 
 # --- recover, settle -------------------------------------------------------------------------------
@@ -197,96 +90,17 @@ def believes_in_its_close_before_it_stands(patch: Patch) -> None:
     patch.setattr(recover.RecoveryRun, "_perform", broken)
 
 
-def takes_silence_for_absence(patch: Patch) -> None:
-    """A fenced read that is not answered counts as "no such entry" (F12)."""
-    read_once = recover.RecoveryRun._read_once
-
-    async def broken(self: Any, effect: ReadFenced) -> ReadReply:
-        try:
-            return await read_once(self, effect)
-        except BookieUnavailable:
-            return ReadReply(Status.NO_SUCH_LEDGER, covered_through=effect.last_entry)
-
-    patch.setattr(recover.RecoveryRun, "_read_once", broken)
-
-
 def takes_a_lost_answer_for_success(patch: Patch) -> None:
     """F17"""
     change = LedgerStore.change
 
-    async def broken(self: LedgerStore, record: LedgerRecord, version: int) -> VersionedRecord:
+    async def broken(
+        self: LedgerStore, record: LedgerRecord, version: int, **unless: bool
+    ) -> VersionedRecord:
         try:
             async with asyncio.timeout(2.5):
-                return await change(self, record, version)
+                return await change(self, record, version, **unless)
         except (TimeoutError, OutcomeUnknown):
             return VersionedRecord(record, version + 1)
 
     patch.setattr(LedgerStore, "change", broken)
-
-
-# --- reading ---------------------------------------------------------------------------------------
-
-
-def skips_the_rest_of_a_page_after_a_failover(patch: Patch) -> None:
-    fetch = PageFetcher.fetch
-
-    async def broken(self: PageFetcher, first: int, last: int, bytes_max: int | None = None) -> Columns:
-        before = self._view.cluster.failed_lately()
-        page = await fetch(self, first, last, bytes_max)
-        is_other = self._view.cluster.failed_lately() != before
-        return page.cut(1, len(page)) if is_other and len(page) > 1 else page
-
-    patch.setattr(PageFetcher, "fetch", broken)
-
-
-def takes_the_end_of_a_scan_for_the_end_of_the_range(patch: Patch) -> None:
-    columns = RangeRead.columns
-
-    async def broken(self: RangeRead, first: int, last: int) -> AsyncGenerator[Columns, None]:
-        scan = self._scanner.scan_from(first, last, self._window_entries(), ())
-        pages = columns(self, first, last) if scan is None else self._scanner.pages(scan)
-        async with aclosing(pages):
-            async for page in pages:
-                yield page
-
-    patch.setattr(RangeRead, "columns", broken)
-
-
-def a_tail_ends_at_the_close_with_entries_left(patch: Patch) -> None:
-    tail = ReadHandle.tail
-
-    async def broken(self: ReadHandle, start: int = 0) -> AsyncGenerator[Any, None]:
-        async with aclosing(tail(self, start)) as entries:
-            async for entry in entries:
-                yield entry
-                if self.is_closed:
-                    return
-
-    patch.setattr(ReadHandle, "tail", broken)
-
-
-def a_compacted_watch_goes_on_from_now(patch: Patch) -> None:
-    """What happened in between is never looked at: a tail may miss the close."""
-
-    async def broken(self: LedgerView) -> None:
-        while True:
-            try:
-                changes = self.cluster.ledgers.watch(self.ledger_id, after_revision=self._version)
-                async with aclosing(changes) as records:
-                    async for found in records:
-                        self._take(found)
-            except WatchCompacted:
-                self._version += 1
-            except MetadataError as error:
-                raise MetadataUnavailable(str(error)) from error
-
-    patch.setattr(LedgerView, "follow", broken)
-
-
-def believes_bookies_alone(patch: Patch) -> None:
-    """What the record proves to be confirmed is not known to a reader before a bookie tells it."""
-    patch.setattr(
-        LedgerRecord,
-        "confirmed_through",
-        property(lambda self: -1 if self.last_entry is None else self.last_entry),
-    )

@@ -25,7 +25,6 @@ from metadata.records import cluster
 from metadata.records.ledger_store import LedgerStore
 from tests.bookie.logs import INCARNATION
 from tests.simulation.engine.world import Violation
-from tests.simulation.log.shelf import MEMORY
 
 from . import plan as steps
 from .calm import Calm
@@ -37,6 +36,7 @@ from .looks import View, look, look_at
 from .metadata import Store
 from .probes import UpkeepProbe
 from .rot import rot
+from .shelf import MEMORY
 from .site import Site
 
 BESIDE_SECONDS = 0.003

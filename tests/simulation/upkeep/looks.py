@@ -23,11 +23,11 @@ from bookie.wire.columns import Columns
 from bookie.wire.messages import EntryRange
 from tests.bookie.simulated_disk import SimulatedDisk
 from tests.simulation.engine.world import Violation
-from tests.simulation.log.shelf import SHELF
 
 from .ledgers import Ledger
 from .probes import UpkeepProbe
 from .rest import fill, salvaged
+from .shelf import SHELF
 from .site import Site
 
 LAST = 2**62

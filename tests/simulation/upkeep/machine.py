@@ -16,7 +16,8 @@ from tests.bookie.logs import INCARNATION
 from tests.bookie.platter import Inode
 from tests.bookie.simulated_disk import Loss, SimulatedDisk, disk_with
 from tests.simulation.engine.threads import Died, ThreadedLoop
-from tests.simulation.log.shelf import SHELF, forget_memory
+
+from .shelf import SHELF, forget_memory
 
 LOSSES = {"chaos": Loss.CHAOS, "ordered": Loss.ORDERED, "garbage": Loss.GARBAGE}
 

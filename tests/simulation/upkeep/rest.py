@@ -16,9 +16,9 @@ from bookie.offline.damage import LogScan
 from tests.bookie.logs import INCARNATION
 from tests.simulation.engine.threads import Died
 from tests.simulation.engine.world import Violation
-from tests.simulation.log.shelf import SHELF
 
 from .probes import UpkeepProbe
+from .shelf import SHELF
 from .site import Site
 
 TRIES_MAX = 4

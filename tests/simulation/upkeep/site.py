@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections import Counter, deque
 
+from tests.bookie.durable_records import DurableRecords
 from tests.simulation.engine.chance import Stream, key_of
-from tests.simulation.log.durable import DurableRecords
 
 from .ledgers import Ledgers
 from .machine import Machine

@@ -233,9 +233,9 @@ class SimulatedLane:
 def tell(client: Client, ref: BookieRef, ledger_id: int, note: bytes, *, recovery: bool) -> None:
     """Tells a bookie something of the ledger, without being waited for; it may be lost."""
     bookie = client.site.bookies[ref.bookie_id]
-    frame = Frame(ledger_id, NO_ENTRIES, recovery=recovery, deferred_sync=True, note=note)
+    frame = Frame(ledger_id, recovery=recovery, note=note)
     for delay in client.site.network.deliveries("end", client.name, ref.bookie_id):
-        arrive = partial(bookie.append, ref.incarnation, frame, _nobody_listens)
+        arrive = partial(bookie.told, ref.incarnation, frame)
         client.world.after(delay, partial(bookie.deliver, arrive))
 
 

@@ -28,7 +28,7 @@ from tests.simulation.cores.probes import Probe
 from tests.simulation.cores.site.metadata import Committed, Lost, Outcome, SimulatedMetadata
 from tests.simulation.cores.site.network import Network
 from tests.simulation.cores.site.node import Node
-from tests.simulation.cores.site.seams import BookieServer
+from tests.simulation.cores.site.servers import SimulatedBookie
 from tests.simulation.engine.world import Action, Stuck, World
 
 from .lanes import SimulatedLane
@@ -59,7 +59,7 @@ class Site:
     network: Network
     checker: Checker
     metadata: SimulatedMetadata
-    bookies: Mapping[str, BookieServer]
+    bookies: Mapping[str, SimulatedBookie]
     digester: Digester
     figures: Figures
     unregistered: set[str]
@@ -269,7 +269,7 @@ class Client(Node):
         self,
         kind: str,
         bookie: BookieRef,
-        serve: Callable[[BookieServer, Callable[[Reply], None]], None],
+        serve: Callable[[SimulatedBookie, Callable[[Reply], None]], None],
         then: Callable[[Reply | None], None],
         tries: int = CALL_TRIES,
     ) -> None:

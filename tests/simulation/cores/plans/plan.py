@@ -270,7 +270,7 @@ class SetBack(Printed):
 
 
 DiskFault = FailSync | ReadErrors | Full | ReadOnly | SlowDisk | Rot | Wipe
-"""What `BookieServer.damage` is given."""
+"""What `SimulatedBookie.damage` is given."""
 
 Fault = (
     Cut

@@ -34,7 +34,8 @@ from tests.simulation.engine.world import World
 
 from .disk import SimulatedDisk
 from .node import Node
-from .seams import OnAnswer
+
+OnAnswer = Callable[[Status, str], None]
 
 PAGE_ENTRIES_MAX = 6
 """A page ends after so many entries or fewer: what a bound in bytes does."""
@@ -172,6 +173,11 @@ class SimulatedBookie(Node):
             answer(Status.WRONG_INCARNATION, "")
         else:
             self._perform(self.core.append(frame, answer))
+
+    def told(self, incarnation: str, frame: Frame) -> None:
+        """Forgotten in a crash: a checkpoint would keep it."""
+        if not self._is_another(incarnation) and (note := self.core.told(frame)):
+            self._keep(fragment_note.decode(note))
 
     def last_add_confirmed(self, request: LacRequest, answer: Callable[[LacReply], None]) -> None:
         def serve(status: Status) -> None:

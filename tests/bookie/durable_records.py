@@ -38,15 +38,6 @@ class DurableRecords:
                 seen = self._seen[name] = files[name], list(records_in(name, files[name]))
             yield from seen[1]
 
-    def has_entry(self, ledger_id: int, entry_id: int, payload: bytes) -> bool:
-        """Whether some whole record gives exactly these bytes for the entry."""
-        return any(
-            found_id == entry_id and found == payload
-            for _, record in self
-            if record.ledger_id == ledger_id and record.columns is not None
-            for found_id, found, _ in record.columns.rows()
-        )
-
 
 def known_to_be_synced(disk: SimulatedDisk) -> list[tuple[int, Record]]:
     """The records that some later one says were on disk: damage to the others nobody can tell from a torn tail (B2)."""
