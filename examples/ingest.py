@@ -1,43 +1,89 @@
-"""Ingestion with asyncio: many producers, one bounded writer, segments of a fixed size.
+"""A service that takes sales in from many tills at once, stores each once, and answers with what it has read of them.
 
-python examples/ingest.py LOG PRODUCERS RECORDS    # each producer makes so many records of 1 kB
+    python examples/ingest.py LOG      # then lines like: till-7 1841 250 (who, the number of its sale, cents)
+
+The answer is "till-7 1841 POSITION TOTAL", with all that the till has sold. A till says one sale at a time. One that
+got no answer says the same line again, to whichever process serves by then, and the sale is stored once.
 """
 
 import asyncio
 import os
 import sys
-import time
+from collections import Counter
 
-from ledgers.aio import LedgerClient, LogWriter
+from bookledger.errors import LogFenced, SequenceTooOld
+from ledgers.aio import LedgerClient, Log, LogWriter
 
-RECORD_BYTES = 1000
-SEGMENT_BYTES = 16 * 1024 * 1024
-"""Where one ledger of the log ends and the next begins; appends go on meanwhile."""
+SALES_MAX = 100
+"""How many sales are worked on at a time; further lines wait to be read."""
 
 
-async def produce(writer: LogWriter, name: int, records: int) -> None:
-    """Has everything of its own confirmed when it returns; raises if something is not."""
-    confirmed = None
-    for number in range(records):
-        record = b"%d:%d " % (name, number) + bytes(RECORD_BYTES)
-        confirmed = await writer.append_async(record)  # waits for room: that is the back-pressure
-    if confirmed is not None:
-        await confirmed  # records are confirmed in order: the last one says it of all
+class Totals:
+    """What each till has sold, as far as the log was read."""
+
+    def __init__(self) -> None:
+        self.cents: Counter[str] = Counter()
+        self._end = 0
+        self._has_read = asyncio.Condition()
+
+    async def follow(self, log: Log) -> None:
+        async for batch in log.tail_batches():
+            for record in batch.records():
+                till, _, cents = record.payload.decode().split()
+                self.cents[till] += int(cents)
+            async with self._has_read:
+                self._end = batch.positions[-1] + 1
+                self._has_read.notify_all()
+
+    async def through(self, position: int) -> None:
+        """Waits until the record at this position was read: then one reads what one wrote."""
+        async with self._has_read:
+            await self._has_read.wait_for(lambda: position < self._end)
+
+
+async def answer(writer: LogWriter, totals: Totals, line: str) -> str:
+    match line.split():
+        case [till, number, cents] if number.isdecimal() and cents.isdecimal():
+            sale = f"{till} {number} {cents}".encode()
+        case _:
+            return "say: TILL NUMBER CENTS"
+    try:
+        position = await writer.append(sale, producer=till, sequence=int(number))
+    except SequenceTooOld as old:
+        return f"{till} {number}: its last sale is {old.last_sequence}"
+    await totals.through(position)
+    return f"{till} {number} {position} {totals.cents[till]}"
+
+
+async def serve(writer: LogWriter, totals: Totals) -> None:
+    """A task for each line of standard input, which is a pipe or a terminal."""
+    lines, room = asyncio.StreamReader(), asyncio.Semaphore(SALES_MAX)
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
+
+    async def sell(line: str) -> None:
+        print(await answer(writer, totals, line), flush=True)
+
+    async with asyncio.TaskGroup() as selling:
+        async for line in lines:
+            await room.acquire()
+            sale = selling.create_task(sell(line.decode(errors="replace")))
+            sale.add_done_callback(lambda _: room.release())
 
 
 async def main() -> None:
-    log_name, producers, records = sys.argv[1], *map(int, sys.argv[2:])
-    began = time.monotonic()
-    async with LedgerClient(os.environ["BOOKLEDGER_METADATA"]) as client:
-        log = await client.create_log(log_name, roll_bytes=SEGMENT_BYTES)
-        async with await log.writer() as writer, asyncio.TaskGroup() as group:
-            for name in range(producers):
-                group.create_task(produce(writer, name, records))
-        ledgers = len([segment async for segment in log.segments()])
-    seconds = time.monotonic() - began
-    megabytes = producers * records * RECORD_BYTES / 1e6
-    print(f"{producers * records} records in {ledgers} ledgers, {megabytes / seconds:.0f} MB/s")
+    async with LedgerClient(os.environ["BOOKLEDGER_METADATA"]) as client, asyncio.TaskGroup() as group:
+        log, totals = await client.log(sys.argv[1], create=True), Totals()
+        async with await log.writer() as writer:
+            following = group.create_task(totals.follow(log))
+            await serve(writer, totals)
+        following.cancel()
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    why = None
+    try:
+        asyncio.run(main())
+    except* LogFenced:
+        why = "another process serves by now"
+    sys.exit(why)

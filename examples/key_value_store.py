@@ -1,8 +1,8 @@
-"""A key-value store whose write-ahead log is kept in bookledger.
+"""A key-value store whose write-ahead log is kept in bookledger, with fail-over.
 
     python examples/key_value_store.py NAME        # then lines like: set color blue / get color
 
-Start it in two terminals with one NAME: the second takes over, and the first may write no more.
+Start it in two terminals with one NAME: one of them leads, and the other stands by until the first ends, or dies.
 """
 
 import json
@@ -10,44 +10,59 @@ import os
 import sys
 
 from bookledger import LedgerClient, Log
-from bookledger.errors import LogFenced
+from bookledger.errors import TakenOver
+from ledgers import Term
+
+LEASE_SECONDS = 3
+"""How soon the one that stands by notices a death; also how long a pause a leader survives."""
 
 
 class KeyValueStore:
     """The values in memory; every change is in the log before it is answered."""
 
-    def __init__(self, log: Log) -> None:
-        self._writer = log.writer()  # from here on no other process adds anything
+    def __init__(self, log: Log, term: Term) -> None:
+        self._term = term
+        self._writer = log.writer(term=term)  # from here on no earlier leader adds anything
         changes = (json.loads(record.payload) for record in log.read())
         self.values: dict[str, str] = dict(changes)
 
     def set(self, key: str, value: str) -> None:
-        """Raises LogFenced if another process has taken over: it may or may not see this change."""
+        """Raises LogFenced if another process leads: it may or may not see this change."""
         self._writer.append(json.dumps([key, value]).encode())
         self.values[key] = value
+
+    def get(self, key: str) -> str:
+        """Raises LeadershipLost where another process may lead, which has newer values."""
+        self._term.check()
+        return self.values.get(key, "(none)")
 
     def close(self) -> None:
         self._writer.close()
 
 
+def serve(store: KeyValueStore) -> None:
+    print(f"ready, with {len(store.values)} values", flush=True)
+    for line in sys.stdin:
+        match line.split(maxsplit=2):
+            case ["set", key, value]:
+                store.set(key, value.strip())
+                print("ok", flush=True)
+            case ["get", key]:
+                print(store.get(key), flush=True)
+            case _:
+                print("say: set KEY VALUE, or: get KEY", flush=True)
+    store.close()
+
+
 def main() -> None:
     with LedgerClient(os.environ["BOOKLEDGER_METADATA"]) as client:
-        store = KeyValueStore(client.log(sys.argv[1], create=True))
-        print(f"ready, with {len(store.values)} values", flush=True)
-        for line in sys.stdin:
-            match line.split(maxsplit=2):
-                case ["set", key, value]:
-                    store.set(key, value.strip())
-                    print("ok", flush=True)
-                case ["get", key]:
-                    print(store.values.get(key, "(none)"), flush=True)
-                case _:
-                    print("say: set KEY VALUE, or: get KEY", flush=True)
-        store.close()
+        log = client.log(sys.argv[1], create=True)
+        with client.election(log.name).lead(lease_seconds=LEASE_SECONDS) as term:  # waits for its turn
+            serve(KeyValueStore(log, term))
 
 
 if __name__ == "__main__":
     try:
         main()
-    except LogFenced:
+    except TakenOver:
         sys.exit("another process has taken over")

@@ -2,73 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import re
 import runpy
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bookledger import LedgerClient
+from bookledger.errors import LeadershipLost
+from tests.examples.programs import EXAMPLES, SECONDS_MAX, program
 from tests.support.waiting import until
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
 LINES_MAX = 100
-SECONDS_MAX = 120
 
 
 CLOSING = re.compile(r"closing ledger \d+ waits for [^\n]*\n")
 """What a busy machine makes the client say."""
-
-
-class Program:
-    """An example that runs, and is talked to in lines."""
-
-    def __init__(self, uri: str, name: str, *arguments: str) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, str(EXAMPLES / name), *arguments],
-            env={**os.environ, "BOOKLEDGER_METADATA": uri},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def hears(self, line: str) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-
-    def says(self) -> str:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline().rstrip("\n")
-
-    def ends(self) -> tuple[int, str, str]:
-        """Exit code, what else it said, and what it said on stderr."""
-        said, errors = self.process.communicate(timeout=SECONDS_MAX)
-        return self.process.returncode, said, errors
-
-    def all_else(self) -> str:
-        """What it said before it was killed, behind the lines that `says` gave: `communicate` would leave out what was
-        read together with those."""
-        assert self.process.stdout is not None
-        return self.process.stdout.read()
-
-
-@contextmanager
-def program(uri: str, name: str, *arguments: str) -> Iterator[Program]:
-    running = Program(uri, name, *arguments)
-    with running.process:
-        try:
-            yield running
-        finally:
-            running.process.kill()
 
 
 def ran(uri: str, name: str, *arguments: str, lines: str = "") -> str:
@@ -84,27 +35,34 @@ def test_an_example_is_short_and_told_of(path: Path) -> None:
     assert path.name in (EXAMPLES / "README.md").read_text()
 
 
-def test_a_key_value_store_fails_over_and_the_first_process_may_write_no_more(uri: str) -> None:
+def test_a_key_value_store_that_stands_by_takes_over_from_one_that_ends(uri: str) -> None:
     with program(uri, "key_value_store.py", "colors") as first:
         assert first.says() == "ready, with 0 values"
-        for line, answer in (("set sky blue", "ok"), ("set sea light green", "ok"), ("get moon", "(none)")):
-            first.hears(line)
-            assert first.says() == answer
         with program(uri, "key_value_store.py", "colors") as second:
+            changes = ("set sky blue", "ok"), ("set sea light green", "ok")
+            for line, answer in (*changes, ("get moon", "(none)")):
+                first.hears(line)
+                assert first.says() == answer
+            assert first.ends() == (0, "", "")
             assert second.says() == "ready, with 2 values"
             second.hears("get sea")
             assert second.says() == "light green"
+
+
+def test_a_key_value_store_that_hangs_is_followed_and_writes_no_more(uri: str) -> None:
+    with program(uri, "key_value_store.py", "hung") as first:
+        first.says()
+        first.hears("set sky blue")
+        assert first.says() == "ok"
+        first.process.send_signal(signal.SIGSTOP)
+        with program(uri, "key_value_store.py", "hung") as second:
+            assert second.says() == "ready, with 1 values"
+            first.process.send_signal(signal.SIGCONT)
             first.hears("set sky black")
-            assert first.ends() == (1, "", "another process has taken over\n")
+            code, said, errors = first.ends()
+            assert (code, said, errors.splitlines()[-1]) == (1, "", "another process has taken over")
             second.hears("get sky")
             assert second.says() == "blue"
-            second.hears("set sky grey")
-            assert second.says() == "ok"
-            assert second.ends() == (0, "", "")
-    with program(uri, "key_value_store.py", "colors") as third:
-        assert third.says() == "ready, with 2 values"
-        third.hears("get sky")
-        assert third.says() == "grey"
 
 
 def test_a_key_value_store_that_was_killed_has_all_it_answered(uri: str) -> None:
@@ -133,23 +91,34 @@ def test_a_key_value_store_is_taken_over_by_a_standby_whose_ledger_has_the_lower
     with LedgerClient(uri) as standby, LedgerClient(uri) as client:
         for _ in range(2):
             standby.create_ledger().close()
-        store_of(client.log("blocks", create=True)).set("by", "the leader")
-        assert store_of(standby.log("blocks")).values == {"by": "the leader"}
+        with client.election("blocks").lead() as term:
+            led = store_of(client.log("blocks", create=True), term)
+            led.set("by", "the leader")
+        with standby.election("blocks").lead() as term:
+            assert store_of(standby.log("blocks"), term).get("by") == "the leader"
+        with pytest.raises(LeadershipLost):
+            led.get("by")
 
 
-def test_a_follower_sees_events_while_they_are_published_and_those_of_the_next_publisher(uri: str) -> None:
-    with program(uri, "event_log.py", "follow", "news") as follower:
+def test_a_consumer_sees_events_while_they_are_published_and_goes_on_where_it_stopped(uri: str) -> None:
+    with program(uri, "event_log.py", "consume", "news", "billing") as consumer:
         with program(uri, "event_log.py", "publish", "news") as publisher:
-            for event in ("one", "two"):
+            for position, event in enumerate(("one", "two")):
                 publisher.hears(event)
-                assert follower.says() == event
+                assert (publisher.says(), consumer.says()) == (str(position), event)
             assert publisher.ends() == (0, "", "")
-        ran(uri, "event_log.py", "publish", "news", lines="three\nfour\n")
-        assert [follower.says(), follower.says()] == ["three", "four"]
-        follower.process.send_signal(signal.SIGINT)
-        assert follower.ends() == (130, "", "")
-    with program(uri, "event_log.py", "follow", "news") as late:
-        assert [late.says() for _ in range(4)] == ["one", "two", "three", "four"]
+        assert ran(uri, "event_log.py", "publish", "news", lines="three\n") == "2\n"
+        assert consumer.says() == "three"
+        with LedgerClient(uri) as client:
+            log = client.log("news")
+            assert log.retention.age_seconds == 7 * 24 * 3600
+            until(lambda: [cursor.position for _, cursor in log.cursors()] == [3])
+        consumer.process.send_signal(signal.SIGINT)
+        assert consumer.ends() == (130, "", "")
+    ran(uri, "event_log.py", "publish", "news", lines="four\n")
+    for name, events in (("billing", ["four"]), ("search", ["one", "two", "three", "four"])):
+        with program(uri, "event_log.py", "consume", "news", name) as late:
+            assert [late.says() for _ in events] == events
 
 
 def test_jobs_are_done_once_each_and_a_workers_death_leaves_them_to_the_next(uri: str) -> None:
@@ -176,24 +145,39 @@ def test_the_jobs_of_a_producer_that_died_are_done(uri: str) -> None:
 
 
 def test_a_second_publisher_takes_a_topic_over(uri: str) -> None:
-    with program(uri, "event_log.py", "follow", "taken") as follower:
-        with program(uri, "event_log.py", "publish", "taken") as first:
-            first.hears("one")
-            assert follower.says() == "one"
-            ran(uri, "event_log.py", "publish", "taken", lines="two\n")
-            first.hears("three")
-            assert first.ends() == (1, "", "another publisher has taken over\n")
-        ran(uri, "event_log.py", "publish", "taken", lines="four\n")
-        assert [follower.says(), follower.says()] == ["two", "four"]
-
-
-def test_ingestion_keeps_every_record_in_segments_of_a_fixed_size(uri: str) -> None:
-    said = ran(uri, "ingest.py", "ingested", "20", "1500")
-    assert re.fullmatch(r"30000 records in [23] ledgers, \d+ MB/s\n", said)
+    with program(uri, "event_log.py", "publish", "taken") as first:
+        first.hears("one")
+        assert first.says() == "0"
+        ran(uri, "event_log.py", "publish", "taken", lines="two\n")
+        first.hears("three")
+        assert first.ends() == (1, "", "another publisher has taken over\n")
     with LedgerClient(uri) as client:
-        read = [record.payload for record in client.log("ingested").read()]
-    heads = [tuple(map(int, payload.split()[0].split(b":"))) for payload in read]
-    assert sorted(heads) == [(name, number) for name in range(20) for number in range(1500)]
+        assert [record.payload for record in client.log("taken").read()] == [b"one", b"two"]
+
+
+def test_a_sale_that_is_said_again_counts_once_and_each_answer_has_all_that_was_sold(uri: str) -> None:
+    with program(uri, "ingest.py", "sold") as first:
+        for till in range(20):
+            first.hears(f"till-{till} 1 {till}")
+        answers = {tuple(first.says().split()) for _ in range(20)}
+        assert {(till, total) for till, _, _, total in answers} == {(f"till-{n}", str(n)) for n in range(20)}
+        first.process.kill()
+    position = next(position for till, _, position, _ in answers if till == "till-7")
+    with program(uri, "ingest.py", "sold") as second:
+        for line, answer in (
+            ("till-7 1 7", f"till-7 1 {position} 7"),
+            ("till-7 2 100", "till-7 2 20 107"),
+            ("till-7 1 7", "till-7 1: its last sale is 2"),
+            ("till-7 free of charge", "say: TILL NUMBER CENTS"),
+        ):
+            second.hears(line)
+            assert second.says() == answer
+        with program(uri, "ingest.py", "sold") as third:
+            third.hears("till-8 2 1")
+            assert third.says() == "till-8 2 21 9"
+            second.hears("till-8 3 1")
+            assert second.ends() == (1, "", "another process serves by now\n")
+            assert third.ends() == (0, "", "")
 
 
 def test_a_journal_is_followed_while_it_is_written_and_taken_over(uri: str) -> None:

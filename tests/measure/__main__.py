@@ -10,6 +10,7 @@ from pathlib import Path
 from . import (
     compaction,
     edits,
+    examples,
     growth,
     hadoop,
     hadoop_wire,
@@ -38,6 +39,7 @@ WHAT = {
     "compaction": compaction.measure,
     "healing": healing.measure,
     "edits": edits.measure,
+    "examples": examples.measure,
     "growth": growth.measure,
     "hadoop-wire": hadoop_wire.measure,
     "journals": journals.measure,

@@ -5,24 +5,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
-from bookledger.cli.processes import BookieProcess
+from bookledger.cli.processes import bookie_processes
 from ledgers import LedgerClient, LedgerError
+from tests.measure.processes import killing
 from tests.support.etcd import EtcdServer
 
 WRITERS = 3
 BOOKIES = 4
 TAKE_OVERS = 500
-SEED = 4711
-KILL_SECONDS = 2.0
 QUIET_SECONDS = 20.0
 """A reader has come to the end when nothing is new for so long."""
 
@@ -70,10 +68,13 @@ async def measure(scratch: Path, share: float) -> None:
 
 
 def _measure(scratch: Path, uri: str, take_overs: int) -> None:
-    with _bookies(scratch, uri) as bookies, LedgerClient(uri) as client:
+    with (
+        bookie_processes(BOOKIES, scratch, uri, lease_seconds=3) as bookies,
+        LedgerClient(uri) as client,
+    ):
         client.create_log("taken", roll_records=5000)
         began = time.perf_counter()
-        with _follower(client) as followed, _killing(bookies) as kills:
+        with _follower(client) as followed, killing(bookies) as kills:
             outputs = [scratch / f"writer-{n}" for n in range(WRITERS)]
             writers = [_writer(uri, path, take_overs) for path in outputs]
             codes = [writer.wait() for writer in writers]
@@ -119,42 +120,6 @@ def _check(
 def _writer(uri: str, path: Path, take_overs: int) -> subprocess.Popen[bytes]:
     with path.open("wb") as out:
         return subprocess.Popen([sys.executable, "-c", WRITER, uri, path.name, str(take_overs)], stdout=out)
-
-
-@contextmanager
-def _bookies(scratch: Path, uri: str) -> Iterator[list[BookieProcess]]:
-    (scratch / "bookies").mkdir()
-    made = [
-        BookieProcess(f"b{n}", scratch / "bookies" / f"b{n}", uri, lease_seconds=3) for n in range(BOOKIES)
-    ]
-    with ExitStack() as stack:
-        for one in made:
-            one.format()
-            one.start()
-            stack.callback(one.stop)
-        yield made
-
-
-@contextmanager
-def _killing(bookies: list[BookieProcess]) -> Iterator[list[int]]:
-    """One after the other is killed, and started again; counts how many were."""
-    over, chance, count = threading.Event(), random.Random(SEED), [0]
-
-    def kill() -> None:
-        while not over.wait(KILL_SECONDS * chance.random()):
-            one = chance.choice(bookies)
-            one.kill()
-            over.wait(KILL_SECONDS * chance.random())
-            one.start()
-            count[0] += 1
-
-    thread = threading.Thread(target=kill)
-    thread.start()
-    try:
-        yield count
-    finally:
-        over.set()
-        thread.join()
 
 
 class _Followed:

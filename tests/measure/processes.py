@@ -1,10 +1,17 @@
-"""One real bookie, and how much memory it has to itself."""
+"""Real bookies: how much memory one has to itself, and one after the other killed."""
 
 from __future__ import annotations
 
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from bookledger.cli.processes import BookieProcess
+
+SEED = 4711
+KILL_SECONDS = 2.0
 
 
 def private_mib(bookie: BookieProcess) -> int:
@@ -16,3 +23,25 @@ def private_mib(bookie: BookieProcess) -> int:
 
 def log_bytes(bookie: BookieProcess) -> int:
     return sum(segment.stat().st_size for segment in (bookie.directory / "log").iterdir())
+
+
+@contextmanager
+def killing(bookies: list[BookieProcess]) -> Iterator[list[int]]:
+    """One after the other is killed, and started again; counts how many were."""
+    over, chance, count = threading.Event(), random.Random(SEED), [0]
+
+    def kill() -> None:
+        while not over.wait(KILL_SECONDS * chance.random()):
+            one = chance.choice(bookies)
+            one.kill()
+            over.wait(KILL_SECONDS * chance.random())
+            one.start()
+            count[0] += 1
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        yield count
+    finally:
+        over.set()
+        thread.join()
