@@ -120,6 +120,8 @@ class RetentionRounds:
                     await self._retain(one, now_us)
             except BadRecord as error:
                 skip(error)  # nothing of this log goes
+            except _NotNow as error:
+                log.info("retention of log %r waits for the next round: %s", one.record.name, error)
 
     def _ended(self) -> None:
         self._is_under_way = False
@@ -216,8 +218,12 @@ class RetentionRounds:
         if found is None:
             return
         if not await UnneededSegments(self._store).delete(found):
-            raise BadRecord(keys.ledger(ledger_id), "it was changed just now: the next round deletes it")
+            raise _NotNow(f"ledger {ledger_id} was changed just now")
         self.totals.ledgers += 1
+
+
+class _NotNow(Exception):
+    """Somebody else was at it."""
 
 
 class _Chain:
@@ -234,7 +240,7 @@ class _Chain:
     async def refresh(self) -> LogRecord:
         found = await self.logs.read(self.record.identity)
         if found is None or found.record.deleted:
-            raise BadRecord(keys.log(self.record.identity), "the log was deleted meanwhile")
+            raise _NotNow("it is deleted")
         self._found = found
         return found.record
 
@@ -248,7 +254,7 @@ class _Chain:
                 return self.record
             except (VersionConflict, NoSuchKey):
                 await self.refresh()
-        raise BadRecord(keys.log(self.record.identity), "it keeps changing, and is left for the next round")
+        raise _NotNow("its record keeps changing")
 
 
 def _decoded(key: str, value: bytes, version: int) -> VersionedLog | None:

@@ -239,7 +239,9 @@ class WriterShell:
                     for records in self._unconfirmed.between(first, stop):
                         self._append(number, records, records.size_bytes)
                 case Confirm(end):
-                    self._unconfirmed.drop(end)
+                    count = self._unconfirmed.drop(end)
+                    if (metrics := self._cluster.log_metrics) is not None:
+                        metrics.append_records.inc(count)
                     self.producers.confirmed(end, self._time_us)
                     self._answers.confirmed(end - 1)
                     self._made_progress()

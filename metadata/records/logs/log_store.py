@@ -168,12 +168,11 @@ class LogStore:
     async def page_of_time(self, identity: bytes, time_us: int) -> LogPage | None:
         """The first page with a record of this time or later, in two look-ups; None where it is in none.
 
-        A key of a page that is gone is passed over: it was written late, by somebody who got no answer.
+        A page that is given up while a slow writer writes it may leave the key that finds it: the next one counts then.
         """
         after = keys.log_time(identity, time_us)
-        while (found := await self.store.list_page(keys.log_times(identity), after=after, limit=1)).items:
-            after = found.items[0].key
-            end = log_codec.decode_page_time(after, found.items[0].value)
+        async for found in list_all(self.store, keys.log_times(identity), after=after, limit=1):
+            end = log_codec.decode_page_time(found.key, found.value)
             item = await self.store.get(keys.log_page(identity, end))
             if item is not None:
                 return _page(item)

@@ -16,7 +16,7 @@ from metadata.records import directory_generations
 from metadata.records.coordination.cursor_record import CursorRecord, CursorStore
 from metadata.records.directory_generations import Life
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
-from metadata.records.ledger_store import LedgerStore
+from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.logs import silences
 from metadata.records.logs.log_ledgers import SEGMENT, SegmentOf
 from metadata.records.logs.log_record import LogRecord, Segment
@@ -221,3 +221,20 @@ def test_what_is_known_of_silences_goes_with_its_log() -> None:
         assert (await silences.read(store, bytes(16))).version == 0
 
     run(scenario())
+
+
+async def test_a_ledger_that_is_changed_meanwhile_is_deleted_in_the_next_round(
+    one: One, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await one.make(Retention(age_seconds=10))
+    delete = LedgerStore.delete
+
+    async def overtaken(self: LedgerStore, found: VersionedRecord) -> None:
+        monkeypatch.undo()
+        await delete(self, replace(found, version=found.version - 1))
+
+    monkeypatch.setattr(LedgerStore, "delete", overtaken)
+    assert (await one.at(10**6)).first_position == 30
+    assert await one.left() == [1, 2, 3, 4]
+    record = await one.at(10**6)
+    assert (await one.left(), len(record.segments)) == ([4], 1)
