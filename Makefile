@@ -4,6 +4,7 @@
 #   make test [ARGS="-k fence"]       run the tests: twelve minutes
 #   make hunt WHAT="cluster chaos" [SECONDS=n]   search for bugs: fresh seeds, long tests, chaos, fuzzing, mutants, …;
 #                                     what is found is written to build/hunt. Without WHAT it says what there is
+#   make hunt WHAT=speed AGAINST=commit   what is slower than at a commit, measured in pairs
 #   make check                        formatting, lint, imports and types, and make audit
 #   make audit                        known weaknesses of the packages the tests run with, where the registry tells
 #   make bench                        appends, reading, journals and a count on Spark, each beside its baseline, a JSON object each with

@@ -29,6 +29,7 @@ from .shared_timer import SharedTimer
 
 if TYPE_CHECKING:
     from .observing.appends import WriterMetrics
+    from .observing.logs import LogMetrics
     from .observing.metrics import ClientMetrics
     from .observing.tracing import ClientTraces, LaneTraces, WriterTraces
 
@@ -144,6 +145,11 @@ class Cluster:
         from .observing.appends import WriterMetrics
 
         return WriterMetrics(self.metrics.appends, self.config.pending_bytes_max)
+
+    @property
+    def log_metrics(self) -> LogMetrics | None:
+        """The metrics of its logs; None if the client has none."""
+        return None if self.metrics is None else self.metrics.logs
 
     def writer_traces(self, ledger_id: int) -> WriterTraces | None:
         """The spans of a new writer; None if the client does not trace."""

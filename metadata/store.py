@@ -171,14 +171,14 @@ class MetadataStore(Protocol):
 
 
 async def list_all(
-    store: MetadataStore, prefix: str, *, after: str | None = None
+    store: MetadataStore, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX
 ) -> AsyncGenerator[Versioned, None]:
-    """Every key that starts with `prefix` and is greater than `after`, ascending, page by page.
+    """Every key that starts with `prefix` and is greater than `after`, ascending, page by page of at most `limit` keys.
 
     A listing that fails part-way raises; it never just ends.
     """
     while True:
-        page = await store.list_page(prefix, after=after)
+        page = await store.list_page(prefix, after=after, limit=limit)
         for item in page.items:
             yield item
         if page.next_after is None:

@@ -13,6 +13,7 @@ from metadata.counting.metrics import of_counts
 from metadata.records.ledger_record import LedgerState
 
 from .healing.auditor import WHOLE, Auditor
+from .logs.metrics import of_logs
 from .mending.replication_task import Reason
 from .reports import ScrubReport
 from .upkeep import Upkeep
@@ -154,6 +155,7 @@ def of_auditor(auditor: Auditor) -> Iterator[Metric]:
     yield from (ledgers, fragments)
     yield LEFT_BEHIND.of(last.left_behind)
     yield UNDER_REPLICATED.of(last.marked)
+    yield from of_logs(auditor.retention)
 
 
 class AuditorMetrics(Collector):

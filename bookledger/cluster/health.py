@@ -26,6 +26,8 @@ TAKE_BACK = "`bookledger cluster decommission NAME --cancel` takes that back"
 
 SAY_SO = "of those that will not come back, say so: bookledger cluster decommission NAME"
 
+SEE_RETENTION = "start their consumers, or take them out of the retention: bookledger log retention LOG"
+
 NOT_COUNTED = "the ledgers are being counted"
 
 NAMES_MAX = 20
@@ -89,6 +91,7 @@ def findings(now: Glance, counted: Survey | None, counted_seconds_ago: float = 0
         facts.BELONGING.found(_given_up_and_alive(view)),
         _reachable(view, now.auditor),
         *(fact.found(_published(view, fact)) for fact in facts.PUBLISHED),
+        facts.CURSORS.found(_silent(now.auditor)),
         facts.SAFE.found(now.metadata.doubt),
     ]
 
@@ -203,6 +206,13 @@ def _reachable(view: ClusterView, auditor: LeaseLock | None) -> Finding:
     return facts.REACHABLE.found(
         f"alive, and out of the auditor's reach: {_names(unreached)} ({said}); look at {look}"
     )
+
+
+def _silent(auditor: LeaseLock | None) -> str:
+    if auditor is None or not auditor.silent_cursors:
+        return ""
+    told = "cursors that do not move count no more, and records go that they have not read"
+    return f"{told}: {_listed(auditor.silent_cursors)}; {SEE_RETENTION}"
 
 
 def _published(view: ClusterView, fact: Fact) -> str:

@@ -26,6 +26,8 @@ PAGES = {
     "/ledgers/{ledger_id}": pages.one_ledger,
     "/ledgers/{ledger_id}/entries": pages.ledger_entries,
     "/healing": pages.healing,
+    "/logs": pages.logs,
+    "/logs/{log}": pages.one_log,
     "/journals": pages.all_journals,
 }
 

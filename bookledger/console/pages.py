@@ -9,11 +9,20 @@ from typing import Any
 
 from aiohttp import web
 
-from bookledger.admin.api import cluster_state, healing_state, journals, ledger_state
+from bookledger.admin.api import cluster_state, healing_state, journals, ledger_state, log_state
 from bookledger.admin.api.ledger_state import NEWEST
 from bookledger.admin.api.metadata_view import Away
 from bookledger.admin.api.search import STATES
-from bookledger.admin.api.table import BOOKIE, CUSTOM, FIRST_BOOKIE, ORDER, STATE, Parameter
+from bookledger.admin.api.table import (
+    BOOKIE,
+    CUSTOM,
+    FIRST_BOOKIE,
+    FIRST_LOG,
+    FIRST_SEGMENT,
+    ORDER,
+    STATE,
+    Parameter,
+)
 from bookledger.admin.http.guard import peer_of
 from bookledger.admin.http.problems import Problem
 from ledgers.errors import LedgerError
@@ -29,6 +38,7 @@ from .stripes import drawn
 
 MARKS_A_PAGE = 50
 LEDGERS_A_PAGE = 50
+LOGS_A_PAGE = 50
 BOOKIES_A_PAGE = cluster_state.BOOKIES_MAX
 FRAGMENTS_A_PAGE = ledger_state.FRAGMENTS_MAX
 
@@ -198,6 +208,22 @@ async def healing(request: web.Request, sources: Sources) -> Drawn:
     found = await healing_state.healing(sources.sight)
     marked = await healing_state.fragments(sources.sight, first, MARKS_A_PAGE)
     return _drawn("healing", title="Healing", found=found, marked=marked, first=first)
+
+
+async def logs(request: web.Request, sources: Sources) -> Drawn:
+    first = FIRST_LOG.read(request.query)
+    found = await log_state.logs(sources.sight, first, LOGS_A_PAGE)
+    return _drawn("logs", title="Logs", found=found, first=first)
+
+
+async def one_log(request: web.Request, sources: Sources) -> Drawn:
+    """A log, from its oldest segment on, or from one that the request names."""
+    name, first = request.match_info["log"], FIRST_SEGMENT.read(request.query)
+    found = await log_state.one_log(sources.sight, name, first)
+    if found is None:
+        why = f"There is no log {name}: it was deleted, renamed, or never made."
+        raise Problem(HTTPStatus.NOT_FOUND, why, title="No such log")
+    return _drawn("log", title=f"Log {name}", log=found, first=first)
 
 
 async def all_journals(_: web.Request, sources: Sources) -> Drawn:

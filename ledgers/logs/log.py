@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from datetime import datetime
 from typing import Unpack
 from weakref import WeakSet
@@ -84,7 +84,9 @@ class Log:
             term.check()
         who = f"{socket.gethostname()}:{os.getpid()}" if name is None else name
         chain = LogChain(self._chain.logs, self._chain.found)
-        writer = await take_over(self._cluster, chain, self._ledgers, who, term)
+        metrics = self._cluster.log_metrics
+        with nullcontext() if metrics is None else metrics.taking_over():
+            writer = await take_over(self._cluster, chain, self._ledgers, who, term)
         self._writers.add(writer)
         self._chain.take(chain.found)
         self._cleaning.start(chain, self._ledgers)  # what the former writer had no time for
@@ -119,6 +121,7 @@ class Log:
         self._cluster.check_process()
         async with aclosing(self._reader.batches(start, stop)) as batches:
             async for batch in batches:
+                self._count_read(batch)
                 yield batch
 
     async def tail(
@@ -141,7 +144,12 @@ class Log:
         self._cluster.check_process()
         async with aclosing(self._reader.tail(start, timeout)) as batches:
             async for batch in batches:
+                self._count_read(batch)
                 yield batch
+
+    def _count_read(self, batch: RecordBatch) -> None:
+        if (metrics := self._cluster.log_metrics) is not None:
+            metrics.read_records.inc(len(batch.positions))
 
     async def poll(self, start: int, *, timeout: float, records_max: int = 1000) -> list[Record]:
         """Waits for records from `start` on; returns some, at most so many, and none after `timeout` seconds.

@@ -64,5 +64,21 @@ RECOVERIES = METRICS.counter(
     "outcome",
     bookkeeper="bookkeeper_client_LEDGER_RECOVER_count",
 )
+LOG_TAKE_OVERS = METRICS.counter("log_take_overs", "Take-overs of logs, by outcome.", "outcome")
+LOG_APPEND_RECORDS = METRICS.counter("log_append_records", "Records of logs that were confirmed.")
+LOG_READ_RECORDS = METRICS.counter("log_read_records", "Records of logs that readers were given.")
+CURSOR_COMMITS = METRICS.counter("cursor_commits", "Commits of cursors that were written.")
+CONSUMER_POSITION = METRICS.gauge(
+    "consumer_position",
+    "Position of the batch that a consumer was given last, while it runs.",
+    "log",
+    "cursor",
+)
+CONSUMER_LAG_SECONDS = METRICS.gauge(
+    "consumer_lag_seconds",
+    "How old the oldest record of that batch was; 0 where nothing was new for five seconds.",
+    "log",
+    "cursor",
+)
 METADATA_CALLS = METRICS.counter("metadata_calls", CALLS_TOLD, "call", "outcome")
 METADATA_SECONDS = METRICS.counter("metadata_call_seconds", SECONDS_TOLD, "call")

@@ -33,6 +33,7 @@ from .declared import (
     READS,
     RECOVERIES,
 )
+from .logs import LogMetrics
 
 _of_registries: weakref.WeakKeyDictionary[CollectorRegistry, ClientMetrics] = weakref.WeakKeyDictionary()
 _one_at_a_time = threading.Lock()
@@ -54,6 +55,7 @@ class ClientMetrics:
         self.failed_bookies = FAILED_BOOKIES.counter_in(registry)
         recoveries = RECOVERIES.counter_in(registry)
         self.recoveries = {outcome: recoveries.labels(outcome) for outcome in ("done", "failed")}
+        self.logs = LogMetrics(registry)
         registry.register(_OfMetadata(self.metadata))
 
     @contextmanager

@@ -246,6 +246,13 @@ BRAKE = Fact(
     not_whole=IF_AMISS,
     alerts=("BookieGone",),
 )
+CURSORS = Fact(
+    "cursors",
+    "Every cursor that counts for a log's retention moves, or has nothing to read.",
+    "the auditor, which says so in the metadata",
+    "a round of retention",
+    alerts=("LogCursorSilent",),
+)
 SAFE = Fact(
     "safe",
     "No member of the metadata store is of a version that may lose confirmed writes.",
@@ -270,6 +277,7 @@ OF_A_CLUSTER = (
     REACHABLE,
     CERTIFICATE,
     READABLE,
+    CURSORS,
     SAFE,
 )
 FACTS = tuple(dict.fromkeys((STARTED, *OF_A_BOOKIE, *OF_A_CLUSTER)))

@@ -34,13 +34,15 @@ class Unreachable:
 class LeaseLock:
     """Holder of a lease lock, since when, and how much was copied so far.
 
-    `unreachable`: live bookies that the auditor cannot reach, by name.
+    `unreachable`: live bookies that the auditor cannot reach, by name. `silent_cursors`: those that count for their
+    log's retention no more, as LOG/CURSOR.
     """
 
     bookie: BookieRef
     since_ms: int
     bytes_done: int = 0
     unreachable: Mapping[str, Unreachable] = field(default_factory=dict)
+    silent_cursors: tuple[str, ...] = ()
 
 
 async def take(store: MetadataStore, key: str, holder: LeaseLock, lease: Lease) -> int | None:
@@ -79,7 +81,7 @@ def decode(key: str, value: bytes) -> LeaseLock:
     unreachable = {
         name: Unreachable(message.called_at.get(name, ""), why) for name, why in message.unreachable.items()
     }
-    return LeaseLock(bookie, message.since_ms, message.bytes_done, unreachable)
+    return LeaseLock(bookie, message.since_ms, message.bytes_done, unreachable, tuple(message.silent_cursors))
 
 
 def _encode(holder: LeaseLock) -> bytes:
@@ -91,5 +93,6 @@ def _encode(holder: LeaseLock) -> bytes:
         bytes_done=holder.bytes_done,
         unreachable={name: one.why for name, one in holder.unreachable.items()},
         called_at={name: one.address for name, one in holder.unreachable.items()},
+        silent_cursors=holder.silent_cursors,
         nonce=settled_writes.new_nonce(),
     ).SerializeToString()

@@ -315,7 +315,7 @@ class Move(_message.Message):
     def __init__(self, first_entry: _Optional[int] = ..., old_bookie: _Optional[str] = ..., old_incarnation: _Optional[str] = ..., new_bookie: _Optional[str] = ..., new_incarnation: _Optional[str] = ...) -> None: ...
 
 class Holder(_message.Message):
-    __slots__ = ("format_version", "bookie_id", "incarnation", "since_ms", "bytes_done", "nonce", "unreachable", "called_at")
+    __slots__ = ("format_version", "bookie_id", "incarnation", "since_ms", "bytes_done", "nonce", "unreachable", "called_at", "silent_cursors")
     class UnreachableEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -338,6 +338,7 @@ class Holder(_message.Message):
     NONCE_FIELD_NUMBER: _ClassVar[int]
     UNREACHABLE_FIELD_NUMBER: _ClassVar[int]
     CALLED_AT_FIELD_NUMBER: _ClassVar[int]
+    SILENT_CURSORS_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     bookie_id: str
     incarnation: str
@@ -346,7 +347,8 @@ class Holder(_message.Message):
     nonce: bytes
     unreachable: _containers.ScalarMap[str, str]
     called_at: _containers.ScalarMap[str, str]
-    def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., since_ms: _Optional[int] = ..., bytes_done: _Optional[int] = ..., nonce: _Optional[bytes] = ..., unreachable: _Optional[_Mapping[str, str]] = ..., called_at: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    silent_cursors: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., since_ms: _Optional[int] = ..., bytes_done: _Optional[int] = ..., nonce: _Optional[bytes] = ..., unreachable: _Optional[_Mapping[str, str]] = ..., called_at: _Optional[_Mapping[str, str]] = ..., silent_cursors: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Restored(_message.Message):
     __slots__ = ("format_version", "backup_ms", "restored_ms", "nonce", "noticed", "is_rebuilt", "heard")
@@ -739,3 +741,33 @@ class Candidate(_message.Message):
     name: str
     since_ms: int
     def __init__(self, format_version: _Optional[int] = ..., name: _Optional[str] = ..., since_ms: _Optional[int] = ...) -> None: ...
+
+class LogSet(_message.Message):
+    __slots__ = ("format_version", "logs", "growths", "growing_to", "nonce")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    LOGS_FIELD_NUMBER: _ClassVar[int]
+    GROWTHS_FIELD_NUMBER: _ClassVar[int]
+    GROWING_TO_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    logs: int
+    growths: _containers.RepeatedCompositeFieldContainer[LogSetGrowth]
+    growing_to: int
+    nonce: bytes
+    def __init__(self, format_version: _Optional[int] = ..., logs: _Optional[int] = ..., growths: _Optional[_Iterable[_Union[LogSetGrowth, _Mapping]]] = ..., growing_to: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+
+class LogSetGrowth(_message.Message):
+    __slots__ = ("ends",)
+    ENDS_FIELD_NUMBER: _ClassVar[int]
+    ends: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, ends: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class LogSetShares(_message.Message):
+    __slots__ = ("format_version", "owners", "nonce")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    OWNERS_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    owners: _containers.RepeatedScalarFieldContainer[str]
+    nonce: bytes
+    def __init__(self, format_version: _Optional[int] = ..., owners: _Optional[_Iterable[str]] = ..., nonce: _Optional[bytes] = ...) -> None: ...

@@ -80,7 +80,7 @@ async def test_the_document_is_openapi_and_is_served() -> None:
 def test_every_path_is_described_for_operators() -> None:
     document = (Path(__file__).parents[2] / "docs" / "operators.md").read_text()
     rows = re.findall(r"^\| `(/api/v1/\S+?)(?:\?\S*)?` \|", document, re.MULTILINE)
-    paths = {path.replace("{ledger_id}", "ID") for path in OPENAPI["paths"]}
+    paths = {path.replace("{ledger_id}", "ID").replace("{log}", "NAME") for path in OPENAPI["paths"]}
     assert set(rows) == paths | {"/api/v1/…", "/api/v1/openapi.json"}
 
 
@@ -407,7 +407,7 @@ async def test_metadata_that_is_away_is_503_with_the_reason(
     with socket.create_server(("127.0.0.1", 0)) as silent:
         uri = f"etcd://127.0.0.1:{silent.getsockname()[1]}/prefix"
         async with answering(uri) as url, asyncio.timeout(10):
-            path = one.path.format(ledger_id=1)
+            path = one.path.format(ledger_id=1, log="orders")
             status, found = await ask(url + path)
             assert status == 503
             assert found == {

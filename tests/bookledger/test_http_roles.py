@@ -21,7 +21,10 @@ from bookledger.admin.subject import Subject
 from bookledger.console.console import Console
 from ledgers import ClientConfig
 from ledgers.config import PLAIN_TEXT
+from metadata import open_store
 from metadata.audit import AUDIT
+from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.log_store import LogStore
 from tests.support.aio import run
 from tests.support.authority import TestAuthority, wrong_credentials
 from tests.support.made_clusters import a_cluster_in_memory
@@ -31,6 +34,9 @@ from tests.support.made_clusters import a_cluster_in_memory
 async def answering(authority: TestAuthority) -> AsyncIterator[str]:
     certificates = Certificates(authority.bookie("b1"))
     uri = await a_cluster_in_memory(ledgers=1)
+    logs = LogStore(await open_store(uri))
+    await logs.create(LogRecord(bytes(16), "orders"))
+    await logs.give_name("orders", bytes(16))
     pages = console_of(uri)
     async with serving_http("127.0.0.1", 0, subject_with(pages), certificates) as address, pages.open():
         yield address
@@ -48,7 +54,7 @@ def subject_with(pages: Console) -> Subject:
 
 def filled(path: str) -> str:
     """A path of the table, with something that is there in place of its parameters."""
-    return path.format(ledger_id=1, name="console.css", bookie_id="b1")
+    return path.format(ledger_id=1, name="console.css", bookie_id="b1", log="orders")
 
 
 async def get(address: str, path: str, tls: ssl.SSLContext | None) -> tuple[int, str]:

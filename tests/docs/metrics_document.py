@@ -10,6 +10,7 @@ from prometheus_client import Metric
 
 from bookie.serving.metrics import METRICS as BOOKIE_STATE
 from bookie.storage.counting.metrics import METRICS as BOOKIE
+from bookie.upkeep.logs.metrics import LOGS
 from bookie.upkeep.metrics import AUDIT, UPKEEP
 from bookledger.admin.health_metrics import METRICS as HEALTH
 from bookledger.admin.http.metrics import METRICS as HTTP
@@ -29,7 +30,7 @@ from qjm_compat.quantiles import PERCENTILES, WINDOWS_SECONDS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"
 
-TABLES = (HEALTH, BOOKIE, BOOKIE_STATE, UPKEEP, AUDIT, METADATA, EVENT_LOOP, HTTP, JOURNAL_NODE, CLIENT)
+TABLES = (HEALTH, BOOKIE, BOOKIE_STATE, UPKEEP, AUDIT, LOGS, METADATA, EVENT_LOOP, HTTP, JOURNAL_NODE, CLIENT)
 
 LABELS_OF_BOOKIES = "bookie"
 """What each metric of a bookie has besides, where a process shows it."""
@@ -42,8 +43,8 @@ the application passes. This page is made from the code: `make metrics-doc` writ
 
 - Names begin with `bookledger_`; units are seconds and bytes. A counter rises until its process ends. A histogram has
   the series `…_bucket`, `…_sum` and `…_count`.
-- The metrics of a bookie, and of the auditor and the metadata in it, have the label `bookie` besides, its name:
-  `standalone` runs several.
+- The metrics of a bookie, and of the auditor, the logs and the metadata in it, have the label `bookie` besides, its
+  name: `standalone` runs several.
 - Work is counted for a frame, a page or a batch at a time, and never for an entry.
 - `limit` is named as in `bookledger bookie gc status`. The `state` of a ledger is open, in_recovery or closed, that of
   a fragment is whole, or what its worst copy is. `status` is what the bookie answered.
@@ -53,8 +54,8 @@ the application passes. This page is made from the code: `make metrics-doc` writ
 
 | process | shows |
 |---|---|
-| `bookie run`, `standalone` | health, bookie, auditor, metadata, event loop, HTTP port, process |
-| `autorecovery` | health, auditor, metadata, event loop, HTTP port, process |
+| `bookie run`, `standalone` | health, bookie, auditor, logs, metadata, event loop, HTTP port, process |
+| `autorecovery` | health, auditor, logs, metadata, event loop, HTTP port, process |
 | `journal serve` | health, journal node, journals, metadata, client, event loop, HTTP port, process |
 | `console` | event loop, HTTP port, process |
 | an application that passes a registry | client |

@@ -100,6 +100,10 @@ HUNTS = {
         "bytes of all kinds for every parser, so many seconds each",
         lambda seconds: ("-m", "tests.fuzz", "--seconds", str(seconds)),
     ),
+    "speed": Hunt(
+        "workloads that are slower than at the commit AGAINST (else the last one), in pairs",
+        lambda seconds: ("-m", "tests.hunt.speed", "--seconds", str(seconds)),
+    ),
     "mutants": Hunt(
         "small changes of the protocol's machines that no test notices",
         lambda seconds: ("-m", "tests.mutants", "ledgers/protocol"),

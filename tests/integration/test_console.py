@@ -29,7 +29,7 @@ from tests.support.lagging_journal import write_lagging_journal
 from tests.support.made_clusters import a_large_cluster, a_record
 from tests.support.waiting import until
 
-PATHS = ("/", "/bookies", "/ledgers", "/ledgers/1", "/ledgers/1/entries", "/healing", "/journals")
+PATHS = ("/", "/bookies", "/ledgers", "/ledgers/1", "/ledgers/1/entries", "/healing", "/logs", "/journals")
 HOSTILE = b"<script>document.title = 'stolen'</script><img src=x onerror=alert(1)>"
 PICTURES = os.environ.get("BOOKLEDGER_PICTURES", "")
 """A directory for screenshots, for those who want to look."""

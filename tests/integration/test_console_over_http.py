@@ -49,6 +49,7 @@ def test_every_page_forbids_what_it_does_not_bring(tmp_path: Path) -> None:
             "/ledgers/1",
             "/static/console.js",
             "/healing",
+            "/logs",
             "/journals",
         ):
             with NO_PROXY.open(url + path, timeout=10) as answer:

@@ -29,6 +29,7 @@ from metadata.counting.facts import (
     CLOSED,
     COOKIES,
     COPIES,
+    CURSORS,
     FORGOTTEN,
     METADATA,
     NAMED,
@@ -131,6 +132,11 @@ async def out_of_reach(store: MetadataStore) -> None:
     await elected(store, unreachable=unreachable)
 
 
+async def silent(store: MetadataStore) -> None:
+    await nobody_elected(store)
+    await elected(store, silent_cursors=("orders/billing",))
+
+
 async def elected(store: MetadataStore, **more: Any) -> None:
     lease = await store.grant_lease(600)
     await lease_lock.take(store, keys.AUDITOR, LeaseLock(BOOKIES[0], 1, **more), lease)
@@ -165,6 +171,11 @@ SITUATIONS: list[tuple[Fact, Situation, str]] = [
     (REACHABLE, out_of_reach, "out of the auditor's reach: b4 (127.0.0.1:1: no answer within 10 s)"),
     (CERTIFICATE, expired, "b4: cert.pem ran out on 2026-01-01 00:00 UTC"),
     (READABLE, unreadable, "b4: segments of its log could not be read: 00000001.log: Permission denied"),
+    (
+        CURSORS,
+        silent,
+        "cursors that do not move count no more, and records go that they have not read: orders/billing",
+    ),
     (SAFE, as_it_is, "etcd is version 3.5.2, which may lose confirmed writes"),
 ]
 
@@ -234,7 +245,7 @@ def test_what_is_amiss_is_told_by_every_face(
     assert row["why"] in typed.stdout
     known = json.loads(CliRunner().invoke(status, [f"--metadata={uri}", "--json"]).stdout)
     assert row["why"] in [one["why"] for one in known["facts"] if one["verdict"] == "amiss"]
-    if fact is SAFE:
+    if not fact.not_whole:
         assert (api["condition"], typed.exit_code, known["whole"]) == ("whole", 0, True)
         assert "The cluster is whole" in page
     else:

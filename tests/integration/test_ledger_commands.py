@@ -10,7 +10,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,15 +21,6 @@ from ledgers import LedgerClient, aio
 from tests.support.command_line import bookledger, fails_with_one_line, lines
 from tests.support.long_runs import first_then_long
 from tests.support.secrets import password_file
-
-
-@pytest.fixture(scope="module")
-def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The metadata of three running bookies."""
-    directory = tmp_path_factory.mktemp("cluster")
-    uri = f"sqlite://{directory}/metadata.db"
-    with bookie_processes(3, directory, uri):
-        yield uri
 
 
 def test_lines_appended_are_read_back_listed_shown_and_deleted(uri: str) -> None:
@@ -65,7 +55,8 @@ def test_of_an_open_ledger_show_and_list_tell_what_its_bookies_know(uri: str) ->
         assert (found["last_entry"], found["length_bytes"]) == (None, None)
     cells = table[1].split()
     assert cells[:2] == [ledger_id, "open"] and cells[2] in ("9+", "10+"), table
-    assert cells[3:5] in (["1000", "B+"], ["1.1", "KiB+"]) and told["writer_address"] in cells
+    assert cells[3:5] in (["1000", "B+"], ["1.1", "KiB+"])
+    assert any(cell.startswith("127.0.0.1:") for cell in cells), table  # one of its connections, a port each
 
 
 def test_of_an_open_ledger_that_has_a_password_it_is_told_that_this_is_unknown(uri: str) -> None:

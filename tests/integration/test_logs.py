@@ -13,6 +13,7 @@ from bookledger.cli.processes import bookie_processes
 from ledgers import (
     DigestType,
     EntryTooLarge,
+    LedgerFenced,
     LogClosed,
     LogExists,
     LogFenced,
@@ -26,10 +27,12 @@ from ledgers import (
 from ledgers import LedgerClient as BlockingClient
 from ledgers.aio import LedgerClient
 from ledgers.logs.log import Log
+from ledgers.logs.segment_ledgers import SegmentLedgers
 from ledgers.logs.segment_pages import turn_page
+from ledgers.writing.write_handle import WriteHandle
 from metadata import keys
 from metadata.errors import OutcomeUnknown
-from metadata.records.logs.log_record import PAGE_SEGMENTS, SEGMENTS_MAX
+from metadata.records.logs.log_record import PAGE_SEGMENTS, SEGMENTS_MAX, LogRecord
 from metadata.records.logs.log_store import LogStore
 from tests.support.aio import until_true
 from tests.support.in_process import QUICK, on_bookies
@@ -501,3 +504,27 @@ def test_logs_in_ordinary_code(tmp_path: Path) -> None:
         client.delete_log("others")
         with pytest.raises(NoSuchLog):
             log.end()
+
+
+async def test_a_writer_whose_ledger_failed_before_it_began_goes_on_in_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = SegmentLedgers.create
+    made: list[int] = []
+
+    async def failed_at_first(self: SegmentLedgers, record: LogRecord, start: int) -> WriteHandle:
+        handle = await create(self, record, start)
+        made.append(handle.ledger_id)
+        if len(made) == 1:
+            await client.open_ledger(handle.ledger_id)
+            with pytest.raises(LedgerFenced):
+                await handle.append(b"of nobody")
+        return handle
+
+    async with on_bookies(tmp_path, 3) as (_, client):
+        log = await client.log("orders", create=True)
+        monkeypatch.setattr(SegmentLedgers, "create", failed_at_first)
+        async with await log.writer() as writer:
+            assert await writer.append(b"0") == 0
+        assert await payloads(log) == [b"0"]
+        assert len(made) == 2

@@ -129,11 +129,11 @@ async def test_L10_a_sequence_is_too_old_once_the_later_one_is_in_the_log(tmp_pa
         await writer.append(b"0", producer="a", sequence=0)
         for name in ("b2", "b3"):  # nothing is confirmed from here on
             await cluster.stop(name)
-        appends = [asyncio.create_task(writer.append(b"%d" % n, producer="a", sequence=n)) for n in (2, 1)]
-        while writer.next_position < 2:  # noqa: ASYNC110 — the two that are taken in tell nobody
-            await asyncio.sleep(0)
+        later = await writer.append_async(b"2", producer="a", sequence=2)
+        earlier = asyncio.create_task(writer.append(b"1", producer="a", sequence=1))
+        await asyncio.sleep(0)  # it is taken in
         await writer.abandon()
-        outcomes = await asyncio.gather(*appends, return_exceptions=True)
+        outcomes = await asyncio.gather(later, earlier, return_exceptions=True)
         assert [type(one) for one in outcomes] == [LogClosed, LogClosed]
 
 

@@ -71,6 +71,28 @@ async def test_a_lost_bookie_a_recovery_and_what_fails_then_are_counted(tmp_path
         assert value(mine, "pending_entries") == 0
 
 
+async def test_what_a_logs_writer_reader_and_consumer_do_is_counted(tmp_path: Path) -> None:
+    registry = CollectorRegistry()
+    async with (
+        cluster_of(tmp_path, 3) as cluster,
+        LedgerClient(cluster.uri, config=ClientConfig(metrics=registry)) as client,
+    ):
+        log = await client.create_log("orders")
+        async with await log.writer() as writer:
+            await writer.append_batch([b"x"] * 5)
+        assert value(registry, "log_take_overs_total", outcome="done") == 1
+        assert value(registry, "log_append_records_total") == 5
+        assert len([record async for record in log.read()]) == 5
+        assert value(registry, "log_read_records_total") == 5
+        of = {"log": "orders", "cursor": "billing"}
+        async for record in log.consume("billing", timeout=0.1):
+            assert value(registry, "consumer_position", **of) == 0
+            assert value(registry, "consumer_lag_seconds", **of) > 0
+            assert record.position < 5
+        assert value(registry, "cursor_commits_total") == 1
+        assert registry.get_sample_value("bookledger_client_consumer_position", of) is None, "it has stopped"
+
+
 async def is_so(fact: bool) -> bool:
     return fact
 

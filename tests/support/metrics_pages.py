@@ -47,6 +47,8 @@ def _use_ledgers(uri: str, registry: CollectorRegistry) -> None:
         with client.create_ledger(ensemble_size=1) as writer:
             writer.append(b"x")
         assert list(client.open_ledger(writer.ledger_id).read())
+        with client.create_log("log", ensemble_size=1).writer() as log_writer:
+            log_writer.append(b"x")
 
 
 def _of_a_journal(path: Path, uri: str, registry: CollectorRegistry) -> str:

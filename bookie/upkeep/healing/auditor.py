@@ -129,8 +129,9 @@ class Auditor:
             while True:
                 try:
                     if await self._is_elected():
-                        await self._tell_unreachable(await self.look_once())
+                        view = await self.look_once()
                         await self.retention.look()
+                        await self._tell_office(view)
                 except MetadataError as error:
                     self._absences.interrupted()
                     log.log(weight(error), "the audit was interrupted, and will be tried again: %s", error)
@@ -173,17 +174,21 @@ class Auditor:
             self.audit_seconds = self._audited_at - began
         return view
 
-    async def _tell_unreachable(self, view: ClusterView) -> None:
-        """Writes unreachable bookies to the auditor's key, where they have changed. Raises MetadataError."""
-        found = self._reachability.look(view.living)
-        if found is None or found == self._office.unreachable:
+    async def _tell_office(self, view: ClusterView) -> None:
+        """Writes unreachable bookies and silent cursors to the auditor's key, where they have changed. Raises
+        MetadataError.
+        """
+        seen = self._reachability.look(view.living)
+        found = self._office.unreachable if seen is None else seen
+        silent = self.retention.silent_cursors
+        if (found, silent) == (self._office.unreachable, self._office.silent_cursors):
             return
         for name in found.keys() - self._office.unreachable.keys():
             one = found[name]
             log.error(
                 "bookie %s lives, and cannot be reached at its address %s: %s", name, one.address, one.why
             )
-        office = replace(self._office, unreachable=found)
+        office = replace(self._office, unreachable=found, silent_cursors=silent)
         version = await lease_lock.tell(self._store, keys.AUDITOR, office, self._office_version)
         if version is not None:
             self._office, self._office_version = office, version

@@ -26,6 +26,7 @@ from metadata.records.logs.retention import CountedCursor
 from metadata.records.unreadable import skip
 from metadata.store import MetadataStore
 
+from .log_sights import CURSORS_TOLD_MAX, LOGS_TOLD_MAX, LogSight, look_at
 from .silence_counts import SilenceCounts
 from .unneeded_segments import UnneededSegments
 
@@ -37,17 +38,18 @@ ROUND_SECONDS = 60.0
 LOGS_PER_LOOK = 20
 """Logs that are looked at before the auditor does anything else."""
 
+SILENT_TOLD_MAX = 32
+"""Silent cursors that are told of by name."""
+
 CHANGES_MAX = 20
 """Attempts at one change of a log's record: each other one met a change of somebody else."""
 
 
 @dataclass(slots=True)
 class Totals:
-    """Since this process has started; `cursors_silent` and `logs` are those of the last whole round."""
+    """Since this process has started."""
 
     rounds: int = 0
-    logs: int = 0
-    cursors_silent: int = 0
     records: int = 0
     bytes: int = 0
     ledgers: int = 0
@@ -62,6 +64,15 @@ class _Known:
     clean_through: int | None = None
 
 
+@dataclass(slots=True)
+class _Round:
+    """What the round under way has met so far."""
+
+    met: set[bytes] = field(default_factory=set)
+    logs: list[LogSight] = field(default_factory=list)
+    silent: set[str] = field(default_factory=set)
+
+
 class RetentionRounds:
     """Belongs to the auditor. `seconds`: a monotonic clock."""
 
@@ -73,9 +84,11 @@ class RetentionRounds:
         self._after: str | None = None
         self._next_at = 0.0
         self._known: dict[bytes, _Known] = {}
-        self._met: set[bytes] = set()
-        self._round = Totals()
+        self._round = _Round()
         self.totals = Totals()
+        self.logs: tuple[LogSight, ...] = ()
+        self.silent_cursors: tuple[str, ...] = ()
+        """As of the last whole round; of silent cursors at most SILENT_TOLD_MAX, as LOG/CURSOR."""
 
     async def look(self) -> None:
         """Goes on with the round, or begins one when it is time. Raises MetadataError: then the next look goes on."""
@@ -85,39 +98,47 @@ class RetentionRounds:
             if await hold.read(self._store) is not None:
                 return  # the metadata may be older than what it says of logs
             self._next_at = self._seconds() + ROUND_SECONDS
-            self._is_under_way, self._after, self._round, self._met = True, None, Totals(), set()
+            self._is_under_way, self._after, self._round = True, None, _Round()
         page = await self._store.list_page(keys.LOGS, after=self._after, limit=LOGS_PER_LOOK)
         found = [
             one for item in page.items if (one := _decoded(item.key, item.value, item.version)) is not None
         ]
-        await self._retain_all([one for one in found if one.record.retention.is_set])
+        await self._look_at_all([one for one in found if not one.record.deleted])
         self._after = page.next_after
         if page.next_after is None:
             self._ended()
 
-    async def _retain_all(self, found: list[VersionedLog]) -> None:
+    async def _look_at_all(self, found: list[VersionedLog]) -> None:
         if not found:
             return
         now_us = await directory_generations.time_ms(self._store) * 1000
         for one in found:
-            self._round.logs += 1
-            self._met.add(one.record.identity)
+            self._round.met.add(one.record.identity)
             try:
-                await self._retain(one, now_us)
+                await self._see(one.record, now_us)
+                if one.record.retention.is_set:
+                    await self._retain(one, now_us)
             except BadRecord as error:
                 skip(error)  # nothing of this log goes
+            except _NotNow as error:
+                log.info("retention of log %r waits for the next round: %s", one.record.name, error)
 
     def _ended(self) -> None:
         self._is_under_way = False
         self.totals.rounds += 1
-        self.totals.logs, self.totals.cursors_silent = self._round.logs, self._round.cursors_silent
-        self._known = {identity: known for identity, known in self._known.items() if identity in self._met}
+        met = self._round.met
+        self._known = {identity: known for identity, known in self._known.items() if identity in met}
+        self.logs, self.silent_cursors = tuple(self._round.logs), tuple(sorted(self._round.silent))
+
+    async def _see(self, record: LogRecord, now_us: int) -> None:
+        if len(self._round.logs) == LOGS_TOLD_MAX:
+            return
+        left = CURSORS_TOLD_MAX - sum(len(one.cursors) for one in self._round.logs)
+        self._round.logs.append(await look_at(self._logs, record, now_us, left))
 
     async def _retain(self, found: VersionedLog, now_us: int) -> None:
-        """Gives up what has to go. Under a legal hold, and of a log that is being deleted, nothing goes."""
+        """Gives up what has to go. Under a legal hold nothing goes."""
         record = found.record
-        if record.deleted:
-            return
         retained = await look(self._logs, record)
         cursors = await self._counted(retained)
         judgement = retained.judged(now_us, cursors)
@@ -153,7 +174,8 @@ class RetentionRounds:
                 told.remove(cursor.name)
                 log.info("cursor %r of log %r has moved, and counts again", cursor.name, record.name)
             return
-        self._round.cursors_silent += 1
+        if len(self._round.silent) < SILENT_TOLD_MAX:
+            self._round.silent.add(f"{record.name}/{cursor.name}")
         if cursor.name not in told:
             told.add(cursor.name)
             line = (
@@ -196,8 +218,12 @@ class RetentionRounds:
         if found is None:
             return
         if not await UnneededSegments(self._store).delete(found):
-            raise BadRecord(keys.ledger(ledger_id), "it was changed just now: the next round deletes it")
+            raise _NotNow(f"ledger {ledger_id} was changed just now")
         self.totals.ledgers += 1
+
+
+class _NotNow(Exception):
+    """Somebody else was at it."""
 
 
 class _Chain:
@@ -214,7 +240,7 @@ class _Chain:
     async def refresh(self) -> LogRecord:
         found = await self.logs.read(self.record.identity)
         if found is None or found.record.deleted:
-            raise BadRecord(keys.log(self.record.identity), "the log was deleted meanwhile")
+            raise _NotNow("it is deleted")
         self._found = found
         return found.record
 
@@ -228,7 +254,7 @@ class _Chain:
                 return self.record
             except (VersionConflict, NoSuchKey):
                 await self.refresh()
-        raise BadRecord(keys.log(self.record.identity), "it keeps changing, and is left for the next round")
+        raise _NotNow("its record keeps changing")
 
 
 def _decoded(key: str, value: bytes, version: int) -> VersionedLog | None:

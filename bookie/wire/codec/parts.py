@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TypeVar, cast
+from collections.abc import Callable
+from dataclasses import fields
+from operator import attrgetter
+from typing import Any, TypeVar, cast
 
 from google.protobuf.message import DecodeError, Message
 
 from metadata.records.ledger_record import IDENTITY_BYTES
 
 from .. import bookie_pb2 as pb
-from ..attachments import BadMessage, Unsealed
+from ..attachments import BadMessage, Sealed, Unsealed, sealed
 from ..columns import Columns
 from ..messages import NO_CREDENTIAL, NO_ENTRY, PROOF_BYTES, VERIFIER_BYTES, Credential, LacStatement, Status
 from ..rpc import MESSAGE_BYTES_MAX
@@ -19,6 +22,7 @@ LAC_DIGEST_BYTES_MAX = 64
 
 
 M = TypeVar("M", bound=Message)
+V = TypeVar("V")
 
 Body = bytes | bytearray
 
@@ -104,3 +108,50 @@ def status_from(number: int) -> Status:
         return _STATUS_FROM_PB[number]
     except KeyError:
         raise BadMessage(f"unknown status {number}") from None
+
+
+_TO: dict[str, Callable[[Any], Any]] = {
+    "credential": credential_to,
+    "status": STATUS_TO_PB.__getitem__,
+}
+"""How a field is written that is not as it is in the message, by its name."""
+
+_FROM: dict[str, Callable[[Any], Any]] = {
+    "credential": credential_from,
+    "identity": identity_from,
+    "status": lambda message: status_from(message.status),
+    "append_seconds_bounds": lambda message: tuple(message.append_seconds_bounds),
+    "append_counts": lambda message: tuple(message.append_counts),
+}
+"""How a field is read from its message that is checked, or is something else there."""
+
+
+def encoder(kind: type[Message], of: type[V]) -> Callable[[V], Sealed]:
+    """Of a message that has all fields of this dataclass, under their names."""
+    names = [field.name for field in fields(of)]  # type: ignore[arg-type]
+    values_of = attrgetter(*names)
+    others = [(name, _TO[name]) for name in names if name in _TO]
+
+    def encode(value: V) -> Sealed:
+        given = dict(zip(names, values_of(value), strict=True))
+        for name, to in others:
+            given[name] = to(given[name])
+        return sealed(kind(**given))
+
+    return encode
+
+
+def decoder(kind: type[Message], of: type[V]) -> Callable[[Body], V]:
+    """Of a message that has all fields of this dataclass, under their names. Raises BadMessage."""
+    names = [field.name for field in fields(of)]  # type: ignore[arg-type]
+    values_of = attrgetter(*names)
+    others = [(n, _FROM[name]) for n, name in enumerate(names) if name in _FROM]
+
+    def decode(data: Body) -> V:
+        message = parse(kind, data)
+        values = list(values_of(message))
+        for n, from_message in others:
+            values[n] = from_message(message)
+        return of(*values)
+
+    return decode

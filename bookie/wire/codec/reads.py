@@ -22,9 +22,8 @@ from .parts import (
     STATUS_TO_PB,
     Body,
     columns_from,
-    credential_from,
-    credential_to,
-    identity_from,
+    decoder,
+    encoder,
     lac_from,
     lac_to,
     parse,
@@ -33,50 +32,12 @@ from .parts import (
     status_from,
 )
 
-
-def encode_read_request(request: ReadRequest) -> Sealed:
-    return sealed(
-        pb.ReadRequest(
-            incarnation=request.incarnation,
-            ledger_id=request.ledger_id,
-            first_entry=request.first_entry,
-            last_entry=request.last_entry,
-            bytes_max=request.bytes_max,
-            fence=request.fence,
-            credential=credential_to(request.credential),
-            trace=request.trace,
-            whole_frames=request.whole_frames,
-            identity=request.identity,
-        )
-    )
+encode_read_request = encoder(pb.ReadRequest, ReadRequest)
+decode_read_request = decoder(pb.ReadRequest, ReadRequest)
 
 
-def decode_read_request(data: Body) -> ReadRequest:
-    m = parse(pb.ReadRequest, data)
-    page = m.first_entry, m.last_entry, m.bytes_max
-    proven = m.fence, credential_from(m), m.trace
-    return ReadRequest(m.incarnation, m.ledger_id, *page, *proven, m.whole_frames, identity_from(m))
-
-
-def encode_scan_request(request: ScanRequest) -> Sealed:
-    return sealed(
-        pb.ScanRequest(
-            incarnation=request.incarnation,
-            ledger_id=request.ledger_id,
-            first_entry=request.first_entry,
-            last_entry=request.last_entry,
-            page_bytes=request.page_bytes,
-            window_bytes=request.window_bytes,
-            credential=credential_to(request.credential),
-            identity=request.identity,
-        )
-    )
-
-
-def decode_scan_request(data: Body) -> ScanRequest:
-    m = parse(pb.ScanRequest, data)
-    entries, sizes = (m.first_entry, m.last_entry), (m.page_bytes, m.window_bytes)
-    return ScanRequest(m.incarnation, m.ledger_id, *entries, *sizes, credential_from(m), identity_from(m))
+encode_scan_request = encoder(pb.ScanRequest, ScanRequest)
+decode_scan_request = decoder(pb.ScanRequest, ScanRequest)
 
 
 def encode_taken(taken_bytes: int) -> Sealed:
@@ -119,25 +80,8 @@ def decode_read_reply(data: Body) -> ReadReply:
     )
 
 
-def encode_lac_request(request: LacRequest) -> Sealed:
-    return sealed(
-        pb.LastAddConfirmedRequest(
-            incarnation=request.incarnation,
-            ledger_id=request.ledger_id,
-            fence=request.fence,
-            wait_beyond=request.wait_beyond,
-            wait_ms=request.wait_ms,
-            credential=credential_to(request.credential),
-            trace=request.trace,
-            identity=request.identity,
-        )
-    )
-
-
-def decode_lac_request(data: Body) -> LacRequest:
-    m = parse(pb.LastAddConfirmedRequest, data)
-    asked = m.incarnation, m.ledger_id, m.fence, m.wait_beyond, m.wait_ms
-    return LacRequest(*asked, credential_from(m), m.trace, identity_from(m))
+encode_lac_request = encoder(pb.LastAddConfirmedRequest, LacRequest)
+decode_lac_request = decoder(pb.LastAddConfirmedRequest, LacRequest)
 
 
 def encode_lac_reply(reply: LacReply) -> Sealed:
@@ -165,23 +109,8 @@ def decode_lac_reply(data: Body) -> LacReply:
     return LacReply(status_from(message.status), lac, message.detail, *told)
 
 
-def encode_holdings_request(request: HoldingsRequest) -> Sealed:
-    return sealed(
-        pb.HoldingsRequest(
-            incarnation=request.incarnation,
-            ledger_id=request.ledger_id,
-            first_entry=request.first_entry,
-            last_entry=request.last_entry,
-            step_bytes=request.step_bytes,
-            identity=request.identity,
-        )
-    )
-
-
-def decode_holdings_request(data: Body) -> HoldingsRequest:
-    m = parse(pb.HoldingsRequest, data)
-    asked = m.first_entry, m.last_entry, m.step_bytes
-    return HoldingsRequest(m.incarnation, m.ledger_id, *asked, identity_from(m))
+encode_holdings_request = encoder(pb.HoldingsRequest, HoldingsRequest)
+decode_holdings_request = decoder(pb.HoldingsRequest, HoldingsRequest)
 
 
 def encode_holdings_reply(reply: HoldingsReply) -> Sealed:

@@ -17,7 +17,7 @@ from ..messages import (
     NotesReply,
     NotesRequest,
 )
-from .parts import STATUS_TO_PB, Body, parse, status_from
+from .parts import STATUS_TO_PB, Body, decoder, encoder, parse, status_from
 
 BUCKETS_MAX = 64
 """Buckets of an append histogram at most."""
@@ -38,50 +38,18 @@ def decode_info_request(data: Body) -> None:
     parse(pb.InfoRequest, data)
 
 
-def encode_info_reply(reply: InfoReply) -> Sealed:
-    return sealed(
-        pb.InfoReply(
-            bookie_id=reply.bookie_id,
-            incarnation=reply.incarnation,
-            cluster_id=reply.cluster_id,
-            version=reply.version,
-            disk_bytes_total=reply.disk_bytes_total,
-            disk_bytes_free=reply.disk_bytes_free,
-            entries_added=reply.entries_added,
-            bytes_added=reply.bytes_added,
-            syncs=reply.syncs,
-            read_only=reply.read_only,
-            entries_read=reply.entries_read,
-            bytes_read=reply.bytes_read,
-            append_seconds_bounds=reply.append_seconds_bounds,
-            append_counts=reply.append_counts,
-        )
-    )
+encode_info_reply = encoder(pb.InfoReply, InfoReply)
+_info_reply = decoder(pb.InfoReply, InfoReply)
 
 
 def decode_info_reply(data: Body) -> InfoReply:
-    m = parse(pb.InfoReply, data)
-    bounds, counts = tuple(m.append_seconds_bounds), tuple(m.append_counts)
+    reply = _info_reply(data)
+    bounds, counts = reply.append_seconds_bounds, reply.append_counts
     if len(counts) > BUCKETS_MAX or len(counts) != len(bounds) + bool(counts):
         raise BadMessage(f"{len(counts)} counts of appends for {len(bounds)} bounds")
     if list(bounds) != sorted(set(bounds)) or not all(map(math.isfinite, bounds)):
         raise BadMessage("bounds of seconds that do not rise")
-    return InfoReply(
-        m.bookie_id,
-        m.incarnation,
-        m.cluster_id,
-        m.version,
-        m.disk_bytes_total,
-        m.disk_bytes_free,
-        m.entries_added,
-        m.bytes_added,
-        m.syncs,
-        m.read_only,
-        m.entries_read,
-        m.bytes_read,
-        bounds,
-        counts,
-    )
+    return reply
 
 
 def encode_maintain_request(request: MaintainRequest) -> Sealed:
@@ -96,34 +64,26 @@ def decode_maintain_request(data: Body) -> MaintainRequest:
     return MaintainRequest(action, message.adopt)
 
 
-def encode_maintain_reply(reply: MaintainReply) -> Sealed:
-    return sealed(
-        pb.MaintainReply(status=STATUS_TO_PB[reply.status], detail=reply.detail, report=reply.report)
-    )
+encode_maintain_reply = encoder(pb.MaintainReply, MaintainReply)
+_maintain_reply = decoder(pb.MaintainReply, MaintainReply)
 
 
 def decode_maintain_reply(data: Body) -> MaintainReply:
-    message = parse(pb.MaintainReply, data)
-    if (size := len(message.report.encode())) > REPORT_BYTES_MAX:
+    reply = _maintain_reply(data)
+    if (size := len(reply.report.encode())) > REPORT_BYTES_MAX:
         raise BadMessage(f"a report of {size} bytes; the limit is {REPORT_BYTES_MAX}")
-    return MaintainReply(status_from(message.status), message.detail, message.report)
+    return reply
 
 
-def encode_notes_request(request: NotesRequest) -> Sealed:
-    return sealed(
-        pb.NotesRequest(
-            incarnation=request.incarnation,
-            first_ledger=request.first_ledger,
-            first_entry=request.first_entry,
-        )
-    )
+encode_notes_request = encoder(pb.NotesRequest, NotesRequest)
+_notes_request = decoder(pb.NotesRequest, NotesRequest)
 
 
 def decode_notes_request(data: Body) -> NotesRequest:
-    message = parse(pb.NotesRequest, data)
-    if message.first_ledger < 0 or message.first_entry < 0:
-        raise BadMessage(f"no ledger {message.first_ledger} has an entry {message.first_entry}")
-    return NotesRequest(message.incarnation, message.first_ledger, message.first_entry)
+    request = _notes_request(data)
+    if request.first_ledger < 0 or request.first_entry < 0:
+        raise BadMessage(f"no ledger {request.first_ledger} has an entry {request.first_entry}")
+    return request
 
 
 def encode_notes_reply(reply: NotesReply) -> Sealed:

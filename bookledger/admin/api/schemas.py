@@ -116,6 +116,25 @@ _ACCEPTOR = record(
     in_progress=listed(record(first_txid=COUNT, ledger_id=COUNT, epoch=COUNT)),
 )
 
+_LOG: dict[str, Schema] = {
+    "log": TEXT,
+    "first_position": COUNT,
+    "ended_position": COUNT,
+    "is_written": FLAG,
+    "epoch": COUNT,
+    "writer": TEXT,
+    "legal_hold": FLAG,
+    "retention": maybe(
+        record(
+            age_seconds=maybe(SECONDS),
+            bytes=maybe(COUNT),
+            cursors=listed(TEXT),
+            cursor_silent_seconds=maybe(SECONDS),
+        )
+    ),
+    "created_ms": COUNT,
+}
+
 SCHEMAS: dict[str, Schema] = {
     "Problem": record(type=TEXT, title=TEXT, status=COUNT, detail=TEXT),
     "Cluster": record(
@@ -188,6 +207,55 @@ SCHEMAS: dict[str, Schema] = {
         bytes_per_second=COUNT,
         seconds_left=maybe(COUNT),
         moving_ledgers=maybe(COUNT),
+    ),
+    "Logs": record(logs=listed(record(**_LOG)), next=maybe(TEXT)),
+    "Log": record(
+        **_LOG,
+        identity=TEXT,
+        owner=TEXT,
+        ensemble_size=COUNT,
+        write_quorum=COUNT,
+        ack_quorum=COUNT,
+        roll_bytes=COUNT,
+        roll_records=COUNT,
+        roll_seconds=SECONDS,
+        leader=maybe(record(election=TEXT, token=COUNT, leader=maybe(TEXT), since_ms=maybe(COUNT))),
+        segments=listed(
+            record(
+                first_position=COUNT,
+                end_position=maybe(COUNT),
+                ledger_id=COUNT,
+                epoch=COUNT,
+                length_bytes=maybe(COUNT),
+                begun_ms=COUNT,
+                ended_ms=maybe(COUNT),
+            )
+        ),
+        next_segment=maybe(COUNT),
+        cursors=listed(
+            record(
+                cursor=TEXT,
+                position=COUNT,
+                lag_records=COUNT,
+                lag_seconds=SECONDS,
+                truncated=COUNT,
+                consumer=TEXT,
+                changed_ms=COUNT,
+            )
+        ),
+        goes_before=maybe(COUNT),
+        next=maybe(
+            record(
+                first_position=COUNT,
+                end_position=COUNT,
+                length_bytes=COUNT,
+                stays_because=TEXT,
+                goes_ms=maybe(COUNT),
+            )
+        ),
+        counted_cursors=listed(
+            record(cursor=TEXT, position=maybe(COUNT), silent_seconds=SECONDS, counts=FLAG)
+        ),
     ),
     "Journals": record(
         journals=listed(

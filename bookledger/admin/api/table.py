@@ -10,7 +10,7 @@ from metadata.keys import LEDGER_ID_MAX, NAME_CHARACTERS_MAX
 from metadata.records.ledger_record import FRAGMENTS_MAX as FRAGMENTS_OF_A_LEDGER_MAX
 
 from ..http.problems import PROBLEM_TYPE
-from . import cluster_state, healing_state, journals, ledger_state
+from . import cluster_state, healing_state, journals, ledger_state, log_state
 from .cluster_state import Facts
 from .metadata_view import LEDGERS_MAX
 from .schemas import SCHEMAS
@@ -60,30 +60,33 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class TextParameter:
-    """A text that a request may give: one of `choices`, or any of so many characters; "" where it gives none."""
+    """A text that a request may give: one of `choices`, or any of so many characters; "" where it gives none. One of
+    the path is always there.
+    """
 
     name: str
     about: str
     choices: tuple[str, ...] = ()
     characters_max: int = 1000
-    default: str = ""
+    default: str | None = ""
 
     def described(self) -> dict[str, Any]:
         """For OpenAPI."""
         schema: dict[str, Any] = {"type": "string", "maxLength": self.characters_max}
         if self.choices:
             schema = {"type": "string", "enum": list(self.choices)}
+        is_in_path = self.default is None
         return {
             "name": self.name,
-            "in": "query",
-            "required": False,
+            "in": "path" if is_in_path else "query",
+            "required": is_in_path,
             "description": self.about,
             "schema": schema,
         }
 
     def read(self, given: Mapping[str, str]) -> str:
         """Raises ValueError that says what was wrong."""
-        text = given.get(self.name, self.default)
+        text = given.get(self.name, self.default or "")
         if self.choices and text and text not in self.choices:
             raise ValueError(f"{self.name} is one of {', '.join(self.choices)}")
         if len(text) > self.characters_max:
@@ -122,6 +125,14 @@ ORDER = TextParameter(
     "order",
     "`newest` begins with the highest ids, and goes down from `first`; not for searches.",
     choices=(ledger_state.NEWEST,),
+)
+
+FIRST_LOG = TextParameter(
+    "first", "The name to begin with: `next` of the page before.", characters_max=NAME_CHARACTERS_MAX
+)
+LOG_NAME = TextParameter("log", "A log.", characters_max=NAME_CHARACTERS_MAX, default=None)
+FIRST_SEGMENT = Parameter(
+    "first_segment", "The position to begin with: `next_segment` of the answer before.", 0, LEDGER_ID_MAX, 0
 )
 
 PATHS = (
@@ -168,6 +179,20 @@ PATHS = (
         (_FIRST, Parameter("limit", "Ledgers on the page.", 1, healing_state.MARKS_MAX, MARKS_DEFAULT)),
     ),
     Path("/healing", "What is copied now, and how much is left.", "Healing", healing_state.healing),
+    Path(
+        "/logs",
+        "Logs by name, a page at a time.",
+        "Logs",
+        log_state.logs,
+        (FIRST_LOG, Parameter("limit", "Logs on the page.", 1, log_state.LOGS_MAX, log_state.LOGS_MAX)),
+    ),
+    Path(
+        "/logs/{log}",
+        "One log: its segments over time, its cursors, who leads, and what goes next by itself.",
+        "Log",
+        log_state.one_log,
+        (LOG_NAME, FIRST_SEGMENT),
+    ),
     Path("/journals", "Journals with their acceptors, epochs and lag.", "Journals", journals.journals),
 )
 

@@ -162,8 +162,9 @@ def _print(seen: Survey) -> None:
     say(
         f"  metadata answers in {seen.metadata_seconds * 1000:.1f} ms; auditor: {known['auditor'] or 'nobody'}"
     )
-    if seen.metadata.doubt:
-        say(f"  {seen.metadata.doubt}")
+    for fact in known["facts"]:
+        if fact["verdict"] == Verdict.AMISS and not fact["keeps_from_whole"]:
+            say(f"  {fact['why']}")
     for endpoint, what in seen.metadata.members.items():
         say(f"  {seen.metadata.kind} {endpoint}: {what}")
     say()

@@ -126,6 +126,7 @@ class Consumption:
             async with aclosing(batches) as batches:
                 async for batch in batches:
                     cursor.has_read(batch.positions[-1] + 1)
+                    self._measure(batch.positions[0], batch.times[0])
                     yield batch
                     quiet_since, position = loop.time(), batch.positions[-1] + 1
                     if place.is_lost or cursor.failure is not None:
@@ -136,6 +137,12 @@ class Consumption:
                 position, quiet_since = moved_to, loop.time()
             elif self._timeout is not None and loop.time() - quiet_since >= self._timeout:
                 return
+            elif loop.time() - quiet_since >= LOOK_SECONDS:
+                self._measure(position, None)
+
+    def _measure(self, position: int, time_us: int | None) -> None:
+        if (metrics := self._calls.cluster.log_metrics) is not None:
+            metrics.consumes(self._calls.log.name, self._name, position, time_us)
 
     async def _refreshed(self, cursor: Cursor) -> int:
         """Where the cursor stands, also after a seek. Raises what else keeps it from being committed."""
@@ -156,6 +163,8 @@ class Consumption:
         try:
             yield cursor
         finally:
+            if (metrics := self._calls.cluster.log_metrics) is not None:
+                metrics.consumes_no_more(self._calls.log.name, self._name)
             try:
                 await cursor.close()
             except (CursorMoved, CursorTakenOver) as error:

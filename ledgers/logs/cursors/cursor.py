@@ -102,6 +102,8 @@ class Cursor:
             )
         now_ms = time.time_ns() // 1_000_000
         await self._state.change(lambda record: self._still_mine(record).committed(noted, now_ms))
+        if (metrics := self._cluster.log_metrics) is not None:
+            metrics.commits.inc()
 
     async def seek(self, where: Where) -> int:
         """Moves it, back or forth: to a position, a time, "beginning" or "end"; returns the position.

@@ -29,9 +29,9 @@ class UnconfirmedRecords:
         self._count += len(records.rests)
         self._payload_bytes += size_bytes
 
-    def drop(self, end_position: int) -> None:
-        """Drops those before this position: they are confirmed."""
-        count = end_position - self._first
+    def drop(self, end_position: int) -> int:
+        """Drops those before this position, which are confirmed; how many."""
+        dropped = count = end_position - self._first
         assert 0 <= count <= self._count
         self._first, self._count = end_position, self._count - count
         while count:
@@ -43,6 +43,7 @@ class UnconfirmedRecords:
             if self._confirmed_of_first == len(batch.rests):
                 self._batches.popleft()
                 self._confirmed_of_first = 0
+        return dropped
 
     def between(self, first_position: int, stop_position: int) -> list[EncodedRecords]:
         """The records of these positions."""

@@ -239,7 +239,9 @@ class WriterShell:
                     for records in self._unconfirmed.between(first, stop):
                         self._append(number, records, records.size_bytes)
                 case Confirm(end):
-                    self._unconfirmed.drop(end)
+                    count = self._unconfirmed.drop(end)
+                    if (metrics := self._cluster.log_metrics) is not None:
+                        metrics.append_records.inc(count)
                     self.producers.confirmed(end, self._time_us)
                     self._answers.confirmed(end - 1)
                     self._made_progress()
@@ -290,6 +292,8 @@ class WriterShell:
     def _adopt(self, number: int, handle: WriteHandle) -> None:
         self._handles[number] = handle
         handle.on_progress = partial(self._progressed, number, handle)
+        if handle.has_ended:  # before anybody listened
+            self._loop.call_soon(handle.on_progress)
 
     def _progressed(self, number: int, handle: WriteHandle) -> None:
         if self._handles.get(number) is not handle:
@@ -314,9 +318,8 @@ class WriterShell:
 
     async def _recover(self, number: int) -> list[LogEffect]:
         """Recovers the last segment, unless somebody has taken the log over: that one recovers it then."""
-        segment = self._segment(number)
         under(self._epoch, lambda record: record)(await self._chain.refresh())
-        ended = await self._ledgers.recover(segment)
+        ended = await self._ledgers.recover(self._segment(number))
         assert ended.end_position is not None
         await self.producers.write(ended.end_position, self._time_us)
         await self._chain.change(under(self._epoch, lambda record: record.ended(ended)))

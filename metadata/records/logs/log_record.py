@@ -165,6 +165,12 @@ class LogRecord:
         return self.segments[-1].end_position if self.segments else self.paged_through
 
     @property
+    def ended_position(self) -> int:
+        """Behind the last record of the segments that have ended."""
+        last = self.last
+        return self.paged_through if last is None else last.end_position or last.first_position
+
+    @property
     def time_us(self) -> int:
         """No record that is still to come is older, as far as the log's record tells."""
         last = self.last

@@ -32,8 +32,7 @@ class Retained:
     @property
     def behind(self) -> dict[str, int]:
         """Cursors below the end of what has ended, with the versions of their records; 0 for one that is not there."""
-        ended = [s.end_position for s in self.record.segments if s.end_position is not None]
-        end = max(ended, default=self.record.paged_through)
+        end = self.record.ended_position
         return {
             name: 0 if found is None else found.version
             for name, found in self.cursors.items()

@@ -64,7 +64,7 @@ RECOVERED = Found(
         ),
         faults=(
             Stop(at=24.63, host="b3", seconds=20.0),
-            Moved(at=27.79),
+            Moved(at=29.8),
         ),
     ),
     planted_in_healing.moves_what_is_being_recovered,

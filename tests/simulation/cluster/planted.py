@@ -14,7 +14,6 @@ PLANTS = (
     Plant((bookies.answers_before_the_sync,), 20, known=0),
     Plant((bookies.serves_without_vouching,), 400, known=95),
     Plant((bookies.takes_an_older_copy_for_the_newest,), 400, known=95),
-    Plant((bookies.begins_the_same_life_again,), 400, known=95),
     Plant((bookies.goes_on_after_its_log_has_failed,), 400, known=19),
     Plant((bookies.says_nothing_of_a_failed_last_sync,), 400, known=21),
     Plant((bookies.leaves_a_directory_locked,), 400, known=0),

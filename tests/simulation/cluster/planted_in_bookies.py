@@ -40,16 +40,6 @@ def takes_an_older_copy_for_the_newest(patch: Patch) -> None:
     patch.setattr(Lives, "is_older_copy", lambda self, position: False)
 
 
-def begins_the_same_life_again(patch: Patch) -> None:
-    """The metadata does not hear of a new life, so a directory of the one before is taken for the newest."""
-
-    async def broken(self: Lives, position: int) -> int:
-        self.here = max(self.here, self.known.number)
-        return self.version
-
-    patch.setattr(Lives, "begin", broken)
-
-
 def goes_on_after_its_log_has_failed(patch: Patch) -> None:
     async def broken(*running: object) -> None:
         await asyncio.Event().wait()

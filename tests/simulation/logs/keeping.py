@@ -128,8 +128,7 @@ class AuditorUser(LogUser):
             await self.rounds.look()
         except MetadataError as error:
             self.note("is interrupted: %s", error)
-        totals = self.rounds.totals
-        if totals.records:
+        if self.rounds.totals.records:
             self.site.world.reached(LogProbe.RETAINED)
-        if totals.cursors_silent:
+        if self.rounds.silent_cursors:
             self.site.world.reached(LogProbe.SILENT)

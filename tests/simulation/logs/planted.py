@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -27,6 +28,8 @@ from metadata.records.logs.log_ledgers import SegmentOf
 from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore
 from tests.simulation.engine.planted import Plant
+
+from .ledgers import ModelWriter
 
 Patch = pytest.MonkeyPatch
 
@@ -117,6 +120,31 @@ def recovers_without_looking_whose_the_log_is(patch: Patch) -> None:
         return self._machine.recovered(number, ended.end_position)
 
     patch.setattr(WriterShell, "_recover", broken)
+
+
+def looks_up_a_segment_before_it_looks_whose_the_log_is(patch: Patch) -> None:
+    """A later writer has dropped it as empty, and the record is known by then: the look-up fails."""
+
+    async def broken(self: WriterShell, number: int) -> list[LogEffect]:
+        segment = self._segment(number)
+        log_chain.under(self._epoch, lambda record: record)(await self._chain.refresh())
+        ended = await self._ledgers.recover(segment)
+        assert ended.end_position is not None
+        await self.producers.write(ended.end_position, self._time_us)
+        await self._chain.change(log_chain.under(self._epoch, lambda record: record.ended(ended)))
+        return self._machine.recovered(number, ended.end_position)
+
+    patch.setattr(WriterShell, "_recover", broken)
+
+
+def does_not_hear_of_a_ledger_that_failed_before_it_was_added(patch: Patch) -> None:
+    """Its appends wait for ever."""
+
+    def broken(self: WriterShell, number: int, handle: ModelWriter) -> None:
+        self._handles[number] = handle  # type: ignore[assignment]
+        handle.on_progress = partial(self._progressed, number, handle)  # type: ignore[arg-type]
+
+    patch.setattr(WriterShell, "_adopt", broken)
 
 
 def joins_without_closing_the_last_segment(patch: Patch) -> None:
@@ -323,6 +351,8 @@ PLANTS = (
     Plant((does_not_append_again_what_is_behind_a_recovered_end,), 500, 3),
     Plant((keeps_a_next_segment_that_begins_elsewhere,), 500, 3),
     Plant((recovers_without_looking_whose_the_log_is,), 500, 2),
+    Plant((looks_up_a_segment_before_it_looks_whose_the_log_is,), 1000, 570),
+    Plant((does_not_hear_of_a_ledger_that_failed_before_it_was_added,), 1000, 539),
     Plant((joins_without_closing_the_last_segment,), 500, 0),
     Plant((times_go_back_with_the_clock,), 500, 2),
     Plant((takes_over_without_reading_the_last_segment,), 500, 20),
@@ -340,7 +370,7 @@ PLANTS = (
     Plant((deletes_under_a_legal_hold,), 500, 0),
     Plant((an_audit_deletes_what_a_living_writer_has_made,), 500, 151),
     Plant((nobody_deletes_what_dead_writers_made,), 500, 0),
-    Plant((lets_go_of_segments_before_they_are_in_a_page,), 500, 3),
+    Plant((lets_go_of_segments_before_they_are_in_a_page,), 500, 14),
     Plant((a_name_is_free_while_its_log_is_renamed,), 500, 130),
     Plant((deletes_the_segment_of_a_change_whose_answer_was_lost,), 1000, 332),
 )

@@ -20,10 +20,10 @@ async def told(one: Healing) -> dict[str, str]:
     """After one more look of the auditor."""
     assert await one.auditor._is_elected()
     view = await one.auditor.look_once()
-    await one.auditor._tell_unreachable(view)
+    await one.auditor._tell_office(view)
     if (probes := one.auditor._reachability.probes) is not None:
         await asyncio.wait([probes])
-    await one.auditor._tell_unreachable(view)
+    await one.auditor._tell_office(view)
     found = await lease_lock.read(one.store, keys.AUDITOR)
     assert found is not None
     return {name: one.why for name, one in found.unreachable.items()}

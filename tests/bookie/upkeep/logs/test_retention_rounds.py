@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from bookie.upkeep.logs.metrics import of_logs
 from bookie.upkeep.logs.retention_rounds import LOGS_PER_LOOK, ROUND_SECONDS, RetentionRounds
 from metadata import keys
 from metadata.backup import hold
@@ -15,7 +16,7 @@ from metadata.records import directory_generations
 from metadata.records.coordination.cursor_record import CursorRecord, CursorStore
 from metadata.records.directory_generations import Life
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
-from metadata.records.ledger_store import LedgerStore
+from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.logs import silences
 from metadata.records.logs.log_ledgers import SEGMENT, SegmentOf
 from metadata.records.logs.log_record import LogRecord, Segment
@@ -113,13 +114,15 @@ async def test_L9_a_silent_cursor_counts_no_more_which_is_told_once_and_counts_a
     assert (await one.at(12)).first_position == 20
     for _ in range(2):
         assert (await one.at(10**6)).first_position == 30
-        assert one.rounds.totals.cursors_silent == 1, "also where all is gone that it kept"
+        assert one.rounds.silent_cursors == (f"{bytes(16).hex()}/billing",), (
+            "also where all is gone that it kept"
+        )
     told = [line for line in caplog.messages if "counts no more" in line]
     assert len(told) == 1 and "'billing'" in told[0]
     assert "counts again" not in caplog.text
     await one.cursors.change("billing", found.record.committed(25, 1), found.version)
     await one.at(10**6)
-    assert one.rounds.totals.cursors_silent == 0
+    assert one.rounds.silent_cursors == ()
     assert "counts again" in caplog.text
 
 
@@ -192,9 +195,21 @@ async def test_a_round_looks_at_some_logs_at_a_time_and_begins_again_after_a_whi
     await one.at(0)
     assert one.rounds.totals.rounds == 0
     await one.rounds.look()
-    assert (one.rounds.totals.rounds, one.rounds.totals.logs) == (1, LOGS_PER_LOOK + 1)
+    assert (one.rounds.totals.rounds, len(one.rounds.logs)) == (1, LOGS_PER_LOOK + 1)
     await one.rounds.look()
     assert one.rounds.totals.rounds == 1, "the next one begins later"
+
+
+async def test_a_round_sees_how_far_each_cursor_is_behind_what_has_ended(one: One) -> None:
+    await one.make(Retention())
+    await one.cursors.create("behind", CursorRecord(15))
+    await one.cursors.create("level", CursorRecord(33))
+    await one.at(12)
+    told = {m.name: [(s.labels.get("cursor"), s.value) for s in m.samples] for m in of_logs(one.rounds)}
+    assert told["bookledger_log_end_position"] == [(None, 30)]
+    assert told["bookledger_log_cursor_position"] == [("behind", 15), ("level", 33)]
+    assert told["bookledger_log_cursor_lag_records"] == [("behind", 15), ("level", 0)]
+    assert told["bookledger_log_cursor_lag_seconds"] == [("behind", 10.0), ("level", 0.0)]
 
 
 def test_what_is_known_of_silences_goes_with_its_log() -> None:
@@ -206,3 +221,20 @@ def test_what_is_known_of_silences_goes_with_its_log() -> None:
         assert (await silences.read(store, bytes(16))).version == 0
 
     run(scenario())
+
+
+async def test_a_ledger_that_is_changed_meanwhile_is_deleted_in_the_next_round(
+    one: One, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await one.make(Retention(age_seconds=10))
+    delete = LedgerStore.delete
+
+    async def overtaken(self: LedgerStore, found: VersionedRecord) -> None:
+        monkeypatch.undo()
+        await delete(self, replace(found, version=found.version - 1))
+
+    monkeypatch.setattr(LedgerStore, "delete", overtaken)
+    assert (await one.at(10**6)).first_position == 30
+    assert await one.left() == [1, 2, 3, 4]
+    record = await one.at(10**6)
+    assert (await one.left(), len(record.segments)) == ([4], 1)

@@ -1,0 +1,64 @@
+"""Prometheus metrics of logs, their cursors and their retention, as an auditor sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client import Metric
+
+from metadata.counting.declared import MetricTable
+
+from .log_sights import LOGS_TOLD_MAX
+from .retention_rounds import RetentionRounds
+
+LOGS = MetricTable("log", "Logs, as the auditor sees them: in each bookie, and in `autorecovery`")
+
+START = LOGS.gauge(
+    "start_position",
+    f"First position that is left, of each of {LOGS_TOLD_MAX} logs at most.",
+    "log",
+)
+END = LOGS.gauge("end_position", "Position behind the last segment that has ended.", "log")
+CURSOR_POSITION = LOGS.gauge("cursor_position", "Where a cursor stands.", "log", "cursor")
+LAG_RECORDS = LOGS.gauge(
+    "cursor_lag_records",
+    "Records of segments that have ended which the cursor's reader has still to use.",
+    "log",
+    "cursor",
+)
+LAG_SECONDS = LOGS.gauge(
+    "cursor_lag_seconds",
+    "Time since the segment has ended that the cursor's reader has still to use; 0 where there is none.",
+    "log",
+    "cursor",
+)
+SILENT = LOGS.gauge("silent_cursors", "Cursors that retention counts no more, as they do not move.")
+ROUNDS = LOGS.counter("retention_rounds", "Looks at all logs that ended.")
+GONE_RECORDS = LOGS.counter("retention_records", "Records that went by themselves.")
+GONE_BYTES = LOGS.counter("retention_bytes", "Bytes of one copy of them.")
+GONE_LEDGERS = LOGS.counter("retention_ledgers", "Ledgers of theirs that were deleted.")
+
+
+def of_logs(rounds: RetentionRounds) -> Iterator[Metric]:
+    """Metrics of the last whole round; of a candidate that is not elected, the last one while it was."""
+    yield from _of_positions(rounds)
+    totals = rounds.totals
+    yield SILENT.of(len(rounds.silent_cursors))
+    yield ROUNDS.of(totals.rounds)
+    yield GONE_RECORDS.of(totals.records)
+    yield GONE_BYTES.of(totals.bytes)
+    yield GONE_LEDGERS.of(totals.ledgers)
+
+
+def _of_positions(rounds: RetentionRounds) -> Iterator[Metric]:
+    start, end, *of_cursors = (
+        one.family() for one in (START, END, CURSOR_POSITION, LAG_RECORDS, LAG_SECONDS)
+    )
+    for log in rounds.logs:
+        start.add_metric((log.name,), log.first_position)
+        end.add_metric((log.name,), log.end_position)
+        for cursor in log.cursors:
+            values = cursor.position, cursor.lag_records, cursor.lag_seconds
+            for family, value in zip(of_cursors, values, strict=True):
+                family.add_metric((log.name, cursor.name), value)
+    yield from (start, end, *of_cursors)

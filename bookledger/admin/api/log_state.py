@@ -1,0 +1,209 @@
+"""Logs as plain values, from the metadata: segments over time, cursors and how far they are behind, what goes next.
+
+Of a segment that is being written the metadata knows only where it begins: a cursor is behind by as much at least.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bookie.upkeep.logs.log_sights import look_at
+from metadata import keys
+from metadata.errors import BadRecord
+from metadata.records.coordination.cursor_record import CursorRecord, CursorStore
+from metadata.records.coordination.election_record import current_term
+from metadata.records.directory_generations import time_ms
+from metadata.records.logs import log_codec
+from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_store import LogStore
+from metadata.records.logs.retained import look
+from metadata.records.logs.retention import told
+from metadata.records.unreadable import skip
+from metadata.store import MetadataStore
+
+from .metadata_view import MetadataView
+
+LOGS_MAX = 100
+"""On one page of logs."""
+
+SEGMENTS_MAX = 100
+"""Of a log, in one answer."""
+
+CURSORS_MAX = 200
+"""Of a log, in one answer."""
+
+Facts = dict[str, Any]
+
+
+async def logs(sight: MetadataView, first: str = "", limit: int = LOGS_MAX) -> Facts:
+    """A page of all logs, by name. `next` begins the next page."""
+    rows: list[Facts] = []
+    async with sight.looking() as store:
+        await sight.name(store)
+        after, is_more = _before(first), True
+        while is_more and len(rows) <= limit:
+            page = await store.list_page(keys.LOG_NAMES, after=after, limit=limit + 1)
+            for item in page.items:
+                rows += await _named(store, item.key, item.value)
+            after, is_more = page.next_after, page.next_after is not None
+    following = rows[limit]["log"] if len(rows) > limit else None
+    return {"logs": rows[:limit], "next": following}
+
+
+def _before(name: str) -> str | None:
+    """A key behind all names that come before this one; no name has a `~`."""
+    return f"{keys.LOG_NAMES}{name[:-1]}{chr(ord(name[-1]) - 1)}~" if keys.is_name(name) else None
+
+
+async def _named(store: MetadataStore, key: str, value: bytes) -> list[Facts]:
+    name = key.removeprefix(keys.LOG_NAMES)
+    try:
+        found = await LogStore(store).read(log_codec.decode_name(key, value))
+    except BadRecord as error:
+        skip(error)
+        return []
+    is_it = found is not None and not found.record.deleted and found.record.name == name
+    return [_row(found.record)] if found is not None and is_it else []
+
+
+async def one_log(sight: MetadataView, name: str, first_segment: int = 0) -> Facts | None:
+    """One log, with the segments from a position on; None where there is none."""
+    if not keys.is_name(name):
+        return None
+    async with sight.looking() as store:
+        await sight.name(store)
+        logs = LogStore(store)
+        found = await logs.named(name)
+        if found is None or found.record.deleted:
+            return None
+        now_us = await time_ms(store) * 1000
+        segments = await _segments(logs, found.record, first_segment)
+        return {
+            **_row(found.record),
+            **_settings(found.record),
+            "leader": await _leader(store, found.record),
+            "segments": [_segment(one) for one in segments[:SEGMENTS_MAX]],
+            "next_segment": segments[SEGMENTS_MAX].first_position if len(segments) > SEGMENTS_MAX else None,
+            "cursors": await _cursors(logs, found.record, now_us),
+            **await _retention(logs, found.record, now_us),
+        }
+
+
+def _row(record: LogRecord) -> Facts:
+    return {
+        "log": record.name,
+        "first_position": record.first_position,
+        "ended_position": record.ended_position,
+        "is_written": record.end_position is None,
+        "epoch": record.epoch,
+        "writer": record.writer,
+        "legal_hold": record.legal_hold,
+        "retention": told(record.retention) if record.retention.is_set else None,
+        "created_ms": record.created_ms,
+    }
+
+
+def _settings(record: LogRecord) -> Facts:
+    settings = record.settings
+    return {
+        "identity": record.identity.hex(),
+        "owner": record.owner,
+        "ensemble_size": settings.shape.ensemble_size,
+        "write_quorum": settings.shape.write_quorum,
+        "ack_quorum": settings.shape.ack_quorum,
+        "roll_bytes": settings.roll_bytes,
+        "roll_records": settings.roll_records,
+        "roll_seconds": settings.roll_seconds,
+    }
+
+
+async def _leader(store: MetadataStore, record: LogRecord) -> Facts | None:
+    """Of the election under which the log was written last: whether that term goes on."""
+    if not record.election:
+        return None
+    term = await current_term(store, record.election)
+    leads = term is not None and term.token == record.token
+    return {
+        "election": record.election,
+        "token": record.token,
+        "leader": term.leader if term is not None and leads else None,
+        "since_ms": term.since_ms if term is not None and leads else None,
+    }
+
+
+async def _segments(logs: LogStore, record: LogRecord, first: int) -> list[Segment]:
+    """Some more than are shown, where there are as many."""
+    found: list[Segment] = []
+    position = max(first, record.first_position)
+    while position < record.paged_through and len(found) <= SEGMENTS_MAX:
+        page = await logs.page_of(record.identity, position)
+        if page is None:
+            break
+        found += [one for one in page.segments if position < (one.end_position or 0) <= record.paged_through]
+        position = page.segments[-1].end_position or record.paged_through
+    own = [one for one in record.segments if one.end_position is None or one.end_position > position]
+    return [*found, *own]
+
+
+def _segment(one: Segment) -> Facts:
+    return {
+        "first_position": one.first_position,
+        "end_position": one.end_position,
+        "ledger_id": one.ledger_id,
+        "epoch": one.epoch,
+        "length_bytes": one.length_bytes if one.is_ended else None,
+        "begun_ms": one.begun_us // 1000,
+        "ended_ms": one.ended_us // 1000 if one.is_ended else None,
+    }
+
+
+async def _cursors(logs: LogStore, record: LogRecord, now_us: int) -> list[Facts]:
+    sight = await look_at(logs, record, now_us, CURSORS_MAX)
+    known: dict[str, CursorRecord] = {}
+    async for name, cursor in CursorStore(logs.store, record.identity).list():
+        known[name] = cursor
+        if len(known) == CURSORS_MAX:
+            break
+    return [
+        {
+            "cursor": one.name,
+            "position": one.position,
+            "lag_records": one.lag_records,
+            "lag_seconds": round(one.lag_seconds, 3),
+            "truncated": max(0, record.first_position - one.position),
+            "consumer": known[one.name].consumer,
+            "changed_ms": known[one.name].changed_ms,
+        }
+        for one in sight.cursors
+        if one.name in known
+    ]
+
+
+async def _retention(logs: LogStore, record: LogRecord, now_us: int) -> Facts:
+    """What goes with the auditor's next round, what goes then, and which cursors it waits for."""
+    if not record.retention.is_set:
+        return {"goes_before": None, "next": None, "counted_cursors": []}
+    found = await look(logs, record)
+    cursors, judgement = found.counted(), found.judged(now_us)
+    following = judgement.next
+    return {
+        "goes_before": None if record.legal_hold else judgement.before,
+        "next": None
+        if following is None
+        else {
+            "first_position": following.first_position,
+            "end_position": following.end_position,
+            "length_bytes": following.length_bytes,
+            "stays_because": "the log is under legal hold" if record.legal_hold else following.why,
+            "goes_ms": None if following.goes_us is None or record.legal_hold else following.goes_us // 1000,
+        },
+        "counted_cursors": [
+            {
+                "cursor": one.name,
+                "position": one.position,
+                "silent_seconds": one.silent_seconds,
+                "counts": one.counts,
+            }
+            for one in cursors
+        ],
+    }

@@ -1,0 +1,121 @@
+"""`/api/v1/logs` and the console's pages of logs: segments, cursors, leaders and retention, by the metadata."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import replace
+
+import aiohttp
+import pytest
+
+from bookledger.admin.api import log_state
+from metadata import open_store
+from metadata.records.coordination.candidates import Candidate
+from metadata.records.coordination.cursor_record import CursorRecord, CursorStore
+from metadata.records.coordination.election_record import begin_term
+from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_store import LogStore
+from metadata.records.logs.retention import Retention
+from metadata.store import MetadataStore
+from tests.support.made_clusters import a_cluster_in_memory
+
+from .test_api import answering, ask, told
+
+SECOND = 1_000_000
+SEGMENTS = tuple(
+    Segment(n, 10 * n, 1, n * SECOND, 10 * n + 10 if n < 5 else None, (n + 1) * SECOND, 100 if n < 5 else 0)
+    for n in range(6)
+)
+
+
+async def with_logs(store: MetadataStore) -> None:
+    """`orders` has a page of three segments, and was written under an election; two others; one that is deleted."""
+    logs = LogStore(store)
+    settled = Retention(age_seconds=10**6, cursors=("billing",), cursor_silent_seconds=60)
+    orders = LogRecord(
+        b"o" * 16,
+        "orders",
+        epoch=3,
+        writer="w<1>",
+        first_position=5,
+        segments=SEGMENTS[3:],
+        paged_through=30,
+        retention=settled,
+        election="scheduler",
+        token=1,
+    )
+    await logs.put_page(orders.identity, SEGMENTS[:3])
+    others = (LogRecord(name.encode() * 4, name, created_ms=7) for name in ("audi", "payb"))
+    for record in (orders, *others, LogRecord(b"gone" * 4, "gone", deleted=True)):
+        await logs.create(record)
+        await logs.give_name(record.name, record.identity)
+    await CursorStore(store, orders.identity).create("billing", CursorRecord(12, consumer="c1", changed_ms=9))
+    await CursorStore(store, orders.identity).create("late", CursorRecord(0))
+    candidate = Candidate("candidates/elections/scheduler/00", 1, "host-7", 5)
+    await store.create(candidate.key, b"")
+    await begin_term(store, "scheduler", candidate, 5)
+
+
+async def test_logs_are_told_by_name_a_page_at_a_time() -> None:
+    uri = await a_cluster_in_memory(ledgers=1, living=3)
+    await with_logs(await open_store(uri))
+    async with answering(uri) as url:
+        found = await told(url, "/logs")
+        assert [one["log"] for one in found["logs"]] == ["audi", "orders", "payb"]
+        assert found["next"] is None
+        found = await told(url, "/logs", "/logs?limit=2")
+        assert ([one["log"] for one in found["logs"]], found["next"]) == (["audi", "orders"], "payb")
+        found = await told(url, "/logs", f"/logs?limit=2&first={found['next']}")
+        assert [one["log"] for one in found["logs"]] == ["payb"]
+
+
+async def test_a_log_is_told_with_its_segments_cursors_leader_and_what_goes_next() -> None:
+    uri = await a_cluster_in_memory(ledgers=1, living=3)
+    await with_logs(await open_store(uri))
+    async with answering(uri) as url:
+        log = await told(url, "/logs/{log}", "/logs/orders")
+        assert [one["first_position"] for one in log["segments"]] == [0, 10, 20, 30, 40, 50]
+        assert log["leader"] == {"election": "scheduler", "token": 1, "leader": "host-7", "since_ms": 5}
+        billing, late = log["cursors"]
+        assert (billing["lag_records"], billing["consumer"], billing["truncated"]) == (38, "c1", 0)
+        assert (late["lag_records"], late["truncated"]) == (45, 5)
+        assert (log["next"]["first_position"], log["goes_before"]) == (0, None)
+        assert log["counted_cursors"][0]["counts"] is True
+        assert (await ask(f"{url}/logs/gone"))[0] == (await ask(f"{url}/logs/..%2Fx"))[0] == 404
+
+
+async def test_a_long_log_is_told_some_segments_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_state, "SEGMENTS_MAX", 2)
+    uri = await a_cluster_in_memory(ledgers=1, living=3)
+    await with_logs(await open_store(uri))
+    async with answering(uri) as url:
+        seen, following = [], 0
+        while following is not None:
+            log = await told(url, "/logs/{log}", f"/logs/orders?first_segment={following}")
+            seen += [one["first_position"] for one in log["segments"]]
+            following = log["next_segment"]
+        assert seen == [0, 10, 20, 30, 40, 50]
+
+
+async def test_the_consoles_pages_tell_the_same() -> None:
+    uri = await a_cluster_in_memory(ledgers=1, living=3)
+    store = await open_store(uri)
+    await with_logs(store)
+    logs = LogStore(store)
+    found = await logs.read(b"o" * 16)
+    assert found is not None
+    async with answering(uri) as url, aiohttp.ClientSession() as session:
+        site = url.removesuffix("/api/v1")
+
+        async def page(path: str) -> str:
+            async with session.get(site + path) as answer:
+                return html.unescape(await answer.text())
+
+        assert "but not before billing" in await page("/logs")
+        one = await page("/logs/orders")
+        for words in ("host-7, of election scheduler, token 1", "5 records were given up", "w<1>"):
+            assert words in one
+        assert "positions 0 to 9, 100 B: at 1970-01-12 13:46:41 UTC" in one
+        await logs.change(replace(found.record, legal_hold=True), found.version)
+        assert "the log is under legal hold" in await page("/logs/orders")
+        assert "There is no log gone" in await page("/logs/gone")
