@@ -55,6 +55,8 @@ def test_a_segment_that_holds_nothing_leaves_the_chain_and_its_ledger_is_to_be_d
 def test_ending_a_segment_twice_changes_nothing_the_second_time() -> None:
     log = chain(3)
     assert log.ended(log.segments[0].ended(3, 0, 0)) == log
+    left = log.truncated(3).without_dead(log.segments)
+    assert left.segments == () and left.ended(log.segments[0]) == left
 
 
 def test_each_take_over_has_an_epoch_of_its_own() -> None:

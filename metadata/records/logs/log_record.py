@@ -200,10 +200,15 @@ class LogRecord:
         return self if self.producers_from is not None else replace(self, producers_from=position)
 
     def ended(self, last: Segment) -> LogRecord:
-        """Ends the last segment, which has to be the same ledger's. One that holds nothing leaves the chain."""
+        """Ends the last segment. One that holds nothing leaves the chain.
+
+        One that has left the chain was ended before, and held nothing, or all of it was given up: nothing changes.
+        """
         assert last.is_ended
+        if not self.segments or self.segments[-1].ledger_id != last.ledger_id:
+            return self
         *over, open_one = self.segments
-        assert (open_one.ledger_id, open_one.first_position) == (last.ledger_id, last.first_position)
+        assert open_one.first_position == last.first_position
         if open_one.is_ended:
             return self
         if last.is_empty:
