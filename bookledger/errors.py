@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         ProducerForgotten as ProducerForgotten,
         SequenceTooOld as SequenceTooOld,
     )
+    from ledgers.logs.sets.errors import NoSuchLogSet as NoSuchLogSet
     from metadata.errors import (
         BackupUnusable as BackupUnusable,
         BadMetadataUri as BadMetadataUri,

@@ -27,6 +27,8 @@ logproducers/<identity>/<position>   what is known of the producers of a log's r
 elections/<name>           the latest term of an election
 cursors/<identity>/<name>  how far a reader of the log has come
 silences/<identity>        for how long cursors have stood still that keep records of the log
+logsets/<name>             how many logs a set has, and where each stood when it grew
+logshares/<set>/<group>    which member of a group of consumers has which log of the set
 candidates/<key>/<nonce>   who leads, or waits to lead, by what the record under <key> says (under its lease)
 """
 
@@ -53,6 +55,8 @@ LOG_PRODUCERS = "logproducers/"
 ELECTIONS = "elections/"
 CANDIDATES = "candidates/"
 CURSORS = "cursors/"
+LOG_SETS = "logsets/"
+LOG_SHARES = "logshares/"
 SILENCES = "silences/"
 UNDERREPLICATED = "underreplicated/"
 HEALING = "healing/"
@@ -212,6 +216,14 @@ def cursor(log_identity: bytes, name: str) -> str:
 
 def silences(log_identity: bytes) -> str:
     return SILENCES + log_identity.hex()
+
+
+def log_set(name: str) -> str:
+    return LOG_SETS + check_name(name)
+
+
+def log_shares(log_set: str, group: str) -> str:
+    return f"{LOG_SHARES}{check_name(log_set)}/{check_name(group)}"
 
 
 def candidates(led: str) -> str:

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from bookledger.cli import child
 from bookledger.cli.config.sections import SECTIONS
 from bookledger.cli.main import _GROUPS
+from bookledger.cli.processes import bookie_processes
 from metadata.settings.environment import variable_of
 from tests.support import hangs
 from tests.support.etcd import EtcdServer
@@ -91,6 +92,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _folder(item: pytest.Item) -> int:
     folder = item.path.relative_to(Path(__file__).parent).parts[0]
     return FOLDERS_FIRST.index(folder) if folder in FOLDERS_FIRST else len(FOLDERS_FIRST)
+
+
+@pytest.fixture(scope="module")
+def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The metadata of three running bookies, which the tests of a file share."""
+    directory = tmp_path_factory.mktemp("cluster")
+    uri = f"sqlite://{directory}/metadata.db"
+    with bookie_processes(3, directory, uri):
+        yield uri
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,14 @@ from ..logs.cursors.lag import Lag
 from ..logs.cursors.where import Where
 from ..logs.producers.errors import SequenceTooOld
 from ..logs.record_batch import HEAD_BYTES, NewRecord, Numbered, Record, RecordBatch
-from ..logs.writing.checked_records import CheckedRecords, numbered, numbering, record_of, size_of
+from ..logs.writing.checked_records import (
+    CheckedRecords,
+    RecordFields,
+    numbered,
+    numbering,
+    record_of,
+    size_of,
+)
 from ..logs.writing.log_writer import LogWriter as AsyncLogWriter
 from ..loop_thread import LoopThread, in_pages, iterate
 from .bulk_writer import BulkWriter
@@ -62,48 +69,25 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
         """All records before this position are confirmed. Never goes back."""
         return self._handle.confirmed_end
 
-    def append(
-        self,
-        payload: bytes,
-        *,
-        key: bytes | None = None,
-        headers: Mapping[str, bytes] | None = None,
-        event_time: int | None = None,
-        producer: str | None = None,
-        sequence: int | None = None,
-    ) -> int:
+    def append(self, payload: bytes, **fields: Unpack[RecordFields]) -> int:
         """Appends one record; returns its position when an ack quorum has it on disk.
 
-        With a producer and a sequence it is stored once; see `ledgers.logs.writing.log_writer.LogWriter.append`.
+        It may have a `key`, `headers` and an `event_time`, as a `NewRecord`. With a `producer` and a `sequence` it is
+        stored once; see `ledgers.logs.writing.log_writer.LogWriter.append`.
         """
         self._thread.check_may_wait()
-        appended = self.append_async(
-            payload, key=key, headers=headers, event_time=event_time, producer=producer, sequence=sequence
-        )
-        return appended.result()
+        return self.append_async(payload, **fields).result()
 
-    def append_async(
-        self,
-        payload: bytes,
-        *,
-        key: bytes | None = None,
-        headers: Mapping[str, bytes] | None = None,
-        event_time: int | None = None,
-        producer: str | None = None,
-        sequence: int | None = None,
-    ) -> Future[int]:
+    def append_async(self, payload: bytes, **fields: Unpack[RecordFields]) -> Future[int]:
         """Takes one record in; returns the future of its position. Positions follow the order of these calls.
 
         Waits, raises and calls back as `WriteHandle.append_async` does.
         """
-        is_bare = (
-            key is None and headers is None and event_time is None and producer is None and sequence is None
-        )
-        if is_bare and type(payload) is bytes:  # as nearly always: no call is made
+        if not fields and type(payload) is bytes:  # as nearly always: no call is made
             size = HEAD_BYTES + len(payload)
             if size <= self._entry_bytes_max:
                 return self._append_one(payload, size)
-        record = record_of(payload, key, headers, event_time, producer, sequence)
+        record = record_of(payload, **fields)
         size = size_of(record, self._entry_bytes_max)
         if not isinstance(record, Numbered):
             return self._append_one(record, size)

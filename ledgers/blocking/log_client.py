@@ -13,6 +13,7 @@ from .. import aio
 from ..loop_thread import in_pages, iterate
 from .base_client import BlockingClient
 from .log import Log
+from .sets.log_set import LogSet
 
 LOGS_PER_HOP = 256
 """Logs fetched from the loop's thread at a time when listing them."""
@@ -53,6 +54,30 @@ class BlockingLogClient(BlockingClient[aio.LedgerClient]):
     def log(self, name: str, *, create: bool = False, password: bytes = b"") -> Log:
         """Opens a log; with `create` it is created on first use."""
         return Log(self._thread, self._thread.run(self._twin.log(name, create=create, password=password)))
+
+    def log_set(
+        self,
+        name: str,
+        logs: int | None = None,
+        *,
+        ensemble_size: int = 3,
+        write_quorum: int | None = None,
+        ack_quorum: int | None = None,
+        password: bytes = b"",
+    ) -> LogSet:
+        """Opens a set of logs; with a number of logs it is created on first use.
+
+        See `ledgers.logs.log_client.LogClient.log_set`.
+        """
+        opened = self._twin.log_set(
+            name,
+            logs,
+            ensemble_size=ensemble_size,
+            write_quorum=write_quorum,
+            ack_quorum=ack_quorum,
+            password=password,
+        )
+        return LogSet(self._thread, self._thread.run(opened))
 
     def list_logs(self) -> Iterator[tuple[str, LogRecord]]:
         """Yields the name and the metadata of every log, in the order of names."""

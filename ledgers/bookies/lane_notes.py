@@ -17,16 +17,16 @@ class LaneNotes:
     def __init__(self, record: Callable[[], LedgerRecord]) -> None:
         self._record = record
         self._seen: LedgerRecord | None = None
+        self._of: object = None
         self._note = NO_NOTE
 
     def now(self) -> bytes:
         record = self._record()
-        before, self._seen = self._seen, record
-        if record is before:
+        if record is self._seen:
             return self._note
-        is_same = before is not None and before.fragments[-1] == record.fragments[-1]
-        if before is None or not is_same:
-            self._note = fragment_note.encode_of(record, record.fragments[-1])
-        elif before.state is not record.state:
-            self._note = fragment_note.of_later_state(self._note, before, record)
+        self._seen = record
+        last = record.fragments[-1]
+        of = record.state, last
+        if of != self._of:
+            self._of, self._note = of, fragment_note.encode_of(record, last)
         return self._note

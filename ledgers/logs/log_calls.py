@@ -36,6 +36,10 @@ class LogCalls:
         self._cleaning = Cleaning()
         self._writers: WeakSet[LogWriter] = WeakSet()
 
+    @property
+    def cluster(self) -> Cluster:
+        return self._cluster
+
     async def create(
         self, name: str, settings: LogSettings, password: bytes, retention: Retention = NOTHING_GOES
     ) -> Log:

@@ -13,6 +13,7 @@ from ..creating.new_ledger import NewLedger
 from ..errors import LogExists, NoSuchLog
 from .log import Log
 from .log_calls import LogCalls
+from .sets.log_set import LogSet
 
 
 class LogClient(ABC):
@@ -67,6 +68,29 @@ class LogClient(ABC):
             return await self.create_log(name, password=password)
         except LogExists:  # somebody else was faster
             return await calls.open(name, password)
+
+    async def log_set(
+        self,
+        name: str,
+        logs: int | None = None,
+        *,
+        ensemble_size: int = 3,
+        write_quorum: int | None = None,
+        ack_quorum: int | None = None,
+        password: bytes = b"",
+    ) -> LogSet:
+        """Opens a set of logs; with a number of logs it is created on first use, with ledgers of this shape.
+
+        Raises NoSuchLogSet, NotAllowed, ValueError for an unusable name, or where the set has another number of logs.
+        """
+        calls = await self._log_calls()
+        shape = NewLedger(
+            ensemble_size=ensemble_size,
+            write_quorum=write_quorum,
+            ack_quorum=ack_quorum,
+            password=password,
+        ).shape
+        return await LogSet.opened(calls.cluster, calls, name, logs, LogSettings(shape), password)
 
     async def list_logs(self) -> AsyncIterator[tuple[str, LogRecord]]:
         """Yields the name and the metadata of every log that the client may use, in the order of names."""

@@ -26,7 +26,15 @@ NAMING_LEDGERS = (
 )
 """Prefixes whose records name ledgers, or belong to those that do: these stand still while a backup is made."""
 
-KEPT = (keys.COOKIES, keys.DECOMMISSIONED, keys.LIVES, keys.ORDERS, keys.ELECTIONS, keys.CURSORS)
+KEPT = (
+    keys.COOKIES,
+    keys.DECOMMISSIONED,
+    keys.LIVES,
+    keys.ORDERS,
+    keys.ELECTIONS,
+    keys.CURSORS,
+    keys.LOG_SETS,
+)
 """Prefixes that are saved besides ledgers and what names them. Elections behind logs: no log knows a later term."""
 
 NOT_KEPT = (
@@ -41,6 +49,7 @@ NOT_KEPT = (
     keys.MISFITS,
     keys.JOURNAL_NODES,
     keys.CANDIDATES,
+    keys.LOG_SHARES,
     keys.SILENCES,
 )
 """Prefixes that are not saved: processes that run write them anew."""

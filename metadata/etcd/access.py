@@ -25,7 +25,7 @@ from ..uris import split
 from .uri import config_in
 
 _LOGS = (keys.LOGS, keys.LOG_NAMES, keys.LOG_PAGES, keys.LOG_TIMES, keys.LOG_PRODUCERS)
-_LEADING = (keys.ELECTIONS, keys.CANDIDATES, keys.CURSORS, keys.SILENCES)
+_LEADING = (keys.ELECTIONS, keys.CANDIDATES, keys.CURSORS, keys.SILENCES, keys.LOG_SETS, keys.LOG_SHARES)
 _SEEN_BY_ALL = (
     keys.LAYOUT,
     keys.LEDGERS,

@@ -739,3 +739,33 @@ class Candidate(_message.Message):
     name: str
     since_ms: int
     def __init__(self, format_version: _Optional[int] = ..., name: _Optional[str] = ..., since_ms: _Optional[int] = ...) -> None: ...
+
+class LogSet(_message.Message):
+    __slots__ = ("format_version", "logs", "growths", "growing_to", "nonce")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    LOGS_FIELD_NUMBER: _ClassVar[int]
+    GROWTHS_FIELD_NUMBER: _ClassVar[int]
+    GROWING_TO_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    logs: int
+    growths: _containers.RepeatedCompositeFieldContainer[LogSetGrowth]
+    growing_to: int
+    nonce: bytes
+    def __init__(self, format_version: _Optional[int] = ..., logs: _Optional[int] = ..., growths: _Optional[_Iterable[_Union[LogSetGrowth, _Mapping]]] = ..., growing_to: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+
+class LogSetGrowth(_message.Message):
+    __slots__ = ("ends",)
+    ENDS_FIELD_NUMBER: _ClassVar[int]
+    ends: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, ends: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class LogSetShares(_message.Message):
+    __slots__ = ("format_version", "owners", "nonce")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    OWNERS_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    owners: _containers.RepeatedScalarFieldContainer[str]
+    nonce: bytes
+    def __init__(self, format_version: _Optional[int] = ..., owners: _Optional[_Iterable[str]] = ..., nonce: _Optional[bytes] = ...) -> None: ...

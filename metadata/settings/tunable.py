@@ -20,7 +20,6 @@ UNITS = (
 COUNT_MAX = 2**31 - 1
 """Default upper bound of a count."""
 
-BYTES_MAX = 2**40
 SECONDS_MAX = 1e9
 """Longer than anybody waits."""
 

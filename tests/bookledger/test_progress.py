@@ -23,7 +23,6 @@ from bookie.upkeep.peers import NoPeers
 from bookie.upkeep_config import UpkeepConfig
 from bookledger.cli import output
 from bookledger.cli.output import Progress
-from bookledger.cli.processes import bookie_processes
 from bookledger.cluster.survey import survey
 from metadata import open_store
 from tests.support.made_clusters import BOOKIES, a_cluster_in_memory
@@ -32,14 +31,6 @@ from tests.support.waiting import until
 
 SECONDS_MAX = 60
 LINES = b"line\n" * 20_000
-
-
-@pytest.fixture(scope="module")
-def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    directory = tmp_path_factory.mktemp("progress")
-    uri = f"sqlite://{directory}/metadata.db"
-    with bookie_processes(3, directory, uri):
-        yield uri
 
 
 @contextmanager

@@ -42,19 +42,6 @@ def shown(run: Run, file: str, *command: str) -> dict[str, tuple[Any, str]]:
     return {row["setting"]: (row["value"], row["source"]) for row in rows}
 
 
-def test_the_file_is_weaker_than_the_environment(
-    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = file_of(tmp_path, 'metadata = "sqlite:///file.db"\n[limits]\npolls_max = 7\n')
-    found = shown(run, file)
-    assert found["metadata"] == ("sqlite:///file.db", "file")
-    assert found["limits.polls_max"] == (7, "file")
-    assert found["limits.calls_max"] == (Limits().calls_max, "default")
-    assert found["certs"] == (None, "default")
-    monkeypatch.setenv("BOOKLEDGER_METADATA", "sqlite:///environment.db")
-    assert shown(run, file)["metadata"] == ("sqlite:///environment.db", "environment")
-
-
 def test_options_of_a_command_come_from_its_table(tmp_path: Path, run: Run) -> None:
     file = file_of(tmp_path, '[bookie.run]\nport = 4181\nfault-domain = "/a"\nheal = false\n')
     found = shown(run, file, "bookie", "run")
@@ -178,14 +165,6 @@ def test_everything_that_is_wrong_is_named_at_once_a_line_each(tmp_path: Path, r
     (prot,) = [line for line in lines if "prot: nobody knows" in line]
     number = IMPOSSIBLE.splitlines().index("prot = 1") + 1
     assert f"bookledger.toml:{number}: [bookie.run] prot" in prot
-
-
-def test_an_empty_variable_of_the_environment_is_none(
-    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BOOKLEDGER_METADATA", "")
-    file = file_of(tmp_path, 'metadata = "sqlite:///file.db"\n')
-    assert shown(run, file)["metadata"] == ("sqlite:///file.db", "file")
 
 
 def test_a_group_shows_what_can_be_set_of_its_commands(tmp_path: Path, run: Run) -> None:

@@ -16,20 +16,11 @@ from typing import Any
 import pytest
 
 from bookledger import LedgerClient
-from bookledger.cli.processes import bookie_processes
 from tests.support.waiting import until
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LINES_MAX = 100
 SECONDS_MAX = 120
-
-
-@pytest.fixture(scope="module")
-def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    directory = tmp_path_factory.mktemp("bookies")
-    uri = f"sqlite://{directory}/metadata.db"
-    with bookie_processes(3, directory, uri):
-        yield uri
 
 
 CLOSING = re.compile(r"closing ledger \d+ waits for [^\n]*\n")

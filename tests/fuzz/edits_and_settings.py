@@ -64,10 +64,6 @@ def op(data: bytes) -> None:
     assert encode_op(found, layout) == frame
 
 
-def file_name(data: bytes) -> None:
-    parsed(_text(data))
-
-
 def uri(data: bytes) -> None:
     parts = split(_text(data))
     config_in(parts)

@@ -7,25 +7,14 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 
 from bookledger.cli.main import cli
-from bookledger.cli.processes import bookie_processes
 from bookledger.cli.told.exit_codes import ExitCode
 from tests.support.command_line import bookledger, fails_with_one_line
-
-
-@pytest.fixture(scope="module")
-def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The metadata of three running bookies."""
-    directory = tmp_path_factory.mktemp("cluster")
-    uri = f"sqlite://{directory}/metadata.db"
-    with bookie_processes(3, directory, uri):
-        yield uri
 
 
 def test_bookie_info_shows_every_live_bookie(uri: str) -> None:

@@ -8,13 +8,11 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bookledger.cli.processes import bookie_processes
 from metadata import open_store
 from metadata.records.journal_store import JournalStore
 from qjm_compat.aio import DEFAULT_ACCEPTOR
@@ -42,15 +40,6 @@ WAITING_SECONDS = 1.5
 
 LARGE_TXNS = 10_000
 LARGE_PATH_BYTES = 4000
-
-
-@pytest.fixture(scope="module")
-def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The metadata of three running bookies."""
-    directory = tmp_path_factory.mktemp("cluster")
-    uri = f"sqlite://{directory}/metadata.db"
-    with bookie_processes(3, directory, uri):
-        yield uri
 
 
 def journal(command: str, *arguments: str) -> list[dict[str, Any]]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from bookledger.cli.processes import bookie_processes
 from qjm_compat.aio import DEFAULT_ACCEPTOR, QuorumJournalManager
 from qjm_compat.config import AcceptorConfig
 from qjm_compat.requests import NamespaceInfo
@@ -25,14 +23,6 @@ from tests.support.hadoop import JournalNode, NameNode, dfsadmin, each_version, 
 
 SAMPLES = os.environ.get("BOOKLEDGER_NAMENODE_SAMPLES", "")
 """A folder with directories of NameNodes below it, as many as there are."""
-
-
-@pytest.fixture(scope="module")
-def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    directory = tmp_path_factory.mktemp("cluster")
-    uri = f"sqlite://{directory}/metadata.db"
-    with bookie_processes(3, directory, uri):
-        yield uri
 
 
 def there_and_back(

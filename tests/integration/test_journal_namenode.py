@@ -11,18 +11,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bookledger.cli.processes import bookie_processes
 from tests.support.command_line import bookledger
 from tests.support.hadoop import JournalNode, NameNode, dfsadmin, each_version, fs, oev
 from tests.support.journal_node_daemons import JournalNodeDaemon, journal_nodes, qjournal
-
-
-@pytest.fixture(scope="module")
-def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    directory = tmp_path_factory.mktemp("cluster")
-    uri = f"sqlite://{directory}/metadata.db"
-    with bookie_processes(3, directory, uri):
-        yield uri
 
 
 @pytest.fixture

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Iterator
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import aclosing, suppress
 from pathlib import Path
 
 import pytest
 
-from bookledger.cli.processes import bookie_processes
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.errors import JournalError
 from tests.qjm_compat.auditor import Confirmed, audit, confirmed_batch, differing_copies
@@ -22,14 +21,6 @@ STEPS = 1 + 2 * (2 + FLUSHES)
 """Of a writer's life: it takes over, and writes two segments, each begun, flushed so many times, and finalized."""
 
 pytestmark = pytest.mark.timeout(300)
-
-
-@pytest.fixture(scope="module")
-def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    directory = tmp_path_factory.mktemp("cluster")
-    uri = f"sqlite://{directory}/metadata.db"
-    with bookie_processes(3, directory, uri):
-        yield uri
 
 
 async def life(

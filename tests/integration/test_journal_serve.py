@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from bookledger.cli.processes import bookie_processes
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.requests import NamespaceInfo
 from tests.qjm_compat.acceptor.one_writer import edits
@@ -16,14 +12,6 @@ from tests.support.aio import run
 from tests.support.command_line import bookledger
 from tests.support.http import get
 from tests.support.journal_node_daemons import JournalNodeDaemon, qjournal
-
-
-@pytest.fixture(scope="module")
-def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    directory = tmp_path_factory.mktemp("cluster")
-    uri = f"sqlite://{directory}/metadata.db"
-    with bookie_processes(3, directory, uri):
-        yield uri
 
 
 def test_a_second_daemon_of_a_name_gives_up_and_the_first_serves_on(uri: str, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,15 +21,6 @@ from ledgers import LedgerClient, aio
 from tests.support.command_line import bookledger, fails_with_one_line, lines
 from tests.support.long_runs import first_then_long
 from tests.support.secrets import password_file
-
-
-@pytest.fixture(scope="module")
-def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The metadata of three running bookies."""
-    directory = tmp_path_factory.mktemp("cluster")
-    uri = f"sqlite://{directory}/metadata.db"
-    with bookie_processes(3, directory, uri):
-        yield uri
 
 
 def test_lines_appended_are_read_back_listed_shown_and_deleted(uri: str) -> None:

@@ -23,15 +23,6 @@ from tests.support.secrets import password_file
 from tests.support.waiting import until
 
 
-@pytest.fixture(scope="module")
-def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The metadata of three running bookies."""
-    directory = tmp_path_factory.mktemp("cluster")
-    uri = f"sqlite://{directory}/metadata.db"
-    with bookie_processes(3, directory, uri):
-        yield uri
-
-
 def of_json(*arguments: str, stdin: bytes = b"") -> Any:
     """What a command that prints one object said."""
     done = bookledger("log", *arguments, "--json", stdin=stdin)

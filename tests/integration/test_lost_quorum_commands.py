@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,13 @@ IMPATIENT = "[client]\nread_seconds_max = 1\n"
 
 
 @contextmanager
-def lost_quorum(tmp_path: Path) -> Iterator[tuple[str, int, dict[str, BookieProcess]]]:
+def lost_quorum(
+    tmp_path: Path, labels: Mapping[str, bytes] | None = None
+) -> Iterator[tuple[str, int, dict[str, BookieProcess]]]:
     """A ledger of five entries that nobody closed, two of whose three bookies are dead."""
     with cluster(tmp_path, 3) as (uri, bookies):
         with LedgerClient(uri) as client:
-            writer = client.create_ledger()
+            writer = client.create_ledger(custom_metadata=labels)
             append(writer, *range(5))
             confirmed_through(client, writer, 4, min(bookies))
         away(uri, *list(bookies.values())[1:])
@@ -171,19 +173,6 @@ def being_asked(uri: str, ledger_id: int) -> Iterator[Callable[[str], tuple[int,
         yield answered
 
 
-def test_of_a_journals_segment_it_says_so(tmp_path: Path) -> None:
-    with cluster(tmp_path, 3) as (uri, bookies):
-        with LedgerClient(uri) as client:
-            labels = {JOURNAL_OF_LEDGER: b"ns1", ACCEPTOR_OF_LEDGER: b"jn2"}
-            append(writer := client.create_ledger(custom_metadata=labels), 0)
-        away(uri, *list(bookies.values())[1:])
-        done = recovering(uri, writer.ledger_id, stdin=b"n\n")
-        assert (
-            b"it is a segment of journal 'ns1' at the acceptor 'jn2': edits that this acceptor has"
-            in done.stderr
-        )
-
-
 def test_it_is_refused_where_it_is_not_needed_and_where_a_bookie_lives_that_hangs(tmp_path: Path) -> None:
     (tmp_path / "settings.toml").write_text(IMPATIENT)
     with cluster(tmp_path, 3, lease_seconds=60) as (uri, bookies):
@@ -240,9 +229,15 @@ def test_bookies_that_hung_for_longer_than_their_leases_fence_what_they_lost_whe
         assert bookledger("ledger", "read", f"--metadata={uri}", str(writer.ledger_id)).stdout == before
 
 
+OF_A_JOURNAL = {JOURNAL_OF_LEDGER: b"ns1", ACCEPTOR_OF_LEDGER: b"jn2"}
+
+
 def test_what_cannot_be_recovered_says_whom_to_bring_back_and_what_to_do_without_them(tmp_path: Path) -> None:
-    with lost_quorum(tmp_path) as (uri, ledger_id, bookies):
+    """And of a journal's segment, whose it is. Nobody is asked to bring back those who were given up."""
+    with lost_quorum(tmp_path, OF_A_JOURNAL) as (uri, ledger_id, bookies):
         _, second, third = sorted(bookies)
+        said = recovering(uri, ledger_id, stdin=b"n\n").stderr.decode()
+        assert "it is a segment of journal 'ns1' at the acceptor 'jn2': edits that this acceptor has" in said
         line = fails_with_one_line("ledger", "recover", f"--metadata={uri}", str(ledger_id))
         assert (
             f"bring back {second}, {third}, and try again; where they will not come back, `bookledger" in line
@@ -256,28 +251,6 @@ def test_what_cannot_be_recovered_says_whom_to_bring_back_and_what_to_do_without
         assert f"`bookledger ledger salvage {ledger_id} --output FILE` saves what there is" in line
         assert f"then `bookledger ledger delete --force {ledger_id}` deletes it as it is" in line
         assert state_of(uri, ledger_id) is LedgerState.IN_RECOVERY
-        done = bookledger("ledger", "delete", f"--metadata={uri}", "--yes", "--force", str(ledger_id))
-        assert done.returncode == 0, done
-
-
-def test_what_cannot_be_read_names_salvage(tmp_path: Path) -> None:
-    with cluster(tmp_path, 3) as (uri, bookies):
-        with LedgerClient(uri) as client, client.create_ledger(write_quorum=1, ack_quorum=1) as writer:
-            append(writer, *range(3))
-        gone = writer.record.fragments[0].ensemble[1].bookie_id
-        away(uri, bookies[gone])
-        done = bookledger("ledger", "read", f"--metadata={uri}", "1")
-        assert (done.returncode, done.stdout) == (1, b"0\tentry 0\n")
-        line = done.stderr.decode()
-        assert "entry 1 of ledger 1 cannot be read" in line
-        assert f"bring back {gone}, and try again; where they will not come back, `bookledger ledger" in line
-        assert line.endswith("`bookledger ledger salvage 1 --output FILE` saves what there is\n")
-
-
-def test_the_status_tells_of_lost_bookies_and_asks_nobody_to_bring_them_back(tmp_path: Path) -> None:
-    with lost_quorum(tmp_path) as (uri, _, bookies):
-        _, second, third = sorted(bookies)
-        give_up(uri, second, third)
 
         def why_not_whole() -> str:
             done = bookledger("cluster", "status", f"--metadata={uri}", "--json")
@@ -285,6 +258,8 @@ def test_the_status_tells_of_lost_bookies_and_asks_nobody_to_bring_them_back(tmp
 
         until(lambda: f"given up, and ledgers still refer to it: {second}, {third}" in why_not_whole())
         assert "not registered" not in why_not_whole()
+        done = bookledger("ledger", "delete", f"--metadata={uri}", "--yes", "--force", str(ledger_id))
+        assert done.returncode == 0, done
 
 
 @pytest.mark.parametrize("is_striped", [False, True])

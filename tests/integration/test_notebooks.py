@@ -15,8 +15,6 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import start_new_kernel
 
-from bookledger.cli.processes import bookie_processes
-
 SECONDS_MAX = 60
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "examples").glob("*.ipynb"))
@@ -45,14 +43,6 @@ async with LedgerClient(uri) as client:
     print([entry.payload async for entry in reader.read()])
 """
 SAID_BY_ASYNCIO = "0\n[b'one']\n"
-
-
-@pytest.fixture(scope="module")
-def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    path = tmp_path_factory.mktemp("notebooks")
-    metadata_uri = f"sqlite://{path}/metadata.db"
-    with bookie_processes(3, path, metadata_uri):
-        yield metadata_uri
 
 
 @pytest.fixture(scope="module")

@@ -120,14 +120,21 @@ def _has(uri: str, bookie: BookieProcess, ledger_id: int, entry_id: int, tmp_pat
 
 
 def test_entries_that_nobody_has_are_listed(tmp_path: Path) -> None:
-    """Of a striped ledger a bookie holds every third entry alone."""
+    """Of a striped ledger a bookie holds every third entry alone. So are those of bookies that are not to be asked."""
     with cluster(tmp_path, 3) as (uri, bookies):
         with (
             LedgerClient(uri) as client,
             client.create_ledger(ensemble_size=3, write_quorum=1, ack_quorum=1) as writer,
         ):
             append(writer, *range(9))
-        second = writer.record.fragments[0].ensemble[1].bookie_id
+        first, second, third = [ref.bookie_id for ref in writer.record.fragments[0].ensemble]
+        code, missing, _ = salvaged(uri, 1, tmp_path / "named", f"--from={first}", f"--from={third}")
+        assert (code, [line["missing"] for line in missing]) == (PARTLY, [[1, 1], [4, 4], [7, 7]])
+        line = fails_with_one_line(
+            *("ledger", "salvage", f"--metadata={uri}", "1", f"--output={tmp_path}/no", "--from=nobody")
+        )
+        assert line == f"no bookie lives under the name nobody; those that live: {', '.join(sorted(bookies))}"
+        assert not (tmp_path / "no").exists()
         away(uri, bookies[second])
         code, missing, report = salvaged(uri, 1, tmp_path / "out")
         assert (code, report["missing_entries"], report["entries"]) == (PARTLY, 3, 6)
@@ -138,6 +145,14 @@ def test_entries_that_nobody_has_are_listed(tmp_path: Path) -> None:
         done = bookledger("ledger", "salvage", f"--metadata={uri}", "1", f"--output={tmp_path}/text")
         assert done.returncode == PARTLY
         assert b"missing: entry 4 (" in done.stdout and b"missing entries" in done.stdout
+        done = bookledger("ledger", "read", f"--metadata={uri}", "1")
+        assert (done.returncode, done.stdout) == (1, b"0\tentry 0\n")
+        line = done.stderr.decode()
+        assert "entry 1 of ledger 1 cannot be read" in line
+        assert (
+            f"bring back {second}, and try again; where they will not come back, `bookledger ledger" in line
+        )
+        assert line.endswith("`bookledger ledger salvage 1 --output FILE` saves what there is\n")
 
 
 def test_a_damaged_copy_is_told_from_one_that_is_not_there(tmp_path: Path) -> None:
@@ -175,23 +190,6 @@ def test_a_hung_bookie_holds_nobody_up_for_long(tmp_path: Path) -> None:
         report = json.loads(done.stdout)
         assert (done.returncode, report["entries"]) == (0, 5), done
         assert list(report["not_asked"]) == [hung.bookie_id]
-
-
-def test_only_the_bookies_that_are_named_are_asked(tmp_path: Path) -> None:
-    with cluster(tmp_path, 3) as (uri, bookies):
-        with (
-            LedgerClient(uri) as client,
-            client.create_ledger(ensemble_size=3, write_quorum=1, ack_quorum=1) as writer,
-        ):
-            append(writer, *range(3))
-        names = [ref.bookie_id for ref in writer.record.fragments[0].ensemble]
-        code, missing, _ = salvaged(uri, 1, tmp_path / "out", f"--from={names[0]}", f"--from={names[2]}")
-        assert (code, [line["missing"] for line in missing]) == (PARTLY, [[1, 1]])
-        line = fails_with_one_line(
-            *("ledger", "salvage", f"--metadata={uri}", "1", f"--output={tmp_path}/no", "--from=nobody")
-        )
-        assert line == f"no bookie lives under the name nobody; those that live: {', '.join(sorted(bookies))}"
-        assert not (tmp_path / "no").exists()
 
 
 def test_a_report_needs_standard_output_for_itself(tmp_path: Path) -> None:

@@ -60,17 +60,6 @@ def test_a_note_has_the_fragment_and_what_does_not_change_of_the_ledger() -> Non
     assert (told.nonce, told.reserved, told.also_at, told.written_at) == (b"", False, (), 0)
 
 
-def test_the_end_of_a_ledger_is_put_behind_what_was_noted_before() -> None:
-    before = fragment_note.encode_of(OPEN, OPEN.fragments[1])
-    closed = replace(OPEN.closed(15, 300), closed_ms=5678)
-    for now in (closed, replace(closed, accepted_loss=AcceptedLoss(99, "me", 14, (D,), (D,)))):
-        later = fragment_note.of_later_state(before, OPEN, now)
-        assert fragment_note.decode(later) == FragmentNote.of(now, now.fragments[1])
-        assert fragment_note.headline(later) == (10, 2, True)
-        fragment_note.check(later, 7, OPEN.identity, OPEN.verifier)
-    assert fragment_note.of_later_state(before, OPEN, OPEN.in_recovery()) == before
-
-
 def test_the_note_of_a_closed_ledger_tells_its_end_and_by_whose_word_it_was_closed() -> None:
     loss = AcceptedLoss(99, "me", 14, (D,), (D,))
     closed = replace(OPEN.closed(15, 300), closed_ms=5678, accepted_loss=loss)

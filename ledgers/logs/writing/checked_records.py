@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypedDict
 
 from ...entry import check_is_bytes
 from ...errors import EntryTooLarge
@@ -18,11 +19,22 @@ class CheckedRecords:
         self.size_bytes = sum([size_of(record, entry_bytes_max) for record in self.payloads])
 
 
+class RecordFields(TypedDict, total=False):
+    """What a record may have beside its payload, as `NewRecord` has it. With a producer and a sequence it is stored
+    once."""
+
+    key: bytes | None
+    headers: Mapping[str, bytes] | None
+    event_time: int | None
+    producer: str | None
+    sequence: int | None
+
+
 def record_of(
     payload: bytes,
-    key: bytes | None,
-    headers: Mapping[str, bytes] | None,
-    event_time: int | None,
+    key: bytes | None = None,
+    headers: Mapping[str, bytes] | None = None,
+    event_time: int | None = None,
     producer: str | None = None,
     sequence: int | None = None,
 ) -> bytes | NewRecord:

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 from ...errors import LedgerError, WriterFull
 from ..producers.errors import SequenceTooOld
 from ..record_batch import NewRecord, Numbered
-from .checked_records import CheckedRecords, numbered, numbering, record_of, size_of
+from .checked_records import CheckedRecords, RecordFields, numbered, numbering, record_of, size_of
 from .writer_shell import WriterShell
 
 LEFT_OVER_SECONDS_MAX = 5.0
@@ -27,45 +27,25 @@ class LogWriter(WriterShell):
     a time of the application's beside its payload.
     """
 
-    async def append(
-        self,
-        payload: bytes,
-        *,
-        key: bytes | None = None,
-        headers: Mapping[str, bytes] | None = None,
-        event_time: int | None = None,
-        producer: str | None = None,
-        sequence: int | None = None,
-    ) -> int:
+    async def append(self, payload: bytes, **fields: Unpack[RecordFields]) -> int:
         """Appends one record; returns its position when an ack quorum has it on disk.
 
-        With a producer and a sequence it is stored once: where the log has it as the producer's last one, whoever wrote
-        it, the position of that is returned. A producer's sequences rise, with gaps as it likes. Raises SequenceTooOld
-        for one that is older than its last, ProducerForgotten, EntryTooLarge (the writer goes on after these), or what
-        ended the writer. Waits as `append_async` does.
+        It may have a `key`, `headers` and an `event_time`, as a `NewRecord`. With a `producer` and a `sequence` it is
+        stored once: where the log has it as the producer's last one, whoever wrote it, the position of that is
+        returned. A producer's sequences rise, with gaps as it likes. Raises SequenceTooOld for one that is older than
+        its last, ProducerForgotten, EntryTooLarge (the writer goes on after these), or what ended the writer. Waits as
+        `append_async` does.
         """
-        appended = await self.append_async(
-            payload, key=key, headers=headers, event_time=event_time, producer=producer, sequence=sequence
-        )
-        return await appended
+        return await (await self.append_async(payload, **fields))
 
-    async def append_async(
-        self,
-        payload: bytes,
-        *,
-        key: bytes | None = None,
-        headers: Mapping[str, bytes] | None = None,
-        event_time: int | None = None,
-        producer: str | None = None,
-        sequence: int | None = None,
-    ) -> asyncio.Future[int]:
+    async def append_async(self, payload: bytes, **fields: Unpack[RecordFields]) -> asyncio.Future[int]:
         """Takes one record in; returns the future of its position. Positions follow the order of these calls.
 
         Waits only while `pending_bytes_max` are unconfirmed, or a bookie is behind; and once for each log, to note that
         it has producers.
         """
         self.check_process()
-        record = record_of(payload, key, headers, event_time, producer, sequence)
+        record = record_of(payload, **fields)
         size = size_of(record, self.entry_bytes_max)
         earlier: Sequence[int] = ()
         if isinstance(record, Numbered):

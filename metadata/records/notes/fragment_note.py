@@ -116,19 +116,6 @@ def encode_of(record: LedgerRecord, fragment: Fragment) -> bytes:
     return message.SerializeToString(deterministic=True)
 
 
-def of_later_state(value: bytes, before: LedgerRecord, now: LedgerRecord) -> bytes:
-    """The same note of the last fragment, encoded, in another state of the ledger. Its end is put behind what there is,
-    in a tenth of the time, for a writer closes each ledger: of what comes twice the later one counts."""
-    is_end = now.is_closed and not before.is_closed and now.accepted_loss is None
-    if not is_end or now.custom_metadata != before.custom_metadata:
-        return encode_of(now, now.fragments[-1])
-    end = pb.FragmentNote()
-    ledger = end.ledger
-    ledger.state, ledger.last_entry = pb.CLOSED, -1 if now.last_entry is None else now.last_entry
-    ledger.length_bytes, ledger.closed_ms = now.length_bytes or 0, now.closed_ms
-    return value + end.SerializeToString(deterministic=True)
-
-
 def check(value: bytes, ledger_id: int, identity: bytes, verifier: bytes) -> None:
     """Raises BadRecord where a note is of another ledger, or none; NewerNote. Whoever decodes it looks at the rest."""
     try:

@@ -23,4 +23,3 @@ class LogProbe(Enum):
     RETRIED = "a producer got the position of a record that an earlier writer had stored"
     RETAINED = "an auditor gave records up by itself"
     SILENT = "a cursor counted no more"
-    WAITED = "a reader went on over a take-over"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import random
 from collections.abc import Iterator
@@ -223,8 +222,3 @@ def in_virtual_time(site: LogSite) -> Iterator[None]:
         stack.callback(logging.disable, logging.root.manager.disable)
         logging.disable(logging.WARNING)  # what goes wrong here is meant to
         yield
-
-
-def no_task_is_left(loop: VirtualLoop, owner: str) -> list[asyncio.Task[Any]]:
-    """Tasks of clients that have all been closed."""
-    return [task for task in loop.running_tasks(owner) if task is not asyncio.current_task()]

@@ -1,0 +1,116 @@
+"""A set of logs, its writer and its consumers, in ordinary code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self, Unpack
+
+from metadata.records.coordination.log_set_record import LogSetRecord
+
+from ...logs.sets import log_set as aio
+from ...logs.sets.set_consumption import GroupOptions, SetConsumption, SetRecord
+from ...logs.sets.set_writer import Place, log_of
+from ...loop_thread import LoopThread, iterate
+from ..coordination.cursor import note
+from ..log import Log, LogWriter
+
+
+class LogSetWriter:
+    """The one writer of a set; see `ledgers.logs.sets.set_writer.LogSetWriter`. `writers`: that of each log."""
+
+    def __init__(self, writers: list[LogWriter]) -> None:
+        self.writers = writers
+
+    def of(self, key: bytes) -> LogWriter:
+        """The writer of the log that has this key."""
+        return self.writers[log_of(key, len(self.writers))]
+
+    def append(
+        self,
+        payload: bytes,
+        *,
+        key: bytes,
+        headers: Mapping[str, bytes] | None = None,
+        event_time: int | None = None,
+        producer: str | None = None,
+        sequence: int | None = None,
+    ) -> Place:
+        """Appends one record to the log of its key; returns where it is, once it is on disk."""
+        position = self.of(key).append(
+            payload, key=key, headers=headers, event_time=event_time, producer=producer, sequence=sequence
+        )
+        return Place(log_of(key, len(self.writers)), position)
+
+    def flush(self) -> None:
+        """Waits for all appends so far; raises what ended one of the writers."""
+        for writer in self.writers:
+            writer.flush()
+
+    def close(self) -> None:
+        """Closes all writers; raises what ended one of them."""
+        with ExitStack() as stack:
+            for writer in self.writers:
+                stack.callback(writer.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with ExitStack() as stack:
+            for writer in self.writers:
+                stack.push(writer)
+
+
+class LogSet:
+    """A set of logs, opened; see `ledgers.logs.sets.log_set.LogSet`. May be used from several threads."""
+
+    def __init__(self, thread: LoopThread, twin: aio.LogSet) -> None:
+        self._thread = thread
+        self._twin = twin
+
+    @property
+    def name(self) -> str:
+        return self._twin.name
+
+    @property
+    def record(self) -> LogSetRecord:
+        """The set's metadata as it was seen last."""
+        return self._twin.record
+
+    def refresh(self) -> LogSetRecord:
+        """Reads the metadata again."""
+        return self._thread.run(self._twin.refresh())
+
+    def log(self, number: int) -> Log:
+        """One of its logs."""
+        return Log(self._thread, self._thread.run(self._twin.log(number)))
+
+    def writer(self, name: str | None = None) -> LogSetWriter:
+        """Takes all logs over; see `ledgers.logs.sets.log_set.LogSet.writer`."""
+        taken = self._thread.run(self._twin.writer(name))
+        return LogSetWriter([LogWriter(self._thread, one) for one in taken.writers])
+
+    def grow(self, logs: int) -> None:
+        """Spreads keys over so many logs from now on; see `ledgers.logs.sets.log_set.LogSet.grow`."""
+        self._thread.run(self._twin.grow(logs))
+
+    def consume(self, group: str, **options: Unpack[GroupOptions]) -> Iterator[SetRecord]:
+        """Yields records of the logs that this member of the group has, each at least once, and commits what was used.
+
+        See `ledgers.logs.sets.log_set.LogSet.consume`.
+        """
+        return _consume(self._thread, self._twin.consumption(group, **options))
+
+
+def _consume(thread: LoopThread, consumption: SetConsumption) -> Iterator[SetRecord]:
+    for share, batch in iterate(thread, consumption.batches()):
+        for record in batch.records():
+            if share.is_over:
+                break
+            yield SetRecord(share.number, record)
+            assert share.consumption is not None and share.consumption.cursor is not None
+            note(thread, share.consumption.cursor, record.position + 1)

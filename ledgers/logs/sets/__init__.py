@@ -1,0 +1,1 @@
+"""Sets of logs: keys spread over several logs, which members of a group share."""

@@ -1,0 +1,100 @@
+"""A member of a group of consumers: a place among the members, and the logs that it is to have of the set."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing, suppress
+
+from metadata import keys
+from metadata.counting.outage import weight
+from metadata.errors import LeaseLost, StoreRefused, StoreUnavailable, WatchCompacted
+from metadata.records.coordination.candidates import CandidateStore
+from metadata.records.coordination.log_set_record import LogSetRecord
+from metadata.records.coordination.log_shares import LogShares
+
+from ...cluster import Cluster
+from ...elections.campaign import RETRY_SECONDS
+from ...elections.place import Place
+from ...errors import ClientClosed, MetadataUnavailable
+from ...record_change import metadata_errors
+from ...tasks import end_tasks
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 5.0
+"""How soon a member looks again who else there is, and how many logs, whatever its watch tells."""
+
+Adopt = Callable[[set[int], LogSetRecord], list[asyncio.Task[None]]]
+"""Takes the logs that the member is to have; it has to be called again once one of these tasks has ended."""
+
+
+class Membership:
+    """One member. Of those that look at once each comes to the same shares, and one of them writes these."""
+
+    def __init__(self, cluster: Cluster, log_set: str, group: str, member: str, lease_seconds: float) -> None:
+        self._cluster = cluster
+        self._member = member
+        self._lease_seconds = lease_seconds
+        self._shares = LogShares(cluster.store, log_set, group)
+        self._members = CandidateStore(cluster.store, self._shares.key)
+
+    async def keep(self, refresh: Callable[[], Awaitable[LogSetRecord]], adopt: Adopt) -> None:
+        """Is a member until it is cancelled; one that has lost its place has no log, and takes another place.
+
+        Outages of the store are waited for. Raises what `refresh` and `adopt` raise, MetadataUnavailable where the
+        store refuses, ClientClosed.
+        """
+        with metadata_errors():
+            while not self._cluster.is_closed:
+                try:
+                    await self._while_it_has_a_place(refresh, adopt)
+                except StoreRefused:
+                    raise
+                except (StoreUnavailable, LeaseLost, MetadataUnavailable) as error:
+                    line = "member %s of %s has no log for now: %s"
+                    log.log(weight(error), line, self._member, self._shares.key, error)
+                await asyncio.sleep(RETRY_SECONDS)
+        raise ClientClosed
+
+    async def _while_it_has_a_place(
+        self, refresh: Callable[[], Awaitable[LogSetRecord]], adopt: Adopt
+    ) -> None:
+        place = await Place.take(self._members, self._member, self._lease_seconds)
+        self._cluster.places.add(place)
+        try:
+            while not place.is_lost:
+                record, queue = await refresh(), await self._members.queue()
+                members = [one.key for one in queue.candidates]
+                if place.candidate.key not in members:
+                    return
+                owners = await self._shares.share(members, record.logs)
+                if owners is not None:
+                    mine = {n for n, owner in enumerate(owners) if owner == place.candidate.key}
+                    await self._changed(place, queue.revision, adopt(mine, record))
+        finally:
+            self._cluster.places.discard(place)
+            try:
+                adopt(set(), LogSetRecord(1))
+            finally:
+                await place.leave("the member has left")
+
+    async def _changed(self, place: Place, revision: int, ended: list[asyncio.Task[None]]) -> None:
+        """Waits until a member comes or goes, its own place is lost, or one of these has ended; not for long."""
+        own = [asyncio.create_task(one) for one in (self._moved(revision), _lost(place))]
+        try:
+            await asyncio.wait([*own, *ended], timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await end_tasks(own)
+
+    async def _moved(self, revision: int) -> None:
+        events = self._members.store.watch(keys.candidates(self._shares.key), after_revision=revision)
+        with suppress(WatchCompacted):
+            async with aclosing(events) as events:
+                async for _ in events:
+                    return
+
+
+async def _lost(place: Place) -> None:
+    await place.lost.wait()

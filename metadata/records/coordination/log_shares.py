@@ -1,0 +1,75 @@
+"""How a group of consumers shares the logs of a set: evenly, and moving as few as possible when a member comes or goes.
+
+The record only says who is to have which log. That nobody else has it is for the cursor's own queue to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ... import keys, settled_writes
+from ...errors import KeyExists, NoSuchKey, VersionConflict
+from ...store import MetadataStore
+from .. import records_pb2 as pb
+from ..unreadable import parsed
+
+FORMAT_VERSION = 1
+
+Owners = tuple[str, ...]
+"""Of each log the key of the member that is to have it."""
+
+
+def shared(owners: Sequence[str], members: Sequence[str], logs: int) -> Owners:
+    """Who is to have each of so many logs, of these members; `owners` had them before. Where there is no member nobody
+    has one.
+    """
+    if not members:
+        return ("",) * logs
+    held: dict[str, list[int]] = {member: [] for member in members}
+    free: list[int] = []
+    for log, owner in enumerate([*owners, *("",) * logs][:logs]):
+        held.get(owner, free).append(log)
+    least, more = divmod(logs, len(members))
+    by_held = sorted(members, key=lambda member: -len(held[member]))  # who has most keeps most
+    for n, member in enumerate(by_held):
+        quota = least + (n < more)
+        free += held[member][quota:]
+        del held[member][quota:]
+    for n, member in enumerate(by_held):
+        lacks = least + (n < more) - len(held[member])
+        held[member] += free[:lacks]
+        del free[:lacks]
+    owner_of = {log: member for member, its in held.items() for log in its}
+    return tuple(owner_of[log] for log in range(logs))
+
+
+class LogShares:
+    """The shares of one group. All methods raise MetadataError."""
+
+    def __init__(self, store: MetadataStore, log_set: str, group: str) -> None:
+        self._store = store
+        self.key = keys.log_shares(log_set, group)
+
+    async def share(self, members: Sequence[str], logs: int) -> Owners | None:
+        """Shares the logs among these members, unless that is done; None where somebody else was faster: look again."""
+        found = await self._store.get(self.key)
+        before = () if found is None else decode(self.key, found.value)
+        wanted = shared(before, members, logs)
+        if wanted == before:
+            return wanted
+        value = pb.LogSetShares(
+            format_version=FORMAT_VERSION, owners=wanted, nonce=settled_writes.new_nonce()
+        ).SerializeToString()
+        try:
+            if found is None:
+                await settled_writes.create(self._store, self.key, value)
+            else:
+                await settled_writes.replace(self._store, self.key, value, found.version)
+        except (KeyExists, VersionConflict, NoSuchKey):
+            return None
+        return wanted
+
+
+def decode(key: str, value: bytes) -> Owners:
+    """Decodes the owners. Raises BadRecord."""
+    return tuple(parsed(pb.LogSetShares, key, value, FORMAT_VERSION, "shares").owners)

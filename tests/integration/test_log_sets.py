@@ -1,0 +1,197 @@
+"""Sets of logs on real bookies: keys in order, members that come, go and die, and growth."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from bookledger.cli.processes import bookie_processes
+from bookledger.errors import LogFenced, NoSuchLogSet
+from ledgers import LedgerClient as BlockingClient
+from ledgers.aio import LedgerClient
+from ledgers.logs.sets.log_set import LogSet
+from ledgers.logs.sets.set_consumption import SetRecord
+from ledgers.logs.sets.set_writer import log_of
+from tests.support.aio import until_true
+from tests.support.in_process import QUICK, on_bookies
+
+KEYS = [b"customer-%d" % n for n in range(12)]
+
+
+async def fill(log_set: LogSet, first: int, count: int) -> None:
+    """So many records of each key, numbered from this one on."""
+    async with await log_set.writer() as writer:
+        for n in range(first, first + count):
+            await asyncio.gather(*(writer.append(b"%d" % n, key=key) for key in KEYS))
+
+
+class Seen:
+    """What members of a group have used, by key and in order, whoever did."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[bytes, list[int]] = defaultdict(list)
+        self.count = 0
+        self.logs: dict[str, set[int]] = defaultdict(set)
+
+    async def use(self, records: AsyncGenerator[SetRecord, None], member: str) -> None:
+        async with aclosing(records) as records:
+            async for log, record in records:
+                assert record.key is not None
+                self.by_key[record.key].append(int(record.payload))
+                self.logs[member].add(log)
+                self.count += 1
+                await asyncio.sleep(0)
+
+    def each_in_order(self, total: int) -> bool:
+        """Each key's records in order: at least once, and nothing is skipped."""
+        for numbers in self.by_key.values():
+            highest = -1
+            for number in numbers:
+                assert number <= highest + 1, numbers
+                highest = max(highest, number)
+        return len(self.by_key) == len(KEYS) and all(max(one) == total - 1 for one in self.by_key.values())
+
+
+async def _is(what: bool) -> bool:
+    return what
+
+
+def test_keys_are_spread_by_crc_32() -> None:
+    """So that programs in other languages can find the log of a key."""
+    assert [log_of(key, 16) for key in (b"", b"a", b"123456789")] == [0, 0xE8B7BE43 % 16, 0xCBF43926 % 16]
+
+
+async def test_a_set_is_created_once_and_opened_with_the_logs_that_it_has(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
+        with pytest.raises(NoSuchLogSet, match="no set of logs 'orders'"):
+            await client.log_set("orders")
+        made, again = await asyncio.gather(client.log_set("orders", 4), client.log_set("orders", 4))
+        assert made.record == again.record == (await client.log_set("orders")).record
+        with pytest.raises(ValueError, match="has 4 logs, not 8"):
+            await client.log_set("orders", 8)
+        assert [name async for name, _ in client.list_logs()] == [f"orders.{n}" for n in range(4)]
+
+
+async def test_L11_records_of_a_key_are_in_one_log_in_order_and_one_program_writes_at_a_time(
+    tmp_path: Path,
+) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
+        log_set = await client.log_set("orders", 3)
+        old = await log_set.writer()
+        place = await old.append(b"0", key=KEYS[0])
+        assert place == (log_of(KEYS[0], 3), 0)
+        assert await old.of(KEYS[0]).append(b"1", key=KEYS[0]) == 1
+        async with await log_set.writer() as new:
+            with pytest.raises(LogFenced):
+                await old.append(b"late", key=KEYS[0])
+            assert await new.append(b"2", key=KEYS[0]) == (place.log, 2)
+        log = await log_set.log(place.log)
+        assert [(record.key, record.payload) async for record in log.read()] == [
+            (KEYS[0], b"%d" % n) for n in range(3)
+        ]
+
+
+async def test_members_share_the_logs_evenly_and_one_that_comes_or_goes_moves_only_its_share(
+    tmp_path: Path,
+) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
+        log_set = await client.log_set("orders", 6)
+        await fill(log_set, 0, 3)
+        seen = Seen()
+        async with LedgerClient(cluster.uri, config=QUICK) as other:
+            one = asyncio.create_task(
+                seen.use(log_set.consume("billing", member="one", timeout=3, commit_seconds=0), "one")
+            )
+            await until_true(lambda: _is(seen.count == 3 * len(KEYS)))
+            assert len(seen.logs["one"]) == len({log_of(key, 6) for key in KEYS})
+            seen.logs.clear()
+            theirs = await other.log_set("orders")
+            two = asyncio.create_task(
+                seen.use(theirs.consume("billing", member="two", timeout=3, commit_seconds=0), "two")
+            )
+            await asyncio.sleep(1.0)
+            await fill(log_set, 3, 3)
+            await asyncio.gather(one, two)
+            assert seen.each_in_order(6)
+            assert not seen.logs["one"] & seen.logs["two"]
+            assert seen.logs["one"] and seen.logs["two"]
+
+
+async def test_L11_what_a_member_had_is_used_by_another_one_after_it_left(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (cluster, client):
+        log_set = await client.log_set("orders", 4)
+        await fill(log_set, 0, 5)
+        seen = Seen()
+        for turn in range(5):  # each uses a part of it, and leaves in the middle of a batch
+            async with LedgerClient(cluster.uri, config=QUICK) as own:
+                records = (await own.log_set("orders")).consume("billing", member=f"m{turn}", timeout=2)
+                async with aclosing(records) as records:
+                    used = 0
+                    async for _, record in records:
+                        assert record.key is not None
+                        seen.by_key[record.key].append(int(record.payload))
+                        used += 1
+                        if used == 9:
+                            break
+        await seen.use(log_set.consume("billing", timeout=2), "last")
+        assert seen.each_in_order(5)
+
+
+async def test_L11_a_set_grows_by_an_order_and_a_moved_key_is_used_in_order(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
+        log_set = await client.log_set("orders", 2)
+        await fill(log_set, 0, 10)
+        old = await log_set.writer()
+        await log_set.grow(4)
+        await log_set.grow(4)  # is done already
+        with pytest.raises(LogFenced):
+            await old.append(b"10", key=KEYS[0])
+        await fill(log_set, 10, 10)
+        assert (log_set.record.logs, len(log_set.record.growths)) == (4, 1)
+        moved = [key for key in KEYS if log_of(key, 2) != log_of(key, 4)]
+        assert moved and len(moved) < len(KEYS)
+        seen = Seen()
+        await seen.use(log_set.consume("billing", timeout=4), "one")
+        assert seen.each_in_order(20)
+        assert seen.count == 20 * len(KEYS)
+
+
+async def test_L11_a_growth_that_was_interrupted_is_completed_by_the_next_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
+        log_set = await client.log_set("orders", 2)
+        await fill(log_set, 0, 2)
+
+        async def interrupted(self: LogSet) -> None:
+            raise InterruptedError
+
+        with monkeypatch.context() as patch, pytest.raises(InterruptedError):
+            patch.setattr(LogSet, "_settled", interrupted)
+            await log_set.grow(4)
+        assert (await log_set.refresh()).growing_to == 4
+        await fill(await client.log_set("orders"), 2, 2)
+        assert (await log_set.refresh()).logs == 4
+        seen = Seen()
+        await seen.use(log_set.consume("billing", timeout=4), "one")
+        assert seen.each_in_order(4)
+
+
+def test_sets_in_ordinary_code(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    with bookie_processes(3, tmp_path, uri), BlockingClient(uri) as client:
+        log_set = client.log_set("orders", 2)
+        with log_set.writer() as writer:
+            places = [writer.append(b"%d" % n, key=KEYS[n]) for n in range(6)]
+            writer.flush()
+        assert {place.log for place in places} == {0, 1}
+        used = [(log, one.position, one.payload) for log, one in log_set.consume("billing", timeout=3)]
+        assert sorted(used) == sorted((*place, b"%d" % n) for n, place in enumerate(places))
+        assert list(log_set.consume("billing", timeout=1)) == []
+        log_set.grow(4)
+        assert (log_set.refresh().logs, log_set.log(3).end()) == (4, 0)

@@ -1,0 +1,91 @@
+"""Sets of logs: how they grow, and how the members of a group share them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metadata import keys
+from metadata.errors import BadRecord
+from metadata.memory import MemoryData, MemoryStore
+from metadata.records import records_pb2 as pb
+from metadata.records.coordination import log_set_record, log_shares
+from metadata.records.coordination.log_set_record import LogSetRecord, LogSetStore
+from metadata.records.coordination.log_shares import LogShares, shared
+
+MEMBERS = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8)
+
+
+def counts(owners: tuple[str, ...], members: list[str]) -> list[int]:
+    return sorted(owners.count(member) for member in members)
+
+
+@given(st.lists(MEMBERS, min_size=1, max_size=6), st.integers(1, 20))
+def test_logs_are_shared_evenly_and_as_few_as_possible_move(changes: list[list[str]], logs: int) -> None:
+    owners: tuple[str, ...] = ()
+    for members in changes:
+        before, owners = owners, shared(owners, members, logs)
+        if not members:
+            assert owners == ("",) * logs
+            continue
+        least, more = divmod(logs, len(members))
+        assert counts(owners, members) == sorted([least] * (len(members) - more) + [least + 1] * more)
+        # Whoever had some keeps as many as an even share allows.
+        held = sorted((before.count(member) for member in members), reverse=True)
+        kept = sum(min(have, least + (n < more)) for n, have in enumerate(held))
+        assert sum(now == then for now, then in zip(owners, before, strict=False) if then) == kept
+
+
+def test_a_set_grows_to_a_multiple_and_new_logs_know_where_their_keys_were() -> None:
+    record = LogSetRecord(2).to_grow(6)
+    assert record.to_grow(6) == record
+    with pytest.raises(ValueError, match="grows to 6 logs already"):
+        record.to_grow(4)
+    grown = record.grown((10, 20)).to_grow(12).grown((1, 2, 3, 4, 5, 6))
+    assert [grown.before(log) for log in (0, 1, 2, 5, 6, 11)] == [
+        None,
+        None,
+        (0, 10),
+        (1, 20),
+        (0, 1),
+        (5, 6),
+    ]
+    for logs in (0, 2, 3, 1026):
+        with pytest.raises(ValueError, match=f"to a multiple of that, 1024 at most, and not to {logs}"):
+            LogSetRecord(2).to_grow(logs)
+
+
+async def test_a_set_comes_back_from_the_store_as_it_was() -> None:
+    store = LogSetStore(MemoryStore(MemoryData()))
+    assert await store.read("orders") is None
+    made = await store.create("orders", LogSetRecord(2))
+    grown = LogSetRecord(2).to_grow(4).grown((7, 0)).to_grow(8)
+    changed = await store.change("orders", grown, made.version)
+    assert await store.read("orders") == changed
+
+
+async def test_of_those_who_share_at_once_one_writes_and_the_others_look_again() -> None:
+    store = MemoryStore(MemoryData())
+    first, second = LogShares(store, "orders", "billing"), LogShares(store, "orders", "billing")
+    assert await first.share(["a"], 3) == ("a", "a", "a")
+    assert await second.share(["a"], 3) == ("a", "a", "a")
+    assert await second.share(["a", "b"], 3) == ("a", "a", "b")
+    assert await first.share(["b"], 4) == ("b", "b", "b", "b")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pb.LogSet(format_version=2, logs=1).SerializeToString(),
+        pb.LogSet(format_version=1).SerializeToString(),
+        pb.LogSet(format_version=1, logs=3, growths=[pb.LogSetGrowth(ends=[1, 2])]).SerializeToString(),
+        pb.LogSet(format_version=1, logs=2, growths=[pb.LogSetGrowth(ends=[-1])]).SerializeToString(),
+        b"\xff",
+    ],
+)
+def test_what_cannot_be_trusted_is_refused(value: bytes) -> None:
+    with pytest.raises(BadRecord, match="logsets/orders"):
+        log_set_record.decode(keys.log_set("orders"), value)
+    with pytest.raises(BadRecord, match="logshares/orders/billing"):
+        log_shares.decode(keys.log_shares("orders", "billing"), b"\xff")
