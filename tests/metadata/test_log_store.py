@@ -11,9 +11,10 @@ from uuid import uuid4
 
 import pytest
 
-from metadata import open_store
+from metadata import keys, open_store
 from metadata.errors import MetadataRestored, VersionConflict
 from metadata.memory import MemoryData, MemoryStore
+from metadata.records.logs import log_codec
 from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore
 from metadata.store import MetadataStore
@@ -147,6 +148,9 @@ def test_a_page_is_found_by_any_of_its_positions_and_times(on_a_store: OnAStore)
             assert found.segments == pages[n]
         assert await logs.page_of(A, 90) is None
         assert await logs.page_of_time(A, 91) is None
+        await logs.store.create(keys.log_time(A, 1, 5), log_codec.encode_page_time(5, b""))
+        again = await logs.page_of_time(A, 0)
+        assert again is not None and again.segments == pages[0], "the page that it would lead to is gone"
         async for found in logs.pages(A):
             await logs.drop_page(A, found)
         assert await logs.page_of(A, 0) is None

@@ -166,14 +166,20 @@ class LogStore:
         return _page(found.items[0]) if found.items else None
 
     async def page_of_time(self, identity: bytes, time_us: int) -> LogPage | None:
-        """The first page with a record of this time or later, in two look-ups; None where it is in none."""
-        prefix = keys.log_times(identity)
-        found = await self.store.list_page(prefix, after=keys.log_time(identity, time_us), limit=1)
-        if not found.items:
-            return None
-        end = log_codec.decode_page_time(found.items[0].key, found.items[0].value)
-        item = await self.store.get(keys.log_page(identity, end))
-        return None if item is None else _page(item)
+        """The first page with a record of this time or later, in two look-ups as a rule; None where it is in none.
+
+        What finds a page may outlive it: where the page was dropped while its writer was still writing both.
+        """
+        after: str | None = keys.log_time(identity, time_us)
+        while after is not None:
+            found = await self.store.list_page(keys.log_times(identity), after=after, limit=1)
+            for one in found.items:
+                end = log_codec.decode_page_time(one.key, one.value)
+                item = await self.store.get(keys.log_page(identity, end))
+                if item is not None:
+                    return _page(item)
+            after = found.next_after
+        return None
 
     async def pages(self, identity: bytes, position: int = 0) -> AsyncIterator[LogPage]:
         """All pages, in order, from the one on that holds the position."""

@@ -23,10 +23,12 @@ from ledgers.logs.writing import take_over, writer_shell
 from ledgers.logs.writing.log_pipeline import Confirm, LogEffect, LogPipeline, Tail
 from ledgers.logs.writing.log_writer import LogWriter
 from ledgers.logs.writing.writer_shell import WriterShell
+from metadata import keys
+from metadata.records.logs import log_codec
 from metadata.records.logs.giving_up import Cleaner
 from metadata.records.logs.log_ledgers import SegmentOf
 from metadata.records.logs.log_record import LogRecord, Segment
-from metadata.records.logs.log_store import LogStore
+from metadata.records.logs.log_store import LogPage, LogStore
 from tests.simulation.engine.planted import Plant
 
 from .ledgers import ModelWriter
@@ -276,6 +278,19 @@ def finds_times_in_the_wrong_page(patch: Patch) -> None:
     patch.setattr("ledgers.logs.reading.log_reader.segment_at_time", broken)
 
 
+def stops_at_what_finds_a_page_that_is_gone(patch: Patch) -> None:
+    async def broken(self: LogStore, identity: bytes, time_us: int) -> LogPage | None:
+        after = keys.log_time(identity, time_us)
+        found = await self.store.list_page(keys.log_times(identity), after=after, limit=1)
+        if not found.items:
+            return None
+        end = log_codec.decode_page_time(found.items[0].key, found.items[0].value)
+        page = await self.page_of(identity, end - 1)
+        return page if page is not None and page.segments[-1].end_position == end else None
+
+    patch.setattr(LogStore, "page_of_time", broken)
+
+
 # --- what was given up ----------------------------------------------------------------------------------
 
 
@@ -365,6 +380,7 @@ PLANTS = (
     Plant((reads_what_was_given_up,), 500, 23),
     Plant((ends_a_tail_with_its_segment,), 500, 3),
     Plant((finds_times_in_the_wrong_page,), 500, 0),
+    Plant((stops_at_what_finds_a_page_that_is_gone,), 2000, 1072),
     Plant((gives_up_the_segment_with_the_first_position,), 500, 4),
     Plant((a_truncation_may_go_back,), 500, 167),
     Plant((deletes_under_a_legal_hold,), 500, 0),
