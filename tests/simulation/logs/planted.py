@@ -400,7 +400,7 @@ PLANTS = (
     Plant((deletes_under_a_legal_hold,), 500, 0),
     Plant((an_audit_deletes_what_a_living_writer_has_made,), 500, 151),
     Plant((nobody_deletes_what_dead_writers_made,), 500, 0),
-    Plant((lets_go_of_segments_before_they_are_in_a_page,), 500, 3),
+    Plant((lets_go_of_segments_before_they_are_in_a_page,), 500, 14),
     Plant((a_name_is_free_while_its_log_is_renamed,), 500, 130),
     Plant((deletes_the_segment_of_a_change_whose_answer_was_lost,), 1000, 332),
 )
