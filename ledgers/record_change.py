@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from metadata.errors import (
     StoreUnavailable,
     VersionConflict,
 )
-from metadata.healing.marks import Marks
+from metadata.healing.marks import Marks, tell_lacking
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
@@ -31,8 +30,6 @@ from .errors import (
     NoSuchLedger,
     NoSuchLog,
 )
-
-log = logging.getLogger(__name__)
 
 E = TypeVar("E")
 
@@ -119,31 +116,6 @@ def unavailable(error: MetadataError) -> MetadataUnavailable:
     if isinstance(error, StoreRefused):
         return MetadataUnavailable(f"the metadata store refuses: {error}")
     return MetadataUnavailable(f"the metadata store did not answer: {error}")
-
-
-async def tell_lacking(marks: Marks, record: LedgerRecord) -> None:
-    """Marks a ledger under-replicated if its record says that copies lack something (rule W6), or that a bookie is to
-    fence it.
-
-    A failed mark is no loss: the next audit finds the record.
-    """
-    reasons = [
-        f"{fragment.ensemble[lack.position]} lacks {lack}"
-        for fragment in record.fragments
-        for lack in fragment.lacking
-    ]
-    if record.accepted_loss is not None:
-        reasons += [f"{bookie} is to fence it" for bookie in record.accepted_loss.to_fence]
-    if reasons:
-        try:
-            await marks.set(record.ledger_id, reasons, time.time_ns() // 1_000_000)
-        except MetadataError as error:
-            log.info(
-                "ledger %d could not be marked for healing: %s",
-                record.ledger_id,
-                error,
-                extra={"ledger": record.ledger_id},
-            )
 
 
 class ChangingMachine(Protocol[E]):

@@ -166,7 +166,8 @@ async def _serving(
                 await watch.begin(bookie.replayed.log_end)
                 peers = peers_of(store, key)
                 storage.push_async_callback(peers.close)
-                upkeep = Upkeep(bookie, store, cookie, config.upkeep, peers, listener.guard.report)
+                about = bookie, store, cookie, config.upkeep, peers, listener.guard.report
+                upkeep = Upkeep(*about, returned=lived.returned)
                 health = BookieHealth(bookie, registrar, store, upkeep.scrubber, listener.why_distrusted)
                 tools = GrpcTools(listener.who_is, health.why_not_ready)
                 service = _service(config, bookie, cookie, watch, store, upkeep, listener.who_is)

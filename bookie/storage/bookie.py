@@ -45,7 +45,7 @@ from .core import Answer, BookieCore, Effect, Write
 from .counting.metrics import BookieMetrics
 from .frames import SegmentFiles
 from .identity_check import IdentityCheck
-from .intake_queue import NO_ARRIVAL, Arrival, Intake, OnAnswer, Ticket
+from .intake_queue import NO_ARRIVAL, Arrival, Intake, OnAnswer, Ticket, unawaited
 from .lac_waiters import LacWaiters
 from .ledger_states import IN_LIMBO, LedgerStates
 from .page_reader import PageReader
@@ -190,9 +190,10 @@ class Bookie:
         self._perform(self._core.append(frame, ticket, ticket.arrival.address))
 
     def told(self, frame: Frame) -> None:
-        """Keeps what a frame notes of a ledger that is here: on disk with the next checkpoint, in the index."""
-        if note := self._core.told(frame):
-            self.index.notes.add(frame.ledger_id, note)
+        """Keeps what a frame notes of a ledger that is here. It goes to the log with what comes beside it, and its sync
+        waits for another one."""
+        if not self.failed.done():
+            self._perform(self._core.told(frame, unawaited()))
 
     async def store(self, records: Sequence[Record]) -> None:
         """Appends records of the bookie's own making; they are on disk when it returns.

@@ -76,29 +76,21 @@ class BookieCore:
             return [Answer(ticket, Status.BAD_REQUEST, str(error))]
         if not frame.recovery:
             state.writer_address = sender
-        record = Record(
-            RecordKind.ENTRIES,
-            frame.ledger_id,
-            frame.columns,
-            frame.last_add_confirmed,
-            frame.recovery,
-            verifier,
-            identity=frame.identity,
-            note=note,
-        )
-        return [Write(record, ticket, frame.deferred_sync)]
+        return [Write(_record_of(frame, note), ticket, frame.deferred_sync)]
 
-    def told(self, frame: Frame) -> bytes:
-        """The note of a ledger that is here, to be kept beside it; none where the frame would be refused."""
-        state = self._state_of(frame.ledger_id)
-        is_here = state.known or state.fence is not Fence.NONE
-        is_refused = state.fence is not Fence.NONE and not frame.recovery
-        if not is_here or is_refused or _refused(state, frame.credential.verifier, frame.identity, None):
-            return NO_NOTE
+    def told(self, frame: Frame, ticket: object) -> list[Effect]:
+        """Takes the note of a ledger that is here, where its frames are admitted. Nobody waits for an answer."""
+        state, verifier = self._state_of(frame.ledger_id), frame.credential.verifier
+        is_fenced = state.fence is not Fence.NONE
+        if not (state.known or is_fenced) or (is_fenced and not frame.recovery):
+            return []
+        if _refused(state, verifier, frame.identity, ticket) or (self.read_only and not frame.recovery):
+            return []
         try:
-            return _note_in(frame)
+            note = _note_in(frame)
         except BadRecord:
-            return NO_NOTE
+            return []
+        return [Write(_record_of(frame, note), ticket, deferred_sync=True)] if note else []
 
     def fence(
         self, ledger_id: int, ticket: object, verifier: bytes = b"", identity: bytes = NO_IDENTITY
@@ -148,6 +140,19 @@ class BookieCore:
     def _release(self, state: LedgerState, status: Status, detail: str) -> list[Answer]:
         tickets, state.waiting_for_fence = state.waiting_for_fence, []
         return [Answer(ticket, status, detail) for ticket in tickets]
+
+
+def _record_of(frame: Frame, note: bytes) -> Record:
+    return Record(
+        RecordKind.ENTRIES,
+        frame.ledger_id,
+        frame.columns,
+        frame.last_add_confirmed,
+        frame.recovery,
+        frame.credential.verifier,
+        identity=frame.identity,
+        note=note,
+    )
 
 
 def _note_in(frame: Frame) -> bytes:

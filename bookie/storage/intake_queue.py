@@ -44,6 +44,11 @@ class Ticket:
     is_answered: bool = False
 
 
+def unawaited() -> Ticket:
+    """Of what a bookie is told in passing: nobody waits for the answer."""
+    return Ticket(lambda *_: None, NO_ARRIVAL, is_ours=True)
+
+
 class Intake:
     """Bounded queue into the log, for back-pressure. Belongs to the event loop."""
 

@@ -59,7 +59,7 @@ Report = dict[str, Any]
 class Upkeep:
     """Maintains one bookie. Belongs to the event loop; `run` until cancelled.
 
-    `also_told` gives more fields of the status report.
+    `also_told` gives more fields of the status report. `returned`: see `Collector`.
     """
 
     def __init__(
@@ -70,13 +70,15 @@ class Upkeep:
         config: UpkeepConfig,
         peers: Peers,
         also_told: Callable[[], Report] = dict,
+        *,
+        returned: int = 0,
     ) -> None:
         self._also_told = also_told
         self._bookie = bookie
         self._store = store
         self._cookie = cookie
         self._config = config
-        self._collector = Collector(bookie, store, cookie, RateLimit(LEDGERS_PER_SECOND))
+        self._collector = Collector(bookie, store, cookie, RateLimit(LEDGERS_PER_SECOND), returned)
         self._compactor = Compactor(bookie, RateLimit(config.compaction_bytes_per_second))
         self._lock = asyncio.Lock()
         self._bookie_ref = me = BookieRef(cookie.bookie_id, cookie.incarnation)

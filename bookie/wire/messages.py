@@ -90,8 +90,7 @@ class Frame(NamedTuple):
 class AppendRequest(NamedTuple):
     """Frames for the bookie of this incarnation; `first_sequence` numbers frames[0], the rest follow by one.
 
-    `told`: frames of nothing but a note. They are not answered, and a bookie that dies before its next checkpoint may
-    forget them.
+    `told`: frames of nothing but a note. They are not answered, and may be lost.
     """
 
     incarnation: str

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from metadata.errors import NoSuchKey, VersionConflict
-from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore, VersionedLog
 
 from ..errors import LedgerError, LogFenced
@@ -82,3 +82,13 @@ def under(epoch: int, transition: Transition) -> Transition:
         return transition(record)
 
     return guarded
+
+
+def last_ended(segment: Segment) -> Transition:
+    """Ends the writer's last segment. One that has left the chain was ended, without an answer, and given up since."""
+
+    def ended(record: LogRecord) -> LogRecord:
+        is_there = record.last is not None and record.last.ledger_id == segment.ledger_id
+        return record.ended(segment) if is_there else record
+
+    return ended

@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 
 from bookie.wire.trust.roles import Right
 from metadata.audit import Act, tell
+from metadata.healing.marks import tell_lacking
 from metadata.healing.presence import Presence, Whereabouts, whereabouts
 from metadata.records.ledger_record import AcceptedLoss, BookieRef, LedgerRecord
 from metadata.records.ledger_store import VersionedRecord
@@ -34,7 +35,7 @@ from ..cluster import Cluster
 from ..errors import LedgerClosed, LedgerError, LedgerRecoveryFailed, NoSuchLedger, Unauthorized
 from ..protocol.recovery import Recovery
 from ..protocol.striping import Striping
-from ..record_change import Conflict, change_record, tell_lacking
+from ..record_change import Conflict, change_record
 from .accepted_metadata import check_accepted
 from .recover import RecoveryRun, mark_in_recovery
 from .survivors import SurvivingEnd, find_end

@@ -7,7 +7,7 @@ its entries do not match.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from .. import keys, settled_writes
@@ -192,16 +192,59 @@ def _begun(backup_ms: int, now_ms: int, noticed: Noticed | None = None, *, is_re
     return message.SerializeToString()
 
 
-async def accept(store: MetadataStore) -> bool:
-    """Ends the hold, and notes that there was one; returns whether there was. Raises MetadataError."""
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The last acceptance of older metadata, and the bookies that were there: what they know stands in it. Nobody is
+    named where an older program accepted it."""
+
+    nonce: bytes
+    heard: frozenset[BookieRef]
+
+    def is_without(self, bookie: BookieRef) -> bool:
+        """Whether this bookie was away."""
+        return bool(self.heard) and bookie not in self.heard
+
+    @property
+    def number(self) -> int:
+        """Tells this acceptance from others; not 0."""
+        return int.from_bytes(self.nonce[:8]) | 1
+
+
+async def accepted(store: MetadataStore) -> Accepted | None:
+    """Raises MetadataError, and BadRecord for an acceptance by a newer program."""
+    found = await store.get(keys.ACCEPTED)
+    if found is None:
+        return None
+    message = parsed(pb.Restored, keys.ACCEPTED, found.value, FORMAT_VERSION)
+    return Accepted(
+        message.nonce, frozenset(BookieRef(one.bookie_id, one.incarnation) for one in message.heard)
+    )
+
+
+async def accept(store: MetadataStore, heard: Collection[BookieRef] = ()) -> bool:
+    """Ends the hold, and notes that there was one, and who of the bookies was `heard`; returns whether there was. Where
+    there was none, more have been heard since it was accepted. Raises MetadataError."""
     found = await store.get(keys.RESTORED)
     if found is None:
+        if heard and (one := await accepted(store)) is not None and one.heard:
+            before = await store.get(keys.ACCEPTED)
+            assert before is not None
+            await _put(store, keys.ACCEPTED, _with_heard(before.value, heard))
         return False
-    await _put(store, keys.ACCEPTED, found.value)
+    await _put(store, keys.ACCEPTED, _with_heard(found.value, heard))
     async for item in list_all(store, keys.MISFITS):
         await settled_writes.delete_unless_changed(store, item.key, item.version)
     await settled_writes.delete_unless_changed(store, keys.RESTORED, found.version)
     return True
+
+
+def _with_heard(value: bytes, heard: Collection[BookieRef]) -> bytes:
+    message = pb.Restored.FromString(value)
+    there = {BookieRef(one.bookie_id, one.incarnation) for one in message.heard}
+    del message.heard[:]
+    for one in sorted({*there, *heard}):
+        message.heard.add(bookie_id=one.bookie_id, incarnation=one.incarnation)
+    return message.SerializeToString()
 
 
 async def may_be_older(store: MetadataStore) -> bool:

@@ -6,14 +6,19 @@ a missing one.
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, replace
 
 from .. import keys, settled_writes
-from ..errors import BadRecord, KeyExists, NoSuchKey, VersionConflict
+from ..errors import BadRecord, KeyExists, MetadataError, NoSuchKey, VersionConflict
 from ..records import records_pb2 as pb
+from ..records.ledger_record import LedgerRecord
 from ..records.unreadable import parsed, skip
 from ..store import MetadataStore, Versioned, list_all
+
+log = logging.getLogger(__name__)
 
 FORMAT_VERSION = 1
 
@@ -113,3 +118,28 @@ def _decode(item: Versioned) -> Mark:
     message = parsed(pb.UnderReplicated, item.key, item.value, FORMAT_VERSION, "mark")
     ledger_id = keys.ledger_id_of(item.key)
     return Mark(ledger_id, message.since_ms, tuple(message.reasons), message.tries, message.why_not)
+
+
+async def tell_lacking(marks: Marks, record: LedgerRecord) -> None:
+    """Marks a ledger under-replicated if its record says that copies lack something (rule W6), or that a bookie is to
+    fence it.
+
+    A failed mark is no loss: the next audit finds the record.
+    """
+    reasons = [
+        f"{fragment.ensemble[lack.position]} lacks {lack}"
+        for fragment in record.fragments
+        for lack in fragment.lacking
+    ]
+    if record.accepted_loss is not None:
+        reasons += [f"{bookie} is to fence it" for bookie in record.accepted_loss.to_fence]
+    if reasons:
+        try:
+            await marks.set(record.ledger_id, reasons, time.time_ns() // 1_000_000)
+        except MetadataError as error:
+            log.info(
+                "ledger %d could not be marked for healing: %s",
+                record.ledger_id,
+                error,
+                extra={"ledger": record.ledger_id},
+            )

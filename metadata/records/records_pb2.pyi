@@ -351,20 +351,22 @@ class Holder(_message.Message):
     def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., since_ms: _Optional[int] = ..., bytes_done: _Optional[int] = ..., nonce: _Optional[bytes] = ..., unreachable: _Optional[_Mapping[str, str]] = ..., called_at: _Optional[_Mapping[str, str]] = ..., silent_cursors: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Restored(_message.Message):
-    __slots__ = ("format_version", "backup_ms", "restored_ms", "nonce", "noticed", "is_rebuilt")
+    __slots__ = ("format_version", "backup_ms", "restored_ms", "nonce", "noticed", "is_rebuilt", "heard")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     BACKUP_MS_FIELD_NUMBER: _ClassVar[int]
     RESTORED_MS_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
     NOTICED_FIELD_NUMBER: _ClassVar[int]
     IS_REBUILT_FIELD_NUMBER: _ClassVar[int]
+    HEARD_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     backup_ms: int
     restored_ms: int
     nonce: bytes
     noticed: Noticed
     is_rebuilt: bool
-    def __init__(self, format_version: _Optional[int] = ..., backup_ms: _Optional[int] = ..., restored_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., noticed: _Optional[_Union[Noticed, _Mapping]] = ..., is_rebuilt: bool = ...) -> None: ...
+    heard: _containers.RepeatedCompositeFieldContainer[BookieRef]
+    def __init__(self, format_version: _Optional[int] = ..., backup_ms: _Optional[int] = ..., restored_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., noticed: _Optional[_Union[Noticed, _Mapping]] = ..., is_rebuilt: bool = ..., heard: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ...) -> None: ...
 
 class Noticed(_message.Message):
     __slots__ = ("bookie_id", "compared", "found", "expected")

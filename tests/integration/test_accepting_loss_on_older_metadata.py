@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bookie.index.ledger_state import Fence
-from bookledger.cluster.reconciling import Compared, bring_up
+from bookie.upkeep.inventory.reconciling import Compared, bring_up
 from ledgers import ClientConfig, LedgerClosed, LedgerError, LedgerFenced, LedgerRecoveryFailed
 from ledgers.aio import LedgerClient, WriteHandle
 from ledgers.bookies.connected_bookies import ConnectedBookies

@@ -1,7 +1,8 @@
 """Generation number of a data directory: detects that an older copy of it was restored (rule R6).
 
 life    in the data directory, in a line each: the number of starts, the number of writes of its own key in the
-        metadata, and the store's revision as seen last (`metadata_watch.py`); 20 digits each
+        metadata, the store's revision as seen last, and after which acceptance of older metadata the bookie
+        came back, if it did (`metadata_watch.py`); 20 digits each
 
 The same numbers stand in the metadata, and the position in the log up to which everything was on disk when the key was
 written. A directory that is behind was restored from a backup or a snapshot, and lacks what the bookie stored since.
@@ -39,6 +40,7 @@ class Lives:
 
     `renewals`: writes of the metadata's record, with the one that is about to be made; `settled`: those that have
     succeeded for certain. `version`: of the record as seen last. `revision`: of the store, as seen last.
+    `returned`: the acceptance of older metadata (`Accepted.number`) after which the bookie came back; 0 for none.
     `registered_as`: what the bookie is registered as, which stands in the record for when it is absent.
     """
 
@@ -51,6 +53,7 @@ class Lives:
     revision: int = 0
     settled: int = 0
     version: int = 0
+    returned: int = 0
     registered_as: Callable[[], Registration | None] = lambda: None
 
     def is_older_copy(self, position: int) -> bool:
@@ -87,14 +90,15 @@ class Lives:
     def keep(self, *, create: bool = False) -> None:
         """Saves what is known to the directory; on disk when it returns. Raises OSError, also where the file is gone: a
         directory that is taken away under the bookie gets nothing new."""
-        _write(self.path, self.here, self.renewals, self.revision, create=create)
+        _write(self.path, self.here, self.renewals, self.revision, self.returned, create=create)
 
 
 async def look(path: Path, cookie: Cookie, store: MetadataStore) -> Lives:
     """Reads the generations. Raises DataDirectoryError where the directory's number cannot be read."""
     known = await directory_generations.read(store, cookie.bookie_id, cookie.incarnation)
-    here, renewals, revision = _read(path)
-    return Lives(path, cookie, store, here, known, renewals, revision, max(renewals - 1, 0))
+    here, renewals, revision, returned = _read(path)
+    settled = max(renewals - 1, 0)
+    return Lives(path, cookie, store, here, known, renewals, revision, settled, returned=returned)
 
 
 def starts_of(path: Path) -> int:
@@ -102,24 +106,26 @@ def starts_of(path: Path) -> int:
     return _read(path)[0]
 
 
-def _read(path: Path) -> tuple[int, int, int]:
+def _read(path: Path) -> tuple[int, int, int, int]:
     try:
         text = (path / NAME).read_bytes()
     except FileNotFoundError:
-        return 0, 0, 0  # formatted, and never started
+        return 0, 0, 0, 0  # formatted, and never started
     lines = text.split(b"\n")
-    if lines.pop() or len(lines) not in (1, 3) or not all(line.isdigit() for line in lines):
+    if lines.pop() or len(lines) not in (1, 3, 4) or not all(line.isdigit() for line in lines):
         raise DataDirectoryError(
             f"{path / NAME} cannot be read; where nothing else is damaged, write into it how often this bookie has "
             "started"
         )
-    here, renewals, revision = [int(line) for line in lines] + [0, 0] * (len(lines) == 1)
-    return here, renewals, revision
+    here, renewals, revision, returned = [int(line) for line in lines] + [0] * (4 - len(lines))
+    return here, renewals, revision, returned
 
 
-def _write(path: Path, here: int, renewals: int = 0, revision: int = 0, *, create: bool = False) -> None:
+def _write(
+    path: Path, here: int, renewals: int = 0, revision: int = 0, returned: int = 0, *, create: bool = False
+) -> None:
     # In place, within one sector, so that a full disk has room for it.
-    text = b"%020d\n%020d\n%020d\n" % (here, renewals, revision)
+    text = b"".join(b"%020d\n" % one for one in (here, renewals, revision, returned))
     fd = os.open(path / NAME, os.O_RDWR | (os.O_CREAT if create else 0) | os.O_CLOEXEC, 0o600)
     try:
         os.pwrite(fd, text, 0)

@@ -11,6 +11,9 @@ A bookie vouches for the time since it returned: of what happened before, while 
 nothing. Once all that are registered have renewed theirs after that, and nobody holds the cluster back, it vouches for
 all time: who was there meanwhile would have noticed. It was away if it could not renew for longer than its lease lasts.
 
+A bookie that was away when an operator accepted older metadata compares its notes with the records before it serves,
+and has these brought up to them: the others need not hold back once more.
+
 Not noticed is a store that went back to a copy which was made since this bookie's last renewal.
 """
 
@@ -23,17 +26,19 @@ from collections.abc import Callable
 
 from metadata import keys
 from metadata.backup import hold
-from metadata.backup.hold import Noticed
+from metadata.backup.hold import Accepted, Noticed
 from metadata.counting.outage import weight
 from metadata.errors import MetadataError, NoSuchKey, VersionConflict
 from metadata.records import decommissioned, directory_generations
 from metadata.records.cluster import cluster_id
 from metadata.records.coordination import lease_clock
 from metadata.records.directory_generations import life_in
+from metadata.records.ledger_record import BookieRef
 from metadata.store import MetadataStore, list_all
 
 from ...errors import BookieError
 from ...storage.bookie import Bookie
+from ...upkeep.inventory.reconciling import Compared, bring_up, kept_in
 from ...upkeep.inventory.unknown_ids import give_no_id_twice
 from ...upkeep.threads import in_thread
 from .directory_generation import Lives
@@ -51,9 +56,15 @@ ALWAYS = 1
 
 
 class StoreComparison:
-    """Compares the store with what one bookie remembers of it."""
+    """Compares the store with what one bookie remembers of it.
 
-    def __init__(self, store: MetadataStore, lives: Lives) -> None:
+    `accepted`: an operator accepted older metadata while the bookie was away: not all of the cluster need hold back,
+    but only this bookie, until the records have what it has noted.
+    """
+
+    def __init__(self, store: MetadataStore, lives: Lives, *, is_start: bool = True) -> None:
+        self.is_start = is_start
+        self.accepted: Accepted | None = None
         self._store = store
         self._lives = lives
         self._key = keys.life(lives.cookie.bookie_id)
@@ -70,6 +81,9 @@ class StoreComparison:
             noticed = self._noticed("the metadata's revision", page.revision, lives.revision)
         elif renewals < lives.settled and not await self._has_left():
             noticed = self._noticed(f"the renewals of the key {self._key}", renewals, lives.settled)
+        self.accepted = None if noticed is None else await self._accepted_meanwhile()
+        if self.accepted is not None:
+            return False  # nothing of it is remembered: after a crash the bookie is to find the same
         if noticed is not None:
             await self._hold_back(noticed)
             lives.renewals = renewals  # only once that succeeded: until then it is noticed again
@@ -82,6 +96,27 @@ class StoreComparison:
 
     def _noticed(self, compared: str, found: int, expected: int) -> Noticed:
         return Noticed(self._lives.cookie.bookie_id, compared, found, expected)
+
+    async def _accepted_meanwhile(self) -> Accepted | None:
+        """The acceptance for which this bookie was away. A store that went back after its return from that is another
+        one; who hung holds back as ever."""
+        if not self.is_start or await self._store.get(keys.RESTORED) is not None:
+            return None
+        one, cookie = await hold.accepted(self._store), self._lives.cookie
+        if one is None or one.number == self._lives.returned:
+            return None
+        return one if one.is_without(BookieRef(cookie.bookie_id, cookie.incarnation)) else None
+
+    async def came_back(self) -> None:
+        """The records have what the bookie has noted: from here on it remembers the store as it is."""
+        assert self.accepted is not None
+        lives, lives.returned = self._lives, self.accepted.number
+        page = await self._store.list_page(self._key, limit=1)
+        mine = next((one for one in page.items if one.key == self._key), None)
+        life = None if mine is None else life_in(mine, lives.cookie.incarnation)
+        lives.settled = lives.renewals = life.renewals if life else 0
+        lives.revision, lives.version = page.revision, 0 if mine is None else mine.version
+        await in_thread(lives.keep)
 
     async def _has_left(self) -> bool:
         """Whether this bookie was decommissioned while it hung: its key is gone for that reason."""
@@ -116,9 +151,31 @@ class MetadataWatch:
     async def begin(self, position: int) -> None:
         """Compares, and begins the bookie's next life. Raises BookieError, MetadataError."""
         await self._comparison.went_back()
+        if self._comparison.accepted is not None:
+            await self._bring_up()
+        self._comparison.is_start = False
         await give_no_id_twice(self._store, self._lives.cookie.bookie_id, self._bookie.index.ledger_ids())
         self._since = await self._lives.begin(position)
         self._renewed_at = lease_clock.now()
+
+    async def _bring_up(self) -> None:
+        """Has the records say what this bookie has noted, as if it had been there when older metadata was accepted.
+        Nobody else waits for that."""
+        cookie, notes = self._lives.cookie, self._bookie.index.notes
+        await self._bookie.checkpoint()
+        me = BookieRef(cookie.bookie_id, cookie.incarnation)
+        seen = Compared()
+        made = await bring_up(self._store, {me: kept_in(notes)}, seen)
+        self._comparison.is_start = False
+        if seen.unnoted or seen.unsure:  # of older programs: an operator has to look
+            await self._comparison.went_back()
+            return
+        log.warning(
+            "older metadata was accepted while this bookie was away: %d records were brought up to what it has noted; "
+            "copies that are placed elsewhere are kept here until: bookledger metadata check --accept",
+            made,
+        )
+        await self._comparison.came_back()
 
     async def run(self, renewal_seconds: float, position: Callable[[], int]) -> None:
         """Renews periodically until cancelled; retries after errors."""

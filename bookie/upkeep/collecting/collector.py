@@ -68,7 +68,11 @@ class _Listing:
 class Collector:
     """Collects for one bookie. Callers hold the lock of all upkeep."""
 
-    def __init__(self, bookie: Bookie, store: MetadataStore, cookie: Cookie, pace: RateLimit) -> None:
+    def __init__(
+        self, bookie: Bookie, store: MetadataStore, cookie: Cookie, pace: RateLimit, returned: int = 0
+    ) -> None:
+        """`returned`: the acceptance of older metadata after which the bookie came back (`Accepted.number`)."""
+        self._returned = returned
         self._bookie = bookie
         self._store = store
         self._ledgers = LedgerStore(store)
@@ -95,8 +99,14 @@ class Collector:
                 len(listing.unlisted),
             )
         forgotten = await self._forget_deleted(listing.deleted)
+        also_misplaced = also_misplaced and not await self._was_away()
         dropped = await self._drop_misplaced(listing.elsewhere) if also_misplaced else 0
         return Collected(forgotten, dropped, len(listing.unlisted))
+
+    async def _was_away(self) -> bool:
+        """Whether records may be older than what is here, for nobody has looked since this bookie came back."""
+        one = await hold.accepted(self._store) if self._returned else None
+        return one is not None and one.number == self._returned and one.is_without(self._me)
 
     async def _compare(self, here: Iterable[int]) -> _Listing:
         if await cluster.cluster_id(self._store) != self._cookie.cluster_id:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from bookledger.cluster.reconciling import Compared, Difference, Notes, bring_up, differences
+from bookie.upkeep.inventory.reconciling import Compared, Difference, Notes, bring_up, differences
+from bookie.wire.messages import HeldNote
 from ledgers.bookies.connected_bookies import ConnectedBookies
+from ledgers.errors import BookieUnavailable
 from metadata.records.cluster import list_bookies
-from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.store import MetadataStore
 
 from ..config.clients import client_config
@@ -77,7 +79,7 @@ def compare_notes(metadata_uri: str) -> NotesCompared:
     compared = NotesCompared()
 
     async def work(store: MetadataStore) -> None:
-        async with _notes(store) as notes:
+        async with _notes(store, compared.seen) as notes:
             async for one in differences(store, notes, compared.seen, advance):
                 compared.add(one)
 
@@ -88,28 +90,42 @@ def compare_notes(metadata_uri: str) -> NotesCompared:
     return compared
 
 
-def make_again(metadata_uri: str) -> int:
-    """Brings the metadata up to what living bookies have noted; returns how many records were made. Raises
-    MetadataError."""
+def make_again(metadata_uri: str) -> tuple[int, set[BookieRef]]:
+    """Brings the metadata up to what living bookies have noted; returns how many records were made, and who has told
+    all. Raises MetadataError."""
 
-    async def work(store: MetadataStore) -> int:
-        async with _notes(store) as notes:
-            return await bring_up(store, notes, Compared(), advance)
+    async def work(store: MetadataStore) -> tuple[int, set[BookieRef]]:
+        seen = Compared()
+        async with _notes(store, seen) as notes:
+            made = await bring_up(store, notes, seen, advance)
+            return made, {one for one in notes if one.bookie_id not in seen.silent}
 
     with Progress("making records again", None, of="ledgers", is_mostly_quick=True) as advance:
         return with_store(metadata_uri, work)
 
 
 @asynccontextmanager
-async def _notes(store: MetadataStore) -> AsyncIterator[Notes]:
+async def _notes(store: MetadataStore, seen: Compared) -> AsyncIterator[Notes]:
     bookies = ConnectedBookies(store, client_config())
-    notes = {one.bookie: bookies.notes(one.bookie) for one in await list_bookies(store)}
+    notes = {one.bookie: _told_by(one.bookie, bookies, seen) for one in await list_bookies(store)}
     try:
         yield notes
     finally:
         for stream in notes.values():
             await stream.aclose()
         await bookies.close()
+
+
+async def _told_by(
+    bookie: BookieRef, bookies: ConnectedBookies, seen: Compared
+) -> AsyncGenerator[HeldNote, None]:
+    """Until it falls silent, which is noted in `seen`."""
+    try:
+        async with aclosing(bookies.notes(bookie)) as notes:
+            async for one in notes:
+                yield one
+    except BookieUnavailable as error:
+        seen.silent[bookie.bookie_id] = error.why
 
 
 def _words(record: LedgerRecord) -> str:

@@ -26,7 +26,7 @@ from ...errors import (
 from ...tasks import Tasks
 from ...writing.append_futures import AppendFuture, AppendFutures, Complete
 from ...writing.write_handle import WriteHandle
-from ..log_chain import LogChain, under
+from ..log_chain import LogChain, last_ended, under
 from ..producers.recollection import Recollection
 from ..record_batch import EncodedRecords, NewRecord, encode
 from ..segment_ledgers import SegmentLedgers
@@ -322,7 +322,7 @@ class WriterShell:
         ended = await self._ledgers.recover(self._segment(number))
         assert ended.end_position is not None
         await self.producers.write(ended.end_position, self._time_us)
-        await self._chain.change(under(self._epoch, lambda record: record.ended(ended)))
+        await self._chain.change(under(self._epoch, last_ended(ended)))
         return self._machine.recovered(number, ended.end_position)
 
     async def _join(self, join: Join) -> list[LogEffect]:

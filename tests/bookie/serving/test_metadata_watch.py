@@ -16,6 +16,7 @@ from bookie.serving.history import directory_generation
 from bookie.serving.history.directory_generation import Lives
 from bookie.serving.history.metadata_watch import ALWAYS, NEVER, MetadataWatch, StoreComparison
 from bookie.storage.bookie import Bookie
+from bookie.wire.messages import Status
 from metadata import keys
 from metadata.backup import hold
 from metadata.errors import StoreRefused, StoreUnavailable, VersionConflict
@@ -24,11 +25,13 @@ from metadata.records import decommissioned, directory_generations, ledger_ids
 from metadata.records.coordination import lease_clock
 from metadata.records.decommissioned import Decommissioned
 from metadata.records.directory_generations import Life
-from metadata.records.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef, Fragment
+from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
 from metadata.store import EventKind, Lease, Page
 from tests.bookie.bookies import append, bookie_on
 from tests.bookie.entries import frame_of
+from tests.bookie.notes import B1, B3, noted, record_of
 from tests.bookie.serving.served import formatted
 
 LEASE_SECONDS = 60.0
@@ -120,6 +123,58 @@ async def test_W8_it_is_noticed_before_the_next_life_registers(tmp_path: Path) -
         copy.put_back()
         lives = await directory_generation.look(tmp_path / "b1", lives.cookie, store)
         assert await StoreComparison(store, lives).went_back()
+
+
+@pytest.mark.parametrize("is_noted", [True, False])
+async def test_W8_who_was_away_at_an_acceptance_brings_its_own_ledgers_up_and_nobody_else_waits(
+    tmp_path: Path, is_noted: bool
+) -> None:
+    async with watching(tmp_path) as (store, bookie, _, watch):
+        await watch.begin(0)
+        older, ledgers = record_of(17), LedgerStore(store)
+        newer = older.changed_ensemble(Fragment(5, (B1, B3)))
+        await ledgers.create(older)
+        copy = Copy(store)
+        await watch.renew(1)
+        await watch.renew(1)
+        frames = [noted(record_of(18), [0]), noted(newer, [5])]
+        assert await append(bookie, *frames) == [Status.OK] * 2
+        if not is_noted:
+            assert await append(bookie, frame_of(19, [0])) == [Status.OK]
+        copy.put_back()
+        await hold.begin(store, backup_ms=0, now_ms=1)
+        assert await hold.accept(store, [B3])
+        again = await next_life(tmp_path, store, bookie)
+        await again.begin(2)
+        assert (await hold.read(store) is None) is is_noted, "of what nothing is noted an operator decides"
+        found = [await ledgers.read(n) for n in (17, 18)]
+        fragments = [[one.first_entry for one in it.record.fragments] if it else [] for it in found]
+        assert fragments == [[0, 5], [0]]
+        assert await ledger_ids.counted_end(store) == (19 if is_noted else 20)
+        if is_noted:
+            copy = Copy(store)
+            await again.renew(3)
+            await again.renew(3)
+            copy.put_back()
+            await (await next_life(tmp_path, store, bookie)).begin(4)
+            assert await hold.read(store) is not None, "it went back once more"
+
+
+@pytest.mark.parametrize("heard", [[], ["itself"]])
+async def test_W8_it_holds_all_back_where_it_was_there_or_nobody_says_who_was(
+    tmp_path: Path, heard: list[str]
+) -> None:
+    async with watching(tmp_path) as (store, bookie, lives, watch):
+        await watch.begin(0)
+        copy = Copy(store)
+        await watch.renew(1)
+        await watch.renew(1)
+        copy.put_back()
+        await hold.begin(store, backup_ms=0, now_ms=1)
+        me = BookieRef(lives.cookie.bookie_id, lives.cookie.incarnation)
+        assert await hold.accept(store, [me, B3] if heard else [])
+        await (await next_life(tmp_path, store, bookie)).begin(2)
+        assert await hold.read(store) is not None
 
 
 async def test_a_renewal_whose_answer_was_lost_or_that_was_cut_off_is_no_sign(tmp_path: Path) -> None:

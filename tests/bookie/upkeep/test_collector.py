@@ -17,6 +17,7 @@ from bookie.storage.bookie import Bookie
 from bookie.upkeep.collecting.collector import Collected, Collector
 from bookie.wire.messages import Status
 from metadata import keys
+from metadata.backup import hold
 from metadata.errors import StoreUnavailable
 from metadata.memory import MemoryStore
 from metadata.rate_limit import RateLimit
@@ -240,6 +241,21 @@ async def test_copies_of_a_closed_ledger_that_no_fragment_places_here_are_droppe
         # The frame of 0 to 2 is partly ours, and is kept whole.
         assert await read(site.bookie, 4) == entries(4, range(3))
         assert await site.collect(also_misplaced=True) == Collected()
+
+
+async def test_W8_who_was_away_when_older_metadata_was_accepted_drops_none_before_somebody_has_looked(
+    tmp_path: Path,
+) -> None:
+    async with on_site(tmp_path) as site:
+        await placed_elsewhere(site, closed=True)
+        await hold.begin(site.store, backup_ms=0, now_ms=1)
+        assert await hold.accept(site.store, [OTHER])
+        one = await hold.accepted(site.store)
+        assert one is not None
+        collector = Collector(site.bookie, site.store, site.cookie, RateLimit(1e9), one.number)
+        assert await collector.collect(also_misplaced=True) == Collected()
+        assert not await hold.accept(site.store, [ME, OTHER]), "nothing is held back"
+        assert await collector.collect(also_misplaced=True) == Collected(frames_dropped=1)
 
 
 async def test_copies_of_a_ledger_that_is_open_or_in_recovery_are_kept_wherever_they_belong(

@@ -23,9 +23,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bookie.storage.bookie import Bookie
+from bookie.upkeep.inventory.reconciling import Compared, bring_up
 from bookie.wire import ReadRequest, Status
 from bookie.wire.messages import HeldNote, MaintenanceAction
-from bookledger.cluster.reconciling import Compared, bring_up
 from ledgers.aio import LedgerClient, ReadHandle, WriteHandle
 from ledgers.errors import EntryUnreadable, LedgerError
 from metadata.backup import hold

@@ -9,8 +9,9 @@ from functools import partial
 
 import pytest
 
+from ledgers.cluster import Cluster
 from ledgers.errors import NoSuchEntry
-from ledgers.logs import log_chain, segment_pages
+from ledgers.logs import access, log_chain, segment_ledgers, segment_pages
 from ledgers.logs.log import Log
 from ledgers.logs.log_chain import LogChain
 from ledgers.logs.producers import recollection
@@ -23,10 +24,12 @@ from ledgers.logs.writing import take_over, writer_shell
 from ledgers.logs.writing.log_pipeline import Confirm, LogEffect, LogPipeline, Tail
 from ledgers.logs.writing.log_writer import LogWriter
 from ledgers.logs.writing.writer_shell import WriterShell
+from metadata import keys
+from metadata.records.logs import log_codec
 from metadata.records.logs.giving_up import Cleaner
 from metadata.records.logs.log_ledgers import SegmentOf
 from metadata.records.logs.log_record import LogRecord, Segment
-from metadata.records.logs.log_store import LogStore
+from metadata.records.logs.log_store import LogPage, LogStore
 from tests.simulation.engine.planted import Plant
 
 from .ledgers import ModelWriter
@@ -276,6 +279,21 @@ def finds_times_in_the_wrong_page(patch: Patch) -> None:
     patch.setattr("ledgers.logs.reading.log_reader.segment_at_time", broken)
 
 
+def takes_a_page_that_is_gone_for_the_end_of_the_pages(patch: Patch) -> None:
+    """Its key by time was written late, when the page had been deleted: segments of later pages are passed over."""
+
+    async def broken(self: LogStore, identity: bytes, time_us: int) -> LogPage | None:
+        after = keys.log_time(identity, time_us)
+        found = await self.store.list_page(keys.log_times(identity), after=after, limit=1)
+        if not found.items:
+            return None
+        end = log_codec.decode_page_time(found.items[0].key, found.items[0].value)
+        page = await self.page_of(identity, end - 1)
+        return page if page is not None and page.key == keys.log_page(identity, end) else None
+
+    patch.setattr(LogStore, "page_of_time", broken)
+
+
 # --- what was given up ----------------------------------------------------------------------------------
 
 
@@ -303,6 +321,16 @@ def deletes_under_a_legal_hold(patch: Patch) -> None:
 
     patch.setattr(Log, "truncate", truncate)
     patch.setattr(Cleaner, "_delete_all", delete_all)
+
+
+def misses_the_last_segment_that_was_given_up(patch: Patch) -> None:
+    """Its ledger was deleted, and the record names it still: nobody could write to the log any more."""
+
+    async def broken(cluster: Cluster, log: LogRecord, password: bytes) -> None:
+        if log.last is not None and await access._last_ledger(cluster, log) is None:
+            raise segment_ledgers.missing(log, log.last)
+
+    patch.setattr(take_over, "check_may_write", broken)
 
 
 def an_audit_deletes_what_a_living_writer_has_made(patch: Patch) -> None:
@@ -365,6 +393,8 @@ PLANTS = (
     Plant((reads_what_was_given_up,), 500, 23),
     Plant((ends_a_tail_with_its_segment,), 500, 3),
     Plant((finds_times_in_the_wrong_page,), 500, 0),
+    Plant((takes_a_page_that_is_gone_for_the_end_of_the_pages,), 2000, 1072),
+    Plant((misses_the_last_segment_that_was_given_up,), 2000, 1820),
     Plant((gives_up_the_segment_with_the_first_position,), 500, 4),
     Plant((a_truncation_may_go_back,), 500, 167),
     Plant((deletes_under_a_legal_hold,), 500, 0),

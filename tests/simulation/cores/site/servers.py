@@ -175,9 +175,8 @@ class SimulatedBookie(Node):
             self._perform(self.core.append(frame, answer))
 
     def told(self, incarnation: str, frame: Frame) -> None:
-        """Forgotten in a crash: a checkpoint would keep it."""
-        if not self._is_another(incarnation) and (note := self.core.told(frame)):
-            self._keep(fragment_note.decode(note))
+        if not self._is_another(incarnation):
+            self._perform(self.core.told(frame, _nobody_waits))
 
     def last_add_confirmed(self, request: LacRequest, answer: Callable[[LacReply], None]) -> None:
         def serve(status: Status) -> None:
@@ -340,3 +339,7 @@ class SimulatedBookie(Node):
             self.world.reached(Probe.EXPLICIT_LAC)
         for entry_id, payload, digest in record.columns.rows():
             self.entries[entry_id] = (bytes(payload), bytes(digest))
+
+
+def _nobody_waits(_: Status, __: str) -> None:
+    """The answer to what a bookie is told in passing."""

@@ -1,4 +1,4 @@
-"""Lays what living bookies have noted of their ledgers beside the metadata, and brings that up to it."""
+"""Lays what bookies have noted of their ledgers beside the metadata, and brings that up to it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from bookie.upkeep.inventory.unknown_ids import COUNTED_MAX
-from bookie.wire.messages import HeldNote
-from ledgers.errors import BookieUnavailable
-from ledgers.record_change import tell_lacking
 from metadata import keys
 from metadata.errors import BadRecord, KeyExists, NoSuchKey, StoreUnavailable, VersionConflict
-from metadata.healing.marks import Marks
+from metadata.healing.marks import Marks, tell_lacking
 from metadata.records import ledger_ids
 from metadata.records.ledger_record import BookieRef, LedgerRecord, Tombstone
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
@@ -21,6 +17,11 @@ from metadata.records.notes import fragment_note
 from metadata.records.notes.reconciling import NotedBy, reconciled
 from metadata.records.unreadable import refuse, skip
 from metadata.store import MetadataStore
+
+from ...index.notes import NotesTable
+from ...wire.messages import HeldNote
+from ..threads import in_thread
+from .unknown_ids import COUNTED_MAX
 
 TRIES_MAX = 10
 """Tries to change a record that others change, too."""
@@ -43,11 +44,13 @@ class Difference:
 @dataclass(slots=True)
 class Compared:
     """What a comparison has seen so far. `silent`: bookies that did not tell all, and why. `unnoted`: ledgers that
-    bookies hold, and of which neither they nor the metadata know more than the id. `highest`: the highest counted id of
-    which the metadata knows nothing."""
+    bookies hold, and of which neither they nor the metadata know more than the id. `unsure`: open ledgers of which
+    nothing is noted, so that their records may be older. `highest`: the highest counted id of which the metadata knows
+    nothing."""
 
     silent: dict[str, str] = field(default_factory=dict)
     unnoted: int = 0
+    unsure: int = 0
     highest: int = -1
 
 
@@ -55,21 +58,26 @@ Notes = Mapping[BookieRef, AsyncGenerator[HeldNote, None]]
 """What each bookie keeps, by ledger and first entry."""
 
 
+async def kept_in(notes: NotesTable) -> AsyncGenerator[HeldNote, None]:
+    """What one bookie keeps as of its last checkpoint, page by page."""
+    first, is_last = (0, 0), False
+    while not is_last:
+        page, is_last = await in_thread(notes.page, *first)
+        for one in page:
+            yield one
+        first = (page[-1].ledger_id, page[-1].first_entry + 1) if page else first
+
+
 class _Stream:
     """The notes of one bookie, of which the next one can be looked at."""
 
-    def __init__(self, bookie: BookieRef, notes: AsyncGenerator[HeldNote, None], seen: Compared) -> None:
+    def __init__(self, bookie: BookieRef, notes: AsyncGenerator[HeldNote, None]) -> None:
         self._bookie = bookie
         self._notes = notes
-        self._seen = seen
         self.head: HeldNote | None = None
 
     async def advance(self) -> None:
-        try:
-            self.head = await anext(self._notes, None)
-        except BookieUnavailable as error:
-            self._seen.silent[self._bookie.bookie_id] = error.why
-            self.head = None
+        self.head = await anext(self._notes, None)
 
     async def take(self, ledger_id: int) -> list[NotedBy]:
         """All that it has of this ledger, which none before is left of."""
@@ -87,10 +95,9 @@ class _Stream:
 async def differences(
     store: MetadataStore, notes: Notes, seen: Compared, on_ledger: Callable[[int], object] = lambda _: None
 ) -> AsyncIterator[Difference]:
-    """Yields what the bookies know better, by ledger. A bookie that falls silent is noted in `seen`. Raises
-    MetadataError."""
+    """Yields what the bookies know better, by ledger. Raises MetadataError."""
     ledgers = LedgerStore(store)
-    streams = [_Stream(bookie, stream, seen) for bookie, stream in notes.items()]
+    streams = [_Stream(bookie, stream) for bookie, stream in notes.items()]
     await asyncio.gather(*(stream.advance() for stream in streams))
     async with aclosing(ledgers.list_with_deleted(on_unreadable=refuse)) as listed:  # type: ignore[type-var]
         record = await anext(listed, None)
@@ -101,6 +108,7 @@ async def differences(
                 record = await anext(listed, None)
             found = record if record is not None and record.ledger_id == ledger_id else None
             seen.unnoted += found is None and not noted
+            seen.unsure += isinstance(found, VersionedRecord) and not (noted or found.record.is_closed)
             if found is None and ledger_id < COUNTED_MAX:
                 seen.highest = ledger_id
             if (difference := await _difference(ledgers, ledger_id, found, noted)) is not None:

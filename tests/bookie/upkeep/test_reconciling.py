@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from bookie.upkeep.inventory import reconciling
+from bookie.upkeep.inventory.reconciling import Compared, bring_up, differences
 from bookie.wire.messages import NO_NOTE, HeldNote
-from bookledger.cluster import reconciling
-from bookledger.cluster.reconciling import Compared, bring_up, differences
-from ledgers.errors import BookieUnavailable
 from metadata.backup import hold
 from metadata.memory import MemoryStore
 from metadata.records import ledger_ids
@@ -35,9 +34,9 @@ def changed(ledger_id: int) -> LedgerRecord:
 
 
 async def told(
-    bookie: BookieRef, *records: LedgerRecord, silent: str = "", unnoted: int | None = None
+    bookie: BookieRef, *records: LedgerRecord, unnoted: int | None = None
 ) -> AsyncGenerator[HeldNote, None]:
-    """What a bookie keeps of these ledgers; it may fall silent behind them."""
+    """What a bookie keeps of these ledgers."""
     if unnoted is not None:
         yield HeldNote(unnoted, 0, b"", NO_NOTE)
     for record in records:
@@ -45,8 +44,6 @@ async def told(
             yield HeldNote(
                 record.ledger_id, note.fragment.first_entry, record.identity, fragment_note.encode(note)
             )
-    if silent:
-        raise BookieUnavailable(str(bookie), silent)
 
 
 def by_all(*records: LedgerRecord) -> Mapping[BookieRef, AsyncGenerator[HeldNote, None]]:
@@ -105,15 +102,6 @@ async def test_ids_move_past_ledgers_of_which_nothing_is_noted_but_not_past_thos
     assert await bring_up(store, {A: told(A, created(77), unnoted=40)}, seen) == 0
     assert (seen.unnoted, seen.highest) == (1, 40)
     assert await ledger_ids.counted_end(store) == 41
-
-
-async def test_a_bookie_that_falls_silent_is_named_and_what_it_and_the_others_told_counts() -> None:
-    store = MemoryStore()
-    seen = Compared()
-    notes = {A: told(A, changed(2), silent="gone"), C: told(C, changed(2), changed(3))}
-    found = [one async for one in differences(store, notes, seen)]
-    assert [(one.ledger_id, len(one.noted)) for one in found] == [(2, 3), (3, 1)]
-    assert seen.silent == {"a": "gone"}
 
 
 async def test_notes_that_cannot_be_read_are_passed_over() -> None:
