@@ -181,8 +181,9 @@ class RecoveryRun:
         """Tells those of the last ensemble that were fenced; the others find out by themselves."""
         last = closed.fragments[-1]
         note = fragment_note.encode(FragmentNote.of(closed, last))
-        for bookie in self._machine.fencing.fenced.intersection(last.ensemble):
-            self._cluster.bookies.tell_note(bookie, self._terms, note)
+        for bookie in last.ensemble:
+            if bookie in self._machine.fencing.fenced:
+                self._cluster.bookies.tell_note(bookie, self._terms, note)
 
     def _frozen_lac(self) -> LacStatement | None:
         return self._machine.fencing.last_add_confirmed

@@ -16,7 +16,19 @@ from tests.support.metrics_pages import every_page
 
 DOCS = Path(__file__).parents[2] / "docs"
 RUNNING = DOCS / "running"
-WORDS = {"and", "by", "max", "on", "or", "sum", "rate", "increase", "histogram_quantile", "group_left"}
+WORDS = {
+    "and",
+    "by",
+    "delta",
+    "group_left",
+    "histogram_quantile",
+    "increase",
+    "max",
+    "on",
+    "or",
+    "rate",
+    "sum",
+}
 OF_PROMETHEUS = {"up"}
 LABELS_OF_PROMETHEUS = {"instance", "job"}
 

@@ -21,17 +21,26 @@ from tests.support.waiting import until
 BOOKIE, AUTORECOVERY, JOURNAL, APPLICATION = "bookie", "autorecovery", "journal", "application"
 
 
+class BookieWithALog(HttpBookie):
+    """There is one with a cursor before there is an auditor: its first round sees it, and tells of it."""
+
+    def launch(self) -> None:
+        with LedgerClient(self._metadata_uri) as client:
+            client.create_log("log", ensemble_size=1).cursor("reader").close()
+        super().launch()
+
+
 def every_page(path: Path) -> dict[str, str]:
     """By the kind of process: a bookie, `autorecovery`, `journal serve`, and an application that shows a registry."""
     uri = uri_of(path / "metadata.db")
-    bookie = HttpBookie("b1", path / "b1", uri, options=["--http=127.0.0.1:0"])
+    bookie = BookieWithALog("b1", path / "b1", uri, options=["--http=127.0.0.1:0"])
     with started([bookie]):
         registry = CollectorRegistry()
         _use_ledgers(uri, registry)
         return {
             JOURNAL: _of_a_journal(path, uri, registry),
             AUTORECOVERY: _of_an_auditor(path, uri),
-            BOOKIE: _of(bookie.url),
+            BOOKIE: _of_a_bookie(bookie.url),
             APPLICATION: generate_latest(registry).decode(),
         }
 
@@ -47,8 +56,14 @@ def _use_ledgers(uri: str, registry: CollectorRegistry) -> None:
         with client.create_ledger(ensemble_size=1) as writer:
             writer.append(b"x")
         assert list(client.open_ledger(writer.ledger_id).read())
-        with client.create_log("log", ensemble_size=1).writer() as log_writer:
+        with client.log("log").writer() as log_writer:
             log_writer.append(b"x")
+
+
+def _of_a_bookie(url: str) -> str:
+    """Once its auditor has been through all logs."""
+    until(lambda: "bookledger_log_cursor_lag_seconds{" in _of(url))
+    return _of(url)
 
 
 def _of_a_journal(path: Path, uri: str, registry: CollectorRegistry) -> str:
