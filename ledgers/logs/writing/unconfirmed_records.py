@@ -12,7 +12,7 @@ class UnconfirmedRecords:
     """The records by position, in the batches in which they were taken in."""
 
     def __init__(self, first_position: int) -> None:
-        self._batches: deque[EncodedRecords] = deque()
+        self._batches: deque[tuple[EncodedRecords, int]] = deque()  # with the bytes of each that are unconfirmed
         self._confirmed_of_first = 0  # records of the first batch that are confirmed
         self._first = first_position
         self._count = 0
@@ -25,7 +25,7 @@ class UnconfirmedRecords:
 
     def add(self, records: EncodedRecords, size_bytes: int) -> None:
         """Adds records that are so many bytes together."""
-        self._batches.append(records)
+        self._batches.append((records, size_bytes))
         self._count += len(records.rests)
         self._payload_bytes += size_bytes
 
@@ -35,14 +35,18 @@ class UnconfirmedRecords:
         assert 0 <= count <= self._count
         self._first, self._count = end_position, self._count - count
         while count:
-            batch, start = self._batches[0], self._confirmed_of_first
-            taken = batch.cut(start, start + count)
-            self._payload_bytes -= taken.size_bytes
-            count -= len(taken.rests)
-            self._confirmed_of_first += len(taken.rests)
-            if self._confirmed_of_first == len(batch.rests):
-                self._batches.popleft()
-                self._confirmed_of_first = 0
+            batch, size_bytes = self._batches.popleft()
+            left = len(batch.rests) - self._confirmed_of_first
+            if count < left:
+                start = self._confirmed_of_first
+                taken_bytes = batch.cut(start, start + count).size_bytes
+                self._batches.appendleft((batch, size_bytes - taken_bytes))
+                self._payload_bytes -= taken_bytes
+                self._confirmed_of_first += count
+                break
+            self._payload_bytes -= size_bytes
+            self._confirmed_of_first = 0
+            count -= left
         return dropped
 
     def between(self, first_position: int, stop_position: int) -> list[EncodedRecords]:
@@ -51,7 +55,7 @@ class UnconfirmedRecords:
         start = self._confirmed_of_first + first_position - self._first
         stop = start + stop_position - first_position
         found = []
-        for batch in self._batches:
+        for batch, _ in self._batches:
             part = batch.cut(max(0, start), max(0, stop))
             if part.rests:
                 found.append(part)
