@@ -98,6 +98,11 @@ class AppendRequest(NamedTuple):
     frames: tuple[Frame, ...]
     told: tuple[Frame, ...] = ()
 
+    @property
+    def every_frame(self) -> tuple[Frame, ...]:
+        """Those that are answered, and those that are told."""
+        return self.frames + self.told
+
 
 class Ack(NamedTuple):
     """The answer to the frame of this sequence number; OK means that it is on disk (rule B1)."""

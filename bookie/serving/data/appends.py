@@ -93,7 +93,7 @@ class Appends:
 
     def _is_ready_for(self, request: AppendRequest) -> bool:
         """Whether it can be submitted now, without a wait or a look-up."""
-        return self._bookie.has_room and all(map(self._knows, (*request.frames, *request.told)))
+        return self._bookie.has_room and all(map(self._knows, request.every_frame))
 
     def _knows(self, frame: Frame) -> bool:
         """Whether a frame's proof, owner and verifier are known already."""
@@ -114,15 +114,14 @@ class Appends:
         while self._waiting:
             request, large_bytes, arrival = self._waiting[0]
             unproven = await self._unproven(request)
-            every = (*request.frames, *request.told)
-            proven = [frame.ledger_id for frame in every if frame.ledger_id not in unproven]
+            proven = [frame.ledger_id for frame in request.every_frame if frame.ledger_id not in unproven]
             unwelcome = await self._unwelcome(proven)
             self._waiting.popleft()
             self._take(request, {**unproven, **unwelcome}, large_bytes, arrival)
 
     async def _unproven(self, request: AppendRequest) -> Refused:
         """Refuses everything from the first false proof on: it ends the stream."""
-        every = (*request.frames, *request.told)
+        every = request.every_frame
         for number, frame in enumerate(every):
             if not await self._proofs.may_append(frame.ledger_id, frame.credential):
                 return {one.ledger_id: (Status.UNAUTHORIZED, "") for one in every[number:]}

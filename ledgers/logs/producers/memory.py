@@ -68,9 +68,7 @@ class ProducerMemory:
 
     def _add(self, producer: str, sequence: int, position: int, count: int, last: Last | None) -> None:
         """`sequence`: of the last of so many new records, the first of which has the position."""
-        goes_on = last is not None and (last.sequence, last.position) == (sequence - count, position - 1)
-        run = count + (last.run if last is not None and goes_on else 0)
-        added = Last(sequence, position + count - 1, run, 0)
+        added = Last(sequence, position + count - 1, _run(last, sequence, position, count), 0)
         self._pending.append((producer, position, added))
         self._taken[producer] = added
 
@@ -94,9 +92,7 @@ class ProducerMemory:
         """Takes in records as they are in the log, from this position on."""
         for position, (producer, sequence) in enumerate(zip(producers, sequences, strict=True), first):
             if producer is not None and sequence is not None:
-                last = self._confirmed.get(producer)
-                goes_on = last is not None and (last.sequence, last.position) == (sequence - 1, position - 1)
-                run = 1 + (last.run if last is not None and goes_on else 0)
+                run = _run(self._confirmed.get(producer), sequence, position, 1)
                 self._hear(producer, sequence, position, run, time_us)
 
     def _hear(self, producer: str, sequence: int, position: int, run: int, time_us: int) -> None:
@@ -121,6 +117,12 @@ class ProducerMemory:
             return ProducerSnapshot(
                 tuple(self._confirmed.items()), tuple(self._forgotten), self.forgotten_count
             )
+
+
+def _run(last: Last | None, sequence: int, position: int, count: int) -> int:
+    """The run that so many records make longer, or begin. `sequence`: of the last of them; `position`: of the first."""
+    goes_on = last is not None and (last.sequence, last.position) == (sequence - count, position - 1)
+    return count + (last.run if last is not None and goes_on else 0)
 
 
 def _digest(producer: str) -> bytes:

@@ -12,7 +12,9 @@ class UnconfirmedRecords:
     """The records by position, in the batches in which they were taken in."""
 
     def __init__(self, first_position: int) -> None:
-        self._batches: deque[tuple[EncodedRecords, int]] = deque()  # with the bytes of each that are unconfirmed
+        self._batches: deque[tuple[EncodedRecords, int]] = (
+            deque()
+        )  # with the bytes of each that are unconfirmed
         self._confirmed_of_first = 0  # records of the first batch that are confirmed
         self._first = first_position
         self._count = 0

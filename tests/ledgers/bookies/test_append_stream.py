@@ -397,7 +397,7 @@ def noted_lane(setting: Setting, note: Callable[[], bytes], ledger_id: int = 1) 
 
 def notes_sent(setting: Setting) -> list[tuple[int, int, bytes]]:
     """Of every frame, and what is told besides: its ledger, its number of entries, its note."""
-    frames = [frame for request in setting.peer.requests for frame in (*request.frames, *request.told)]
+    frames = [frame for request in setting.peer.requests for frame in request.every_frame]
     return [(frame.ledger_id, len(frame.columns), frame.note) for frame in frames]
 
 
