@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Self, Unpack
@@ -11,37 +11,19 @@ from metadata.records.coordination.log_set_record import LogSetRecord
 
 from ...logs.sets import log_set as aio
 from ...logs.sets.set_consumption import GroupOptions, SetConsumption, SetRecord
-from ...logs.sets.set_writer import Place, log_of
+from ...logs.sets.set_writer import KeyedWriters, Place
+from ...logs.writing.checked_records import KeyedFields
 from ...loop_thread import LoopThread, iterate
 from ..coordination.cursor import note
 from ..log import Log, LogWriter
 
 
-class LogSetWriter:
+class LogSetWriter(KeyedWriters[LogWriter]):
     """The one writer of a set; see `ledgers.logs.sets.set_writer.LogSetWriter`. `writers`: that of each log."""
 
-    def __init__(self, writers: list[LogWriter]) -> None:
-        self.writers = writers
-
-    def of(self, key: bytes) -> LogWriter:
-        """The writer of the log that has this key."""
-        return self.writers[log_of(key, len(self.writers))]
-
-    def append(
-        self,
-        payload: bytes,
-        *,
-        key: bytes,
-        headers: Mapping[str, bytes] | None = None,
-        event_time: int | None = None,
-        producer: str | None = None,
-        sequence: int | None = None,
-    ) -> Place:
+    def append(self, payload: bytes, *, key: bytes, **fields: Unpack[KeyedFields]) -> Place:
         """Appends one record to the log of its key; returns where it is, once it is on disk."""
-        position = self.of(key).append(
-            payload, key=key, headers=headers, event_time=event_time, producer=producer, sequence=sequence
-        )
-        return Place(log_of(key, len(self.writers)), position)
+        return Place(self._number(key), self.of(key).append(payload, key=key, **fields))
 
     def flush(self) -> None:
         """Waits for all appends so far; raises what ended one of the writers."""
@@ -91,8 +73,11 @@ class LogSet:
 
     def writer(self, name: str | None = None) -> LogSetWriter:
         """Takes all logs over; see `ledgers.logs.sets.log_set.LogSet.writer`."""
-        taken = self._thread.run(self._twin.writer(name))
-        return LogSetWriter([LogWriter(self._thread, one) for one in taken.writers])
+        taken = LogSetWriter()
+        taken.writers += [
+            LogWriter(self._thread, one) for one in self._thread.run(self._twin.writer(name)).writers
+        ]
+        return taken
 
     def grow(self, logs: int) -> None:
         """Spreads keys over so many logs from now on; see `ledgers.logs.sets.log_set.LogSet.grow`."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Generic, NamedTuple, Self, TypeVar, Unpack
 from zlib import crc32
 
+from ..writing.checked_records import KeyedFields
 from ..writing.log_writer import LogWriter
+
+W = TypeVar("W")
 
 
 def log_of(key: bytes, logs: int) -> int:
@@ -23,38 +25,33 @@ class Place(NamedTuple):
     position: int
 
 
-class LogSetWriter:
+class KeyedWriters(Generic[W]):
+    """The writers of a set's logs, in the order of their numbers."""
+
+    def __init__(self) -> None:
+        self.writers: list[W] = []
+
+    def of(self, key: bytes) -> W:
+        """The writer of the log that has this key."""
+        return self.writers[self._number(key)]
+
+    def _number(self, key: bytes) -> int:
+        return log_of(key, len(self.writers))
+
+
+class LogSetWriter(KeyedWriters[LogWriter]):
     """The one writer of a set. Made by `LogSet.writer`; belongs to its event loop.
 
     `writers`: that of each log. `of` tells which one has a key; what it appends is as if this one had.
     """
 
-    def __init__(self) -> None:
-        self.writers: list[LogWriter] = []
-
-    def of(self, key: bytes) -> LogWriter:
-        """The writer of the log that has this key."""
-        return self.writers[log_of(key, len(self.writers))]
-
-    async def append(
-        self,
-        payload: bytes,
-        *,
-        key: bytes,
-        headers: Mapping[str, bytes] | None = None,
-        event_time: int | None = None,
-        producer: str | None = None,
-        sequence: int | None = None,
-    ) -> Place:
+    async def append(self, payload: bytes, *, key: bytes, **fields: Unpack[KeyedFields]) -> Place:
         """Appends one record to the log of its key; raises as `LogWriter.append`.
 
         With a producer it is stored once in that log: its sequences rise in each. After a growth the log of a key may
         be another one, which does not know what the one before had.
         """
-        position = await self.of(key).append(
-            payload, key=key, headers=headers, event_time=event_time, producer=producer, sequence=sequence
-        )
-        return Place(log_of(key, len(self.writers)), position)
+        return Place(self._number(key), await self.of(key).append(payload, key=key, **fields))
 
     async def flush(self) -> None:
         """Waits until every append so far has completed; raises what ended one of the writers, if anything did."""

@@ -19,15 +19,20 @@ class CheckedRecords:
         self.size_bytes = sum([size_of(record, entry_bytes_max) for record in self.payloads])
 
 
-class RecordFields(TypedDict, total=False):
-    """What a record may have beside its payload, as `NewRecord` has it. With a producer and a sequence it is stored
-    once."""
+class KeyedFields(TypedDict, total=False):
+    """What a record may have beside its payload and its key, as `NewRecord` has it. With a producer and a sequence it
+    is stored once."""
 
-    key: bytes | None
     headers: Mapping[str, bytes] | None
     event_time: int | None
     producer: str | None
     sequence: int | None
+
+
+class RecordFields(KeyedFields, total=False):
+    """What a record may have beside its payload."""
+
+    key: bytes | None
 
 
 def record_of(
