@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from metadata.errors import NoSuchKey, VersionConflict
+from metadata.records.coordination import transitions
 from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore, VersionedLog
 
@@ -50,27 +50,16 @@ class LogChain:
     async def change(self, transition: Transition) -> LogRecord:
         """Does one change; returns the record that stands. Where the transition raises, nothing is changed."""
         async with self._turn:
-            for _ in range(CHANGES_MAX):
-                wanted = transition(self.record)
-                if wanted == self.record:
-                    return wanted
-                try:
-                    with metadata_errors():
-                        self.take(await self._changed(wanted))
-                    return self.record
-                except _Conflict:
-                    await self.refresh()
-        raise LedgerError(f"log {self.record.name!r} keeps changing; try again")
+            with metadata_errors():
+                stands = await transitions.change(
+                    transition, lambda: self.record, self._write, self.refresh, CHANGES_MAX
+                )
+        if stands is None:
+            raise LedgerError(f"log {self.record.name!r} keeps changing; try again")
+        return stands
 
-    async def _changed(self, wanted: LogRecord) -> VersionedLog:
-        try:
-            return await self.logs.change(wanted, self.found.version)
-        except (VersionConflict, NoSuchKey) as conflict:
-            raise _Conflict from conflict
-
-
-class _Conflict(Exception):
-    """Another program changed the record first."""
+    async def _write(self, wanted: LogRecord) -> None:
+        self.take(await self.logs.change(wanted, self.found.version))
 
 
 def under(epoch: int, transition: Transition) -> Transition:

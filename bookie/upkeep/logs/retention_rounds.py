@@ -16,6 +16,7 @@ from metadata.audit import Act, tell
 from metadata.backup import hold
 from metadata.errors import BadRecord, KeyExists, NoSuchKey, VersionConflict
 from metadata.records import directory_generations
+from metadata.records.coordination import transitions
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.logs import log_codec, silences
 from metadata.records.logs.giving_up import Cleaner
@@ -245,16 +246,15 @@ class _Chain:
         return found.record
 
     async def change(self, transition: Callable[[LogRecord], LogRecord]) -> LogRecord:
-        for _ in range(CHANGES_MAX):
-            wanted = transition(self.record)
-            if wanted == self.record:
-                return wanted
-            try:
-                self._found = await self.logs.change(wanted, self._found.version)
-                return self.record
-            except (VersionConflict, NoSuchKey):
-                await self.refresh()
-        raise _NotNow("its record keeps changing")
+        stands = await transitions.change(
+            transition, lambda: self.record, self._write, self.refresh, CHANGES_MAX
+        )
+        if stands is None:
+            raise _NotNow("its record keeps changing")
+        return stands
+
+    async def _write(self, wanted: LogRecord) -> None:
+        self._found = await self.logs.change(wanted, self._found.version)
 
 
 def _decoded(key: str, value: bytes, version: int) -> VersionedLog | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from metadata.errors import NoSuchKey, StoreUnavailable, VersionConflict
+from metadata.errors import StoreUnavailable
+from metadata.records.coordination import transitions
 from metadata.records.coordination.cursor_record import CursorRecord, CursorStore, VersionedCursor
 
 from ...errors import LedgerError
@@ -45,15 +46,15 @@ class CursorState:
     async def change(self, transition: Transition) -> CursorRecord:
         """Does one change; returns the record that stands. Where the transition raises, nothing is changed."""
         async with self._turn:
-            for _ in range(CHANGES_MAX):
-                wanted = transition(self.record)
-                if wanted == self.record:
-                    return wanted
-                try:
-                    self._found = await self._store.change(self.name, wanted, self._found.version)
-                    return self.record
-                except (VersionConflict, NoSuchKey):
-                    await self.refresh()
-                except StoreUnavailable as error:
-                    raise unavailable(error) from error
-        raise LedgerError(f"cursor {self.name!r} of log {self.log!r} keeps changing; try again")
+            try:
+                stands = await transitions.change(
+                    transition, lambda: self.record, self._write, self.refresh, CHANGES_MAX
+                )
+            except StoreUnavailable as error:
+                raise unavailable(error) from error
+        if stands is None:
+            raise LedgerError(f"cursor {self.name!r} of log {self.log!r} keeps changing; try again")
+        return stands
+
+    async def _write(self, wanted: CursorRecord) -> None:
+        self._found = await self._store.change(self.name, wanted, self._found.version)

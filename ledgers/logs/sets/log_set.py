@@ -7,7 +7,8 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Unpack
 
 from metadata import keys
-from metadata.errors import KeyExists, NoSuchKey, VersionConflict
+from metadata.errors import KeyExists
+from metadata.records.coordination import transitions
 from metadata.records.coordination.log_set_record import LogSetRecord, LogSetStore, VersionedLogSet
 from metadata.records.logs.log_record import LogSettings
 
@@ -161,27 +162,16 @@ class LogSet:
         return record
 
     async def _change(self, transition: Callable[[LogSetRecord], LogSetRecord]) -> LogSetRecord:
-        for _ in range(CHANGES_MAX):
-            wanted = transition(self.record)
-            if wanted == self.record:
-                return wanted
-            try:
-                with metadata_errors():
-                    self._found = await self._changed(wanted)
-                return wanted
-            except _Conflict:
-                await self.refresh()
-        raise LedgerError(f"set {self.name!r} keeps changing; try again")
+        with metadata_errors():
+            stands = await transitions.change(
+                transition, lambda: self.record, self._write, self.refresh, CHANGES_MAX
+            )
+        if stands is None:
+            raise LedgerError(f"set {self.name!r} keeps changing; try again")
+        return stands
 
-    async def _changed(self, wanted: LogSetRecord) -> VersionedLogSet:
-        try:
-            return await self._store.change(self.name, wanted, self._found.version)
-        except (VersionConflict, NoSuchKey) as conflict:
-            raise _Conflict from conflict
-
-
-class _Conflict(Exception):
-    """Another program changed the record first."""
+    async def _write(self, wanted: LogSetRecord) -> None:
+        self._found = await self._store.change(self.name, wanted, self._found.version)
 
 
 def _grown(before: LogSetRecord, ends: tuple[int, ...]) -> Callable[[LogSetRecord], LogSetRecord]:

@@ -25,6 +25,7 @@ from ledgers.logs.writing.log_pipeline import Confirm, LogEffect, LogPipeline, T
 from ledgers.logs.writing.log_writer import LogWriter
 from ledgers.logs.writing.writer_shell import WriterShell
 from metadata import keys
+from metadata.errors import VersionConflict
 from metadata.records.logs import log_codec
 from metadata.records.logs.giving_up import Cleaner
 from metadata.records.logs.log_ledgers import SegmentOf
@@ -66,8 +67,8 @@ def takes_a_conflict_for_success(patch: Patch) -> None:
         wanted = transition(self.record)
         if wanted != self.record:
             try:
-                self.take(await self._changed(wanted))
-            except log_chain._Conflict:
+                await self._write(wanted)
+            except VersionConflict:
                 await self.refresh()
         return self.record
 
