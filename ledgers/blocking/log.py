@@ -217,7 +217,10 @@ class Log:
         return self._thread.run(self._twin.first_position())
 
     def end(self) -> int:
-        """The position behind the last confirmed record."""
+        """The position behind the last record that bookies know as confirmed.
+
+        What a writer confirmed in its last moment before it died counts only after the next take-over (rule L4).
+        """
         return self._thread.run(self._twin.end())
 
     def read(self, start: int | None = None, stop: int | None = None) -> Iterator[Record]:
@@ -308,7 +311,10 @@ class Log:
         return self._thread.run(self._twin.retained())
 
     def set_legal_hold(self, is_held: bool) -> None:
-        """Begins or ends a legal hold: while it lasts nothing of the log is given up."""
+        """Begins or ends a legal hold: while it lasts nothing of the log is given up, and no ledger of it deleted.
+
+        It keeps what is left when it begins; a ledger that was given up before may be being deleted in that moment.
+        """
         self._thread.run(self._twin.set_legal_hold(is_held))
 
 

@@ -99,12 +99,15 @@ class Log:
         return (await self.refresh()).first_position
 
     async def end(self) -> int:
-        """The position behind the last confirmed record: what a reader of new records starts at."""
+        """The position behind the last record that bookies know as confirmed: what a reader of new records starts at.
+
+        What a writer confirmed in its last moment before it died counts only after the next take-over (rule L4).
+        """
         self._cluster.check_process()
         return await self._reader.end()
 
     async def read(self, start: int | None = None, stop: int | None = None) -> AsyncGenerator[Record, None]:
-        """Yields the confirmed records from `start` to before `stop`; from the oldest and to the end by default.
+        """Yields the confirmed records from `start` to before `stop`; from the oldest and to `end()` by default.
 
         Raises LogTruncated for what was given up, ValueError for what is behind the end, EntryUnreadable or
         DigestMismatch when no replica has a record, after yielding all before it.
@@ -285,7 +288,10 @@ class Log:
             return await look(self._chain.logs, record)
 
     async def set_legal_hold(self, is_held: bool) -> None:
-        """Begins or ends a legal hold: while it lasts nothing of the log is given up, and no ledger of it deleted."""
+        """Begins or ends a legal hold: while it lasts nothing of the log is given up, and no ledger of it deleted.
+
+        It keeps what is left when it begins; a ledger that was given up before may be being deleted in that moment.
+        """
         await self.refresh()
         check_may_change(self._cluster)
         await self._chain.change(lambda record: record.held(is_held))

@@ -10,7 +10,7 @@ from metadata.errors import BadRecord
 from metadata.records import records_pb2 as pb
 from metadata.records.ledger_record import DigestType, Shape
 from metadata.records.logs import log_codec
-from metadata.records.logs.log_record import PAGE_SEGMENTS, LogRecord, LogSettings, Segment
+from metadata.records.logs.log_record import OBSOLETE_MAX, PAGE_SEGMENTS, LogRecord, LogSettings, Segment
 
 LOG = LogRecord(bytes(16), "orders").taken_over("w1")
 KEY = "logs/00"
@@ -79,14 +79,19 @@ def test_full_pages_leave_the_record_which_goes_on_where_they_end() -> None:
     assert chain(*[2] * (2 * PAGE_SEGMENTS - 1)).full_page() == ()
 
 
-def test_a_truncation_never_goes_back_and_kills_only_segments_that_end_before_it() -> None:
+def test_L6_a_truncation_never_goes_back_and_takes_from_the_chain_only_segments_that_end_before_it() -> None:
     log = chain(3, 5, 2).truncated(7)
-    assert log.truncated(4).first_position == 7
-    assert [s.ledger_id for s in log.dead_segments()] == [0]
-    gone = log.without_dead(log.dead_segments())
-    assert (gone.paged_through, [s.ledger_id for s in gone.segments]) == (3, [1, 2])
-    assert [s.ledger_id for s in gone.truncated(8).dead_segments()] == [1]
-    assert [s.ledger_id for s in gone.given_up().dead_segments()] == [1, 2]
+    assert log.truncated(4) == log
+    assert (log.paged_through, [s.ledger_id for s in log.segments], log.obsolete) == (3, [1, 2], (0,))
+    assert (log.truncated(8).paged_through, log.truncated(8).obsolete) == (8, (0, 1))
+    assert [s.ledger_id for s in log.given_up().dead_segments()] == [1, 2]
+
+
+def test_L6_segments_for_which_a_truncation_finds_no_room_leave_the_chain_at_the_next() -> None:
+    full = chain(3, 5, 2).with_obsolete(range(100, 100 + OBSOLETE_MAX - 1))
+    log = full.truncated(8)
+    assert ([s.ledger_id for s in log.dead_segments()], log.obsolete[-1]) == ([1], 0)
+    assert log.without_obsolete(log.obsolete).truncated(8).obsolete == (1,)
 
 
 def test_what_is_left_cannot_begin_behind_the_end() -> None:

@@ -39,6 +39,9 @@ class UnneededSegments:
         of = await self._log(said.identity)
         if of is None or is_needed(of, ledger_id, said, await self._segments_at(of, said.first_position)):
             return False
+        now = await self._logs.read(said.identity)
+        if now is not None and now.record.legal_hold:
+            return False  # it began since the log was read
         try:
             await self._ledgers.delete(found)
         except (VersionConflict, NoSuchKey):

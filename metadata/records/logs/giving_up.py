@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Protocol
 
 from .log_record import LogRecord, Segment
@@ -47,13 +48,10 @@ class Cleaner:
         await self._drop_snapshots(record)
         if not await self._clean_pages(record.first_position):
             return False
-        dead = record.dead_segments()
-        if not await self._delete_all(s.ledger_id for s in dead):
-            return False
-        await self._chain.change(lambda now: now.without_dead(dead))
-        if not await self._delete_all(record.obsolete):
-            return False
-        await self._chain.change(lambda now: now.without_obsolete(record.obsolete))
+        while (record := await self._chain.change(_without_dead)).obsolete:
+            if not await self._delete_all(record.obsolete):
+                return False
+            await self._chain.change(partial(LogRecord.without_obsolete, ledgers=record.obsolete))
         return True
 
     async def _drop_snapshots(self, record: LogRecord) -> None:
@@ -82,6 +80,11 @@ class Cleaner:
             self._left -= 1
             await self._delete(ledger_id)
         return True
+
+
+def _without_dead(record: LogRecord) -> LogRecord:
+    """What a truncation found no room for is given up now."""
+    return record if record.legal_hold else record.truncated(record.first_position)
 
 
 def _is_before(segment: Segment, position: int) -> bool:

@@ -56,8 +56,9 @@ def log_of(custom_metadata: Mapping[str, bytes]) -> LogRecord | None:
 def is_needed(log: LogRecord, ledger_id: int, said: SegmentOf, segments: Sequence[Segment]) -> bool:
     """Whether a log has this ledger as a segment, or may still get it; `segments` are those of `segments_at`.
 
-    It needs no segment that it has given up whole, unless it is under legal hold; nothing once it is deleted; and no
-    ledger that a writer made and that became no segment, once a later writer has taken over. The answer stays no.
+    It needs no segment that has left the chain, or of a page in which nothing is left, unless it is under legal hold;
+    nothing once it is deleted; and no ledger that a writer made and that became no segment, once a later writer has
+    taken over. The answer stays no, until a hold begins.
     """
     if log.deleted:
         return False
@@ -66,7 +67,7 @@ def is_needed(log: LogRecord, ledger_id: int, said: SegmentOf, segments: Sequenc
     mine = next((one for one in segments if one.ledger_id == ledger_id), None)
     if mine is None:
         return said.epoch >= log.epoch and ledger_id not in log.obsolete
-    return mine.end_position is None or mine.end_position > log.first_position
+    return mine in log.segments or mine.end_position is None or mine.end_position > log.first_position
 
 
 async def segments_at(logs: LogStore, log: LogRecord, position: int) -> Sequence[Segment]:

@@ -233,20 +233,23 @@ class LogRecord:
         return replace(self, segments=left, paged_through=end)
 
     def truncated(self, first_position: int) -> LogRecord:
-        """Gives up what is before a position. Never goes back."""
-        return replace(self, first_position=max(first_position, self.first_position))
+        """Gives up what is before a position, with the segments in which nothing is left. Never goes back.
+
+        They leave the chain, and their ledgers are to be deleted, in the same change: so a legal hold that begins
+        later finds in the chain only what stays. Those for which there is no room are dead, and leave it at the next.
+        """
+        log = replace(self, first_position=max(first_position, self.first_position))
+        room = OBSOLETE_MAX - len(log.obsolete)
+        dead = log.dead_segments()[:room]
+        if not dead:
+            return log
+        start, left = dead[-1].end_position, log.segments[len(dead) :]
+        assert start is not None
+        return replace(log, segments=left, paged_through=start).with_obsolete(s.ledger_id for s in dead)
 
     def dead_segments(self) -> tuple[Segment, ...]:
-        """Segments of the record's own in which nothing is left."""
+        """Segments of the record's own in which nothing is left: the first of the chain."""
         return tuple(s for s in self.segments if s.end_position is not None and s.end_position <= self._kept)
-
-    def without_dead(self, dead: Iterable[Segment]) -> LogRecord:
-        """Removes dead segments from the head of the chain; their ledgers have been deleted."""
-        gone = {s.ledger_id for s in dead}
-        segments, start = list(self.segments), self.paged_through
-        while segments and segments[0].ledger_id in gone and segments[0].is_ended:
-            start = segments.pop(0).end_position or start
-        return replace(self, segments=tuple(segments), paged_through=start)
 
     @property
     def _kept(self) -> int:

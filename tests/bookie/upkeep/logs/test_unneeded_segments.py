@@ -62,6 +62,17 @@ def test_a_segment_that_was_given_up_is_deleted_unless_the_log_is_held() -> None
     assert not is_deleted(SegmentOf(A, 20, 1), 7, LOG.held(True))
 
 
+async def test_L6_a_hold_that_begins_during_an_audit_is_seen_before_the_next_deletion() -> None:
+    store = MemoryStore(MemoryData())
+    logs, ledgers = LogStore(store), LedgerStore(store)
+    created = await logs.create(LOG.truncated(20))
+    made = [await ledgers.create(ledger(n, SegmentOf(A, 10, 1))) for n in (2, 7)]
+    audit = UnneededSegments(store)
+    assert await audit.delete(made[0])
+    await logs.change(created.record.held(True), created.version)
+    assert not await audit.delete(made[1])
+
+
 def test_ledgers_of_no_log_and_of_logs_that_are_not_known_stay() -> None:
     assert not is_deleted(None, 7)
     assert not is_deleted(SegmentOf(UNKNOWN, 0, 1), 7)
