@@ -39,6 +39,7 @@ from .effects import (
 from .fenced_reads import FencedReads, Verdict
 from .fencing import UNVOUCHED, Fencing, why_held_elsewhere
 from .quorum import Outcome
+from .shortfall import in_doubt
 from .striping import Striping
 
 READ_AHEAD_ENTRIES = 4096
@@ -246,17 +247,9 @@ class Recovery:
         if self.stage is not Stage.READING or pipeline.last_add_confirmed < last:
             return []
         self.stage = Stage.CLOSING
-        return [ChangeRecord(self._with_doubt(pipeline.closed_record()))]
-
-    def _with_doubt(self, closed: LedgerRecord) -> LedgerRecord:
-        """Records copies of confirmed entries before the walk as lacking: an ack quorum has them, not known which (rule
-        W6).
-        """
-        first, last = self._last_fragment.first_entry, self._walked_from - 1
-        for n in range(closed.shape.ensemble_size):
-            if (held := self._striping.held_between(n, first, last)) is not None:
-                closed = closed.with_lacking(n, *held)
-        return closed
+        first, walked = self._last_fragment.first_entry, self._walked_from
+        # Of confirmed entries before the walk it is not known which copies an ack quorum has (rule W6).
+        return [ChangeRecord(in_doubt(pipeline.closed_record(), first, walked - 1))]
 
     def changed(self, record: LedgerRecord) -> list[RecoveryEffect]:
         """The closing compare-and-swap succeeded."""

@@ -30,11 +30,11 @@ from metadata.records.ledger_store import VersionedRecord
 from ..authorized import Keys, found_of, keys_of
 from ..cluster import Cluster
 from ..errors import LedgerClosed, LedgerError, LedgerRecoveryFailed, NoSuchLedger, Unauthorized
-from ..protocol.striping import Striping
+from ..protocol.shortfall import in_doubt
 from ..record_change import Conflict, change_record
 from .accepted_metadata import check_accepted
 from .recover import mark_in_recovery
-from .survivors import SurvivingEnd, find_end
+from .survivors import Survivors
 
 BY_CHARACTERS_MAX = 200
 """Of who has said it, in the record."""
@@ -110,8 +110,9 @@ async def _opened(cluster: Cluster, ledger_id: int, password: bytes) -> tuple[Ve
         raise
 
 
-async def _find_end(cluster: Cluster, record: LedgerRecord, keys: Keys, *, fence: bool) -> SurvivingEnd:
-    end = await find_end(cluster, record, keys, fence=fence)
+async def _find_end(cluster: Cluster, record: LedgerRecord, keys: Keys, *, fence: bool) -> Survivors:
+    end = Survivors(cluster, record, keys, fence=fence)
+    await end.find_end()
     await check_accepted(cluster, record.ledger_id)  # bookies may have noticed meanwhile
     return end
 
@@ -119,7 +120,7 @@ async def _find_end(cluster: Cluster, record: LedgerRecord, keys: Keys, *, fence
 # --- when it is refused ------------------------------------------------------------------------
 
 
-async def _given_up(cluster: Cluster, ledger_id: int, end: SurvivingEnd) -> tuple[Whereabouts, ...]:
+async def _given_up(cluster: Cluster, ledger_id: int, end: Survivors) -> tuple[Whereabouts, ...]:
     """Where the missing bookies are. Raises LedgerError where nothing need be given up: the end can be proven, or
     somebody lives who may prove it, and with whom its writer may go on."""
     if end.is_provable:
@@ -139,13 +140,13 @@ async def _given_up(cluster: Cluster, ledger_id: int, end: SurvivingEnd) -> tupl
     return tuple(sorted(missing, key=lambda one: one.bookie))
 
 
-async def _where(cluster: Cluster, bookie: BookieRef, end: SurvivingEnd) -> Whereabouts:
+async def _where(cluster: Cluster, bookie: BookieRef, end: Survivors) -> Whereabouts:
     if bookie in end.gone:
         return Whereabouts(bookie, Presence.LOST, end.missing[bookie])
     return await whereabouts(cluster.store, bookie)
 
 
-def _check_no_more_is_lost(told: LossAssessment, end: SurvivingEnd) -> None:
+def _check_no_more_is_lost(told: LossAssessment, end: Survivors) -> None:
     before = {one.bookie for one in told.missing}
     if gone := [bookie for bookie in end.missing if bookie not in before]:
         why = f"no answer any more from {', '.join(map(str, gone))}"
@@ -161,11 +162,13 @@ def _check_no_more_is_lost(told: LossAssessment, end: SurvivingEnd) -> None:
 # --- closing -----------------------------------------------------------------------------------
 
 
-async def _close(cluster: Cluster, marked: VersionedRecord, end: SurvivingEnd) -> LedgerRecord:
+async def _close(cluster: Cluster, marked: VersionedRecord, end: Survivors) -> LedgerRecord:
     missing = tuple(end.missing)
     to_fence = tuple(bookie for bookie in missing if bookie not in end.gone)
     loss = AcceptedLoss(_now_ms(), _who(cluster), end.proven_through, missing, to_fence)
-    record = replace(_closed(marked.record, end), accepted_loss=loss)
+    closed = marked.record.closed(end.last_entry, end.length_bytes)
+    first = marked.record.fragments[-1].first_entry
+    record = replace(in_doubt(closed, first, end.last_entry), accepted_loss=loss)
     match await change_record(cluster.ledgers, record, marked.version, unless_held=True):
         case VersionedRecord(stands):
             _tell(cluster, stands, loss)
@@ -180,16 +183,6 @@ async def _close(cluster: Cluster, marked: VersionedRecord, end: SurvivingEnd) -
         case error:
             assert isinstance(error, LedgerError)
             raise error
-
-
-def _closed(record: LedgerRecord, end: SurvivingEnd) -> LedgerRecord:
-    """Which copies of the last fragment have what nobody has counted: each may lack all of it (rule W6)."""
-    first, striping = record.fragments[-1].first_entry, Striping(record.shape)
-    closed = record.closed(end.last_entry, end.length_bytes)
-    for n in range(record.shape.ensemble_size):
-        if (held := striping.held_between(n, first, end.last_entry)) is not None:
-            closed = closed.with_lacking(n, *held)
-    return closed
 
 
 def _tell(cluster: Cluster, record: LedgerRecord, loss: AcceptedLoss) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from dataclasses import dataclass
 
 from bookie.wire import LacReply, LacStatement, ReadReply, Status
 from metadata.records.ledger_record import BookieRef, LedgerRecord
@@ -30,67 +29,45 @@ GONE = (Status.WRONG_INCARNATION, Status.WRONG_IDENTITY)
 """The bookie that the record names is not there any more, or what it had of this ledger is not."""
 
 
-@dataclass(frozen=True, slots=True)
-class SurvivingEnd:
-    """`proven_through`: the last entry that is proven to be confirmed. `last_entry` and `length_bytes`: where the
-    survivors end. `missing`: those asked that did not answer, and why; `gone`: those of them in whose place another one
-    answers, or which hold another ledger of this id. `unreadable`: entries of the last fragment up to that end of which
-    only those have copies. `behind`: what each bookie says of the entry at which the walk ended. `is_provable`: a
-    recovery that heard the same would close the ledger, and lose nothing."""
+class Survivors(Holders):
+    """One look at them: every bookie of the last ensemble is asked, and those that hold more than the record knows.
+    With `fence` each refuses the ledger's writer before it answers.
 
-    proven_through: int
-    last_entry: int
-    length_bytes: int
-    missing: dict[BookieRef, str]
-    gone: frozenset[BookieRef]
-    unreadable: int
-    behind: str
-    is_provable: bool
-
-
-async def find_end(cluster: Cluster, record: LedgerRecord, keys: Keys, *, fence: bool) -> SurvivingEnd:
-    """Asks every bookie of the last ensemble, and those that hold more than the record knows. With `fence` each refuses
-    the ledger's writer before it answers.
-
-    Raises Unauthorized, MetadataError, LedgerError for a bookie that answers and does not do it, and
-    LedgerRecoveryFailed where one that is fenced knows a later state of the ledger.
+    `last_entry` and `length_bytes`: where they end. `silent`: those that did not answer, and why; `gone`: those of them
+    in whose place another one answers, or which hold another ledger of this id. `unreadable`: entries of the last
+    fragment up to that end of which only those have copies. `behind`: what each bookie says of the entry at which the
+    walk ended. `is_provable`: a recovery that heard the same would close the ledger, and lose nothing.
     """
-    return await _Survivors(cluster, record, keys, fence=fence).end()
-
-
-class _Survivors(Holders):
-    """One look at them."""
 
     def __init__(self, cluster: Cluster, record: LedgerRecord, keys: Keys, *, fence: bool) -> None:
         super().__init__(cluster, record, keys, fence=fence)
+        self.gone: set[BookieRef] = set()
         self._fence = fence
         self._fragment = record.fragments[-1]
         self._ensemble = list(self._fragment.ensemble)
         self._striping = Striping(record.shape)
         self._vouching: set[int] = set()
-        self._gone: set[BookieRef] = set()
         self._lac: LacStatement | None = None
 
-    async def end(self) -> SurvivingEnd:
+    async def find_end(self) -> None:
+        """Raises Unauthorized, MetadataError, LedgerError for a bookie that answers and does not do what it is asked,
+        and LedgerRecoveryFailed where one that is fenced knows a later state of the ledger."""
         await asyncio.gather(*(self._ask_lac(one) for one in (*self._ensemble, *self.record.also_at)))
         first, length = self._first_unproven()
         last, more_bytes, holders = await self._walked(first)
-        is_provable = not self.record.also_at and self._is_absent(last + 1, holders)
-        is_provable = is_provable and last >= self.proven_through
-        behind = f"entry {last + 1}: {self._described(last + 1, holders)}"
-        length += more_bytes
-        if not is_provable and last == first - 1:
-            last, length = await self._before(last, length)
-        return SurvivingEnd(
-            self.proven_through,
-            last,
-            length,
-            missing={self._refs[name]: why for name, why in self.silent.items()},
-            gone=frozenset(self._gone),
-            unreadable=self._striping.held_by_none_but(self._missing, self._fragment.first_entry, last),
-            behind=behind,
-            is_provable=is_provable,
-        )
+        self.behind = f"entry {last + 1}: {self._described(last + 1, holders)}"
+        is_absent = self._is_absent(last + 1, holders)
+        self.is_provable = is_absent and last >= self.proven_through and not self.record.also_at
+        self.last_entry, self.length_bytes = last, length + more_bytes
+        if not self.is_provable and last == first - 1:
+            self.last_entry, self.length_bytes = await self._before(last, length)
+        first = self._fragment.first_entry
+        self.unreadable = self._striping.held_by_none_but(self._missing, first, self.last_entry)
+
+    @property
+    def missing(self) -> dict[BookieRef, str]:
+        """`silent` by bookie."""
+        return {self._refs[name]: why for name, why in self.silent.items()}
 
     @property
     def _missing(self) -> list[int]:
@@ -163,7 +140,7 @@ class _Survivors(Holders):
     def _refused(self, bookie: BookieRef, reply: LacReply | ReadReply, why: str) -> None:
         if isinstance(reply, LacReply) and reply.status in GONE:
             self.silent[bookie.bookie_id] = why
-            self._gone.add(bookie)
+            self.gone.add(bookie)
             return
         if reply.status is Status.UNAUTHORIZED:
             raise Unauthorized(self.record.ledger_id, by_bookie=True, why=reply.detail)
