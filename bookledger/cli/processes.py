@@ -63,7 +63,7 @@ class BookieProcess:
         self.bookie_id = bookie_id
         self.directory = directory
         self.environment = environment
-        self._metadata_uri = metadata_uri
+        self.metadata_uri = metadata_uri
         self._places = (f"--metadata={metadata_uri}", f"--data={directory}")
         self._lease_seconds = lease_seconds
         self._options = tuple(options)
@@ -72,7 +72,7 @@ class BookieProcess:
 
     def format(self) -> None:
         """Formats the directory. Raises what prevents that."""
-        formatting = _format(self._metadata_uri, self.directory, self.bookie_id)
+        formatting = _format(self.metadata_uri, self.directory, self.bookie_id)
         with ThreadPoolExecutor(1) as beside_any_loop:
             beside_any_loop.submit(asyncio.run, formatting).result()
 

@@ -87,6 +87,7 @@ class _Search:
             missing,
             beside=[*self._beside, *self.alive, *self._asked.values()],
             avoid=self._avoided(),
+            near=self._cluster.own_bookie,
             rng=self._cluster.rng,
         )
         for registration in chosen:

@@ -7,16 +7,16 @@ never changed.
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 from urllib.parse import quote
 
 from ..errors import BadMetadataUri, OutcomeUnknown, StoreUnavailable
+from .file_lock import FileLock
 from .forks import gate
 from .uri import uri_of
 
@@ -57,7 +57,7 @@ class SqliteConnection:
         self._upgrades = upgrades
         self._format_version = format_version
         self._connection: sqlite3.Connection | None = None
-        self._lock_fd: int | None = None
+        self._lock: FileLock | None = None
         self._opened: tuple[int, int] | None = None
         """Device and inode of the open file: the path can come to name another one."""
         gate.add(self)
@@ -97,9 +97,9 @@ class SqliteConnection:
     def close_inherited(self) -> None:
         """Closes what a forked child has inherited."""
         self._disconnect()
-        if self._lock_fd is not None:
-            os.close(self._lock_fd)
-            self._lock_fd = None
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Runs `work` on one snapshot of the file."""
@@ -153,20 +153,12 @@ class SqliteConnection:
             self._disconnect()
             raise OutcomeUnknown(f"metadata file {self._path}: the commit failed: {error}") from error
 
-    @contextmanager
-    def _flocked(self) -> Iterator[None]:
+    def _flocked(self) -> AbstractContextManager[None]:
         # Closing any descriptor of the database file would drop SQLite's own POSIX locks on it, so
         # the flock is on a file beside it. The lock dies with the process that holds it.
-        if self._lock_fd is None:
-            self._lock_fd = self._open_lock_file()
-        try:
-            fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
-        except OSError as error:
-            raise StoreUnavailable(f"cannot lock {self._path}.lock: {error.strerror}") from error
-        try:
-            yield
-        finally:
-            fcntl.flock(self._lock_fd, fcntl.LOCK_UN)
+        if self._lock is None:
+            self._lock = FileLock(self._open_lock_file(), self._path + ".lock")
+        return self._lock.held()
 
     @contextmanager
     def _in_sqlite(self) -> Iterator[None]:

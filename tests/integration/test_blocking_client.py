@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -27,6 +26,7 @@ from ledgers.blocking.client import ClientClosed
 from ledgers.config import MIB
 from tests.support.blocking import in_thread, use_on_bookies
 from tests.support.in_process import on_bookies
+from tests.support.processes import pause
 
 
 def payloads_of(pages: Iterator[Columns]) -> list[tuple[int, bytes]]:
@@ -201,7 +201,7 @@ def test_an_append_that_waits_for_room_while_the_client_is_closed_ends_with_that
     with bookie_processes(3, tmp_path, uri) as bookies, ledgers.LedgerClient(uri, config=config) as client:
         writer = client.create_ledger()
         for bookie in bookies:
-            bookie.child.signal(signal.SIGSTOP)
+            pause(bookie)
         appending = in_thread(lambda: append_for_ever(writer))
         while writer._free_bytes() > 0:
             time.sleep(0.01)

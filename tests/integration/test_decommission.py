@@ -17,6 +17,7 @@ import pytest
 from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers import LedgerClient
 from tests.support.command_line import bookledger
+from tests.support.processes import hung
 
 SECONDS_MAX = 60
 
@@ -46,18 +47,6 @@ def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
             yield child
         finally:
             child.kill()
-
-
-@contextmanager
-def hung(bookies: list[BookieProcess]) -> Iterator[None]:
-    """They keep their connections and answer nothing."""
-    for bookie in bookies:
-        bookie.child.signal(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for bookie in bookies:
-            bookie.child.signal(signal.SIGCONT)
 
 
 def told(program: subprocess.Popen[str], word: str) -> str:

@@ -7,7 +7,6 @@ import json
 import re
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -18,6 +17,7 @@ from ledgers import LedgerClient
 from tests.qjm_compat.transfer.made_directories import made_directory
 from tests.support.command_line import bookledger
 from tests.support.made_clusters import a_large_cluster
+from tests.support.processes import hung
 from tests.support.stopping import SECONDS_MAX, await_connected, silent_server, started, stopped
 from tests.support.waiting import until
 
@@ -39,18 +39,6 @@ def uri(directory: Path) -> str:
 def bookies(uri: str, directory: Path) -> Iterator[list[BookieProcess]]:
     with bookie_processes(4, directory, uri) as running:
         yield running
-
-
-@contextmanager
-def hung(bookies: list[BookieProcess]) -> Iterator[None]:
-    """They keep their connections and answer nothing."""
-    for bookie in bookies:
-        bookie.child.signal(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for bookie in bookies:
-            bookie.child.signal(signal.SIGCONT)
 
 
 def closed_ledger(uri: str) -> tuple[int, set[str]]:

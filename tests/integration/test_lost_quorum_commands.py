@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from qjm_compat.acceptor.segment_ledgers import ACCEPTOR_OF_LEDGER, JOURNAL_OF_L
 from tests.integration.test_salvaged_ledgers import append, away, cluster, confirmed_through
 from tests.support.aio import run
 from tests.support.command_line import bookledger, fails_with_one_line
+from tests.support.processes import hung
 from tests.support.stopping import SECONDS_MAX, started
 from tests.support.waiting import until
 
@@ -183,18 +183,13 @@ def test_it_is_refused_where_it_is_not_needed_and_where_a_bookie_lives_that_hang
             *("ledger", "recover", f"--metadata={uri}", str(writer.ledger_id), "--accept-loss", "--yes")
         )
         assert line.endswith(f"use `bookledger ledger recover {writer.ledger_id}`")
-        hung = list(bookies.values())[1:]
-        for bookie in hung:
-            bookie.child.signal(signal.SIGSTOP)
-        try:
+        silent = list(bookies.values())[1:]
+        with hung(silent):
             line = fails_with_one_line(
                 f"--config={tmp_path}/settings.toml",
                 *("ledger", "recover", f"--metadata={uri}", str(writer.ledger_id), "--accept-loss", "--yes"),
             )
-        finally:
-            for bookie in hung:
-                bookie.child.signal(signal.SIGCONT)
-        for bookie in hung:
+        for bookie in silent:
             assert f"{bookie.bookie_id}: it did not answer within 1 s" in line
         assert line.endswith("Find out what keeps them, or stop them")
         assert state_of(uri, writer.ledger_id) is LedgerState.OPEN
@@ -209,18 +204,12 @@ def test_bookies_that_hung_for_longer_than_their_leases_fence_what_they_lost_whe
     with cluster(tmp_path, 3) as (uri, bookies), LedgerClient(uri) as client:
         writer = client.create_ledger()
         append(writer, *range(3))
-        hung = list(bookies.values())[1:]
-        for bookie in hung:
-            bookie.child.signal(signal.SIGSTOP)
-        try:
+        with hung(list(bookies.values())[1:]):
             under_way = writer.append_async(b"entry 3")
             until(lambda: len(client.list_bookies()) == 1)
             assert recovering(uri, writer.ledger_id, "--yes").returncode == 0
             end = shown(uri, writer.ledger_id)["last_entry"]
             before = bookledger("ledger", "read", f"--metadata={uri}", str(writer.ledger_id)).stdout
-        finally:
-            for bookie in hung:
-                bookie.child.signal(signal.SIGCONT)
         until(lambda: shown(uri, writer.ledger_id)["accepted_loss"]["to_fence"] == [])
         with pytest.raises(LedgerError):
             writer.append(b"late")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers import LedgerClient, LedgerState, WriteHandle
 from tests.support.command_line import bookledger, fails_with_one_line
+from tests.support.processes import hung
 from tests.support.waiting import until
 
 PARTLY = 3
@@ -178,18 +178,15 @@ def test_a_hung_bookie_holds_nobody_up_for_long(tmp_path: Path) -> None:
     with cluster(tmp_path, 3) as (uri, bookies):
         with LedgerClient(uri) as client, client.create_ledger() as writer:
             append(writer, *range(5))
-        hung = bookies[writer.record.fragments[0].ensemble[0].bookie_id]
-        hung.child.signal(signal.SIGSTOP)
-        try:
+        silent = bookies[writer.record.fragments[0].ensemble[0].bookie_id]
+        with hung([silent]):
             done = bookledger(
                 f"--config={settings}",
                 *("ledger", "salvage", f"--metadata={uri}", "1", f"--output={tmp_path}/out", "--json"),
             )
-        finally:
-            hung.child.signal(signal.SIGCONT)
         report = json.loads(done.stdout)
         assert (done.returncode, report["entries"]) == (0, 5), done
-        assert list(report["not_asked"]) == [hung.bookie_id]
+        assert list(report["not_asked"]) == [silent.bookie_id]
 
 
 def test_a_report_needs_standard_output_for_itself(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from pathlib import Path
 
 import psutil
@@ -14,6 +13,7 @@ from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers.aio import LedgerClient
 from ledgers.config import ClientConfig
 from tests.support.aio import run
+from tests.support.processes import hung
 from tests.support.writing import ConstantWriter
 
 MIB = 1024 * 1024
@@ -44,14 +44,11 @@ def test_W6_a_stopped_bookie_stops_neither_appends_nor_swells_the_writer(tmp_pat
             stopped = next(
                 b for b in bookies if b.bookie_id == handle.record.fragments[-1].ensemble[0].bookie_id
             )
-            stopped.child.signal(signal.SIGSTOP)
             largest, end = before, loop.time() + STALL_SECONDS
-            try:
+            with hung([stopped]):
                 while loop.time() < end:
                     await writer.until_confirmed(2000)
                     largest = max(largest, private_bytes(os.getpid()))
-            finally:
-                stopped.child.signal(signal.SIGCONT)
             writer.stopping = True
             await writing
             await handle.close()

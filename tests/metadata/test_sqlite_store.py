@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import signal
 import sqlite3
 import stat
 import subprocess
@@ -18,6 +19,7 @@ import psutil
 import pytest
 
 from metadata.errors import BadMetadataUri, LeaseLost, OutcomeUnknown, StoreUnavailable
+from metadata.sqlite import file_lock
 from metadata.sqlite import store as sqlite_module
 from metadata.sqlite.file import PAGE_AFTER, PAGE_FROM
 from metadata.sqlite.store import SqliteStore
@@ -84,6 +86,27 @@ async def main() -> None:
 asyncio.run(main())
 """
 
+STUCK = """
+import asyncio, sys
+from metadata.errors import StoreUnavailable
+from metadata.sqlite import file_lock
+from metadata.sqlite.store import SqliteStore
+
+async def main() -> None:
+    store = SqliteStore(sys.argv[1])
+    await store.open()
+    file_lock.LOCK_SECONDS_MAX = 0.1
+    print("opened", flush=True)
+    sys.stdin.readline()
+    try:
+        await store.create("a", b"")
+    except StoreUnavailable as error:
+        print("is locked" in str(error))
+    await store.close()
+
+asyncio.run(main())
+"""
+
 
 def python(program: str, path: Path) -> tuple[int, str]:
     """Runs the program in a process of its own; returns its exit code and what it printed."""
@@ -129,12 +152,52 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def stopped_in_a_write(path: Path) -> Iterator[int]:
+    """The id of a process that has the lock, and is stopped."""
+    program = (
+        f"import fcntl; f = open('{path}.lock'); fcntl.flock(f, fcntl.LOCK_EX); print(flush=True); input()"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdin=-1, stdout=-1) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        holder.send_signal(signal.SIGSTOP)
+        yield holder.pid
+        holder.kill()
+
+
 async def opened(path: Path) -> None:
     store = SqliteStore(str(path))
     try:
         await store.open()
     finally:
         await store.close()
+
+
+async def test_a_process_that_is_stopped_while_it_writes_is_named_and_the_lock_is_left_to_others_meanwhile(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_lock, "LOCK_SECONDS_MAX", 0.1)
+    store = SqliteStore(str(path))
+    await store.open()
+    with stopped_in_a_write(path) as pid:
+        for key in ("a", "b"):
+            with pytest.raises(StoreUnavailable, match=rf"kill -CONT {pid}\)"):
+                await store.create(key, b"")
+    with locked(path):  # what waited gave it back, for nobody wanted it by then
+        assert await store.get("a") is None
+    assert await store.create("a", b"") > 0
+    await store.close()
+
+
+def test_a_program_ends_though_another_process_keeps_the_lock(path: Path) -> None:
+    command = [sys.executable, "-c", STUCK, str(path)]
+    with subprocess.Popen(command, cwd=REPOSITORY, stdin=-1, stdout=-1, text=True) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "opened\n"
+        with locked(path):
+            said, _ = program.communicate("\n", timeout=PROCESS_SECONDS_MAX)
+    assert (said, program.returncode) == ("True\n", 0)
 
 
 async def test_increments_by_several_processes_are_all_counted(path: Path) -> None:

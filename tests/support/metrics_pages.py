@@ -25,7 +25,7 @@ class BookieWithALog(HttpBookie):
     """There is one with a cursor before there is an auditor: its first round sees it, and tells of it."""
 
     def launch(self) -> None:
-        with LedgerClient(self._metadata_uri) as client:
+        with LedgerClient(self.metadata_uri) as client:
             client.create_log("log", ensemble_size=1).cursor("reader").close()
         super().launch()
 

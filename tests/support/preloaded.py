@@ -8,6 +8,7 @@ an interpreter starts (its options, its import path) is tested with `subprocess`
 from __future__ import annotations
 
 import atexit
+import faulthandler
 import gc
 import json
 import os
@@ -32,6 +33,7 @@ MODULES = (
     "bookledger.admin.http.server",
     "bookledger.cli.journal.group",
     "bookledger.cli.journal.serve",
+    "bookledger.cli.journal_node.beside",
     "bookledger.cli.ledger.group",
     "bookledger.cli.metadata.group",
     "bookledger.cluster.survey",
@@ -51,7 +53,8 @@ _server: tuple[int, socket.socket, subprocess.Popen[bytes]] | None = None
 def run(
     arguments: Sequence[str], stdin: bytes, env: Mapping[str, str], seconds_max: float
 ) -> subprocess.CompletedProcess[bytes]:
-    """`bookledger ARGUMENTS…`, as `subprocess.run` with captured output. Raises TimeoutExpired after killing it."""
+    """`bookledger ARGUMENTS…`, as `subprocess.run` with captured output. Raises TimeoutExpired after killing it, and
+    prints what its threads were at."""
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         given.write(stdin)
         given.seek(0)
@@ -62,7 +65,9 @@ def run(
             try:
                 code = int(_line(answers))
             except TimeoutError:
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, signal.SIGABRT)
+                _line(answers)
+                print(arguments, "hangs:", _all_of(err).decode(), file=sys.stderr)
                 raise subprocess.TimeoutExpired(list(arguments), seconds_max) from None
         return subprocess.CompletedProcess(list(arguments), code, _all_of(out), _all_of(err))
 
@@ -229,6 +234,7 @@ def _command(descriptors: Sequence[int]) -> list[str]:
         os.dup2(file, number)
     for descriptor in descriptors:
         os.close(descriptor)
+    faulthandler.enable()  # tells what every thread is at when it is killed for its slowness
     os.chdir(request["directory"])
     os.environ.clear()
     os.environ.update(request["env"])

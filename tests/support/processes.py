@@ -3,16 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers.aio import LedgerClient
 from ledgers.config import ClientConfig
 from metadata.records.ledger_record import BookieRef
+from tests.support.waiting import until
+
+
+def pause(bookie: BookieProcess) -> None:
+    """SIGSTOP: it keeps its connections and answers nothing. Never while it writes to a metadata file, whose lock
+    everybody else would wait for."""
+    with ExitStack() as locked:
+        if bookie.metadata_uri.startswith("sqlite://"):
+            file = locked.enter_context(open(bookie.metadata_uri.removeprefix("sqlite://") + ".lock", "rb"))
+            fcntl.flock(file, fcntl.LOCK_EX)
+        bookie.child.signal(signal.SIGSTOP)
+        until(lambda: psutil.Process(bookie.child.pid).status() == psutil.STATUS_STOPPED)
+
+
+@contextmanager
+def hung(bookies: Iterable[BookieProcess]) -> Iterator[None]:
+    """They are paused meanwhile."""
+    for bookie in bookies:
+        pause(bookie)
+    try:
+        yield
+    finally:
+        for bookie in bookies:
+            bookie.child.signal(signal.SIGCONT)
 
 
 @dataclass(frozen=True)
@@ -23,8 +50,7 @@ class ProcessCluster:
     bookies: dict[str, BookieProcess]
 
     def pause(self, bookie: BookieRef) -> None:
-        """SIGSTOP: it keeps its connections and answers nothing."""
-        self.bookies[bookie.bookie_id].child.signal(signal.SIGSTOP)
+        pause(self.bookies[bookie.bookie_id])
 
     def kill(self, bookie: BookieRef) -> None:
         self.bookies[bookie.bookie_id].kill()

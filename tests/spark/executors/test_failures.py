@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from bookledger.cli.processes import BookieProcess
 from bookledger.cli.spark.errors import in_one_line
 from tests.spark.conftest import Cluster, Job
+from tests.support.processes import hung
 from tests.support.waiting import until
 
 ENTRIES = 4000
@@ -136,11 +136,8 @@ def flip(path: Path, place: int) -> None:
 
 
 def test_a_slow_bookie_does_not_hold_a_job_up(cluster: Cluster, spark: SparkSession, ledger_id: int) -> None:
-    cluster.bookies[1].child.signal(signal.SIGSTOP)
-    try:
+    with hung([cluster.bookies[1]]):
         check_all_there(Job(spark, cluster.read(spark, ledgers=ledger_id)))
-    finally:
-        cluster.bookies[1].child.signal(signal.SIGCONT)
 
 
 def test_a_ledger_deleted_between_planning_and_reading_is_a_clear_error(

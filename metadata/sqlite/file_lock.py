@@ -1,0 +1,120 @@
+"""Lock of one writer at a time, which dies with the process that holds it: `flock` on a file.
+
+`flock` queues, and has no time limit: a process that is stopped while it holds the lock (SIGSTOP, a debugger) would
+keep every other one even from ending. So whoever does not get it at once lets a thread wait, which no exit waits for.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..errors import StoreUnavailable
+
+LOCK_SECONDS_MAX = 8.0
+"""How long a write waits for its turn: below a call's limit, so that who holds the lock is told."""
+
+
+class FileLock:
+    """The lock of one descriptor, used by one thread. It owns the descriptor."""
+
+    def __init__(self, fd: int, path: str) -> None:
+        self._fd = fd
+        self._path = path
+        self._waiter: _Waiter | None = None
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Holds the lock. Raises StoreUnavailable where it cannot be had for LOCK_SECONDS_MAX, and then for the next
+        call the same thread waits on."""
+        try:
+            self._take()
+        except OSError as error:
+            raise StoreUnavailable(f"cannot lock {self._path}: {error.strerror}") from error
+        try:
+            yield
+        finally:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Gives the descriptor back, also in a forked child, which has no waiting thread."""
+        os.close(self._fd)
+        if self._waiter is not None:
+            self._waiter.close_in_fork()
+
+    def _take(self) -> None:
+        got: bool | None = False
+        while not got:
+            if self._waiter is None and self._is_free():
+                return
+            self._waiter = self._waiter or _Waiter(self._fd)
+            got = self._waiter.wait(LOCK_SECONDS_MAX)
+            if got is None:
+                raise StoreUnavailable(
+                    f"{self._path} is locked for {LOCK_SECONDS_MAX:g} s: {holder(self._fd)}"
+                )
+            self._waiter = None
+
+    def _is_free(self) -> bool:
+        """Takes the lock if nobody has it."""
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+class _Waiter:
+    """A thread that waits for the lock. If nobody wants it any more when it comes, it is given back."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = os.dup(fd)  # the same lock, whoever closes his own first
+        self._pid = os.getpid()
+        self._changed = threading.Condition()
+        self._is_wanted = False
+        self._got: bool | None = None
+        self._error: OSError | None = None
+        threading.Thread(target=self._run, name="metadata-lock", daemon=True).start()
+
+    def wait(self, seconds_max: float) -> bool | None:
+        """True: it is held now; False: it came when nobody wanted it; None: it has not come. Raises OSError."""
+        with self._changed:
+            self._is_wanted = True
+            self._changed.wait_for(lambda: self._got is not None, seconds_max)
+            self._is_wanted = False
+            if self._error is not None:
+                raise self._error
+            return self._got
+
+    def close_in_fork(self) -> None:
+        if self._pid != os.getpid() and self._fd >= 0:
+            os.close(self._fd)
+
+    def _run(self) -> None:
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX)
+        except OSError as error:
+            self._error = error
+        with self._changed:
+            self._got = self._is_wanted
+            if not self._got:
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
+            fd, self._fd = self._fd, -1
+            os.close(fd)
+            self._changed.notify_all()
+
+
+def holder(fd: int) -> str:
+    """Which process holds the lock, and what to do about it."""
+    inode = f":{os.fstat(fd).st_ino}"
+    for line in Path("/proc/locks").read_text().splitlines():
+        _, kind, *_, pid, file, _, _ = line.split()
+        if kind == "FLOCK" and file.endswith(inode) and int(pid) > 0:
+            return (
+                f"process {pid} holds it, and hangs or is stopped; let it go on (kill -CONT {pid}) or end it"
+            )
+    return "the process that holds it hangs or is stopped; let it go on or end it"
