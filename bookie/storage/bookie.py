@@ -219,7 +219,12 @@ class Bookie:
 
     async def forget(self, ledger_ids: Collection[int]) -> None:
         """Deletes all that is known of these ledgers. A later request for one looks its verifier up again."""
-        self.states.forget(ledger_ids)  # what comes in meanwhile is there again after the next checkpoint
+        self.states.forget(ledger_ids)  # nothing more of them is admitted
+        # What was admitted before is applied first: else it would be there again.
+        waiting: list[asyncio.Future[Any]] = [self.intake.settled(), self.failed]
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        await self.checkpoint()
+        self.states.forget(ledger_ids)
         await self._checkpointer.apart(self.index.forget, ledger_ids)
 
     async def drop(self, frames: Sequence[tuple[int, FrameLocation]]) -> None:
@@ -373,6 +378,7 @@ class Bookie:
                 self._perform(self._core.on_disk(item.record, self.intake.release(item.ticket)))
                 if item.record.last_add_confirmed is not None:
                     self._lac_waiters.wake(item.record.ledger_id)
+        self.intake.reported(len(written))
         self.metrics.stored(written, self._loop.time())
         self._checkpointer.log_grew(next_position, sum(item.size for item in written))
 
@@ -390,6 +396,7 @@ class Bookie:
     def _on_refused(self, refused: Sequence[tuple[object, Record]], error: OSError) -> None:
         for ticket, _ in refused:
             self.intake.release(ticket)
+        self.intake.reported(len(refused))
         self._perform(self._core.refused(refused, f"the bookie's disk takes no more: {error.strerror}"))
         self.space.filled_up()
 

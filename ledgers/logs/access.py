@@ -26,7 +26,7 @@ async def check_may_write(cluster: Cluster, log: LogRecord, password: bytes) -> 
     found = await _last_ledger(cluster, log)
     if found is not None:
         await keys_of(cluster, found, password, Right.FENCE, Right.APPEND)
-    elif log.last is not None and log.last not in log.dead_segments():  # else it was given up, and deleted
+    elif log.last is not None:
         raise missing(log, log.last)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 
@@ -39,6 +41,24 @@ def test_a_deferred_record_is_synced_after_a_while_though_nobody_asks(
     writer.start()
     reports.wait_for(durable=1)
     assert len(reports.written) == 1
+    writer.stop()
+
+
+def test_a_deferred_record_is_synced_after_a_while_though_others_keep_coming(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
+    clock = SimpleNamespace(monotonic=lambda: now, perf_counter=time.perf_counter)
+    monkeypatch.setattr(writer_module, "time", clock)
+    writer, reports = writer_on(SimulatedDisk(Random(0)))
+    writer.start()
+    for n in range(3):
+        writer.submit(RECORDS[n], n, deferred_sync=True)
+        reports.wait_for(written=n + 1)
+        now += 0.4 * writer_module.DEFERRED_SYNC_SECONDS_MAX
+    writer.submit(RECORDS[3], 3, deferred_sync=True)
+    reports.wait_for(durable=4)
+    assert len(reports.written) == 3, "the last one was due"
     writer.stop()
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from tests.simulation.engine.found import Found
 
-from .plan import FailLedgers, Figures, Plan, Term, Truncate, Writer
+from .plan import FailLedgers, Figures, Plan, Term, Writer
 from .planted import (
     deletes_the_segment_of_a_change_whose_answer_was_lost,
     does_not_hear_of_a_ledger_that_failed_before_it_was_added,
     looks_up_a_segment_before_it_looks_whose_the_log_is,
-    misses_the_last_segment_that_was_given_up,
 )
 
 FOUND = (
@@ -61,18 +60,5 @@ FOUND = (
         ),
         does_not_hear_of_a_ledger_that_failed_before_it_was_added,
         "liveness",
-    ),
-    Found(
-        "a log whose last segment was given up, and deleted in a clean-up that got no answer, took no writer any more",
-        Plan(
-            seed=1820,
-            writers=(Writer(at=0.0),),
-            events=(FailLedgers(at=20.0), Truncate(at=20.0, share=1.0)),
-            figures=Figures(loss=0.01),
-            roll_seconds=1.0,
-            page_segments=4,
-        ),
-        misses_the_last_segment_that_was_given_up,
-        "NoSuchLedger",
     ),
 )
