@@ -194,7 +194,7 @@ def check(metadata_uri: str, accept: bool, dry_run: bool, yes: bool, as_json: bo
             broken = with_store(metadata_uri, broken_segments)
         noted = compare_notes(metadata_uri)
     if restored is None:
-        print_record({"restored": False}, as_json=as_json)
+        print_record({"restored": False, **noted.who_waits}, as_json=as_json)
     else:
         if not as_json:
             say(_why_held(restored))
@@ -336,6 +336,8 @@ def _what_next(
 ) -> str:
     if any(one is None for one in found.values()):
         return "start all bookies; each compares what it holds within seconds"
+    if noted.waiting and not (noted.listed or broken or found):
+        return f"{noted.what_will_be} Accept that: bookledger metadata check --accept"
     if not broken and noted.fits and all(one is not None and one.fits for one in found.values()):
         return "everything fits: bookledger metadata check --accept"
     return (

@@ -151,7 +151,11 @@ async def test_W8_who_was_away_at_an_acceptance_brings_its_own_ledgers_up_and_no
         fragments = [[one.first_entry for one in it.record.fragments] if it else [] for it in found]
         assert fragments == [[0, 5], [0]]
         assert await ledger_ids.counted_end(store) == (19 if is_noted else 20)
+        me = BookieRef("b1", bookie.incarnation)
+        assert await hold.waiting(store) == ([me] if is_noted else [])
         if is_noted:
+            await hold.accept(store, [me])
+            assert await hold.waiting(store) == [], "somebody has looked"
             copy = Copy(store)
             await again.renew(3)
             await again.renew(3)
