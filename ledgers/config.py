@@ -40,7 +40,7 @@ LONG_POLL_SECONDS = 10.0
 """How long a question for news may wait at a bookie, which grants a minute at most."""
 
 CLOSE_DRAIN_SECONDS_MAX = 2.0
-"""How long a recovery waits for the slowest copies of what it wrote back."""
+"""How long a recovery waits at most for the slowest copies of what it wrote back."""
 
 QUARANTINE_SECONDS = 1800.0
 """How long a bookie that keeps failing is used only when there is no other."""

@@ -46,6 +46,12 @@ log = logging.getLogger(__name__)
 
 RESTART_PAUSE_SECONDS_MAX = 2.0
 
+SLOW_COPIES_FACTOR = 4
+SLOW_COPIES_SECONDS_MIN = 0.01
+"""What was written back may take so many times as long at a slow bookie as at an ack quorum, and this long in any
+case. Then nobody waits for it: one that answers nothing would cost every recovery seconds, and the record names what
+its copies may lack (rule W6)."""
+
 
 async def recover(
     cluster: Cluster, found: VersionedRecord, digester: Digester, key: LedgerKey
@@ -142,6 +148,7 @@ class RecoveryRun:
         self._outcome: asyncio.Future[VersionedRecord | None] = self._loop.create_future()
         self._drained: asyncio.Future[None] = self._loop.create_future()
         self._progress_at = self._loop.time()
+        self._writing_back_since = 0.0
         self._vouched = asyncio.Event()
 
     async def run(self) -> VersionedRecord | None:
@@ -154,13 +161,18 @@ class RecoveryRun:
             self._perform(self._machine.start())
             outcome = await self._outcome
             self._note_drained()
-            await asyncio.wait([self._drained], timeout=self._cluster.config.close_drain_seconds_max)
+            await asyncio.wait([self._drained], timeout=self._slow_copies_seconds)
             if outcome is not None:
                 self._tell_end(outcome.record)
             return outcome
         finally:
             self._lanes.close_all()
             await self._tasks.close()
+
+    @property
+    def _slow_copies_seconds(self) -> float:
+        took = SLOW_COPIES_FACTOR * (self._progress_at - self._writing_back_since)
+        return min(max(took, SLOW_COPIES_SECONDS_MIN), self._cluster.config.close_drain_seconds_max)
 
     def _tell_end(self, closed: LedgerRecord) -> None:
         """Tells those of the last ensemble that were fenced; the others find out by themselves."""
@@ -207,6 +219,7 @@ class RecoveryRun:
                 case OpenLane():
                     self._lanes.open(effect)
                 case Send():
+                    self._writing_back_since = self._writing_back_since or self._loop.time()
                     self._lanes.send(effect)
                 case CloseLane():
                     self._lanes.close(effect)
