@@ -20,6 +20,7 @@ from qjm_compat import NamespaceInfo, QuorumJournalManager
 from tests.support.command_line import bookledger
 from tests.support.etcd import EtcdServer
 from tests.support.etcd_program import find_etcdctl
+from tests.support.journal_node_daemons import JournalNodeDaemon
 from tests.support.secrets import password_file
 
 ROOT_PASSWORD = "root's"
@@ -67,7 +68,7 @@ def test_every_role_of_a_certificate_has_one_in_etcd() -> None:
     assert ACCESS.keys() == {role.value for role in Role}
 
 
-def test_each_role_can_do_its_work(uris: dict[str, str]) -> None:
+def test_each_role_can_do_its_work(uris: dict[str, str], tmp_path: Path) -> None:
     with LedgerClient(uris["client"]) as client:
         with client.create_ledger(ensemble_size=1) as writer:
             writer.append(b"a")
@@ -82,6 +83,8 @@ def test_each_role_can_do_its_work(uris: dict[str, str]) -> None:
     with QuorumJournalManager(uris["journal"], "ns1") as journal:
         journal.format(NamespaceInfo(1, "CID-roles"))
         journal.recover_unfinalized_segments()
+    with JournalNodeDaemon(uris["journal"], "jn1", tmp_path) as daemon:
+        assert daemon.stop() == 0
     for role, *command in (
         ("admin", "bookie", "drain", "b1", "--cancel"),
         ("client", "metadata", "check"),
