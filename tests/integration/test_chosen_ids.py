@@ -32,15 +32,6 @@ async def test_a_chosen_id_that_was_deleted_is_not_given_again(tmp_path: Path) -
         assert [record async for record in client.list_ledgers()] == []
 
 
-async def test_a_deleted_id_cannot_be_chosen_whoever_chose_it_first(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        async with await client.create_ledger() as writer:
-            await writer.append(b"old")
-        await client.delete_ledger(writer.ledger_id)
-        with pytest.raises(LedgerExists):
-            await client.create_ledger(ledger_id=writer.ledger_id)
-
-
 async def test_the_counter_steps_over_chosen_ids_also_deleted_ones(tmp_path: Path) -> None:
     async with on_bookies(tmp_path, 3) as (_, client):
         first = await client.create_ledger()

@@ -82,21 +82,6 @@ def test_a_range_that_ends_before_it_begins_is_wrong_usage(uri: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        (b"nonsense", "line 2 of the input: it is no JSON from its character 1 on"),
-        (b"\xff", "line 2 of the input: it is no text in UTF-8 from its byte 1 on"),
-        (b'{"payload_base64": "a"}', "line 2 of the input: payload_base64 is no base64"),
-        (b"7", "line 2 of the input: an entry is an object"),
-    ],
-)
-def test_a_line_that_is_no_entry_is_named_with_what_is_wrong_with_it(uri: str, line: bytes, why: str) -> None:
-    good = b'{"payload": "good"}\n'
-    command = ("ledger", "append", "--json-lines", *ONE, f"--metadata={uri}")
-    assert why in said(*command, code=1, stdin=good + line + b"\n")
-
-
-@pytest.mark.parametrize(
     ("arguments", "why"),
     [
         (("ledger", "tail", "1", "--timeout=nan"), "nan"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -24,14 +23,6 @@ def test_bookie_info_shows_every_live_bookie(uri: str) -> None:
     ]
     assert [row["bookie_id"] for row in said] == ["bookie-1", "bookie-2", "bookie-3"]
     assert {row["state"] for row in said} == {"serving"}
-
-
-def test_an_etcd_that_is_not_there_is_one_line() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    assert "did not answer" in fails_with_one_line(
-        "ledger", "list", f"--metadata=etcd://127.0.0.1:{port}/x?timeout=1"
-    )
 
 
 def test_wrong_usage_exits_with_two(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from bookie.wire.trust.roles import Role
 from bookledger.cli.processes import BookieProcess
 from ledgers import LedgerClient, LedgerError
-from metadata import keys, open_store
+from metadata import keys, opened_store
 from metadata.errors import MetadataError
 from metadata.etcd.access import ACCESS, etcdctl_commands
 from qjm_compat import NamespaceInfo, QuorumJournalManager
@@ -120,12 +120,9 @@ DENIED: tuple[tuple[str, str], ...] = (
 
 async def test_no_role_can_write_what_is_not_its_own(uris: dict[str, str]) -> None:
     for role, key in DENIED:
-        store = await open_store(uris[role])
-        try:
+        async with opened_store(uris[role]) as store:
             with pytest.raises(MetadataError, match="permission denied"):
                 await store.create(key, b"forged")
-        finally:
-            await store.close()
     with LedgerClient(uris["reader"]) as reader, pytest.raises(LedgerError, match="permission denied"):
         reader.create_ledger(ensemble_size=1)
 

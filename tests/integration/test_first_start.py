@@ -102,6 +102,7 @@ def test_a_directory_that_is_none_is_told_with_the_command_that_makes_it(
         path = tmp_path / name
         line = fails_with_one_line(*run_on(path, uri))
         assert line == f"{path} {why}; run: bookledger bookie format --data {path} --id NAME --metadata URI"
+    assert not (tmp_path / "missing").exists()
 
 
 def without_roots_rights(*arguments: str) -> subprocess.CompletedProcess[bytes]:

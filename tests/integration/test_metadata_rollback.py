@@ -23,7 +23,7 @@ from ledgers.errors import (
     MetadataUnavailable,
     NotEnoughAnswers,
 )
-from metadata import open_store
+from metadata import opened_store
 from metadata.backup import hold
 from metadata.backup.hold import Misfits
 from metadata.records import directory_generations
@@ -94,11 +94,8 @@ def closed_ledgers(client: LedgerClient, count: int) -> list[int]:
 
 def is_held_back(uri: str) -> bool:
     async def held() -> bool:
-        store = await open_store(uri)
-        try:
+        async with opened_store(uri) as store:
             return await hold.read(store) is not None
-        finally:
-            await store.close()
 
     return run(held())
 
@@ -181,12 +178,9 @@ def compared(uri: str) -> dict[str, Misfits]:
     """What bookies have told, by name."""
 
     async def told() -> dict[str, Misfits]:
-        store = await open_store(uri)
-        try:
+        async with opened_store(uri) as store:
             restored = await hold.read(store)
             return {} if restored is None else await hold.told(store, restored)
-        finally:
-            await store.close()
 
     return run(told())
 
@@ -212,13 +206,10 @@ def renewals(uri: str) -> dict[str, int]:
     """How often each bookie has renewed its key."""
 
     async def read() -> dict[str, int]:
-        store = await open_store(uri)
-        try:
+        async with opened_store(uri) as store:
             here = [one.bookie for one in await list_bookies(store)]
             lives = [await directory_generations.read(store, one.bookie_id, one.incarnation) for one in here]
             return {one.bookie_id: life.renewals for one, life in zip(here, lives, strict=True)}
-        finally:
-            await store.close()
 
     return run(read())
 

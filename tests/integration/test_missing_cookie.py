@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers import LedgerClient
-from metadata import keys, open_store
+from metadata import keys, opened_store
 from tests.support.aio import run
 from tests.support.cluster_status import status, why_not_whole
 from tests.support.command_line import bookledger, fails_with_one_line
@@ -18,14 +18,11 @@ def lose(uri: str, *lost: str) -> None:
     """Somebody deletes keys by hand."""
 
     async def work() -> None:
-        store = await open_store(uri)
-        try:
+        async with opened_store(uri) as store:
             for key in lost:
                 found = await store.get(key)
                 assert found is not None
                 await store.delete(key, found.version)
-        finally:
-            await store.close()
 
     run(work())
 

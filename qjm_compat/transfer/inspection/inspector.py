@@ -12,7 +12,7 @@ from typing import Self
 from ledgers import ClientConfig
 from ledgers.aio import LedgerClient
 from ledgers.protocol.quorum import majority
-from metadata import open_store
+from metadata import open_store, opened_store
 from metadata.records.journal_record import FinalizedSegment
 from metadata.records.journal_store import JournalStore, VersionedState, list_journals
 from metadata.store import MetadataStore
@@ -220,11 +220,8 @@ class JournalInspector:
 async def journals_in(uri: str) -> list[tuple[str, str]]:
     """(journal id, acceptor) of all journals in a metadata store. Raises JournalUnavailable."""
     with metadata_errors():
-        store = await open_store(uri)
-        try:
+        async with opened_store(uri) as store:
             return [found async for found in list_journals(store)]
-        finally:
-            await store.close()
 
 
 def _version(found: VersionedState | None) -> int | None:
