@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP
@@ -14,11 +14,13 @@ import pytest
 
 from bookledger.cli.processes import started
 from qjm_compat.aio import QuorumJournalManager
+from qjm_compat.errors import JournalError
 from qjm_compat.manager.output_stream import EditLogOutputStream
 from tests.qjm_compat.auditor import Confirmed, audit, confirmed_batch, differing_copies
 from tests.qjm_compat.journals import NAMESPACE, frames, write_segment
 from tests.support.aio import run
 from tests.support.command_line import bookledger
+from tests.support.failing_disk import LOG, Call, FailingDisk, compiled
 from tests.support.http import get
 from tests.support.journal_node_daemons import BookieWithNode, JournalNodeDaemon, qjournal
 from tests.support.waiting import until
@@ -28,10 +30,12 @@ FLUSHES, TXNS = 8, 3
 
 
 @contextmanager
-def cluster(tmp_path: Path, count: int = 3) -> Iterator[tuple[str, list[BookieWithNode]]]:
+def cluster(
+    tmp_path: Path, count: int = 3, environment: Mapping[str, str] | None = None
+) -> Iterator[tuple[str, list[BookieWithNode]]]:
     uri = f"sqlite://{tmp_path}/metadata.db"
     bookies = [
-        BookieWithNode(f"b{n}", tmp_path / f"b{n}", uri, lease_seconds=LEASE_SECONDS)
+        BookieWithNode(f"b{n}", tmp_path / f"b{n}", uri, lease_seconds=LEASE_SECONDS, environment=environment)
         for n in range(1, count + 1)
     ]
     with started(bookies):
@@ -129,6 +133,34 @@ def _homes(uri: str) -> dict[str, set[str]]:
         named = [bookie["bookie_id"] for one in record["fragments"] for bookie in one["bookies"]]
         found.setdefault(acceptor, set()).update(named)
     return found
+
+
+def test_B1_a_disk_that_fails_ends_both_and_what_was_confirmed_is_there_afterwards(tmp_path: Path) -> None:
+    disk = FailingDisk(compiled(tmp_path), tmp_path)
+
+    async def write(where: str) -> list[Confirmed]:
+        async with QuorumJournalManager(where) as manager:
+            await manager.format(NAMESPACE)
+            await manager.recover_unfinalized_segments()
+            writer = Writer(manager)
+            with pytest.raises(JournalError):
+                await writer.segment(lambda: disk.fail(Call.SYNC, LOG))
+            return writer.notes
+
+    async def look(where: str, notes: list[Confirmed]) -> None:
+        async with QuorumJournalManager(where) as manager:
+            await manager.recover_unfinalized_segments()
+            await audit(manager, notes)
+
+    with cluster(tmp_path, 1, disk.environment) as (_, (bookie,)):
+        until(lambda: bookie.serves)
+        notes = run(write(qjournal([bookie.rpc])))
+        assert bookie.child.wait() == 1 and disk.failures == 1
+        assert len(notes) in (FLUSHES // 2, FLUSHES // 2 + 1)  # the one under way may have been synced before
+        bookie.environment = None
+        bookie.start()
+        until(lambda: bookie.serves)
+        run(look(qjournal([bookie.rpc]), notes))
 
 
 def test_it_is_seen_as_a_daemon_of_journal_serve_is(tmp_path: Path) -> None:

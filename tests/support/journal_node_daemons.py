@@ -116,7 +116,7 @@ class BookieWithNode(BookieProcess):
     def launch(self) -> None:
         places = {"journal-node": self.rpc, "journal-http": self.http}
         variables = {variable_of("bookie", "run", option): text for option, text in places.items()}
-        self.environment = {**variables, **ONE_COPY}
+        self.environment = {**(self.environment or {}), **variables, **ONE_COPY}
         super().launch()
 
     def await_ready(self) -> None:
