@@ -91,6 +91,7 @@ class LogWriter:
         self._reserve = reserve or NoReserve()
         self._appender = self._begin(disk, incarnation, first_segment, segment_bytes_max)
         self._unsynced: list[Written] = []
+        self._unsynced_since = 0.0
         self._submitted: SimpleQueue[_Waiting | None] = SimpleQueue()  # None: nothing more comes
         self._taken: deque[_Waiting] = deque()  # submitted, and in no group yet
         self._stopping = False
@@ -106,6 +107,8 @@ class LogWriter:
             if error.errno not in DISK_FULL or not self._reserve.release(SEGMENT_HEADER.size):
                 raise
             return LogAppender(disk, incarnation, first_segment, bytes_max)
+
+    _now = staticmethod(time.monotonic)
 
     def start(self) -> None:
         self._thread.start()
@@ -161,7 +164,7 @@ class LogWriter:
         """Everything that waits, up to GROUP_BYTES_MAX; nothing when a deferred sync is due; None at the end."""
         if not self._taken and not self._stopping:
             try:
-                self._take(self._submitted.get(timeout=DEFERRED_SYNC_SECONDS_MAX if self._unsynced else None))
+                self._take(self._submitted.get(timeout=self._seconds_to_sync() if self._unsynced else None))
             except Empty:
                 return []
         for _ in range(self._submitted.qsize()):
@@ -190,10 +193,10 @@ class LogWriter:
         group = self._append_what_fits(group)
         if not group and not self._unsynced:
             return
-        if not all(waiting.deferred_sync for waiting in group) or self._sync_is_due(group):
+        if not all(waiting.deferred_sync for waiting in group) or self._sync_is_due():
             self._sync()
         written = self._report_durable()
-        if written:
+        if written and group:
             self._on_written(written[-len(group) :])
 
     def _sync(self) -> None:
@@ -231,11 +234,17 @@ class LogWriter:
 
     def _append(self, group: Sequence[_Waiting]) -> None:
         placed = self._appender.append([waiting.record for waiting in group])
+        if not self._unsynced:
+            self._unsynced_since = self._now()
         for waiting, at in zip(group, placed, strict=True):
             self._unsynced.append(Written(at.record, at.position, at.size, waiting.ticket))
 
-    def _sync_is_due(self, group: Sequence[_Waiting]) -> bool:
-        return not group or sum(written.size for written in self._unsynced) >= UNSYNCED_BYTES_MAX
+    def _sync_is_due(self) -> bool:
+        is_large = sum([written.size for written in self._unsynced]) >= UNSYNCED_BYTES_MAX
+        return is_large or self._seconds_to_sync() == 0
+
+    def _seconds_to_sync(self) -> float:
+        return max(0.0, self._unsynced_since + DEFERRED_SYNC_SECONDS_MAX - self._now())
 
     def _report_durable(self) -> list[Written]:
         """Reports the records that a sync has covered since the last time; returns the others."""

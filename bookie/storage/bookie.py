@@ -153,15 +153,6 @@ class Bookie:
 
     # --- requests ---------------------------------------------------------------------------
 
-    @property
-    def has_room(self) -> bool:
-        """Back-pressure: whether the log's queue takes more now."""
-        return self.intake.has_room
-
-    async def room(self) -> None:
-        """Waits until the log's queue takes more; callers read nothing from the network before."""
-        await self.intake.room()
-
     def verifier_of(self, ledger_id: int) -> bytes | None:
         """The ledger's verifier, None if unknown; an unknown ledger is not remembered."""
         return self.states.peek(ledger_id).verifier
@@ -219,7 +210,10 @@ class Bookie:
 
     async def forget(self, ledger_ids: Collection[int]) -> None:
         """Deletes all that is known of these ledgers. A later request for one looks its verifier up again."""
-        self.states.forget(ledger_ids)  # what comes in meanwhile is there again after the next checkpoint
+        self.states.forget(ledger_ids)  # nothing more of them is admitted
+        await self.intake.settled(self.failed)  # what was is applied first: it would be there again
+        await self.checkpoint()
+        self.states.forget(ledger_ids)
         await self._checkpointer.apart(self.index.forget, ledger_ids)
 
     async def drop(self, frames: Sequence[tuple[int, FrameLocation]]) -> None:
@@ -373,6 +367,7 @@ class Bookie:
                 self._perform(self._core.on_disk(item.record, self.intake.release(item.ticket)))
                 if item.record.last_add_confirmed is not None:
                     self._lac_waiters.wake(item.record.ledger_id)
+        self.intake.reported(len(written))
         self.metrics.stored(written, self._loop.time())
         self._checkpointer.log_grew(next_position, sum(item.size for item in written))
 
@@ -390,6 +385,7 @@ class Bookie:
     def _on_refused(self, refused: Sequence[tuple[object, Record]], error: OSError) -> None:
         for ticket, _ in refused:
             self.intake.release(ticket)
+        self.intake.reported(len(refused))
         self._perform(self._core.refused(refused, f"the bookie's disk takes no more: {error.strerror}"))
         self.space.filled_up()
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..log.format import Record
 from ..log.writer import LogWriter
@@ -57,6 +58,9 @@ class Intake:
         self._bytes = 0
         self._room = asyncio.Event()
         self._room.set()
+        self._submitted = 0
+        self._reported = 0
+        self._settling: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     @property
     def has_room(self) -> bool:
@@ -74,6 +78,7 @@ class Intake:
 
     def submit(self, log: LogWriter, record: Record, ticket: Ticket, *, deferred_sync: bool = False) -> None:
         """Submits the record to the log, which reports the ticket back."""
+        self._submitted += 1
         ticket.is_deferred = deferred_sync
         ticket.log_bytes = log.submit(record, ticket, deferred_sync=deferred_sync)
         self._bytes += ticket.log_bytes
@@ -90,3 +95,19 @@ class Intake:
         if self._bytes < self.bytes_max:
             self._room.set()
         return ticket
+
+    async def settled(self, failed: asyncio.Future[Any]) -> None:
+        """Waits until each record that was submitted before has been reported durable, or refused, or the log failed:
+        some seconds at most."""
+        settled: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._settling.append((self._submitted, settled))
+        self.reported(0)
+        await asyncio.wait([settled, failed], return_when=asyncio.FIRST_COMPLETED)
+
+    def reported(self, records: int) -> None:
+        """So many more are on disk, or were refused: the log reports them in order."""
+        self._reported += records
+        while self._settling and self._settling[0][0] <= self._reported:
+            _, settled = self._settling.popleft()
+            if not settled.done():  # who waited may have been cancelled
+                settled.set_result(None)

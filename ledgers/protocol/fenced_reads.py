@@ -53,11 +53,7 @@ class Replica:
 
 
 class FencedReads:
-    """Collects the answers of an ensemble's bookies from `first_entry` on.
-
-    Behind the ensemble `names` may name others, where the record may be older than the ledger: a copy that one of them
-    has counts, that it lacks one says nothing, and nothing is absent before all have answered (rule W8).
-    """
+    """Collects the answers of an ensemble's bookies from `first_entry` on."""
 
     def __init__(
         self, striping: Striping, names: tuple[str, ...], first_entry: int, digester: Digester
@@ -65,7 +61,6 @@ class FencedReads:
         self._striping = striping
         self._digester = digester
         self.replicas = [Replica(name, first_entry - 1) for name in names]
-        self._others = self.replicas[striping.shape.ensemble_size :]
 
     def answered(self, position: int, reply: ReadReply) -> None:
         """Takes a page. Only OK and "no such ledger" say anything about entries (R6)."""
@@ -93,32 +88,27 @@ class FencedReads:
 
     def copy_of(self, entry_id: int) -> tuple[bytes, bytes] | None:
         """(payload, digest) of a verified copy, if any."""
-        members = [self.replicas[position] for position in self._striping.write_set(entry_id)]
-        for replica in (*members, *self._others):
-            copy = replica.entries.get(entry_id)
+        for position in self._striping.write_set(entry_id):
+            copy = self.replicas[position].entries.get(entry_id)
             if copy is not None:
                 return copy
         return None
 
     def verdict(self, entry_id: int) -> Verdict:
-        """Decided by the write set alone, unless there are others: then by all of them together."""
+        """Decided by the write set alone."""
         if self.copy_of(entry_id) is not None:
             return Verdict.PRESENT
         residue = entry_id % self._striping.shape.ensemble_size
         quorum = self._striping.absent_quorums[residue]
-        asked = [*(self.replicas[p] for p in quorum.voters), *self._others]
         lacking = [p for p in quorum.voters if self.replicas[p].lacks(entry_id)]
-        is_absent = quorum.outcome(lacking) is Outcome.WON and all(
-            one.lacks(entry_id) for one in self._others
-        )
-        is_heard = all(one.is_done_with(entry_id) for one in asked)
-        if is_absent and (is_heard or not self._others):
+        if quorum.outcome(lacking) is Outcome.WON:
             return Verdict.ABSENT
+        is_heard = all(self.replicas[p].is_done_with(entry_id) for p in quorum.voters)
         return Verdict.UNDECIDED if is_heard else Verdict.OPEN
 
     def describe(self, entry_id: int) -> str:
         """What each bookie that may have the entry said, for an error message."""
-        members = [self.replicas[p] for p in self._striping.write_set(entry_id)] + self._others
+        members = [self.replicas[p] for p in self._striping.write_set(entry_id)]
         return ", ".join(f"{replica.name}: {replica.describe(entry_id)}" for replica in members)
 
     def forget_before(self, entry_id: int) -> None:

@@ -24,19 +24,19 @@ EVER = 1
 """The first revision of a metadata store."""
 
 
-def why_not_before(proven: int, last_entry: int, ledger_id: int) -> str:
-    """Why a ledger is not closed at an entry before one that is proven to be confirmed, and what can be done."""
+def why_held_elsewhere(record: LedgerRecord) -> str:
+    """Why a ledger is not closed whose record names bookies that hold more than it knows, and what can be done."""
     return (
-        f"entry {proven} is proven to be confirmed, and no bookie that answers has entry {last_entry + 1}: the "
-        "metadata is older than the ledger, and nothing was closed. Bring the bookies back that are away; or copy what "
-        f"there is (`bookledger ledger salvage {ledger_id}`), and give up the rest: `bookledger ledger recover "
-        f"{ledger_id} --accept-loss`"
+        f"bookies hold entries of it that its record does not place there ({', '.join(map(str, record.also_at))}): the "
+        "metadata is older than the ledger, and nothing was closed. What they have noted is put in by `bookledger "
+        "metadata check --accept`, once they are back; where nothing is noted of it, copy what there is (`bookledger "
+        f"ledger salvage {record.ledger_id}`), and give up the rest: `bookledger ledger recover {record.ledger_id} "
+        "--accept-loss`"
     )
 
 
 class Fencing:
-    """The answers to fencing reads of the last-add-confirmed, by position; behind the ensemble stand those that hold
-    more than the record knows (`LedgerRecord.also_at`).
+    """The answers to fencing reads of the last-add-confirmed, by position.
 
     `is_vouched_for`: one of them has told that the metadata store has not gone back since the record was written.
     `why_older`: what one has noted of the ledger shows that it did; "" where none has.
@@ -44,13 +44,12 @@ class Fencing:
 
     def __init__(self, record: LedgerRecord, digester: Digester) -> None:
         self.ledger_id = record.ledger_id
-        self.bookies: tuple[BookieRef, ...] = (*record.fragments[-1].ensemble, *record.also_at)
+        self.bookies: tuple[BookieRef, ...] = record.fragments[-1].ensemble
         self.last_add_confirmed: LacStatement | None = None
         self.is_vouched_for = False
         self.why_older = ""
         self._record = record
         self._coverage = Striping(record.shape).coverage
-        self._others = range(record.shape.ensemble_size, len(self.bookies))
         self._digester = digester
         self._written_at = record.written_at or EVER
         self._fenced: set[int] = set()
@@ -98,11 +97,10 @@ class Fencing:
         self._failed[position] = why
 
     def outcome(self) -> Outcome:
-        """WON once the old writer can get no ack quorum any more, all that hold more than the record knows were heard,
-        and one vouches, or all were heard and none does."""
+        """WON once the old writer can get no ack quorum any more, and one vouches, or all were heard and none does."""
         covered = self._coverage.outcome(self._fenced, self._failed)
-        silent = {*range(len(self.bookies))} - self._fenced - self._failed.keys()
-        is_open = silent.intersection(self._others) or (silent and not self.is_vouched_for)
+        all_heard = len(self._fenced | self._failed.keys()) == len(self.bookies)
+        is_open = not (self.is_vouched_for or all_heard)
         return Outcome.PENDING if covered is Outcome.WON and is_open else covered
 
     @property

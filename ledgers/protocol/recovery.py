@@ -11,9 +11,8 @@ entry only by saying so behind a durable fence; a timeout, damage, a wrong diges
 F12).
 
 Nothing is read before one that was fenced vouches that the metadata has not gone back to an older copy of itself since
-the record was written (W8). An older record that an operator has accepted names those that hold more than it knows
-(`also_at`): they are fenced and read, too, from the last fragment's first entry on, and nothing is absent before all
-are heard.
+the record was written (W8). Nothing is closed by an older record, which names those that hold more (`also_at`), or of
+which a bookie knows a later state.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum
 
-from bookie.wire import NO_ENTRY, LacReply, ReadReply, of_payloads
+from bookie.wire import LacReply, ReadReply, of_payloads
 from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
 
 from ..errors import LedgerError, LedgerRecoveryFailed, NoSuchLedger
@@ -38,8 +37,9 @@ from .effects import (
     StartOver,
 )
 from .fenced_reads import FencedReads, Verdict
-from .fencing import UNVOUCHED, Fencing, why_not_before
+from .fencing import UNVOUCHED, Fencing, why_held_elsewhere
 from .quorum import Outcome
+from .shortfall import in_doubt
 from .striping import Striping
 
 READ_AHEAD_ENTRIES = 4096
@@ -60,13 +60,9 @@ class Stage(Enum):
 
 
 class Recovery:
-    """Recovers one ledger from a record in state IN_RECOVERY. Every method returns effects to perform.
+    """Recovers one ledger from a record in state IN_RECOVERY. Every method returns effects to perform."""
 
-    With `accepts_loss` the ledger is closed where the walk ends, whatever is proven (R7); `gives_up` tells whether that
-    gave something up.
-    """
-
-    def __init__(self, record: LedgerRecord, digester: Digester, *, accepts_loss: bool = False) -> None:
+    def __init__(self, record: LedgerRecord, digester: Digester) -> None:
         assert record.state is LedgerState.IN_RECOVERY
         self.record = record
         self.stage = Stage.FENCING
@@ -74,8 +70,6 @@ class Recovery:
         self._striping = Striping(record.shape)
         self._last_fragment = record.fragments[-1]  # as it stood when recovery began (R4)
         self.fencing = Fencing(record, digester)
-        self._accepts_loss = accepts_loss
-        self.gives_up = False
         self._next = self._walked_from = 0
         self._reads: FencedReads | None = None
         self.pipeline: AppendPipeline | None = None
@@ -86,7 +80,9 @@ class Recovery:
     # --- fencing ------------------------------------------------------------------------------
 
     def start(self) -> list[RecoveryEffect]:
-        """Fences every bookie of the last ensemble, and all that hold more than the record knows."""
+        """Fences every bookie of the last ensemble."""
+        if self.record.also_at:
+            return self._fail(why_held_elsewhere(self.record))
         return [FenceLac(n, bookie) for n, bookie in enumerate(self.fencing.bookies)]
 
     def lac_answered(self, position: int, reply: LacReply) -> list[RecoveryEffect]:
@@ -101,7 +97,7 @@ class Recovery:
 
     def _read_if_fenced(self) -> list[RecoveryEffect]:
         match self.fencing.outcome():
-            case _ if self.fencing.why_older and not self._accepts_loss and self.stage is not Stage.CLOSING:
+            case _ if self.fencing.why_older and self.stage is not Stage.CLOSING:
                 return self._fail(self.fencing.why_older)
             case _ if self.stage is not Stage.FENCING:
                 return []
@@ -109,7 +105,7 @@ class Recovery:
                 return []
             case Outcome.LOST:
                 return self._fail(self.fencing.why_lost, is_undecided=True)
-            case Outcome.WON if self.fencing.is_vouched_for or self._accepts_loss:
+            case Outcome.WON if self.fencing.is_vouched_for:
                 return self._begin_reading()
             case Outcome.WON:
                 return self._fail(UNVOUCHED)
@@ -117,14 +113,10 @@ class Recovery:
     # --- reading ------------------------------------------------------------------------------
 
     def _begin_reading(self) -> list[RecoveryEffect]:
-        """From max(LAC, first entry of the last fragment − 1) on: earlier fragments are final (F2).
-
-        Of a record that may be older the whole last fragment: who told the LAC may have left the ensemble, and be back.
-        """
+        """From max(LAC, first entry of the last fragment − 1) on: earlier fragments are final (F2)."""
         fragment, lac = self._last_fragment, self.fencing.last_add_confirmed
         self.stage = Stage.READING
-        known = NO_ENTRY if self.record.also_at else self.fencing.proven
-        self._next = self._walked_from = max(known, fragment.first_entry - 1) + 1
+        self._next = self._walked_from = max(self.fencing.proven, fragment.first_entry - 1) + 1
         length = fragment.length_before
         if lac is not None and lac.last_entry == self._next - 1:
             length = lac.length_bytes
@@ -171,9 +163,6 @@ class Recovery:
         self._reads.forget_before(self._next)
         match self._reads.verdict(self._next):
             case Verdict.ABSENT:
-                return effects + self._end_before(self._next)
-            case Verdict.UNDECIDED if self._accepts_loss:
-                self.gives_up = True
                 return effects + self._end_before(self._next)
             case Verdict.UNDECIDED:
                 said = self._reads.describe(self._next)
@@ -255,25 +244,12 @@ class Recovery:
         """Closes once every recovered entry has its ack quorum, with the fragments as they are now (R4)."""
         pipeline, last = self.pipeline, self._last_entry
         assert pipeline is not None and last is not None
-        if self.stage is not Stage.READING:
-            return []
-        if (proven := self.fencing.proven) > last and not self._accepts_loss:
-            return self._fail(why_not_before(proven, last, self.record.ledger_id))
-        self.gives_up |= proven > last
-        if pipeline.last_add_confirmed < last:
+        if self.stage is not Stage.READING or pipeline.last_add_confirmed < last:
             return []
         self.stage = Stage.CLOSING
-        return [ChangeRecord(self._with_doubt(pipeline.closed_record()))]
-
-    def _with_doubt(self, closed: LedgerRecord) -> LedgerRecord:
-        """Records copies of confirmed entries before the walk as lacking: an ack quorum has them, not known which (rule
-        W6).
-        """
-        first, last = self._last_fragment.first_entry, self._walked_from - 1
-        for n in range(closed.shape.ensemble_size):
-            if (held := self._striping.held_between(n, first, last)) is not None:
-                closed = closed.with_lacking(n, *held)
-        return closed
+        first, walked = self._last_fragment.first_entry, self._walked_from
+        # Of confirmed entries before the walk it is not known which copies an ack quorum has (rule W6).
+        return [ChangeRecord(in_doubt(pipeline.closed_record(), first, walked - 1))]
 
     def changed(self, record: LedgerRecord) -> list[RecoveryEffect]:
         """The closing compare-and-swap succeeded."""

@@ -15,6 +15,16 @@ from metadata.records.ledger_record import ENTRY_ID_MAX, LedgerRecord
 from .striping import Striping
 
 
+def in_doubt(record: LedgerRecord, first_entry: int, last_entry: int) -> LedgerRecord:
+    """The record, which says that each copy of these entries of the last fragment may be lacking: who has them, nobody
+    has counted."""
+    striping = Striping(record.shape)
+    for n in range(record.shape.ensemble_size):
+        if (held := striping.held_between(n, first_entry, last_entry)) is not None:
+            record = record.with_lacking(n, *held)
+    return record
+
+
 @dataclass(frozen=True, slots=True)
 class _Gap:
     position: int

@@ -10,9 +10,6 @@ there: one that comes back fences the ledger (`bookie/upkeep/healing/worker.py`)
 quorum from those who were away. What it has behind the end is no part of the ledger: the record says where that ends,
 as for every closed one. Nothing is written back, for there may be nobody to take it; the record says of every copy of
 the last fragment that it may lack entries, and healing makes them whole.
-
-Where the record may be older than the ledger, and enough of its bookies live to take what others have
-(`survivors.py`), a recovery writes that back, and closes the ledger in front of the first entry that is at nobody.
 """
 
 from __future__ import annotations
@@ -33,12 +30,11 @@ from metadata.records.ledger_store import VersionedRecord
 from ..authorized import Keys, found_of, keys_of
 from ..cluster import Cluster
 from ..errors import LedgerClosed, LedgerError, LedgerRecoveryFailed, NoSuchLedger, Unauthorized
-from ..protocol.recovery import Recovery
-from ..protocol.striping import Striping
+from ..protocol.shortfall import in_doubt
 from ..record_change import Conflict, change_record
 from .accepted_metadata import check_accepted
-from .recover import RecoveryRun, mark_in_recovery
-from .survivors import SurvivingEnd, find_end
+from .recover import mark_in_recovery
+from .survivors import Survivors
 
 BY_CHARACTERS_MAX = 200
 """Of who has said it, in the record."""
@@ -52,8 +48,7 @@ class LossAssessment:
     `missing`: the bookies of its last ensemble that do not answer, and whether each is lost, or only away.
     `unreadable`: entries before that end of which only the missing have copies; they stay in the ledger, and can be
     read once one of these is back. `behind`: what the bookies say of the first entry that is not proven and not there.
-    `elsewhere`: bookies outside of the last ensemble that have more of it than its record knows, and to which entry
-    they prove it to be confirmed.
+    `elsewhere`: bookies outside of the last ensemble that have more of it than its record knows.
     """
 
     ledger_id: int
@@ -62,7 +57,7 @@ class LossAssessment:
     missing: tuple[Whereabouts, ...]
     unreadable: int = 0
     behind: str = ""
-    elsewhere: tuple[tuple[BookieRef, int], ...] = ()
+    elsewhere: tuple[BookieRef, ...] = ()
 
     @property
     def confirmed_and_lost(self) -> int:
@@ -79,9 +74,14 @@ async def assess(cluster: Cluster, ledger_id: int, password: bytes) -> LossAsses
     await check_accepted(cluster, ledger_id)
     end = await _find_end(cluster, found.record, keys, fence=False)
     missing = await _given_up(cluster, ledger_id, end)
-    elsewhere = tuple(sorted(end.elsewhere.items()))
     return LossAssessment(
-        ledger_id, end.proven_through, end.last_entry, missing, end.unreadable, end.behind, elsewhere
+        ledger_id,
+        end.proven_through,
+        end.last_entry,
+        missing,
+        end.unreadable,
+        end.behind,
+        found.record.also_at,
     )
 
 
@@ -98,8 +98,6 @@ async def accept_loss(cluster: Cluster, told: LossAssessment, password: bytes) -
     end = await _find_end(cluster, marked.record, keys, fence=True)
     await _given_up(cluster, told.ledger_id, end)
     _check_no_more_is_lost(told, end)
-    if end.takes_recovery:
-        return await _recover(cluster, marked, keys, told, end)
     return await _close(cluster, marked, end)
 
 
@@ -112,8 +110,9 @@ async def _opened(cluster: Cluster, ledger_id: int, password: bytes) -> tuple[Ve
         raise
 
 
-async def _find_end(cluster: Cluster, record: LedgerRecord, keys: Keys, *, fence: bool) -> SurvivingEnd:
-    end = await find_end(cluster, record, keys, fence=fence)
+async def _find_end(cluster: Cluster, record: LedgerRecord, keys: Keys, *, fence: bool) -> Survivors:
+    end = Survivors(cluster, record, keys, fence=fence)
+    await end.find_end()
     await check_accepted(cluster, record.ledger_id)  # bookies may have noticed meanwhile
     return end
 
@@ -121,7 +120,7 @@ async def _find_end(cluster: Cluster, record: LedgerRecord, keys: Keys, *, fence
 # --- when it is refused ------------------------------------------------------------------------
 
 
-async def _given_up(cluster: Cluster, ledger_id: int, end: SurvivingEnd) -> tuple[Whereabouts, ...]:
+async def _given_up(cluster: Cluster, ledger_id: int, end: Survivors) -> tuple[Whereabouts, ...]:
     """Where the missing bookies are. Raises LedgerError where nothing need be given up: the end can be proven, or
     somebody lives who may prove it, and with whom its writer may go on."""
     if end.is_provable:
@@ -141,73 +140,35 @@ async def _given_up(cluster: Cluster, ledger_id: int, end: SurvivingEnd) -> tupl
     return tuple(sorted(missing, key=lambda one: one.bookie))
 
 
-async def _where(cluster: Cluster, bookie: BookieRef, end: SurvivingEnd) -> Whereabouts:
+async def _where(cluster: Cluster, bookie: BookieRef, end: Survivors) -> Whereabouts:
     if bookie in end.gone:
         return Whereabouts(bookie, Presence.LOST, end.missing[bookie])
     return await whereabouts(cluster.store, bookie)
 
 
-def _check_no_more_is_lost(told: LossAssessment, end: SurvivingEnd) -> None:
+def _check_no_more_is_lost(told: LossAssessment, end: Survivors) -> None:
     before = {one.bookie for one in told.missing}
-    _check_nobody_is_gone(told, [bookie for bookie in end.missing if bookie not in before])
-    _check_nobody_is_gone(told, [bookie for bookie, _ in told.elsewhere if bookie not in end.elsewhere])
-    _check_end(told, end.last_entry, end.proven_through)
-
-
-def _check_nobody_is_gone(told: LossAssessment, gone: list[BookieRef]) -> None:
-    if gone:
-        raise _more_is_lost(told, f"no answer any more from {', '.join(map(str, gone))}")
-
-
-def _check_end(told: LossAssessment, last_entry: int, proven_through: int) -> None:
-    if last_entry < told.last_entry:
-        raise _more_is_lost(told, f"they end at entry {last_entry} now")
-    if proven_through - last_entry > told.confirmed_and_lost:
-        raise _more_is_lost(
-            told, f"entry {proven_through} is proven by now, and they end at entry {last_entry}"
-        )
-
-
-def _more_is_lost(told: LossAssessment, why: str) -> LedgerRecoveryFailed:
-    return LedgerRecoveryFailed(told.ledger_id, f"more would be lost than was told ({why}); look again")
+    if gone := [bookie for bookie in end.missing if bookie not in before]:
+        why = f"no answer any more from {', '.join(map(str, gone))}"
+    elif end.last_entry < told.last_entry:
+        why = f"they end at entry {end.last_entry} now"
+    elif end.proven_through - end.last_entry > told.confirmed_and_lost:
+        why = f"entry {end.proven_through} is proven by now, and they end at entry {end.last_entry}"
+    else:
+        return
+    raise LedgerRecoveryFailed(told.ledger_id, f"more would be lost than was told ({why}); look again")
 
 
 # --- closing -----------------------------------------------------------------------------------
 
 
-async def _recover(
-    cluster: Cluster, marked: VersionedRecord, keys: Keys, told: LossAssessment, end: SurvivingEnd
-) -> LedgerRecord:
-    """By a recovery that ends where nobody has the next entry. It gives up nothing where they have come back."""
-
-    def accept(closed: LedgerRecord, recovery: Recovery) -> LedgerRecord:
-        heard, proven = recovery.fencing.fenced, recovery.fencing.proven
-        _check_nobody_is_gone(told, [bookie for bookie, _ in told.elsewhere if bookie not in heard])
-        assert closed.last_entry is not None
-        _check_end(told, closed.last_entry, proven)
-        return replace(closed, accepted_loss=_loss(cluster, end, proven)) if recovery.gives_up else closed
-
-    outcome = await RecoveryRun(cluster, marked, *keys, accept=accept).run()
-    if outcome is None:
-        raise _others_change(told.ledger_id)
-    if (loss := outcome.record.accepted_loss) is not None:
-        _tell(cluster, outcome.record, loss)
-    return outcome.record
-
-
-def _loss(cluster: Cluster, end: SurvivingEnd, proven_through: int) -> AcceptedLoss:
+async def _close(cluster: Cluster, marked: VersionedRecord, end: Survivors) -> LedgerRecord:
     missing = tuple(end.missing)
     to_fence = tuple(bookie for bookie in missing if bookie not in end.gone)
-    return AcceptedLoss(_now_ms(), _who(cluster), proven_through, missing, to_fence)
-
-
-def _others_change(ledger_id: int) -> LedgerRecoveryFailed:
-    return LedgerRecoveryFailed(ledger_id, "others kept changing its metadata; look again")
-
-
-async def _close(cluster: Cluster, marked: VersionedRecord, end: SurvivingEnd) -> LedgerRecord:
-    loss = _loss(cluster, end, end.proven_through)
-    record = replace(_closed(marked.record, end), accepted_loss=loss)
+    loss = AcceptedLoss(_now_ms(), _who(cluster), end.proven_through, missing, to_fence)
+    closed = marked.record.closed(end.last_entry, end.length_bytes)
+    first = marked.record.fragments[-1].first_entry
+    record = replace(in_doubt(closed, first, end.last_entry), accepted_loss=loss)
     match await change_record(cluster.ledgers, record, marked.version, unless_held=True):
         case VersionedRecord(stands):
             _tell(cluster, stands, loss)
@@ -218,20 +179,10 @@ async def _close(cluster: Cluster, marked: VersionedRecord, end: SurvivingEnd) -
         case Conflict(VersionedRecord(stands)) if stands.is_closed:
             return stands
         case Conflict():
-            raise _others_change(record.ledger_id)
+            raise LedgerRecoveryFailed(record.ledger_id, "others kept changing its metadata; look again")
         case error:
             assert isinstance(error, LedgerError)
             raise error
-
-
-def _closed(record: LedgerRecord, end: SurvivingEnd) -> LedgerRecord:
-    """Which copies of the last fragment have what nobody has counted: each may lack all of it (rule W6)."""
-    first, striping = record.fragments[-1].first_entry, Striping(record.shape)
-    closed = record.closed(end.last_entry, end.length_bytes)
-    for n in range(record.shape.ensemble_size):
-        if (held := striping.held_between(n, first, end.last_entry)) is not None:
-            closed = closed.with_lacking(n, *held)
-    return closed
 
 
 def _tell(cluster: Cluster, record: LedgerRecord, loss: AcceptedLoss) -> None:

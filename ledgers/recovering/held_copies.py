@@ -116,17 +116,17 @@ class HeldCopies:
         self._holders = holders
         self.digester = digester
         self._next = first_entry
-        self._last = last_entry
+        self.last_entry = last_entry
         self._through = through
 
     def step(self) -> SalvageStep:
         """What is next: a question, a run of verified entries, a gap; None at the end."""
-        if self._next > self._last:
+        if self._next > self.last_entry:
             return None
         for holder in self._living():
             if not holder.covers(self._next):
                 return AskHolder(holder, self._next)
-            found = holder.run_from(self._next, self._last)
+            found = holder.run_from(self._next, self.last_entry)
             if len(found):
                 self._next = found.last_entry + 1
                 return found
@@ -142,7 +142,9 @@ class HeldCopies:
 
     def _gap(self) -> Gap | None:
         """Every holder has spoken of the next entry, and none has it."""
-        later = [n for one in self._living() if (n := one.next_after(self._next, self._last)) is not None]
+        later = [
+            n for one in self._living() if (n := one.next_after(self._next, self.last_entry)) is not None
+        ]
         end = min(later) - 1 if later else self._last_missing()
         if end < self._next:
             return None
@@ -153,7 +155,7 @@ class HeldCopies:
     def _last_missing(self) -> int:
         """Where nobody has anything more: the last entry that was there, or should be."""
         ends = [d.last_entry for one in self._living() for d in one.damaged if d.last_entry < ENTRY_ID_MAX]
-        return min(self._last, max([self._through, *ends]))
+        return min(self.last_entry, max([self._through, *ends]))
 
     def _same_of(self, end: int) -> Gap:
         """From the next entry on, as far as of each holder the same is to be said."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 
-from bookie.wire import LacStatement, ReadReply
+from bookie.wire import LacStatement
 from metadata.audit import Act, tell
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 from metadata.records.ledger_store import VersionedRecord
@@ -41,12 +40,17 @@ from ..protocol.recovery import Recovery
 from ..record_change import Conflict, RecordVersion, change_record, no_record
 from ..tasks import Tasks
 from .accepted_metadata import check_accepted, until_vouched_for
-from .requests import LedgerRequests
-from .retries import with_tries
+from .asking import LedgerCalls
 
 log = logging.getLogger(__name__)
 
 RESTART_PAUSE_SECONDS_MAX = 2.0
+
+SLOW_COPIES_FACTOR = 4
+SLOW_COPIES_SECONDS_MIN = 0.01
+"""What was written back may take so many times as long at a slow bookie as at an ack quorum, and this long in any
+case. Then nobody waits for it: one that answers nothing would cost every recovery seconds, and the record names what
+its copies may lack (rule W6)."""
 
 
 async def recover(
@@ -126,28 +130,15 @@ async def mark_in_recovery(cluster: Cluster, found: VersionedRecord) -> Versione
 
 
 class RecoveryRun:
-    """One run of the machine over one record.
+    """One run of the machine over one record."""
 
-    `accept`: closes the ledger where the walk ends, though more may be proven (rule R7); it is given the closed record,
-    and returns what is written in its place, or raises LedgerError.
-    """
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        marked: VersionedRecord,
-        digester: Digester,
-        key: LedgerKey,
-        *,
-        accept: Callable[[LedgerRecord, Recovery], LedgerRecord] | None = None,
-    ) -> None:
+    def __init__(self, cluster: Cluster, marked: VersionedRecord, digester: Digester, key: LedgerKey) -> None:
         self._cluster = cluster
         self._version = RecordVersion(cluster.ledgers, marked, cluster.marks, unless_held=True)
-        self._accept = accept
-        self._machine = Recovery(marked.record, digester, accepts_loss=accept is not None)
+        self._machine = Recovery(marked.record, digester)
         self._ledger_id = marked.record.ledger_id
         self._write_quorum = marked.record.shape.write_quorum
-        self._requests = LedgerRequests(marked.record, key, cluster.config.page_bytes)
+        self._calls = LedgerCalls(cluster, marked.record, key, fence=True)
         self._terms = LaneTerms(self._ledger_id, key, recovery=True, identity=marked.record.identity)
         self._lanes = Lanes(
             cluster, self._terms, self, self._frozen_lac, cluster.lane_traces(self._ledger_id)
@@ -157,6 +148,7 @@ class RecoveryRun:
         self._outcome: asyncio.Future[VersionedRecord | None] = self._loop.create_future()
         self._drained: asyncio.Future[None] = self._loop.create_future()
         self._progress_at = self._loop.time()
+        self._writing_back_since = 0.0
         self._vouched = asyncio.Event()
 
     async def run(self) -> VersionedRecord | None:
@@ -169,13 +161,18 @@ class RecoveryRun:
             self._perform(self._machine.start())
             outcome = await self._outcome
             self._note_drained()
-            await asyncio.wait([self._drained], timeout=self._cluster.config.close_drain_seconds_max)
+            await asyncio.wait([self._drained], timeout=self._slow_copies_seconds)
             if outcome is not None:
                 self._tell_end(outcome.record)
             return outcome
         finally:
             self._lanes.close_all()
             await self._tasks.close()
+
+    @property
+    def _slow_copies_seconds(self) -> float:
+        took = SLOW_COPIES_FACTOR * (self._progress_at - self._writing_back_since)
+        return min(max(took, SLOW_COPIES_SECONDS_MIN), self._cluster.config.close_drain_seconds_max)
 
     def _tell_end(self, closed: LedgerRecord) -> None:
         """Tells those of the last ensemble that were fenced; the others find out by themselves."""
@@ -222,6 +219,7 @@ class RecoveryRun:
                 case OpenLane():
                     self._lanes.open(effect)
                 case Send():
+                    self._writing_back_since = self._writing_back_since or self._loop.time()
                     self._lanes.send(effect)
                 case CloseLane():
                     self._lanes.close(effect)
@@ -251,15 +249,11 @@ class RecoveryRun:
         self._fail(LedgerRecoveryFailed(self._ledger_id, f"no progress for {limit:g} s ({said})"))
 
     async def _fence(self, effect: FenceLac) -> None:
-        request = self._requests.lac(effect.bookie, fence=True)
+        fence = partial(self._calls.last_add_confirmed, effect.bookie)
         try:
-            reply = await with_tries(
-                self._cluster.config, lambda: self._cluster.fence(effect.bookie, request)
+            reply = await until_vouched_for(
+                self._cluster, self._machine.fencing, await fence(), fence, self._vouched
             )
-            if self._accept is None:
-                fence = partial(self._cluster.fence, effect.bookie, request)
-                fencing, vouched = self._machine.fencing, self._vouched
-                reply = await until_vouched_for(self._cluster, fencing, reply, fence, vouched)
         except BookieUnavailable as error:
             self._perform(self._machine.lac_failed(effect.position, error.why))
         else:
@@ -269,16 +263,12 @@ class RecoveryRun:
 
     async def _read_fenced(self, effect: ReadFenced) -> None:
         try:
-            reply = await with_tries(self._cluster.config, lambda: self._read_once(effect))
+            reply = await self._calls.page(effect.bookie, effect.first_entry, effect.last_entry)
             self._progress_at = self._loop.time()
         except BookieUnavailable as error:
             self._perform(self._machine.read_failed(effect.position, error.why))
         else:
             self._perform(self._machine.read_answered(effect.position, reply))
-
-    async def _read_once(self, effect: ReadFenced) -> ReadReply:
-        request = self._requests.page(effect.bookie, effect.first_entry, effect.last_entry, fence=True)
-        return await self._cluster.read(effect.bookie, request)
 
     async def _find_replacements(self, effect: FindReplacements) -> None:
         chosen, rejected = await find_replacements(self._cluster, effect, self._write_quorum)
@@ -289,8 +279,6 @@ class RecoveryRun:
         self._perform(self._machine.retry_replacements())
 
     async def _change(self, record: LedgerRecord) -> None:
-        if self._accept is not None:
-            record = self._accept(record, self._machine)
         self._perform(await self._version.change(record, self._machine))
 
     def _note_drained(self) -> None:

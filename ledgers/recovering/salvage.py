@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Collection, Sequence
+from contextlib import aclosing
 
-from bookie.wire import Columns, Status, status_text
+from bookie.wire import Columns
 from metadata.healing.presence import Presence, whereabouts
 from metadata.records.cluster import list_bookies
-from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import VersionedRecord
 
 from ..authorized import Keys
 from ..cluster import Cluster
-from ..errors import BookieUnavailable, EntryUnreadable, LedgerError
+from ..errors import EntryUnreadable, LedgerError
 from ..integrity.encryption import cipher_of
-from .held_copies import ENTRY_ID_MAX, AskHolder, CopyHolder, Gap, HeldCopies
-from .requests import LedgerRequests
-from .retries import with_tries
+from .asking import Holders
+from .held_copies import ENTRY_ID_MAX, Gap, HeldCopies
 
 Part = Columns | Gap
 """Verified entries without a gap between them, or entries that nobody gave."""
@@ -34,7 +34,7 @@ UNDECIPHERED = ("decryption",)
 """In place of bookies, where an entry's bytes are as they were written, and not made with the ledger's key."""
 
 
-class Salvage:
+class Salvage(Holders):
     """One salvage of one ledger. Made by `LedgerClient.salvage_ledger`; belongs to its event loop.
 
     `silent`: bookies that the ledger is placed at, or that were named, and could not be asked, or from some entry on no
@@ -50,14 +50,8 @@ class Salvage:
         *,
         past_the_end: bool,
     ) -> None:
-        self.record: LedgerRecord = found.record
-        self.proven_through = found.record.confirmed_through
-        self.silent: dict[str, str] = {}
-        self._cluster = cluster
-        self._digester, key = keys
-        self._requests = LedgerRequests(found.record, key, cluster.config.page_bytes)
+        super().__init__(cluster, found.record, keys, fence=False)
         self._cipher = cipher_of(found.record, encryption_key)
-        self._refs: dict[str, BookieRef] = {}
         self._copies: HeldCopies | None = None
         is_bounded = found.record.is_closed and not past_the_end
         self._last = self.proven_through if is_bounded else ENTRY_ID_MAX
@@ -86,25 +80,25 @@ class Salvage:
         # Those that should have it are asked first.
         refs = [ref for ref in placed if living.get(ref.bookie_id) == ref and ref.bookie_id in wanted]
         refs += [ref for name, ref in living.items() if ref not in placed and name in wanted]
-        self._refs = {ref.bookie_id: ref for ref in refs}
-        holders = [CopyHolder(name) for name in self._refs]
         turns = asyncio.Semaphore(ASKED_AT_ONCE_MAX)
-        await asyncio.gather(*(self._ask_lac(holder, turns) for holder in holders))
-        self._copies = HeldCopies(holders, self._digester, through=self.proven_through, last_entry=self._last)
+
+        async def ask(ref: BookieRef) -> None:
+            async with turns:
+                await self._ask_lac(ref)
+
+        await asyncio.gather(*map(ask, refs))
+        self._copies = HeldCopies(
+            self._holders(refs), self._digester, through=self.proven_through, last_entry=self._last
+        )
 
     async def parts(self) -> AsyncGenerator[Part, None]:
         """All that there is, in order, once: entries, and the gaps between them."""
         assert self._copies is not None
         self._cluster.check_process()
-        while (step := self._copies.step()) is not None:
-            match step:
-                case AskHolder(holder, first_entry):
-                    await self._read(holder, first_entry)
-                case Gap():
-                    yield step
-                case columns:
-                    for part in self._opened(columns):
-                        yield part
+        async with aclosing(self._walk(self._copies)) as found:
+            async for part in found:
+                for one in [part] if isinstance(part, Gap) else self._opened(part):
+                    yield one
 
     # --- how ----------------------------------------------------------------------------------
 
@@ -113,44 +107,6 @@ class Salvage:
             found = await whereabouts(self._cluster.store, ref)
             if found.presence is not Presence.LIVING:
                 self.silent.setdefault(ref.bookie_id, found.why)
-
-    async def _ask_lac(self, holder: CopyHolder, turns: asyncio.Semaphore) -> None:
-        """A statement that can be trusted counts; one that is away is asked nothing more."""
-        ref = self._refs[holder.name]
-        request = self._requests.lac(ref)
-        try:
-            async with turns:
-                reply = await with_tries(
-                    self._cluster.config, lambda: self._cluster.bookies.last_add_confirmed(ref, request)
-                )
-        except BookieUnavailable as error:
-            self._gives_no_more(holder, error.why)
-            return
-        if reply.status not in (
-            Status.OK,
-            Status.NO_SUCH_LEDGER,
-            Status.UNKNOWN,
-        ):  # in limbo it may have entries
-            self._gives_no_more(holder, status_text(reply))
-            return
-        statement = reply.last_add_confirmed
-        if not self.record.is_closed and statement is not None and self._digester.is_valid_lac(statement):
-            self.proven_through = max(self.proven_through, statement.last_entry)
-
-    async def _read(self, holder: CopyHolder, first_entry: int) -> None:
-        ref = self._refs[holder.name]
-        request = self._requests.page(ref, first_entry, self._last)
-        try:
-            reply = await with_tries(self._cluster.config, lambda: self._cluster.read(ref, request))
-        except BookieUnavailable as error:
-            self._gives_no_more(holder, f"{error.why} (from entry {first_entry} on)")
-            return
-        holder.answered(first_entry, reply, self._digester)
-        if holder.failure:
-            self._gives_no_more(holder, f"{holder.failure} (from entry {first_entry} on)")
-
-    def _gives_no_more(self, holder: CopyHolder, why: str) -> None:
-        holder.failure = self.silent[holder.name] = why
 
     def _opened(self, columns: Columns) -> list[Part]:
         """As they were appended. An entry that the ledger's key does not open is a gap."""

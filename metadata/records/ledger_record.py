@@ -108,8 +108,8 @@ class LedgerRecord:
     ledger. A store that went back to an older copy of itself gives an id once more, and this tells the two ledgers
     apart (rule W8). b"" for ledgers of older programs.
     `accepted_loss`: how it was closed without proof of its end; None for all others, and it stays for ever.
-    `also_at`: bookies outside the last ensemble that told, after the store had gone back, that they hold entries of the
-    last fragment: this record may be older than the ledger, and its recovery hears all of them. Empty in a closed one.
+    `also_at`: bookies outside the last ensemble that told, after the store had gone back, that they hold more than this
+    record knows: nobody closes the ledger by it but who accepts a loss. Empty in a closed one.
     `written_at`: the version at which the ledger's writer left it, where somebody else has changed it since; 0 where
     nobody has, or an older program began the recovery.
     """

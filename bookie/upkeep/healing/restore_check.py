@@ -1,8 +1,9 @@
 """Checks a bookie's entries against metadata that is an older copy of itself.
 
 It reports what does not match: the cluster holds back until an operator has seen that (`metadata/backup/hold.py`). Of a
-ledger that is not closed, and of which entries of the last fragment are here that the record does not place here, the
-record may be older than the ledger. Then the bookie has the record name it: a recovery hears it, too (rule W8).
+ledger that is not closed, and of which more is noted here, or without a note entries of the last fragment are here that
+the record does not place here, the record may be older than the ledger. Then the bookie has the record name it: nobody
+closes the ledger by it (rule W8).
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ class RestoreCheck:
         return is_open_here and record.ledger_id not in held
 
     async def _be_named(self, found: VersionedRecord | None) -> None:
-        """Has the record name this bookie where its last fragment does not, and entries of that are here."""
+        """Has the record name this bookie where that knows more of the ledger."""
         for _ in range(CHANGES_MAX):
             if found is None or not await in_thread(self._holds_more, found.record):
                 return
@@ -152,6 +153,9 @@ class RestoreCheck:
         last = record.fragments[-1]
         if record.is_closed or not record.identity or self._me in (*last.ensemble, *record.also_at):
             return False
+        noted = self._bookie.index.notes.latest(record.ledger_id)
+        if noted is not None and last.number:
+            return noted.is_ahead_of(record)
         spans = (span_of(place) for _, place in self._bookie.index.places(record.ledger_id))
         return any(span.last_entry >= last.first_entry for span in spans)
 

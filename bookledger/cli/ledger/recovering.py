@@ -116,10 +116,11 @@ def _shown(assessment: LossAssessment) -> Iterator[str]:
                 f"{one.bookie} is only away: {one.why}. If it comes back, it may prove where the ledger ends "
                 f"(`bookledger ledger recover {ledger_id}`); what only it holds is given up now"
             )
-    for bookie, through in assessment.elsewhere:
+    for bookie in assessment.elsewhere:
         yield (
-            f"{bookie} is not in its last ensemble, and proves entries to {through} to be confirmed: the metadata may "
-            "be older than the ledger. What it has behind that end is given up, and removed there later"
+            f"{bookie} is not in its last ensemble, and holds more of it than its record knows: the metadata is older "
+            "than the ledger. What it has behind that end is given up, and removed there later; where it has noted "
+            "more than entries, `bookledger metadata check --accept` keeps it"
         )
     if any(not one.is_lost for one in assessment.missing):
         yield (

@@ -305,7 +305,8 @@ def _what_is_lost(
         lines.append(noted.what_will_be)
     if any(one.open_elsewhere.ledgers for one in told):
         lines.append(
-            "Open ledgers of which nothing is noted may be closed before entries that were confirmed."
+            "Open ledgers of which nothing is noted cannot be recovered where bookies hold more than their records "
+            "know; `bookledger ledger salvage` copies what there is."
         )
     if any(one.cut_short.ledgers for one in told):
         lines.append(

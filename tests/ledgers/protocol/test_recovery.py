@@ -87,13 +87,5 @@ def test_W8_fragments_without_numbers_go_by_their_first_entries() -> None:
     assert OLDER in failure(recovery.lac_answered(2, later))
 
 
-def test_W8_who_accepts_a_loss_is_not_held_back() -> None:
-    recovery = Recovery(numbered(), Crc32cDigester(LEDGER_ID), accepts_loss=True)
-    recovery.start()
-    told = LacReply(Status.OK, latest=Headline(5, 2, is_closed=False))
-    effects = [recovery.lac_answered(n, told) for n in range(3)]
-    assert len(asked(effects[2])) == 3
-
-
 def numbered() -> LedgerRecord:
     return LedgerRecord(LEDGER_ID, Shape(3, 3, 2), (Fragment(0, ENSEMBLE, number=1),)).in_recovery()

@@ -67,20 +67,24 @@ async def state_of(cluster: InProcessCluster, ledger_id: int) -> LedgerState:
     return found.record.state
 
 
-def test_W8_nothing_is_closed_where_a_bookie_that_is_fenced_finds_the_store_set_back(tmp_path: Path) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+async def test_W8_nothing_is_closed_where_a_bookie_that_is_fenced_finds_the_store_set_back(
+    tmp_path: Path,
+) -> None:
+    async with on_bookies(tmp_path, 1) as (cluster, client):
         ledger_id = await abandoned(client, 1)
         with set_back(), pytest.raises(LedgerRecoveryFailed, match=HELD):
             await client.open_ledger(ledger_id)
         assert await state_of(cluster, ledger_id) is LedgerState.IN_RECOVERY
         assert await hold.accept(cluster.store)
+        await cluster.stop("b1")  # it vouches from its next renewal on: a start is sooner
+        await cluster.start("b1")
         assert await payloads(await client.open_ledger(ledger_id)) == [b"a"]
 
 
-def test_W8_no_loss_is_accepted_where_a_bookie_that_is_fenced_finds_the_store_set_back(
+async def test_W8_no_loss_is_accepted_where_a_bookie_that_is_fenced_finds_the_store_set_back(
     tmp_path: Path,
 ) -> None:
-    async def scenario(cluster: InProcessCluster, client: LedgerClient) -> None:
+    async with on_bookies(tmp_path, 2) as (cluster, client):
         ledger_id = await abandoned(client, 2)
         await cluster.stop("b1")
         assessment = await client.assess_loss(ledger_id)

@@ -20,7 +20,7 @@ from bookie.upkeep.mending import healer as healer_module
 from bookie.upkeep.mending import limbo
 from bookie.upkeep.mending.gap_filling import Mender
 from bookie.upkeep.mending.replication_task import ReplicationTask
-from ledgers.protocol.recovery import Recovery
+from ledgers.protocol import recovery
 from ledgers.protocol.shortfall import Shortfall
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 
@@ -111,4 +111,4 @@ def tells_nothing_of_what_lacks(patch: Patch) -> None:
 
 def a_recovery_knows_everything(patch: Patch) -> None:
     """W6, I13: what it did not walk it calls whole."""
-    patch.setattr(Recovery, "_with_doubt", lambda self, closed: closed)
+    patch.setattr(recovery, "in_doubt", lambda record, *_: record)

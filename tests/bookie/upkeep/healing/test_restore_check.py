@@ -13,6 +13,8 @@ from metadata.backup import hold
 from metadata.backup.hold import HoldKind, Restored
 from metadata.records import ledger_ids
 from metadata.records.ledger_record import IDENTITY_BYTES, BookieRef, Fragment, LedgerRecord, Shape
+from metadata.records.notes import fragment_note
+from metadata.records.notes.fragment_note import FragmentNote
 from tests.bookie.bookies import append
 from tests.bookie.entries import frame_of
 from tests.bookie.upkeep.test_collector import ME, OK, on_site
@@ -63,9 +65,10 @@ async def test_W8_ids_that_only_this_bookie_knows_are_not_given_again_once_it_ha
         assert await ledger_ids.counted_end(site.store) == 978
 
 
-async def test_W8_the_record_of_an_open_ledger_names_who_holds_entries_of_its_last_fragment_and_is_not_in_it(
+async def test_W8_the_record_of_an_open_ledger_names_who_holds_more_of_it_and_is_not_in_its_last_ensemble(
     tmp_path: Path,
 ) -> None:
+    """By what is noted of it; else by the entries of the last fragment."""
     async with on_site(tmp_path) as site:
         other, identity = BookieRef("other", "incarnation"), b"\7" * IDENTITY_BYTES
         fragments = {
@@ -73,6 +76,8 @@ async def test_W8_the_record_of_an_open_ledger_names_who_holds_entries_of_its_la
             51: (Fragment(0, (ME,)), Fragment(2, (other,))),
             52: (Fragment(0, (ME,)),),
             53: (Fragment(0, (other,)),),
+            54: (Fragment(0, (other,), number=2),),
+            55: (Fragment(0, (other,), number=4),),
         }
         for ledger_id, placed in fragments.items():
             created = await site.ledgers.create(
@@ -80,10 +85,16 @@ async def test_W8_the_record_of_an_open_ledger_names_who_holds_entries_of_its_la
             )
             frame = frame_of(ledger_id, [0, 1])._replace(identity=identity)
             assert await append(site.bookie, frame) == [OK]
+            if ledger_id > 53:
+                note = FragmentNote.of(created.record, Fragment(0, (ME,), number=3))
+                site.bookie.index.notes.add(ledger_id, fragment_note.encode(note))
             if ledger_id == 53:
                 await site.ledgers.change(created.record.closed(1, 40), created.version)
         check = RestoreCheck(site.bookie, site.store, ME, asyncio.Lock(), cast(LocalCheck, None))
         for _ in range(2):
             await check._compare(Restored(0, 1, b"nonce", 1))
             named = {one: await site.ledgers.read(one) for one in fragments}
-            assert [one for one, found in named.items() if found and found.record.also_at == (ME,)] == [50]
+            assert [one for one, found in named.items() if found and found.record.also_at == (ME,)] == [
+                50,
+                54,
+            ]

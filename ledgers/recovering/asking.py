@@ -1,0 +1,148 @@
+"""Asks bookies about one ledger that is recovered or salvaged: several times each, for whoever gives up early leaves
+a ledger unusable, or a copy behind."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import TypeVar
+
+from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from bookie.wire import (
+    Columns,
+    Credential,
+    LacReply,
+    LacRequest,
+    LacStatement,
+    ReadReply,
+    ReadRequest,
+    Status,
+    status_text,
+)
+from bookie.wire.credentials import Purpose
+from metadata.records.ledger_record import BookieRef, LedgerRecord
+
+from ..authorized import Keys
+from ..cluster import Cluster
+from ..errors import BookieUnavailable
+from ..integrity.ledger_keys import LedgerKey
+from .held_copies import AskHolder, CopyHolder, Gap, HeldCopies
+
+Reply = TypeVar("Reply")
+
+
+class LedgerCalls:
+    """Calls by the ledger's identity, with the credential that it takes. Each raises BookieUnavailable, of the last of
+    `recovery_tries_max` tries. With `fence` a bookie refuses the ledger's writer from its answer on."""
+
+    def __init__(self, cluster: Cluster, record: LedgerRecord, key: LedgerKey, *, fence: bool) -> None:
+        self._cluster = cluster
+        self._record = record
+        self._key = key
+        self._fence = fence
+
+    async def last_add_confirmed(self, bookie: BookieRef) -> LacReply:
+        request = LacRequest(
+            bookie.incarnation,
+            self._record.ledger_id,
+            fence=self._fence,
+            credential=self._credential(bookie),
+            identity=self._record.identity,
+        )
+        return await self._with_tries(lambda: self._cluster.fence(bookie, request))
+
+    async def page(self, bookie: BookieRef, first_entry: int, last_entry: int) -> ReadReply:
+        """The first page of these entries."""
+        request = ReadRequest(
+            bookie.incarnation,
+            self._record.ledger_id,
+            first_entry,
+            last_entry,
+            self._cluster.config.page_bytes,
+            fence=self._fence,
+            credential=self._credential(bookie),
+            identity=self._record.identity,
+        )
+        return await self._with_tries(lambda: self._cluster.read(bookie, request))
+
+    def _credential(self, bookie: BookieRef) -> Credential:
+        return self._key.credential(Purpose.FENCE if self._fence else Purpose.READ, bookie.incarnation)
+
+    async def _with_tries(self, call: Callable[[], Awaitable[Reply]]) -> Reply:
+        async for attempt in AsyncRetrying(
+            retry=retry_if_exception_type(BookieUnavailable),
+            stop=stop_after_attempt(self._cluster.config.recovery_tries_max),
+            wait=wait_random_exponential(multiplier=0.1, max=1.0),
+            reraise=True,
+        ):
+            with attempt:
+                return await call()
+        raise AssertionError("a retry ends with an answer or an error")
+
+
+class Holders:
+    """Bookies that are asked what they hold of a ledger, whatever a quorum can prove.
+
+    `silent`: those that gave no answer, or from some entry on no more, and why. `proven_through`: the last entry that
+    the record, or one of them, proves to be confirmed.
+    """
+
+    def __init__(self, cluster: Cluster, record: LedgerRecord, keys: Keys, *, fence: bool) -> None:
+        self.record = record
+        self.silent: dict[str, str] = {}
+        self.proven_through = record.confirmed_through
+        self._cluster = cluster
+        self._digester, key = keys
+        self._calls = LedgerCalls(cluster, record, key, fence=fence)
+        self._refs: dict[str, BookieRef] = {}
+
+    async def _ask_lac(self, bookie: BookieRef) -> None:
+        """A statement that can be trusted counts, also of one in limbo, which may have entries."""
+        self._refs[bookie.bookie_id] = bookie
+        try:
+            reply = await self._calls.last_add_confirmed(bookie)
+        except BookieUnavailable as error:
+            self.silent[bookie.bookie_id] = error.why
+            return
+        if reply.status in (Status.OK, Status.NO_SUCH_LEDGER, Status.UNKNOWN):
+            self._hear(reply.last_add_confirmed)
+            self._answered(bookie, reply)
+        else:
+            self._refused(bookie, reply, status_text(reply))
+
+    def _hear(self, told: LacStatement | None) -> None:
+        if told is not None and not self.record.is_closed and self._digester.is_valid_lac(told):
+            self.proven_through = max(self.proven_through, told.last_entry)
+
+    def _answered(self, bookie: BookieRef, reply: LacReply) -> None:
+        """For those that want to know more of what the bookie told. Raises LedgerError."""
+
+    def _refused(self, bookie: BookieRef, reply: LacReply | ReadReply, why: str) -> None:
+        """For those that want to know more of one that answers, and tells nothing. Raises LedgerError."""
+        del reply
+        self.silent[bookie.bookie_id] = why
+
+    def _holders(self, bookies: list[BookieRef]) -> list[CopyHolder]:
+        return [CopyHolder(one.bookie_id, self.silent.get(one.bookie_id, "")) for one in bookies]
+
+    async def _walk(self, copies: HeldCopies) -> AsyncGenerator[Columns | Gap, None]:
+        """All that there is, in order, once: verified entries, and the gaps between them."""
+        while (step := copies.step()) is not None:
+            if isinstance(step, AskHolder):
+                await self._read(copies, step.holder, step.first_entry)
+            else:
+                yield step
+
+    async def _read(self, copies: HeldCopies, holder: CopyHolder, first_entry: int) -> None:
+        bookie = self._refs[holder.name]
+        try:
+            reply = await self._calls.page(bookie, first_entry, copies.last_entry)
+        except BookieUnavailable as error:
+            holder.failure = error.why
+            self.silent[holder.name] = f"{error.why} (from entry {first_entry} on)"
+            return
+        holder.answered(first_entry, reply, self._digester)
+        if holder.failure:
+            self._refused(bookie, reply, f"{holder.failure} (from entry {first_entry} on)")
+        else:
+            self._hear(reply.last_add_confirmed)
