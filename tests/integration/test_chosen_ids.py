@@ -17,7 +17,9 @@ from tests.support.in_process import on_bookies, payloads
 
 
 @pytest.mark.parametrize("chosen", [42, None])
-async def test_an_id_that_was_deleted_is_not_given_again_whoever_chose_it(tmp_path: Path, chosen: int | None) -> None:
+async def test_an_id_that_was_deleted_is_not_given_again_whoever_chose_it(
+    tmp_path: Path, chosen: int | None
+) -> None:
     """The bookies still hold the old ledger's entries, and readers of a new one would be shown them."""
     async with on_bookies(tmp_path, 3) as (_, client):
         async with await client.create_ledger(ledger_id=chosen) as writer:
