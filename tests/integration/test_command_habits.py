@@ -13,7 +13,7 @@ import pytest
 from bookledger.cli.processes import BookieProcess, started
 from ledgers import LedgerClient
 from metadata.sqlite.uri import uri_of
-from tests.support.command_line import bookledger
+from tests.support.command_line import bookledger, succeeds
 
 ONE = ("--ensemble=1", "--write-quorum=1", "--ack-quorum=1")
 
@@ -28,9 +28,8 @@ def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def ledger_with(uri: str, entries: int) -> str:
     text = b"".join(b"%d\n" % n for n in range(entries))
-    done = bookledger("ledger", "append", *ONE, "--json", f"--metadata={uri}", stdin=text)
-    assert done.returncode == 0, done.stderr
-    return str(json.loads(done.stdout)["ledger_id"])
+    done = succeeds("ledger", "append", *ONE, "--json", f"--metadata={uri}", stdin=text)
+    return str(json.loads(done)["ledger_id"])
 
 
 def said(*arguments: str, code: int, stdin: bytes = b"") -> str:

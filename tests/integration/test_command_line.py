@@ -13,7 +13,7 @@ import pytest
 
 from bookledger.cli.main import cli
 from bookledger.cli.told.exit_codes import ExitCode
-from tests.support.command_line import bookledger, fails_with_one_line
+from tests.support.command_line import bookledger, fails_with_one_line, succeeds
 
 
 def test_bookie_info_shows_every_live_bookie(uri: str) -> None:
@@ -61,9 +61,7 @@ def commands(*path: str) -> list[tuple[str, ...]]:
 
 @pytest.mark.parametrize("command", commands(), ids=" ".join)
 def test_every_command_has_a_help_that_explains_every_option(command: tuple[str, ...]) -> None:
-    done = bookledger(*command, "--help")
-    assert done.returncode == 0
-    text = done.stdout.decode()
+    text = succeeds(*command, "--help").decode()
     assert text.startswith(f"Usage: {' '.join(['bookledger', *command])}")
     described = text.split("\n\n")[1]
     assert described.strip().endswith(".")

@@ -17,7 +17,7 @@ from metadata import keys, opened_store
 from metadata.errors import MetadataError
 from metadata.etcd.access import ACCESS, etcdctl_commands
 from qjm_compat import NamespaceInfo, QuorumJournalManager
-from tests.support.command_line import bookledger
+from tests.support.command_line import bookledger, succeeds
 from tests.support.etcd import EtcdServer
 from tests.support.etcd_program import find_etcdctl
 from tests.support.journal_node_daemons import JournalNodeDaemon
@@ -42,9 +42,7 @@ def etcdctl(etcd: EtcdServer, *arguments: str) -> None:
 def uris(own_etcd: EtcdServer, tmp_path: Path) -> Iterator[dict[str, str]]:
     """A user for each role, and what each names the metadata by. A bookie serves."""
     plain = f"etcd://{own_etcd.endpoint}/{PREFIX}"
-    printed = bookledger("metadata", "roles", f"--metadata={plain}")
-    assert printed.returncode == 0, printed
-    for line in printed.stdout.decode().splitlines():
+    for line in succeeds("metadata", "roles", f"--metadata={plain}").decode().splitlines():
         program, *arguments = line.split()
         assert program == "etcdctl"
         etcdctl(own_etcd, *arguments)

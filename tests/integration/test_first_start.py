@@ -15,7 +15,7 @@ import pytest
 
 from bookie.index.index import Index
 from metadata.sqlite.uri import uri_of
-from tests.support.command_line import bookledger, fails_with_one_line
+from tests.support.command_line import bookledger, fails_with_one_line, succeeds
 from tests.support.etcd import free_port
 from tests.support.failing_disk import compiled
 from tests.support.mounts import small_disk
@@ -49,8 +49,7 @@ def uri(tmp_path: Path) -> str:
 @pytest.fixture
 def formatted(tmp_path: Path, uri: str) -> Path:
     path = tmp_path / "b1"
-    done = bookledger("bookie", "format", f"--data={path}", "--id=b1", f"--metadata={uri}")
-    assert done.returncode == 0, done.stderr
+    succeeds("bookie", "format", f"--data={path}", "--id=b1", f"--metadata={uri}")
     return path
 
 

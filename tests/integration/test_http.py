@@ -11,7 +11,6 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import pytest
@@ -78,9 +77,7 @@ class Standalone:
         self.url, self.uri = told["http"], told["metadata"]
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         assert self._child.stop() == 0
 
 

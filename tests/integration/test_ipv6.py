@@ -17,7 +17,7 @@ from ledgers import ClientConfig, LedgerClient
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.requests import NamespaceInfo
 from tests.qjm_compat.journals import write_segment
-from tests.support.command_line import bookledger
+from tests.support.command_line import bookledger, succeeds
 from tests.support.etcd import EtcdServer, free_port
 from tests.support.journal_node_daemons import JournalNodeDaemon, qjournal
 
@@ -101,8 +101,7 @@ def test_ipv6_and_tls(tmp_path: Path) -> None:
         ("issue", "bookie:bookie-1", str(tmp_path / "b"), "--authority", authority, "--host", "::1"),
         ("issue", "client:app", str(tmp_path / "c"), "--authority", authority),
     ):
-        done = bookledger("certs", *arguments)
-        assert done.returncode == 0, done
+        succeeds("certs", *arguments)
     options = ("--host", "::1", "--certs", str(tmp_path / "b"))
     config = ClientConfig(certificates=str(tmp_path / "c"))
     with bookie_processes(1, tmp_path, uri, options=options), LedgerClient(uri, config=config) as client:

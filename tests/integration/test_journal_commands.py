@@ -32,7 +32,7 @@ from tests.qjm_compat.transfer.made_directories import (
     version,
 )
 from tests.support.aio import run, until_true
-from tests.support.command_line import bookledger, fails_with_one_line
+from tests.support.command_line import bookledger, fails_with_one_line, succeeds
 from tests.support.etcd import free_port
 
 WAITING_SECONDS = 1.5
@@ -44,9 +44,7 @@ LARGE_PATH_BYTES = 4000
 
 def journal(command: str, *arguments: str) -> list[dict[str, Any]]:
     """What a command prints as JSON."""
-    done = bookledger("journal", command, "--json", *arguments)
-    assert done.returncode == 0, done
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in succeeds("journal", command, "--json", *arguments).splitlines()]
 
 
 def test_a_directory_is_imported_shown_followed_checked_and_exported(uri: str, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 from bookie.wire import ENTRY_BYTES_MAX
 from bookledger.cli.processes import bookie_processes
 from ledgers import LedgerClient, aio
-from tests.support.command_line import bookledger, fails_with_one_line, lines
+from tests.support.command_line import bookledger, fails_with_one_line, lines, succeeds
 from tests.support.long_runs import first_then_long
 from tests.support.secrets import password_file
 
@@ -407,8 +407,7 @@ def test_a_password_comes_from_a_file_and_opens_its_ledger_alone(
     assert said["digest"] == digest
     none_given = f"ledger {ledger_id}: it has a password, and none was given"
     refusal = f"the password does not fit ledger {ledger_id}"
-    appended = bookledger("ledger", "append", meta, f"--ledger={ledger_id}", same, stdin=b"one\n")
-    assert appended.returncode == 0
+    succeeds("ledger", "append", meta, f"--ledger={ledger_id}", same, stdin=b"one\n")
     for command in ("read", "tail", "recover"):
         assert bookledger("ledger", command, meta, ledger_id, right).returncode == 0
         assert fails_with_one_line("ledger", command, meta, ledger_id) == none_given

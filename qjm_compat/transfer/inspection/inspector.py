@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from types import TracebackType
 from typing import Self
 
 from ledgers import ClientConfig
@@ -68,9 +67,7 @@ class JournalInspector:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self._stack.aclose()
 
     @property

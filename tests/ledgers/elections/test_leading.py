@@ -51,11 +51,9 @@ class FaultyStore(MemoryStore):
         await self._cross()
         return await super().list_page(prefix, after=after, limit=limit)
 
-    async def create(
-        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
-    ) -> int:
+    async def create(self, key: str, *args: Any, **options: Any) -> int:
         await self._cross()
-        version = await super().create(key, value, lease=lease, unless=unless)
+        version = await super().create(key, *args, **options)
         if self.lost:
             self.lost -= 1
             raise OutcomeUnknown("the answer was lost")
