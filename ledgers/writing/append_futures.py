@@ -81,7 +81,8 @@ class AppendFutures:
         if future is None:
             return
         if last != self._run_next:
-            self._begin_run(last, [])
+            self._run = []
+            self._runs.append(_Run(last, self._run))
         self._run.append(future)
         self._run_next = last + 1 if len(self._run) < RUN_FUTURES_MAX else NO_RUN
 
@@ -89,13 +90,13 @@ class AppendFutures:
         """Adds the futures of so many next entries, one for each; or none, if nobody waits."""
         if futures:
             assert len(futures) == entries
-            self._begin_run(self.next_entry, list(futures))
-            self._run_next = NO_RUN
+            self._runs.append(_Run(self.next_entry, list(futures)))
+            self._end_run()
         self._taken_through += entries
 
-    def _begin_run(self, first: int, futures: list[AppendFuture]) -> None:
-        self._run = futures
-        self._runs.append(_Run(first, futures))
+    def _end_run(self) -> None:
+        """Lets go of the futures: one that is completed keeps its writer alive."""
+        self._run, self._run_next = [], NO_RUN
 
     def flush(self, future: AppendFuture, through: int | None = None) -> None:
         """Adds a future that completes when all appends so far, or those through an entry, have; there must be one."""
@@ -125,7 +126,7 @@ class AppendFutures:
     def _answered(self, through: int) -> list[tuple[int, list[AppendFuture]]]:
         """Takes the futures out through this entry."""
         answered, runs = [], self._runs
-        self._run_next = NO_RUN
+        self._end_run()
         while runs and runs[0].first <= through:
             first = runs[0].first
             answered.append((first, runs[0].through(through)))
@@ -144,7 +145,7 @@ class AppendFutures:
         waiting = [*appends, *(future for _, future in (*self._flushes, *self._forces))]
         self._answered_through = self._taken_through
         self._runs.clear()
-        self._run_next = NO_RUN
+        self._end_run()
         self._flushes.clear()
         self._forces.clear()
         for future in waiting:

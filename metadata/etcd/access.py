@@ -36,6 +36,8 @@ _SEEN_BY_ALL = (
     keys.COOKIES,
     keys.ORDERS,
     keys.ABSENT,
+    keys.LIVES,
+    keys.ACCEPTED,
     *_LOGS,
     *_LEADING,
 )
@@ -45,8 +47,6 @@ _STATE_OF_THE_CLUSTER = (
     keys.MOVES,
     keys.DECOMMISSIONED,
     keys.AUDITOR,
-    keys.LIVES,
-    keys.ACCEPTED,
     keys.NEXT_LEDGER_ID,
 )
 _WRITERS = (keys.LEDGERS, keys.NEXT_LEDGER_ID, keys.UNDERREPLICATED, *_LOGS, *_LEADING)
