@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..addresses import peer_of
 from .trust.identity import Identity, Peer
-
-log = logging.getLogger(__name__)
 
 STRANGER_SECONDS_MIN = 1.0
 """Least time that an unidentified connection has to identify itself, however many come behind it."""

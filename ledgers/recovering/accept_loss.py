@@ -48,7 +48,6 @@ class LossAssessment:
     `missing`: the bookies of its last ensemble that do not answer, and whether each is lost, or only away.
     `unreadable`: entries before that end of which only the missing have copies; they stay in the ledger, and can be
     read once one of these is back. `behind`: what the bookies say of the first entry that is not proven and not there.
-    `elsewhere`: bookies outside of the last ensemble that have more of it than its record knows.
     """
 
     ledger_id: int
@@ -57,7 +56,6 @@ class LossAssessment:
     missing: tuple[Whereabouts, ...]
     unreadable: int = 0
     behind: str = ""
-    elsewhere: tuple[BookieRef, ...] = ()
 
     @property
     def confirmed_and_lost(self) -> int:
@@ -74,15 +72,7 @@ async def assess(cluster: Cluster, ledger_id: int, password: bytes) -> LossAsses
     await check_accepted(cluster, ledger_id)
     end = await _find_end(cluster, found.record, keys, fence=False)
     missing = await _given_up(cluster, ledger_id, end)
-    return LossAssessment(
-        ledger_id,
-        end.proven_through,
-        end.last_entry,
-        missing,
-        end.unreadable,
-        end.behind,
-        found.record.also_at,
-    )
+    return LossAssessment(ledger_id, end.proven_through, end.last_entry, missing, end.unreadable, end.behind)
 
 
 async def accept_loss(cluster: Cluster, told: LossAssessment, password: bytes) -> LedgerRecord:
@@ -165,7 +155,7 @@ def _check_no_more_is_lost(told: LossAssessment, end: Survivors) -> None:
 async def _close(cluster: Cluster, marked: VersionedRecord, end: Survivors) -> LedgerRecord:
     missing = tuple(end.missing)
     to_fence = tuple(bookie for bookie in missing if bookie not in end.gone)
-    loss = AcceptedLoss(_now_ms(), _who(cluster), end.proven_through, missing, to_fence)
+    loss = AcceptedLoss(time.time_ns() // 1_000_000, _who(cluster), end.proven_through, missing, to_fence)
     closed = marked.record.closed(end.last_entry, end.length_bytes)
     first = marked.record.fragments[-1].first_entry
     record = replace(in_doubt(closed, first, end.last_entry), accepted_loss=loss)
@@ -194,10 +184,6 @@ def _tell(cluster: Cluster, record: LedgerRecord, loss: AcceptedLoss) -> None:
         proven_through=loss.proven_through,
         given_up=", ".join(sorted(map(str, loss.missing))),
     )
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _who(cluster: Cluster) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from contextlib import ExitStack
 from functools import partial
 
@@ -41,8 +40,6 @@ from ..record_change import Conflict, RecordVersion, change_record, no_record
 from ..tasks import Tasks
 from .accepted_metadata import check_accepted, until_vouched_for
 from .asking import LedgerCalls
-
-log = logging.getLogger(__name__)
 
 RESTART_PAUSE_SECONDS_MAX = 2.0
 
@@ -143,7 +140,7 @@ class RecoveryRun:
         self._lanes = Lanes(
             cluster, self._terms, self, self._frozen_lac, cluster.lane_traces(self._ledger_id)
         )
-        self._tasks = Tasks(self._background_failed)
+        self._tasks = Tasks(self._fail)
         self._loop = asyncio.get_running_loop()
         self._outcome: asyncio.Future[VersionedRecord | None] = self._loop.create_future()
         self._drained: asyncio.Future[None] = self._loop.create_future()
@@ -154,7 +151,7 @@ class RecoveryRun:
     async def run(self) -> VersionedRecord | None:
         """The closed record, or None where another client changed it and recovery must start over.
 
-        Gives the slowest copies of what was written back a little time, as a writer that closes does.
+        Gives the slowest copies of what was written back a little time.
         """
         try:
             self._tasks.start(self._fail_without_progress())
@@ -292,6 +289,3 @@ class RecoveryRun:
     def _fail(self, error: BaseException) -> None:
         if not self._outcome.done():
             self._outcome.set_exception(error)
-
-    def _background_failed(self, error: BaseException) -> None:
-        self._fail(error)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from .. import keys, settled_writes
 from ..errors import BadRecord, KeyExists, MetadataRestored, StoreRefused
+from ..records import directory_generations
 from ..records import records_pb2 as pb
 from ..records.ledger_record import BookieRef
 from ..records.unreadable import parsed, skip
@@ -219,6 +220,14 @@ async def accepted(store: MetadataStore) -> Accepted | None:
     return Accepted(
         message.nonce, frozenset(BookieRef(one.bookie_id, one.incarnation) for one in message.heard)
     )
+
+
+async def waiting(store: MetadataStore) -> list[BookieRef]:
+    """Bookies that were away at the last acceptance, are back, and were not heard since: they keep copies that are
+    placed elsewhere. Raises MetadataError."""
+    if (one := await accepted(store)) is None:
+        return []
+    return [it for it in await directory_generations.returned(store, one.number) if one.is_without(it)]
 
 
 async def accept(store: MetadataStore, heard: Collection[BookieRef] = ()) -> bool:

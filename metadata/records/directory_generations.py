@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from .. import keys, settled_writes
@@ -21,7 +22,8 @@ class Life:
     """The number of a bookie's last start, and its log's durable position some time after it.
 
     `renewals` rises with every write of the record: one that is behind what its bookie remembers is an older copy.
-    `last`: what it was registered as then, and `at_ms`: its own clock; None and 0 of an older program.
+    `last`: what it was registered as then, and `at_ms`: its own clock; None and 0 of an older program. `returned`: the
+    acceptance of older metadata (`Accepted.number`) after which it came back, 0 for none.
     """
 
     number: int = 0
@@ -29,6 +31,7 @@ class Life:
     renewals: int = 0
     last: Registration | None = None
     at_ms: int = 0
+    returned: int = 0
 
 
 async def read(store: MetadataStore, bookie_id: str, incarnation: str) -> Life:
@@ -56,6 +59,7 @@ async def write(
         last=None if life.last is None else to_message(life.last.outline),
         nonce=settled_writes.new_nonce(),
         at_ms=life.at_ms,
+        returned=life.returned,
     )
     key, value = keys.life(bookie_id), message.SerializeToString()
     if version is None:
@@ -77,37 +81,45 @@ def life_in(found: Versioned, incarnation: str) -> Life:
     message = parsed(pb.Life, found.key, found.value, FORMAT_VERSION)
     if message.incarnation != incarnation:
         return Life()
-    return Life(message.number, message.position, message.renewals, _last_of(message), message.at_ms)
+    return Life(
+        message.number,
+        message.position,
+        message.renewals,
+        _last_of(message),
+        message.at_ms,
+        message.returned,
+    )
 
 
 def _last_of(message: pb.Life) -> Registration | None:
     return of_message(message.last) if message.HasField("last") else None
 
 
-async def last_registrations(store: MetadataStore) -> dict[BookieRef, Registration]:
-    """What each bookie was registered as last, also those that are absent now. Raises MetadataError."""
-    found = {}
+async def _lives(store: MetadataStore) -> AsyncIterator[tuple[BookieRef, pb.Life, int]]:
+    """What the keys of all bookies say, and at which version each stands. Raises MetadataError."""
     async for item in list_all(store, keys.LIVES):
         try:
-            last = _last_of(parsed(pb.Life, item.key, item.value, FORMAT_VERSION))
+            message = parsed(pb.Life, item.key, item.value, FORMAT_VERSION)
         except BadRecord as error:
             skip(error)
-            continue
-        if last is not None:
-            found[last.bookie] = last
-    return found
+        else:
+            yield BookieRef(item.key.removeprefix(keys.LIVES), message.incarnation), message, item.version
+
+
+async def last_registrations(store: MetadataStore) -> dict[BookieRef, Registration]:
+    """What each bookie was registered as last, also those that are absent now. Raises MetadataError."""
+    told = [_last_of(message) async for _, message, _ in _lives(store)]
+    return {last.bookie: last for last in told if last is not None}
 
 
 async def last_renewed(store: MetadataStore) -> dict[str, int]:
     """At which version each bookie's key stands, by name; without those of programs that renew nothing."""
-    found = {}
-    async for item in list_all(store, keys.LIVES):
-        try:
-            if parsed(pb.Life, item.key, item.value, FORMAT_VERSION).renewals:
-                found[item.key.removeprefix(keys.LIVES)] = item.version
-        except BadRecord as error:
-            skip(error)
-    return found
+    return {one.bookie_id: at async for one, message, at in _lives(store) if message.renewals}
+
+
+async def returned(store: MetadataStore, acceptance: int) -> list[BookieRef]:
+    """Who came back after this acceptance of older metadata (`Accepted.number`). Raises MetadataError."""
+    return sorted([one async for one, message, _ in _lives(store) if message.returned == acceptance])
 
 
 async def time_ms(store: MetadataStore) -> int:
@@ -117,14 +129,6 @@ async def time_ms(store: MetadataStore) -> int:
     of them do not say what time it is, or none lives. Raises MetadataError.
     """
     alive = {one.bookie for one in await list_bookies(store)}
-    told = []
-    async for item in list_all(store, keys.LIVES):
-        try:
-            message = parsed(pb.Life, item.key, item.value, FORMAT_VERSION)
-        except BadRecord as error:
-            skip(error)
-            continue
-        if BookieRef(item.key.removeprefix(keys.LIVES), message.incarnation) in alive:
-            told.append(message.at_ms)
+    told = [message.at_ms async for one, message, _ in _lives(store) if one in alive]
     told = [0] * (len(alive) - len(told)) + sorted(told)
     return told[(len(told) - 1) // 2] if told else 0

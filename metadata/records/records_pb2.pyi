@@ -229,7 +229,7 @@ class Registration(_message.Message):
     def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., address: _Optional[str] = ..., fault_domain: _Optional[str] = ..., session: _Optional[bytes] = ..., read_only: bool = ..., disk_bytes_total: _Optional[int] = ..., disk_bytes_free: _Optional[int] = ..., version: _Optional[str] = ..., takes_no_copies: bool = ..., reading_key: _Optional[bytes] = ..., amiss: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Life(_message.Message):
-    __slots__ = ("format_version", "incarnation", "number", "nonce", "position", "renewals", "last", "at_ms")
+    __slots__ = ("format_version", "incarnation", "number", "nonce", "position", "renewals", "last", "at_ms", "returned")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
@@ -238,6 +238,7 @@ class Life(_message.Message):
     RENEWALS_FIELD_NUMBER: _ClassVar[int]
     LAST_FIELD_NUMBER: _ClassVar[int]
     AT_MS_FIELD_NUMBER: _ClassVar[int]
+    RETURNED_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     incarnation: str
     number: int
@@ -246,7 +247,8 @@ class Life(_message.Message):
     renewals: int
     last: Registration
     at_ms: int
-    def __init__(self, format_version: _Optional[int] = ..., incarnation: _Optional[str] = ..., number: _Optional[int] = ..., nonce: _Optional[bytes] = ..., position: _Optional[int] = ..., renewals: _Optional[int] = ..., last: _Optional[_Union[Registration, _Mapping]] = ..., at_ms: _Optional[int] = ...) -> None: ...
+    returned: int
+    def __init__(self, format_version: _Optional[int] = ..., incarnation: _Optional[str] = ..., number: _Optional[int] = ..., nonce: _Optional[bytes] = ..., position: _Optional[int] = ..., renewals: _Optional[int] = ..., last: _Optional[_Union[Registration, _Mapping]] = ..., at_ms: _Optional[int] = ..., returned: _Optional[int] = ...) -> None: ...
 
 class UnderReplicated(_message.Message):
     __slots__ = ("format_version", "since_ms", "reasons", "tries", "why_not", "nonce")

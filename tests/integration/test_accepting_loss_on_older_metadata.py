@@ -100,7 +100,7 @@ async def test_R7_nothing_is_given_up_before_the_record_is_brought_up_to_what_a_
         with pytest.raises(LedgerRecoveryFailed, match=r"\(b\d, b\d\).* metadata check --accept"):
             await client.open_ledger(ledger_id)
         assessment = await client.assess_loss(ledger_id)
-        assert sorted(map(str, assessment.elsewhere)) == sorted(was.late)
+        assert sorted(map(str, (await client.describe_ledger(ledger_id)).also_at)) == sorted(was.late)
         with pytest.raises(LedgerRecoveryFailed, match=r"a later state of the ledger .* metadata check"):
             await client.accept_loss(assessment)
         await brings_up(cluster)
@@ -119,7 +119,7 @@ async def test_R7_where_nothing_is_noted_it_is_told_who_has_more_and_they_refuse
         was = await rewound(cluster, client)
         ledger_id = was.writer.ledger_id
         assessment = await client.assess_loss(ledger_id)
-        assert sorted(map(str, assessment.elsewhere)) == sorted(was.late)
+        assert sorted(map(str, (await client.describe_ledger(ledger_id)).also_at)) == sorted(was.late)
         assert (assessment.last_entry, assessment.missing) == (1, ())
         assert assessment.proven_through == 4, "the last ones prove it"
         closed = await client.accept_loss(assessment)

@@ -82,7 +82,8 @@ class Lives:
             self.renewals += 1
         await in_thread(self.keep, create=create)
         me = self.cookie.bookie_id, self.cookie.incarnation
-        life = Life(self.here, position, self.renewals, self.registered_as(), time.time_ns() // 1_000_000)
+        now_ms, last = time.time_ns() // 1_000_000, self.registered_as()
+        life = Life(self.here, position, self.renewals, last, now_ms, self.returned)
         self.version = await directory_generations.write(self.store, *me, life, version=self.version or None)
         self.settled, self.revision = self.renewals, max(self.revision, self.version)
         return self.version

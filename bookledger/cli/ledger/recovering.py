@@ -77,7 +77,7 @@ def _accepted(client: LedgerClient, ledger_id: int, password: bytes, *, yes: boo
         Progress(f"asking the bookies of ledger {ledger_id}", None, of="", is_mostly_quick=True),
     ):
         assessment = client.assess_loss(ledger_id, password=password)
-    for line in [*_shown(assessment), *_of_a_journal(record)]:
+    for line in [*_shown(assessment, record), *_of_a_journal(record)]:
         say(line, err=True)
     if not yes:
         end = assessment.last_entry
@@ -101,7 +101,7 @@ def _accepted(client: LedgerClient, ledger_id: int, password: bytes, *, yes: boo
     return closed
 
 
-def _shown(assessment: LossAssessment) -> Iterator[str]:
+def _shown(assessment: LossAssessment, record: LedgerRecord) -> Iterator[str]:
     """What would be given up, and what can be done instead."""
     ledger_id, proven, last = assessment.ledger_id, assessment.proven_through, assessment.last_entry
     proof = f"confirmed to entry {proven}" if proven >= 0 else "not proven to have a confirmed entry"
@@ -116,7 +116,7 @@ def _shown(assessment: LossAssessment) -> Iterator[str]:
                 f"{one.bookie} is only away: {one.why}. If it comes back, it may prove where the ledger ends "
                 f"(`bookledger ledger recover {ledger_id}`); what only it holds is given up now"
             )
-    for bookie in assessment.elsewhere:
+    for bookie in record.also_at:
         yield (
             f"{bookie} is not in its last ensemble, and holds more of it than its record knows: the metadata is older "
             "than the ledger. What it has behind that end is given up, and removed there later; where it has noted "

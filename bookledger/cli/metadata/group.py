@@ -17,7 +17,7 @@ from bookie.upkeep.healing.view import look
 from bookledger.cluster.log_chains import BrokenSegment, broken_segments
 from bookledger.cluster.survey import bookies_seen
 from ledgers.errors import LedgerError
-from metadata import open_store
+from metadata import opened_store
 from metadata.backup import hold
 from metadata.backup.file import BackupWriter, Header
 from metadata.backup.hold import HoldKind, Misfits, Restored
@@ -154,12 +154,9 @@ def _restore(metadata_uri: str, opened: IO[bytes], keys: int) -> None:
     bar = Progress("restoring", keys, of="keys")
 
     async def work() -> None:
-        store = await open_store(metadata_uri, create=True)
-        try:
+        async with opened_store(metadata_uri, create=True) as store:
             with bar:
                 await restore_backup(store, opened, _now_ms(), bar)
-        finally:
-            await store.close()
 
     with told_when_stopped(
         lambda: f"{bar.done} of {keys} keys are there, which is no cluster yet; {again()}"
@@ -194,7 +191,7 @@ def check(metadata_uri: str, accept: bool, dry_run: bool, yes: bool, as_json: bo
             broken = with_store(metadata_uri, broken_segments)
         noted = compare_notes(metadata_uri)
     if restored is None:
-        print_record({"restored": False}, as_json=as_json)
+        print_record({"restored": False, **noted.who_waits}, as_json=as_json)
     else:
         if not as_json:
             say(_why_held(restored))
@@ -336,6 +333,8 @@ def _what_next(
 ) -> str:
     if any(one is None for one in found.values()):
         return "start all bookies; each compares what it holds within seconds"
+    if noted.waiting and not (noted.listed or broken or found):
+        return f"{noted.what_will_be} Accept that: bookledger metadata check --accept"
     if not broken and noted.fits and all(one is not None and one.fits for one in found.values()):
         return "everything fits: bookledger metadata check --accept"
     return (

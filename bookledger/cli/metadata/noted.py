@@ -11,6 +11,7 @@ from bookie.upkeep.inventory.reconciling import Compared, Difference, Notes, bri
 from bookie.wire.messages import HeldNote
 from ledgers.bookies.connected_bookies import ConnectedBookies
 from ledgers.errors import BookieUnavailable
+from metadata.backup import hold
 from metadata.records.cluster import list_bookies
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.store import MetadataStore
@@ -25,16 +26,24 @@ LISTED_MAX = 1000
 
 @dataclass(slots=True)
 class NotesCompared:
-    """What bookies have noted better: ledgers that the metadata lost, and those of which it has an older record."""
+    """What bookies have noted better: ledgers that the metadata lost, and those of which it has an older record.
+
+    `waiting`: bookies that came back after older metadata was accepted without them.
+    """
 
     lost: int = 0
     older: int = 0
     listed: list[Difference] = field(default_factory=list)
     seen: Compared = field(default_factory=Compared)
+    waiting: list[str] = field(default_factory=list)
 
     @property
     def fits(self) -> bool:
-        return not (self.lost or self.older or self.seen.unnoted)
+        return not (self.lost or self.older or self.seen.unnoted or self.waiting)
+
+    @property
+    def who_waits(self) -> dict[str, list[str]]:
+        return {"waiting": self.waiting} if self.waiting else {}
 
     def add(self, one: Difference) -> None:
         self.lost += one.found is None
@@ -69,6 +78,11 @@ class NotesCompared:
                 f"{self.seen.unnoted} ledgers that the metadata does not know stay on disk and cannot be read, for "
                 "nothing is noted of them."
             )
+        if self.waiting:
+            lines.append(
+                f"{', '.join(self.waiting)} came back after older metadata was accepted: copies there that are placed "
+                "elsewhere are kept so far, and will be dropped, where those that are placed are whole."
+            )
         for name, why in sorted(self.seen.silent.items()):
             lines.append(f"Bookie {name} did not tell what it has noted ({why}).")
         return " ".join(lines)
@@ -82,6 +96,7 @@ def compare_notes(metadata_uri: str) -> NotesCompared:
         async with _notes(store, compared.seen) as notes:
             async for one in differences(store, notes, compared.seen, advance):
                 compared.add(one)
+        compared.waiting = [str(one) for one in await hold.waiting(store)]
 
     with Progress(
         "comparing with what bookies have noted", None, of="ledgers", is_mostly_quick=True

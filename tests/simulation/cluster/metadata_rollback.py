@@ -107,6 +107,7 @@ class RollbackCluster(Cluster):
         site.watch = site.metadata.watch = Blind()  # type: ignore[assignment]
         super().__init__(site)
         self.made: list[Made] = []
+        self._away: list[Host] = []
 
     async def _run(self, plan: Plan) -> None:
         await self.hosts.begin()
@@ -252,15 +253,16 @@ class RollbackCluster(Cluster):
         try:
             restored = await hold.read(store)
             assert restored is not None
+            there = len(self.hosts.by_name) - len(self._away)
             async with asyncio.timeout(COMPARED_SECONDS_MAX):
-                while len(await hold.told(store, restored)) < len(self.hosts.by_name):  # noqa: ASYNC110
+                while len(await hold.told(store, restored)) < there:  # noqa: ASYNC110
                     await asyncio.sleep(1.0)
             running = [host.running for host in self.hosts.by_name.values() if host.running is not None]
             notes = {
                 BookieRef(one.cookie.bookie_id, one.cookie.incarnation): _notes(one.bookie) for one in running
             }
             self.site.world.note("%d records are made again", await bring_up(store, notes, Compared()))
-            await hold.accept(store)
+            await hold.accept(store, notes)
             if len(running) == len(self.hosts.by_name):
                 await self._is_known(store)
         except TimeoutError:
@@ -291,10 +293,6 @@ class ReplacedEnsemble(RollbackCluster):
 
     come_back_at_once = True
 
-    def __init__(self, site: ClusterSite) -> None:
-        super().__init__(site)
-        self._away: list[Host] = []
-
     async def _run(self, plan: Plan) -> None:
         await self.hosts.begin()
         site, chance = self.site, self.site.world.stream("goes back")
@@ -308,11 +306,10 @@ class ReplacedEnsemble(RollbackCluster):
         for bookie in self._to_replace(writer, chance):
             await self._is_replaced(writer, bookie)
             await asyncio.sleep(chance.exponential(0.5))
-        if self._away:  # they do not notice, and all that live do: they have renewed their keys since
-            await asyncio.sleep(LOOK_SECONDS)
+        await self._is_about_to_go_back(writer, writing, is_over)
         copy.put_back(site.metadata.data, site.host_loop.time())
         site.world.note("the metadata goes back to the copy")
-        await self._come_back()
+        await self._has_gone_back()
         for n in range(2):
             await self._client(
                 f"reader{n}", lambda client, _: self._read(client, writer.ledger_id, recovery=True)
@@ -323,6 +320,16 @@ class ReplacedEnsemble(RollbackCluster):
         if await self._holds_back():
             await self._accept()
         await self._ends(Faults(site, self.hosts, {}))
+
+    async def _is_about_to_go_back(
+        self, writer: WriteHandle, writing: asyncio.Task[None], is_over: asyncio.Event
+    ) -> None:
+        del writer, writing, is_over
+        if self._away:  # they do not notice, and all that live do: they have renewed their keys since
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _has_gone_back(self) -> None:
+        await self._come_back()
 
     def _to_replace(self, writer: WriteHandle, _: Stream) -> Iterable[BookieRef]:
         """One after the other."""
@@ -389,6 +396,29 @@ class EnsembleThatWasAway(ReplacedEnsemble):
     """The bookies that were replaced come back after the store has gone back, and have nothing to tell it by."""
 
     come_back_at_once = False
+
+
+class EnsembleThatIsAwayAtTheAcceptance(ReplacedEnsemble):
+    """The writer's last bookies are away when an operator accepts the older copy, and back before anybody opens the
+    ledger."""
+
+    async def _is_about_to_go_back(
+        self, writer: WriteHandle, writing: asyncio.Task[None], is_over: asyncio.Event
+    ) -> None:
+        is_over.set()
+        await writing
+        await asyncio.sleep(LOOK_SECONDS)
+        for bookie in writer.record.fragments[-1].ensemble:
+            host, gone = self.hosts.by_name[bookie.bookie_id], asyncio.Event()
+            host.down(gone.set)
+            await gone.wait()
+            self._away.append(host)
+
+    async def _has_gone_back(self) -> None:
+        if not await self._holds_back():
+            raise Violation("noticed", "nobody has noticed that the store went back")
+        await self._accept()
+        await self._come_back()
 
 
 async def _notes(bookie: Bookie) -> AsyncGenerator[HeldNote, None]:
