@@ -222,8 +222,13 @@ def log_set(name: str) -> str:
     return LOG_SETS + check_name(name)
 
 
+def all_log_shares(log_set: str) -> str:
+    """The prefix of the shares of a set's groups."""
+    return f"{LOG_SHARES}{check_name(log_set)}/"
+
+
 def log_shares(log_set: str, group: str) -> str:
-    return f"{LOG_SHARES}{check_name(log_set)}/{check_name(group)}"
+    return all_log_shares(log_set) + check_name(group)
 
 
 def candidates(led: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from ..disk.disk import Disk, LogFile
@@ -159,13 +160,10 @@ def _check_end(disk: Disk, segment: int, checkpoint: int) -> None:
 
 def _check_begun(disk: Disk, segment: int) -> None:
     """Raises DamagedLog for a segment whose header is gone: a start would remove it as one that was never begun."""
-    file = disk.open(segments.name_of(segment))
-    try:
+    with closing(disk.open(segments.name_of(segment))) as file:
         if segments.is_unbegun(file):
             why = "its header is gone, and the index says that it was on disk"
             raise DamagedLog(segments.name_of(segment), 0, why)
-    finally:
-        file.close()
 
 
 def _ends_with_record(file: LogFile, segment: int, end: int) -> bool:

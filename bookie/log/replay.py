@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import closing
 
 from ..disk.disk import Disk, LogFile
 from ..errors import DamagedLog
@@ -57,8 +58,7 @@ def replay(disk: Disk, incarnation: str, from_position: int) -> Iterator[Found]:
 def _replay_segment(
     disk: Disk, incarnation: str, segment: int, start: int, *, newest: bool
 ) -> Iterator[Found]:
-    file = disk.open(segments.name_of(segment))
-    try:
+    with closing(disk.open(segments.name_of(segment))) as file:
         if newest and start == SEGMENT_HEADER.size and segments.is_unbegun(file):
             _remove_unbegun(disk, segment)
             return
@@ -75,8 +75,6 @@ def _replay_segment(
         _settle_end(file, segment, last_group, end, newest=newest)
         if not newest:
             _check_end(disk, segment, end, incarnation)
-    finally:
-        file.close()
 
 
 def _records(file: LogFile, segment: int, start: int) -> Iterator[Found]:
@@ -120,12 +118,9 @@ def _settle_end(file: LogFile, segment: int, last_group: int, end: int, *, newes
 def _check_end(disk: Disk, segment: int, end: int, incarnation: str) -> None:
     if segments.name_of(segment + 1) not in disk.names():
         return  # dropped: its header would have told where this one ended
-    following = disk.open(segments.name_of(segment + 1))
-    try:
+    with closing(disk.open(segments.name_of(segment + 1))) as following:
         if not segments.is_unbegun(following):
             segments.check_end(segment, end, segments.check_header(following, segment + 1, incarnation))
-    finally:
-        following.close()
 
 
 def _remove_unbegun(disk: Disk, segment: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import closing
 
 from ..disk.disk import Disk, LogFile
 from ..errors import DamagedLog
@@ -112,11 +113,8 @@ def _end_of(disk: Disk, segment: int) -> int:
 
 def size_of(disk: Disk, segment: int) -> int:
     """Bytes of a segment's file."""
-    file = disk.open(name_of(segment))
-    try:
+    with closing(disk.open(name_of(segment))) as file:
         return file.size()
-    finally:
-        file.close()
 
 
 def is_unbegun(file: LogFile) -> bool:
@@ -135,8 +133,5 @@ def is_unbegun(file: LogFile) -> bool:
 
 def is_empty(disk: Disk, segment: int) -> bool:
     """Whether the segment has a header and no records."""
-    file = disk.open(name_of(segment))
-    try:
+    with closing(disk.open(name_of(segment))) as file:
         return file.size() <= SEGMENT_HEADER.size
-    finally:
-        file.close()

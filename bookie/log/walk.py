@@ -7,6 +7,7 @@ between.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from enum import Enum
 
@@ -42,8 +43,7 @@ class UnreadableRecord:
 
 def walk(disk: Disk, segment: int, incarnation: str | None = None) -> Iterator[Found | UnreadableRecord]:
     """Yields every record of a segment in order, and every gap between them."""
-    file = disk.open(segments.name_of(segment))
-    try:
+    with closing(disk.open(segments.name_of(segment))) as file:
         yield from _header(file, segment, incarnation)
         offset = SEGMENT_HEADER.size
         while offset < file.size():
@@ -55,8 +55,6 @@ def walk(disk: Disk, segment: int, incarnation: str | None = None) -> Iterator[F
                 gap = _gap(file, segment, offset, str(found))
                 yield gap
                 offset = gap.end
-    finally:
-        file.close()
 
 
 def _header(file: LogFile, segment: int, incarnation: str | None) -> Iterator[UnreadableRecord]:

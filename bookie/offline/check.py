@@ -8,6 +8,7 @@ and each ledger's fence, limbo and last-add-confirmed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -60,8 +61,7 @@ def check(path: Path, on_read: Callable[[int], object] = lambda _: None) -> Chec
 
     Raises DataDirectoryError where it is none, or in use.
     """
-    locked = directory.lock(path)
-    try:
+    with closing(directory.lock(path)) as locked:
         cookie = directory.read_cookie(path)
         directory.check_parts(path)
         findings = CheckResult()
@@ -75,8 +75,6 @@ def check(path: Path, on_read: Callable[[int], object] = lambda _: None) -> Chec
             if index is not None:
                 index.close()
         return findings
-    finally:
-        locked.close()
 
 
 def _open_index(path: Path, findings: CheckResult) -> tuple[Index | None, Claims]:

@@ -9,6 +9,7 @@ the index knows that it was on disk.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -171,11 +172,8 @@ class LogScan:
 
     def _is_foreign(self, segment: int) -> bool:
         """Whether a header with a wrong segment, bookie or version is intact."""
-        file = self._disk.open(segments.name_of(segment))
-        try:
+        with closing(self._disk.open(segments.name_of(segment))) as file:
             header = file.read(SEGMENT_HEADER.size, 0)
-        finally:
-            file.close()
         return segments.header_of(self._disk, segment) is not None or _is_of_a_later_version(header)
 
     def _is_unbegun(self, seen: _Seen) -> bool:

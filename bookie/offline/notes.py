@@ -26,13 +26,10 @@ def notes_in(path: Path) -> Iterator[HeldNote]:
     index must be rebuilt first. What damage in the log behind the index's checkpoint hides is left out: `bookie check`
     tells.
     """
-    locked = directory.lock(path)
-    try:
+    with closing(directory.lock(path)) as locked:
         directory.check_parts(path)
         with closing(Index(locked.index)) as index:
             yield from _all(index, _read_tail(OsDisk(locked.log), index))
-    finally:
-        locked.close()
 
 
 def _all(index: Index, tail: dict[int, bytes]) -> Iterator[HeldNote]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,8 +39,7 @@ def rebuild_index(path: Path, on_read: Callable[[int], object] = lambda _: None)
     Raises DataDirectoryError, and DamagedLog where the log itself is damaged, or lacks what the old index still has
     (rule R6); then the old index stays as it was, and `salvage` comes first.
     """
-    locked = directory.lock(path)
-    try:
+    with closing(directory.lock(path)) as locked:
         cookie = directory.read_cookie(path)
         directory.check_part(locked.log)
         limbo_is_due = _ask_old_index(locked)
@@ -48,8 +48,6 @@ def rebuild_index(path: Path, on_read: Callable[[int], object] = lambda _: None)
         frames = _fill(path / NEW, OsDisk(locked.log), cookie.incarnation, limbo_is_due, on_read)
         _swap(path)
         return frames
-    finally:
-        locked.close()
 
 
 def _ask_old_index(locked: LockedDirectory) -> bool:

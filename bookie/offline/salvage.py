@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -84,8 +84,7 @@ def salvage(
     Raises DataDirectoryError where the directory is none, is in use, or holds what is not this bookie's: then
     nothing was changed. Raises OSError where the disk fails: run it again, on a copy if the disk cannot be read.
     """
-    locked = directory.lock(path)
-    try:
+    with closing(directory.lock(path)) as locked:
         cookie = directory.read_cookie(path)
         _check_log(path)
         claims, index_problem = _claims(locked.index)
@@ -98,8 +97,6 @@ def salvage(
         if not scan.checkpoint_fits:
             index_problem = "its checkpoint does not fit the log"
         return SalvageOutcome(cookie.bookie_id, index_problem)
-    finally:
-        locked.close()
 
 
 def find(scan: LogScan) -> list[Damaged]:
@@ -117,8 +114,7 @@ def find(scan: LogScan) -> list[Damaged]:
 def mend(disk: Disk, aside: Disk, damaged: Damaged, incarnation: str, claims: Claims) -> list[Mended]:
     """Repairs one segment, and keeps its damaged bytes on `aside`. All of it is on disk when it returns."""
     name = segments.name_of(damaged.segment)
-    file = disk.create(name) if damaged.is_missing else disk.open(name)
-    try:
+    with closing(disk.create(name) if damaged.is_missing else disk.open(name)) as file:
         copies = _copy_aside(file, aside, name, damaged)
         done = _report(name, damaged, copies)
         for stretch in reversed(damaged.stretches):
@@ -130,8 +126,6 @@ def mend(disk: Disk, aside: Disk, damaged: Damaged, incarnation: str, claims: Cl
             # The end of the segment before it is unknown by now.
             file.write([encode_segment_header(SegmentHeader(damaged.segment, incarnation))], 0)
             file.datasync()
-    finally:
-        file.close()
     disk.sync_directory()
     return done
 

@@ -13,7 +13,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -157,8 +157,7 @@ async def _serving(
     began = time.monotonic()
     check_clock()
     store = CountingStore(store)
-    locked = directory.lock(config.data_directory)
-    try:
+    with closing(directory.lock(config.data_directory)) as locked:
         cookie = await check_cookie(config.data_directory, store)
         directory.check_parts(config.data_directory)
         async with AsyncExitStack() as storage, _listening(config) as listener:
@@ -199,8 +198,6 @@ async def _serving(
                     )
                     with _told(running, config, time.monotonic() - began):
                         yield running
-    finally:
-        locked.close()
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
+from metadata.records.coordination.log_set_record import LogSetRecord
 from metadata.records.ledger_record import DigestType
 from metadata.records.logs.log_record import ROLL_BYTES, ROLL_RECORDS, ROLL_SECONDS, LogRecord
 from metadata.records.logs.retention import NOTHING_GOES, Retention
@@ -63,7 +64,11 @@ class BlockingLogClient(BlockingClient[aio.LedgerClient]):
         ensemble_size: int = 3,
         write_quorum: int | None = None,
         ack_quorum: int | None = None,
+        digest: DigestType = DigestType.CRC32C,
         password: bytes = b"",
+        roll_bytes: int = ROLL_BYTES,
+        roll_records: int = ROLL_RECORDS,
+        roll_seconds: float = ROLL_SECONDS,
     ) -> LogSet:
         """Opens a set of logs; with a number of logs it is created on first use.
 
@@ -75,9 +80,21 @@ class BlockingLogClient(BlockingClient[aio.LedgerClient]):
             ensemble_size=ensemble_size,
             write_quorum=write_quorum,
             ack_quorum=ack_quorum,
+            digest=digest,
             password=password,
+            roll_bytes=roll_bytes,
+            roll_records=roll_records,
+            roll_seconds=roll_seconds,
         )
         return LogSet(self._thread, self._thread.run(opened))
+
+    def list_log_sets(self) -> Iterator[tuple[str, LogSetRecord]]:
+        """Yields the name and the metadata of every set of logs, in the order of names."""
+        return chain.from_iterable(iterate(self._thread, in_pages(self._twin.list_log_sets(), LOGS_PER_HOP)))
+
+    def delete_log_set(self, name: str, *, password: bytes = b"") -> None:
+        """Deletes a set for good; see `ledgers.logs.log_client.LogClient.delete_log_set`."""
+        self._thread.run(self._twin.delete_log_set(name, password=password))
 
     def list_logs(self) -> Iterator[tuple[str, LogRecord]]:
         """Yields the name and the metadata of every log, in the order of names."""

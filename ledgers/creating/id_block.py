@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 
 from metadata.backup import hold
+from metadata.errors import MetadataRestored
 from metadata.records.ledger_ids import take_ledger_ids
 from metadata.store import MetadataStore
 
@@ -30,11 +31,18 @@ class IdBlock:
     async def next(self) -> int:
         """The next id. Raises MetadataError; MetadataRestored if the counter may be older than what bookies hold."""
         async with self._taking:  # one client's creations take turns instead of conflicting
-            loop = asyncio.get_running_loop()
-            is_old = loop.time() - self._taken_at > BLOCK_SECONDS_MAX
+            now = asyncio.get_running_loop().time()
+            is_old = now - self._taken_at > BLOCK_SECONDS_MAX
             if is_old or not self._ids:
-                await hold.check_accepted(self._store)
-                self._size = 1 if is_old else min(BLOCK_IDS_MAX, self._size * 2)
-                self._taken_at = loop.time()
-                self._ids = deque(await take_ledger_ids(self._store, self._size))
+                size = 1 if is_old else min(BLOCK_IDS_MAX, self._size * 2)
+                self._ids.clear()  # not to be used after a hold that this meets
+                self._ids.extend(await self._taken(size))
+                self._size, self._taken_at = size, now
             return self._ids.popleft()
+
+    async def _taken(self, size: int) -> range:
+        try:
+            return await take_ledger_ids(self._store, size)
+        except MetadataRestored:
+            await hold.check_accepted(self._store)  # says more, where a restore was not finished
+            raise

@@ -112,13 +112,11 @@ class LogCalls:
 
         Interrupted, it is done again: the log has been given up by then, and nobody reads or writes it.
         """
-        found = await self._found(name, deleted_too=True)
+        found = await self.check_may_delete(name, password)
         if found is None:
             with metadata_errors():
                 raise await no_log(self._cluster.store, name)
-        self._check_owner(found.record)
         ledgers = SegmentLedgers(self._cluster, self._calls, password)
-        await check_may_give_up(self._cluster, found.record, password)
         if not found.record.deleted:
             chain = LogChain(self._logs, found)
             await chain.change(_given_up)
@@ -127,6 +125,17 @@ class LogCalls:
         with metadata_errors():
             await self._logs.take_name(name, found.record.identity)
         tell(Act.DELETE, who=self._cluster.who, log=name)
+
+    async def check_may_delete(self, name: str, password: bytes) -> VersionedLog | None:
+        """The log of this name, also one that is deleted in part; None for none. Raises LogHeld, Unauthorized,
+        NotAllowed where a deletion would.
+        """
+        found = await self._found(name, deleted_too=True)
+        if found is not None:
+            self._check_owner(found.record)
+            await check_may_give_up(self._cluster, found.record, password)
+            _given_up(found.record)
+        return found
 
     async def close(self) -> None:
         """Abandons open writers, and stops what goes on in the background."""

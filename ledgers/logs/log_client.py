@@ -5,14 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 
+from metadata.records.coordination.log_set_record import LogSetRecord, LogSetStore
 from metadata.records.ledger_record import DigestType
 from metadata.records.logs.log_record import ROLL_BYTES, ROLL_RECORDS, ROLL_SECONDS, LogRecord, LogSettings
 from metadata.records.logs.retention import NOTHING_GOES, Retention
 
 from ..creating.new_ledger import NewLedger
 from ..errors import LogExists, NoSuchLog
+from ..record_change import metadata_errors
 from .log import Log
 from .log_calls import LogCalls
+from .sets.deletion import delete_set
 from .sets.log_set import LogSet
 
 
@@ -77,9 +80,13 @@ class LogClient(ABC):
         ensemble_size: int = 3,
         write_quorum: int | None = None,
         ack_quorum: int | None = None,
+        digest: DigestType = DigestType.CRC32C,
         password: bytes = b"",
+        roll_bytes: int = ROLL_BYTES,
+        roll_records: int = ROLL_RECORDS,
+        roll_seconds: float = ROLL_SECONDS,
     ) -> LogSet:
-        """Opens a set of logs; with a number of logs it is created on first use, with ledgers of this shape.
+        """Opens a set of logs; with a number of logs it is created on first use, with logs as `create_log` makes them.
 
         Raises NoSuchLogSet, NotAllowed, ValueError for an unusable name, or where the set has another number of logs.
         """
@@ -88,9 +95,27 @@ class LogClient(ABC):
             ensemble_size=ensemble_size,
             write_quorum=write_quorum,
             ack_quorum=ack_quorum,
+            digest=digest,
             password=password,
         ).shape
-        return await LogSet.opened(calls.cluster, calls, name, logs, LogSettings(shape), password)
+        settings = LogSettings(shape, digest, roll_bytes, roll_records, roll_seconds)
+        return await LogSet.opened(calls.cluster, calls, name, logs, settings, password)
+
+    async def list_log_sets(self) -> AsyncIterator[tuple[str, LogSetRecord]]:
+        """Yields the name and the metadata of every set of logs, in the order of names."""
+        cluster = (await self._log_calls()).cluster
+        with metadata_errors():
+            async for found in LogSetStore(cluster.store).list():
+                yield found
+
+    async def delete_log_set(self, name: str, *, password: bytes = b"") -> None:
+        """Deletes a set for good, with all its logs and their cursors. Its writer is fenced, and its consumers get
+        NoSuchLogSet. Safe to repeat after an interruption.
+
+        Raises NoSuchLogSet; LogHeld where one of its logs is under a legal hold, and else as `delete_log`.
+        """
+        calls = await self._log_calls()
+        await delete_set(calls.cluster, calls, name, password)
 
     async def list_logs(self) -> AsyncIterator[tuple[str, LogRecord]]:
         """Yields the name and the metadata of every log that the client may use, in the order of names."""

@@ -88,8 +88,11 @@ class AppendFutures:
 
     def append_each(self, entries: int, futures: Sequence[AppendFuture]) -> None:
         """Adds the futures of so many next entries, one for each; or none, if nobody waits."""
+        assert len(futures) in (0, entries)
+        if entries == 1 and futures:
+            self.append(futures[0])
+            return
         if futures:
-            assert len(futures) == entries
             self._runs.append(_Run(self.next_entry, list(futures)))
             self._end_run()
         self._taken_through += entries

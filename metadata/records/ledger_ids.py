@@ -5,7 +5,7 @@ from __future__ import annotations
 from google.protobuf.message import DecodeError
 
 from .. import keys, settled_writes
-from ..errors import BadRecord, KeyExists, VersionConflict
+from ..errors import BadRecord, KeyExists, MetadataRestored, VersionConflict
 from ..store import MetadataStore
 from . import records_pb2 as pb
 
@@ -15,21 +15,30 @@ CONFLICTS_MAX = 1000
 
 
 async def take_ledger_ids(store: MetadataStore, count: int) -> range:
-    """Takes `count` ids that no other caller gets; fewer at the very end. A crash skips them, no more."""
+    """Takes `count` ids that no other caller gets; fewer at the very end. A crash skips them, no more.
+
+    Raises MetadataRestored, and takes none, while metadata that went back is not accepted: the counter may be older
+    than what bookies hold.
+    """
     assert count >= 1
     for _ in range(CONFLICTS_MAX):
         found = await store.get(keys.NEXT_LEDGER_ID)
         try:
             if found is None:
                 first, end = FIRST_LEDGER_ID, FIRST_LEDGER_ID + count
-                await settled_writes.create(store, keys.NEXT_LEDGER_ID, encode(end))
+                await settled_writes.create(store, keys.NEXT_LEDGER_ID, encode(end), unless=keys.RESTORED)
             else:
                 first = _decode(found.value)
                 end = max(first + 1, min(first + count, keys.LEDGER_ID_MAX))
-                await settled_writes.replace(store, keys.NEXT_LEDGER_ID, encode(end), found.version)
+                await settled_writes.replace(
+                    store, keys.NEXT_LEDGER_ID, encode(end), found.version, unless=keys.RESTORED
+                )
             return range(first, end)
-        except (KeyExists, VersionConflict):  # another creator was faster: read again
-            continue
+        except KeyExists as barred:
+            if barred.key == keys.RESTORED:
+                raise MetadataRestored from barred
+        except VersionConflict:
+            pass  # as after the other KeyExists: another creator was faster, read again
     raise BadRecord(keys.NEXT_LEDGER_ID, f"{CONFLICTS_MAX} attempts to take an id met a conflict")
 
 

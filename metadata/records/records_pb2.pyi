@@ -745,18 +745,20 @@ class Candidate(_message.Message):
     def __init__(self, format_version: _Optional[int] = ..., name: _Optional[str] = ..., since_ms: _Optional[int] = ...) -> None: ...
 
 class LogSet(_message.Message):
-    __slots__ = ("format_version", "logs", "growths", "growing_to", "nonce")
+    __slots__ = ("format_version", "logs", "growths", "growing_to", "nonce", "deleted")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     LOGS_FIELD_NUMBER: _ClassVar[int]
     GROWTHS_FIELD_NUMBER: _ClassVar[int]
     GROWING_TO_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
+    DELETED_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     logs: int
     growths: _containers.RepeatedCompositeFieldContainer[LogSetGrowth]
     growing_to: int
     nonce: bytes
-    def __init__(self, format_version: _Optional[int] = ..., logs: _Optional[int] = ..., growths: _Optional[_Iterable[_Union[LogSetGrowth, _Mapping]]] = ..., growing_to: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+    deleted: bool
+    def __init__(self, format_version: _Optional[int] = ..., logs: _Optional[int] = ..., growths: _Optional[_Iterable[_Union[LogSetGrowth, _Mapping]]] = ..., growing_to: _Optional[int] = ..., nonce: _Optional[bytes] = ..., deleted: bool = ...) -> None: ...
 
 class LogSetGrowth(_message.Message):
     __slots__ = ("ends",)

@@ -11,13 +11,15 @@ from pathlib import Path
 import pytest
 
 from bookledger.cli.processes import bookie_processes
-from bookledger.errors import LogFenced, MetadataUnavailable, NoSuchLogSet
+from bookledger.errors import LedgerError, LogFenced, LogHeld, MetadataUnavailable, NoSuchLogSet, NotFound
 from ledgers import LedgerClient as BlockingClient
 from ledgers.aio import LedgerClient
 from ledgers.logs.sets.log_set import LogSet
 from ledgers.logs.sets.set_consumption import SetConsumption, SetRecord, Share
 from ledgers.logs.sets.set_writer import log_of
+from metadata import keys
 from metadata.records.coordination.log_set_record import LogSetRecord
+from metadata.store import list_all
 from tests.support.aio import until_true
 from tests.support.in_process import QUICK, on_bookies
 
@@ -225,6 +227,78 @@ async def test_L11_a_growth_that_was_interrupted_is_completed_by_the_next_writer
         assert seen.each_in_order(4)
 
 
+KEYS_OF_SETS = (
+    *(keys.LOG_SETS, keys.LOG_SHARES, keys.CURSORS),
+    *(keys.LOGS, keys.LOG_NAMES, keys.LOG_PAGES, keys.LOG_TIMES, keys.LOG_PRODUCERS),
+)
+
+
+async def left(client: LedgerClient) -> list[str]:
+    """What the metadata has of sets and of logs, and the ledgers that are not deleted."""
+    cluster = await client._connected()
+    found = [item.key for prefix in KEYS_OF_SETS async for item in list_all(cluster.store, prefix)]
+    return [*found, *[str(one.record.ledger_id) async for one in cluster.ledgers.list()]]
+
+
+async def test_a_deleted_set_leaves_nothing_and_its_writer_and_consumers_hear_of_it(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
+        log_set = await client.log_set("orders", 2)
+        await fill(log_set, 0, 2)
+        await log_set.grow(4)
+        await fill(log_set, 2, 2)
+        writer = await log_set.writer()
+        seen = Seen()
+        using = asyncio.create_task(seen.use(log_set.consume("billing"), "one"))
+        await until_true(lambda: _is(seen.count == 4 * len(KEYS)))
+        await client.delete_log_set("orders")
+        assert await left(client) == []
+        with pytest.raises(LedgerError):
+            await writer.append(b"late", key=KEYS[0])
+        with pytest.raises(NotFound):
+            await using
+        with pytest.raises(NoSuchLogSet):
+            await client.delete_log_set("orders")
+
+
+async def test_a_set_of_which_one_log_is_under_a_legal_hold_is_left_as_it_is(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
+        log_set = await client.log_set("orders", 3)
+        await fill(log_set, 0, 2)
+        last, before = await log_set.log(2), await left(client)
+        await last.set_legal_hold(True)
+        with pytest.raises(LogHeld, match=r"orders\.2"):
+            await client.delete_log_set("orders")
+        assert await left(client) == before
+        await fill(log_set, 2, 1)
+        await last.set_legal_hold(False)
+        await client.delete_log_set("orders")
+        assert await left(client) == []
+
+
+@pytest.mark.parametrize(
+    "interrupted", ["ledgers.logs.log_calls.delete_all", "ledgers.logs.sets.deletion.log_shares.forget_all"]
+)
+async def test_a_deletion_that_was_interrupted_is_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupted: str
+) -> None:
+    async def interrupts(*_: object) -> None:
+        raise InterruptedError
+
+    async with on_bookies(tmp_path, 3) as (_, client):
+        log_set = await client.log_set("orders", 3)
+        await fill(log_set, 0, 2)
+        with monkeypatch.context() as patch, pytest.raises(InterruptedError):
+            patch.setattr(interrupted, interrupts)
+            await client.delete_log_set("orders")
+        with pytest.raises(NoSuchLogSet):
+            await client.log_set("orders")
+        with pytest.raises(LedgerError, match="deleted in part: delete it again"):
+            await client.log_set("orders", 3)
+        assert [one async for one in client.list_log_sets()] == []
+        await client.delete_log_set("orders")
+        assert await left(client) == []
+
+
 def test_sets_in_ordinary_code(tmp_path: Path) -> None:
     uri = f"sqlite://{tmp_path}/metadata.db"
     with bookie_processes(3, tmp_path, uri), BlockingClient(uri) as client:
@@ -238,3 +312,6 @@ def test_sets_in_ordinary_code(tmp_path: Path) -> None:
         assert list(log_set.consume("billing", timeout=1)) == []
         log_set.grow(4)
         assert (log_set.refresh().logs, log_set.log(3).end()) == (4, 0)
+        assert list(client.list_log_sets()) == [("orders", log_set.record)]
+        client.delete_log_set("orders")
+        assert [*client.list_log_sets(), *client.list_logs()] == []

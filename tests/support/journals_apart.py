@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -105,10 +105,7 @@ class Apart:
 
 @contextmanager
 def three_apart(directory: Path) -> Iterator[Apart]:
-    apart = Apart(directory)
-    try:
+    with closing(Apart(directory)) as apart:
         for name in NAMES:
             apart.make_cluster(name)
         yield apart
-    finally:
-        apart.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from ...disk.disk import Disk, LogFile
@@ -67,8 +68,7 @@ def check_segment(
     A sealed segment holds nothing but records, and so does the synced part of the newest. For one thread at a time.
     Raises FileNotFoundError where there is no such segment, and OSError where it cannot be opened.
     """
-    file = disk.open(segments.name_of(segment))
-    try:
+    with closing(disk.open(segments.name_of(segment))) as file:
         yield _header(file, segment, incarnation)
         size = file.size()
         end = _end_of(disk, segment, size) if synced is None else synced
@@ -79,8 +79,6 @@ def check_segment(
             offset += step.bytes
         if size < end:
             yield CheckStep(damaged=[Stretch(segment, size, end, "the file was cut here")])
-    finally:
-        file.close()
 
 
 def _end_of(disk: Disk, segment: int, size: int) -> int:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from functools import partial
 from http import HTTPStatus
 
@@ -130,11 +130,8 @@ async def _accepting(
         async with tls_handshakes(bound, table, inside, certificates):
             yield
         return
-    listening = await sockets.listen(bound, lambda: Gate(table, inside))
-    try:
+    with closing(await sockets.listen(bound, lambda: Gate(table, inside))):
         yield
-    finally:
-        listening.close()
 
 
 async def _healthz(_: web.Request) -> web.Response:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 import click
 
-from ledgers import LedgerClient, LedgerError, Retention
+from ledgers import LedgerClient, LedgerError, NoSuchLog, Retention
 
 from ..config.clients import client_config
 from ..membership.cluster_survey import check_is_cluster
@@ -38,13 +39,14 @@ from .retention import (
     retention_fields,
     retention_options,
 )
+from .sets import log_set, set_of
 
 
 @group(
     headings={
         "Records": ("append", "read", "tail"),
         "Cursors": ("cursors", "seek"),
-        "Logs": ("create", "list", "show", "retention", "truncate", "hold", "rename", "delete"),
+        "Logs": ("create", "list", "show", "retention", "truncate", "hold", "rename", "delete", "set"),
     }
 )
 def log() -> None:
@@ -63,6 +65,7 @@ log.add_command(tail)
 log.add_command(cursors)
 log.add_command(seek)
 log.add_command(retention)
+log.add_command(log_set)
 
 
 @log.command(headings={**HEADING, **RETENTION_HEADING})
@@ -93,7 +96,7 @@ def create(metadata_uri: str, name: str, as_json: bool, **settings: Any) -> None
 @metadata_option
 @json_option
 def list_(metadata_uri: str, as_json: bool) -> None:
-    """Show every log, by name.
+    """Show every log, by name, and the set that it is of.
 
     Examples:
         bookledger log list
@@ -105,9 +108,10 @@ def list_(metadata_uri: str, as_json: bool) -> None:
         LedgerClient(metadata_uri, config=client_config()) as client,
         bar as advance,
     ):
+        sets = dict(client.list_log_sets())
         for name, record in client.list_logs():
             advance(1)
-            rows.append(log_fields(name, record))
+            rows.append({**log_fields(name, record), "set": set_of(name, sets)})
     if not rows:
         check_is_cluster(metadata_uri)
     print_records(rows, as_json=as_json, none="there are no logs")
@@ -226,9 +230,10 @@ def delete(metadata_uri: str, password: bytes, name: str, yes: bool, as_json: bo
         bookledger log delete orders
     """
     with remedies(metadata_uri), LedgerClient(metadata_uri, config=client_config()) as client:
-        client.log(name, password=password)
-        if not yes:
-            confirm(f"delete log {name} and everything in it?")
+        with suppress(NoSuchLog):  # one that is deleted in part is deleted to the end
+            client.log(name, password=password)
+            if not yes:
+                confirm(f"delete log {name} and everything in it?")
         bar = Progress(f"deleting log {name}", None, of="", is_mostly_quick=True)
         with told_when_stopped(lambda: f"log {name} may be there in part; {again()}"), bar:
             client.delete_log(name, password=password)

@@ -62,8 +62,11 @@ class LogSet:
         store = LogSetStore(cluster.store)
         with metadata_errors():
             found = await store.read(keys.check_name(name))
-        if found is None and logs is None:
+        is_deleted = found is not None and found.record.deleted
+        if logs is None and (found is None or is_deleted):
             raise NoSuchLogSet(name)
+        if is_deleted:
+            raise LedgerError(f"set {name!r} is deleted in part: delete it again, and then create it")
         if found is None and logs is not None:
             record = LogSetRecord(logs)
             for n in range(logs):
@@ -73,7 +76,8 @@ class LogSet:
                     found = await store.create(name, record)
                 except KeyExists:  # somebody else was faster
                     found = await store.read(name)
-        assert found is not None
+        if found is None:  # and it was deleted at once
+            raise NoSuchLogSet(name)
         if logs not in (None, found.record.logs, found.record.growing_to):
             raise ValueError(f"set {name!r} has {found.record.logs} logs, not {logs}: `grow` makes them more")
         return cls(cluster, calls, name, found, password)
@@ -88,7 +92,7 @@ class LogSet:
         self._cluster.check_process()
         with metadata_errors():
             found = await self._store.read(self.name)
-        if found is None:
+        if found is None or found.record.deleted:
             raise NoSuchLogSet(self.name)
         if found.version >= self._found.version:
             self._found = found

@@ -49,7 +49,7 @@ class LogSetWriter(KeyedWriters[LogWriter]):
         """Appends one record to the log of its key; raises as `LogWriter.append`.
 
         With a producer it is stored once in that log: its sequences rise in each. After a growth the log of a key may
-        be another one, which does not know what the one before had.
+        be another one, which does not know what the one before had: what is appended again then may be stored twice.
         """
         return Place(self._number(key), await self.of(key).append(payload, key=key, **fields))
 

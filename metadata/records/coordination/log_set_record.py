@@ -3,11 +3,12 @@ compare-and-swap only."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 
 from ... import keys, settled_writes
 from ...errors import BadRecord
-from ...store import MetadataStore, Versioned
+from ...store import MetadataStore, Versioned, list_all
 from .. import records_pb2 as pb
 from ..unreadable import parsed
 
@@ -21,11 +22,12 @@ LOGS_MAX = 1024
 class LogSetRecord:
     """`growths`: for each time that the set grew the ends of the logs that it had. A log of these has keys as they were
     spread before up to its end, and from there on as they were spread afterwards. `growing_to`: while it grows, to how
-    many; nobody writes then."""
+    many; nobody writes then. `deleted`: its logs are being deleted, and nobody uses it any more."""
 
     logs: int
     growths: tuple[tuple[int, ...], ...] = ()
     growing_to: int = 0
+    deleted: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.logs <= LOGS_MAX:
@@ -56,6 +58,17 @@ class LogSetRecord:
         assert self.growing_to and len(ends) == self.logs
         return LogSetRecord(self.growing_to, (*self.growths, ends))
 
+    def given_up(self) -> LogSetRecord:
+        """Nobody opens it from now on."""
+        return replace(self, deleted=True)
+
+    def log_of(self, name: str, log: str) -> int | None:
+        """The number of a log in this set of this name; None where it is another one."""
+        of, _, told = log.rpartition(".")
+        number = int(told) if told.isdecimal() else -1
+        is_one = of == name and 0 <= number < max(self.logs, self.growing_to) and told == str(number)
+        return number if is_one else None
+
     def before(self, log: int) -> tuple[int, int] | None:
         """The log that keys of this one come from, and up to where it has to be used first; None where none do."""
         for ends in reversed(self.growths):
@@ -82,6 +95,13 @@ class LogSetStore:
         found = await self._store.get(keys.log_set(name))
         return None if found is None else _decoded(found)
 
+    async def list(self) -> AsyncIterator[tuple[str, LogSetRecord]]:
+        """All sets that are not deleted, by name. A listing that fails part-way raises."""
+        async for item in list_all(self._store, keys.LOG_SETS):
+            record = _decoded(item).record
+            if not record.deleted:
+                yield item.key.removeprefix(keys.LOG_SETS), record
+
     async def create(self, name: str, record: LogSetRecord) -> VersionedLogSet:
         """Raises KeyExists."""
         return VersionedLogSet(
@@ -93,6 +113,10 @@ class LogSetStore:
         key, value = keys.log_set(name), encode(record)
         return VersionedLogSet(record, await settled_writes.replace(self._store, key, value, version))
 
+    async def forget(self, name: str, version: int) -> None:
+        """Deletes this version of a record, of which nothing else is left."""
+        await settled_writes.delete_unless_changed(self._store, keys.log_set(name), version)
+
 
 def encode(record: LogSetRecord) -> bytes:
     """Encodes the value of `logsets/<name>`."""
@@ -102,6 +126,7 @@ def encode(record: LogSetRecord) -> bytes:
         growths=[pb.LogSetGrowth(ends=ends) for ends in record.growths],
         growing_to=record.growing_to,
         nonce=settled_writes.new_nonce(),
+        deleted=record.deleted,
     ).SerializeToString()
 
 
@@ -110,7 +135,10 @@ def decode(key: str, value: bytes) -> LogSetRecord:
     message = parsed(pb.LogSet, key, value, FORMAT_VERSION, "set")
     try:
         return LogSetRecord(
-            message.logs, tuple(tuple(one.ends) for one in message.growths), message.growing_to
+            message.logs,
+            tuple(tuple(one.ends) for one in message.growths),
+            message.growing_to,
+            message.deleted,
         )
     except ValueError as error:
         raise BadRecord(key, str(error)) from error

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ... import keys, settled_writes
 from ...errors import KeyExists, NoSuchKey, VersionConflict
-from ...store import MetadataStore
+from ...store import MetadataStore, list_all
 from .. import records_pb2 as pb
 from ..unreadable import parsed
 
@@ -81,6 +81,12 @@ class LogShares:
         except (KeyExists, VersionConflict, NoSuchKey):
             return None
         return wanted
+
+
+async def forget_all(store: MetadataStore, log_set: str) -> None:
+    """Deletes the shares of all groups, of a set that is deleted. Raises MetadataError."""
+    async for item in list_all(store, keys.all_log_shares(log_set)):
+        await settled_writes.delete_unless_changed(store, item.key, item.version)
 
 
 def decode(key: str, value: bytes) -> Shares:

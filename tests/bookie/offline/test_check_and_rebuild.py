@@ -421,13 +421,10 @@ def test_a_rebuild_that_a_crash_interrupted_is_finished_by_the_next(stopped: Pat
 
 
 async def test_a_bookie_that_runs_is_left_alone(stopped: Path) -> None:
-    locked = directory.lock(stopped)
-    try:
+    with closing(directory.lock(stopped)):
         for work in (check, rebuild_index):
             with pytest.raises(DataDirectoryError, match="in use"):
                 await asyncio.to_thread(work, stopped)
-    finally:
-        locked.close()
 
 
 def test_a_segment_cut_between_two_records_is_noticed_by_what_the_next_says(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -247,12 +248,8 @@ def test_a_checkpoint_that_does_not_fit_the_log_is_called_the_indexs_problem(sto
 def test_a_bookie_that_runs_is_left_alone(stopped: Path) -> None:
     flip(stopped, 1)
     before = contents(stopped)
-    locked = directory.lock(stopped)
-    try:
-        with pytest.raises(DataDirectoryError, match="in use"):
-            salvaged(stopped)
-    finally:
-        locked.close()
+    with closing(directory.lock(stopped)), pytest.raises(DataDirectoryError, match="in use"):
+        salvaged(stopped)
     assert contents(stopped) == before
 
 

@@ -9,6 +9,7 @@ import pytest
 from ledgers.creating import id_block
 from ledgers.creating.id_block import BLOCK_IDS_MAX, IdBlock
 from metadata import keys
+from metadata.counting.counting_store import DONE, CountingStore
 from metadata.errors import MetadataRestored
 from metadata.memory import MemoryStore
 from metadata.records import ledger_ids
@@ -40,6 +41,14 @@ async def test_many_at_once_of_several_clients_are_given_no_id_twice() -> None:
     assert len(set(given)) == 200
     for n in range(4):
         assert list(given[n::4]) == sorted(given[n::4])
+
+
+async def test_a_block_takes_two_calls_of_the_store() -> None:
+    """The same transaction that takes it looks for a hold."""
+    store = CountingStore(MemoryStore())
+    await IdBlock(store).next()
+    await IdBlock(store).next()
+    assert store.counts.calls() == {("get", DONE): 2, ("create", DONE): 1, ("replace", DONE): 1}
 
 
 async def test_a_client_that_makes_one_ledger_leaves_no_gap() -> None:

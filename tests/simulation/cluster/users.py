@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import closing
 
 from ledgers import LedgerClient as BlockingClient
 from ledgers import LedgerError
@@ -78,11 +79,8 @@ class User:
 
         def run() -> None:
             kind = BLOCKING[self.wants.does]
-            client = connected_blocking(self._threads, self.name, config)
-            try:
+            with closing(connected_blocking(self._threads, self.name, config)) as client:
                 kind(self.name, self._setting, self._threads, client, self.wants.of).run()
-            finally:
-                client.close()
 
         self._thread = self._threads.start(self.process, run)
         self._thread.on_end(lambda: None if ended.done() else ended.set_result(None))

@@ -1,0 +1,63 @@
+"""Deleting a set of logs: the set first, so that nobody opens it any more, then its logs, then what names it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from metadata import keys
+from metadata.audit import Act, tell
+from metadata.errors import NoSuchKey, VersionConflict
+from metadata.records.coordination import log_shares
+from metadata.records.coordination.log_set_record import LogSetRecord, LogSetStore, VersionedLogSet
+
+from ...cluster import Cluster
+from ...errors import LedgerError, NoSuchLog
+from ...record_change import metadata_errors
+from ..log_calls import LogCalls
+from .errors import NoSuchLogSet
+from .log_set import CHANGES_MAX, log_name
+
+
+async def delete_set(cluster: Cluster, calls: LogCalls, name: str, password: bytes) -> None:
+    """Deletes a set with its logs, their cursors, and its groups' shares. Interrupted, it is done again.
+
+    Raises NoSuchLogSet; LogHeld, Unauthorized, NotAllowed before anything is changed. A hold that begins only then
+    keeps its log, and the set is deleted in part until it has ended.
+    """
+    cluster.check_process()
+    store = LogSetStore(cluster.store)
+    for log in _logs(name, (await _found(store, keys.check_name(name))).record):
+        await calls.check_may_delete(log, password)
+    given_up = await _given_up(store, name)
+    for log in _logs(name, given_up.record):
+        if await _found(store, name) != given_up:  # somebody else has deleted it, and made another one
+            raise NoSuchLogSet(name)
+        with suppress(NoSuchLog):
+            await calls.delete(log, password)
+    with metadata_errors():
+        await log_shares.forget_all(cluster.store, name)
+        await store.forget(name, given_up.version)
+    tell(Act.DELETE, who=cluster.who, log_set=name)
+
+
+def _logs(name: str, record: LogSetRecord) -> list[str]:
+    return [log_name(name, n) for n in range(max(record.logs, record.growing_to))]
+
+
+async def _found(store: LogSetStore, name: str) -> VersionedLogSet:
+    """The set, also one that is deleted in part. Raises NoSuchLogSet."""
+    with metadata_errors():
+        found = await store.read(name)
+    if found is None:
+        raise NoSuchLogSet(name)
+    return found
+
+
+async def _given_up(store: LogSetStore, name: str) -> VersionedLogSet:
+    for _ in range(CHANGES_MAX):
+        found = await _found(store, name)
+        if found.record.deleted:
+            return found
+        with metadata_errors(), suppress(VersionConflict, NoSuchKey):
+            return await store.change(name, found.record.given_up(), found.version)
+    raise LedgerError(f"set {name!r} keeps changing; try again")
