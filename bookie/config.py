@@ -54,8 +54,9 @@ class BookieConfig:
     `segment_bytes_max`: where a segment of the log ends and the next begins (None: `log.appender.SEGMENT_BYTES_MAX`).
     `accept_loss`: serve an older copy of the directory, in limbo. `accept_unsafe_etcd`: serve with an etcd that may
     lose confirmed writes. `limits`: what its clients may use. `bookies_in_process`: how many bookies share the
-    process's file descriptors. `certificates`: directory with its own and its authorities'
-    (`wire.trust.certificates`); without, it speaks plain text, which takes `insecure` where other machines reach it.
+    process's file descriptors, of which `descriptors_elsewhere` are for what else runs there. `certificates`: directory
+    with its own and its authorities' (`wire.trust.certificates`); without, it speaks plain text, which takes `insecure`
+    where other machines reach it.
     `tracing`: OpenTelemetry's provider for spans of frames, pages and fences; None makes none.
     """
 
@@ -110,6 +111,7 @@ class BookieConfig:
     certificates: Path | None = None
     insecure: bool = False
     bookies_in_process: int = 1
+    descriptors_elsewhere: int = 0
     tracing: TracerProvider | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -106,6 +106,11 @@ class Cluster:
         return next((why for right in rights if (why := self._me.may_not(right))), "")
 
     @property
+    def own_bookie(self) -> BookieRef | None:
+        """The bookie in the client's process, if there is one."""
+        return None if self.config.own_bookie is None else self.config.own_bookie.bookie
+
+    @property
     def _me(self) -> Peer:
         return Peer.of("", self.identity)
 
@@ -117,8 +122,8 @@ class Cluster:
         """Why the client may not delete the ledger; empty if it may. Bookies are not asked: this is the only check.
         `is_proven`: the client has shown the ledger's password.
 
-        Admins may delete; the journal role may delete journal segments; of writers, its owner or who knows its
-        password.
+        Admins may delete; the roles journal and bookie may delete journal segments; of writers, its owner or who knows
+        its password.
         """
         if why := self.why_not(record):
             return why
@@ -128,7 +133,7 @@ class Cluster:
             or (
                 JOURNAL in record.custom_metadata
                 and self.identity is not None
-                and self.identity.role is Role.JOURNAL
+                and self.identity.role in (Role.JOURNAL, Role.BOOKIE)  # which may be a JournalNode, too
             )
         )
         return self.why_not(record, Right.APPEND if mine else Right.DELETE)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
     from prometheus_client import CollectorRegistry
 
+    from bookie.wire.data.in_process import OwnBookie
+
 MIB = 1024 * 1024
 
 PAGE_BYTES = 1 * MIB
@@ -119,7 +121,8 @@ class ClientConfig:
     `encryption_key`: 32 bytes that encrypt the ledgers which this client creates, and decrypt them; bookies never have
     it. None reads the file that BOOKLEDGER_KEY_FILE names, and b"" is no key. `metrics`: the prometheus-client registry
     for the client's metrics (docs/operators.md has the list); clients may share one. `tracing`: OpenTelemetry's
-    provider for spans of batches, pages and recoveries; None makes none, at no cost.
+    provider for spans of batches, pages and recoveries; None makes none, at no cost. `own_bookie`: the bookie in whose
+    process and loop this client runs: it is reached without a network, and preferred among equals for new ledgers.
     """
 
     pending_bytes_max: int = tunable(
@@ -192,6 +195,7 @@ class ClientConfig:
     encryption_key: bytes | None = field(default=None, repr=False)
     metrics: CollectorRegistry | None = field(default=None, repr=False, compare=False)
     tracing: TracerProvider | None = field(default=None, repr=False, compare=False)
+    own_bookie: OwnBookie | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name in BYTES:

@@ -15,7 +15,17 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 from .errors import KeyExists, LeaseLost, NoSuchKey, StoreRefused, VersionConflict, WatchCompacted
-from .store import PAGE_KEYS_MAX, EventKind, Lease, Page, StoreHealth, Versioned, WatchEvent, check_value
+from .store import (
+    PAGE_KEYS_MAX,
+    EventKind,
+    Lease,
+    Page,
+    StoreHealth,
+    Versioned,
+    WatchEvent,
+    check_value,
+    goes_on_after,
+)
 
 EVENTS_KEPT_MAX = 10_000
 """Events kept for watches; a watch that falls further behind gets WatchCompacted."""
@@ -74,12 +84,23 @@ class MemoryData:
                 raise LeaseLost(lease_id)
             return self._put(key, value, lease_id)
 
-    def replace(self, key: str, value: bytes, version: int, now: float, unless: str | None = None) -> int:
+    def replace(
+        self,
+        key: str,
+        value: bytes,
+        version: int,
+        now: float,
+        unless: str | None = None,
+        begins: bytes = b"",
+    ) -> int:
         with self._lock:
             self._expire(now)
             if unless in self._entries:
                 raise KeyExists(unless)
-            return self._put(key, value, self._at_version(key, version).lease_id)
+            stands = self._at_version(key, version)
+            if not goes_on_after(begins, stands.value):
+                raise VersionConflict(key, version)
+            return self._put(key, value, stands.lease_id)
 
     def delete(self, key: str, version: int, now: float) -> None:
         with self._lock:
@@ -225,9 +246,11 @@ class MemoryStore:
         lease_id = None if lease is None else lease.lease_id
         return self._data.create(key, value, lease_id, self._now(), unless)
 
-    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
+    async def replace(
+        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
+    ) -> int:
         check_value(key, value)
-        return self._data.replace(key, value, version, self._now(), unless)
+        return self._data.replace(key, value, version, self._now(), unless, begins)
 
     async def delete(self, key: str, version: int) -> None:
         self._data.delete(key, version, self._now())

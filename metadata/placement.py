@@ -48,19 +48,20 @@ def choose(
     *,
     beside: Sequence[Registration] = (),
     avoid: Collection[BookieRef] = (),
+    near: BookieRef | None = None,
     rng: random.Random,
 ) -> list[Registration]:
     """Chooses up to `count` bookies, on as many fault domains, then hosts, as there are, `beside` those given.
 
-    Bookies in `avoid` (which failed lately) are taken only when nothing else is left. Ties are broken at random,
-    weighted by free space. Returns fewer than `count` where there are too few candidates; the caller says what that
-    means.
+    Bookies in `avoid` (which failed lately) are taken only when nothing else is left. Of equals the one that is `near`
+    to the caller is taken first, others at random, weighted by free space. Returns fewer than `count` where there are
+    too few candidates; the caller says what that means.
     """
     remaining = _shuffled(candidates, rng)
     chosen: list[Registration] = []
     while remaining and len(chosen) < count:
-        near = [*beside, *chosen]
-        one = min(remaining, key=lambda candidate: (candidate.bookie in avoid, rank(candidate, near)))
+        others = [*beside, *chosen]
+        one = min(remaining, key=lambda r: (r.bookie in avoid, rank(r, others), r.bookie != near))
         remaining.remove(one)
         chosen.append(one)
     return chosen

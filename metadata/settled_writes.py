@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Awaitable, Callable
 
 from tenacity import (
     AsyncRetrying,
@@ -42,17 +43,6 @@ def new_nonce() -> bytes:
     return os.urandom(NONCE_BYTES)
 
 
-def _until_known(seconds_max: float) -> AsyncRetrying:
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + seconds_max
-    return AsyncRetrying(
-        retry=retry_if_exception_type(StoreUnavailable) & retry_if_not_exception_type(StoreRefused),
-        stop=lambda _: loop.time() >= deadline,
-        wait=wait_random_exponential(multiplier=0.05, max=2.0),
-        reraise=True,
-    )
-
-
 async def create(
     store: MetadataStore,
     key: str,
@@ -66,22 +56,7 @@ async def create(
     `value` must carry a nonce. Raises KeyExists when the key has another value, or the key `unless` exists;
     OutcomeUnknown or StoreUnavailable when the store stayed silent for `seconds_max`, StoreRefused when it is full.
     """
-    unsettled: OutcomeUnknown | None = None
-    async for attempt in _until_known(seconds_max):
-        with attempt:
-            try:
-                return await store.create(key, value, unless=unless)
-            except StoreFull as full:
-                return await _made_by_full_store(store, key, value, unsettled, full)
-            except OutcomeUnknown as unknown:
-                unsettled = unknown
-                raise
-            except KeyExists:
-                found = await _read_back(store, key, unsettled)
-                if found is not None and found[0] == value:
-                    return found[1]
-                raise
-    raise AssertionError("a retry ends with an answer or an error")
+    return await _until_known(store, key, value, lambda: store.create(key, value, unless=unless), seconds_max)
 
 
 async def replace(
@@ -91,30 +66,71 @@ async def replace(
     version: int,
     *,
     unless: str | None = None,
+    begins: bytes = b"",
     seconds_max: float = SETTLE_SECONDS_MAX,
 ) -> int:
     """Replaces the value at `version` once, whatever answers are lost; returns the new version.
 
-    `value` must carry a nonce. Raises VersionConflict or NoSuchKey when another client changed the key first,
-    KeyExists where the key `unless` exists, OutcomeUnknown or StoreUnavailable when the store stayed silent for
-    `seconds_max`, StoreRefused when it is full.
+    `value` must carry a nonce. Raises VersionConflict or NoSuchKey when another client changed the key first, or its
+    value does not begin with `begins` and go on, KeyExists where the key `unless` exists, OutcomeUnknown or
+    StoreUnavailable when the store stayed silent for `seconds_max`, StoreRefused when it is full.
     """
-    unsettled: OutcomeUnknown | None = None
-    async for attempt in _until_known(seconds_max):
+
+    def write() -> Awaitable[int]:
+        return store.replace(key, value, version, unless=unless, begins=begins)
+
+    return await _until_known(store, key, value, write, seconds_max)
+
+
+async def _until_known(
+    store: MetadataStore, key: str, value: bytes, write: Callable[[], Awaitable[int]], seconds_max: float
+) -> int:
+    """Writes until it is known that this has, or has not, happened. Nearly every first try succeeds: it is made without
+    tenacity, which takes half as long as the call."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds_max
+    settling = _Settling(store, key, value, write)
+    try:
+        return await settling.try_once()
+    except StoreUnavailable as error:
+        if isinstance(error, StoreRefused) or seconds_max <= 0:
+            raise
+    async for attempt in AsyncRetrying(
+        retry=retry_if_exception_type(StoreUnavailable) & retry_if_not_exception_type(StoreRefused),
+        stop=lambda _: loop.time() >= deadline,
+        wait=wait_random_exponential(multiplier=0.05, max=2.0),
+        reraise=True,
+    ):
         with attempt:
-            try:
-                return await store.replace(key, value, version, unless=unless)
-            except StoreFull as full:
-                return await _made_by_full_store(store, key, value, unsettled, full)
-            except OutcomeUnknown as unknown:
-                unsettled = unknown
-                raise
-            except (VersionConflict, NoSuchKey, KeyExists):
-                found = await _read_back(store, key, unsettled)
-                if found is not None and found[0] == value:
-                    return found[1]
-                raise
+            return await settling.try_once()
     raise AssertionError("a retry ends with an answer or an error")
+
+
+class _Settling:
+    """One write, of which it is known whether an answer to it was lost."""
+
+    def __init__(
+        self, store: MetadataStore, key: str, value: bytes, write: Callable[[], Awaitable[int]]
+    ) -> None:
+        self._store = store
+        self._key = key
+        self._value = value
+        self._write = write
+        self._unsettled: OutcomeUnknown | None = None
+
+    async def try_once(self) -> int:
+        try:
+            return await self._write()
+        except StoreFull as full:
+            return await _made_by_full_store(self._store, self._key, self._value, self._unsettled, full)
+        except OutcomeUnknown as unknown:
+            self._unsettled = unknown
+            raise
+        except (VersionConflict, NoSuchKey, KeyExists):
+            found = await _read_back(self._store, self._key, self._unsettled)
+            if found is not None and found[0] == self._value:
+                return found[1]
+            raise
 
 
 async def _made_by_full_store(

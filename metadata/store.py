@@ -114,10 +114,13 @@ class MetadataStore(Protocol):
         """
         ...
 
-    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
+    async def replace(
+        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
+    ) -> int:
         """Replaces the value if the key stands at `version`; returns the new version.
 
-        Where the key `unless` exists nothing is changed: KeyExists names it. Both are checked atomically.
+        Where the key `unless` exists nothing is changed: KeyExists names it. With `begins` the value there must begin
+        so and have more bytes (`goes_on_after`), or it is a VersionConflict. All is checked atomically.
 
         A lease the key was created under stays attached. Raises VersionConflict, NoSuchKey,
         ValueTooLarge; then nothing was changed.
@@ -192,9 +195,12 @@ def check_value(key: str, value: bytes) -> None:
         raise ValueTooLarge(key, len(value), VALUE_BYTES_MAX)
 
 
-def prefix_end(prefix: bytes) -> bytes:
-    """The smallest byte string greater than every UTF-8 text that starts with `prefix`.
+def goes_on_after(begins: bytes, value: bytes) -> bool:
+    """Whether the value begins so and has more bytes; without `begins`, any value does."""
+    return not begins or (value.startswith(begins) and len(value) > len(begins))
 
-    UTF-8 never holds 0xff, so the last byte can always be raised by one.
-    """
-    return prefix[:-1] + bytes([prefix[-1] + 1]) if prefix else KEY_END
+
+def prefix_end(prefix: bytes) -> bytes:
+    """The smallest byte string greater than every text, or other bytes that are not all 0xff, with this prefix."""
+    raised = prefix.rstrip(b"\xff")
+    return raised[:-1] + bytes([raised[-1] + 1]) if raised else KEY_END

@@ -108,6 +108,8 @@ class LogWriter:
                 raise
             return LogAppender(disk, incarnation, first_segment, bytes_max)
 
+    _now = staticmethod(time.monotonic)
+
     def start(self) -> None:
         self._thread.start()
 
@@ -194,7 +196,7 @@ class LogWriter:
         if not all(waiting.deferred_sync for waiting in group) or self._sync_is_due():
             self._sync()
         written = self._report_durable()
-        if written:
+        if written and group:
             self._on_written(written[-len(group) :])
 
     def _sync(self) -> None:
@@ -233,7 +235,7 @@ class LogWriter:
     def _append(self, group: Sequence[_Waiting]) -> None:
         placed = self._appender.append([waiting.record for waiting in group])
         if not self._unsynced:
-            self._unsynced_since = time.monotonic()
+            self._unsynced_since = self._now()
         for waiting, at in zip(group, placed, strict=True):
             self._unsynced.append(Written(at.record, at.position, at.size, waiting.ticket))
 
@@ -242,7 +244,7 @@ class LogWriter:
         return is_large or self._seconds_to_sync() == 0
 
     def _seconds_to_sync(self) -> float:
-        return max(0.0, self._unsynced_since + DEFERRED_SYNC_SECONDS_MAX - time.monotonic())
+        return max(0.0, self._unsynced_since + DEFERRED_SYNC_SECONDS_MAX - self._now())
 
     def _report_durable(self) -> list[Written]:
         """Reports the records that a sync has covered since the last time; returns the others."""

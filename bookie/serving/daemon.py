@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -41,6 +41,9 @@ from ..upkeep.mending.limbo import enter_limbo
 from ..upkeep.peers import NoPeers, Peers
 from ..upkeep.upkeep import Upkeep
 from ..wire.credentials import BookieKey
+from ..wire.data.in_process import OwnBookie
+from ..wire.trust.identity import Identity
+from ..wire.trust.roles import Role
 from . import directory
 from .cookie_check import check_cookie
 from .directory import LockedDirectory
@@ -84,6 +87,12 @@ class RunningBookie:
     upkeep: Upkeep
     registrar: Registrar
     health: BookieHealth
+    own: OwnBookie
+    """For clients in its process."""
+
+
+Work = Callable[[RunningBookie], Coroutine[object, object, None]]
+"""What goes on beside a bookie as long as it serves, and ends before it does."""
 
 
 async def run(
@@ -91,6 +100,7 @@ async def run(
     on_ready: Callable[[RunningBookie], None],
     peers_of: PeersOf = no_peers,
     *,
+    beside: Sequence[Work] = (),
     on_stop: Callable[[], None] = lambda: None,
     until_stdin_closes: bool = False,
 ) -> None:
@@ -99,11 +109,13 @@ async def run(
     `on_stop` is called when it begins to end, for whatever reason. Waits for metadata that does not answer. Raises
     BookieError or MetadataError when it cannot serve, or cannot go on.
     """
-    work = _serve(config, on_ready, peers_of)
+    work = _serve(config, on_ready, peers_of, beside)
     await until_stopped(work, on_stop=on_stop, until_stdin_closes=until_stdin_closes)
 
 
-async def _serve(config: BookieConfig, on_ready: Callable[[RunningBookie], None], peers_of: PeersOf) -> None:
+async def _serve(
+    config: BookieConfig, on_ready: Callable[[RunningBookie], None], peers_of: PeersOf, beside: Sequence[Work]
+) -> None:
     async def start(stack: AsyncExitStack) -> RunningBookie:
         store = await open_store(config.metadata_uri)
         stack.push_async_callback(store.close)
@@ -113,7 +125,8 @@ async def _serve(config: BookieConfig, on_ready: Callable[[RunningBookie], None]
     async with AsyncExitStack() as stack:
         running = await started(start, stack)
         on_ready(running)
-        await until_one_fails(running)
+        async with _beside(*(work(running) for work in beside)):
+            await until_one_fails(running)
 
 
 async def until_one_fails(*running: RunningBookie) -> NoReturn:
@@ -179,7 +192,8 @@ async def _serving(
                 renewing = watch.run(config.lease_seconds / RENEWALS_PER_LEASE, lambda: bookie.log_position)
                 work = bookie.run_checkpoints(), watching, obeying, upkeep.run(), intact, renewing
                 async with _beside(*work, watch_health(store), health.publish()):
-                    running = RunningBookie(cookie, listener.address, bookie, upkeep, registrar, health)
+                    own = _own(cookie, listener)
+                    running = RunningBookie(cookie, listener.address, bookie, upkeep, registrar, health, own)
                     bookie.metrics.registry.register(
                         Lookups(bookie, upkeep, registrar, listener, store.counts, cookie, program_version())
                     )
@@ -264,6 +278,12 @@ def _registration(config: BookieConfig, cookie: Cookie, address: str, key: Booki
         heals=heals,
         reading_key=key.verifier,
     )
+
+
+def _own(cookie: Cookie, listener: Listener) -> OwnBookie:
+    who = Identity(Role.BOOKIE, cookie.bookie_id)
+    bookie = BookieRef(cookie.bookie_id, cookie.incarnation)
+    return OwnBookie(bookie, listener.address, partial(listener.join, who))
 
 
 def _kind_of(config: BookieConfig) -> type[Bookie]:

@@ -19,16 +19,19 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from metadata.audit import Act, tell
+
 from ..addresses import bare, joined
 from ..config import BookieConfig
 from ..errors import BookieError
 from ..storage.bookie import Bookie
 from ..wire import rpc
 from ..wire.connection_table import ClientConnection
-from ..wire.data import sockets
+from ..wire.data import in_process, sockets
 from ..wire.data.connection import Connection
 from ..wire.trust.certificates import BadCertificates, Certificates
-from ..wire.trust.identity import NOBODY, Peer
+from ..wire.trust.identity import NOBODY, Identity, Peer
+from .data.appends import STOPPING
 from .data.grpc_proxy import GrpcProxy
 from .data.protocol_detection import ProtocolDetection
 from .data.session import STARTING, Session
@@ -40,6 +43,9 @@ from .service import BookieService
 
 STOP_SECONDS_MAX = 10.0
 """How long open calls may take to end when the bookie stops."""
+
+IN_PROCESS = "in-process"
+"""The address of clients in the bookie's own process; it has a share of the limits as every address has."""
 
 ABORT_SECONDS_MAX = 1.0
 """How long to wait until cut connections report that they are lost."""
@@ -53,7 +59,7 @@ class Listener:
 
     def __init__(self, config: BookieConfig) -> None:
         """Binds the port. Raises BookieError where that fails."""
-        mine = descriptors.allow_most() // config.bookies_in_process
+        mine = (descriptors.allow_most() - config.descriptors_elsewhere) // config.bookies_in_process
         self.certificates = _certificates(config)
         self.guard = Guard(config.limits, mine, asyncio.get_running_loop().time)
         self._socket = _bound(config)
@@ -73,6 +79,7 @@ class Listener:
         self._others: dict[ProtocolDetection | GrpcProxy, None] = {}
         self._tools: dict[str, Peer] = {}
         self._all_lost = asyncio.Event()
+        self._is_stopping = False
         self._bookie: Bookie | None = None
         self._service: BookieService | None = None
 
@@ -88,8 +95,20 @@ class Listener:
         self._bookie, self._service = bookie, service
         self._gate.handlers = (service.handlers(), *others)
 
+    def join(self, identity: Identity, client: asyncio.BufferedProtocol) -> None:
+        """Connects a client of this process, which needs no certificate. Raises ConnectionRefusedError."""
+        if self._is_stopping:
+            raise ConnectionRefusedError(STOPPING)
+        entered = self.guard.table.enter(IN_PROCESS, lambda _: None)
+        if isinstance(entered, str):
+            tell(Act.REFUSED, entered, who=str(identity), where=IN_PROCESS)
+            raise ConnectionRefusedError(entered)
+        entered.identity = identity
+        in_process.join(client, self._new_session(entered), self.address)
+
     async def stop(self) -> None:
         """Answers what was accepted, takes nothing more, and closes the port."""
+        self._is_stopping = True
         if self._service is not None:
             self._service.stop()
         if self._server is not None:

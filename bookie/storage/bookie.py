@@ -153,15 +153,6 @@ class Bookie:
 
     # --- requests ---------------------------------------------------------------------------
 
-    @property
-    def has_room(self) -> bool:
-        """Back-pressure: whether the log's queue takes more now."""
-        return self.intake.has_room
-
-    async def room(self) -> None:
-        """Waits until the log's queue takes more; callers read nothing from the network before."""
-        await self.intake.room()
-
     def verifier_of(self, ledger_id: int) -> bytes | None:
         """The ledger's verifier, None if unknown; an unknown ledger is not remembered."""
         return self.states.peek(ledger_id).verifier
@@ -220,9 +211,7 @@ class Bookie:
     async def forget(self, ledger_ids: Collection[int]) -> None:
         """Deletes all that is known of these ledgers. A later request for one looks its verifier up again."""
         self.states.forget(ledger_ids)  # nothing more of them is admitted
-        # What was admitted before is applied first: else it would be there again.
-        waiting: list[asyncio.Future[Any]] = [self.intake.settled(), self.failed]
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        await self.intake.settled(self.failed)  # what was is applied first: it would be there again
         await self.checkpoint()
         self.states.forget(ledger_ids)
         await self._checkpointer.apart(self.index.forget, ledger_ids)

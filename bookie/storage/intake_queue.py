@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..log.format import Record
 from ..log.writer import LogWriter
@@ -96,12 +96,13 @@ class Intake:
             self._room.set()
         return ticket
 
-    def settled(self) -> asyncio.Future[None]:
-        """Done once each record that was submitted until now has been reported durable, or refused."""
-        settled = asyncio.get_running_loop().create_future()
+    async def settled(self, failed: asyncio.Future[Any]) -> None:
+        """Waits until each record that was submitted before has been reported durable, or refused, or the log failed:
+        some seconds at most."""
+        settled: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._settling.append((self._submitted, settled))
         self.reported(0)
-        return settled
+        await asyncio.wait([settled, failed], return_when=asyncio.FIRST_COMPLETED)
 
     def reported(self, records: int) -> None:
         """So many more are on disk, or were refused: the log reports them in order."""

@@ -161,7 +161,7 @@ def measuring_options(function: F) -> F:
 
 
 def checked_by(
-    check: Callable[[str], None],
+    check: Callable[[str], object],
 ) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
     """A callback that refuses a value of which `check` raises ValueError."""
 

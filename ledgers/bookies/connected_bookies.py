@@ -196,9 +196,14 @@ class ConnectedBookies:
     def _dial_to(self, bookie: BookieRef) -> Dial:
         async def dialed(handler: Handler, seconds_max: float) -> tuple[Connection, ServerHello]:
             address = await self._address(bookie)
-            return await dial(bookie, address, handler, seconds_max, self._certificates)
+            own = self._config.own_bookie if self._is_own(bookie, address) else None
+            return await dial(bookie, address, handler, seconds_max, self._certificates, own)
 
         return dialed
+
+    def _is_own(self, bookie: BookieRef, address: str) -> bool:
+        own = self._config.own_bookie
+        return own is not None and (own.bookie, own.address) == (bookie, address)
 
     async def _address(self, bookie: BookieRef) -> str:
         return await address_of(self._store, bookie)

@@ -11,6 +11,7 @@ from bookie.wire.data import sockets
 from bookie.wire.data.connection import Connection, Handler
 from bookie.wire.data.framing import Body, FrameKind, Goodbye
 from bookie.wire.data.handshake import BadHandshake, ClientHello, ServerHello, decode_server_hello
+from bookie.wire.data.in_process import OwnBookie
 from bookie.wire.trust.certificates import Certificates
 from bookie.wire.trust.identity import Identity, NoIdentity
 from bookie.wire.trust.roles import Role
@@ -55,20 +56,22 @@ async def dial(
     handler: Handler,
     seconds_max: float,
     certificates: Certificates | None = None,
+    own: OwnBookie | None = None,
 ) -> tuple[Connection, ServerHello]:
     """Connects to the address and completes the handshake. Raises BookieUnavailable, BookieStarting.
 
-    With certificates, the peer must show this bookie's. The handler hears nothing of a connection that failed.
+    With certificates, the peer must show this bookie's, unless it is our `own`. The handler hears nothing of a
+    connection that failed.
     """
     handshake = _Handshake()
     connection = Connection(handshake, asks=True)
     handshake.connection = connection
     try:
         async with asyncio.timeout(seconds_max):
-            tls = None if certificates is None else certificates.client
-            await sockets.connect(address, lambda: connection, tls)
-            if certificates is not None:
-                _check_is(bookie, certificates.identity_of(connection.tls))
+            if own is not None:
+                own.connect(connection)
+            else:
+                await _connect(bookie, address, connection, certificates)
             connection.send(FrameKind.HELLO, 0, [ClientHello().encode()])
             hello = await handshake.hello
     except TimeoutError:
@@ -92,6 +95,15 @@ async def dial(
     if connection.is_lost:
         raise BookieUnavailable(str(bookie), "it ended the connection")
     return connection, hello
+
+
+async def _connect(
+    bookie: BookieRef, address: str, connection: Connection, certificates: Certificates | None
+) -> None:
+    tls = None if certificates is None else certificates.client
+    await sockets.connect(address, lambda: connection, tls)
+    if certificates is not None:
+        _check_is(bookie, certificates.identity_of(connection.tls))
 
 
 def _check_is(bookie: BookieRef, identity: Identity) -> None:

@@ -79,22 +79,27 @@ class _Search:
         self._slow: set[asyncio.Task[bool]] = set()
 
     def goes_on(self, count: int) -> bool:
-        """Probes as many as are missing; False when all have answered and no candidate is left."""
+        """Takes or probes as many as are missing; False when there are enough, or all have answered and no candidate is
+        left."""
         missing = count - len(self.alive) - len(self._asked.keys() - self._slow)
         chosen = placement.choose(
             self._left,
             missing,
             beside=[*self._beside, *self.alive, *self._asked.values()],
             avoid=self._avoided(),
+            near=self._cluster.own_bookie,
             rng=self._cluster.rng,
         )
         for registration in chosen:
             self._left.remove(registration)
+            if was_heard(self._cluster, registration.bookie):
+                self.alive.append(registration)
+                continue
             asking = asyncio.create_task(
                 takes_entries(self._cluster, registration.bookie, self._rejected, self._starting)
             )
             self._asked[asking] = registration
-        return bool(self._asked)
+        return bool(self._asked) and len(self.alive) < count
 
     async def step(self, *, is_enough: bool) -> bool:
         """Waits for answers, and returns whether any came; if none comes in time, notes the probed ones as slow.
@@ -119,16 +124,24 @@ class _Search:
         await end_tasks(self._asked)
 
 
+def was_heard(cluster: Cluster, bookie: BookieRef) -> bool:
+    """Whether the bookie was heard from just now, and has not failed lately: if it is registered as writable, it need
+    not be probed."""
+    now = asyncio.get_running_loop().time()
+    return (
+        now - cluster.bookies.heard_at(bookie) < HEARD_SECONDS_MAX and bookie not in cluster.failed_lately()
+    )
+
+
 async def takes_entries(
     cluster: Cluster, bookie: BookieRef, rejected: dict[str, str], starting: set[BookieRef] | None = None
 ) -> bool:
     """Whether the bookie is alive and writable; why not goes into `rejected`, and one that starts into `starting`.
 
-    A bookie heard from just now, and registered as writable, is not probed. One that starts is not remembered as
-    failed: it says so at once, and may serve when it is asked next.
+    One that was heard is not probed. One that starts is not remembered as failed: it says so at once, and may serve
+    when it is asked next.
     """
-    now = asyncio.get_running_loop().time()
-    if now - cluster.bookies.heard_at(bookie) < HEARD_SECONDS_MAX and bookie not in cluster.failed_lately():
+    if was_heard(cluster, bookie):
         return True
     patience = REMEMBERED_SECONDS_MAX if bookie in cluster.failed_lately() else None
     try:

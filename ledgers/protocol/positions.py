@@ -134,7 +134,9 @@ class Positions:
     def would_lose_quorum(self, not_replaced: Iterable[int]) -> bool:
         """Whether some entry could never be confirmed without those of these positions that failed."""
         dead = [n for n in not_replaced if self._positions[n].lane is None]
-        return any(quorum.outcome((), dead) is Outcome.LOST for quorum in self._striping.ack_quorums)
+        return bool(dead) and any(
+            quorum.outcome((), dead) is Outcome.LOST for quorum in self._striping.ack_quorums
+        )
 
     def are_awaited(self, through: int) -> bool:
         """Whether copies of entries through this one are still in flight. A lane that makes no progress fails by

@@ -68,8 +68,12 @@ class CountingStore:
     ) -> int:
         return await self._counted("create", self._store.create(key, value, lease=lease, unless=unless))
 
-    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
-        return await self._counted("replace", self._store.replace(key, value, version, unless=unless))
+    async def replace(
+        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
+    ) -> int:
+        return await self._counted(
+            "replace", self._store.replace(key, value, version, unless=unless, begins=begins)
+        )
 
     async def delete(self, key: str, version: int) -> None:
         await self._counted("delete", self._store.delete(key, version))

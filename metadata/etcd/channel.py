@@ -145,6 +145,8 @@ class EtcdChannels:
         """
         channel = self._channel(endpoint)
         settled = (grpc.ChannelConnectivity.READY, grpc.ChannelConnectivity.TRANSIENT_FAILURE)
+        if channel.get_state(try_to_connect=True) in settled:  # as nearly always: without a timer
+            return channel
         try:
             async with asyncio.timeout(seconds):
                 while (state := channel.get_state(try_to_connect=True)) not in settled:

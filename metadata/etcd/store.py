@@ -1,7 +1,7 @@
 """Metadata store on etcd, for a cluster of machines: a thin client over grpc.aio.
 
     create   txn: create_revision == 0            ? put                : KeyExists
-    replace  txn: exists, mod_revision == version ? put (ignore_lease) : read it, to tell why not
+    replace  txn: exists, mod_revision == version, value begins so ? put (ignore_lease) : read it, to tell why not
     delete   txn: exists, mod_revision == version ? delete             : read it, to tell why not
 
 All reads are linearizable. A key's version is etcd's mod_revision.
@@ -77,10 +77,12 @@ class EtcdStore:
             raise KeyExists(unless)
         raise KeyExists(key)
 
-    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
+    async def replace(
+        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
+    ) -> int:
         check_value(key, value)
         put = pb.PutRequest(key=self._to_etcd(key), value=value, ignore_lease=True)
-        return await self._change_at(key, version, pb.RequestOp(request_put=put), unless)
+        return await self._change_at(key, version, pb.RequestOp(request_put=put), unless, begins)
 
     async def delete(self, key: str, version: int) -> None:
         deletion = pb.DeleteRangeRequest(key=self._to_etcd(key))
@@ -150,15 +152,21 @@ class EtcdStore:
         await self._channels.close()
 
     async def _change_at(
-        self, key: str, version: int, change: pb.RequestOp, unless: str | None = None
+        self,
+        key: str,
+        version: int,
+        change: pb.RequestOp,
+        unless: str | None = None,
+        begins: bytes = b"",
     ) -> int:
-        """Makes the change if the key stands at `version`; returns the revision of the change."""
+        """Makes the change if the key stands at `version` and begins so; returns the revision of the change."""
         at = self._to_etcd(key)
         # mod_revision == 0 is true of a missing key, so existence is compared separately.
         exists = pb.Compare(target=pb.Compare.VERSION, result=pb.Compare.GREATER, key=at, version=0)
         same = pb.Compare(target=pb.Compare.MOD, result=pb.Compare.EQUAL, key=at, mod_revision=version)
         read = pb.RequestOp(request_range=pb.RangeRequest(key=at))
-        request = pb.TxnRequest(compare=[exists, same], success=[change], failure=[read])
+        compare = [exists, same, *_beginning(at, begins)]
+        request = pb.TxnRequest(compare=compare, success=[change], failure=[read])
         if unless is not None:
             request.compare.append(_absent(barring := self._to_etcd(unless)))
             request.failure.add(request_range=pb.RangeRequest(key=barring, limit=1))
@@ -223,6 +231,14 @@ def _keep_alive(lease: Lease) -> Attempt[pb.LeaseKeepAliveResponse]:
 
 def _absent(key: bytes) -> pb.Compare:
     return pb.Compare(target=pb.Compare.CREATE, result=pb.Compare.EQUAL, key=key, create_revision=0)
+
+
+def _beginning(key: bytes, begins: bytes) -> list[pb.Compare]:
+    """That the key's value begins so and goes on: it is between these bytes and the next that do not begin so."""
+    if not begins:
+        return []
+    bounds = ((pb.Compare.GREATER, begins), (pb.Compare.LESS, prefix_end(begins)))
+    return [pb.Compare(target=pb.Compare.VALUE, result=how, key=key, value=bound) for how, bound in bounds]
 
 
 def _lease_lost(refused: EtcdRefused, lease: Lease | None) -> LeaseLost | StoreUnavailable:

@@ -49,8 +49,15 @@ DIGEST_FROM_PB = {number: digest for digest, number in DIGEST_TO_PB.items()}
 
 
 def encode(record: LedgerRecord) -> bytes:
-    """Encodes the value of `ledgers/<id>`."""
-    return to_message(record).SerializeToString(deterministic=True)
+    """Encodes the value of `ledgers/<id>`. The identity comes first, so that a store can compare it (`beginning`)."""
+    message = to_message(record)
+    message.ClearField("identity")
+    return beginning(record.identity) + message.SerializeToString(deterministic=True)
+
+
+def beginning(identity: bytes) -> bytes:
+    """What the values of records with this identity begin with; where an older program wrote them it is at the end."""
+    return pb.Ledger(identity=identity).SerializeToString()
 
 
 def to_message(record: LedgerRecord, fragments: Iterable[Fragment] | None = None) -> pb.Ledger:

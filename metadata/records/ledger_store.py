@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 
 from .. import keys, settled_writes
@@ -72,15 +72,13 @@ class LedgerStore:
 
         With `unless_held` raises MetadataRestored, and changes nothing, while metadata that went back is not accepted.
         """
-        await self._check_same(record, version)
         mine = replace(record, nonce=settled_writes.new_nonce())
-        key, value = keys.ledger(record.ledger_id), ledger_codec.encode(mine)
         unless = keys.RESTORED if unless_held else None
         try:
-            version = await settled_writes.replace(self.store, key, value, version, unless=unless)
+            stands = await self._replace(record, version, ledger_codec.encode(mine), unless)
         except KeyExists as held:
             raise MetadataRestored from held
-        return VersionedRecord(mine, version)
+        return VersionedRecord(mine, stands)
 
     async def delete(self, found: VersionedRecord) -> None:
         """Replaces the record by a tombstone; bookies drop its entries later.
@@ -89,18 +87,27 @@ class LedgerStore:
         new ledger of that id would show the old one's entries, and the creation itself, tried twice because an
         answer was lost, could succeed once more after the deletion.
         """
-        await self._check_same(found.record, found.version)
         tombstone = ledger_codec.encode_tombstone(settled_writes.new_nonce(), found.record.identity)
-        await settled_writes.replace(
-            self.store, keys.ledger(found.record.ledger_id), tombstone, found.version
-        )
+        await self._replace(found.record, found.version, tombstone)
 
-    async def _check_same(self, record: LedgerRecord, version: int) -> None:
-        """Raises VersionConflict where the id is another ledger's: a store that went back also gives versions twice."""
-        key = keys.ledger(record.ledger_id)
+    async def _replace(
+        self, record: LedgerRecord, version: int, value: bytes, unless: str | None = None
+    ) -> int:
+        """Replaces the ledger's record at `version`, and no other ledger's: a store that went back also gives versions
+        twice (rule W8). So the identity is compared with the version, in one step. A record that does not begin with
+        it, for an older program wrote it, is read and compared before."""
+        key, begins = keys.ledger(record.ledger_id), ledger_codec.beginning(record.identity)
+        if begins:
+            with suppress(VersionConflict):
+                return await settled_writes.replace(
+                    self.store, key, value, version, unless=unless, begins=begins
+                )
         found = await self.store.get(key)
-        if found is not None and _identity_of(key, found.value) != record.identity:
+        if found is not None and (
+            found.version != version or _identity_of(key, found.value) != record.identity
+        ):
             raise VersionConflict(key, version)
+        return await settled_writes.replace(self.store, key, value, version, unless=unless)
 
     async def tombstone(self, ledger_id: int) -> Tombstone | None:
         """Reads a deleted ledger's tombstone; None for a ledger that exists, or an id that the store never had."""
@@ -156,11 +163,12 @@ def _decoded(key: str, value: bytes, version: int) -> VersionedRecord | Tombston
 
 
 def _identity_of(key: str, value: bytes) -> bytes | None:
-    """The identity under a key; None for what cannot be decoded, so that no caller has read it."""
+    """The identity of a record; None for a tombstone, and what cannot be decoded, so that no caller has read it."""
     try:
-        return ledger_codec.decode(key, value).identity
+        found = ledger_codec.decode(key, value)
     except BadRecord:
         return None
+    return None if isinstance(found, Tombstone) else found.identity
 
 
 def _alive(found: VersionedRecord | Tombstone) -> VersionedRecord | None:

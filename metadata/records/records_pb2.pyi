@@ -765,11 +765,13 @@ class LogSetGrowth(_message.Message):
     def __init__(self, ends: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class LogSetShares(_message.Message):
-    __slots__ = ("format_version", "owners", "nonce")
+    __slots__ = ("format_version", "owners", "nonce", "begun_with")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     OWNERS_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
+    BEGUN_WITH_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     owners: _containers.RepeatedScalarFieldContainer[str]
     nonce: bytes
-    def __init__(self, format_version: _Optional[int] = ..., owners: _Optional[_Iterable[str]] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+    begun_with: int
+    def __init__(self, format_version: _Optional[int] = ..., owners: _Optional[_Iterable[str]] = ..., nonce: _Optional[bytes] = ..., begun_with: _Optional[int] = ...) -> None: ...

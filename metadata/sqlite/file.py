@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ..errors import KeyExists, LeaseLost, NoSuchKey, VersionConflict, WatchCompacted
-from ..store import EventKind, Lease, Page, Versioned, WatchEvent, prefix_end
+from ..store import EventKind, Lease, Page, Versioned, WatchEvent, goes_on_after, prefix_end
 from .clock import LeaseClock
 from .connection import SqliteConnection
 
@@ -117,11 +117,13 @@ class SqliteFile:
 
         return self._write(work)
 
-    def replace(self, key: str, value: bytes, version: int, unless: str | None = None) -> int:
+    def replace(
+        self, key: str, value: bytes, version: int, unless: str | None = None, begins: bytes = b""
+    ) -> int:
         def work(db: sqlite3.Connection) -> int:
             if unless is not None and _version(db, unless) is not None:
                 raise KeyExists(unless)
-            _check_version(db, key, version)
+            _check_version(db, key, version, begins)
             revision = self._record(db, EventKind.PUT, key, value)
             db.execute("UPDATE keys SET value = ?, version = ? WHERE key = ?", (value, revision, key))
             return revision
@@ -263,11 +265,11 @@ def _version(db: sqlite3.Connection, key: str) -> int | None:
     return None if row is None else row[0]
 
 
-def _check_version(db: sqlite3.Connection, key: str, version: int) -> None:
-    found = _version(db, key)
-    if found is None:
+def _check_version(db: sqlite3.Connection, key: str, version: int, begins: bytes = b"") -> None:
+    row = db.execute("SELECT version, value FROM keys WHERE key = ?", (key,)).fetchone()
+    if row is None:
         raise NoSuchKey(key)
-    if found != version:
+    if row[0] != version or not goes_on_after(begins, row[1]):
         raise VersionConflict(key, version)
 
 

@@ -72,9 +72,11 @@ class SqliteStore:
             partial(self._file.create, key, value, None if lease is None else lease.lease_id, unless)
         )
 
-    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
+    async def replace(
+        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
+    ) -> int:
         check_value(key, value)
-        return await self._write(partial(self._file.replace, key, value, version, unless))
+        return await self._write(partial(self._file.replace, key, value, version, unless, begins))
 
     async def delete(self, key: str, version: int) -> None:
         await self._write(partial(self._file.delete, key, version))

@@ -219,6 +219,25 @@ class MetadataStoreContract(ABC):
         assert await store.get("a") == Versioned("a", b"two", second)
 
     @on_one_store
+    async def test_a_key_is_replaced_only_while_its_value_begins_as_asked_and_goes_on(
+        self, store: MetadataStore
+    ) -> None:
+        for begins in (b"id", b"id\xff", b"\xff\xffid\xff\xff"):
+            key, goes_on = f"key-{begins.hex()}", begins + b"\0"
+            version = await store.create(key, goes_on)
+            version = await store.replace(key, begins + b"\xff\xff more", version, begins=begins)
+            version = await store.replace(key, b"another", version, begins=begins)
+            with pytest.raises(VersionConflict):
+                await store.replace(key, goes_on, version - 1, begins=b"another")
+            for other in (begins, begins[:-1], begins[:-1] + b"\x10 more", b"", b"\xff" * 9):
+                version = await store.replace(key, other, version)
+                with pytest.raises(VersionConflict):
+                    await store.replace(key, goes_on, version, begins=begins)
+                assert await store.get(key) == Versioned(key, other, version)
+        with pytest.raises(NoSuchKey):
+            await store.replace("none", b"one", 1, begins=b"id")
+
+    @on_one_store
     async def test_replacing_a_missing_key_is_refused_and_makes_none(self, store: MetadataStore) -> None:
         for version in (1, 0):
             with pytest.raises(NoSuchKey):

@@ -56,7 +56,7 @@ the application passes. This page is made from the code: `make metrics-doc` writ
 |---|---|
 | `bookie run`, `standalone` | health, bookie, auditor, logs, metadata, event loop, HTTP port, process |
 | `autorecovery` | health, auditor, logs, metadata, event loop, HTTP port, process |
-| `journal serve` | health, journal node, journals, metadata, client, event loop, HTTP port, process |
+| `journal serve`, `--journal-http` | health, journal node, journals, metadata, client, event loop, HTTP port, process |
 | `console` | event loop, HTTP port, process |
 | an application that passes a registry | client |
 """

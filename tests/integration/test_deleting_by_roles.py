@@ -36,7 +36,7 @@ MAY_DELETE: Mapping[tuple[Role, str], frozenset[str]] = {
     (Role.CLIENT, "team-b"): frozenset(),
     (Role.READER, ""): frozenset(),
     (Role.READER, "team-a"): frozenset(),
-    (Role.BOOKIE, ""): frozenset({"with a password"}),
+    (Role.BOOKIE, ""): frozenset({"a journal's", "with a password"}),  # it may be a JournalNode, too
     (Role.AUDITOR, ""): frozenset(),
     (Role.CONSOLE, ""): frozenset(),
 }

@@ -137,10 +137,11 @@ async def test_a_log_in_emptied_metadata_is_another_one_and_shows_nothing_of_the
         assert new.record.identity != old.record.identity
 
 
+@pytest.mark.parametrize("is_open_by_then", [False, True])
 async def test_a_segment_that_ended_empty_is_not_missed_by_whoever_had_just_found_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_open_by_then: bool
 ) -> None:
-    """A take-over drops it and its ledger is deleted, before the reader that looks for the end has opened it."""
+    """A take-over drops it and its ledger is deleted, before its reader has opened it, or has heard that it ended."""
 
     async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.log("orders", create=True)
@@ -153,17 +154,25 @@ async def test_a_segment_that_ended_empty_is_not_missed_by_whoever_had_just_foun
         reading = log._reader._ledgers.calls
         open_ledger, other = reading.open_ledger, await client.log("orders")
 
-        async def late(ledger_id: int, **arguments: object) -> object:
-            if ledger_id == empty.ledger_id and not arguments.get("recovery"):
-                monkeypatch.undo()
-                async with await other.writer():
-                    pass
-                if not await gone(client, ledger_id):
-                    await delete(await client._connected(), ledger_id, b"", is_given_up=True)
-            return await open_ledger(ledger_id, **arguments)  # type: ignore[arg-type]
+        async def dropped(ledger_id: int) -> None:
+            monkeypatch.undo()
+            async with await other.writer() as writer:
+                await writer.append(b"b")
+            if not await gone(client, ledger_id):
+                await delete(await client._connected(), ledger_id, b"", is_given_up=True)
 
-        monkeypatch.setattr(reading, "open_ledger", late)
-        assert await log.end() == 1
+        async def slow(ledger_id: int, **arguments: object) -> object:
+            is_it = ledger_id == empty.ledger_id and not arguments.get("recovery")
+            if is_it and not is_open_by_then:
+                await dropped(ledger_id)
+            opened = await open_ledger(ledger_id, **arguments)  # type: ignore[arg-type]
+            if is_it and is_open_by_then:
+                await dropped(ledger_id)
+            return opened
+
+        monkeypatch.setattr(reading, "open_ledger", slow)
+        assert [record.payload async for record in log.tail(1, timeout=1)] == [b"b"]
+        assert await log.end() == 2
 
 
 async def gone(client: LedgerClient, ledger_id: int) -> bool:

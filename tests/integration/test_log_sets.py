@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from bookledger.cli.processes import bookie_processes
-from bookledger.errors import LogFenced, NoSuchLogSet
+from bookledger.errors import LogFenced, MetadataUnavailable, NoSuchLogSet
 from ledgers import LedgerClient as BlockingClient
 from ledgers.aio import LedgerClient
 from ledgers.logs.sets.log_set import LogSet
-from ledgers.logs.sets.set_consumption import SetRecord
+from ledgers.logs.sets.set_consumption import SetConsumption, SetRecord, Share
 from ledgers.logs.sets.set_writer import log_of
+from metadata.records.coordination.log_set_record import LogSetRecord
 from tests.support.aio import until_true
 from tests.support.in_process import QUICK, on_bookies
 
@@ -159,6 +160,48 @@ async def test_L11_a_set_grows_by_an_order_and_a_moved_key_is_used_in_order(tmp_
         await seen.use(log_set.consume("billing", timeout=4), "one")
         assert seen.each_in_order(20)
         assert seen.count == 20 * len(KEYS)
+
+
+async def test_L11_a_group_that_began_at_the_end_misses_nothing_of_the_logs_that_come_later(
+    tmp_path: Path,
+) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
+        log_set = await client.log_set("orders", 2)
+        await fill(log_set, 0, 2)
+        seen = Seen()
+        await seen.use(log_set.consume("billing", start="end", timeout=1), "one")
+        assert seen.count == 0
+        await log_set.grow(4)
+        await fill(log_set, 2, 2)
+        await seen.use(log_set.consume("billing", start="end", timeout=2), "one")
+        assert dict(seen.by_key) == {key: [2, 3] for key in KEYS}
+
+
+async def test_a_member_whose_log_has_failed_can_be_closed_at_any_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
+        log_set = await client.log_set("orders", 1)
+        followed, asked_again = asyncio.Event(), asyncio.Event()
+
+        async def fails(self: SetConsumption, share: Share, record: LogSetRecord) -> None:
+            followed.set()
+            raise MetadataUnavailable("away")
+
+        async def hangs_once_a_log_has_failed() -> LogSetRecord:
+            if followed.is_set():
+                asked_again.set()
+                await asyncio.Event().wait()
+            return log_set.record
+
+        monkeypatch.setattr(SetConsumption, "_follow", fails)
+        monkeypatch.setattr(log_set, "refresh", hangs_once_a_log_has_failed)
+        using = asyncio.create_task(Seen().use(log_set.consume("billing"), "one"))
+        await asked_again.wait()
+        using.cancel()
+        async with asyncio.timeout(10):
+            await asyncio.wait([using])
+        assert using.cancelled()
 
 
 async def test_L11_a_growth_that_was_interrupted_is_completed_by_the_next_writer(

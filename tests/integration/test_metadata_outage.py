@@ -14,7 +14,7 @@ from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers import MetadataUnavailable, NewLedger
 from ledgers.aio import LedgerClient
 from ledgers.protocol.phase import Phase
-from metadata.records.ledger_store import LedgerStore
+from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from tests.support.aio import run, until_true
 from tests.support.etcd import EtcdServer
 from tests.support.proxy import Proxy
@@ -60,7 +60,7 @@ async def test_M1_changes_whose_answers_are_lost_are_recognised_and_nothing_is_l
     tmp_path: Path, etcd: EtcdServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F17 on a real etcd: the change is applied, its answer vanishes, the writer finds its own nonce."""
-    prefix, check_same = uuid.uuid4().hex, LedgerStore._check_same
+    prefix, change = uuid.uuid4().hex, LedgerStore.change
     direct = f"etcd://{etcd.endpoint}/{prefix}"
     with bookie_processes(4, tmp_path, direct) as bookies:
         async with (
@@ -74,12 +74,14 @@ async def test_M1_changes_whose_answers_are_lost_are_recognised_and_nothing_is_l
             await writer.until_confirmed(500)
             ensemble = {bookie.bookie_id for bookie in handle.record.fragments[-1].ensemble}
 
-            async def checks_and_loses_what_follows(self: LedgerStore, *asked: Any) -> None:
-                """What is looked up must get through; the change itself must lose its answer."""
-                await check_same(self, *asked)
+            async def changes_and_loses_the_answer(
+                self: LedgerStore, *asked: Any, **named: Any
+            ) -> VersionedRecord:
+                """What is looked up before must get through; the change itself must lose its answer."""
                 proxy.drop_replies()
+                return await change(self, *asked, **named)
 
-            monkeypatch.setattr(LedgerStore, "_check_same", checks_and_loses_what_follows)
+            monkeypatch.setattr(LedgerStore, "change", changes_and_loses_the_answer)
             next(one for one in bookies if one.bookie_id in ensemble).kill()
 
             async def applied() -> bool:
@@ -90,7 +92,7 @@ async def test_M1_changes_whose_answers_are_lost_are_recognised_and_nothing_is_l
             assert handle._machine.phase is Phase.CHANGING, (
                 "nothing is confirmed while the outcome is unknown (W4)"
             )
-            monkeypatch.setattr(LedgerStore, "_check_same", check_same)
+            monkeypatch.setattr(LedgerStore, "change", change)
             proxy.forward()
             await writer.until_confirmed(500)
             assert writer.confirmed > standing

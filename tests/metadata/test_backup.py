@@ -226,9 +226,11 @@ class Crashes(MemoryStore):
         self._count()
         return await super().create(key, value, lease=lease, unless=unless)
 
-    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
+    async def replace(
+        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
+    ) -> int:
         self._count()
-        return await super().replace(key, value, version, unless=unless)
+        return await super().replace(key, value, version, unless=unless, begins=begins)
 
     async def delete(self, key: str, version: int) -> None:
         self._count()

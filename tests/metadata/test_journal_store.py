@@ -138,8 +138,10 @@ class ForgetfulStore(MemoryStore):
         self._maybe_lose()
         return version
 
-    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
-        version = await super().replace(key, value, version, unless=unless)
+    async def replace(
+        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
+    ) -> int:
+        version = await super().replace(key, value, version, unless=unless, begins=begins)
         self._maybe_lose()
         return version
 

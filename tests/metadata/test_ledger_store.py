@@ -10,12 +10,13 @@ import pytest
 
 from metadata import keys
 from metadata.backup import hold
+from metadata.counting.counting_store import DONE, CountingStore
 from metadata.errors import BadRecord, KeyExists, MetadataRestored, OutcomeUnknown, VersionConflict
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records import cluster, ledger_codec, ledger_ids
 from metadata.records.cluster import find_bookie, list_bookies
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape, Tombstone
-from metadata.records.ledger_store import LedgerStore
+from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.registration import Registration
 from metadata.store import PAGE_KEYS_MAX, Lease, Versioned
 
@@ -268,6 +269,33 @@ async def test_W8_a_ledger_of_another_identity_is_neither_changed_nor_deleted_th
     assert (await now.read_again(older.record), await now.read_again(newer.record)) == (None, newer)
     await now.delete(newer)
     assert await now.tombstone(7) == Tombstone(7, b"2" * 16)
+
+
+async def test_W8_a_change_compares_identity_and_version_in_one_call_of_the_store() -> None:
+    store = CountingStore(MemoryStore())
+    ledgers = LedgerStore(store)
+    made = await ledgers.create(replace(record(7), identity=b"1" * 16))
+    changed = await ledgers.change(made.record.in_recovery(), made.version)
+    await ledgers.delete(changed)
+    assert store.counts.calls() == {("create", DONE): 1, ("replace", DONE): 2}
+
+
+@pytest.mark.parametrize("identity", [b"", b"1" * 16])
+async def test_W8_a_record_that_an_older_program_wrote_is_changed_and_one_of_another_identity_is_not(
+    identity: bytes,
+) -> None:
+    """It has the identity at its end, or none."""
+    ledgers = LedgerStore(MemoryStore())
+    mine = replace(record(7), identity=identity)
+    value = ledger_codec.to_message(mine).SerializeToString(deterministic=True)
+    version = await ledgers.store.create(keys.ledger(7), value)
+    with pytest.raises(VersionConflict):
+        await ledgers.change(replace(mine, identity=b"2" * 16), version)
+    with pytest.raises(VersionConflict):
+        await ledgers.change(mine, version + 1)
+    assert await ledgers.read(7) == VersionedRecord(mine, version)
+    changed = await ledgers.change(mine.in_recovery(), version)
+    assert await ledgers.read(7) == changed
 
 
 async def test_a_record_that_became_unreadable_is_changed_by_nobody() -> None:

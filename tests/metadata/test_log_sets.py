@@ -68,10 +68,10 @@ async def test_a_set_comes_back_from_the_store_as_it_was() -> None:
 async def test_of_those_who_share_at_once_one_writes_and_the_others_look_again() -> None:
     store = MemoryStore(MemoryData())
     first, second = LogShares(store, "orders", "billing"), LogShares(store, "orders", "billing")
-    assert await first.share(["a"], 3) == ("a", "a", "a")
-    assert await second.share(["a"], 3) == ("a", "a", "a")
-    assert await second.share(["a", "b"], 3) == ("a", "a", "b")
-    assert await first.share(["b"], 4) == ("b", "b", "b", "b")
+    assert await first.share(["a"], 3) == (("a", "a", "a"), 3)
+    assert await second.share(["a"], 3) == (("a", "a", "a"), 3)
+    assert await second.share(["a", "b"], 3) == (("a", "a", "b"), 3)
+    assert await first.share(["b"], 4) == (("b", "b", "b", "b"), 3), "the group began with three"
 
 
 @pytest.mark.parametrize(

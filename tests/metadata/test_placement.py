@@ -67,6 +67,15 @@ def test_a_new_incarnation_of_a_failed_bookie_is_not_avoided() -> None:
     assert names(choose(candidates, 1, avoid=avoid, rng=random.Random(1))) == {"a"}
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_of_equals_the_near_one_comes_first_unless_it_failed_or_stands_worse(seed: int) -> None:
+    candidates = [bookie("a", "/r1"), bookie("b", "/r2"), bookie("c", "/r2")]
+    near, rng = candidates[2].bookie, random.Random(seed)
+    assert names(choose(candidates, 1, near=near, rng=rng)) == {"c"}
+    assert "c" not in names(choose(candidates, 1, near=near, avoid=[near], rng=rng))
+    assert names(choose(candidates, 1, near=near, beside=[bookie("d", "/r2")], rng=rng)) == {"a"}
+
+
 def test_too_few_candidates_give_what_there_is() -> None:
     assert choose([], 3, rng=random.Random(0)) == []
     assert len(choose([bookie("a")], 3, rng=random.Random(0))) == 1

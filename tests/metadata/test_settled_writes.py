@@ -35,11 +35,13 @@ class LosesAnswers(MemoryStore):
             raise StoreFull("no space is left") if "full" in fate else OutcomeUnknown("the answer was lost")
         return version
 
-    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
+    async def replace(
+        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
+    ) -> int:
         self.sent.append((key, value))
         fate = self.fates.pop(0) if self.fates else ""
         if "not applied" not in fate:
-            version = await super().replace(key, value, version, unless=unless)
+            version = await super().replace(key, value, version, unless=unless, begins=begins)
         if fate:
             raise StoreFull("no space is left") if "full" in fate else OutcomeUnknown("the answer was lost")
         return version

@@ -93,7 +93,7 @@ class Appends:
 
     def _is_ready_for(self, request: AppendRequest) -> bool:
         """Whether it can be submitted now, without a wait or a look-up."""
-        return self._bookie.has_room and all(map(self._knows, request.every_frame))
+        return self._bookie.intake.has_room and all(map(self._knows, request.every_frame))
 
     def _knows(self, frame: Frame) -> bool:
         """Whether a frame's proof, owner and verifier are known already."""
@@ -132,9 +132,9 @@ class Appends:
         others = await self._of_others(ledger_ids)
         verifiers = self._requests.verifiers
         while True:
-            await self._bookie.room()
+            await self._bookie.intake.room()
             refused = await verifiers.refused(ledger_ids) if verifiers else {}
-            if self._bookie.has_room:
+            if self._bookie.intake.has_room:
                 return {**refused, **others}
 
     async def _of_others(self, ledger_ids: Sequence[int]) -> Refused:

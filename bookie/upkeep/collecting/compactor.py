@@ -139,7 +139,7 @@ class Compactor:
         while (batch := await in_thread(next, batches, None)) is not None:
             size = sum(found.header.record_bytes for found, _ in batch)
             await self._pace.keep(size)
-            await self._bookie.room()
+            await self._bookie.intake.room()
             await self._move(batch)
             moved += size
         return moved

@@ -211,7 +211,7 @@ class Mender:
             counted.bytes += columns.size_bytes
 
     async def _store_batch(self, batch: Sequence[Record]) -> None:
-        await self._bookie.room()
+        await self._bookie.intake.room()
         # The last space of a nearly full disk is for requests that cannot wait (rule B4).
         if self._bookie.space.why_read_only:
             raise DiskIsFull(self._bookie.space.why_read_only)

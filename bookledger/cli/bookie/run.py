@@ -7,10 +7,12 @@ from typing import Any
 import click
 
 from bookie.config import check_advertised
+from metadata.keys import check_name
 
-from ...admin.http_option import HttpAddress, http_option
+from ...admin.http_option import HttpAddress, address_option, http_option
 from ...admin.tracing import traces_option
 from ..event_loop import EventLoop
+from ..journal_node.asked import NodeAsked
 from ..options import (
     FilePath,
     Finite,
@@ -31,6 +33,7 @@ from ..told.help import command
         "Where": ("--metadata", "--data", "--host", "--port", "--advertise", "--http", "--fault-domain"),
         "Trust": ("--certs", "--insecure"),
         "Disk": ("--free-space-min", "--segment-size"),
+        "NameNodes": ("--journal-node", "--journal-http", "--journal-name"),
         "Upkeep": ("--collect-every", "--compaction-rate", "--scrub-rate", "--lost-after", "--heal"),
     }
 )
@@ -54,6 +57,21 @@ from ..told.help import command
 @insecure_option
 @http_option
 @traces_option
+@address_option(
+    "--journal-node",
+    "Be a JournalNode, too, for NameNodes that call it there (Hadoop's port is 8485).",
+    required=False,
+)
+@address_option(
+    "--journal-http",
+    "Where the JournalNode's segments, /jmx and health are read  [default: port 8480 of --journal-node's host]",
+    required=False,
+)
+@click.option(
+    "--journal-name",
+    callback=checked_by(check_name),
+    help="The JournalNode's name as an acceptor  [default: the bookie's name]",
+)
 @click.option("--fault-domain", default="", help="What it shares its fate with, such as /room/rack.")
 @click.option(
     "--lease-seconds",
@@ -131,6 +149,9 @@ from ..told.help import command
 @json_option
 def run(
     http: HttpAddress | None,
+    journal_node: HttpAddress | None,
+    journal_http: HttpAddress | None,
+    journal_name: str | None,
     traces: str | None,
     event_loop: str,
     until_stdin_closes: bool,
@@ -143,8 +164,15 @@ def run(
         bookledger bookie run --data /srv/bookie
         bookledger bookie run --data /srv/b1 --host 0.0.0.0 --certs /etc/bookledger
         bookledger bookie run --data /srv/bookie --fault-domain /room1/rack7
+        bookledger bookie run --data /srv/bookie --journal-node 127.0.0.1:8485
     """
     from .serving import Serving, config_of
 
-    serving = Serving(config_of(**options), http, until_stdin_closes=until_stdin_closes, as_json=as_json)
+    if journal_node is None and (journal_http is not None or journal_name is not None):
+        raise click.UsageError(
+            "--journal-http and --journal-name are of a JournalNode: give --journal-node, too"
+        )
+    node = None if journal_node is None else NodeAsked(journal_node, journal_http, journal_name)
+    config = config_of(**options)
+    serving = Serving(config, http, node, until_stdin_closes=until_stdin_closes, as_json=as_json)
     serving.run(EventLoop(event_loop), traces)

@@ -29,11 +29,14 @@ from ...admin.tracing import tracing_to
 from ..config.clients import client_config, http_config
 from ..config.settings import settings_now
 from ..event_loop import EventLoop, factory_of
+from ..journal_node.asked import NodeAsked
 from ..output import print_json
 from ..terminal import say
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
+
+    from ..journal_node.beside import NodeBeside
 
 
 def config_of(
@@ -93,9 +96,17 @@ class Serving:
     """Runs one bookie, and its HTTP port if there is one."""
 
     def __init__(
-        self, config: BookieConfig, http: HttpAddress | None, *, until_stdin_closes: bool, as_json: bool
+        self,
+        config: BookieConfig,
+        http: HttpAddress | None,
+        node: NodeAsked | None = None,
+        *,
+        until_stdin_closes: bool,
+        as_json: bool,
     ) -> None:
         self._config = config
+        self._asked = node
+        self._node: NodeBeside | None = None
         self._http = http
         self._bookies = None if http is None else Bookies(1)
         self._running: RunningBookie | None = None
@@ -112,11 +123,18 @@ class Serving:
             runner.run(self._serve(provider))
 
     async def _serve(self, provider: TracerProvider | None) -> None:
+        config = replace(self._config, tracing=provider)
+        if self._asked is not None:
+            from ..journal_node.beside import NodeBeside  # not needed without one
+
+            self._node = NodeBeside(self._asked, config)
+            config = replace(config, descriptors_elsewhere=self._node.connections_max)
         async with systemd.signs_of_life(self._log_stuck_seconds), self._pages() as url:
             await run_daemon(
-                replace(self._config, tracing=provider),
+                config,
                 partial(self._ready, url),
                 partial(self._peers_of, provider),
+                beside=[] if self._node is None else [self._node.run],
                 on_stop=partial(systemd.tell, systemd.STOPPING),
                 until_stdin_closes=self._until_stdin_closes,
             )
@@ -158,9 +176,14 @@ class Serving:
         gc.freeze()  # objects alive now live to the end: exempt them from collection
 
     def _say(self, url: str | None, running: RunningBookie) -> None:
+        node = None if self._node is None else self._node.told(running)
         if self._as_json:
-            print_json({**running.cookie.names, "address": running.address, **({"http": url} if url else {})})
+            more = {"http": url, "journal_node": node}
+            shown = {name: value for name, value in more.items() if value is not None}
+            print_json({**running.cookie.names, "address": running.address, **shown})
             return
         say(f"bookie {running.cookie.bookie_id} serves on {running.address}")
         if url:
             say(f"console: {url}/; metrics and health: {url}/metrics, {url}/readyz")
+        if node:
+            say(f"journal node {node['name']}: rpc {node['rpc']} http {node['http']}")

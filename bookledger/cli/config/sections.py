@@ -33,6 +33,8 @@ SECTIONS = {
         "qjm_compat.config", "JournalConfig", "writers and readers of journals, and acceptors"
     ),
     "journal-node": Section(
-        "qjm_compat.hadoop.limits", "NodeLimits", "`journal serve`: what NameNodes can make it hold"
+        "qjm_compat.hadoop.limits",
+        "NodeLimits",
+        "`journal serve` and `bookie run --journal-node`: what NameNodes can make them hold",
     ),
 }

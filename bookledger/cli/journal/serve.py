@@ -6,7 +6,6 @@ import asyncio
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +16,10 @@ from bookie.serving.stopping import until_stopped
 
 from ...admin import systemd
 from ...admin.http_option import HttpAddress, address_option, bound_to
-from ...admin.lifecycle_log import life_told
 from ...admin.tracing import traces_option, tracing_to
-from ..config.clients import client_config, http_config
+from ..config.clients import client_config
 from ..config.settings import settings_now
+from ..journal_node.asked import check_may_listen
 from ..membership.cluster_survey import check_is_cluster
 from ..options import (
     DIGESTS,
@@ -105,11 +104,7 @@ def serve(
     from qjm_compat.hadoop.limits import NodeLimits
 
     for option, address in (("--rpc", rpc), ("--http", http)):
-        if not address.is_loopback and not insecure:
-            raise click.UsageError(
-                f"{option} {address.host} is reached from other machines, and Hadoop's simple authentication trusts "
-                "whoever reaches it; give a loopback address, or --insecure to serve all the same"
-            )
+        check_may_listen(option, address, insecure=insecure)
     check_is_cluster(metadata_uri)
     journals = journal_config(
         ensemble_size=ensemble_size,
@@ -138,36 +133,14 @@ def serve(
 
 
 async def _serve(config: NodeConfig, told: Callable[[RunningNode], None]) -> None:
-    from metadata.counting.metrics import MetadataMetrics
-    from metadata.records.cluster import cluster_id
-    from qjm_compat.hadoop.daemon import running
+    from ..journal_node.serving import serve_node
 
-    from ...admin.http.server import serving_http
-    from ...admin.loop_lag import watching_lag
-    from ...admin.process_metrics import process_registry
-    from ...admin.subject import Subject
-    from ...console.console import Console
+    def ready(node: RunningNode) -> None:
+        told(node)
+        systemd.tell(systemd.READY)
 
-    registry = process_registry()
-    config = replace(config, client=replace(config.client, metrics=registry))
-    console = Console(config.metadata_uri, config=client_config())
-    async with systemd.signs_of_life(), running(config) as node:
-        registry.register(node.metrics)
-        registry.register(MetadataMetrics(node.store.counts))
-        routes = [*node.pages.routes(), *console.routes()]
-        subject = Subject(registry, node.findings, routes, console.error_page)
-        async with (
-            serving_http(config.http_host, 0, subject, bound=config.http, config=http_config()),
-            watching_lag(registry),
-            console.open(),
-        ):
-            record = node.record
-            addresses = f"rpc {record.rpc_address}, http {record.http_address}"
-            cluster = await cluster_id(node.store)
-            with life_told(f"journal node {record.name}", f", {addresses}, cluster {cluster}"):
-                told(node)
-                systemd.tell(systemd.READY)
-                await node.broken  # ends only where the name was lost
+    async with systemd.signs_of_life():
+        await serve_node(config, ready)
 
 
 def _told(node: RunningNode, *, as_json: bool) -> None:

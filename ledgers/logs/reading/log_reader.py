@@ -90,6 +90,9 @@ class LogReader:
                 except NoSuchEntry:  # the segment ended before it came to a position that is still to come
                     if not opened.is_closed:
                         raise
+                except NoSuchLedger:  # its reader missed that it ended, empty, before it was dropped
+                    await self._check_dropped(opened.segment)
+                    continue
                 except LedgerError:
                     await self._check_left_now(position)
                     raise
@@ -146,12 +149,16 @@ class LogReader:
         try:
             return OpenSegment(segment, await self._ledgers.open(segment))
         except NoSuchLedger:
-            record = await self._chain.refresh()
-            now = await segment_at(self._chain, segment.first_position)
-            if now is None or now.ledger_id != segment.ledger_id:
-                return None
-            if now.end_position is not None and now.end_position <= record.first_position:
-                return None
+            await self._check_dropped(segment)
+            return None
+
+    async def _check_dropped(self, segment: Segment) -> None:
+        """The segment's ledger is gone. Raises NoSuchLedger where the log still needs it."""
+        record = await self._chain.refresh()
+        now = await segment_at(self._chain, segment.first_position)
+        if now is None or now.ledger_id != segment.ledger_id:
+            return
+        if now.end_position is None or now.end_position > record.first_position:
             raise missing(record, now) from None
 
     def _taken(self, segment: Segment, opened: OpenSegment, position: int) -> OpenSegment | None:

@@ -39,9 +39,13 @@ class Membership:
         self._lease_seconds = lease_seconds
         self._shares = LogShares(cluster.store, log_set, group)
         self._members = CandidateStore(cluster.store, self._shares.key)
+        self.begun_with = 0
+        """How many logs the set had when the group began; told before it has any."""
 
-    async def keep(self, refresh: Callable[[], Awaitable[LogSetRecord]], adopt: Adopt) -> None:
-        """Is a member until it is cancelled; one that has lost its place has no log, and takes another place.
+    async def keep(
+        self, refresh: Callable[[], Awaitable[LogSetRecord]], adopt: Adopt, give_up: Callable[[], None]
+    ) -> None:
+        """Is a member until it is cancelled; one that has lost its place gives its logs up, and takes another place.
 
         Outages of the store are waited for. Raises what `refresh` and `adopt` raise, MetadataUnavailable where the
         store refuses, ClientClosed.
@@ -49,7 +53,7 @@ class Membership:
         with metadata_errors():
             while not self._cluster.is_closed:
                 try:
-                    await self._while_it_has_a_place(refresh, adopt)
+                    await self._while_it_has_a_place(refresh, adopt, give_up)
                 except StoreRefused:
                     raise
                 except (StoreUnavailable, LeaseLost, MetadataUnavailable) as error:
@@ -59,7 +63,7 @@ class Membership:
         raise ClientClosed
 
     async def _while_it_has_a_place(
-        self, refresh: Callable[[], Awaitable[LogSetRecord]], adopt: Adopt
+        self, refresh: Callable[[], Awaitable[LogSetRecord]], adopt: Adopt, give_up: Callable[[], None]
     ) -> None:
         place = await Place.take(self._members, self._member, self._lease_seconds)
         self._cluster.places.add(place)
@@ -69,16 +73,15 @@ class Membership:
                 members = [one.key for one in queue.candidates]
                 if place.candidate.key not in members:
                     return
-                owners = await self._shares.share(members, record.logs)
-                if owners is not None:
-                    mine = {n for n, owner in enumerate(owners) if owner == place.candidate.key}
+                shares = await self._shares.share(members, record.logs)
+                if shares is not None:
+                    self.begun_with = shares.begun_with
+                    mine = {n for n, owner in enumerate(shares.owners) if owner == place.candidate.key}
                     await self._changed(place, queue.revision, adopt(mine, record))
         finally:
             self._cluster.places.discard(place)
-            try:
-                adopt(set(), LogSetRecord(1))
-            finally:
-                await place.leave("the member has left")
+            give_up()
+            await place.leave("the member has left")
 
     async def _changed(self, place: Place, revision: int, ended: list[asyncio.Task[None]]) -> None:
         """Waits until a member comes or goes, its own place is lost, or one of these has ended; not for long."""

@@ -40,7 +40,8 @@ class GroupOptions(TypedDict, total=False):
     """What `LogSet.consume` takes beside the group.
 
     `timeout`: ends once nothing was new for so many seconds; without one it goes on for ever. `member`: for people; the
-    default is host and process. `start`: where the cursors of a new group begin, "beginning" by default.
+    default is host and process. `start`: where the cursors of a new group begin, "beginning" by default; logs that the
+    set gets later are used from their beginning.
     `commit_seconds`: how often what was used is written, 1 by default. `lease_seconds`: how long nobody has the logs of
     a member that has died.
     """
@@ -170,7 +171,7 @@ class SetConsumption:
     async def _keep(self) -> None:
         """Follows the logs that it is to have, whoever comes and goes."""
         try:
-            await self._membership.keep(self._set.refresh, self._adopt)
+            await self._membership.keep(self._set.refresh, self._adopt, self._give_up)
         finally:
             await self._end_all()
 
@@ -189,6 +190,11 @@ class SetConsumption:
             share.task = asyncio.create_task(self._follow(share, record))
         return self._tasks()
 
+    def _give_up(self) -> None:
+        """Other members are to have all its logs; what ended one of them is raised by the next `_adopt`."""
+        for share in self._shares.values():
+            share.revoke()
+
     def _tasks(self) -> list[asyncio.Task[None]]:
         return [share.task for share in self._shares.values() if share.task is not None]
 
@@ -203,7 +209,7 @@ class SetConsumption:
         await self._until_used(record.before(share.number))
         share.consumption = of.consumption(
             self._group,
-            start=self._start,
+            start=self._start_of(share.number),
             consumer=self._member,
             commit_seconds=self._commit_seconds,
             lease_seconds=self._lease_seconds,
@@ -214,12 +220,17 @@ class SetConsumption:
                 if share.is_revoked:
                     return
 
+    def _start_of(self, number: int) -> Where:
+        """Of a log that the set has got since the group began it misses nothing."""
+        return self._start if number < self._membership.begun_with else "beginning"
+
     async def _until_used(self, before: tuple[int, int] | None) -> None:
         """Waits until the group has used the log that keys of a new log come from, up to where it ended then."""
         if before is None:
             return
         number, end = before
-        async with await (await self._set.log(number)).cursor(self._group, start=self._start) as cursor:
+        start = self._start_of(number)
+        async with await (await self._set.log(number)).cursor(self._group, start=start) as cursor:
             while True:
                 if await cursor.refresh() >= end:
                     return

@@ -6,6 +6,7 @@ The record only says who is to have which log. That nobody else has it is for th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ... import keys, settled_writes
 from ...errors import KeyExists, NoSuchKey, VersionConflict
@@ -17,6 +18,15 @@ FORMAT_VERSION = 1
 
 Owners = tuple[str, ...]
 """Of each log the key of the member that is to have it."""
+
+
+class Shares(NamedTuple):
+    """Who is to have which log, and how many logs there were when the group began: further ones it uses from their
+    beginning, wherever it began with those.
+    """
+
+    owners: Owners
+    begun_with: int
 
 
 def shared(owners: Sequence[str], members: Sequence[str], logs: int) -> Owners:
@@ -50,15 +60,18 @@ class LogShares:
         self._store = store
         self.key = keys.log_shares(log_set, group)
 
-    async def share(self, members: Sequence[str], logs: int) -> Owners | None:
+    async def share(self, members: Sequence[str], logs: int) -> Shares | None:
         """Shares the logs among these members, unless that is done; None where somebody else was faster: look again."""
         found = await self._store.get(self.key)
-        before = () if found is None else decode(self.key, found.value)
-        wanted = shared(before, members, logs)
+        before = Shares((), logs) if found is None else decode(self.key, found.value)
+        wanted = Shares(shared(before.owners, members, logs), before.begun_with)
         if wanted == before:
             return wanted
         value = pb.LogSetShares(
-            format_version=FORMAT_VERSION, owners=wanted, nonce=settled_writes.new_nonce()
+            format_version=FORMAT_VERSION,
+            owners=wanted.owners,
+            nonce=settled_writes.new_nonce(),
+            begun_with=wanted.begun_with,
         ).SerializeToString()
         try:
             if found is None:
@@ -70,6 +83,7 @@ class LogShares:
         return wanted
 
 
-def decode(key: str, value: bytes) -> Owners:
-    """Decodes the owners. Raises BadRecord."""
-    return tuple(parsed(pb.LogSetShares, key, value, FORMAT_VERSION, "shares").owners)
+def decode(key: str, value: bytes) -> Shares:
+    """Decodes the shares. Raises BadRecord."""
+    message = parsed(pb.LogSetShares, key, value, FORMAT_VERSION, "shares")
+    return Shares(tuple(message.owners), message.begun_with or len(message.owners))

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import cast
 
 from google.protobuf.message import DecodeError
 
@@ -143,15 +144,14 @@ class Connection(asyncio.Protocol):
     # --- events of the transport ----------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is no instance of it
         visitor = self._server.table.enter(address_of(transport), self.cut)
         if isinstance(visitor, str):
             self.refuse(f"{visitor}: try again later")
             return
         self._visitor = visitor
         self._server.connections.add(self)
-        transport.set_write_buffer_limits(high=REPLIES_BYTES_MAX)
+        self._transport.set_write_buffer_limits(high=REPLIES_BYTES_MAX)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 — asyncio's argument
         self._is_over = True

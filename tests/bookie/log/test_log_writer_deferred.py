@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from random import Random
-from types import SimpleNamespace
 
 import pytest
 
 from bookie.log import writer as writer_module
 from bookie.log.format import SEGMENT_HEADER, position_of, record_bytes
+from bookie.log.writer import LogWriter
 from tests.bookie.logs import found_in, record_of, records_in, use_small_sizes, writer_on
 from tests.bookie.simulated_disk import SimulatedDisk
 
@@ -48,8 +47,7 @@ def test_a_deferred_record_is_synced_after_a_while_though_others_keep_coming(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 0.0
-    clock = SimpleNamespace(monotonic=lambda: now, perf_counter=time.perf_counter)
-    monkeypatch.setattr(writer_module, "time", clock)
+    monkeypatch.setattr(LogWriter, "_now", lambda _: now)
     writer, reports = writer_on(SimulatedDisk(Random(0)))
     writer.start()
     for n in range(3):
@@ -59,6 +57,15 @@ def test_a_deferred_record_is_synced_after_a_while_though_others_keep_coming(
     writer.submit(RECORDS[3], 3, deferred_sync=True)
     reports.wait_for(durable=4)
     assert len(reports.written) == 3, "the last one was due"
+    writer.stop()
+
+
+def test_a_turn_that_comes_too_early_for_a_deferred_sync_reports_nothing_again() -> None:
+    writer, reports = writer_on(SimulatedDisk(Random(0)))
+    writer.submit(RECORDS[0], 0, deferred_sync=True)
+    writer._commit(writer._next_group() or [])
+    writer._commit([])
+    assert (len(reports.written), reports.durable) == (1, [])
     writer.stop()
 
 

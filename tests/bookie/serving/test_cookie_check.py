@@ -233,10 +233,12 @@ class NoCookies(MemoryStore):
             raise StoreRefused("permission denied")
         return await super().create(key, value, lease=lease, unless=unless)
 
-    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
+    async def replace(
+        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
+    ) -> int:
         if key.startswith(keys.COOKIES):
             raise StoreRefused("permission denied")
-        return await super().replace(key, value, version, unless=unless)
+        return await super().replace(key, value, version, unless=unless, begins=begins)
 
 
 async def test_one_that_older_metadata_does_not_know_joins_again_by_an_admin_where_bookies_write_no_cookies(

@@ -27,13 +27,15 @@ class SilentReplace(MemoryStore):
         self._makes_it = makes_it
         self.replaced = 0
 
-    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
+    async def replace(
+        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
+    ) -> int:
         self.replaced += 1
         if self.replaced > 1:
-            return await super().replace(key, value, version, unless=unless)
+            return await super().replace(key, value, version, unless=unless, begins=begins)
         if not self._makes_it:
             raise StoreUnavailable("silent")
-        await super().replace(key, value, version, unless=unless)
+        await super().replace(key, value, version, unless=unless, begins=begins)
         raise OutcomeUnknown("silent")
 
 

@@ -52,8 +52,10 @@ class LosesAnswers(MemoryStore):
 
     lost = 0
 
-    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
-        done = await super().replace(key, value, version, unless=unless)
+    async def replace(
+        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
+    ) -> int:
+        done = await super().replace(key, value, version, unless=unless, begins=begins)
         if key == "cookies/b1" and not self.lost:
             self.lost += 1
             raise OutcomeUnknown("no answer")

@@ -28,11 +28,11 @@ async def test_a_full_log_queue_pushes_back_until_the_disk_has_caught_up(tmp_pat
     disk = SlowSyncDisk(tmp_path / "log")
     async with bookie_on(tmp_path, disk, log_queue_bytes_max=1000) as bookie:
         disk.go_on.clear()
-        await bookie.room()
+        await bookie.intake.room()
         answers = [submit(bookie, frame_of(7, [0]))]
-        await bookie.room()
+        await bookie.intake.room()
         answers.append(submit(bookie, frame_of(7, [1], payload_bytes=1000)))
-        waiting = [asyncio.create_task(bookie.room()) for _ in range(2)]
+        waiting = [asyncio.create_task(bookie.intake.room()) for _ in range(2)]
         await asyncio.wait(waiting, timeout=0.01)
         assert not any(one.done() for one in waiting)
         disk.go_on.set()
@@ -45,7 +45,7 @@ async def test_a_refused_frame_gives_its_room_back(tmp_path: Path) -> None:
     async with bookie_on(tmp_path, disk, log_queue_bytes_max=100) as bookie:
         for entry_id in range(3):
             assert await append(bookie, frame_of(7, [entry_id])) == [Status.READ_ONLY]
-            await bookie.room()
+            await bookie.intake.room()
 
 
 async def test_after_a_failed_sync_nothing_is_acknowledged_and_the_bookie_says_why(tmp_path: Path) -> None:

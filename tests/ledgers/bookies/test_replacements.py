@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Sequence
 
@@ -41,7 +42,11 @@ class Answering(ConnectedBookies):
         self._read_only = read_only
         self._hung = hung
         self.starting: set[BookieRef] = set()
+        self.heard: set[BookieRef] = set()
         self.asked: list[BookieRef] = []
+
+    def heard_at(self, bookie: BookieRef) -> float:
+        return asyncio.get_running_loop().time() if bookie in self.heard else -math.inf
 
     async def info(self, bookie: BookieRef) -> InfoReply:
         self.asked.append(bookie)
@@ -138,6 +143,22 @@ async def test_a_hung_bookie_is_not_waited_for_alone_and_costs_the_next_search_n
     assert asyncio.get_running_loop().time() - began < SEARCH_SECONDS_MAX
     assert bookies.asked == alive, "those that hang are remembered"
     assert not {asyncio.current_task()} ^ asyncio.all_tasks()
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_bookies_that_were_heard_just_now_are_chosen_unasked_also_beside_one_that_hangs(
+    seed: int,
+) -> None:
+    """The one that hangs is waited for only until another takes its place."""
+    store = MemoryStore()
+    candidates = await registered_in(store, [B1, B2, B3, B4])
+    bookies = Answering([], (), [B1])
+    bookies.heard = {B2, B3, B4}
+    cluster = Cluster(store, LedgerStore(store), bookies, ClientConfig(), random.Random(seed))
+    async with asyncio.timeout(SEARCH_SECONDS_MAX):
+        found = await choose_alive(cluster, candidates, 3, (), {})
+    assert {one.bookie for one in found} == bookies.heard
+    assert set(bookies.asked) <= {B1}
 
 
 async def test_places_of_failed_bookies_that_hang_are_looked_at_beside_each_other() -> None:

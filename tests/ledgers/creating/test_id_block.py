@@ -19,9 +19,11 @@ class Counted(MemoryStore):
 
     changes = 0
 
-    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
+    async def replace(
+        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
+    ) -> int:
         self.changes += 1
-        return await super().replace(key, value, version, unless=unless)
+        return await super().replace(key, value, version, unless=unless, begins=begins)
 
 
 async def test_ids_rise_and_the_counter_is_asked_less_and_less_often() -> None:

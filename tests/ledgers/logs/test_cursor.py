@@ -22,11 +22,13 @@ class Refusing(MemoryStore):
     refuses = False
     asked = 0
 
-    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
+    async def replace(
+        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
+    ) -> int:
         self.asked += 1
         if self.refuses:
             raise StoreRefused("permission denied")
-        return await super().replace(key, value, version, unless=unless)
+        return await super().replace(key, value, version, unless=unless, begins=begins)
 
 
 def test_what_was_committed_is_written_once_the_store_takes_it_and_meanwhile_it_is_asked_rarely() -> None:

@@ -36,9 +36,11 @@ class CountingStore(MemoryStore):
         self.operations["create"] += 1
         return await super().create(key, value, lease=lease, unless=unless)
 
-    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
+    async def replace(
+        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
+    ) -> int:
         self.operations["replace"] += 1
-        return await super().replace(key, value, version, unless=unless)
+        return await super().replace(key, value, version, unless=unless, begins=begins)
 
     async def list_page(self, prefix: str, *, after: str | None = None, limit: int = 1000) -> Page:
         self.operations["list"] += 1

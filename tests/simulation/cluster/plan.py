@@ -6,8 +6,6 @@ seconds from the start. Hosts are called b0, b1, …; users by what they do: w0 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tests.simulation.cores.plans.plan import (
     Cut,
     Figures,
@@ -17,14 +15,13 @@ from tests.simulation.cores.plans.plan import (
     StoreAway,
     WatchGap,
 )
-from tests.simulation.engine.printed import Printed, given
+from tests.simulation.engine.printed import Value, given
 
 LOSSES = ("chaos", "ordered", "garbage")
 """What a power cut leaves of what was not synced (`simulated_disk.Loss`)."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class User(Printed):
+class User(Value):
     """An application with a client of its own. `of`: whose ledger it uses; begins at `at`."""
 
     name: str
@@ -36,8 +33,7 @@ class User(Printed):
 # --- what goes wrong ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Kill(Printed):
+class Kill(Value):
     """SIGKILL: the process is gone, the machine goes on. It is started again after `seconds`."""
 
     at: float
@@ -45,8 +41,7 @@ class Kill(Printed):
     seconds: float = 5.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Stop(Printed):
+class Stop(Value):
     """SIGTERM: the process ends in order, and is started again `seconds` after that."""
 
     at: float
@@ -54,8 +49,7 @@ class Stop(Printed):
     seconds: float = 5.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class PowerCut(Printed):
+class PowerCut(Value):
     """The power goes before the `operation`th change of the disk from then on, and comes back after `seconds`."""
 
     at: float
@@ -65,8 +59,7 @@ class PowerCut(Printed):
     loss: str = "chaos"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class SyncFails(Printed):
+class SyncFails(Value):
     """A sync fails, after so many good ones: the process must end without acknowledging (B1)."""
 
     at: float
@@ -74,8 +67,7 @@ class SyncFails(Printed):
     after: int = 0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class ReadsFail(Printed):
+class ReadsFail(Value):
     """Reads of a part of the log fail with EIO, for a while."""
 
     at: float
@@ -83,8 +75,7 @@ class ReadsFail(Printed):
     seconds: float = 20.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class DiskFull(Printed):
+class DiskFull(Value):
     """So many bytes are left on the disk, for a while."""
 
     at: float
@@ -93,8 +84,7 @@ class DiskFull(Printed):
     seconds: float = 20.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class DiskSlow(Printed):
+class DiskSlow(Value):
     """Whatever a thread does takes so many times as long, for a while; a hung disk does nothing at all."""
 
     at: float
@@ -103,8 +93,7 @@ class DiskSlow(Printed):
     seconds: float = 20.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Rots(Printed):
+class Rots(Value):
     """Bytes of a record that was on the platter are others, for good."""
 
     at: float
@@ -112,8 +101,7 @@ class Rots(Printed):
     nth: int = 0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class DiskLost(Printed):
+class DiskLost(Value):
     """The machine gets an empty disk: it is formatted anew under its old name, and started."""
 
     at: float
@@ -121,8 +109,7 @@ class DiskLost(Printed):
     seconds: float = 20.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class DiskRestored(Printed):
+class DiskRestored(Value):
     """The disk is as it was `age` seconds ago. The bookie refuses it, and is started so that it accepts the loss."""
 
     at: float
@@ -130,8 +117,7 @@ class DiskRestored(Printed):
     age: float = 5.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class DisksExchanged(Printed):
+class DisksExchanged(Value):
     """Two machines are started with each other's disks."""
 
     at: float
@@ -139,8 +125,7 @@ class DisksExchanged(Printed):
     other: str
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Maintained(Printed):
+class Maintained(Value):
     """An operator has a bookie collect, scrub or repair."""
 
     at: float
@@ -148,8 +133,7 @@ class Maintained(Printed):
     what: str = "COLLECT"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Drained(Printed):
+class Drained(Value):
     """An operator has a bookie drained, and after a while takes that back."""
 
     at: float
@@ -157,32 +141,28 @@ class Drained(Printed):
     seconds: float = 10.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Moved(Printed):
+class Moved(Value):
     """An operator has copies of every ledger moved to bookies that hold none of it; `nth` says which, and where to."""
 
     at: float
     nth: int = 0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class NewerRecord(Printed):
+class NewerRecord(Value):
     """A program of a later version has written this key."""
 
     at: float
     key: str
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class KeyLost(Printed):
+class KeyLost(Value):
     """The bookie's registration is gone and its lease is not: a store that was restored from a backup."""
 
     at: float
     bookie: str
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Leaves(Printed):
+class Leaves(Value):
     """A user's process is killed: nothing of it happens any more. `in_order`: its client is closed instead."""
 
     at: float
@@ -209,8 +189,7 @@ Fault = (
 )
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Plan(Printed):
+class Plan(Value):
     """One run. `pace`: seconds that a message takes on average; `overtaken`: how often a thread is overtaken where
     it touches the disk; `cancels`: how often an operation is cancelled in the middle; `recover_at`: when all who
     recover begin at once."""
@@ -224,7 +203,7 @@ class Plan(Printed):
     has_password: bool = False
     has_big_entries: bool = False
     recover_at: float | None = None
-    figures: Figures = Figures()  # noqa: RUF009 — frozen
+    figures: Figures = Figures()
     users: tuple[User, ...] = ()
     rules: tuple[Rule, ...] = ()
     faults: tuple[Fault, ...] = ()

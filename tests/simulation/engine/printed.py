@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import MISSING, Field, fields
-from typing import Any
+from dataclasses import MISSING, Field, dataclass, fields
+from typing import Any, dataclass_transform
 
 
 class Printed:
@@ -13,6 +13,14 @@ class Printed:
     def __repr__(self) -> str:
         arguments = [f"{f.name}={getattr(self, f.name)!r}" for f in given(self)]
         return f"{type(self).__name__}({', '.join(arguments)})"
+
+
+@dataclass_transform(frozen_default=True)
+class Value(Printed):
+    """Each class below it is a frozen dataclass."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, repr=False)(cls)
 
 
 def given(item: Any) -> Iterator[Field[Any]]:

@@ -7,9 +7,7 @@ processes of those who use them, they have no hosts of their own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from tests.simulation.engine.printed import Printed
+from tests.simulation.engine.printed import Value
 
 ONE = "one"
 """One acceptor, in the process of every writer and reader: the product's default."""
@@ -26,8 +24,7 @@ DROP, TWICE, LATE = "drop", "twice", "late"
 ADMIN = ("", "discard", "upgrade", "rollback", "format")
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Writer(Printed):
+class Writer(Value):
     """Becomes the writer, and writes segments of batches of so many transactions; tries again after a failure.
 
     `depth`: batches under way at a time; `purges`: forgets earlier segments as it goes; `leaves_open`: does not
@@ -43,8 +40,7 @@ class Writer(Printed):
     leaves_open: bool = False
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Reader(Printed):
+class Reader(Value):
     """Looks so many times, at segments in progress too; or follows the edits as they come."""
 
     at: float
@@ -53,8 +49,7 @@ class Reader(Printed):
     tails: bool = False
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Crash(Printed):
+class Crash(Value):
     """A process dies; an acceptor's comes back after so long."""
 
     host: str
@@ -62,8 +57,7 @@ class Crash(Printed):
     down: float = 5.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Pause(Printed):
+class Pause(Value):
     """A process stands still."""
 
     host: str
@@ -71,8 +65,7 @@ class Pause(Printed):
     seconds: float = 30.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Cut(Printed):
+class Cut(Value):
     """Messages from one host to another are lost for a while; with `kind` only those of that kind."""
 
     source: str
@@ -82,8 +75,7 @@ class Cut(Printed):
     kind: str = ""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Tamper(Printed):
+class Tamper(Value):
     """The nth message of a kind from one host to another is lost, comes twice, or comes late."""
 
     kind: str
@@ -96,8 +88,7 @@ class Tamper(Printed):
 Fault = Crash | Pause | Cut | Tamper
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Sync(Printed):
+class Sync(Value):
     """Somebody brings the acceptors up to date with each other, so many times."""
 
     at: float
@@ -105,16 +96,14 @@ class Sync(Printed):
     every: float = 10.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Replace(Printed):
+class Replace(Value):
     """An acceptor loses everything, and a new one joins under its name; once the one before is whole again."""
 
     at: float
     acceptor: int = 0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Figures(Printed):
+class Figures(Value):
     """How often a message is lost, comes late or twice; how often an effect fails, its answer is lost, or is slow."""
 
     loss: float = 0.0
@@ -127,8 +116,7 @@ class Figures(Printed):
     queue: int = 10_000
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Plan(Printed):
+class Plan(Value):
     """One run.
 
     `heals_at`: no fault after it, and a last writer must succeed. `admin`: what is done when all is quiet. Those who

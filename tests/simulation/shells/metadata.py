@@ -116,9 +116,11 @@ class VirtualStore:
         make = lambda: self._data.create(key, value, lease_id, self._now, unless)  # noqa: E731
         return await self._call("create", lambda: self._server.put(key, value, make), writes=True)
 
-    async def replace(self, key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
+    async def replace(
+        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
+    ) -> int:
         check_value(key, value)
-        swap = lambda: self._data.replace(key, value, version, self._now, unless)  # noqa: E731
+        swap = lambda: self._data.replace(key, value, version, self._now, unless, begins)  # noqa: E731
         return await self._call("replace", lambda: self._server.put(key, value, swap), writes=True)
 
     async def delete(self, key: str, version: int) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from bookie.log.format import Record
-from bookie.log.writer import DEFERRED_SYNC_SECONDS_MAX, LogWriter
+from bookie.log.writer import LogWriter
 from tests.simulation.engine.threads import ThreadedLoop
 
 
@@ -18,6 +18,7 @@ class SteppedLogWriter(LogWriter):
         loop = asyncio.get_running_loop()
         assert isinstance(loop, ThreadedLoop)
         self._loop = loop
+        self._now = loop.time
         self._is_due = False
         self._has_ended = False
 
@@ -55,4 +56,4 @@ class SteppedLogWriter(LogWriter):
         if self.waiting:
             self._want_turn()
         elif self._unsynced:
-            self._want_turn(DEFERRED_SYNC_SECONDS_MAX)
+            self._want_turn(self._seconds_to_sync())

@@ -6,9 +6,7 @@ begun, and the next one does not wait for it. A ledger is there when the first s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from tests.simulation.engine.printed import Printed
+from tests.simulation.engine.printed import Value
 
 CRASHES = ("chaos", "ordered", "garbage", "kill")
 """What the power cut leaves of what was not synced (`simulated_disk.Loss`); `kill` leaves all of it."""
@@ -19,8 +17,7 @@ ROTS = ("one bit", "a sector", "a lost write", "a misdirected write", "the heade
 # --- clients ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Append(Printed):
+class Append(Value):
     """A frame with those of these entries that the metadata places here; with `recovery` from a recoverer."""
 
     ledger: int
@@ -32,16 +29,14 @@ class Append(Printed):
     beside: bool = False
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Fence(Printed):
+class Fence(Value):
     """Somebody fences the ledger here."""
 
     ledger: int
     beside: bool = False
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Read(Printed):
+class Read(Value):
     """A page is asked for."""
 
     ledger: int
@@ -53,57 +48,49 @@ class Read(Printed):
 # --- the metadata -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Change(Printed):
+class Change(Value):
     """The writer changes its ensemble: this bookie leaves it, or joins it."""
 
     ledger: int
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Recovering(Printed):
+class Recovering(Value):
     """A recoverer marks the ledger; what it writes back may come here before the metadata says so (rule R4)."""
 
     ledger: int
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Close(Printed):
+class Close(Value):
     """The ledger is closed behind everything that was acknowledged here."""
 
     ledger: int
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Move(Printed):
+class Move(Value):
     """Another bookie's repair takes what a closed ledger places here."""
 
     ledger: int
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Delete(Printed):
+class Delete(Value):
     """The ledger is deleted: a tombstone stays."""
 
     ledger: int
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Unlist(Printed):
+class Unlist(Value):
     """The metadata has never heard of the ledger: it was restored from a backup, say."""
 
     ledger: int
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class StoreFails(Printed):
+class StoreFails(Value):
     """After so many more requests one of the bookie's to the metadata fails."""
 
     after: int = 0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Lie(Printed):
+class Lie(Value):
     """The next listing calls a ledger deleted that is not: what rule B3 asks once more for."""
 
     ledger: int
@@ -112,37 +99,31 @@ class Lie(Printed):
 # --- upkeep -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Collect(Printed):
+class Collect(Value):
     misplaced: bool = True
     beside: bool = False
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Compact(Printed):
+class Compact(Value):
     ratio: float = 0.9
     beside: bool = False
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Checkpoint(Printed):
+class Checkpoint(Value):
     beside: bool = False
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Scrub(Printed):
+class Scrub(Value):
     beside: bool = False
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Repair(Printed):
+class Repair(Value):
     """All ledgers in limbo are repaired."""
 
     beside: bool = False
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Adopt(Printed):
+class Adopt(Value):
     """This bookie takes over what a lost one of this name has."""
 
     bookie: str = "b4"
@@ -152,8 +133,7 @@ class Adopt(Printed):
 # --- what goes wrong ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Crash(Printed):
+class Crash(Value):
     """The power goes before the n-th change of the disk or the index from now, and if `again` is set before that of
     the next start too."""
 
@@ -162,30 +142,26 @@ class Crash(Printed):
     again: int | None = None
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class FailSync(Printed):
+class FailSync(Value):
     """A sync fails, after so many good ones; the process ends (rule B1), and its page cache lives on."""
 
     after: int = 0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Rot(Printed):
+class Rot(Value):
     """A record that is on disk becomes something else."""
 
     nth: int = 0
     how: str = "one bit"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class LosePlace(Printed):
+class LosePlace(Value):
     """The index loses a frame, as it has no checksums of its own; a scrub comes before anything else."""
 
     nth: int = 0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class PeersFail(Printed):
+class PeersFail(Value):
     """The other replicas cannot be reached the next n times they are asked."""
 
     times: int = 1
@@ -194,36 +170,31 @@ class PeersFail(Printed):
 # --- what ends a life of the process ------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Restart(Printed):
+class Restart(Value):
     """The process ends, `cleanly` or killed, and the next begins."""
 
     cleanly: bool = True
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class LoseIndex(Printed):
+class LoseIndex(Value):
     """… with an empty index."""
 
     cleanly: bool = True
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class RebuildIndex(Printed):
+class RebuildIndex(Value):
     """… with an index made anew by `rebuild-index`."""
 
     cleanly: bool = True
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class OlderCopy(Printed):
+class OlderCopy(Value):
     """… and vouches for nothing: the operator has accepted that something may be lost."""
 
     cleanly: bool = True
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class LoseSegment(Printed):
+class LoseSegment(Value):
     """… without one of the sealed segments."""
 
     nth: int = 0
@@ -238,8 +209,7 @@ End = Restart | LoseIndex | RebuildIndex | OlderCopy | LoseSegment
 Step = Client | Metadata | Chore | Fault | End
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Sizes(Printed):
+class Sizes(Value):
     """The product's own bounds, small enough to be met in a run, and the figures of the machine."""
 
     segment: int = 1500
@@ -255,8 +225,7 @@ class Sizes(Printed):
     """How often a thread is overtaken where it touches the disk."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Plan(Printed):
+class Plan(Value):
     seed: int
     sizes: Sizes = Sizes()
     steps: tuple[Step, ...] = ()

@@ -1,10 +1,10 @@
-"""Both ends of a connection, on real sockets: what is sent arrives, who is held is not read, silence ends it."""
+"""Both ends of a connection, over sockets and in one process: what is sent arrives, nobody is read who is held."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import cast
@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from bookie.wire.data import connection as module
-from bookie.wire.data import sockets
+from bookie.wire.data import in_process, sockets
 from bookie.wire.data.connection import WRITE_BUFFER_BYTES_MAX, Connection
 from bookie.wire.data.framing import FRAMES_AT_ONCE_MAX, Body, FrameKind, framed
 from tests.support.aio import until_true
@@ -58,6 +58,34 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 @asynccontextmanager
+async def over_sockets(client: Ear, server: Ear) -> AsyncIterator[None]:
+    listening = sockets.bound("127.0.0.1", 0)
+    serving = await sockets.listen(listening, lambda: server.connection)
+    try:
+        await sockets.connect(f"127.0.0.1:{listening.getsockname()[1]}", lambda: client.connection)
+        yield
+    finally:
+        serving.close()
+        await serving.wait_closed()
+
+
+@asynccontextmanager
+async def inside_the_process(client: Ear, server: Ear) -> AsyncIterator[None]:
+    in_process.join(client.connection, server.connection, "127.0.0.1:3181")
+    assert client.connection.peer_address == "127.0.0.1:3181"
+    yield
+
+
+Joined = Callable[[Ear, Ear], AbstractAsyncContextManager[None]]
+joined: Joined = over_sockets
+
+
+@pytest.fixture(autouse=True, params=[over_sockets, inside_the_process])
+def every_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.joined", request.param)
+
+
+@asynccontextmanager
 async def both_ends(
     *,
     client_silence: float = 20.0,
@@ -67,18 +95,14 @@ async def both_ends(
 ) -> AsyncIterator[tuple[Ear, Ear]]:
     client = Ear(asks=asks, silence_seconds_max=client_silence)
     server = Ear(asks=False, silence_seconds_max=server_silence, untaken_bytes_max=untaken_bytes_max)
-    listening = sockets.bound("127.0.0.1", 0)
-    serving = await sockets.listen(listening, lambda: server.connection)
-    try:
-        await sockets.connect(f"127.0.0.1:{listening.getsockname()[1]}", lambda: client.connection)
-        await until(lambda: server.connection.is_writable)
-        yield client, server
-    finally:
-        for ear in (client, server):
-            ear.connection.abort("the test has ended")
-        await until(lambda: client.why and server.why)
-        serving.close()
-        await serving.wait_closed()
+    async with joined(client, server):
+        try:
+            await until(lambda: server.connection.is_writable)
+            yield client, server
+        finally:
+            for ear in (client, server):
+                ear.connection.abort("the test has ended")
+            await until(lambda: client.why and server.why)
 
 
 async def test_frames_of_every_size_arrive_in_order_both_ways() -> None:

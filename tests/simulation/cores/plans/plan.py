@@ -7,9 +7,7 @@ seconds from the start. Bookies are called b0, b1, …; clients writer, r0 … (
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from tests.simulation.engine.printed import Printed, given
+from tests.simulation.engine.printed import Value, given
 
 METADATA = "metadata"
 WRITER = "writer"
@@ -21,16 +19,14 @@ MESSAGE_KINDS = ("add", "ack", "lac", "lac reply", "read", "read reply", "cas", 
 # --- what clients do ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Append(Printed):
+class Append(Value):
     """The writer appends entries of these many bytes."""
 
     at: float
     sizes: tuple[int, ...] = (1,)
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class AppendAs(Printed):
+class AppendAs(Value):
     """The writer appends one entry under an id of the caller's choice (makes it an advanced writer)."""
 
     at: float
@@ -38,29 +34,25 @@ class AppendAs(Printed):
     size: int = 1
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class TellLac(Printed):
+class TellLac(Value):
     """The idle writer tells the bookies what is confirmed."""
 
     at: float
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Force(Printed):
+class Force(Value):
     """The writer, whose syncs are deferred, wants all it has appended on disk."""
 
     at: float
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Close(Printed):
+class Close(Value):
     """The writer closes its ledger."""
 
     at: float
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Recover(Printed):
+class Recover(Value):
     """A client opens the ledger with recovery, and tries again so often when that fails."""
 
     at: float
@@ -68,8 +60,7 @@ class Recover(Printed):
     tries: int = 3
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Tail(Printed):
+class Tail(Value):
     """A reader follows the ledger from `first_entry` to its close, without fencing."""
 
     at: float
@@ -77,8 +68,7 @@ class Tail(Printed):
     first_entry: int = 0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Read(Printed):
+class Read(Value):
     """A reader opens the ledger without recovery and reads what is confirmed, beginning at this replica."""
 
     at: float
@@ -86,8 +76,7 @@ class Read(Printed):
     rotation: int = 0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Delete(Printed):
+class Delete(Value):
     """Somebody deletes the ledger."""
 
     at: float
@@ -98,8 +87,7 @@ Operation = Append | AppendAs | TellLac | Force | Close | Recover | Tail | Read 
 # --- what goes wrong ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Rule(Printed):
+class Rule(Value):
     """From `at` for `seconds`, messages of one kind between nodes ("" is any) are lost, or late by a minute."""
 
     kind: str
@@ -111,8 +99,7 @@ class Rule(Printed):
     seconds: float = 1000.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Cut(Printed):
+class Cut(Value):
     """Nothing passes from these nodes to those; with `both_ways` nor back. With `holds` it passes afterwards."""
 
     at: float
@@ -123,8 +110,7 @@ class Cut(Printed):
     holds: bool = False
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Pause(Printed):
+class Pause(Value):
     """A client or bookie stands still; what reaches it waits."""
 
     at: float
@@ -132,8 +118,7 @@ class Pause(Printed):
     seconds: float = 30.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Crash(Printed):
+class Crash(Value):
     """A client or bookie dies, and comes back after `seconds` (a writer to recover its ledger).
 
     Of what a bookie has not synced, the first part survives, a share `keeps` of it.
@@ -145,8 +130,7 @@ class Crash(Printed):
     keeps: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class FailSync(Printed):
+class FailSync(Value):
     """The bookie's next sync fails: it dies without acknowledging, and of the page cache only `keeps` is on disk."""
 
     at: float
@@ -155,8 +139,7 @@ class FailSync(Printed):
     keeps: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class ReadErrors(Printed):
+class ReadErrors(Value):
     """The bookie's disk fails a share of the reads for a while: an error, or a copy that is called damaged."""
 
     at: float
@@ -165,8 +148,7 @@ class ReadErrors(Printed):
     probability: float = 0.5
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Full(Printed):
+class Full(Value):
     """The bookie's disk takes nothing for a while."""
 
     at: float
@@ -174,8 +156,7 @@ class Full(Printed):
     seconds: float = 50.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class ReadOnly(Printed):
+class ReadOnly(Value):
     """The bookie's disk is nearly full for a while: it takes fences and recovery's writes only (B4)."""
 
     at: float
@@ -183,8 +164,7 @@ class ReadOnly(Printed):
     seconds: float = 50.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class SlowDisk(Printed):
+class SlowDisk(Value):
     """Each sync of the bookie takes so many times as long from here on."""
 
     at: float
@@ -192,8 +172,7 @@ class SlowDisk(Printed):
     factor: float = 10.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Rot(Printed):
+class Rot(Value):
     """The copy of an entry that the bookie holds then goes bad, for good.
 
     "damaged": the record's checksum finds it. "wrong bytes": the bookie serves them. "misdirected": it serves the
@@ -206,8 +185,7 @@ class Rot(Printed):
     how: str = "damaged"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Wipe(Printed):
+class Wipe(Value):
     """The bookie loses its disk and is formatted anew under its old name: another incarnation, empty."""
 
     at: float
@@ -215,8 +193,7 @@ class Wipe(Printed):
     seconds: float = 20.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Swap(Printed):
+class Swap(Value):
     """Two bookies are restarted with each other's disks, refuse them, and stay down until these are swapped back."""
 
     at: float
@@ -225,8 +202,7 @@ class Swap(Printed):
     seconds: float = 50.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class StoreAway(Printed):
+class StoreAway(Value):
     """The metadata store serves nothing for a while; with `applies` it does what is asked and says nothing."""
 
     at: float
@@ -234,15 +210,13 @@ class StoreAway(Printed):
     applies: bool = False
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Touch(Printed):
+class Touch(Value):
     """Another client changes the ledger's record harmlessly: the next compare-and-swap of all others fails."""
 
     at: float
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class LeaseLost(Printed):
+class LeaseLost(Value):
     """A live bookie is not registered for a while."""
 
     at: float
@@ -250,8 +224,7 @@ class LeaseLost(Printed):
     seconds: float = 50.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class WatchGap(Printed):
+class WatchGap(Value):
     """A reader hears of no change of the record for a while, then only of the last."""
 
     at: float
@@ -259,8 +232,7 @@ class WatchGap(Printed):
     seconds: float = 60.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class SetBack(Printed):
+class SetBack(Value):
     """The store goes back to the record of so many changes ago, and is held back. An operator has it brought up to what
     the bookies have noted, and accepts it, once so much time has passed and all of them are up."""
 
@@ -294,8 +266,7 @@ Fault = (
 # --- the whole -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Figures(Printed):
+class Figures(Value):
     """What is true of the whole run. Shares are of all messages; a slow one is late by up to a minute."""
 
     loss: float = 0.0
@@ -306,8 +277,7 @@ class Figures(Printed):
     dead_replacements: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Plan(Printed):
+class Plan(Value):
     """One run: E, Qw and Qa, how many bookies there are, what clients do, and what goes wrong meanwhile.
 
     `absent`: positions whose bookies were absent when the ledger was created (W9). Faults say whether they are down.

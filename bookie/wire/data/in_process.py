@@ -1,0 +1,157 @@
+"""Joins two ends of a connection in one process: what one writes the other receives in a later turn of their loop.
+
+The ends are the protocols that sockets have, so frames, limits, back-pressure, handshake and goodbyes are the same.
+Only the kernel and TLS are left out. A write never calls the peer, so nobody is called back in the midst of something.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from metadata.records.ledger_record import BookieRef
+
+from ...addresses import parted
+
+TURN_BYTES_MAX = 1024 * 1024
+"""Most that one end receives in a turn of the loop; copying it takes some 0.1 ms."""
+
+LOW_WATER_SHARE = 4
+"""A paused writer resumes when what waits has shrunk to a quarter of its bound, as in asyncio."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnBookie:
+    """The bookie that runs in this process, for a client beside it. Belongs to the bookie's event loop.
+
+    `connect` joins a client's end to it at once, or raises OSError with the reason why the bookie takes no connection.
+    """
+
+    bookie: BookieRef
+    address: str
+    connect: Callable[[asyncio.BufferedProtocol], None]
+
+
+def join(one: asyncio.BufferedProtocol, other: asyncio.BufferedProtocol, address: str) -> None:
+    """Connects both, and calls `connection_made` of each. `address`: of the process, told to each as its peer's."""
+    ends = _End(one, address), _End(other, address)
+    ends[0].peer, ends[1].peer = ends[1], ends[0]
+    for end in ends:
+        end.protocol.connection_made(end)
+
+
+class _End(asyncio.Transport):
+    """One end's transport. What it has written waits here until the peer takes it."""
+
+    peer: _End
+
+    def __init__(self, protocol: asyncio.BufferedProtocol, address: str) -> None:
+        super().__init__(extra={"peername": parted(address)})
+        self.protocol = protocol
+        self._loop = asyncio.get_running_loop()
+        self._waiting: deque[memoryview] = deque()
+        self._waiting_bytes = 0
+        self._waiting_bytes_max = 0
+        self._is_reading = True
+        self._is_full = False
+        self._is_closing = False
+        self._is_lost = False
+        self._will_receive = False
+
+    # --- what a protocol uses -----------------------------------------------------------------
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Takes data that nobody changes any more."""
+        if self._is_closing or self.peer._is_lost or not len(data):
+            return
+        self._waiting.append(memoryview(data))
+        self._waiting_bytes += len(data)
+        self.peer.receive_soon()
+        if self._waiting_bytes > self._waiting_bytes_max and not self._is_full:
+            self._is_full = True
+            self.protocol.pause_writing()
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        del low
+        self._waiting_bytes_max = high or 0
+
+    def get_write_buffer_size(self) -> int:
+        return self._waiting_bytes
+
+    def pause_reading(self) -> None:
+        self._is_reading = False
+
+    def resume_reading(self) -> None:
+        if not self._is_closing:
+            self._is_reading = True
+            self.receive_soon()
+
+    def is_closing(self) -> bool:
+        return self._is_closing
+
+    def close(self) -> None:
+        """Ends both once the peer has taken what was written."""
+        self._is_closing, self._is_reading = True, False
+        if not self._waiting:
+            self._loop.call_soon(self.lose)
+
+    def abort(self) -> None:
+        """Ends both now; a peer that reads still gets what was written."""
+        self._is_closing, self._is_reading = True, False
+        self._loop.call_soon(self.lose)
+
+    # --- what the ends ask of each other ------------------------------------------------------
+
+    def receive_soon(self) -> None:
+        if not self._will_receive and not self._is_lost:
+            self._will_receive = True
+            self._loop.call_soon(self._receive)
+
+    def pass_to(self, buffer: memoryview) -> int:
+        """Moves what waits into the buffer, as far as it fits."""
+        filled = 0
+        while self._waiting and filled < len(buffer):
+            part = self._waiting[0]
+            count = min(len(part), len(buffer) - filled)
+            buffer[filled : filled + count] = part[:count]
+            filled += count
+            if count == len(part):
+                self._waiting.popleft()
+            else:
+                self._waiting[0] = part[count:]
+        self._waiting_bytes -= filled
+        return filled
+
+    def has_passed(self) -> None:
+        """Goes on after the peer has taken something."""
+        if self._is_closing and not self._waiting:
+            self.lose()
+        elif self._is_full and self._waiting_bytes <= self._waiting_bytes_max // LOW_WATER_SHARE:
+            self._is_full = False
+            self.protocol.resume_writing()
+
+    def lose(self) -> None:
+        """Tells its protocol that the connection is lost, once, and lets the peer take what is left."""
+        if not self._is_lost:
+            self._is_lost = self._is_closing = True
+            self._is_reading = False
+            self.peer.receive_soon()
+            self.protocol.connection_lost(None)
+
+    # ------------------------------------------------------------------------------------------
+
+    def _receive(self) -> None:
+        self._will_receive = False
+        room = TURN_BYTES_MAX
+        while room and self._is_reading and self.peer._waiting:
+            count = self.peer.pass_to(memoryview(self.protocol.get_buffer(-1))[:room])
+            room -= count
+            self.protocol.buffer_updated(count)
+        if not self.peer._is_lost:
+            self.peer.has_passed()
+        if self._is_reading and self.peer._waiting:
+            self.receive_soon()
+        elif self.peer._is_lost:
+            self.lose()

@@ -1,0 +1,34 @@
+"""What a command's options say of a JournalNode. Imports nothing of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import click
+
+from ...admin.http_option import HttpAddress
+
+HTTP_PORT = 8480
+"""Hadoop's, where no other is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAsked:
+    """One beside a bookie: where it listens, and its name if that is not the bookie's."""
+
+    rpc: HttpAddress
+    http: HttpAddress | None
+    name: str | None
+
+    @property
+    def http_address(self) -> HttpAddress:
+        return self.http or HttpAddress(self.rpc.host, HTTP_PORT if self.rpc.port else 0)
+
+
+def check_may_listen(option: str, address: HttpAddress, *, insecure: bool) -> None:
+    """Raises UsageError for an address that other machines reach, unless that is wanted."""
+    if not address.is_loopback and not insecure:
+        raise click.UsageError(
+            f"{option} {address.host} is reached from other machines, and Hadoop's simple authentication trusts "
+            "whoever reaches it; give a loopback address, or --insecure to serve all the same"
+        )

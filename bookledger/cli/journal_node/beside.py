@@ -1,0 +1,144 @@
+"""A JournalNode beside a bookie, in its process: it comes and goes with the bookie, and never keeps it from serving.
+
+Its own bookie it reaches without a network. What it does not get, such as its name or the metadata, it waits for while
+the bookie serves on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from bookie.addresses import bare, is_wildcard, joined
+from bookie.config import BookieConfig
+from bookie.serving.daemon import RunningBookie
+from bookie.wire.data import sockets
+from ledgers.config import PLAIN_TEXT
+from ledgers.errors import LedgerError
+from metadata.errors import MetadataError
+from qjm_compat.config import JournalConfig
+from qjm_compat.errors import JournalError
+from qjm_compat.hadoop.daemon import NodeConfig, RunningNode
+from qjm_compat.hadoop.limits import NodeLimits
+
+from ...admin.http_option import HttpAddress, bound_to
+from ..config.clients import client_config, http_config
+from ..config.settings import settings_now
+from .asked import NodeAsked, check_may_listen
+from .serving import serve_node
+
+STOP_SECONDS_MAX = 10.0
+"""How long it may take to close its ledgers before the bookie stops; the next writer recovers what is left open."""
+
+log = logging.getLogger(__name__)
+
+
+class NodeBeside:
+    """The JournalNode of one bookie. Its ports are bound at once.
+
+    Raises ValueError where that fails, UsageError where it must not be.
+    """
+
+    def __init__(self, asked: NodeAsked, bookie: BookieConfig) -> None:
+        self._name = asked.name
+        self._bookie = bookie
+        self._journals = settings_now().made("journal", JournalConfig)
+        self._limits = settings_now().made("journal-node", NodeLimits)
+        places = {"--journal-node": asked.rpc, "--journal-http": asked.http_address}
+        for option, address in places.items():
+            check_may_listen(option, address, insecure=bookie.insecure)
+        self._rpc, self._http = (_Port(option, address) for option, address in places.items())
+
+    @property
+    def connections_max(self) -> int:
+        """File descriptors that peers of its ports can take."""
+        return self._limits.connections_max + http_config().connections_max
+
+    def told(self, running: RunningBookie) -> dict[str, str]:
+        """Its name and where it is reached, for people and programs."""
+        rpc, http = (joined(*port.address) for port in (self._rpc, self._http))
+        return {"name": self._name_of(running), "rpc": rpc, "http": http}
+
+    async def run(self, running: RunningBookie) -> None:
+        """Serves until it is cancelled, again and again where it could not, or not any more."""
+        while True:
+            why = await self._served(running)
+            pause = self._bookie.lease_seconds
+            line = "journal node %s does not serve, and is tried again in %g s: %s"
+            log.warning(line, self._name_of(running), pause, why)
+            await asyncio.sleep(pause)
+
+    # ------------------------------------------------------------------------------------------
+
+    async def _served(self, running: RunningBookie) -> str:
+        """Serves as long as it can, and returns why it cannot."""
+        try:
+            with self._rpc.listening() as rpc, self._http.listening() as http:
+                serving = asyncio.create_task(serve_node(self._config(running, rpc, http), _nobody_waits))
+                try:
+                    await asyncio.shield(serving)
+                except asyncio.CancelledError:
+                    await _end(serving)
+                    raise
+        except (JournalError, LedgerError, MetadataError, OSError) as error:
+            return str(error)
+        return "it has ended"
+
+    def _config(self, running: RunningBookie, rpc: socket.socket, http: socket.socket) -> NodeConfig:
+        bookie, certificates = self._bookie, self._bookie.certificates
+        client = client_config(
+            certificates=str(certificates) if certificates else PLAIN_TEXT,
+            tracing=bookie.tracing,
+            own_bookie=running.own,
+        )
+        return NodeConfig(
+            metadata_uri=bookie.metadata_uri,
+            name=self._name_of(running),
+            rpc=rpc,
+            http=http,
+            host=self._reached_by(self._rpc),
+            http_host=self._reached_by(self._http),
+            journals=self._journals,
+            client=client,
+            lease_seconds=bookie.lease_seconds,
+            limits=self._limits,
+        )
+
+    def _name_of(self, running: RunningBookie) -> str:
+        return self._name or running.cookie.bookie_id
+
+    def _reached_by(self, port: _Port) -> str:
+        host, advertised = port.address.host, self._bookie.advertised_host
+        return bare(advertised) if advertised and is_wildcard(host) else host
+
+
+class _Port:
+    """Where it listens. A port that was free stays the same when it is bound anew."""
+
+    def __init__(self, option: str, address: HttpAddress) -> None:
+        self._bound: socket.socket | None = bound_to(option, address)
+        self.address = HttpAddress(address.host, self._bound.getsockname()[1])
+
+    @contextmanager
+    def listening(self) -> Iterator[socket.socket]:
+        """Raises OSError."""
+        bound, self._bound = self._bound or sockets.bound(*self.address), None
+        with bound:
+            yield bound
+
+
+async def _end(serving: asyncio.Task[None]) -> None:
+    """Ends it in order, or in haste where that takes too long."""
+    for patience in (STOP_SECONDS_MAX, None):
+        serving.cancel()
+        await asyncio.wait([serving], timeout=patience)
+    if not serving.cancelled() and (error := serving.exception()) is not None:
+        log.warning("the journal node did not end in order: %s", error)
+
+
+def _nobody_waits(node: RunningNode) -> None:
+    """Who calls it before it serves waits in the port's backlog."""
+    del node

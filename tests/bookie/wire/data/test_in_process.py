@@ -1,0 +1,66 @@
+"""Where two ends in one process must be as two ends of a socket, beside what test_connection asks of both."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bookie.wire.data import in_process
+from bookie.wire.data.framing import FrameKind
+
+from .test_connection import Ear, until
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+async def ends() -> tuple[Ear, Ear]:
+    client, server = Ear(asks=True), Ear(asks=False)
+    in_process.join(client.connection, server.connection, "127.0.0.1:3181")
+    return client, server
+
+
+async def test_a_write_calls_nobody_before_the_next_turn(ends: tuple[Ear, Ear]) -> None:
+    client, server = ends
+    client.connection.send(FrameKind.APPEND, 1, [b"an entry"])
+    assert server.heard == []
+    await asyncio.sleep(0)
+    assert server.heard == [(FrameKind.APPEND, 1, b"an entry")]
+
+
+async def test_a_turn_takes_no_more_than_its_share(ends: tuple[Ear, Ear]) -> None:
+    client, server = ends
+    client.connection.send(FrameKind.APPEND, 1, [bytes(3 * MIB)])
+    turns = 0
+    while not server.heard:
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns >= 3 * MIB // in_process.TURN_BYTES_MAX
+
+
+async def test_one_that_is_held_gets_what_was_sent_before_a_close_once_it_goes_on(
+    ends: tuple[Ear, Ear],
+) -> None:
+    client, server = ends
+    server.connection.hold("it is busy")
+    client.connection.send(FrameKind.APPEND, 1, [b"the last"])
+    client.connection.close("done")
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert (client.why, server.why, server.heard) == ([], [], [])
+    server.connection.go_on("it is busy")
+    await until(lambda: client.why and server.why)
+    assert [body for _, _, body in server.heard] == [b"the last"]
+
+
+async def test_last_words_before_an_abort_reach_one_that_reads_and_one_that_does_not_is_not_waited_for(
+    ends: tuple[Ear, Ear],
+) -> None:
+    client, server = ends
+    server.connection.send(FrameKind.GOODBYE, 0, [b"you took too long"])
+    client.connection.hold("it is stuck")
+    client.connection.send(FrameKind.CANCEL, 1)
+    client.connection.abort("enough")
+    await until(lambda: client.why and server.why)
+    assert client.heard == [] and server.heard == [(FrameKind.CANCEL, 1, b"")]
