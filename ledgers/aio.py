@@ -7,7 +7,6 @@ import random
 import weakref
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Self, Unpack
 
 from bookie.wire import InfoReply
@@ -131,9 +130,7 @@ class LedgerClient(LogClient, ElectionClient):
         await self.connect()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
     async def create_ledger(

@@ -216,6 +216,8 @@ class ClientConfig:
         self._check("metrics", is_registry, "a prometheus_client.CollectorRegistry, or None")
         is_provider = self.tracing is None or hasattr(self.tracing, "get_tracer")
         self._check("tracing", is_provider, "a TracerProvider of OpenTelemetry, or None")
+        is_own = self.own_bookie is None or hasattr(self.own_bookie, "connect")
+        self._check("own_bookie", is_own, "the bookie that runs in this process, or None")
         patience = self.speculative_read_seconds or 0
         self._check("speculative_read_seconds", _is_time(patience), "a number of seconds; 0 or None is never")
         for smaller, larger in ORDERED:

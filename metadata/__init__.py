@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         VersionConflict as VersionConflict,
         WatchCompacted as WatchCompacted,
     )
-    from .open import open_store as open_store
+    from .open import open_store as open_store, opened_store as opened_store
     from .settings.file import BadSettings as BadSettings, metadata_uri_of as metadata_uri_of
     from .store import (
         EventKind as EventKind,

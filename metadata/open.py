@@ -8,8 +8,8 @@ memory://NAME                                       in this process only, for te
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from urllib.parse import SplitResult
 
@@ -38,6 +38,16 @@ async def open_store(uri: str, *, create: bool = False) -> MetadataStore:
         if isinstance(store, SqliteStore):
             await _opened(store)
         return store
+
+
+@asynccontextmanager
+async def opened_store(uri: str, *, create: bool = False) -> AsyncIterator[MetadataStore]:
+    """The same, closed at the end of the block."""
+    store = await open_store(uri, create=create)
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 def check_uri(uri: str) -> None:

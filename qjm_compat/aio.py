@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from ledgers import ClientConfig, ClientForked
@@ -144,9 +143,7 @@ class QuorumJournalManager:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
     # --- the whole journal -----------------------------------------------------------------------------------

@@ -106,24 +106,19 @@ def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdServer]:
     """A running etcd shared by the session. Keep to a prefix of your own, and do not stop it."""
-    yield from _running(EtcdServer(tmp_path_factory.mktemp("etcd")))
+    with EtcdServer(tmp_path_factory.mktemp("etcd")) as server:
+        yield server
 
 
 @pytest.fixture
 def own_etcd(tmp_path: Path) -> Iterator[EtcdServer]:
     """A running etcd of the test's own, which it may kill and restart."""
-    yield from _running(EtcdServer(tmp_path))
+    with EtcdServer(tmp_path) as server:
+        yield server
 
 
 @pytest.fixture
 def tls_etcd(tmp_path: Path) -> Iterator[EtcdServer]:
     """A running etcd that speaks TLS and has a certificate."""
-    yield from _running(EtcdServer(tmp_path, tls=True))
-
-
-def _running(server: EtcdServer) -> Iterator[EtcdServer]:
-    try:
-        server.start()
+    with EtcdServer(tmp_path, tls=True) as server:
         yield server
-    finally:
-        server.stop()

@@ -8,6 +8,7 @@ index            (the directory) every frame, every ledger, and what each segmen
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
@@ -115,8 +116,7 @@ def _note(note: bytes) -> str:
 
 
 def _index(path: Path) -> Iterator[Line]:
-    index = Index(path)
-    try:
+    with closing(Index(path)) as index:
         yield {"kind": "checkpoint", **_at(index.checkpoint_position), "limbo_is_due": index.limbo_is_due}
         for ledger_id, place in index.places():
             span = {
@@ -133,8 +133,6 @@ def _index(path: Path) -> Iterator[Line]:
             for ledger_id, held in sorted(index.usage.of(segment).items()):
                 at = {"segment": segments.name_of(segment), "ledger": ledger_id}
                 yield {"kind": "usage", **at, **held._asdict()}
-    finally:
-        index.close()
 
 
 def _at(position: int) -> Line:

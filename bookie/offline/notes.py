@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from metadata.errors import BadRecord
@@ -28,11 +29,8 @@ def notes_in(path: Path) -> Iterator[HeldNote]:
     locked = directory.lock(path)
     try:
         directory.check_parts(path)
-        index = Index(locked.index)
-        try:
+        with closing(Index(locked.index)) as index:
             yield from _all(index, _read_tail(OsDisk(locked.log), index))
-        finally:
-            index.close()
     finally:
         locked.close()
 

@@ -144,13 +144,10 @@ def _not_inherited() -> dict[str, str]:
 
 async def _format(metadata_uri: str, directory: Path, bookie_id: str) -> None:
     from bookie.serving.directory import format_directory
-    from metadata import open_store
+    from metadata import opened_store
 
-    store = await open_store(metadata_uri, create=True)
-    try:
+    async with opened_store(metadata_uri, create=True) as store:
         await format_directory(directory, bookie_id, store)
-    finally:
-        await store.close()
 
 
 def in_plain_text() -> None:

@@ -22,11 +22,12 @@ class Batch(Protocol[C]):
 
 @dataclass(slots=True)
 class AppendRun(Generic[R]):
-    """Consecutive single entries, each with the future of its id, or None if nobody waits for it."""
+    """Consecutive single entries, each with the future of its id; or none has one, if nobody waits for them."""
 
     payloads: list[R] = field(default_factory=list)
-    futures: list[Future[int] | None] = field(default_factory=list)
+    futures: list[Future[int]] = field(default_factory=list)
     size_bytes: int = 0
+    are_awaited: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,11 @@ class AppendQueue(Generic[R]):
     def add(self, payload: R, size_bytes: int, future: Future[int] | None) -> None:
         """Adds one entry, already checked by its caller."""
         run = self._run
+        if run.are_awaited is (future is None):
+            run = self._end_run(are_awaited=future is not None)
         run.payloads.append(payload)
-        run.futures.append(future)
+        if future is not None:
+            run.futures.append(future)
         run.size_bytes += size_bytes
 
     def add_batch(self, batch: Batch[R], future: Future[int] | None) -> None:
@@ -62,7 +66,9 @@ class AppendQueue(Generic[R]):
         taken, self._parts = self._parts, []
         return taken
 
-    def _end_run(self) -> None:
+    def _end_run(self, *, are_awaited: bool = True) -> AppendRun[R]:
+        """Ends the run, and returns the next."""
         if self._run.payloads:
             self._parts.append(self._run)
-            self._run = AppendRun()
+        self._run = AppendRun(are_awaited=are_awaited)
+        return self._run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Sequence
 from concurrent.futures import Future
 from concurrent.futures._base import FINISHED, PENDING, RUNNING
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from ..loop_thread import LoopThread
 from ..writing.append_futures import AppendFuture
 
-WAITERS, CALLBACKS = "_waiters", "_done_callbacks"
-LISTS = (WAITERS, CALLBACKS)
+LISTS = ("_waiters", "_done_callbacks")
 """The attributes in which concurrent.futures keeps a future's waiters and callbacks."""
 
 
@@ -35,6 +34,7 @@ class AppendResult(Future[int]):
     _state = PENDING
     _result: int | None = None
     _exception = None
+    _is_watched = False
 
     def __init__(self, appender: Appender) -> None:
         self._appender = appender
@@ -46,7 +46,8 @@ class AppendResult(Future[int]):
             if name not in LISTS:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             made: list[Any] = []
-            self.__dict__[name] = made
+            setattr(self, name, made)
+            self._is_watched = True
             return made
 
     @property
@@ -79,23 +80,25 @@ class AppendResult(Future[int]):
             self._appender.thread.check_process()
 
 
-def complete_together(condition: threading.Condition, answered: Iterable[tuple[int, AppendFuture]]) -> None:
-    """Completes these futures of one writer, each with its entry id, and wakes all waiters once.
+def complete_together(
+    condition: threading.Condition, answered: Sequence[tuple[int, Sequence[AppendFuture]]]
+) -> None:
+    """Completes these runs of futures of one writer (`Complete`), and wakes all waiters once.
 
     Cancelled ones stay cancelled. Callbacks run when all are done.
     """
-    called_back = []
+    watched: list[AppendResult] = []
     with condition:
-        for entry_id, future in cast("Iterable[tuple[int, AppendResult]]", answered):
-            if future._state == PENDING:
-                future._result = entry_id
-                future._state = FINISHED
-                there = future.__dict__
-                if WAITERS in there:
-                    for waiter in future._waiters:
-                        waiter.add_result(future)
-                if CALLBACKS in there:
-                    called_back.append(future)
+        for first, futures in cast("Sequence[tuple[int, Sequence[AppendResult]]]", answered):
+            for entry_id, future in enumerate(futures, first):
+                if future._state == PENDING:
+                    future._result = entry_id
+                    future._state = FINISHED
+                    if future._is_watched:
+                        watched.append(future)
+        for future in watched:
+            for waiter in future._waiters:
+                waiter.add_result(future)
         condition.notify_all()
-    for future in called_back:
+    for future in watched:
         future._invoke_callbacks()  # type: ignore[attr-defined]

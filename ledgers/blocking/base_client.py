@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from ..loop_thread import LoopThread
@@ -43,7 +42,5 @@ class BlockingClient(Generic[C]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()

@@ -41,7 +41,7 @@ class AsyncWriter(Protocol):
     def raise_if_ended(self) -> None: ...
     def complete_with(self, complete: Complete) -> None: ...
     def submit_each(
-        self, payloads: Sequence[Any], size_bytes: int, futures: Sequence[AppendFuture | None]
+        self, payloads: Sequence[Any], size_bytes: int, futures: Sequence[AppendFuture]
     ) -> None: ...
     def submit_batch(self, batch: Any, future: AppendFuture | None) -> int: ...
 
@@ -72,9 +72,10 @@ class BulkWriter(ClosedOnExit, Generic[W, R]):
         """Takes one in; waits for room."""
         self._thread.check_open()
         future = AppendResult(self._appender)
-        with self._room.lock:
-            if self._room.free_bytes <= 0:
-                self._room.wait_while_full(self._free_bytes)
+        room = self._room
+        with room.lock:
+            if room.free_bytes <= 0:
+                room.wait_while_full(self._free_bytes)
             self._hand_over(1, size_bytes + ENTRY_OVERHEAD_BYTES)
             self._handed.add(record, size_bytes, future)
         return future

@@ -43,7 +43,8 @@ class WriteHandle(BulkWriter[aio.WriteHandle, bytes], BlockingHandle[aio.WriteHa
         has ended the writer; what ends it later is the future's error, and that of `flush` and `close`.
         Callbacks of the future may append too; where that would have to wait it raises WouldDeadlock.
         """
-        check_is_bytes(payload)
+        if type(payload) is not bytes:
+            check_is_bytes(payload)
         size = len(payload)
         if size > self._entry_bytes_max:
             raise EntryTooLarge(size, self._entry_bytes_max)

@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, Collection
 from contextlib import aclosing
 from datetime import datetime
 from functools import partial
-from types import TracebackType
 from typing import Any, Self
 
 from bookie.wire import Columns
@@ -313,7 +312,5 @@ class ReadHandle:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()

@@ -19,7 +19,8 @@ class AppendBacklog:
         self.bytes = 0
 
     def add(self, payload: bytes) -> None:
-        self._spell_out()
+        if self._head:
+            self._spell_out()
         self._payloads.append(payload)
         self.entries += 1
         self.bytes += len(payload)
@@ -37,8 +38,7 @@ class AppendBacklog:
 
     def _spell_out(self) -> None:
         """Puts the head in front of each: what comes now has another one."""
-        if self._head:
-            self._payloads, self._head = [self._head + payload for payload in self._payloads], b""
+        self._payloads, self._head = [self._head + payload for payload in self._payloads], b""
 
     def batches(self) -> Iterator[tuple[bytes, list[bytes]]]:
         """Yields all that waits, a full frame at a time, as a head and payloads; batches not taken are dropped."""

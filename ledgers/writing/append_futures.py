@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import InvalidStateError
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Protocol
 
 from ..errors import LedgerError
@@ -21,8 +22,30 @@ class AppendFuture(Protocol):
     def set_exception(self, error: BaseException, /) -> None: ...
 
 
-Complete = Callable[[Sequence[tuple[int, AppendFuture]]], None]
-"""Completes futures in this order, each with its entry id; cancelled ones stay cancelled."""
+Complete = Callable[[Sequence[tuple[int, Sequence[AppendFuture]]]], None]
+"""Completes runs of futures in this order, each future with its entry id: a run's first, and one more for each next.
+Cancelled ones stay cancelled."""
+
+NO_RUN = -1
+"""No entry's id: the next future begins a run of its own."""
+
+RUN_FUTURES_MAX = 1024
+"""Single futures that are added to one run: where it is confirmed in parts, the rest of it is moved each time."""
+
+
+@dataclass(slots=True)
+class _Run:
+    """Futures of consecutive entries, the first of them with this id. Not a pair for each: a process that has thousands
+    in flight spends more on collecting garbage than on all else of an append, by the count of such objects."""
+
+    first: int
+    futures: list[AppendFuture]
+
+    def through(self, last: int) -> list[AppendFuture]:
+        """Takes those through this entry out."""
+        taken, self.futures = self.futures[: last + 1 - self.first], self.futures[last + 1 - self.first :]
+        self.first += len(taken)
+        return taken
 
 
 class AppendFutures:
@@ -30,7 +53,9 @@ class AppendFutures:
 
     def __init__(self, first: int = 0) -> None:
         """`first`: the id of the first entry that will be taken in."""
-        self._appends: deque[tuple[int, AppendFuture]] = deque()  # with the last entry of each
+        self._runs: deque[_Run] = deque()  # a batch has one future, with its last id
+        self._run: list[AppendFuture] = []  # the last of them, and what id its next future has
+        self._run_next = NO_RUN
         self._taken_through = first - 1
         self._answered_through = first - 1
         self._flushes: list[tuple[int, AppendFuture]] = []
@@ -52,15 +77,25 @@ class AppendFutures:
 
     def append(self, future: AppendFuture | None, entries: int = 1) -> None:
         """Adds the future of the next entries, completed with the last id; None if nobody waits."""
-        self._taken_through += entries
-        if future is not None:
-            self._appends.append((self._taken_through, future))
+        self._taken_through = last = self._taken_through + entries
+        if future is None:
+            return
+        if last != self._run_next:
+            self._begin_run(last, [])
+        self._run.append(future)
+        self._run_next = last + 1 if len(self._run) < RUN_FUTURES_MAX else NO_RUN
 
-    def append_each(self, futures: Sequence[AppendFuture | None]) -> None:
-        """Adds the futures of the next entries, one for each."""
-        told = enumerate(futures, self.next_entry)
-        self._appends.extend([(entry_id, future) for entry_id, future in told if future is not None])
-        self._taken_through += len(futures)
+    def append_each(self, entries: int, futures: Sequence[AppendFuture]) -> None:
+        """Adds the futures of so many next entries, one for each; or none, if nobody waits."""
+        if futures:
+            assert len(futures) == entries
+            self._begin_run(self.next_entry, list(futures))
+            self._run_next = NO_RUN
+        self._taken_through += entries
+
+    def _begin_run(self, first: int, futures: list[AppendFuture]) -> None:
+        self._run = futures
+        self._runs.append(_Run(first, futures))
 
     def flush(self, future: AppendFuture, through: int | None = None) -> None:
         """Adds a future that completes when all appends so far, or those through an entry, have; there must be one."""
@@ -79,16 +114,24 @@ class AppendFutures:
         if through <= self._answered_through:
             return
         self._answered_through = through
-        appends, answered = self._appends, []
-        while appends and appends[0][0] <= through:
-            answered.append(appends.popleft())
-        if answered:
+        if answered := self._answered(through):
             self.complete(answered)
         if self._flushes:
             due = bisect_right(self._flushes, through, key=_entry_waited_for)
             flushed, self._flushes = self._flushes[:due], self._flushes[due:]
             for last_entry, future in flushed:
                 _complete(future, last_entry)
+
+    def _answered(self, through: int) -> list[tuple[int, list[AppendFuture]]]:
+        """Takes the futures out through this entry."""
+        answered, runs = [], self._runs
+        self._run_next = NO_RUN
+        while runs and runs[0].first <= through:
+            first = runs[0].first
+            answered.append((first, runs[0].through(through)))
+            if not runs[0].futures:
+                runs.popleft()
+        return answered
 
     def confirmed(self, through: int) -> None:
         """Completes appends and forces through this entry: it is confirmed."""
@@ -97,9 +140,11 @@ class AppendFutures:
 
     def fail(self, error: LedgerError) -> None:
         """Fails all futures."""
-        waiting = [future for _, future in (*self._appends, *self._flushes, *self._forces)]
+        appends = [future for run in self._runs for future in run.futures]
+        waiting = [*appends, *(future for _, future in (*self._flushes, *self._forces))]
         self._answered_through = self._taken_through
-        self._appends.clear()
+        self._runs.clear()
+        self._run_next = NO_RUN
         self._flushes.clear()
         self._forces.clear()
         for future in waiting:
@@ -110,9 +155,11 @@ class AppendFutures:
                     future.exception()  # marks it as retrieved; flush and close raise it too
 
 
-def _complete_each(answered: Sequence[tuple[int, AppendFuture]]) -> None:
-    for entry_id, future in answered:
-        _complete(future, entry_id)
+def _complete_each(answered: Sequence[tuple[int, Sequence[AppendFuture]]]) -> None:
+    for first, futures in answered:
+        for entry_id, future in enumerate(futures, first):
+            if not future.done():  # in the loop's own thread, where nobody cancels it at this moment
+                future.set_result(entry_id)
 
 
 def _entry_waited_for(waiting: tuple[int, AppendFuture]) -> int:

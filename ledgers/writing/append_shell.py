@@ -68,7 +68,7 @@ class PipelineShell:
         self._loop = asyncio.get_running_loop()
         self._cluster = cluster
         self._config = cluster.config
-        self.check_process = cluster.check_process
+        self.check_process = cluster.home.check
         self._digester = digester
         self._cipher = cipher
         self.entry_bytes_max = entry_bytes_max(cipher)
@@ -171,7 +171,8 @@ class PipelineShell:
 
     def submit(self, payload: bytes, future: AppendFuture | None) -> None:
         """Takes one entry in without waiting; the caller keeps the bound. Raises what is wrong with this call."""
-        check_is_bytes(payload)
+        if type(payload) is not bytes:
+            check_is_bytes(payload)
         size = len(payload)
         if size > self.entry_bytes_max:
             raise EntryTooLarge(size, self.entry_bytes_max)
@@ -184,11 +185,11 @@ class PipelineShell:
         self._answers.append(future)
 
     def submit_each(
-        self, payloads: Sequence[bytes], size_bytes: int, futures: Sequence[AppendFuture | None]
+        self, payloads: Sequence[bytes], size_bytes: int, futures: Sequence[AppendFuture]
     ) -> None:
-        """Takes entries in as `submit` does, each with its own future; the caller has checked them."""
+        """Takes entries in as `submit` does, each with its own future, or all without; the caller has checked them."""
         self._take_in(payloads, size_bytes)
-        self._answers.append_each(futures)
+        self._answers.append_each(len(payloads), futures)
 
     def submit_batch(self, batch: CheckedBatch, future: AppendFuture | None) -> int:
         """Takes entries in as `submit` does, all or none; returns the first id."""

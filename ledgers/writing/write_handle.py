@@ -51,7 +51,7 @@ class WriteHandle(PipelineShell):
         self.check_process()
         if self._room_bytes <= 0:
             await self._until_room()
-        future: asyncio.Future[int] = self._loop.create_future()
+        future: asyncio.Future[int] = asyncio.Future(loop=self._loop)
         self.submit(payload, future)
         return future
 

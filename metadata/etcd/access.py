@@ -75,7 +75,7 @@ class Access:
 ACCESS: dict[str, Access] = {
     "reader": Access(reads=_SEEN_BY_ALL),
     "client": Access(_WRITERS, _SEEN_BY_ALL),
-    "journal": Access((*_WRITERS, keys.JOURNALS), _SEEN_BY_ALL),
+    "journal": Access((*_WRITERS, keys.JOURNALS, keys.JOURNAL_NODES), _SEEN_BY_ALL),
     "auditor": Access(_AUDITORS, (*_SEEN_BY_ALL, *_STATE_OF_THE_CLUSTER)),
     "console": Access(reads=(*_SEEN_BY_ALL, *_STATE_OF_THE_CLUSTER)),
     "bookie": Access(

@@ -20,11 +20,14 @@ from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from .errors import BrokenOp, UnknownLayout, UnknownOp
 from .fields.encoders import encoder_of
-from .fields.field_types import FieldType, fields_of
+from .fields.field_types import I32, FieldType, ShortBytes, fields_of
 from .frames import OLDEST_LAYOUT
 
 NEWEST_LAYOUT = -67
 """The newest layout whose fields are known."""
+
+NO_CALL = -2
+"""The call id of an op that no client requested."""
 
 _SINCE = "since"
 
@@ -38,6 +41,14 @@ class EditOp:
     """Hadoop's name: OP_MKDIR."""
 
     txid: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetriedOp(EditOp):
+    """An op that says by which call it was asked for: the last two fields of its body."""
+
+    rpc_client_id: ShortBytes = b""
+    rpc_call_id: I32 = NO_CALL
 
 
 Op = TypeVar("Op", bound=EditOp)
@@ -95,7 +106,9 @@ def layout_of(opcode: int, layout_version: int) -> OpLayout:
         raise UnknownOp(f"op code {opcode} is not known")
     cls = OPS[opcode]
     first = {one.name: one.metadata.get(_SINCE, OLDEST_LAYOUT) for one in dataclasses.fields(cls)}
-    there = tuple([(name, kind) for name, kind in fields_of(cls) if layout_version <= first[name]])
+    by_call = {one.name for one in dataclasses.fields(RetriedOp)}
+    in_order = sorted(fields_of(cls), key=lambda one: one[0] in by_call)
+    there = tuple([(name, kind) for name, kind in in_order if layout_version <= first[name]])
     absent = [(one.name, one.default) for one in dataclasses.fields(cls) if layout_version > first[one.name]]
     readers = tuple([(name, kind.read) for name, kind in there])
     return OpLayout(cls, there, tuple(absent), readers, encoder_of(there))

@@ -11,9 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from qjm_compat.edits import EditOp
-from qjm_compat.edits.op import layout_of
+from qjm_compat.edits.op import NO_CALL, layout_of
 from qjm_compat.edits.ops import CancelDelegationToken, ConcatDelete, RenewDelegationToken
-from qjm_compat.edits.ops.files import NO_CALL
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ledgers import LedgerError
-from metadata import open_store
+from metadata import opened_store
 from metadata.records.journal_record import FinalizedSegment
 from metadata.records.journal_store import JournalStore
 from metadata.records.ledger_store import LedgerStore
@@ -46,8 +46,7 @@ async def finalized_segments(
     Raises LedgerError for a journal that no acceptor has, or with a gap between two of these segments; with
     `needs_start` also if `from_txid` was purged, or is behind the next transaction.
     """
-    store = await open_store(metadata_uri)
-    try:
+    async with opened_store(metadata_uri) as store:
         copies = await _copies(store, journal_id, acceptors)
         if needs_start:
             _check_start(journal_id, [one for found in copies.values() for one in found], from_txid)
@@ -57,8 +56,6 @@ async def finalized_segments(
             if start <= to_txid
         }
         segments = [await _readable(store, found) for found in wanted.values() if found]
-    finally:
-        await store.close()
     _check_whole(journal_id, segments)
     return segments
 
@@ -135,11 +132,8 @@ async def was_dropped(
 
     A rollback, a discard or a format does so, and it stays known when what replaced it is purged.
     """
-    store = await open_store(metadata_uri)
-    try:
+    async with opened_store(metadata_uri) as store:
         found = await JournalStore(store, journal_id, acceptor).read_state()
-    finally:
-        await store.close()
     return found is not None and any(
         one.generation_min <= generation <= one.generation_max and one.start_txid_min < before_txid
         for one in found.state.dropped

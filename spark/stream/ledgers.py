@@ -12,6 +12,7 @@ from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructType
 
 from ledgers import LedgerError
+from metadata import opened_store
 from metadata.records.ledger_ids import counted_end
 from metadata.records.ledger_record import Tombstone
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
@@ -22,7 +23,7 @@ from ..planning.partition import LedgerPartition
 from ..planning.selection import Selection
 from .gaps import Gaps, KnownId
 from .losses import Seen, losses, lost_told, uncertain_told, went_back_told
-from .metadata import metadata_store, revision_of
+from .metadata import revision_of
 from .offsets import OPEN_AHEAD_MAX, LedgersOffset
 from .stream import LedgerStream, how_many_fit
 
@@ -81,7 +82,7 @@ class LedgerListing:
 
 async def listed(uri: str, selection: Selection, first_ledger: int) -> LedgerListing:
     """Lists every id from this one on that has or had a ledger, up to the first one above all that may be selected."""
-    async with metadata_store(uri) as store:
+    async with opened_store(uri) as store:
         listing = LedgerListing(first_ledger, await counted_end(store), await revision_of(store))
         async for one in LedgerStore(store).list_with_deleted(first_ledger, on_unreadable=refuse):
             listing.add(one, selection)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Coroutine
 from typing import Any, TypeVar
 
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from ledgers import LedgerRecord, MetadataUnavailable
-from metadata import keys, open_store
+from metadata import keys, opened_store
 from metadata.backup import hold
 from metadata.errors import BadMetadataUri, MetadataRestored, StoreRefused, StoreUnavailable
 from metadata.records.ledger_store import LedgerStore
@@ -108,16 +107,6 @@ def _given_up(error: Exception, seconds: float) -> MetadataUnavailable:
     )
 
 
-@asynccontextmanager
-async def metadata_store(uri: str) -> AsyncIterator[MetadataStore]:
-    """Opens the store, and closes it afterwards."""
-    store = await open_store(uri)
-    try:
-        yield store
-    finally:
-        await store.close()
-
-
 async def revision_of(store: MetadataStore) -> int:
     """The store's revision now."""
     return (await store.list_page(keys.LEDGERS, limit=1)).revision
@@ -130,7 +119,7 @@ async def records_of(uri: str, ledger_ids: Collection[int]) -> dict[int, LedgerR
     """
     if not ledger_ids:
         return {}
-    async with metadata_store(uri) as store:
+    async with opened_store(uri) as store:
         ledgers = LedgerStore(store)
         found = await _found_of(ledgers, ledger_ids)
         if missing := set(ledger_ids) - found.keys():

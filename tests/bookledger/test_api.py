@@ -34,7 +34,6 @@ from metadata.records.journal_store import JournalStore
 from metadata.records.ledger_ids import take_ledger_ids
 from metadata.records.ledger_record import AcceptedLoss, LedgerState
 from metadata.records.ledger_store import LedgerStore
-from tests.support.aio import run
 from tests.support.made_clusters import BOOKIES, a_cluster_in_memory, a_record
 
 OPENAPI = table.openapi("0")
@@ -201,12 +200,9 @@ async def test_bookies_are_told_page_by_page_each_once(limit: int) -> None:
         ("after=b1", "after: there is no such parameter; there are: first, limit"),
     ],
 )
-def test_a_parameter_of_bookies_that_is_none_is_told_so(given: str, why: str) -> None:
-    async def main() -> None:
-        async with answering(await a_cluster_in_memory()) as url:
-            assert why in (await told(url, "/bookies", f"/bookies?{given}"))["detail"]
-
-    run(main())
+async def test_a_parameter_of_bookies_that_is_none_is_told_so(given: str, why: str) -> None:
+    async with answering(await a_cluster_in_memory()) as url:
+        assert why in (await told(url, "/bookies", f"/bookies?{given}"))["detail"]
 
 
 async def test_a_long_listing_is_told_page_by_page_each_ledger_once() -> None:
@@ -314,13 +310,10 @@ async def found_by(url: str, given: str, limit: int) -> list[int]:
         ("state=in_recovery", []),
     ],
 )
-def test_ledgers_are_found_by_state_and_custom_metadata(given: str, ids: list[int]) -> None:
-    async def main() -> None:
-        async with answering(await with_various_ledgers()) as url:
-            for limit in (1, 3, 100):
-                assert await found_by(url, given, limit) == ids
-
-    run(main())
+async def test_ledgers_are_found_by_state_and_custom_metadata(given: str, ids: list[int]) -> None:
+    async with answering(await with_various_ledgers()) as url:
+        for limit in (1, 3, 100):
+            assert await found_by(url, given, limit) == ids
 
 
 async def test_a_search_answers_with_what_it_has_when_its_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -376,12 +369,9 @@ async def test_a_ledgers_fragments_are_told_page_by_page(monkeypatch: pytest.Mon
         (f"custom={'x' * 1001}", "custom has at most 1000 characters"),
     ],
 )
-def test_a_parameter_that_is_none_is_told_so(given: str, why: str) -> None:
-    async def main() -> None:
-        async with answering(await a_cluster_in_memory()) as url:
-            assert why in (await told(url, "/ledgers", f"/ledgers?{given}"))["detail"]
-
-    run(main())
+async def test_a_parameter_that_is_none_is_told_so(given: str, why: str) -> None:
+    async with answering(await a_cluster_in_memory()) as url:
+        assert why in (await told(url, "/ledgers", f"/ledgers?{given}"))["detail"]
 
 
 async def test_a_parameter_that_nobody_knows_is_told_so() -> None:

@@ -11,16 +11,14 @@ import pytest
 from bookledger.cli.config.example import DAEMONS
 from bookledger.cli.config.sections import SECTIONS
 from metadata.settings.tunable import defaults_of, shown, tunables_of
-from tests.support.command_line import bookledger
+from tests.support.command_line import bookledger, succeeds
 
 SETTING = re.compile(r"^#([\w-]+ = [^<].*)$", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
 def example() -> str:
-    done = bookledger("config", "example")
-    assert done.returncode == 0, done
-    return done.stdout.decode()
+    return succeeds("config", "example").decode()
 
 
 def test_it_sets_nothing_as_it_is(example: str, tmp_path: Path) -> None:

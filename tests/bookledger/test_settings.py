@@ -19,7 +19,7 @@ from metadata.settings.tunable import defaults_of, tunables_of
 from metadata.settings.tunable import shown as shown_in_file
 from metadata.sqlite.uri import uri_of
 from tests.bookledger.typed_commands import Run, file_of, nothing_set, running
-from tests.support.command_line import bookledger
+from tests.support.command_line import bookledger, succeeds
 from tests.support.etcd import free_port
 from tests.support.http import get
 
@@ -269,8 +269,7 @@ def test_settings_of_a_file_take_effect_in_a_bookie_and_in_commands(tmp_path: Pa
     bookie = BookieProcess("b1", tmp_path / "b1", uri, environment={"BOOKLEDGER_CONFIG": file})
     with started([bookie]):
         append = ("ledger", "append", "--ensemble=1", "--write-quorum=1", "--ack-quorum=1")
-        one = bookledger(*append, f"--metadata={uri}", stdin=LARGE)
-        assert one.returncode == 0, one.stderr
+        succeeds(*append, f"--metadata={uri}", stdin=LARGE)
         refused = bookledger("--config", file, *append, stdin=b"x")
         assert refused.returncode == 1 and b"fault domain" in refused.stderr, refused.stderr
         told = bookledger("bookie", "gc", "status", "b1", f"--metadata={uri}", "--json").stdout

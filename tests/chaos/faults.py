@@ -13,7 +13,7 @@ from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt
 from bookie.errors import DataDirectoryError
 from bookie.serving.directory import format_directory
 from bookledger.cli.processes import BookieProcess
-from metadata import open_store
+from metadata import opened_store
 from tests.support.etcd_cluster import EtcdCluster, Member
 
 from .history import History
@@ -132,11 +132,8 @@ class Faults:
         await asyncio.to_thread(bookie.start)
 
     async def _format(self, bookie: BookieProcess) -> None:
-        store = await open_store(self._uri)
-        try:
+        async with opened_store(self._uri) as store:
             await format_directory(bookie.directory, bookie.bookie_id, store, replace=True, wait=True)
-        finally:
-            await store.close()
 
     async def _etcd_goes(self, _: Host) -> None:
         """All of it at once, as a power cut does."""

@@ -24,7 +24,7 @@ from bookledger.cli.processes import BookieProcess
 from bookledger.cluster import health
 from bookledger.cluster.survey import Survey, survey
 from ledgers.aio import LedgerClient
-from metadata import open_store
+from metadata import opened_store
 from metadata.errors import MetadataError
 from tests.support.etcd_cluster import EtcdCluster
 from tests.support.etcd_program import find_etcd, version_of, why_not_sound
@@ -43,11 +43,8 @@ WHOLE_SECONDS_MAX = 240.0
 
 
 async def look(uri: str) -> Survey | None:
-    store = await open_store(uri)
-    try:
+    async with opened_store(uri) as store:
         return await survey(store, wait_ms=LOST_AFTER_SECONDS * 1000)
-    finally:
-        await store.close()
 
 
 async def is_whole(uri: str) -> bool:

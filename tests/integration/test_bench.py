@@ -18,16 +18,15 @@ from bookledger.cli.bench.picture import BARS, NAMES, WIDTH, picture_of
 from bookledger.cli.bench.workloads import SWEEP, WORKLOADS, WorkloadResult
 from tests.support import browser as chromium
 from tests.support.browser import DESKTOP, PHONE, browser, complaints, look_as, violations
-from tests.support.command_line import bookledger, children_left, fails_with_one_line
+from tests.support.command_line import children_left, fails_with_one_line, succeeds
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def test_bench_prints_one_object_a_workload_beside_the_baseline(tmp_path: Path) -> None:
     picture, page = tmp_path / "bench.svg", tmp_path / "bench.html"
-    done = bookledger("bench", "--json", "--seconds=0.5", f"--picture={picture}", f"--html={page}")
-    assert done.returncode == 0, done.stderr.decode()
-    results = [json.loads(line) for line in done.stdout.splitlines()]
+    done = succeeds("bench", "--json", "--seconds=0.5", f"--picture={picture}", f"--html={page}")
+    results = [json.loads(line) for line in done.splitlines()]
     assert [r["workload"] for r in results] == [workload.name for workload in WORKLOADS]
     for result in results:
         assert set(result) == {

@@ -16,29 +16,24 @@ from metadata.records.ledger_ids import count_beyond, counted_end
 from tests.support.in_process import on_bookies, payloads
 
 
-async def test_a_chosen_id_that_was_deleted_is_not_given_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("chosen", [42, None])
+async def test_an_id_that_was_deleted_is_not_given_again_whoever_chose_it(
+    tmp_path: Path, chosen: int | None
+) -> None:
     """The bookies still hold the old ledger's entries, and readers of a new one would be shown them."""
     async with on_bookies(tmp_path, 3) as (_, client):
-        async with await client.create_ledger(ledger_id=42) as writer:
+        async with await client.create_ledger(ledger_id=chosen) as writer:
             await writer.append(b"old")
-        await client.delete_ledger(42)
+        ledger_id = writer.ledger_id
+        await client.delete_ledger(ledger_id)
         for recovery in (True, False):
             with pytest.raises(NoSuchLedger):
-                await client.open_ledger(42, recovery=recovery)
+                await client.open_ledger(ledger_id, recovery=recovery)
         with pytest.raises(NoSuchLedger):
-            await client.delete_ledger(42)
+            await client.delete_ledger(ledger_id)
         with pytest.raises(LedgerExists, match="an id is never given twice"):
-            await client.create_ledger(ledger_id=42)
+            await client.create_ledger(ledger_id=ledger_id)
         assert [record async for record in client.list_ledgers()] == []
-
-
-async def test_a_deleted_id_cannot_be_chosen_whoever_chose_it_first(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        async with await client.create_ledger() as writer:
-            await writer.append(b"old")
-        await client.delete_ledger(writer.ledger_id)
-        with pytest.raises(LedgerExists):
-            await client.create_ledger(ledger_id=writer.ledger_id)
 
 
 async def test_the_counter_steps_over_chosen_ids_also_deleted_ones(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from bookledger.cli.processes import BookieProcess, started
 from ledgers import LedgerClient
 from metadata.sqlite.uri import uri_of
-from tests.support.command_line import bookledger
+from tests.support.command_line import bookledger, succeeds
 
 ONE = ("--ensemble=1", "--write-quorum=1", "--ack-quorum=1")
 
@@ -28,9 +28,8 @@ def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def ledger_with(uri: str, entries: int) -> str:
     text = b"".join(b"%d\n" % n for n in range(entries))
-    done = bookledger("ledger", "append", *ONE, "--json", f"--metadata={uri}", stdin=text)
-    assert done.returncode == 0, done.stderr
-    return str(json.loads(done.stdout)["ledger_id"])
+    done = succeeds("ledger", "append", *ONE, "--json", f"--metadata={uri}", stdin=text)
+    return str(json.loads(done)["ledger_id"])
 
 
 def said(*arguments: str, code: int, stdin: bytes = b"") -> str:
@@ -79,21 +78,6 @@ def test_an_id_past_what_is_confirmed_is_an_error_for_who_reads_and_told_to_who_
 def test_a_range_that_ends_before_it_begins_is_wrong_usage(uri: str) -> None:
     told = said("ledger", "read", "1", "--first=5", "--last=3", f"--metadata={uri}", code=2)
     assert "--last 3 comes before --first 5" in told
-
-
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        (b"nonsense", "line 2 of the input: it is no JSON from its character 1 on"),
-        (b"\xff", "line 2 of the input: it is no text in UTF-8 from its byte 1 on"),
-        (b'{"payload_base64": "a"}', "line 2 of the input: payload_base64 is no base64"),
-        (b"7", "line 2 of the input: an entry is an object"),
-    ],
-)
-def test_a_line_that_is_no_entry_is_named_with_what_is_wrong_with_it(uri: str, line: bytes, why: str) -> None:
-    good = b'{"payload": "good"}\n'
-    command = ("ledger", "append", "--json-lines", *ONE, f"--metadata={uri}")
-    assert why in said(*command, code=1, stdin=good + line + b"\n")
 
 
 @pytest.mark.parametrize(

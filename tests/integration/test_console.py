@@ -371,9 +371,7 @@ def test_every_page_of_a_cluster_that_dies(tmp_path: Path, driver: Chrome, manne
 def test_a_cluster_whose_etcd_is_away_is_shown_again_when_it_is_back(
     tmp_path: Path, driver: Chrome, manners: tuple[str, ...]
 ) -> None:
-    etcd = EtcdServer(tmp_path)
-    etcd.start()
-    try:
+    with EtcdServer(tmp_path) as etcd:
         uri = f"etcd://{etcd.endpoint}/test"
         with started(bookies(tmp_path, uri, 1)) as _, console(tmp_path, uri) as url:
             driver.get(f"{url}/")
@@ -386,5 +384,3 @@ def test_a_cluster_whose_etcd_is_away_is_shown_again_when_it_is_back(
             etcd.restart()
             driver.get(f"{url}/bookies")
             soon(lambda: "127.0.0.1:" in text_of(driver))
-    finally:
-        etcd.stop()

@@ -71,14 +71,12 @@ def calls_that_failed(url: str) -> float:
 
 
 def test_an_outage_of_the_metadata_is_told_once_by_each_bookie_and_its_end(tmp_path: Path) -> None:
-    etcd = EtcdServer(tmp_path)
-    etcd.start()
-    uri = f"etcd://{etcd.endpoint}/test?timeout=1"
-    bookies = [
-        HttpBookie(name, tmp_path / name, uri, lease_seconds=1, options=["--http=127.0.0.1:0"])
-        for name in ("b1", "b2")
-    ]
-    try:
+    with EtcdServer(tmp_path) as etcd:
+        uri = f"etcd://{etcd.endpoint}/test?timeout=1"
+        bookies = [
+            HttpBookie(name, tmp_path / name, uri, lease_seconds=1, options=["--http=127.0.0.1:0"])
+            for name in ("b1", "b2")
+        ]
         with started(bookies):
             until(lambda: any("is the auditor" in bookie.log.read_text() for bookie in bookies))
             before = [len(bookie.log.read_text().splitlines()) for bookie in bookies]
@@ -93,8 +91,6 @@ def test_an_outage_of_the_metadata_is_told_once_by_each_bookie_and_its_end(tmp_p
                 assert "the metadata does not answer, and is asked again until it does: " in new[0], new
                 assert len([line for line in new if "does not answer" in line]) == 1, new
                 assert len(new) <= 5, new
-    finally:
-        etcd.stop()
 
 
 def test_what_is_no_request_is_one_short_line_however_often_it_comes(tmp_path: Path) -> None:

@@ -57,15 +57,8 @@ async def test_readers_see_what_was_forced_and_no_more(tmp_path: Path) -> None:
         while reader.last_add_confirmed < 0:  # the idle writer tells it within a moment
             await reader.read_last_add_confirmed()
         assert await payloads(reader) == [b"a"]
-        await writer.close()
-
-
-async def test_closing_forces_first(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        writer = await client.create_ledger(deferred_sync=True)
-        await writer.append(b"a")
-        await writer.close()
-        assert await payloads(await client.open_ledger(writer.ledger_id)) == [b"a"]
+        await writer.close()  # which forces first
+        assert await payloads(await client.open_ledger(writer.ledger_id)) == [b"a", b"b"]
 
 
 async def test_a_bookie_is_replaced_with_all_that_is_not_on_disk_sent_again(tmp_path: Path) -> None:

@@ -44,15 +44,6 @@ async def test_no_append_is_confirmed_after_its_ledger_was_deleted(tmp_path: Pat
                 await another.open_ledger(writer.ledger_id)
 
 
-async def test_an_idle_writer_of_a_deleted_ledger_confirms_nothing_either(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        writer = await client.create_ledger()
-        await writer.append(b"before")
-        await client.delete_ledger(writer.ledger_id)
-        with pytest.raises((LedgerFenced, NoSuchLedger)):
-            await writer.append(b"after")
-
-
 async def test_nobody_deletes_an_open_ledger_with_a_password_without_it(tmp_path: Path) -> None:
     async with on_bookies(tmp_path, 3) as (_, client):
         writer = await client.create_ledger(password=b"secret")

@@ -16,7 +16,7 @@ from ledgers.aio import LedgerClient
 from metadata.records.ledger_record import JOURNAL, OWNER
 from metadata.sqlite.uri import uri_of
 from tests.support.authority import TestAuthority
-from tests.support.command_line import bookledger
+from tests.support.command_line import bookledger, succeeds
 from tests.support.in_process import QUICK, cluster_of
 
 PASSWORD = b"a secret"
@@ -124,10 +124,7 @@ def test_whoever_has_a_certificate_orders_bookies_about_with_an_admins_only(tmp_
     authority, uri = TestAuthority(tmp_path), uri_of(tmp_path / "metadata.db")
     audit = tmp_path / "audit.log"
     for name in ("b1", "b2"):
-        made = bookledger(
-            "bookie", "format", f"--data={tmp_path}/{name}", f"--id={name}", f"--metadata={uri}"
-        )
-        assert made.returncode == 0, made.stderr
+        succeeds("bookie", "format", f"--data={tmp_path}/{name}", f"--id={name}", f"--metadata={uri}")
     for role in Role:
         mine = {"BOOKLEDGER_CERTS": str(authority.of(role)), "BOOKLEDGER_AUDIT_LOG": str(audit)}
         for order in ORDERS if role in (Role.ADMIN, Role.CLIENT) else ORDERS[:1]:

@@ -13,13 +13,14 @@ import pytest
 from bookie.wire.trust.roles import Role
 from bookledger.cli.processes import BookieProcess
 from ledgers import LedgerClient, LedgerError
-from metadata import keys, open_store
+from metadata import keys, opened_store
 from metadata.errors import MetadataError
 from metadata.etcd.access import ACCESS, etcdctl_commands
 from qjm_compat import NamespaceInfo, QuorumJournalManager
-from tests.support.command_line import bookledger
+from tests.support.command_line import bookledger, succeeds
 from tests.support.etcd import EtcdServer
 from tests.support.etcd_program import find_etcdctl
+from tests.support.journal_node_daemons import JournalNodeDaemon
 from tests.support.secrets import password_file
 
 ROOT_PASSWORD = "root's"
@@ -41,9 +42,7 @@ def etcdctl(etcd: EtcdServer, *arguments: str) -> None:
 def uris(own_etcd: EtcdServer, tmp_path: Path) -> Iterator[dict[str, str]]:
     """A user for each role, and what each names the metadata by. A bookie serves."""
     plain = f"etcd://{own_etcd.endpoint}/{PREFIX}"
-    printed = bookledger("metadata", "roles", f"--metadata={plain}")
-    assert printed.returncode == 0, printed
-    for line in printed.stdout.decode().splitlines():
+    for line in succeeds("metadata", "roles", f"--metadata={plain}").decode().splitlines():
         program, *arguments = line.split()
         assert program == "etcdctl"
         etcdctl(own_etcd, *arguments)
@@ -67,7 +66,7 @@ def test_every_role_of_a_certificate_has_one_in_etcd() -> None:
     assert ACCESS.keys() == {role.value for role in Role}
 
 
-def test_each_role_can_do_its_work(uris: dict[str, str]) -> None:
+def test_each_role_can_do_its_work(uris: dict[str, str], tmp_path: Path) -> None:
     with LedgerClient(uris["client"]) as client:
         with client.create_ledger(ensemble_size=1) as writer:
             writer.append(b"a")
@@ -82,6 +81,8 @@ def test_each_role_can_do_its_work(uris: dict[str, str]) -> None:
     with QuorumJournalManager(uris["journal"], "ns1") as journal:
         journal.format(NamespaceInfo(1, "CID-roles"))
         journal.recover_unfinalized_segments()
+    with JournalNodeDaemon(uris["journal"], "jn1", tmp_path) as daemon:
+        assert daemon.stop() == 0
     for role, *command in (
         ("admin", "bookie", "drain", "b1", "--cancel"),
         ("client", "metadata", "check"),
@@ -117,12 +118,9 @@ DENIED: tuple[tuple[str, str], ...] = (
 
 async def test_no_role_can_write_what_is_not_its_own(uris: dict[str, str]) -> None:
     for role, key in DENIED:
-        store = await open_store(uris[role])
-        try:
+        async with opened_store(uris[role]) as store:
             with pytest.raises(MetadataError, match="permission denied"):
                 await store.create(key, b"forged")
-        finally:
-            await store.close()
     with LedgerClient(uris["reader"]) as reader, pytest.raises(LedgerError, match="permission denied"):
         reader.create_ledger(ensemble_size=1)
 

@@ -17,7 +17,7 @@ from bookledger.admin.bookies import Bookies
 from bookledger.admin.http.server import serving_http
 from bookledger.cli.cluster.status import status
 from bookledger.console.console import Console
-from metadata import keys, open_store
+from metadata import keys, opened_store
 from metadata.backup import hold
 from metadata.backup.hold import Noticed
 from metadata.counting.facts import (
@@ -201,14 +201,11 @@ def told_of(uri: str) -> tuple[dict[str, Any], str]:
 
 def made(uri: str, situation: Situation) -> None:
     async def make() -> None:
-        store = await open_store(uri, create=True)
-        try:
+        async with opened_store(uri, create=True) as store:
             await with_bookies(store)
             await LedgerStore(store).create(a_record(1))
             await elected(store)
             await situation(store)
-        finally:
-            await store.close()
 
     run(make())
 

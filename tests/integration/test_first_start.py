@@ -15,7 +15,7 @@ import pytest
 
 from bookie.index.index import Index
 from metadata.sqlite.uri import uri_of
-from tests.support.command_line import bookledger, fails_with_one_line
+from tests.support.command_line import bookledger, fails_with_one_line, succeeds
 from tests.support.etcd import free_port
 from tests.support.failing_disk import compiled
 from tests.support.mounts import small_disk
@@ -49,8 +49,7 @@ def uri(tmp_path: Path) -> str:
 @pytest.fixture
 def formatted(tmp_path: Path, uri: str) -> Path:
     path = tmp_path / "b1"
-    done = bookledger("bookie", "format", f"--data={path}", "--id=b1", f"--metadata={uri}")
-    assert done.returncode == 0, done.stderr
+    succeeds("bookie", "format", f"--data={path}", "--id=b1", f"--metadata={uri}")
     return path
 
 
@@ -102,6 +101,7 @@ def test_a_directory_that_is_none_is_told_with_the_command_that_makes_it(
         path = tmp_path / name
         line = fails_with_one_line(*run_on(path, uri))
         assert line == f"{path} {why}; run: bookledger bookie format --data {path} --id NAME --metadata URI"
+    assert not (tmp_path / "missing").exists()
 
 
 def without_roots_rights(*arguments: str) -> subprocess.CompletedProcess[bytes]:

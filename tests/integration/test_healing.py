@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from bookledger.cli.processes import bookie_processes
 from ledgers import ClientConfig
 from ledgers.aio import LedgerClient, WriteHandle
-from metadata import keys, open_store
+from metadata import keys, opened_store
 from metadata.healing import absent_bookies, lease_lock, operator_requests
 from metadata.healing.marks import Mark, Marks
 from metadata.healing.operator_requests import Order, OrderKind
@@ -21,7 +20,7 @@ from metadata.records.ledger_record import LedgerRecord
 from metadata.store import MetadataStore
 from tests.support import stepped_clock
 from tests.support.etcd import EtcdServer
-from tests.support.processes import ProcessCluster
+from tests.support.processes import ProcessCluster, on_processes
 from tests.support.stepped_clock import SteppedClock
 from tests.support.writing import copies_of_every_entry, payload_of
 
@@ -37,23 +36,15 @@ async def on_healing_bookies(
     count: int,
     *,
     lost_after: float = 1,
-    environment: Mapping[str, str] | None = None,
     uri: str = "",
+    environment: Mapping[str, str] | None = None,
 ) -> AsyncIterator[tuple[ProcessCluster, LedgerClient, MetadataStore]]:
-    """`uri`: of the metadata, in a file of its own by default."""
-    uri = uri or f"sqlite://{tmp_path}/metadata.db"
-    options = (f"--lost-after={lost_after}",)
-    with bookie_processes(
-        count, tmp_path, uri, lease_seconds=2, options=options, environment=environment
-    ) as bookies:
-        cluster = ProcessCluster(uri, {bookie.bookie_id: bookie for bookie in bookies})
-        store = await open_store(uri)
-        try:
-            async with LedgerClient(uri, config=IMPATIENT) as client:
-                yield cluster, client, store
-        finally:
-            cluster.resume_all()
-            await store.close()
+    more = {"lease_seconds": 2, "options": (f"--lost-after={lost_after}",), "environment": environment}
+    async with (
+        on_processes(tmp_path, count, IMPATIENT, uri, **more) as (cluster, client),
+        opened_store(cluster.uri) as store,
+    ):
+        yield cluster, client, store
 
 
 async def filled(writer: WriteHandle, entries: int = ENTRIES) -> None:
@@ -93,17 +84,6 @@ def names(record: LedgerRecord) -> set[str]:
     return {bookie.bookie_id for fragment in record.fragments for bookie in fragment.ensemble}
 
 
-async def test_W3_what_a_lost_bookie_held_is_copied_to_another(tmp_path: Path) -> None:
-    async with on_healing_bookies(tmp_path, 4) as (cluster, client, store):
-        writer = await new_ledger(client)
-        await writer.close()
-        lost = writer.record.fragments[0].ensemble[1]
-        cluster.kill(lost)
-        record = await healed(client, writer.ledger_id, lambda record: lost.bookie_id not in names(record))
-        await is_whole(client, record, ENTRIES - 1)
-        await unmarked(store, writer.ledger_id)
-
-
 async def absence(store: MetadataStore, *, longer_than_ms: int = -1) -> int:
     """How long the one absent bookie has been so, once that is longer."""
     async with asyncio.timeout(HEALED_SECONDS_MAX):
@@ -130,7 +110,7 @@ def either(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return f"etcd://{etcd.endpoint}/{tmp_path.name}"
 
 
-async def test_H2_wall_clocks_that_are_set_back_hold_no_healing_back(
+async def test_W3_H2_what_a_lost_bookie_held_is_copied_though_wall_clocks_are_set_back(
     tmp_path: Path, clock: SteppedClock, either: str
 ) -> None:
     """H2: nor does it matter that the absence was noted in what is the future now."""
@@ -148,6 +128,7 @@ async def test_H2_wall_clocks_that_are_set_back_hold_no_healing_back(
         clock.step(0)
         record = await healed(client, writer.ledger_id, lambda record: lost.bookie_id not in names(record))
         await is_whole(client, record, ENTRIES - 1)
+        await unmarked(store, writer.ledger_id)
 
 
 async def test_H3_wall_clocks_that_are_set_ahead_make_no_bookie_lost(

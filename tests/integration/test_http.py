@@ -11,7 +11,6 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import pytest
@@ -29,7 +28,7 @@ from metadata.counting import facts
 from metadata.counting.facts import Verdict
 from metadata.sqlite.uri import uri_of
 from tests.support.authority import TestAuthority
-from tests.support.command_line import bookledger, fails_with_one_line
+from tests.support.command_line import bookledger
 from tests.support.etcd import EtcdServer, free_port
 from tests.support.http import HttpBookie as Bookie
 from tests.support.http import get
@@ -78,9 +77,7 @@ class Standalone:
         self.url, self.uri = told["http"], told["metadata"]
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         assert self._child.stop() == 0
 
 
@@ -133,12 +130,6 @@ def verdict_on(fact: str, url: str) -> str:
     return verdict
 
 
-def test_a_bookie_is_ready_while_clients_should_come_to_it(tmp_path: Path) -> None:
-    with one_bookie(tmp_path) as (bookie, _):
-        assert get(f"{bookie.url}/healthz") == (200, "ok\n")
-        assert get(f"{bookie.url}/readyz") == (200, "ok\n")
-
-
 def test_a_bookie_that_takes_nothing_new_says_why_it_is_not_ready_and_lives(tmp_path: Path) -> None:
     uri = uri_of(tmp_path / "metadata.db")
     both = [
@@ -155,20 +146,15 @@ def test_a_bookie_that_takes_nothing_new_says_why_it_is_not_ready_and_lives(tmp_
 
 
 def test_a_bookie_whose_metadata_is_away_is_not_ready(tmp_path: Path) -> None:
-    etcd = EtcdServer(tmp_path)
-    etcd.start()
-    try:
-        with one_bookie(tmp_path, f"etcd://{etcd.endpoint}/test") as (bookie, _):
-            assert verdict_on("registered", bookie.url) == "well"
-            etcd.kill()
-            until(lambda: get(f"{bookie.url}/readyz")[0] == 503)
-            assert "b1: it is not registered" in get(f"{bookie.url}/readyz")[1]
-            assert verdict_on("registered", bookie.url) == "amiss"
-            until(lambda: verdict_on("metadata", bookie.url) == "unknown")
-            etcd.restart()
-            until(lambda: get(f"{bookie.url}/readyz")[0] == 200)
-    finally:
-        etcd.stop()
+    with EtcdServer(tmp_path) as etcd, one_bookie(tmp_path, f"etcd://{etcd.endpoint}/test") as (bookie, _):
+        assert verdict_on("registered", bookie.url) == "well"
+        etcd.kill()
+        until(lambda: get(f"{bookie.url}/readyz")[0] == 503)
+        assert "b1: it is not registered" in get(f"{bookie.url}/readyz")[1]
+        assert verdict_on("registered", bookie.url) == "amiss"
+        until(lambda: verdict_on("metadata", bookie.url) == "unknown")
+        etcd.restart()
+        until(lambda: get(f"{bookie.url}/readyz")[0] == 200)
 
 
 def test_an_etcd_that_is_out_of_space_is_told_at_once_by_every_face(tmp_path: Path) -> None:
@@ -207,27 +193,6 @@ def test_an_etcd_that_is_out_of_space_is_told_at_once_by_every_face(tmp_path: Pa
             until(lambda: bookledger("cluster", "status", f"--metadata={uri}").returncode == 0)
     finally:
         etcd.stop()
-
-
-def test_it_answers_while_the_bookie_starts(tmp_path: Path) -> None:
-    """Before the metadata answers: alive, and not ready."""
-    with socket.create_server(("127.0.0.1", 0)) as silent, socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-        free.close()
-        uri = f"etcd://127.0.0.1:{silent.getsockname()[1]}/prefix"
-        command = (
-            *BOOKLEDGER, "bookie", "run", f"--metadata={uri}", f"--data={tmp_path}", "--port=0",
-            f"--http=127.0.0.1:{port}", "--until-stdin-closes",
-        )  # fmt: skip
-        child = Child(command, name="bookie", log=tmp_path.with_name("bookie.log"))
-        try:
-            until(lambda: answers(port))
-            assert get(f"http://127.0.0.1:{port}/healthz") == (200, "ok\n")
-            code, why = get(f"http://127.0.0.1:{port}/readyz")
-            assert (code, json.loads(why)["detail"]) == (503, STARTING)
-            assert get(f"http://127.0.0.1:{port}/metrics")[0] == 200
-        finally:
-            child.kill()
 
 
 def test_it_answers_while_the_bookie_waits_for_metadata_that_hangs_and_is_ready_once_it_answers(
@@ -329,15 +294,6 @@ def test_other_machines_are_answered_only_where_it_is_asked_for(tmp_path: Path) 
     assert b"without certificates whoever reaches it reads" in done.stderr
     assert b"--insecure" in done.stderr
     assert HttpAddress("::1", 1).is_loopback and not HttpAddress("10.0.0.1", 1).is_loopback
-
-
-def test_a_port_in_use_is_named(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        line = fails_with_one_line(
-            "standalone", f"--data={tmp_path}/data", "--port=0", f"--http=127.0.0.1:{port}"
-        )
-    assert f"cannot listen on --http 127.0.0.1:{port}" in line
 
 
 def test_a_process_without_bookies_yet_tells_of_itself() -> None:

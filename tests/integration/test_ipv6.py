@@ -17,7 +17,7 @@ from ledgers import ClientConfig, LedgerClient
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.requests import NamespaceInfo
 from tests.qjm_compat.journals import write_segment
-from tests.support.command_line import bookledger
+from tests.support.command_line import bookledger, succeeds
 from tests.support.etcd import EtcdServer, free_port
 from tests.support.journal_node_daemons import JournalNodeDaemon, qjournal
 
@@ -52,9 +52,7 @@ def test_ledgers_are_written_and_read_on_ipv6_alone(tmp_path: Path, host: str) -
 
 @on_ipv6
 def test_the_metadata_is_in_an_etcd_on_ipv6(tmp_path: Path) -> None:
-    etcd = EtcdServer(tmp_path, host="[::1]")
-    etcd.start()
-    try:
+    with EtcdServer(tmp_path, host="[::1]") as etcd:
         uri = f"etcd://{etcd.endpoint}/test"
         with bookie_processes(3, tmp_path, uri, options=("--host", "::1")), LedgerClient(uri) as client:
             with client.create_ledger() as writer:
@@ -62,8 +60,6 @@ def test_the_metadata_is_in_an_etcd_on_ipv6(tmp_path: Path) -> None:
             assert [entry.payload for entry in client.open_ledger(writer.ledger_id)] == [b"a"]
         status = bookledger("cluster", "status", f"--metadata={uri}", "--json")
         assert f"[::1]:{etcd.port}" in json.loads(status.stdout)["metadata"]["members"]
-    finally:
-        etcd.stop()
 
 
 @on_ipv6
@@ -105,8 +101,7 @@ def test_ipv6_and_tls(tmp_path: Path) -> None:
         ("issue", "bookie:bookie-1", str(tmp_path / "b"), "--authority", authority, "--host", "::1"),
         ("issue", "client:app", str(tmp_path / "c"), "--authority", authority),
     ):
-        done = bookledger("certs", *arguments)
-        assert done.returncode == 0, done
+        succeeds("certs", *arguments)
     options = ("--host", "::1", "--certs", str(tmp_path / "b"))
     config = ClientConfig(certificates=str(tmp_path / "c"))
     with bookie_processes(1, tmp_path, uri, options=options), LedgerClient(uri, config=config) as client:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from metadata import open_store
+from metadata import opened_store
 from metadata.records.journal_store import JournalStore
 from qjm_compat.aio import DEFAULT_ACCEPTOR
 from qjm_compat.config import AcceptorConfig
@@ -32,7 +32,7 @@ from tests.qjm_compat.transfer.made_directories import (
     version,
 )
 from tests.support.aio import run, until_true
-from tests.support.command_line import bookledger, fails_with_one_line
+from tests.support.command_line import bookledger, fails_with_one_line, succeeds
 from tests.support.etcd import free_port
 
 WAITING_SECONDS = 1.5
@@ -44,9 +44,7 @@ LARGE_PATH_BYTES = 4000
 
 def journal(command: str, *arguments: str) -> list[dict[str, Any]]:
     """What a command prints as JSON."""
-    done = bookledger("journal", command, "--json", *arguments)
-    assert done.returncode == 0, done
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in succeeds("journal", command, "--json", *arguments).splitlines()]
 
 
 def test_a_directory_is_imported_shown_followed_checked_and_exported(uri: str, tmp_path: Path) -> None:
@@ -120,24 +118,6 @@ def test_a_segment_left_in_progress_is_recovered_and_purged(uri: str, tmp_path: 
     assert journal("fsck", meta, "ns3", "--orphan-age=0")[-1]["problems"] == 0
 
 
-def test_a_follower_gets_edits_as_they_become_durable(uri: str, tmp_path: Path) -> None:
-    meta = f"--metadata={uri}"
-    current = tmp_path / "current"
-    current.mkdir()
-    version(current)
-    finalized(current, 1, 3)
-    journal("import", meta, "ns4", str(current))
-    command = [sys.executable, "-m", "bookledger", "journal", "tail", "-f", meta, "ns4"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as following:
-        assert following.stdout is not None
-        assert [json.loads(following.stdout.readline())["txid"] for _ in range(3)] == [1, 2, 3]
-        finalized(current, 4, 6)
-        journal("import", meta, "ns4", str(current))
-        assert [json.loads(following.stdout.readline())["txid"] for _ in range(3)] == [4, 5, 6]
-        following.send_signal(signal.SIGINT)
-        assert following.wait(30) == 128 + signal.SIGINT
-
-
 def test_a_follower_of_a_journal_without_edits_begins_with_the_first_there_will_be(
     uri: str, tmp_path: Path
 ) -> None:
@@ -186,14 +166,11 @@ def test_orphans_are_deleted_by_command_unless_they_are_the_last_copy(uri: str, 
 
 
 async def _lose_record(uri: str, journal_id: str, start_txid: int) -> None:
-    store = await open_store(uri)
-    try:
+    async with opened_store(uri) as store:
         records = JournalStore(store, journal_id, DEFAULT_ACCEPTOR)
         found = await records.read_segment(start_txid)
         assert found is not None
         await records.delete_segment(found)
-    finally:
-        await store.close()
 
 
 def test_problems_are_a_line_each_and_the_exit_code(uri: str, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from qjm_compat.aio import DEFAULT_ACCEPTOR, QuorumJournalManager
 from qjm_compat.config import AcceptorConfig
+from qjm_compat.hadoop.pages.hadoop_json import spelled
 from qjm_compat.requests import NamespaceInfo
 from qjm_compat.transfer.checking.fsck import check_journal
 from qjm_compat.transfer.exporting import Exported, export_directory
@@ -20,6 +22,7 @@ from tests.qjm_compat.edits.real_segments import FOLDER, NAMES, content_of, need
 from tests.support.aio import run
 from tests.support.command_line import bookledger
 from tests.support.hadoop import JournalNode, NameNode, dfsadmin, each_version, fs, oev, xml_to_edits
+from tests.support.http import get
 
 SAMPLES = os.environ.get("BOOKLEDGER_NAMENODE_SAMPLES", "")
 """A folder with directories of NameNodes below it, as many as there are."""
@@ -139,3 +142,13 @@ def _check_viewer(version: str, source: Path, out: Path) -> None:
 
 def paths(listing: str) -> list[str]:
     return [line.split(maxsplit=7)[-1] for line in listing.splitlines()]
+
+
+@each_version
+def test_beans_of_a_stock_journal_node_are_spelled_as_ours(tmp_path: Path, version: str) -> None:
+    with JournalNode(version, tmp_path) as journal_node:
+        url = f"http://127.0.0.1:{journal_node.http_port}/jmx?qry=Hadoop:service=JournalNode,name=JournalNodeInfo"
+        status, text = get(url)
+    beans = json.loads(text)
+    assert status == 200 and len(beans["beans"]) == 1
+    assert text.strip() == spelled(beans)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bookledger.cli.processes import bookie_processes
-from tests.support.command_line import bookledger
+from tests.support.command_line import succeeds
 from tests.support.hadoop import JournalNode, each_version
 from tests.support.hadoop.driver import needs_compiler
 from tests.support.hadoop.pair import SERVICE, Pair, running_pair
@@ -27,8 +27,7 @@ Node = JournalNode | JournalNodeDaemon
 
 
 def done(*arguments: str) -> None:
-    result = bookledger("journal", *arguments)
-    assert result.returncode == 0, result
+    succeeds("journal", *arguments)
 
 
 def use(pair: Pair, nodes: Sequence[Node]) -> None:

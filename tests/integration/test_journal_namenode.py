@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.support.command_line import bookledger
+from tests.support.command_line import succeeds
 from tests.support.hadoop import JournalNode, NameNode, dfsadmin, each_version, fs, oev
 from tests.support.journal_node_daemons import JournalNodeDaemon, journal_nodes, qjournal
 
@@ -131,8 +131,7 @@ def test_a_name_node_moves_from_stock_journal_nodes_to_ours_and_back(
         for one in stock:
             one.stop()
         source = stock[0].current(journal)
-        done = bookledger("journal", "import", journal, str(source), "--metadata", uri, *acceptors)
-        assert done.returncode == 0, done
+        succeeds("journal", "import", journal, str(source), "--metadata", uri, *acceptors)
         with journal_nodes(uri, tmp_path) as ours:
             node = NameNode(
                 version,
@@ -147,10 +146,8 @@ def test_a_name_node_moves_from_stock_journal_nodes_to_ours_and_back(
             target = one.current(journal)
             for left in [*target.glob("edits_*"), *target.glob("committed-txid"), *target.glob("paxos/*")]:
                 left.unlink()
-            done = bookledger("journal", "recover", journal, "--metadata", uri, *acceptors)
-            assert done.returncode == 0, done
-            done = bookledger("journal", "export", journal, str(target), "--metadata", uri, *acceptors)
-            assert done.returncode == 0, done
+            succeeds("journal", "recover", journal, "--metadata", uri, *acceptors)
+            succeeds("journal", "export", journal, str(target), "--metadata", uri, *acceptors)
             one.start()
         node = NameNode(
             version,

@@ -5,62 +5,37 @@ from __future__ import annotations
 import asyncio
 import json
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP
 
 import pytest
 
-from bookledger.cli.processes import BookieProcess, started
-from metadata.settings.environment import variable_of
+from bookledger.cli.processes import started
 from qjm_compat.aio import QuorumJournalManager
+from qjm_compat.errors import JournalError
 from qjm_compat.manager.output_stream import EditLogOutputStream
 from tests.qjm_compat.auditor import Confirmed, audit, confirmed_batch, differing_copies
 from tests.qjm_compat.journals import NAMESPACE, frames, write_segment
 from tests.support.aio import run
 from tests.support.command_line import bookledger
+from tests.support.failing_disk import LOG, Call, FailingDisk, compiled
 from tests.support.http import get
-from tests.support.journal_node_daemons import JournalNodeDaemon, qjournal
+from tests.support.journal_node_daemons import BookieWithNode, JournalNodeDaemon, qjournal
 from tests.support.waiting import until
 
 LEASE_SECONDS = 1.0
 FLUSHES, TXNS = 8, 3
-ONE_COPY = {variable_of("journal", name): "1" for name in ("ensemble_size", "write_quorum", "ack_quorum")}
-
-
-class BookieWithNode(BookieProcess):
-    """One that is a JournalNode, at the same addresses after a restart; each edit is on its own disk alone."""
-
-    rpc = http = "127.0.0.1:0"
-    name = ""
-
-    def launch(self) -> None:
-        places = {"journal-node": self.rpc, "journal-http": self.http}
-        variables = {variable_of("bookie", "run", option): text for option, text in places.items()}
-        self.environment = {**variables, **ONE_COPY}
-        super().launch()
-
-    def await_ready(self) -> None:
-        told = self.child.hear()
-        self._port = int(told["address"].rsplit(":", 1)[1])
-        node = told["journal_node"]
-        self.name, self.rpc, self.http = node["name"], node["rpc"], node["http"]
-
-    @property
-    def serves(self) -> bool:
-        """Whether its JournalNode has its name, and answers."""
-        try:
-            return get(f"http://{self.http}/readyz") == (200, "ok\n")
-        except OSError:
-            return False
 
 
 @contextmanager
-def cluster(tmp_path: Path, count: int = 3) -> Iterator[tuple[str, list[BookieWithNode]]]:
+def cluster(
+    tmp_path: Path, count: int = 3, environment: Mapping[str, str] | None = None
+) -> Iterator[tuple[str, list[BookieWithNode]]]:
     uri = f"sqlite://{tmp_path}/metadata.db"
     bookies = [
-        BookieWithNode(f"b{n}", tmp_path / f"b{n}", uri, lease_seconds=LEASE_SECONDS)
+        BookieWithNode(f"b{n}", tmp_path / f"b{n}", uri, lease_seconds=LEASE_SECONDS, environment=environment)
         for n in range(1, count + 1)
     ]
     with started(bookies):
@@ -160,6 +135,34 @@ def _homes(uri: str) -> dict[str, set[str]]:
     return found
 
 
+def test_B1_a_disk_that_fails_ends_both_and_what_was_confirmed_is_there_afterwards(tmp_path: Path) -> None:
+    disk = FailingDisk(compiled(tmp_path), tmp_path)
+
+    async def write(where: str) -> list[Confirmed]:
+        async with QuorumJournalManager(where) as manager:
+            await manager.format(NAMESPACE)
+            await manager.recover_unfinalized_segments()
+            writer = Writer(manager)
+            with pytest.raises(JournalError):
+                await writer.segment(lambda: disk.fail(Call.SYNC, LOG))
+            return writer.notes
+
+    async def look(where: str, notes: list[Confirmed]) -> None:
+        async with QuorumJournalManager(where) as manager:
+            await manager.recover_unfinalized_segments()
+            await audit(manager, notes)
+
+    with cluster(tmp_path, 1, disk.environment) as (_, (bookie,)):
+        until(lambda: bookie.serves)
+        notes = run(write(qjournal([bookie.rpc])))
+        assert bookie.child.wait() == 1 and disk.failures == 1
+        assert len(notes) in (FLUSHES // 2, FLUSHES // 2 + 1)  # the one under way may have been synced before
+        bookie.environment = None
+        bookie.start()
+        until(lambda: bookie.serves)
+        run(look(qjournal([bookie.rpc]), notes))
+
+
 def test_it_is_seen_as_a_daemon_of_journal_serve_is(tmp_path: Path) -> None:
     with cluster(tmp_path, 1) as (_, (bookie,)):
         until(lambda: bookie.serves)
@@ -175,21 +178,20 @@ def test_it_is_seen_as_a_daemon_of_journal_serve_is(tmp_path: Path) -> None:
 
 
 def test_a_bookie_serves_while_another_daemon_has_the_name_of_its_node(tmp_path: Path) -> None:
-    """It takes the name as soon as it is free."""
-    uri = f"sqlite://{tmp_path}/metadata.db"
-    bookie = BookieWithNode("b1", tmp_path / "b1", uri, lease_seconds=LEASE_SECONDS)
-    bookie.format()
-    with JournalNodeDaemon(uri, "b1", tmp_path) as daemon:
-        bookie.start()
-        try:
-            until(lambda: "another daemon serves as b1" in bookie.log.read_text())
-            assert not bookie.serves and bookie.child.is_alive
+    """It takes the name back, at the same addresses, as soon as it is free."""
+    with cluster(tmp_path, 1) as (uri, (bookie,)):
+        until(lambda: bookie.serves)
+        bookie.child.signal(SIGSTOP)
+        with JournalNodeDaemon(uri, "b1", tmp_path) as daemon:
+            bookie.child.signal(SIGCONT)
+            until(lambda: "another daemon serves as b1 by now" in bookie.log.read_text())
+            until(lambda: "another daemon serves as b1;" in bookie.log.read_text())  # it has tried again
             entries = bookledger("ledger", "append", "--metadata", uri, "--ensemble=1", stdin=b"1\n2\n")
             assert entries.returncode == 0, entries.stderr
+            assert not bookie.serves
             assert daemon.stop() == 0
-            until(lambda: bookie.serves)
-        finally:
-            assert bookie.stop() == 0
+        until(lambda: bookie.serves)
+        assert bookie.stop() == 0
 
 
 @pytest.mark.parametrize(

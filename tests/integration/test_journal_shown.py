@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bookledger.cli.processes import bookie_processes
 from tests.qjm_compat.transfer.made_directories import CLUSTER_ID, NAMESPACE_ID, made_directory
-from tests.support.command_line import bookledger
+from tests.support.command_line import bookledger, succeeds
 from tests.support.etcd import free_port
 
 
@@ -18,10 +18,7 @@ def test_an_acceptor_without_bookies_hides_no_other_and_says_what_failed(tmp_pat
     meta, two = f"--metadata={uri}", ("--acceptor=a", f"--acceptor=b={other}")
     edits = made_directory(tmp_path / "name").parent
     with bookie_processes(1, tmp_path / "a", uri), bookie_processes(1, tmp_path / "b", other) as bookies:
-        imported = bookledger(
-            "journal", "import", meta, "ns1", str(edits), "--in-progress", "--ensemble=1", *two
-        )
-        assert imported.returncode == 0, imported
+        succeeds("journal", "import", meta, "ns1", str(edits), "--in-progress", "--ensemble=1", *two)
         bookies[0].kill()
         nobody = f"--acceptor=c=etcd://127.0.0.1:{free_port()}/x?timeout=1"
         arguments = ("journal", "show", meta, "ns1", *two, nobody)
@@ -59,8 +56,7 @@ def test_an_acceptor_at_which_the_journal_is_not_formatted_is_called_so(tmp_path
     meta, three = f"--metadata={uri}", ("--acceptor=a", "--acceptor=b", "--acceptor=c")
     about = (f"--namespace-id={NAMESPACE_ID}", f"--cluster-id={CLUSTER_ID}")
     with bookie_processes(1, tmp_path, uri):
-        formatted = bookledger("journal", "format", meta, "ns1", *about, *three[:2])
-        assert formatted.returncode == 0, formatted
+        succeeds("journal", "format", meta, "ns1", *about, *three[:2])
         as_json = bookledger("journal", "show", meta, "ns1", *three, "--json")
         as_text = bookledger("journal", "show", meta, "ns1", *three)
     assert (as_json.returncode, as_json.stderr, as_text.returncode, as_text.stderr) == (0, b"", 0, b"")
@@ -79,8 +75,7 @@ def test_an_acceptor_whose_metadata_file_is_gone_is_a_problem_and_hides_no_other
     meta, three = f"--metadata={uri}", ("--acceptor=a", "--acceptor=b", f"--acceptor=c={gone}")
     edits = made_directory(tmp_path / "name").parent
     with bookie_processes(1, tmp_path, uri):
-        imported = bookledger("journal", "import", meta, "ns1", str(edits), "--ensemble=1", *three[:2])
-        assert imported.returncode == 0, imported
+        succeeds("journal", "import", meta, "ns1", str(edits), "--ensemble=1", *three[:2])
         checked = bookledger("journal", "fsck", meta, "ns1", *three, "--json")
         shown = bookledger("journal", "show", meta, "ns1", *three, "--json")
         listed = bookledger("journal", "list", meta)

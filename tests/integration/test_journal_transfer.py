@@ -60,155 +60,151 @@ async def test_what_is_imported_is_exported_byte_for_byte(tmp_path: Path, names:
     assert (tmp_path / "out" / "seen_txid").read_text() == "21\n"
 
 
-async def test_an_import_that_is_repeated_compares_and_writes_nothing(tmp_path: Path) -> None:
+async def test_an_import_that_is_repeated_compares_and_writes_nothing(tmp_path: Path, place: Place) -> None:
     current = made_directory(tmp_path / "name")
-    async with on_a_journal(tmp_path) as place:
-        await place.bring(current)
-        epoch = await place.promised()
-        again = await place.bring(current)
-        assert (again.segments, again.segments_there, again.ops_there) == (0, 3, 30)
-        assert await place.promised() == epoch, "it had nothing to write, and fenced nobody"
-        (current / in_progress_name(21)).unlink()
-        finalized(current, 21, 30)
-        finalized(current, 31, 40)
-        more = await place.bring(current)
-        assert (more.segments, more.ops, more.segments_there, more.last_txid) == (1, 10, 3, 40)
+    await place.bring(current)
+    epoch = await place.promised()
+    again = await place.bring(current)
+    assert (again.segments, again.segments_there, again.ops_there) == (0, 3, 30)
+    assert await place.promised() == epoch, "it had nothing to write, and fenced nobody"
+    (current / in_progress_name(21)).unlink()
+    finalized(current, 21, 30)
+    finalized(current, 31, 40)
+    more = await place.bring(current)
+    assert (more.segments, more.ops, more.segments_there, more.last_txid) == (1, 10, 3, 40)
 
 
-async def test_other_edits_under_the_same_txids_are_refused(tmp_path: Path) -> None:
+async def test_other_edits_under_the_same_txids_are_refused(tmp_path: Path, place: Place) -> None:
     current = made_directory(tmp_path / "name")
-    async with on_a_journal(tmp_path) as place:
-        await place.bring(current)
-        other = b"".join(encode_frame(24, txid, b"") for txid in range(11, 21))
-        (current / finalized_name(11, 20)).write_bytes(segment_bytes(LAYOUT, [other]))
-        assert "the journal has other edits in txids 11" in await place.refused(current)
-        finalized(current, 11, 20)
-        (current / finalized_name(11, 20)).rename(current / "kept")
-        (current / "kept").rename(current / finalized_name(11, 20))
-        (current / finalized_name(11, 20)).write_bytes(segment_bytes(LAYOUT - 1, [frames(11, 20)]))
-        assert "has layout -64, and the journal's segment 11 has -63" in await place.refused(current)
-        (current / finalized_name(11, 20)).unlink()
-        finalized(current, 11, 25)
-        in_progress(current, 26, 30)
-        (current / in_progress_name(21)).unlink()
-        assert "does not end where the journal's segments do" in await place.refused(current)
+    await place.bring(current)
+    other = b"".join(encode_frame(24, txid, b"") for txid in range(11, 21))
+    (current / finalized_name(11, 20)).write_bytes(segment_bytes(LAYOUT, [other]))
+    assert "the journal has other edits in txids 11" in await place.refused(current)
+    finalized(current, 11, 20)
+    (current / finalized_name(11, 20)).rename(current / "kept")
+    (current / "kept").rename(current / finalized_name(11, 20))
+    (current / finalized_name(11, 20)).write_bytes(segment_bytes(LAYOUT - 1, [frames(11, 20)]))
+    assert "has layout -64, and the journal's segment 11 has -63" in await place.refused(current)
+    (current / finalized_name(11, 20)).unlink()
+    finalized(current, 11, 25)
+    in_progress(current, 26, 30)
+    (current / in_progress_name(21)).unlink()
+    assert "does not end where the journal's segments do" in await place.refused(current)
 
 
-async def test_a_directory_of_another_namespace_is_refused(tmp_path: Path) -> None:
+async def test_a_directory_of_another_namespace_is_refused(tmp_path: Path, place: Place) -> None:
     current = made_directory(tmp_path / "name")
-    async with on_a_journal(tmp_path) as place:
-        await place.bring(current)
-        version(current, namespace_id=999)
-        assert "namespace id 999, and the journal of 12345" in await place.refused(current)
-        version(current, layout_version=-64)
-        assert "layout version -64, and the journal of -63" in await place.refused(current)
-        (current / "VERSION").unlink()
-        assert (await place.bring(current)).segments_there == 3
+    await place.bring(current)
+    version(current, namespace_id=999)
+    assert "namespace id 999, and the journal of 12345" in await place.refused(current)
+    version(current, layout_version=-64)
+    assert "layout version -64, and the journal of -63" in await place.refused(current)
+    (current / "VERSION").unlink()
+    assert (await place.bring(current)).segments_there == 3
 
 
-async def test_a_directory_that_is_damaged_is_refused_and_what_was_before_it_is_whole(tmp_path: Path) -> None:
+async def test_a_directory_that_is_damaged_is_refused_and_what_was_before_it_is_whole(
+    tmp_path: Path, place: Place
+) -> None:
     current = made_directory(tmp_path / "name")
     path = current / finalized_name(11, 20)
     content = bytearray(path.read_bytes())
     content[100] ^= 1
-    async with on_a_journal(tmp_path) as place:
-        path.write_bytes(content)
-        assert "is damaged at offset" in await place.refused(current)
-        assert await place.segments() == [(1, 10, False)]
-        path.write_bytes(segment_bytes(-300, [frames(11, 20)]))
-        assert "claims layout -300" in await place.refused(current)
-        finalized(current, 11, 20)
-        done = await place.bring(current)
-        assert (done.segments, done.segments_there) == (2, 1)
-        await place.check()
+    path.write_bytes(content)
+    assert "is damaged at offset" in await place.refused(current)
+    assert await place.segments() == [(1, 10, False)]
+    path.write_bytes(segment_bytes(-300, [frames(11, 20)]))
+    assert "claims layout -300" in await place.refused(current)
+    finalized(current, 11, 20)
+    done = await place.bring(current)
+    assert (done.segments, done.segments_there) == (2, 1)
+    await place.check()
 
 
-async def test_gaps_are_refused_before_anything_is_written_unless_they_are_allowed(tmp_path: Path) -> None:
+async def test_gaps_are_refused_before_anything_is_written_unless_they_are_allowed(
+    tmp_path: Path, place: Place
+) -> None:
     current = made_directory(tmp_path / "name")
     (current / finalized_name(11, 20)).unlink()
-    async with on_a_journal(tmp_path) as place:
-        assert "txids 11 to 20 are missing" in await place.refused(current)
-        async with place.manager() as manager:
-            assert not await manager.is_formatted()
-        assert (await place.bring(current, allow_gaps=True)).segments == 2
-        assert await place.segments() == [(1, 10, False), (21, 30, False)]
-        async with place.inspector() as seen:
-            found = await check_journal(seen)
-        assert [str(problem) for problem in found.problems] == ["journal: txids 11 to 20 are missing"]
-        async with place.manager() as manager:
-            with pytest.raises(SegmentUnreadable, match="txids 11 to 20 are missing"):
-                await manager.select_input_streams()
-            assert len(await manager.select_input_streams(21)) == 1
+    assert "txids 11 to 20 are missing" in await place.refused(current)
+    async with place.manager() as manager:
+        assert not await manager.is_formatted()
+    assert (await place.bring(current, allow_gaps=True)).segments == 2
+    assert await place.segments() == [(1, 10, False), (21, 30, False)]
+    async with place.inspector() as seen:
+        found = await check_journal(seen)
+    assert [str(problem) for problem in found.problems] == ["journal: txids 11 to 20 are missing"]
+    async with place.manager() as manager:
+        with pytest.raises(SegmentUnreadable, match="txids 11 to 20 are missing"):
+            await manager.select_input_streams()
+        assert len(await manager.select_input_streams(21)) == 1
 
 
-async def test_a_gap_is_not_exported_as_if_there_were_none(tmp_path: Path) -> None:
+async def test_a_gap_is_not_exported_as_if_there_were_none(tmp_path: Path, place: Place) -> None:
     current, copy = made_directory(tmp_path / "name"), tmp_path / "copy"
     (current / finalized_name(11, 20)).unlink()
-    async with on_a_journal(tmp_path) as place:
-        await place.bring(current, allow_gaps=True)
-        with pytest.raises(SegmentUnreadable, match=r"txids 11 to 20 are missing: .*read from txid 21 on"):
-            await place.fetch(copy)
-        assert sorted(copy.iterdir()) == []
-        assert (await place.fetch(copy, from_txid=21)).segments == 1
-        done = await place.fetch(copy, allow_gaps=True)
-        assert (done.segments, done.segments_there, done.last_txid) == (1, 1, 30)
+    await place.bring(current, allow_gaps=True)
+    with pytest.raises(SegmentUnreadable, match=r"txids 11 to 20 are missing: .*read from txid 21 on"):
+        await place.fetch(copy)
+    assert sorted(copy.iterdir()) == []
+    assert (await place.fetch(copy, from_txid=21)).segments == 1
+    done = await place.fetch(copy, allow_gaps=True)
+    assert (done.segments, done.segments_there, done.last_txid) == (1, 1, 30)
 
 
-async def test_files_before_a_txid_can_be_left_out(tmp_path: Path) -> None:
+async def test_files_before_a_txid_can_be_left_out(tmp_path: Path, place: Place) -> None:
     current = made_directory(tmp_path / "name")
-    async with on_a_journal(tmp_path) as place:
-        await place.bring(current, from_txid=15)
-        assert await place.segments() == [(11, 20, False), (21, 30, False)]
-        assert "older than what the journal has" in await place.refused(current)
+    await place.bring(current, from_txid=15)
+    assert await place.segments() == [(11, 20, False), (21, 30, False)]
+    assert "older than what the journal has" in await place.refused(current)
 
 
-async def test_a_segment_in_progress_may_be_left_so_and_goes_on_later(tmp_path: Path) -> None:
+async def test_a_segment_in_progress_may_be_left_so_and_goes_on_later(tmp_path: Path, place: Place) -> None:
     current = made_directory(tmp_path / "name")
-    async with on_a_journal(tmp_path) as place:
-        done = await place.bring(current, finalize=False)
-        assert done.left_in_progress == 21
-        assert await place.segments() == [(1, 10, False), (11, 20, False), (21, 30, True)]
-        assert (await place.bring(current, finalize=False)).segments_there == 3
-        assert "take over if it is not" in await place.refused(current)
-        in_progress(current, 21, 33)
-        done = await place.bring(current, take_over=True)
-        assert (done.segments, done.ops, done.ops_there) == (1, 3, 30)
-        assert done.notes == [
-            "segment 21 was ended at txid 30",
-            "segment 31 goes on where an import was stopped",
-        ]
-        assert await place.segments() == [(1, 10, False), (11, 20, False), (21, 30, False), (31, 33, False)]
-        assert (await place.bring(current)).segments_there == 3
-        await place.check()
+    done = await place.bring(current, finalize=False)
+    assert done.left_in_progress == 21
+    assert await place.segments() == [(1, 10, False), (11, 20, False), (21, 30, True)]
+    assert (await place.bring(current, finalize=False)).segments_there == 3
+    assert "take over if it is not" in await place.refused(current)
+    in_progress(current, 21, 33)
+    done = await place.bring(current, take_over=True)
+    assert (done.segments, done.ops, done.ops_there) == (1, 3, 30)
+    assert done.notes == [
+        "segment 21 was ended at txid 30",
+        "segment 31 goes on where an import was stopped",
+    ]
+    assert await place.segments() == [(1, 10, False), (11, 20, False), (21, 30, False), (31, 33, False)]
+    assert (await place.bring(current)).segments_there == 3
+    await place.check()
 
 
-async def test_what_a_name_node_adds_meanwhile_is_left_for_the_next_import(tmp_path: Path) -> None:
+async def test_what_a_name_node_adds_meanwhile_is_left_for_the_next_import(
+    tmp_path: Path, place: Place
+) -> None:
     current = made_directory(tmp_path / "name")
 
     def grow(_: int) -> None:
         in_progress(current, 21, 35)
 
-    async with on_a_journal(tmp_path) as place:
-        async with place.inspector() as inspector, place.manager() as manager:
-            done = await import_directory(manager, inspector, current, ImportOptions(), on_bytes=grow)
-        assert (done.ops, done.last_txid) == (30, 30)
-        assert (await place.bring(current)).ops == 5
-        assert await place.segments() == [(1, 10, False), (11, 20, False), (21, 30, False), (31, 35, False)]
+    async with place.inspector() as inspector, place.manager() as manager:
+        done = await import_directory(manager, inspector, current, ImportOptions(), on_bytes=grow)
+    assert (done.ops, done.last_txid) == (30, 30)
+    assert (await place.bring(current)).ops == 5
+    assert await place.segments() == [(1, 10, False), (11, 20, False), (21, 30, False), (31, 35, False)]
 
 
-async def test_a_torn_tail_is_left_out_and_told(tmp_path: Path) -> None:
+async def test_a_torn_tail_is_left_out_and_told(tmp_path: Path, place: Place) -> None:
     current = made_directory(tmp_path / "name")
     in_progress(current, 21, 30, torn=frames(31, 31)[:-2])
-    async with on_a_journal(tmp_path) as place:
-        done = await place.bring(current)
-        assert (done.last_txid, done.ops) == (30, 30)
-        (note,) = done.notes
-        assert "edits_inprogress_0000000000000000021 ends with txid 30: from offset" in note
+    done = await place.bring(current)
+    assert (done.last_txid, done.ops) == (30, 30)
+    (note,) = done.notes
+    assert "edits_inprogress_0000000000000000021 ends with txid 30: from offset" in note
 
 
-async def test_a_live_writer_is_fenced_only_on_demand(tmp_path: Path) -> None:
+async def test_a_live_writer_is_fenced_only_on_demand(tmp_path: Path, place: Place) -> None:
     current = made_directory(tmp_path / "name")
-    async with on_a_journal(tmp_path) as place, place.manager() as writer:
+    async with place.manager() as writer:
         await writer.format(NAMESPACE)
         await writer.recover_unfinalized_segments()
         out = await writer.start_log_segment(1)
@@ -376,18 +372,19 @@ async def test_a_seen_txid_that_is_none_is_told_before_anything_is_written(tmp_p
     assert (out / "seen_txid").read_text() == "21\n"
 
 
-async def test_a_pipe_that_is_named_like_a_segment_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+async def test_a_pipe_that_is_named_like_a_segment_is_refused_and_not_waited_for(
+    tmp_path: Path, place: Place
+) -> None:
     current, out = made_directory(tmp_path / "name"), tmp_path / "out"
     out.mkdir()
     os.mkfifo(current / finalized_name(31, 40))
     os.mkfifo(out / finalized_name(11, 20))
-    async with on_a_journal(tmp_path) as place:
-        assert "0000031-0000000000000000040 is not a regular file" in await place.refused(current)
-        (current / finalized_name(31, 40)).unlink()
-        await place.bring(current)
-        with pytest.raises(TransferRefused, match="is not a regular file"):
-            await place.fetch(out)
-        (out / finalized_name(11, 20)).unlink()
-        os.mkfifo(out / "seen_txid")
-        with pytest.raises(TransferRefused, match="seen_txid is not a regular file"):
-            await place.fetch(out)
+    assert "0000031-0000000000000000040 is not a regular file" in await place.refused(current)
+    (current / finalized_name(31, 40)).unlink()
+    await place.bring(current)
+    with pytest.raises(TransferRefused, match="is not a regular file"):
+        await place.fetch(out)
+    (out / finalized_name(11, 20)).unlink()
+    os.mkfifo(out / "seen_txid")
+    with pytest.raises(TransferRefused, match="seen_txid is not a regular file"):
+        await place.fetch(out)

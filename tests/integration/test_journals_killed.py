@@ -21,7 +21,6 @@ from typing import Any
 import pytest
 
 from bookledger.cli.child import Child
-from metadata import open_store
 from qjm_compat.aio import QuorumJournalManager
 from tests.qjm_compat.auditor import Confirmed, audit, confirmed_batch, differing_copies, noted
 from tests.qjm_compat.doomed import FLUSHES, SEGMENTS, TXNS, Doom
@@ -29,7 +28,7 @@ from tests.qjm_compat.gates import leave_out
 from tests.qjm_compat.journals import NAMESPACE, frames, manager_on, write, write_segment
 from tests.support.aio import run
 from tests.support.etcd import EtcdServer
-from tests.support.in_process import InProcessCluster
+from tests.support.in_process import InProcessCluster, cluster_of
 from tests.support.long_runs import first_then_long
 
 EVERY_STEP = "BOOKLEDGER_SOAK_SECONDS" in os.environ
@@ -113,23 +112,9 @@ async def tell(maker: Child, what: dict[str, Any]) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def cluster_at(uri: str, path: Path) -> AsyncIterator[InProcessCluster]:
-    store = await open_store(uri, create=True)
-    cluster = InProcessCluster(path, uri, store)
-    try:
-        for n in (1, 2, 3):
-            await cluster.start(f"b{n}")
-        yield cluster
-    finally:
-        for name in list(cluster.stacks):
-            await cluster.stop(name)
-        await store.close()
-
-
-@asynccontextmanager
 async def trial_of(tmp_path: Path, acceptors: int, uri: str | None = None) -> AsyncIterator[Trial]:
     makers: asyncio.Queue[Child] = asyncio.Queue()
-    async with cluster_at(uri or f"sqlite://{tmp_path}/metadata.db", tmp_path) as cluster:
+    async with cluster_of(tmp_path, 3, uri=uri) as cluster:
         children = [
             Child(
                 ("-m", "tests.qjm_compat.doomed", str(tmp_path / f"told-{n}")),

@@ -19,27 +19,6 @@ ROUNDS = 8
 QUICK = ClientConfig(append_seconds_max=2, append_quorum_seconds_max=2)
 
 
-async def kill_and_restart_while_writing(uri: str, bookies: list[BookieProcess], seed: int) -> None:
-    rng = random.Random(seed)
-    loop = asyncio.get_running_loop()
-    async with LedgerClient(uri) as client:
-        handle = await client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=2)
-        writer = ConstantWriter(handle)
-        writing = asyncio.create_task(writer.run())
-        for _ in range(ROUNDS):
-            await writer.until_confirmed(rng.randrange(50, 1500))
-            victim = rng.choice(bookies)
-            await loop.run_in_executor(None, victim.kill)
-            await writer.until_confirmed(rng.randrange(1, 500))
-            await loop.run_in_executor(None, victim.start)
-        writer.stopping = True
-        await writing
-        await handle.close()
-        record = await client.describe_ledger(handle.ledger_id)
-        assert record.last_entry == writer.confirmed - 1
-        await every_entry_has_its_ack_quorum(client, handle.ledger_id, writer)
-
-
 async def every_entry_has_its_ack_quorum(
     client: LedgerClient, ledger_id: int, writer: ConstantWriter
 ) -> None:
@@ -52,16 +31,6 @@ async def every_entry_has_its_ack_quorum(
     read = [entry async for entry in reader.read(0, last)]
     assert [entry.entry_id for entry in read] == list(range(last + 1))
     assert all(entry.payload == payload_of(entry.entry_id, writer.size) for entry in read)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(2))
-def test_bookies_killed_one_after_the_other_under_writing_lose_nothing_confirmed(
-    tmp_path: Path, seed: int
-) -> None:
-    uri = f"sqlite://{tmp_path}/metadata.db"
-    with bookie_processes(4, tmp_path, uri, lease_seconds=2) as bookies:
-        run(kill_and_restart_while_writing(uri, bookies, seed), timeout_seconds=120)
 
 
 async def test_all_bookies_killed_at_once_have_every_confirmed_entry_when_they_are_back(

@@ -18,7 +18,7 @@ import pytest
 from bookie.wire import ENTRY_BYTES_MAX
 from bookledger.cli.processes import bookie_processes
 from ledgers import LedgerClient, aio
-from tests.support.command_line import bookledger, fails_with_one_line, lines
+from tests.support.command_line import bookledger, fails_with_one_line, lines, succeeds
 from tests.support.long_runs import first_then_long
 from tests.support.secrets import password_file
 
@@ -104,15 +104,12 @@ def test_tail_follows_an_open_ledger_to_its_close(uri: str) -> None:
         assert appending.wait(30) == 0
 
 
-def test_tail_with_a_timeout_ends_and_past_the_end_is_an_error(uri: str) -> None:
+def test_tail_with_a_timeout_ends(uri: str) -> None:
     meta = f"--metadata={uri}"
     ledger_id = bookledger("ledger", "create", meta).stdout.decode().strip()
     assert bookledger("ledger", "tail", meta, ledger_id, "--timeout=0").stdout == b""
     assert bookledger("ledger", "append", meta, f"--ledger={ledger_id}", stdin=b"one\ntwo\n").returncode == 0
     assert bookledger("ledger", "tail", meta, ledger_id, "--first=1", "--timeout=0").stdout == b"1\ttwo\n"
-    for command in ("read", "tail"):
-        line = fails_with_one_line("ledger", command, meta, ledger_id, "--first=7")
-        assert f"ledger {ledger_id} has no readable entry 7" in line
 
 
 def test_what_read_prints_as_json_append_takes(uri: str) -> None:
@@ -410,8 +407,7 @@ def test_a_password_comes_from_a_file_and_opens_its_ledger_alone(
     assert said["digest"] == digest
     none_given = f"ledger {ledger_id}: it has a password, and none was given"
     refusal = f"the password does not fit ledger {ledger_id}"
-    appended = bookledger("ledger", "append", meta, f"--ledger={ledger_id}", same, stdin=b"one\n")
-    assert appended.returncode == 0
+    succeeds("ledger", "append", meta, f"--ledger={ledger_id}", same, stdin=b"one\n")
     for command in ("read", "tail", "recover"):
         assert bookledger("ledger", command, meta, ledger_id, right).returncode == 0
         assert fails_with_one_line("ledger", command, meta, ledger_id) == none_given

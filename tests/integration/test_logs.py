@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -389,8 +390,8 @@ async def test_a_change_of_the_record_whose_answer_is_lost_is_done_once(
         store, lost = log._chain.logs.store, []
         replace = store.replace
 
-        async def without_answer(key: str, value: bytes, version: int, *, unless: str | None = None) -> int:
-            done = await replace(key, value, version, unless=unless)
+        async def without_answer(key: str, value: bytes, version: int, **how: Any) -> int:
+            done = await replace(key, value, version, **how)
             if key.startswith(keys.LOGS) and value not in lost:
                 lost.append(value)
                 raise OutcomeUnknown("the answer was lost")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bookledger.cli.processes import bookie_processes
 from ledgers import LedgerClient
-from metadata import open_store
+from metadata import opened_store
 from metadata.records.ledger_store import LedgerStore
 from tests.integration.test_metadata_backup import printed, started_again
 from tests.support.aio import run
@@ -62,10 +62,7 @@ def test_a_segment_whose_ledger_is_gone_does_not_pass_the_check(tmp_path: Path) 
 
 
 async def _deleted_by_hand(uri: str, ledger_id: int) -> None:
-    store = await open_store(uri)
-    try:
+    async with opened_store(uri) as store:
         found = await LedgerStore(store).read(ledger_id)
         assert found is not None
         await LedgerStore(store).delete(found)
-    finally:
-        await store.close()

@@ -13,7 +13,7 @@ import pytest
 
 from bookledger.cli.processes import BookieProcess
 from ledgers import LedgerClient, LedgerError, LedgerState
-from metadata import open_store
+from metadata import opened_store
 from metadata.healing import operator_requests
 from metadata.healing.operator_requests import Order, OrderKind
 from qjm_compat.acceptor.segment_ledgers import ACCEPTOR_OF_LEDGER, JOURNAL_OF_LEDGER
@@ -43,12 +43,9 @@ def lost_quorum(
 
 def give_up(uri: str, *names: str) -> None:
     async def work() -> None:
-        store = await open_store(uri)
-        try:
+        async with opened_store(uri) as store:
             for name in names:
                 await operator_requests.give(store, Order(name, OrderKind.GIVEN_UP, 0))
-        finally:
-            await store.close()
 
     run(work())
 

@@ -8,12 +8,10 @@ import pytest
 
 import ledgers
 from ledgers import (
-    DigestType,
     LedgerExists,
-    Unauthorized,
 )
 from metadata.errors import BadMetadataUri
-from tests.support.in_process import on_bookies, payloads
+from tests.support.in_process import on_bookies
 
 
 async def test_a_chosen_id_is_given_once_and_custom_metadata_is_kept(tmp_path: Path) -> None:
@@ -46,21 +44,6 @@ async def test_ledgers_are_listed_by_all_of_the_custom_metadata_that_is_wanted(t
         assert await found({"log": b"a", "shard": b"1"}) == [made["more"]]
         assert await found({"log": b""}) == await found({"other": b"a"}) == []
         assert await found({}) == await found(None) == list(made.values())
-
-
-async def test_an_hmac_ledger_opens_with_its_password_only_and_a_wrong_one_fences_nothing(
-    tmp_path: Path,
-) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        writer = await client.create_ledger(digest=DigestType.HMAC_SHA256, password=b"right")
-        await writer.append(b"secretly signed")
-        with pytest.raises(Unauthorized):
-            await client.open_ledger(writer.ledger_id, password=b"wrong")
-        assert await writer.append(b"not fenced") == 1
-        reader = await client.open_ledger(writer.ledger_id, password=b"right")
-        assert await payloads(reader) == [b"secretly signed", b"not fenced"]
-        with pytest.raises(ValueError, match="needs a password"):
-            await client.create_ledger(digest=DigestType.HMAC_SHA256)
 
 
 def test_a_wrong_uri_says_what_to_write() -> None:

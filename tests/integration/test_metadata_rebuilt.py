@@ -15,7 +15,7 @@ from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers import DigestType, LedgerClient
 from tests.integration.test_metadata_rollback import has_been_compared
 from tests.qjm_compat.transfer.made_directories import finalized, version
-from tests.support.command_line import bookledger, fails_with_one_line
+from tests.support.command_line import bookledger, fails_with_one_line, succeeds
 from tests.support.etcd import EtcdServer
 from tests.support.waiting import until
 
@@ -78,9 +78,7 @@ class Filled:
 
 
 def edits(uri: str) -> list[bytes]:
-    done = bookledger("journal", "tail", "ns1", f"--metadata={uri}")
-    assert done.returncode == 0, done
-    return done.stdout.splitlines()
+    return succeeds("journal", "tail", "ns1", f"--metadata={uri}").splitlines()
 
 
 def filled(uri: str, path: Path, bookies: list[BookieProcess], count: int) -> Filled:
@@ -143,15 +141,13 @@ def filled(uri: str, path: Path, bookies: list[BookieProcess], count: int) -> Fi
 
 
 def rebuilt(uri: str, *arguments: str) -> list[dict[str, Any]]:
-    done = bookledger("metadata", "rebuild", f"--metadata={uri}", "--json", *arguments)
-    assert done.returncode == 0, done
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    done = succeeds("metadata", "rebuild", f"--metadata={uri}", "--json", *arguments)
+    return [json.loads(line) for line in done.splitlines()]
 
 
 def accepted(uri: str, bookies: list[BookieProcess]) -> None:
     until(lambda: has_been_compared(uri, bookies))
-    done = bookledger("metadata", "check", "--accept", "--yes", f"--metadata={uri}")
-    assert done.returncode == 0, done
+    succeeds("metadata", "check", "--accept", "--yes", f"--metadata={uri}")
 
 
 def goes_on(before: Filled) -> None:

@@ -23,14 +23,14 @@ from ledgers.errors import (
     MetadataUnavailable,
     NotEnoughAnswers,
 )
-from metadata import open_store
+from metadata import opened_store
 from metadata.backup import hold
 from metadata.backup.hold import Misfits
 from metadata.records import directory_generations
 from metadata.records.cluster import list_bookies
 from metadata.records.ledger_record import BookieRef
 from tests.support.aio import run
-from tests.support.command_line import bookledger
+from tests.support.command_line import bookledger, succeeds
 from tests.support.etcd import EtcdServer
 from tests.support.waiting import until
 
@@ -94,11 +94,8 @@ def closed_ledgers(client: LedgerClient, count: int) -> list[int]:
 
 def is_held_back(uri: str) -> bool:
     async def held() -> bool:
-        store = await open_store(uri)
-        try:
+        async with opened_store(uri) as store:
             return await hold.read(store) is not None
-        finally:
-            await store.close()
 
     return run(held())
 
@@ -181,12 +178,9 @@ def compared(uri: str) -> dict[str, Misfits]:
     """What bookies have told, by name."""
 
     async def told() -> dict[str, Misfits]:
-        store = await open_store(uri)
-        try:
+        async with opened_store(uri) as store:
             restored = await hold.read(store)
             return {} if restored is None else await hold.told(store, restored)
-        finally:
-            await store.close()
 
     return run(told())
 
@@ -212,13 +206,10 @@ def renewals(uri: str) -> dict[str, int]:
     """How often each bookie has renewed its key."""
 
     async def read() -> dict[str, int]:
-        store = await open_store(uri)
-        try:
+        async with opened_store(uri) as store:
             here = [one.bookie for one in await list_bookies(store)]
             lives = [await directory_generations.read(store, one.bookie_id, one.incarnation) for one in here]
             return {one.bookie_id: life.renewals for one, life in zip(here, lives, strict=True)}
-        finally:
-            await store.close()
 
     return run(read())
 
@@ -306,8 +297,7 @@ def test_an_etcd_that_was_emptied_under_living_bookies_is_said_to_be_and_takes_a
             assert b"stop all of them first" in too_early.stderr
             for bookie in bookies:
                 assert bookie.stop() == 0
-            restored = bookledger("metadata", "restore", f"--metadata={uri}", str(saved))
-            assert restored.returncode == 0, restored
+            succeeds("metadata", "restore", f"--metadata={uri}", str(saved))
             for bookie in bookies:
                 bookie.start()
             until(lambda: has_been_compared(uri, bookies))

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers import LedgerClient
-from metadata import keys, open_store
+from metadata import keys, opened_store
 from tests.support.aio import run
 from tests.support.cluster_status import status, why_not_whole
-from tests.support.command_line import bookledger, fails_with_one_line
+from tests.support.command_line import bookledger, fails_with_one_line, succeeds
 from tests.support.waiting import until
 
 
@@ -18,14 +18,11 @@ def lose(uri: str, *lost: str) -> None:
     """Somebody deletes keys by hand."""
 
     async def work() -> None:
-        store = await open_store(uri)
-        try:
+        async with opened_store(uri) as store:
             for key in lost:
                 found = await store.get(key)
                 assert found is not None
                 await store.delete(key, found.version)
-        finally:
-            await store.close()
 
     run(work())
 
@@ -74,8 +71,7 @@ def test_a_bookie_that_was_decommissioned_is_not_brought_back_by_its_directory(t
             on = writer.record.fragments[0].ensemble[0].bookie_id
         gone = next(one for one in bookies if one.bookie_id == on)
         assert gone.stop() == 0
-        done = bookledger("cluster", "decommission", meta, on, "--yes", "--wait")
-        assert done.returncode == 0, done
+        succeeds("cluster", "decommission", meta, on, "--yes", "--wait")
         said = refusal_of_start(uri, gone)
         assert f"belongs to bookie {on}, which was decommissioned at 20" in said
         assert said.endswith("format an empty directory for a new bookie")
@@ -93,9 +89,8 @@ def test_a_directory_whose_newness_nobody_can_tell_serves_in_limbo(tmp_path: Pat
         one = bookies[0]
         assert one.stop() == 0
         lose(uri, keys.cookie(one.bookie_id), keys.life(one.bookie_id))
-        done = bookledger("bookie", "restore-cookie", meta, f"--data={one.directory}")
-        assert done.returncode == 0
-        assert f"bookledger bookie run --data {one.directory} --accept-loss".encode() in done.stdout
+        done = succeeds("bookie", "restore-cookie", meta, f"--data={one.directory}")
+        assert f"bookledger bookie run --data {one.directory} --accept-loss".encode() in done
         assert "is an older copy" in refusal_of_start(uri, one)
         accepting = BookieProcess(
             one.bookie_id, one.directory, uri, lease_seconds=2, options=("--accept-loss",)
@@ -103,7 +98,6 @@ def test_a_directory_whose_newness_nobody_can_tell_serves_in_limbo(tmp_path: Pat
         accepting.start()
         try:
             until(lambda: status(uri)["whole"] is True)
-            done = bookledger("bookie", "repair", meta, one.bookie_id)
-            assert done.returncode == 0, done
+            done = succeeds("bookie", "repair", meta, one.bookie_id)
         finally:
             accepting.stop()

@@ -17,7 +17,7 @@ from metadata.records import records_pb2 as pb
 from metadata.records import unreadable
 from metadata.store import MetadataStore
 from qjm_compat.aio import DEFAULT_ACCEPTOR
-from tests.support.command_line import bookledger
+from tests.support.command_line import bookledger, succeeds
 from tests.support.in_process import on_bookies, payloads
 
 NEWER = 9
@@ -170,13 +170,9 @@ async def test_journals_are_listed_beside_keys_of_nobody_and_one_of_a_newer_prog
     await store.close()
     with bookie_processes(3, tmp_path, uri):
         for name in ("ns1", "ns2"):
-            formatted = bookledger(
-                "journal", "format", name, "--namespace-id=1", "--cluster-id=C", f"--metadata={uri}"
-            )
-            assert formatted.returncode == 0, formatted.stderr
+            succeeds("journal", "format", name, "--namespace-id=1", "--cluster-id=C", f"--metadata={uri}")
         listed = bookledger("journal", "list", "--json", f"--metadata={uri}")
         assert listed.returncode == 0, listed.stderr
         assert [json.loads(line)["journal"] for line in listed.stdout.splitlines()] == ["ns1", "ns2"]
         assert b"journals/newer/" in listed.stderr
-        shown = bookledger("journal", "show", "ns1", f"--metadata={uri}")
-        assert shown.returncode == 0, shown.stderr
+        succeeds("journal", "show", "ns1", f"--metadata={uri}")

@@ -11,7 +11,7 @@ import pytest
 
 from bookledger.cli.processes import BookieProcess
 from ledgers import LedgerClient, LedgerError
-from metadata import open_store
+from metadata import opened_store
 from metadata.records.cluster import find_bookie
 from metadata.secret_file import KEY_FILE_VARIABLE
 from tests.support.etcd import EtcdServer, etcd_with_tokens
@@ -60,11 +60,8 @@ def bookie(tmp_path: Path, uris: tuple[str, str]) -> Iterator[BookieProcess]:
 
 def is_registered(uri: str) -> bool:
     async def found() -> bool:
-        store = await open_store(uri)
-        try:
+        async with opened_store(uri) as store:
             return await find_bookie(store, "b1") is not None
-        finally:
-            await store.close()
 
     return asyncio.run(found())
 

@@ -240,13 +240,6 @@ def test_an_index_that_cannot_be_used_is_to_be_made_anew_first(tmp_path: Path) -
     assert "frames" in command("rebuild-index", bookie, 0)
 
 
-def test_a_bookie_that_serves_is_not_salvaged(tmp_path: Path) -> None:
-    uri = f"sqlite://{tmp_path}/metadata.db"
-    with bookie_processes(1, tmp_path, uri) as (bookie,):
-        refusal = command_line.fails_with_one_line("bookie", "salvage", f"--data={bookie.directory}")
-        assert "is in use by another bookie process" in refusal
-
-
 def test_a_disk_that_cannot_be_read_is_to_be_copied_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,6 +79,11 @@ def test_tracing_is_a_provider_of_spans_or_none() -> None:
         ClientConfig(tracing="all")  # type: ignore[arg-type]
 
 
+def test_the_bookie_of_this_process_is_one_that_can_be_connected_to_or_none() -> None:
+    with pytest.raises(ValueError, match="own_bookie must be the bookie that runs in this process"):
+        ClientConfig(own_bookie="b1")  # type: ignore[arg-type]
+
+
 def test_every_setting_is_checked() -> None:
     checked = {
         *BYTES,
@@ -90,6 +95,7 @@ def test_every_setting_is_checked() -> None:
         "certificates",
         "metrics",
         "tracing",
+        "own_bookie",
         "speculative_read_seconds",
     }
     assert {field.name for field in fields(ClientConfig)} == checked

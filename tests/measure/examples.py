@@ -41,12 +41,8 @@ Work = Callable[[Program], None]
 
 
 async def measure(scratch: Path, share: float) -> None:
-    etcd = EtcdServer(scratch)
-    etcd.start()
-    try:
+    with EtcdServer(scratch) as etcd:
         await asyncio.to_thread(_measure, scratch, f"etcd://{etcd.endpoint}/shown", SECONDS * share)
-    finally:
-        etcd.stop()
 
 
 def _measure(scratch: Path, uri: str, seconds: float) -> None:

@@ -1,6 +1,7 @@
 """Hadoop's own writer of edits over three stock JournalNodes and over three of our daemons, in turns on one machine.
 
 ours, one copy each    three daemons, each with its edits on one bookie of three: as many copies as stock ones make
+ours, in the bookies   three bookies, each with its own JournalNode in its process and its edits on itself: three copies
 ours, three copies     three daemons on the same bookies with the usual ensemble: nine copies
 """
 
@@ -13,11 +14,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
 
-from bookledger.cli.processes import bookie_processes
+from bookledger.cli.processes import bookie_processes, started
 from tests.interop.running import VERSION, compiled, missing
 from tests.support.hadoop.daemons import JournalNode
 from tests.support.hadoop.jars import java
-from tests.support.journal_node_daemons import journal_nodes, qjournal
+from tests.support.journal_node_daemons import BookieWithNode, journal_nodes, qjournal
+from tests.support.waiting import until
 
 ROUNDS = 3
 SECONDS = 6.0
@@ -25,7 +27,7 @@ FULL_SPEED = ("-XX:TieredStopAtLevel=4", "-XX:-UseSerialGC", "-XX:+UseG1GC", "-X
 """What the tests' Java does without, to start sooner."""
 
 ONE_COPY = ("--ensemble", "1", "--write-quorum", "1", "--ack-quorum", "1")
-STOCK = "stock"
+STOCK, ONE_EACH, IN_BOOKIES = "stock", "ours, one copy each", "ours, in the bookies"
 Figures = dict[str, list[float]]
 
 
@@ -41,7 +43,7 @@ async def measure(scratch: Path, share: float) -> None:
         print(why, flush=True)
         return
     classes = compiled(scratch / "classes", Path(__file__).parent / "java")
-    measured: dict[str, Figures] = {STOCK: {}, "ours, one copy each": {}, "ours, three copies": {}}
+    measured: dict[str, Figures] = {name: {} for name in (STOCK, ONE_EACH, IN_BOOKIES, "ours, three copies")}
     for number in range(ROUNDS):
         for name, figures in measured.items():
             directory = scratch / f"{number}-{name.replace(' ', '-').replace(',', '')}"
@@ -64,8 +66,14 @@ def _nodes(name: str, directory: Path) -> Iterator[list[str]]:
             yield [node.address for node in stock]
             return
         uri = f"sqlite://{directory}/metadata.db"
+        if name == IN_BOOKIES:
+            bookies = [BookieWithNode(f"b{n}", directory / f"b{n}", uri) for n in range(1, 4)]
+            stack.enter_context(started(bookies))
+            until(lambda: all(bookie.serves for bookie in bookies))
+            yield [bookie.rpc for bookie in bookies]
+            return
         stack.enter_context(bookie_processes(3, directory, uri))
-        shape = ONE_COPY if name.endswith("each") else ()
+        shape = ONE_COPY if name == ONE_EACH else ()
         ours = stack.enter_context(journal_nodes(uri, directory, 3, *shape))
         yield [node.address for node in ours]
 

@@ -11,7 +11,7 @@ from bookledger.cli.processes import bookie_processes
 from bookledger.cluster import health
 from bookledger.cluster.survey import survey
 from ledgers.aio import LedgerClient, WriteHandle
-from metadata import open_store
+from metadata import opened_store
 from metadata.healing import operator_requests
 from metadata.healing.operator_requests import Order, OrderKind
 
@@ -56,8 +56,7 @@ async def _filled(client: LedgerClient, total: float) -> None:
 
 async def _whole_without(uri: str, lost: str) -> None:
     """Gives the bookie up, and returns when nothing refers to it and all is whole."""
-    store = await open_store(uri)
-    try:
+    async with opened_store(uri) as store:
         await operator_requests.give(store, Order(lost, OrderKind.GIVEN_UP, 0))
         while True:
             seen = await survey(store, wait_ms=0)
@@ -69,8 +68,6 @@ async def _whole_without(uri: str, lost: str) -> None:
             ):
                 return
             await asyncio.sleep(LOOK_SECONDS)
-    finally:
-        await store.close()
 
 
 async def _latencies(writer: WriteHandle, during: asyncio.Future[None]) -> list[float]:

@@ -36,16 +36,12 @@ with LedgerClient(sys.argv[1]) as client:
 
 
 async def measure(scratch: Path, share: float) -> None:
-    etcd = EtcdServer(scratch)
-    etcd.start()
-    try:
+    with EtcdServer(scratch) as etcd:
         for uri in (f"sqlite://{scratch}/metadata.db", f"etcd://{etcd.endpoint}/leading"):
             store = await open_store(uri, create=True)
             await _clean(store, uri, int(HAND_OVERS * share))
             await _deaths(store, uri, int(DEATHS * share))
             await store.close()
-    finally:
-        etcd.stop()
 
 
 async def _clean(store: MetadataStore, uri: str, count: int) -> None:

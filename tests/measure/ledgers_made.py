@@ -11,7 +11,7 @@ from pathlib import Path
 from bookledger.cli.bench.clusters import plain_cluster
 from bookledger.cli.bench.command import measure as measure_workload
 from bookledger.cli.bench.workloads import How, Workload, WorkloadResult
-from metadata import open_store
+from metadata import opened_store
 from tests.support.etcd import EtcdServer
 
 WORKLOAD = Workload("ledgers made and closed, etcd", 1000, 1, How.LEDGERS)
@@ -22,15 +22,11 @@ RECORD_BYTES = 300
 
 async def measure(scratch: Path, share: float) -> None:
     """One JSON object, as `bookledger bench` prints them. `times_cas`: how many writes to etcd a ledger takes."""
-    etcd = EtcdServer(scratch)
-    etcd.start()
-    try:
+    with EtcdServer(scratch) as etcd:
         uri = f"etcd://{etcd.endpoint}/bench"
         before = await _cas_ms(uri, SECONDS * share / 4)
         result = await asyncio.to_thread(_made, scratch / "bookies", uri, SECONDS * share)
         after = await _cas_ms(uri, SECONDS * share / 4)
-    finally:
-        etcd.stop()
     cas_ms = (before + after) / 2
     told = asdict(result) | {"cas_p50_ms": round(cas_ms, 3), "times_cas": round(result.p50_ms / cas_ms, 2)}
     del told["baseline_mb_per_s"], told["ratio"]
@@ -44,8 +40,7 @@ def _made(directory: Path, uri: str, seconds: float) -> WorkloadResult:
 
 async def _cas_ms(uri: str, seconds: float) -> float:
     """The median time of a compare-and-swap, one after the other."""
-    store = await open_store(uri)
-    try:
+    async with opened_store(uri) as store:
         version = await store.create("measured", bytes(RECORD_BYTES))
         took: list[float] = []
         began = time.perf_counter()
@@ -53,6 +48,4 @@ async def _cas_ms(uri: str, seconds: float) -> float:
             version = await store.replace("measured", bytes(RECORD_BYTES), version)
             took.append(time.perf_counter() - now)
         await store.delete("measured", version)
-    finally:
-        await store.close()
     return 1000 * sorted(took)[len(took) // 2]

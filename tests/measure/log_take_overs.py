@@ -57,14 +57,10 @@ with LedgerClient(uri) as client:
 
 
 async def measure(scratch: Path, share: float) -> None:
-    etcd = EtcdServer(scratch)
-    etcd.start()
-    try:
+    with EtcdServer(scratch) as etcd:
         await asyncio.to_thread(
             _measure, scratch, f"etcd://{etcd.endpoint}/taken", max(5, round(TAKE_OVERS * share))
         )
-    finally:
-        etcd.stop()
 
 
 def _measure(scratch: Path, uri: str, take_overs: int) -> None:

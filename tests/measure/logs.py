@@ -17,7 +17,7 @@ from bookledger.cli.processes import bookie_processes
 from ledgers import LedgerClient, LogWriter, WriteHandle
 from ledgers.logs.log_chain import LogChain
 from ledgers.logs.segment_pages import segment_at
-from metadata import open_store
+from metadata import opened_store
 from metadata.records.logs.log_record import PAGE_SEGMENTS, LogRecord, Segment
 from metadata.records.logs.log_store import LogStore
 from tests.support.etcd import EtcdServer
@@ -42,14 +42,10 @@ with LedgerClient(sys.argv[1]) as client, client.log("taken").writer() as writer
 
 
 async def measure(scratch: Path, share: float) -> None:
-    etcd = EtcdServer(scratch)
-    etcd.start()
-    try:
+    with EtcdServer(scratch) as etcd:
         uri = f"etcd://{etcd.endpoint}/bench"
         await asyncio.to_thread(_on_bookies, scratch / "bookies", uri, share)
         await _seeks(f"etcd://{etcd.endpoint}/seeks", share)
-    finally:
-        etcd.stop()
 
 
 def _on_bookies(directory: Path, uri: str, share: float) -> None:
@@ -179,8 +175,7 @@ def _many(client: LedgerClient) -> None:
 
 
 async def _seeks(uri: str, share: float) -> None:
-    store = await open_store(uri, create=True)
-    try:
+    async with opened_store(uri, create=True) as store:
         logs, record = LogStore(store), LogRecord(bytes(16), "many")
         made = await logs.create(record)
         count = round(SEGMENTS * share) // PAGE_SEGMENTS * PAGE_SEGMENTS
@@ -197,8 +192,6 @@ async def _seeks(uri: str, share: float) -> None:
             began = time.perf_counter()
             assert (await segment_at(chain, 10 * n)) is not None
             took.append((time.perf_counter() - began) * 1000)
-    finally:
-        await store.close()
     _tell("seek", segments=count, p50_ms=round(median(took), 2), longest_ms=round(max(took), 2))
 
 

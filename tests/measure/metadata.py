@@ -13,7 +13,7 @@ from bookie.upkeep.healing.view import look
 from bookie.upkeep.peers import NoPeers
 from bookie.upkeep_config import UpkeepConfig
 from bookledger.cluster.survey import Condition, survey
-from metadata import keys, open_store
+from metadata import keys, opened_store
 from metadata.etcd import etcd_pb2 as pb
 from metadata.records import ledger_codec
 from metadata.records.cluster import Cookie, cluster_id
@@ -33,20 +33,13 @@ PREFIX = "million"
 
 
 async def measure(scratch: Path, share: float) -> None:
-    etcd = EtcdServer(scratch, quota_bytes=8 * 2**30)
-    etcd.start()
-    try:
+    with EtcdServer(scratch, quota_bytes=8 * 2**30) as etcd:
         count = int(LEDGERS * share)
         began = time.monotonic()
         await asyncio.to_thread(_fill, etcd, count)
         print(f"{count} ledgers made in {time.monotonic() - began:.0f} s")
-        store = await open_store(f"etcd://{etcd.endpoint}/{PREFIX}?timeout=30")
-        try:
+        async with opened_store(f"etcd://{etcd.endpoint}/{PREFIX}?timeout=30") as store:
             await _look(store, count)
-        finally:
-            await store.close()
-    finally:
-        etcd.stop()
 
 
 def _fill(etcd: EtcdServer, count: int) -> None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
-from metadata import keys, open_store
+from metadata import keys
 from metadata.errors import BadRecord, LeaseLost
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records.coordination import election_record
@@ -17,23 +14,8 @@ from metadata.records.coordination.candidates import CandidateStore
 from metadata.records.coordination.election_record import TermRecord, begin_term, current_term
 from metadata.store import PAGE_KEYS_MAX, MetadataStore
 from tests.metadata.test_settled_writes import LosesAnswers
-from tests.support.etcd import EtcdServer
 
 LED = keys.election("scheduler")
-
-
-@pytest.fixture(params=["memory", "sqlite", "etcd"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[MetadataStore]:
-    match request.param:
-        case "memory":
-            opened: MetadataStore = MemoryStore(MemoryData())
-        case "sqlite":
-            opened = await open_store(f"sqlite://{tmp_path}/m.db", create=True)
-        case _:
-            server: EtcdServer = request.getfixturevalue("etcd")
-            opened = await open_store(f"etcd://{server.endpoint}/elections-{uuid4().hex}")
-    yield opened
-    await opened.close()
 
 
 async def test_candidates_stand_in_the_order_in_which_they_came(store: MetadataStore) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import grpc
 import pytest
 
-from metadata import open_store
+from metadata import opened_store
 from metadata.errors import StoreRefused, StoreUnavailable
 from metadata.etcd import authentication
 from metadata.etcd import etcd_pb2 as pb
@@ -45,11 +45,8 @@ def secret(tmp_path: Path) -> Path:
 @asynccontextmanager
 async def opened(etcd: EtcdServer, secret: Path, seconds: float = 20.0) -> AsyncIterator[MetadataStore]:
     uri = f"etcd://{etcd.endpoint}/p?user={USER}&password_file={secret}&timeout={seconds:g}"
-    store = await open_store(uri)
-    try:
+    async with opened_store(uri) as store:
         yield store
-    finally:
-        await store.close()
 
 
 class Load:
@@ -177,14 +174,13 @@ class Rotated(FakeEtcd):
 async def test_a_call_that_the_password_kept_from_etcd_says_so_though_its_last_try_had_no_time_left(
     secret: Path,
 ) -> None:
-    async with (etcd := Rotated([])).serving() as endpoint:
-        store = await open_store(f"etcd://{endpoint}/p?user={USER}&password_file={secret}&timeout=3")
-        try:
-            with pytest.raises(StoreUnavailable, match="write the password that etcd has"):
-                await store.get("a")
-            assert etcd.calls.count("/etcdserverpb.Auth/Authenticate") == 3
-        finally:
-            await store.close()
+    async with (
+        (etcd := Rotated([])).serving() as endpoint,
+        opened_store(f"etcd://{endpoint}/p?user={USER}&password_file={secret}&timeout=3") as store,
+    ):
+        with pytest.raises(StoreUnavailable, match="write the password that etcd has"):
+            await store.get("a")
+        assert etcd.calls.count("/etcdserverpb.Auth/Authenticate") == 3
 
 
 async def until_readable(store: MetadataStore, key: str) -> None:

@@ -2,57 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
-from metadata import open_store
 from metadata.errors import MetadataRestored, VersionConflict
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore
 from metadata.store import MetadataStore
-from tests.support.aio import run
-from tests.support.etcd import EtcdServer
 
 A, B = b"a" * 16, b"b" * 16
 LOG = LogRecord(A, "orders")
 
-Scenario = Callable[[LogStore], Awaitable[None]]
-OnAStore = Callable[[Scenario], None]
 
-
-@asynccontextmanager
-async def a_store(kind: str, uri: str) -> AsyncIterator[MetadataStore]:
-    memory = MemoryStore(MemoryData())
-    store = memory if kind == "memory" else await open_store(uri, create=kind == "sqlite")
-    try:
-        yield store
-    finally:
-        await store.close()
-
-
-@pytest.fixture(params=["memory", "sqlite", "etcd"])
-def on_a_store(request: pytest.FixtureRequest, tmp_path: Path) -> OnAStore:
-    kind = request.param
-    uri = f"sqlite://{tmp_path}/m.db"
-    if kind == "etcd":
-        server: EtcdServer = request.getfixturevalue("etcd")
-        uri = f"etcd://{server.endpoint}/logs-{uuid4().hex}"
-
-    def runs(scenario: Scenario) -> None:
-        async def whole() -> None:
-            async with a_store(kind, uri) as store:
-                await scenario(LogStore(store))
-
-        run(whole())
-
-    return runs
+@pytest.fixture
+def logs(store: MetadataStore) -> LogStore:
+    return LogStore(store)
 
 
 def segment(n: int) -> Segment:
@@ -60,106 +27,91 @@ def segment(n: int) -> Segment:
     return Segment(n, 10 * n, 1, 10 * n + 1, 10 * n + 10, 10 * n + 10, 100)
 
 
-def test_a_name_leads_to_one_log_and_is_free_again_when_that_is_deleted(on_a_store: OnAStore) -> None:
-    async def scenario(logs: LogStore) -> None:
-        first = await logs.create(LOG)
-        second = await logs.create(LogRecord(B, "orders"))
-        assert await logs.named("orders") is None
-        assert await logs.give_name("orders", A)
-        assert await logs.give_name("orders", A), "done twice it is done"
-        assert not await logs.give_name("orders", B)
-        await logs.take_name("orders", A)
-        assert await logs.named("orders") == first, "a log's name is not taken from it"
-        await logs.change(first.record.given_up(), first.version)
-        assert await logs.give_name("orders", B)
-        await logs.take_name("orders", A)
-        assert [log async for log in logs.by_name()] == [second]
-        await logs.change(second.record.given_up(), second.version)
-        await logs.take_name("orders", B)
-        assert await logs.named("orders") is None
-
-    on_a_store(scenario)
+async def test_a_name_leads_to_one_log_and_is_free_again_when_that_is_deleted(logs: LogStore) -> None:
+    first = await logs.create(LOG)
+    second = await logs.create(LogRecord(B, "orders"))
+    assert await logs.named("orders") is None
+    assert await logs.give_name("orders", A)
+    assert await logs.give_name("orders", A), "done twice it is done"
+    assert not await logs.give_name("orders", B)
+    await logs.take_name("orders", A)
+    assert await logs.named("orders") == first, "a log's name is not taken from it"
+    await logs.change(first.record.given_up(), first.version)
+    assert await logs.give_name("orders", B)
+    await logs.take_name("orders", A)
+    assert [log async for log in logs.by_name()] == [second]
+    await logs.change(second.record.given_up(), second.version)
+    await logs.take_name("orders", B)
+    assert await logs.named("orders") is None
 
 
-def test_a_log_has_its_old_name_until_its_record_says_the_new_one(on_a_store: OnAStore) -> None:
-    async def scenario(logs: LogStore) -> None:
-        made = await logs.create(LOG)
-        assert await logs.give_name("orders", A)
-        noted = await logs.change(made.record.to_be_named("sales"), made.version)
-        assert await logs.give_name("sales", A)
-        assert [log async for log in logs.by_name()] == [noted]
-        assert await logs.named("sales") is None
-        renamed = await logs.change(noted.record.named(), noted.version)
-        assert [log async for log in logs.by_name()] == [renamed]
-        assert await logs.named("orders") is None
-        other = await logs.create(LogRecord(B, "orders"))
-        assert await logs.give_name("orders", B), "it is free"
-        assert await logs.named("orders") == other
-
-    on_a_store(scenario)
+async def test_a_log_has_its_old_name_until_its_record_says_the_new_one(logs: LogStore) -> None:
+    made = await logs.create(LOG)
+    assert await logs.give_name("orders", A)
+    noted = await logs.change(made.record.to_be_named("sales"), made.version)
+    assert await logs.give_name("sales", A)
+    assert [log async for log in logs.by_name()] == [noted]
+    assert await logs.named("sales") is None
+    renamed = await logs.change(noted.record.named(), noted.version)
+    assert [log async for log in logs.by_name()] == [renamed]
+    assert await logs.named("orders") is None
+    other = await logs.create(LogRecord(B, "orders"))
+    assert await logs.give_name("orders", B), "it is free"
+    assert await logs.named("orders") == other
 
 
-def test_whoever_wants_a_name_that_a_log_is_to_get_takes_that_back(on_a_store: OnAStore) -> None:
-    async def scenario(logs: LogStore) -> None:
-        made = await logs.create(LOG)
-        noted = await logs.change(made.record.to_be_named("sales"), made.version)
-        assert await logs.give_name("sales", A)
-        await logs.create(LogRecord(B, "sales"))
-        assert await logs.give_name("sales", B)
-        with pytest.raises(VersionConflict):
-            await logs.change(noted.record.named(), noted.version)
-        found = await logs.read(A)
-        assert found is not None and not found.record.next_name
-
-    on_a_store(scenario)
+async def test_whoever_wants_a_name_that_a_log_is_to_get_takes_that_back(logs: LogStore) -> None:
+    made = await logs.create(LOG)
+    noted = await logs.change(made.record.to_be_named("sales"), made.version)
+    assert await logs.give_name("sales", A)
+    await logs.create(LogRecord(B, "sales"))
+    assert await logs.give_name("sales", B)
+    with pytest.raises(VersionConflict):
+        await logs.change(noted.record.named(), noted.version)
+    found = await logs.read(A)
+    assert found is not None and not found.record.next_name
 
 
-def test_a_record_is_changed_only_where_it_was_read(on_a_store: OnAStore) -> None:
-    async def scenario(logs: LogStore) -> None:
-        made = await logs.create(LOG)
-        changed = await logs.change(made.record.taken_over("w"), made.version)
-        with pytest.raises(VersionConflict):
-            await logs.change(made.record.taken_over("v"), made.version)
-        assert await logs.read(A) == changed
-        assert await logs.read(B) is None
-        assert [log async for log in logs.records()] == [changed]
-        gone = await logs.change(changed.record.given_up(), changed.version)
-        await logs.forget(gone)
-        assert await logs.read(A) is None
-
-    on_a_store(scenario)
+async def test_a_record_is_changed_only_where_it_was_read(logs: LogStore) -> None:
+    made = await logs.create(LOG)
+    changed = await logs.change(made.record.taken_over("w"), made.version)
+    with pytest.raises(VersionConflict):
+        await logs.change(made.record.taken_over("v"), made.version)
+    assert await logs.read(A) == changed
+    assert await logs.read(B) is None
+    assert [log async for log in logs.records()] == [changed]
+    gone = await logs.change(changed.record.given_up(), changed.version)
+    await logs.forget(gone)
+    assert await logs.read(A) is None
 
 
-def test_a_page_is_found_by_any_of_its_positions_and_times(on_a_store: OnAStore) -> None:
-    async def scenario(logs: LogStore) -> None:
-        pages = [tuple(map(segment, range(start, start + 3))) for start in (0, 3, 6)]
-        for page in pages:
-            await logs.put_page(A, page)
-            await logs.put_page(A, page)
-        await logs.put_page(B, pages[0])
-        for position in range(90):
-            found = await logs.page_of(A, position)
-            assert found is not None
-            assert found.segments == pages[position // 30]
-        for time_us, n in [(0, 0), (30, 0), (31, 1), (60, 1), (61, 2), (90, 2)]:
-            found = await logs.page_of_time(A, time_us)
-            assert found is not None
-            assert found.segments == pages[n]
-        assert await logs.page_of(A, 90) is None
-        assert await logs.page_of_time(A, 91) is None
-        first = await logs.page_of(A, 0)
-        assert first is not None
-        await logs.store.delete(first.key, first.version)  # as where a slow writer wrote what finds it later
-        found = await logs.page_of_time(A, 0)
+async def test_a_page_is_found_by_any_of_its_positions_and_times(logs: LogStore) -> None:
+    pages = [tuple(map(segment, range(start, start + 3))) for start in (0, 3, 6)]
+    for page in pages:
+        await logs.put_page(A, page)
+        await logs.put_page(A, page)
+    await logs.put_page(B, pages[0])
+    for position in range(90):
+        found = await logs.page_of(A, position)
         assert found is not None
-        assert found.segments == pages[1]
-        async for found in logs.pages(A):
-            await logs.drop_page(A, found)
-        assert await logs.page_of(A, 0) is None
-        assert await logs.page_of_time(A, 0) is None
-        assert await logs.page_of(B, 0) is not None
-
-    on_a_store(scenario)
+        assert found.segments == pages[position // 30]
+    for time_us, n in [(0, 0), (30, 0), (31, 1), (60, 1), (61, 2), (90, 2)]:
+        found = await logs.page_of_time(A, time_us)
+        assert found is not None
+        assert found.segments == pages[n]
+    assert await logs.page_of(A, 90) is None
+    assert await logs.page_of_time(A, 91) is None
+    first = await logs.page_of(A, 0)
+    assert first is not None
+    await logs.store.delete(first.key, first.version)  # as where a slow writer wrote what finds it later
+    found = await logs.page_of_time(A, 0)
+    assert found is not None
+    assert found.segments == pages[1]
+    async for found in logs.pages(A):
+        await logs.drop_page(A, found)
+    assert await logs.page_of(A, 0) is None
+    assert await logs.page_of_time(A, 0) is None
+    assert await logs.page_of(B, 0) is not None
 
 
 async def test_a_log_is_found_in_a_thousand_pages_with_as_few_look_ups_as_in_one() -> None:
@@ -184,23 +136,17 @@ class Counting:
         return getattr(self._store, name)
 
 
-def test_no_log_is_made_while_restored_metadata_is_not_accepted(on_a_store: OnAStore) -> None:
-    async def scenario(logs: LogStore) -> None:
-        await logs.store.create("restored", b"")
-        with pytest.raises(MetadataRestored):
-            await logs.create(LOG)
-
-    on_a_store(scenario)
+async def test_no_log_is_made_while_restored_metadata_is_not_accepted(logs: LogStore) -> None:
+    await logs.store.create("restored", b"")
+    with pytest.raises(MetadataRestored):
+        await logs.create(LOG)
 
 
-def test_watching_a_record_tells_each_change_and_its_end(on_a_store: OnAStore) -> None:
-    async def scenario(logs: LogStore) -> None:
-        made = await logs.create(LOG)
-        changed = await logs.change(made.record.taken_over("w"), made.version)
-        gone = await logs.change(replace(changed.record, deleted=True), changed.version)
-        await logs.forget(gone)
-        watched = logs.watch(A, after_revision=made.version)
-        assert [await anext(watched) for _ in range(3)] == [changed, gone, None]
-        await watched.aclose()
-
-    on_a_store(scenario)
+async def test_watching_a_record_tells_each_change_and_its_end(logs: LogStore) -> None:
+    made = await logs.create(LOG)
+    changed = await logs.change(made.record.taken_over("w"), made.version)
+    gone = await logs.change(replace(changed.record, deleted=True), changed.version)
+    await logs.forget(gone)
+    watched = logs.watch(A, after_revision=made.version)
+    assert [await anext(watched) for _ in range(3)] == [changed, gone, None]
+    await watched.aclose()

@@ -14,7 +14,6 @@ from metadata.records.logs.log_store import LogStore
 from metadata.records.logs.retained import look
 from metadata.records.logs.retention import CountedCursor, Judgement, Retention, judge
 from metadata.records.registration import Registration
-from tests.support.aio import run
 
 SECOND = 1_000_000
 HEAD = [
@@ -100,34 +99,28 @@ def test_a_logs_record_keeps_what_goes_by_itself() -> None:
     assert log_codec.encode(without) == log_codec.encode(LogRecord(bytes(16), "orders"))
 
 
-def test_a_look_goes_over_pages_and_passes_over_what_a_page_and_the_record_both_have() -> None:
-    async def scenario() -> None:
-        logs = LogStore(MemoryStore(MemoryData()))
-        record = LogRecord(bytes(16), "orders", epoch=1, segments=tuple(HEAD[2:]), paged_through=20)
-        record = record.truncated(5).retained(Retention(bytes=1))
-        await logs.put_page(record.identity, tuple(HEAD[:3]))  # its writer could not finish it
-        found = await look(logs, record)
-        assert [s.first_position for s in found.head] == [0, 10, 20, 30]
-        assert found.bytes_left == 400
-        assert found.judged(0).before == 30
-
-    run(scenario())
+async def test_a_look_goes_over_pages_and_passes_over_what_a_page_and_the_record_both_have() -> None:
+    logs = LogStore(MemoryStore(MemoryData()))
+    record = LogRecord(bytes(16), "orders", epoch=1, segments=tuple(HEAD[2:]), paged_through=20)
+    record = record.truncated(5).retained(Retention(bytes=1))
+    await logs.put_page(record.identity, tuple(HEAD[:3]))  # its writer could not finish it
+    found = await look(logs, record)
+    assert [s.first_position for s in found.head] == [0, 10, 20, 30]
+    assert found.bytes_left == 400
+    assert found.judged(0).before == 30
 
 
 @pytest.mark.parametrize(
     ("clocks", "now"),
     [([50], 50), ([40, 60], 40), ([50, 51, 10**15], 51), ([0, 50, 51], 50), ([0, 0, 51], 0), ([], 0)],
 )
-def test_a_clock_that_is_ahead_does_not_move_the_time_and_one_that_says_nothing_holds_it_back(
+async def test_a_clock_that_is_ahead_does_not_move_the_time_and_one_that_says_nothing_holds_it_back(
     clocks: list[int], now: int
 ) -> None:
-    async def scenario() -> None:
-        store = MemoryStore(MemoryData())
-        for n, clock in enumerate(clocks):
-            registration = Registration(BookieRef(f"b{n}", f"i{n}"), "h:1")
-            await store.create(registration.key, registration.encode())
-            await directory_generations.write(store, f"b{n}", f"i{n}", Life(1, at_ms=clock))
-        await directory_generations.write(store, "dead", "i", Life(1, at_ms=10**15))
-        assert await directory_generations.time_ms(store) == now
-
-    run(scenario())
+    store = MemoryStore(MemoryData())
+    for n, clock in enumerate(clocks):
+        registration = Registration(BookieRef(f"b{n}", f"i{n}"), "h:1")
+        await store.create(registration.key, registration.encode())
+        await directory_generations.write(store, f"b{n}", f"i{n}", Life(1, at_ms=clock))
+    await directory_generations.write(store, "dead", "i", Life(1, at_ms=10**15))
+    assert await directory_generations.time_ms(store) == now

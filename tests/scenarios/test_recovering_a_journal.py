@@ -20,7 +20,6 @@ from qjm_compat.requests import (
 )
 from tests.qjm_compat.acceptor.one_writer import OneWriter, content, edits, formatted, logs, writer_of
 from tests.qjm_compat.by_hand import ALL, NAMES, ThreeDisks, WriterByHand
-from tests.support.aio import run
 
 A, B, C = range(3)
 QUORUMS = (frozenset({A, B}), frozenset({A, C}), frozenset({B, C}), ALL)
@@ -68,31 +67,39 @@ async def final_at_all(three: ThreeDisks) -> list[OneWriter]:
 
 
 async def q1(three: ThreeDisks) -> None:
+    """Edits that a quorum has are recovered from any of them."""
     await open_up_to(three, (150, 153, 153))
 
 
 async def q2(three: ThreeDisks) -> None:
+    """Edits without a quorum may go either way and the longest copy that answers wins."""
     await open_up_to(three, (150, 153, 125))
 
 
 async def q3(three: ThreeDisks) -> None:
+    """A segment finalized at a quorum is finalized everywhere."""
     writers = await open_up_to(three, (150, 150, 145))
     for number in (A, B):
         await writers[number].finalize(101, 150)
 
 
 async def q4(three: ThreeDisks) -> None:
+    """A segment finalized at one is finalized there or from the longest copy."""
     writers = await open_up_to(three, (150, 150, 125))
     await writers[A].finalize(101, 150)
 
 
 async def q5(three: ThreeDisks) -> None:
+    """A segment that was only begun never was."""
     writers = await final_at_all(three)
     await writers[A].start(151)
 
 
 async def q6(three: ThreeDisks) -> None:
-    """Writer 1's first batch of the segment got to A only; writer 2 knew nothing of it and committed one edit."""
+    """A later writer's single edit beats an earlier writer's longer copy.
+
+    Writer 1's first batch of the segment got to A only; writer 2 knew nothing of it and committed one edit.
+    """
     writers = await final_at_all(three)
     for writer in writers:
         await writer.start(151)
@@ -104,7 +111,10 @@ async def q6(three: ThreeDisks) -> None:
 
 
 async def q7(three: ThreeDisks) -> None:
-    """A recovery through A and C decided 150, and died when it had finalized it at C."""
+    """What an earlier recovery accepted beats a longer copy.
+
+    A recovery through A and C decided 150, and died when it had finalized it at C.
+    """
     await open_up_to(three, (150, 153, 125))
     first = WriterByHand(three, {A, C})
     first.lost = lambda number, request: number == A and isinstance(request, FinalizeLogSegment)
@@ -115,7 +125,10 @@ async def q7(three: ThreeDisks) -> None:
 
 
 async def q15(three: ThreeDisks) -> None:
-    """Writer 1 wrote 10 and 11 at A only; writer 2, who knew nothing of it, wrote others there at B and C."""
+    """Of equal ends the later writer's edits are everywhere in the end.
+
+    Writer 1 wrote 10 and 11 at A only; writer 2, who knew nothing of it, wrote others there at B and C.
+    """
     first, *_ = await first_writers(three)
     await first.write_open(10, 11)
     second = WriterByHand(three, {B, C})
@@ -136,7 +149,11 @@ EXAMPLES = {
 }
 
 
-async def check_decision(name: str, column: int) -> None:
+@pytest.mark.parametrize(
+    "column", range(len(QUORUMS)), ids=["".join(NAMES[n] for n in sorted(quorum)) for quorum in QUORUMS]
+)
+@pytest.mark.parametrize("name", EXAMPLES)
+async def test_every_example_is_recovered_as_it_says_from_whoever_answers(name: str, column: int) -> None:
     example, reached, chosen = EXAMPLES[name], QUORUMS[column], EXAMPLES[name].decisions[column]
     three = ThreeDisks()
     await example.before(three)
@@ -175,53 +192,6 @@ async def check_goes_on(three: ThreeDisks, writer: WriterByHand, start_txid: int
             (start_txid, chosen.end_txid, False),
             (next_txid, next_txid, False),
         ]
-
-
-columns = pytest.mark.parametrize(
-    "column", range(len(QUORUMS)), ids=["".join(NAMES[n] for n in sorted(quorum)) for quorum in QUORUMS]
-)
-
-
-@columns
-def test_Q1_edits_that_a_quorum_has_are_recovered_from_any_of_them(column: int) -> None:
-    run(check_decision("Q1", column))
-
-
-@columns
-def test_Q2_edits_without_a_quorum_may_go_either_way_and_the_longest_copy_that_answers_wins(
-    column: int,
-) -> None:
-    run(check_decision("Q2", column))
-
-
-@columns
-def test_Q3_a_segment_finalized_at_a_quorum_is_finalized_everywhere(column: int) -> None:
-    run(check_decision("Q3", column))
-
-
-@columns
-def test_Q4_a_segment_finalized_at_one_is_finalized_there_or_from_the_longest_copy(column: int) -> None:
-    run(check_decision("Q4", column))
-
-
-@columns
-def test_Q5_a_segment_that_was_only_begun_never_was(column: int) -> None:
-    run(check_decision("Q5", column))
-
-
-@columns
-def test_Q6_a_later_writers_single_edit_beats_an_earlier_writers_longer_copy(column: int) -> None:
-    run(check_decision("Q6", column))
-
-
-@columns
-def test_Q7_what_an_earlier_recovery_accepted_beats_a_longer_copy(column: int) -> None:
-    run(check_decision("Q7", column))
-
-
-@columns
-def test_Q15_of_equal_ends_the_later_writers_edits_are_everywhere_in_the_end(column: int) -> None:
-    run(check_decision("Q15", column))
 
 
 async def test_Q15_an_acceptor_that_missed_the_choice_does_not_finalize_its_own_edits_of_the_same_end() -> (

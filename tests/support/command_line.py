@@ -26,6 +26,13 @@ def bookledger(
     return preloaded.run(arguments, stdin, environment, SECONDS_MAX)
 
 
+def succeeds(*arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
+    """What a command that ends well printed."""
+    done = bookledger(*arguments, stdin=stdin, env=env)
+    assert done.returncode == 0, done
+    return done.stdout
+
+
 def fails_with_one_line(*arguments: str, stdin: bytes = b"") -> str:
     done = bookledger(*arguments, stdin=stdin)
     assert done.returncode == 1, done

@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 import grpc
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -52,6 +53,13 @@ class EtcdServer:
         self._process: subprocess.Popen[bytes] | None = None
         self.port = 0
         self._peer_port = 0
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     @property
     def endpoint(self) -> str:
@@ -215,12 +223,8 @@ def etcd_with_tokens(kind: str, directory: Path, seconds: int) -> Iterator[EtcdS
     change.
     """
     options = _jwt_tokens(directory, seconds) if kind == "jwt" else _simple_tokens(seconds)
-    server = EtcdServer(directory, options=options)
-    server.start()
-    try:
+    with EtcdServer(directory, options=options) as server:
         yield server
-    finally:
-        server.stop()
 
 
 def _simple_tokens(seconds: int) -> list[str]:

@@ -18,7 +18,7 @@ from ledgers import ClientConfig
 from ledgers.aio import LedgerClient, ReadHandle
 from ledgers.config import PLAIN_TEXT
 from ledgers.recovering.peers import ClusterPeers
-from metadata import open_store
+from metadata import opened_store
 from metadata.store import MetadataStore
 
 QUICK = ClientConfig(
@@ -84,19 +84,19 @@ async def cluster_of(
     bookies: int,
     certificates: CertificatesOf | None = None,
     tracing: TracerProvider | None = None,
+    uri: str | None = None,
 ) -> AsyncIterator[InProcessCluster]:
-    """Bookies b1, b2, … on a SQLite store of their own."""
-    uri = f"sqlite://{tmp_path}/metadata.db"
-    store = await open_store(uri, create=True)
-    cluster = InProcessCluster(tmp_path, uri, store, certificates, tracing)
-    try:
-        for n in range(1, bookies + 1):
-            await cluster.start(f"b{n}")
-        yield cluster
-    finally:
-        for name in list(cluster.stacks):
-            await cluster.stop(name)
-        await store.close()
+    """Bookies b1, b2, … on a SQLite store of their own, or on this one."""
+    uri = uri or f"sqlite://{tmp_path}/metadata.db"
+    async with opened_store(uri, create=True) as store:
+        cluster = InProcessCluster(tmp_path, uri, store, certificates, tracing)
+        try:
+            for n in range(1, bookies + 1):
+                await cluster.start(f"b{n}")
+            yield cluster
+        finally:
+            for name in list(cluster.stacks):
+                await cluster.stop(name)
 
 
 @asynccontextmanager

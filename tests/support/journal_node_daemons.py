@@ -1,4 +1,4 @@
-"""`bookledger journal serve` in processes of their own, as NameNodes and our own client meet it."""
+"""JournalNodes as NameNodes and our own client meet them: `bookledger journal serve`, and bookies that are one, too."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from bookledger.cli.processes import BookieProcess
+from metadata.settings.environment import variable_of
+from tests.support.http import get
 from tests.support.preloaded import Forked
 
 STOP_SECONDS_MAX = 20.0
+ONE_COPY = {variable_of("journal", name): "1" for name in ("ensemble_size", "write_quorum", "ack_quorum")}
 
 
 class JournalNodeDaemon:
@@ -101,6 +105,33 @@ class JournalNodeDaemon:
         self.stop()
         if error is not None:
             error.add_note(f"{self.name} said:\n{self.log.read_text()[-4000:]}")
+
+
+class BookieWithNode(BookieProcess):
+    """A bookie that is a JournalNode, too, at the same addresses after a restart; its edits are on its own disk."""
+
+    rpc = http = "127.0.0.1:0"
+    name = ""
+
+    def launch(self) -> None:
+        places = {"journal-node": self.rpc, "journal-http": self.http}
+        variables = {variable_of("bookie", "run", option): text for option, text in places.items()}
+        self.environment = {**(self.environment or {}), **variables, **ONE_COPY}
+        super().launch()
+
+    def await_ready(self) -> None:
+        told = self.child.hear()
+        self._port = int(told["address"].rsplit(":", 1)[1])
+        node = told["journal_node"]
+        self.name, self.rpc, self.http = node["name"], node["rpc"], node["http"]
+
+    @property
+    def serves(self) -> bool:
+        """Whether its JournalNode has its name, and answers."""
+        try:
+            return get(f"http://{self.http}/readyz") == (200, "ok\n")
+        except OSError:
+            return False
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -66,11 +67,11 @@ class ProcessCluster:
 
 @asynccontextmanager
 async def on_processes(
-    tmp_path: Path, bookies: int, config: ClientConfig | None = None
+    tmp_path: Path, bookies: int, config: ClientConfig | None = None, uri: str = "", **more: Any
 ) -> AsyncIterator[tuple[ProcessCluster, LedgerClient]]:
-    """So many bookies, each a process, with one client."""
-    uri = f"sqlite://{tmp_path}/metadata.db"
-    with bookie_processes(bookies, tmp_path, uri) as started:
+    """So many bookies, each a process, with one client. `uri`: of the metadata, in a file of its own by default."""
+    uri = uri or f"sqlite://{tmp_path}/metadata.db"
+    with bookie_processes(bookies, tmp_path, uri, **more) as started:
         cluster = ProcessCluster(uri, {bookie.bookie_id: bookie for bookie in started})
         try:
             async with LedgerClient(uri, config=config) as client:

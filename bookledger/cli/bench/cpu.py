@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import partial
-from types import TracebackType
 from typing import Self
 
 from prometheus_client import ProcessCollector
@@ -27,9 +26,7 @@ class CpuMeter:
         self.client_seconds = -time.process_time()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.client_seconds += time.process_time()
         self.bookies_seconds += self._of_bookies()
 

@@ -100,17 +100,14 @@ def format_(
         raise click.UsageError("--wait goes with --replace")
     from bookie.serving.directory import format_directory
     from bookie.serving.preflight import check_keeps_writes
-    from metadata import open_store
+    from metadata import opened_store
 
     async def run() -> None:
-        store = await open_store(metadata_uri, create=True)
-        try:
+        async with opened_store(metadata_uri, create=True) as store:
             await check_keeps_writes(store, accept_unsafe=accept_unsafe_etcd)
             if not replace:
                 await _check_cookie_is_not_lost(store, data, bookie_id)
             cookie = await format_directory(data, bookie_id, store, replace=replace, wait=wait)
-        finally:
-            await store.close()
         print_record({**cookie.names, "data": str(data)}, as_json=as_json)
 
     with told_when_stopped(lambda: f"the same command finishes what it has begun; {again()}"):

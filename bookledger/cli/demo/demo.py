@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from metadata import open_store
+from metadata import opened_store
 from metadata.records.cluster import cluster_id
 from metadata.sqlite.uri import uri_of
 
@@ -109,11 +109,8 @@ def _kept_in(metadata_uri: str | None) -> str:
 
 async def _check(metadata_uri: str) -> None:
     """Raises MetadataError for an unusable store, before any process is started on it."""
-    store = await open_store(metadata_uri, create=True)
-    try:
+    async with opened_store(metadata_uri, create=True) as store:
         await cluster_id(store)
-    finally:
-        await store.close()
 
 
 def _run(file: Path, uri: str, directory: Path, bookies: int, record_bytes: int, say: Say) -> DemoResult:

@@ -33,6 +33,9 @@ from .serving import serve_node
 STOP_SECONDS_MAX = 10.0
 """How long it may take to close its ledgers before the bookie stops; the next writer recovers what is left open."""
 
+HASTE_SECONDS = 0.5
+"""… where it has had its time, or the log has failed and keeps nothing more: then each step ends so soon."""
+
 log = logging.getLogger(__name__)
 
 
@@ -81,7 +84,7 @@ class NodeBeside:
                 try:
                     await asyncio.shield(serving)
                 except asyncio.CancelledError:
-                    await _end(serving)
+                    await _end(serving, HASTE_SECONDS if running.bookie.failed.done() else STOP_SECONDS_MAX)
                     raise
         except (JournalError, LedgerError, MetadataError, OSError) as error:
             return str(error)
@@ -130,11 +133,12 @@ class _Port:
             yield bound
 
 
-async def _end(serving: asyncio.Task[None]) -> None:
+async def _end(serving: asyncio.Task[None], patience: float) -> None:
     """Ends it in order, or in haste where that takes too long."""
-    for patience in (STOP_SECONDS_MAX, None):
+    while not serving.done():
         serving.cancel()
         await asyncio.wait([serving], timeout=patience)
+        patience = HASTE_SECONDS
     if not serving.cancelled() and (error := serving.exception()) is not None:
         log.warning("the journal node did not end in order: %s", error)
 

@@ -10,7 +10,7 @@ import click
 
 from bookledger.cluster.survey import Survey, survey
 from ledgers.errors import LedgerError
-from metadata import open_store
+from metadata import opened_store
 from metadata.backup.no_cluster import why_no_cluster
 from metadata.records.cluster import cluster_id
 from metadata.store import MetadataStore
@@ -38,11 +38,8 @@ def with_store(metadata_uri: str, work: Callable[[MetadataStore], Awaitable[T]])
     """Runs the work on the cluster's metadata."""
 
     async def run() -> T:
-        store = await open_store(metadata_uri)
-        try:
+        async with opened_store(metadata_uri) as store:
             return await work(store)
-        finally:
-            await store.close()
 
     return asyncio.run(run())
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from ledgers.errors import LedgerError, NoSuchLedger, NoSuchLog, NotEnoughBookies
-from metadata import open_store
+from metadata import opened_store
 from metadata.backup import hold
 from metadata.errors import MetadataError, MetadataRestored
 
@@ -18,11 +18,8 @@ async def check_not_set_back(metadata_uris: Iterable[str], how_to_go_on: str) ->
     """Raises LedgerError where one of these is held back. One that does not answer is waited for by who needs it."""
     for uri in sorted(set(metadata_uris)):
         try:
-            store = await open_store(uri)
-            try:
+            async with opened_store(uri) as store:
                 await hold.check_accepted(store)
-            finally:
-                await store.close()
         except MetadataRestored as error:
             raise LedgerError(f"{error}; {how_to_go_on}") from error
         except MetadataError:  # an outage, which says nothing of the sort

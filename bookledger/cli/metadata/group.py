@@ -17,7 +17,7 @@ from bookie.upkeep.healing.view import look
 from bookledger.cluster.log_chains import BrokenSegment, broken_segments
 from bookledger.cluster.survey import bookies_seen
 from ledgers.errors import LedgerError
-from metadata import open_store
+from metadata import opened_store
 from metadata.backup import hold
 from metadata.backup.file import BackupWriter, Header
 from metadata.backup.hold import HoldKind, Misfits, Restored
@@ -154,12 +154,9 @@ def _restore(metadata_uri: str, opened: IO[bytes], keys: int) -> None:
     bar = Progress("restoring", keys, of="keys")
 
     async def work() -> None:
-        store = await open_store(metadata_uri, create=True)
-        try:
+        async with opened_store(metadata_uri, create=True) as store:
             with bar:
                 await restore_backup(store, opened, _now_ms(), bar)
-        finally:
-            await store.close()
 
     with told_when_stopped(
         lambda: f"{bar.done} of {keys} keys are there, which is no cluster yet; {again()}"

@@ -20,7 +20,7 @@ from bookie.wire.messages import HeldNote
 from bookledger.cluster.rebuilding.cluster import Rebuilding, Source
 from ledgers.bookies.connected_bookies import ConnectedBookies
 from ledgers.errors import LedgerError
-from metadata import open_store
+from metadata import opened_store
 from metadata.backup.file import BackupWriter, Header
 from metadata.backup.restoring import check_may_be_rebuilt, put_rebuilt
 from metadata.errors import BackupUnusable
@@ -61,11 +61,8 @@ def rebuild(metadata_uri: str, directories: tuple[Path, ...], dry_run: bool, as_
     bar = Progress("reading what the bookies hold", None, of="keys")
 
     async def work() -> Rebuilding:
-        store = await open_store(metadata_uri, create=True)
-        try:
+        async with opened_store(metadata_uri, create=True) as store:
             return await _rebuilt(store, directories, bar, dry_run=dry_run)
-        finally:
-            await store.close()
 
     with (
         told_when_stopped(lambda: f"there is no cluster yet; {again()}"),

@@ -164,12 +164,13 @@ class WriterShell:
         self,
         records: Sequence[bytes | NewRecord],
         size_bytes: int,
-        futures: Sequence[AppendFuture | None],
+        futures: Sequence[AppendFuture],
     ) -> None:
-        """Takes records in without waiting, each with its own future; the caller has checked them, and their size."""
+        """Takes records in without waiting, each with its own future, or all without; the caller has checked them, and
+        their size."""
         self.raise_if_ended()
         self._take(records, size_bytes)
-        self._answers.append_each(futures)
+        self._answers.append_each(len(records), futures)
 
     def submit_batch(self, batch: CheckedRecords, future: AppendFuture | None) -> int:
         """Takes records in as `submit_each` does, all or none; returns the first position."""

@@ -6,10 +6,9 @@ from enum import IntEnum
 from typing import Annotated
 
 from ..fields.access import AclMessage
-from ..fields.field_types import I8, I16, I32, I64, NUMBER_32, Mode, ShortBytes, String, enum
+from ..fields.field_types import I8, I16, I64, NUMBER_32, Mode, String, enum
 from ..fields.xattrs import XAttrMessage
-from ..op import EditOp, edit_op
-from .files import NO_CALL
+from ..op import EditOp, RetriedOp, edit_op
 
 
 class StorageType(IntEnum):
@@ -109,18 +108,14 @@ class SetAcl(EditOp):
 
 
 @edit_op(43, "OP_SET_XATTR")
-class SetXAttr(EditOp):
+class SetXAttr(RetriedOp):
     """Sets extended attributes."""
 
     change: XAttrMessage
-    rpc_client_id: ShortBytes = b""
-    rpc_call_id: I32 = NO_CALL
 
 
 @edit_op(44, "OP_REMOVE_XATTR")
-class RemoveXAttr(EditOp):
+class RemoveXAttr(RetriedOp):
     """Removes extended attributes."""
 
     change: XAttrMessage
-    rpc_client_id: ShortBytes = b""
-    rpc_call_id: I32 = NO_CALL

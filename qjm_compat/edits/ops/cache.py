@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from ..fields.field_types import I16, I32, I64, Mode, ShortBytes, String, flagged
-from ..op import EditOp, edit_op
-from .files import NO_CALL
+from ..fields.field_types import I16, I64, Mode, String, flagged
+from ..op import RetriedOp, edit_op
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,54 +38,42 @@ Pool = Annotated[CachePool, flagged(CachePool, required=1)]
 
 
 @edit_op(34, "OP_ADD_CACHE_DIRECTIVE")
-class AddCacheDirective(EditOp):
+class AddCacheDirective(RetriedOp):
     """Adds a cache directive."""
 
     directive: Directive
-    rpc_client_id: ShortBytes = b""
-    rpc_call_id: I32 = NO_CALL
 
 
 @edit_op(39, "OP_MODIFY_CACHE_DIRECTIVE")
-class ModifyCacheDirective(EditOp):
+class ModifyCacheDirective(RetriedOp):
     """Modifies a cache directive."""
 
     directive: Directive
-    rpc_client_id: ShortBytes = b""
-    rpc_call_id: I32 = NO_CALL
 
 
 @edit_op(35, "OP_REMOVE_CACHE_DIRECTIVE")
-class RemoveCacheDirective(EditOp):
+class RemoveCacheDirective(RetriedOp):
     """Removes a cache directive."""
 
     directive_id: I64
-    rpc_client_id: ShortBytes = b""
-    rpc_call_id: I32 = NO_CALL
 
 
 @edit_op(36, "OP_ADD_CACHE_POOL")
-class AddCachePool(EditOp):
+class AddCachePool(RetriedOp):
     """Adds a cache pool."""
 
     info: Pool
-    rpc_client_id: ShortBytes = b""
-    rpc_call_id: I32 = NO_CALL
 
 
 @edit_op(37, "OP_MODIFY_CACHE_POOL")
-class ModifyCachePool(EditOp):
+class ModifyCachePool(RetriedOp):
     """Modifies a cache pool."""
 
     info: Pool
-    rpc_client_id: ShortBytes = b""
-    rpc_call_id: I32 = NO_CALL
 
 
 @edit_op(38, "OP_REMOVE_CACHE_POOL")
-class RemoveCachePool(EditOp):
+class RemoveCachePool(RetriedOp):
     """Removes a cache pool with all its directives."""
 
     pool: String
-    rpc_client_id: ShortBytes = b""
-    rpc_call_id: I32 = NO_CALL

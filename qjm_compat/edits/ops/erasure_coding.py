@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from ..fields.field_types import I32, ShortBytes, String, array, record
-from ..op import EditOp, edit_op
-from .files import NO_CALL
+from ..fields.field_types import I32, String, array, record
+from ..op import RetriedOp, edit_op
 
 OPTIONS_MAX = 64 * 1024
 """Options of one policy; Hadoop has no bound, and uses none."""
@@ -39,36 +38,28 @@ Policy = Annotated[ErasureCodingPolicy, record(ErasureCodingPolicy)]
 
 
 @edit_op(49, "OP_ADD_ERASURE_CODING_POLICY")
-class AddErasureCodingPolicy(EditOp):
+class AddErasureCodingPolicy(RetriedOp):
     """Adds a policy."""
 
     policy: Policy
-    rpc_client_id: ShortBytes = b""
-    rpc_call_id: I32 = NO_CALL
 
 
 @edit_op(50, "OP_ENABLE_ERASURE_CODING_POLICY")
-class EnableErasureCodingPolicy(EditOp):
+class EnableErasureCodingPolicy(RetriedOp):
     """Enables a policy."""
 
     policy_name: String
-    rpc_client_id: ShortBytes = b""
-    rpc_call_id: I32 = NO_CALL
 
 
 @edit_op(51, "OP_DISABLE_ERASURE_CODING_POLICY")
-class DisableErasureCodingPolicy(EditOp):
+class DisableErasureCodingPolicy(RetriedOp):
     """Disables a policy for new files."""
 
     policy_name: String
-    rpc_client_id: ShortBytes = b""
-    rpc_call_id: I32 = NO_CALL
 
 
 @edit_op(52, "OP_REMOVE_ERASURE_CODING_POLICY")
-class RemoveErasureCodingPolicy(EditOp):
+class RemoveErasureCodingPolicy(RetriedOp):
     """Removes a policy."""
 
     policy_name: String
-    rpc_client_id: ShortBytes = b""
-    rpc_call_id: I32 = NO_CALL

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from ..fields.access import Acl, Permissions
 from ..fields.blocks import Blocks, CompactBlocks
-from ..fields.field_types import I8, I16, I32, I64, Flag, ShortBytes, String
+from ..fields.field_types import I8, I16, I64, Flag, String
 from ..fields.xattrs import XAttrs
-from ..op import EditOp, edit_op, since
-
-NO_CALL = -2
-"""The call id of an op that no client requested."""
+from ..op import EditOp, RetriedOp, edit_op, since
 
 
 @edit_op(0, "OP_ADD")
-class Add(EditOp):
+class Add(RetriedOp):
     """Creates a file, or (before layout -62) opens it for appending."""
 
     inode_id: I64
@@ -31,8 +28,6 @@ class Add(EditOp):
     overwrite: Flag = since(-58, default=False)
     storage_policy_id: I8 = since(-60, default=0)
     erasure_coding_policy_id: I8 = since(-64, default=0)
-    rpc_client_id: ShortBytes = b""
-    rpc_call_id: I32 = NO_CALL
 
 
 @edit_op(9, "OP_CLOSE")
@@ -50,15 +45,13 @@ class Close(EditOp):
 
 
 @edit_op(47, "OP_APPEND")
-class Append(EditOp):
+class Append(RetriedOp):
     """Opens a file for appending, to its last block or to a new one."""
 
     path: String
     client_name: String
     client_machine: String
     new_block: Flag
-    rpc_client_id: ShortBytes = b""
-    rpc_call_id: I32 = NO_CALL
 
 
 @edit_op(46, "OP_TRUNCATE")
@@ -74,23 +67,19 @@ class Truncate(EditOp):
 
 
 @edit_op(33, "OP_ADD_BLOCK")
-class AddBlock(EditOp):
+class AddBlock(RetriedOp):
     """Adds a block to a file; `blocks` is the one before it, if there is any, and the new one."""
 
     path: String
     blocks: CompactBlocks
-    rpc_client_id: ShortBytes = b""
-    rpc_call_id: I32 = NO_CALL
 
 
 @edit_op(25, "OP_UPDATE_BLOCKS")
-class UpdateBlocks(EditOp):
+class UpdateBlocks(RetriedOp):
     """Replaces the blocks of a file."""
 
     path: String
     blocks: CompactBlocks
-    rpc_client_id: ShortBytes = b""
-    rpc_call_id: I32 = NO_CALL
 
 
 @edit_op(22, "OP_REASSIGN_LEASE")

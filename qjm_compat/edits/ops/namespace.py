@@ -6,10 +6,9 @@ from enum import IntEnum
 from typing import Annotated
 
 from ..fields.access import Acl, Permissions
-from ..fields.field_types import I32, I64, NUMBER_8, STRING, ShortBytes, String, array, enum
+from ..fields.field_types import I64, NUMBER_8, STRING, String, array, enum
 from ..fields.xattrs import XAttrs
-from ..op import EditOp, edit_op, since
-from .files import NO_CALL
+from ..op import EditOp, RetriedOp, edit_op, since
 
 SOURCES_MAX = 1024 * 1024
 """Files concatenated at once, as in Hadoop."""
@@ -44,51 +43,43 @@ class Mkdir(EditOp):
 
 
 @edit_op(2, "OP_DELETE")
-class Delete(EditOp):
+class Delete(RetriedOp):
     """Deletes a file, or a directory with all its contents."""
 
     path: String
     timestamp_ms: I64
-    rpc_client_id: ShortBytes = b""
-    rpc_call_id: I32 = NO_CALL
 
 
 @edit_op(1, "OP_RENAME_OLD")
-class RenameOld(EditOp):
+class RenameOld(RetriedOp):
     """Renames; refuses an existing target."""
 
     source: String
     target: String
     timestamp_ms: I64
-    rpc_client_id: ShortBytes = b""
-    rpc_call_id: I32 = NO_CALL
 
 
 @edit_op(15, "OP_RENAME")
-class Rename(EditOp):
+class Rename(RetriedOp):
     """Renames with options."""
 
     source: String
     target: String
     timestamp_ms: I64
     options: RenameOptions
-    rpc_client_id: ShortBytes = b""
-    rpc_call_id: I32 = NO_CALL
 
 
 @edit_op(16, "OP_CONCAT_DELETE")
-class ConcatDelete(EditOp):
+class ConcatDelete(RetriedOp):
     """Appends the blocks of the sources to the target, and deletes the sources."""
 
     target: String
     sources: Sources
     timestamp_ms: I64
-    rpc_client_id: ShortBytes = b""
-    rpc_call_id: I32 = NO_CALL
 
 
 @edit_op(17, "OP_SYMLINK")
-class Symlink(EditOp):
+class Symlink(RetriedOp):
     """Creates a symbolic link."""
 
     inode_id: I64
@@ -97,5 +88,3 @@ class Symlink(EditOp):
     mtime_ms: I64
     atime_ms: I64
     permission: Permissions
-    rpc_client_id: ShortBytes = b""
-    rpc_call_id: I32 = NO_CALL

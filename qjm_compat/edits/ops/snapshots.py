@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ..fields.field_types import I32, I64, ShortBytes, String
-from ..op import EditOp, edit_op, since
-from .files import NO_CALL
+from ..fields.field_types import I64, String
+from ..op import EditOp, RetriedOp, edit_op, since
 
 
 @edit_op(29, "OP_ALLOW_SNAPSHOT")
@@ -22,34 +21,28 @@ class DisallowSnapshot(EditOp):
 
 
 @edit_op(26, "OP_CREATE_SNAPSHOT")
-class CreateSnapshot(EditOp):
+class CreateSnapshot(RetriedOp):
     """Creates a snapshot."""
 
     root: String
     snapshot: String
     mtime_ms: I64 = since(-66, default=0)
-    rpc_client_id: ShortBytes = b""
-    rpc_call_id: I32 = NO_CALL
 
 
 @edit_op(27, "OP_DELETE_SNAPSHOT")
-class DeleteSnapshot(EditOp):
+class DeleteSnapshot(RetriedOp):
     """Deletes a snapshot."""
 
     root: String
     snapshot: String
     mtime_ms: I64 = since(-66, default=0)
-    rpc_client_id: ShortBytes = b""
-    rpc_call_id: I32 = NO_CALL
 
 
 @edit_op(28, "OP_RENAME_SNAPSHOT")
-class RenameSnapshot(EditOp):
+class RenameSnapshot(RetriedOp):
     """Renames a snapshot."""
 
     root: String
     old_name: String
     new_name: String
     mtime_ms: I64 = since(-66, default=0)
-    rpc_client_id: ShortBytes = b""
-    rpc_call_id: I32 = NO_CALL

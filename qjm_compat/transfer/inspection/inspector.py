@@ -6,13 +6,12 @@ import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from types import TracebackType
 from typing import Self
 
 from ledgers import ClientConfig
 from ledgers.aio import LedgerClient
 from ledgers.protocol.quorum import majority
-from metadata import open_store
+from metadata import open_store, opened_store
 from metadata.records.journal_record import FinalizedSegment
 from metadata.records.journal_store import JournalStore, VersionedState, list_journals
 from metadata.store import MetadataStore
@@ -68,9 +67,7 @@ class JournalInspector:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self._stack.aclose()
 
     @property
@@ -220,11 +217,8 @@ class JournalInspector:
 async def journals_in(uri: str) -> list[tuple[str, str]]:
     """(journal id, acceptor) of all journals in a metadata store. Raises JournalUnavailable."""
     with metadata_errors():
-        store = await open_store(uri)
-        try:
+        async with opened_store(uri) as store:
             return [found async for found in list_journals(store)]
-        finally:
-            await store.close()
 
 
 def _version(found: VersionedState | None) -> int | None:

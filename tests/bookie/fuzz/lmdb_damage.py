@@ -19,6 +19,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
@@ -88,16 +89,13 @@ def make(directory: Path) -> None:
 
 def view(directory: Path) -> object:
     """Everything the index says, if it says that it is whole, as a bookie makes sure before it denies anything."""
-    index = Index(directory)
-    try:
+    with closing(Index(directory)) as index:
         if not all(index.is_whole(ledger_id) for ledger_id in range(5)):
             raise IndexUnusable("it has lost frames")
         held = [index.holding(ledger_id, 10, 60, [], 100) for ledger_id in range(5)]
         states = [index.ledger(ledger_id) for ledger_id in range(LEDGERS)]
         all_places, all_states = list(index.places()), list(index.states())
         return index.checkpoint_position, held, states, all_places, all_states, index.usage.totals()
-    finally:
-        index.close()
 
 
 def outcome(directory: Path, truth: object) -> str:

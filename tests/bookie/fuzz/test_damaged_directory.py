@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import struct
-from contextlib import suppress
-from dataclasses import replace
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 from bookie.disk.disk import OsDisk
 from bookie.errors import BookieError, DamagedLog, DataDirectoryError
 from bookie.index.index import Index
-from bookie.index.ledger_state import Fence, LedgerState
 from bookie.index.places import FrameLocation
 from bookie.log.format import RECORD_HEADER, SEGMENT_HEADER, place_of
 from bookie.log.records import Found
@@ -25,7 +23,7 @@ from bookie.offline.check import check
 from bookie.offline.dump import dump
 from bookie.offline.rebuild import rebuild_index
 from bookie.serving.directory import COOKIE, format_directory
-from bookie.wire.messages import LacStatement, Status
+from bookie.wire.messages import Status
 from metadata.memory import MemoryStore
 from tests.bookie.bookies import append, bookie_on, entries, read
 from tests.bookie.entries import frame_of
@@ -136,20 +134,14 @@ def test_B2_an_index_made_anew_points_to_whole_records_or_is_not_made(
     except DamagedLog:
         assert list(dump(path / "index")) == before
         return
-    index = Index(path / "index")
-    try:
+    with closing(Index(path / "index")) as index:
         assert set(index.places()) <= all_places(stopped)
-    finally:
-        index.close()
     assert check(path).problems == []
 
 
 def all_places(path: Path) -> set[tuple[int, FrameLocation]]:
-    index = Index(path / "index")
-    try:
+    with closing(Index(path / "index")) as index:
         return set(index.places())
-    finally:
-        index.close()
 
 
 @given(st.binary(max_size=200) | changes().map(lambda by: changed(COOKIE_BYTES, by)))
@@ -162,39 +154,6 @@ def test_a_directory_with_a_damaged_cookie_is_checked_by_what_it_says_or_refused
         findings = check(path)
         (line,) = dump(path / COOKIE)
         assert bool(findings.problems) == (line["incarnation"] != INCARNATION)
-
-
-# --- what the log says of a ledger, and its index does not
-
-
-FENCED = 2
-
-
-def with_state(stopped: Path, copy: Path, ledger_id: int, state: LedgerState | None) -> Path:
-    """A copy whose index says this of a ledger, or nothing."""
-    path = damaged(stopped, copy, {})
-    index = Index(path / "index")
-    try:
-        if state is None:
-            with index._writing() as txn:
-                index._ledgers.delete(txn, ledger_id.to_bytes(8, "big"))
-        else:
-            index.begin_checkpoint()
-            index.commit_checkpoint(index.checkpoint_position, [(ledger_id, state.encode())])
-            index.end_checkpoint()
-    finally:
-        index.close()
-    return path
-
-
-def state_of(path: Path, ledger_id: int) -> LedgerState:
-    index = Index(path / "index")
-    try:
-        state = index.ledger(ledger_id)
-    finally:
-        index.close()
-    assert state is not None
-    return state
 
 
 @pytest.mark.parametrize("bits", [range(11), range(11, 32), range(32, 64)], ids=["near", "offset", "segment"])
@@ -218,21 +177,3 @@ async def serves_all_or_refuses(path: Path) -> None:
                 assert await read(bookie, ledger_id, 0, 11) == entries(ledger_id, range(12))
     except BookieError:
         return
-
-
-def test_R1_a_check_notices_a_fence_that_the_index_has_lost(stopped: Path, copy: Path) -> None:
-    """R1: a bookie that starts with this index takes what the old writer sends."""
-    state = state_of(stopped, FENCED)
-    assert state.fence is Fence.DURABLE
-    assert check(with_state(stopped, copy, FENCED, replace(state, fence=Fence.NONE))).problems
-
-
-def test_a_check_notices_a_last_add_confirmed_that_the_index_has_lost(stopped: Path, copy: Path) -> None:
-    for statement in (None, LacStatement(3, 80, b"older")):
-        state = replace(state_of(stopped, 1), last_add_confirmed=statement)
-        assert check(with_state(stopped, copy, 1, state)).problems, statement
-
-
-def test_R6_a_check_notices_a_ledger_that_the_index_does_not_know(stopped: Path, copy: Path) -> None:
-    """R6: a bookie that starts with this index says "no such ledger"."""
-    assert check(with_state(stopped, copy, 1, None)).problems

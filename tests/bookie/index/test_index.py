@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -29,12 +29,8 @@ def place(first: int, last: int, position: int = 64) -> FrameLocation:
 
 @contextmanager
 def new_index() -> Iterator[Index]:
-    with TemporaryDirectory() as directory:
-        index = Index(Path(directory))
-        try:
-            yield index
-        finally:
-            index.close()
+    with TemporaryDirectory() as directory, closing(Index(Path(directory))) as index:
+        yield index
 
 
 def held(index: Index, ledger_id: int, first: int, last: int, limit: int = ALL) -> list[FrameLocation]:

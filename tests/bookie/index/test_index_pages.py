@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,19 +22,15 @@ SIZE = 100
 @contextmanager
 def index_of(frames: list[FrameLocation], *, stored: int) -> Iterator[Index]:
     """The first `stored` frames behind a checkpoint, the others before the next."""
-    with TemporaryDirectory() as directory:
-        index = Index(Path(directory))
-        try:
-            for number, frame in enumerate(frames):
-                if number == stored:
-                    checkpoint(index)
-                index.add(LEDGER, frame)
-                index.add(NEIGHBOUR, frame)
-            if stored >= len(frames):
+    with TemporaryDirectory() as directory, closing(Index(Path(directory))) as index:
+        for number, frame in enumerate(frames):
+            if number == stored:
                 checkpoint(index)
-            yield index
-        finally:
-            index.close()
+            index.add(LEDGER, frame)
+            index.add(NEIGHBOUR, frame)
+        if stored >= len(frames):
+            checkpoint(index)
+        yield index
 
 
 def checkpoint(index: Index) -> None:

@@ -162,14 +162,6 @@ def test_a_check_of_a_salvaged_directory_names_the_entries_that_are_lost(stopped
     assert not findings.is_whole
 
 
-def test_what_could_not_be_read_is_kept(stopped: Path) -> None:
-    flip(stopped, 1)
-    damaged = (stopped / "log" / FIRST).read_bytes()[offset_of(1) : offset_of(2)]
-    (done,), _ = salvaged(stopped)
-    assert done.copy == f"{FIRST}.{offset_of(1)}"
-    assert (stopped / SALVAGED / done.copy).read_bytes() == damaged.rstrip(b"\0")
-
-
 def test_what_was_lost_behind_the_checkpoint_may_have_been_anything(killed: Path) -> None:
     flip(killed, 1)
     with pytest.raises(DamagedLog, match=r"00000000\.log .* check.* salvage"):
@@ -269,14 +261,3 @@ def test_a_log_without_any_segment_has_nothing_to_salvage(stopped: Path) -> None
         (stopped / "log" / name).unlink()
     with pytest.raises(DataDirectoryError, match="what this bookie stored is lost"):
         salvaged(stopped)
-
-
-def test_the_segment_of_another_bookie_is_refused_before_anything_is_changed(stopped: Path) -> None:
-    flip(stopped, 1)
-    with (stopped / "log" / SECOND).open("r+b") as file:
-        header = (stopped / "log" / FIRST).read_bytes()[: SEGMENT_HEADER.size]
-        file.write(header)
-    before = contents(stopped)
-    with pytest.raises(DataDirectoryError, match="segment 0 under another name"):
-        salvaged(stopped)
-    assert contents(stopped) == before

@@ -148,12 +148,11 @@ async def test_what_is_amiss_with_a_bookie_is_told_by_every_face(
 
 
 async def test_a_bookie_that_was_not_scrubbed_yet_does_not_know_whether_its_log_can_be_read(
-    tmp_path: Path,
+    client: Client,
 ) -> None:
-    async with served(tmp_path) as client:
-        (found,) = [one for one in client.bookie.health.findings() if one.fact is facts.READABLE]
-        assert (found.verdict, found.why) == (Verdict.UNKNOWN, NOT_SCRUBBED)
-        assert await health(client) == SERVING
+    (found,) = [one for one in client.bookie.health.findings() if one.fact is facts.READABLE]
+    assert (found.verdict, found.why) == (Verdict.UNKNOWN, NOT_SCRUBBED)
+    assert await health(client) == SERVING
 
 
 async def test_what_a_bookie_was_registered_as_is_known_when_it_is_absent(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import uuid
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,6 @@ from metadata.errors import OutcomeUnknown
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records import cluster
 from metadata.records.cluster import Cookie
-from metadata.store import Lease
 from tests.support.aio import run
 
 REPOSITORY = Path(__file__).parents[3]
@@ -158,10 +158,8 @@ async def test_a_cookie_whose_answer_was_lost_is_recognised(tmp_path: Path) -> N
     class AnswersGetLost(MemoryStore):
         lost = False
 
-        async def create(
-            self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
-        ) -> int:
-            version = await super().create(key, value, lease=lease, unless=unless)
+        async def create(self, key: str, *args: Any, **options: Any) -> int:
+            version = await super().create(key, *args, **options)
             if key.startswith(keys.COOKIES) and not self.lost:
                 self.lost = True
                 raise OutcomeUnknown("the answer was lost")
@@ -303,10 +301,8 @@ def test_R6_a_bookie_that_lost_part_of_its_directory_does_not_come_up_empty(
 class DiesAfterTheCookie(MemoryStore):
     """A store behind which the process dies as soon as its cookie is created."""
 
-    async def create(
-        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
-    ) -> int:
-        version = await super().create(key, value, lease=lease, unless=unless)
+    async def create(self, key: str, *args: Any, **options: Any) -> int:
+        version = await super().create(key, *args, **options)
         if key.startswith(keys.COOKIES):
             raise KeyboardInterrupt
         return version

@@ -39,36 +39,33 @@ async def reflected(client: Client, *requests: Any) -> list[Any]:
         return [answer async for answer in ask(iter(requests), timeout=20)]
 
 
-async def test_a_service_that_is_none_is_said_to_be_none(tmp_path: Path) -> None:
-    async with served(tmp_path) as client:
-        with pytest.raises(grpc.aio.AioRpcError, match="no service x is here") as told:
-            await health(client, "x")
-        assert told.value.code() is grpc.StatusCode.NOT_FOUND
+async def test_a_service_that_is_none_is_said_to_be_none(client: Client) -> None:
+    with pytest.raises(grpc.aio.AioRpcError, match="no service x is here") as told:
+        await health(client, "x")
+    assert told.value.code() is grpc.StatusCode.NOT_FOUND
 
 
-async def test_what_is_served_is_listed_and_described(tmp_path: Path) -> None:
-    async with served(tmp_path) as client:
-        listing, file = await reflected(
-            client,
-            reflection_pb2.ServerReflectionRequest(list_services=""),
-            reflection_pb2.ServerReflectionRequest(file_containing_symbol=rpc.SERVICE),
-        )
-        names = {one.name for one in listing.list_services_response.service}
-        assert names == {rpc.SERVICE, rpc.HEALTH_SERVICE, rpc.REFLECTION_SERVICE}
-        described = FileDescriptorProto.FromString(file.file_descriptor_response.file_descriptor_proto[0])
-        (service,) = described.service
-        assert {f"/{rpc.SERVICE}/{method.name}" for method in service.method} == {
-            rpc.INFO,
-            rpc.MAINTAIN,
-            rpc.NOTES,
-        }
+async def test_what_is_served_is_listed_and_described(client: Client) -> None:
+    listing, file = await reflected(
+        client,
+        reflection_pb2.ServerReflectionRequest(list_services=""),
+        reflection_pb2.ServerReflectionRequest(file_containing_symbol=rpc.SERVICE),
+    )
+    names = {one.name for one in listing.list_services_response.service}
+    assert names == {rpc.SERVICE, rpc.HEALTH_SERVICE, rpc.REFLECTION_SERVICE}
+    described = FileDescriptorProto.FromString(file.file_descriptor_response.file_descriptor_proto[0])
+    (service,) = described.service
+    assert {f"/{rpc.SERVICE}/{method.name}" for method in service.method} == {
+        rpc.INFO,
+        rpc.MAINTAIN,
+        rpc.NOTES,
+    }
 
 
-async def test_a_reflection_answers_so_many_questions_and_then_ends(tmp_path: Path) -> None:
-    async with served(tmp_path) as client:
-        one = reflection_pb2.ServerReflectionRequest(list_services="")
-        asked = [one] * (grpc_tools.REFLECTION_REQUESTS_MAX + 5)
-        assert len(await reflected(client, *asked)) == grpc_tools.REFLECTION_REQUESTS_MAX
+async def test_a_reflection_answers_so_many_questions_and_then_ends(client: Client) -> None:
+    one = reflection_pb2.ServerReflectionRequest(list_services="")
+    asked = [one] * (grpc_tools.REFLECTION_REQUESTS_MAX + 5)
+    assert len(await reflected(client, *asked)) == grpc_tools.REFLECTION_REQUESTS_MAX
 
 
 async def test_a_reflection_that_asks_nothing_is_ended(

@@ -28,7 +28,7 @@ from metadata.records.directory_generations import Life
 from metadata.records.ledger_record import BookieRef, Fragment
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
-from metadata.store import EventKind, Lease, Page
+from metadata.store import EventKind, Page
 from tests.bookie.bookies import append, bookie_on
 from tests.bookie.entries import frame_of
 from tests.bookie.notes import B1, B3, noted, record_of
@@ -402,12 +402,10 @@ async def test_W8_who_cannot_ask_the_store_vouches_for_nothing(
 class Denied(MemoryStore):
     """To this user."""
 
-    async def create(
-        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
-    ) -> int:
+    async def create(self, key: str, *args: Any, **options: Any) -> int:
         if key == keys.RESTORED:
             raise StoreRefused("etcd: permission denied")
-        return await super().create(key, value, lease=lease, unless=unless)
+        return await super().create(key, *args, **options)
 
 
 async def test_who_may_not_hold_back_is_told_what_to_grant_and_need_not_where_it_is_done() -> None:

@@ -31,11 +31,8 @@ async def said_to(client: Client, data: bytes) -> bytes:
         return await raw.reader.read()
 
 
-async def test_tools_that_speak_grpc_are_served_on_the_same_port(tmp_path: Path) -> None:
-    async with (
-        served(tmp_path) as client,
-        grpc.aio.insecure_channel(client.bookie.address, options=rpc.CHANNEL_OPTIONS) as channel,
-    ):
+async def test_tools_that_speak_grpc_are_served_on_the_same_port(client: Client) -> None:
+    async with grpc.aio.insecure_channel(client.bookie.address, options=rpc.CHANNEL_OPTIONS) as channel:
         ask: Any = channel.unary_unary(rpc.INFO)
         for _ in range(3):
             reply = codec.decode_info_reply(await ask(whole(codec.encode_info_request(None)), timeout=20))
@@ -43,18 +40,17 @@ async def test_tools_that_speak_grpc_are_served_on_the_same_port(tmp_path: Path)
 
 
 @pytest.mark.parametrize("method", rpc.OLD_METHODS)
-async def test_a_client_of_an_older_version_is_told_in_words(tmp_path: Path, method: str) -> None:
-    async with served(tmp_path) as client:
-        async with grpc.aio.insecure_channel(client.bookie.address, options=rpc.CHANNEL_OPTIONS) as channel:
-            ask: Any = channel.unary_unary(method)
-            with pytest.raises(grpc.aio.AioRpcError) as refused:
-                await ask(b"", timeout=20)
-        assert refused.value.code() is grpc.StatusCode.FAILED_PRECONDITION
-        assert refused.value.details() == OVER_THE_DATA_PROTOCOL
+async def test_a_client_of_an_older_version_is_told_in_words(client: Client, method: str) -> None:
+    async with grpc.aio.insecure_channel(client.bookie.address, options=rpc.CHANNEL_OPTIONS) as channel:
+        ask: Any = channel.unary_unary(method)
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await ask(b"", timeout=20)
+    assert refused.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+    assert refused.value.details() == OVER_THE_DATA_PROTOCOL
 
 
-async def test_a_client_of_a_version_to_come_is_told_which_versions_are_spoken(tmp_path: Path) -> None:
-    async with served(tmp_path) as client, raw_connection(client.bookie.address) as raw:
+async def test_a_client_of_a_version_to_come_is_told_which_versions_are_spoken(client: Client) -> None:
+    async with raw_connection(client.bookie.address) as raw:
         raw.send(FrameKind.HELLO, 0, [ClientHello(7, 9).encode()])
         answer = await raw.receive()
         assert answer is not None and answer.kind is FrameKind.GOODBYE
@@ -62,19 +58,15 @@ async def test_a_client_of_a_version_to_come_is_told_which_versions_are_spoken(t
         assert await raw.receive() is None
 
 
-async def test_strangers_are_told_goodbye_or_cut_and_nobody_else_notices(tmp_path: Path) -> None:
-    async with served(tmp_path) as client:
-        assert await said_to(client, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n") == b""
-        assert await said_to(client, os.urandom(500)) == b""
-        request = client.request(0, frame_of(7, [0]))
-        async with raw_connection(client.bookie.address) as raw:
-            raw.send(FrameKind.APPEND, 0, request)  # without a hello
-            answer = await raw.receive()
-            assert (
-                answer is not None
-                and answer.body == b"the first frame of a connection must be a client hello"
-            )
-        assert [ack.status.name for ack in await client.append(request)] == ["OK"]
+async def test_strangers_are_told_goodbye_or_cut_and_nobody_else_notices(client: Client) -> None:
+    assert await said_to(client, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n") == b""
+    assert await said_to(client, os.urandom(500)) == b""
+    request = client.request(0, frame_of(7, [0]))
+    async with raw_connection(client.bookie.address) as raw:
+        raw.send(FrameKind.APPEND, 0, request)  # without a hello
+        answer = await raw.receive()
+        assert answer is not None and answer.body == b"the first frame of a connection must be a client hello"
+    assert [ack.status.name for ack in await client.append(request)] == ["OK"]
 
 
 @pytest.mark.parametrize("begins", [b"", b"P", b"PR", b"\x00\x00\x00"])
@@ -89,19 +81,18 @@ async def test_one_that_does_not_say_hello_is_cut(
         assert await asyncio.wait_for(said_to(client, hello), 5) == b"", "half a hello"
 
 
-async def test_a_call_that_nobody_waits_for_any_more_ends_at_the_bookie(tmp_path: Path) -> None:
-    async with served(tmp_path) as client:
-        await client.append(client.request(0, frame_of(7, [0])))
-        async with client.stream() as stream:
-            before = len(asyncio.all_tasks())
-            poll = whole(codec.encode_lac_request(lac_poll(client)))
-            for call in range(1, 6):
-                stream.send(FrameKind.LAST_ADD_CONFIRMED, call, [poll])
-            await until_tasks(before + 5)
-            for call in range(1, 6):
-                stream.send(FrameKind.CANCEL, call)
-            await until_tasks(before)
-            assert (await stream.call(FrameKind.INFO, codec.encode_info_request(None))).kind is FrameKind.INFO
+async def test_a_call_that_nobody_waits_for_any_more_ends_at_the_bookie(client: Client) -> None:
+    await client.append(client.request(0, frame_of(7, [0])))
+    async with client.stream() as stream:
+        before = len(asyncio.all_tasks())
+        poll = whole(codec.encode_lac_request(lac_poll(client)))
+        for call in range(1, 6):
+            stream.send(FrameKind.LAST_ADD_CONFIRMED, call, [poll])
+        await until_tasks(before + 5)
+        for call in range(1, 6):
+            stream.send(FrameKind.CANCEL, call)
+        await until_tasks(before)
+        assert (await stream.call(FrameKind.INFO, codec.encode_info_request(None))).kind is FrameKind.INFO
 
 
 async def test_a_bookie_that_has_stopped_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -209,12 +210,10 @@ class FaultyStore(MemoryStore):
         self.keep_failures: list[Exception] = []
         self.lose_answers = False
 
-    async def create(
-        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
-    ) -> int:
+    async def create(self, key: str, *args: Any, **options: Any) -> int:
         if self.create_failures:
             raise self.create_failures.pop(0)
-        version = await super().create(key, value, lease=lease, unless=unless)
+        version = await super().create(key, *args, **options)
         if self.lose_answers:
             self.lose_answers = False
             raise OutcomeUnknown("the answer was lost")

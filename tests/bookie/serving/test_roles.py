@@ -198,11 +198,10 @@ async def test_each_role_may_do_what_the_table_says_over_grpc(tmp_path: Path, ro
                 )
 
 
-async def test_without_certificates_everybody_may_do_everything(tmp_path: Path) -> None:
-    async with served(tmp_path) as client:
-        for kind, _, body in calls_of(client.incarnation).values():
-            async with after_handshake(client.bookie.address) as raw:
-                assert await is_let(raw, kind, body)
+async def test_without_certificates_everybody_may_do_everything(client: Client) -> None:
+    for kind, _, body in calls_of(client.incarnation).values():
+        async with after_handshake(client.bookie.address) as raw:
+            assert await is_let(raw, kind, body)
 
 
 @pytest.mark.parametrize("call", calls_of(""))

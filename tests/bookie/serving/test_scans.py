@@ -57,61 +57,57 @@ async def is_silent(client: Client, stream: RawConnection) -> bool:
     return answer is not None and (answer.kind, answer.call) == (FrameKind.INFO, 9)
 
 
-async def test_a_scan_gives_every_entry_once_a_frame_to_a_page(tmp_path: Path) -> None:
-    async with served(tmp_path) as client:
-        await write(client)
-        async with scanning(client) as stream:
-            for n in range(FRAMES):
-                reply, _ = await page(stream)
-                assert reply.status is Status.OK and not reply.damaged
-                assert list(reply.columns.ids) == list(range(n * ENTRIES, (n + 1) * ENTRIES))
-            assert await is_silent(client, stream), "the last page ends it"
+async def test_a_scan_gives_every_entry_once_a_frame_to_a_page(client: Client) -> None:
+    await write(client)
+    async with scanning(client) as stream:
+        for n in range(FRAMES):
+            reply, _ = await page(stream)
+            assert reply.status is Status.OK and not reply.damaged
+            assert list(reply.columns.ids) == list(range(n * ENTRIES, (n + 1) * ENTRIES))
+        assert await is_silent(client, stream), "the last page ends it"
 
 
 @pytest.mark.parametrize("page_bytes", [1, FRAME_BYTES, 3 * FRAME_BYTES, 5 * FRAME_BYTES // 2])
-async def test_pages_end_with_a_frame_and_are_as_large_as_was_asked(tmp_path: Path, page_bytes: int) -> None:
-    async with served(tmp_path) as client:
-        await write(client)
-        next_entry = 3
-        async with scanning(client, 3, LAST - 3, page_bytes=page_bytes) as stream:
-            while next_entry <= LAST - 3:
-                reply, _ = await page(stream)
-                ids = list(reply.columns.ids)
-                assert ids == list(range(next_entry, ids[-1] + 1))
-                assert ids[-1] == LAST - 3 or ids[-1] % ENTRIES == ENTRIES - 1
-                # A record has some bytes besides: of frames that fill a page just so, one less may fit.
-                assert len(ids) <= max(ENTRIES, page_bytes // FRAME_BYTES * ENTRIES)
-                next_entry = ids[-1] + 1
+async def test_pages_end_with_a_frame_and_are_as_large_as_was_asked(client: Client, page_bytes: int) -> None:
+    await write(client)
+    next_entry = 3
+    async with scanning(client, 3, LAST - 3, page_bytes=page_bytes) as stream:
+        while next_entry <= LAST - 3:
+            reply, _ = await page(stream)
+            ids = list(reply.columns.ids)
+            assert ids == list(range(next_entry, ids[-1] + 1))
+            assert ids[-1] == LAST - 3 or ids[-1] % ENTRIES == ENTRIES - 1
+            # A record has some bytes besides: of frames that fill a page just so, one less may fit.
+            assert len(ids) <= max(ENTRIES, page_bytes // FRAME_BYTES * ENTRIES)
+            next_entry = ids[-1] + 1
 
 
-async def test_what_is_not_taken_is_never_more_than_the_window(tmp_path: Path) -> None:
-    async with served(tmp_path) as client:
-        await write(client)
-        window = 3 * FRAME_BYTES + 600
-        async with scanning(client, page_bytes=FRAME_BYTES, window_bytes=window) as stream:
-            sizes = [(await page(stream))[1] for _ in range(3)]
-            assert sum(sizes) <= window
-            assert await is_silent(client, stream), "the window is full"
-            stream.send(FrameKind.TAKEN, SCAN, codec.encode_taken(sizes[0]))
+async def test_what_is_not_taken_is_never_more_than_the_window(client: Client) -> None:
+    await write(client)
+    window = 3 * FRAME_BYTES + 600
+    async with scanning(client, page_bytes=FRAME_BYTES, window_bytes=window) as stream:
+        sizes = [(await page(stream))[1] for _ in range(3)]
+        assert sum(sizes) <= window
+        assert await is_silent(client, stream), "the window is full"
+        stream.send(FrameKind.TAKEN, SCAN, codec.encode_taken(sizes[0]))
+        sizes.append((await page(stream))[1])
+        assert await is_silent(client, stream)
+        stream.send(FrameKind.TAKEN, SCAN, codec.encode_taken(sizes[0]))  # said before
+        stream.send(FrameKind.TAKEN, SCAN, codec.encode_taken(sum(sizes) + 1))  # more than was sent
+        assert await is_silent(client, stream)
+        while len(sizes) < FRAMES:
+            stream.send(FrameKind.TAKEN, SCAN, codec.encode_taken(sum(sizes)))
             sizes.append((await page(stream))[1])
-            assert await is_silent(client, stream)
-            stream.send(FrameKind.TAKEN, SCAN, codec.encode_taken(sizes[0]))  # said before
-            stream.send(FrameKind.TAKEN, SCAN, codec.encode_taken(sum(sizes) + 1))  # more than was sent
-            assert await is_silent(client, stream)
-            while len(sizes) < FRAMES:
-                stream.send(FrameKind.TAKEN, SCAN, codec.encode_taken(sum(sizes)))
-                sizes.append((await page(stream))[1])
 
 
-async def test_a_page_that_is_larger_than_the_window_comes_when_nothing_is_untaken(tmp_path: Path) -> None:
-    async with served(tmp_path) as client:
-        await write(client)
-        async with scanning(client, window_bytes=0) as stream:
-            taken = 0
-            for _ in range(FRAMES):
-                taken += (await page(stream))[1]
-                assert await is_silent(client, stream)
-                stream.send(FrameKind.TAKEN, SCAN, codec.encode_taken(taken))
+async def test_a_page_that_is_larger_than_the_window_comes_when_nothing_is_untaken(client: Client) -> None:
+    await write(client)
+    async with scanning(client, window_bytes=0) as stream:
+        taken = 0
+        for _ in range(FRAMES):
+            taken += (await page(stream))[1]
+            assert await is_silent(client, stream)
+            stream.send(FrameKind.TAKEN, SCAN, codec.encode_taken(taken))
 
 
 async def test_a_scan_that_waits_for_its_client_holds_no_pages(tmp_path: Path) -> None:
@@ -150,19 +146,14 @@ async def test_a_cancelled_scan_sends_nothing_more(tmp_path: Path) -> None:
             await until_held(client, "calls", 0)
 
 
-async def test_garbage_in_place_of_what_was_taken_ends_that_scan_alone(tmp_path: Path) -> None:
-    async with served(tmp_path) as client:
-        await write(client)
-        async with scanning(client, window_bytes=0) as stream:
-            await page(stream)
-            stream.send(FrameKind.TAKEN, SCAN, [b"\xff garbage"])
-            answer = await stream.receive()
-            assert (
-                answer is not None
-                and answer.kind is FrameKind.REFUSED
-                and b"checksum mismatch" in answer.body
-            )
-            assert await is_silent(client, stream)
+async def test_garbage_in_place_of_what_was_taken_ends_that_scan_alone(client: Client) -> None:
+    await write(client)
+    async with scanning(client, window_bytes=0) as stream:
+        await page(stream)
+        stream.send(FrameKind.TAKEN, SCAN, [b"\xff garbage"])
+        answer = await stream.receive()
+        assert answer is not None and answer.kind is FrameKind.REFUSED and b"checksum mismatch" in answer.body
+        assert await is_silent(client, stream)
 
 
 @pytest.mark.parametrize(
@@ -174,27 +165,25 @@ async def test_garbage_in_place_of_what_was_taken_ends_that_scan_alone(tmp_path:
     ],
 )
 async def test_what_cannot_be_scanned_is_told_once(
-    tmp_path: Path, ledger_id: int, incarnation: str | None, status: Status
+    client: Client, ledger_id: int, incarnation: str | None, status: Status
 ) -> None:
-    async with served(tmp_path) as client:
-        await write(client)
-        async with client.stream() as stream:
-            request = ScanRequest(incarnation or client.incarnation, ledger_id, 0, 1, 1, NO_LIMIT)
-            stream.send(FrameKind.SCAN, SCAN, codec.encode_scan_request(request))
-            reply, _ = await page(stream)
-            assert reply.status is status
-            assert await is_silent(client, stream)
+    await write(client)
+    async with client.stream() as stream:
+        request = ScanRequest(incarnation or client.incarnation, ledger_id, 0, 1, 1, NO_LIMIT)
+        stream.send(FrameKind.SCAN, SCAN, codec.encode_scan_request(request))
+        reply, _ = await page(stream)
+        assert reply.status is status
+        assert await is_silent(client, stream)
 
 
-async def test_what_a_bookie_lacks_of_the_range_is_covered_by_a_page_without_it(tmp_path: Path) -> None:
+async def test_what_a_bookie_lacks_of_the_range_is_covered_by_a_page_without_it(client: Client) -> None:
     """R6: it says so, and the reader decides."""
-    async with served(tmp_path) as client:
-        await client.append(client.request(0, frame_of(7, [0, 1]), frame_of(7, [5, 6])))
-        async with scanning(client, 0, 90) as stream:
-            first, _ = await page(stream)
-            assert (list(first.columns.ids), first.covered_through) == ([0, 1], 4)
-            second, _ = await page(stream)
-            assert (list(second.columns.ids), second.covered_through) == ([5, 6], 90)
+    await client.append(client.request(0, frame_of(7, [0, 1]), frame_of(7, [5, 6])))
+    async with scanning(client, 0, 90) as stream:
+        first, _ = await page(stream)
+        assert (list(first.columns.ids), first.covered_through) == ([0, 1], 4)
+        second, _ = await page(stream)
+        assert (list(second.columns.ids), second.covered_through) == ([5, 6], 90)
 
 
 async def test_a_bookie_that_stops_waits_for_no_scan(tmp_path: Path) -> None:

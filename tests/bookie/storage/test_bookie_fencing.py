@@ -27,15 +27,14 @@ from tests.bookie.slow_disk import SlowSyncDisk
 OK = Status.OK
 
 
-async def test_a_fenced_ledger_refuses_its_writer_and_takes_recovery_adds(tmp_path: Path) -> None:
+async def test_a_fenced_ledger_refuses_its_writer_and_takes_recovery_adds(bookie: Bookie) -> None:
     """R1"""
-    async with bookie_on(tmp_path) as bookie:
-        await append(bookie, frame_of(7, [0]))
-        assert await bookie.fence(7) == (OK, "")
-        assert await append(
-            bookie, frame_of(7, [1]), frame_of(7, [], lac=0), frame_of(7, [1], recovery=True)
-        ) == [Status.FENCED, Status.FENCED, OK]
-        assert await read(bookie, 7) == entries(7, [0, 1])
+    await append(bookie, frame_of(7, [0]))
+    assert await bookie.fence(7) == (OK, "")
+    assert await append(
+        bookie, frame_of(7, [1]), frame_of(7, [], lac=0), frame_of(7, [1], recovery=True)
+    ) == [Status.FENCED, Status.FENCED, OK]
+    assert await read(bookie, 7) == entries(7, [0, 1])
 
 
 @pytest.mark.parametrize("how", ["fence", "read", "last add confirmed"])

@@ -45,62 +45,58 @@ def of_record(bookie: Bookie, ledger_id: int) -> list[bytes]:
     return [note for _, note in sorted(bookie.index.notes.of(ledger_id).items())]
 
 
-async def test_the_first_frame_brings_the_note_and_later_ones_need_none(tmp_path: Path) -> None:
+async def test_the_first_frame_brings_the_note_and_later_ones_need_none(bookie: Bookie) -> None:
     record = record_of(7)
-    async with bookie_on(tmp_path) as bookie:
-        later = frame_of(7, [1])._replace(identity=record.identity)
-        assert await append(bookie, noted(record, [0]), later) == [OK, OK]
-        assert of_record(bookie, 7) == [note_of(record)]
-        await bookie.checkpoint()
-        assert held(bookie) == [HeldNote(7, 0, record.identity, note_of(record))]
-        page = await bookie.read(replace(read_request(7, 0, 1), identity=record.identity))
-        assert entries_of(page.columns) == entries(7, [0, 1])
+    later = frame_of(7, [1])._replace(identity=record.identity)
+    assert await append(bookie, noted(record, [0]), later) == [OK, OK]
+    assert of_record(bookie, 7) == [note_of(record)]
+    await bookie.checkpoint()
+    assert held(bookie) == [HeldNote(7, 0, record.identity, note_of(record))]
+    page = await bookie.read(replace(read_request(7, 0, 1), identity=record.identity))
+    assert entries_of(page.columns) == entries(7, [0, 1])
 
 
-async def test_a_note_may_come_without_entries_and_says_of_none_that_they_are_here(tmp_path: Path) -> None:
+async def test_a_note_may_come_without_entries_and_says_of_none_that_they_are_here(bookie: Bookie) -> None:
     closed = record_of(7).closed(-1, 0)
-    async with bookie_on(tmp_path) as bookie:
-        assert await append(bookie, noted(closed, [])) == [OK]
-        assert of_record(bookie, 7) == [note_of(closed)]
-        assert not bookie.states.peek(7).known
+    assert await append(bookie, noted(closed, [])) == [OK]
+    assert of_record(bookie, 7) == [note_of(closed)]
+    assert not bookie.states.peek(7).known
 
 
 async def test_what_is_told_in_passing_is_kept_of_a_ledger_that_is_here_and_of_no_other(
-    tmp_path: Path,
+    bookie: Bookie,
 ) -> None:
     first = record_of(7)
     closed, unheard_of = first.closed(0, 20), record_of(8).closed(0, 20)
-    async with bookie_on(tmp_path) as bookie:
-        assert await append(bookie, noted(first, [0])) == [OK]
-        for other in (record_of(7, identity=b"another identity"), replace(first, verifier=bytes(32))):
-            bookie.told(noted(other.closed(9, 200), []))
-        for one in (closed, unheard_of, first):
-            bookie.told(noted(one, []))
-        assert await append(bookie, frame_of(9, [0])) == [OK], "which syncs what came before it"
-        assert of_record(bookie, 7) == [note_of(closed)]
-        await bookie.checkpoint()
-        assert held(bookie) == [
-            HeldNote(7, 0, first.identity, note_of(closed)),
-            HeldNote(9, 0, b"", b""),
-        ]
-        assert await append(bookie, noted(first, [], recovery=True)) == [OK]
-        await bookie.checkpoint()
-        assert held(bookie)[0].note == note_of(closed), "an older one changes nothing"
+    assert await append(bookie, noted(first, [0])) == [OK]
+    for other in (record_of(7, identity=b"another identity"), replace(first, verifier=bytes(32))):
+        bookie.told(noted(other.closed(9, 200), []))
+    for one in (closed, unheard_of, first):
+        bookie.told(noted(one, []))
+    assert await append(bookie, frame_of(9, [0])) == [OK], "which syncs what came before it"
+    assert of_record(bookie, 7) == [note_of(closed)]
+    await bookie.checkpoint()
+    assert held(bookie) == [
+        HeldNote(7, 0, first.identity, note_of(closed)),
+        HeldNote(9, 0, b"", b""),
+    ]
+    assert await append(bookie, noted(first, [], recovery=True)) == [OK]
+    await bookie.checkpoint()
+    assert held(bookie)[0].note == note_of(closed), "an older one changes nothing"
 
 
-async def test_each_fragment_has_its_note_and_of_one_the_newest_stays(tmp_path: Path) -> None:
+async def test_each_fragment_has_its_note_and_of_one_the_newest_stays(bookie: Bookie) -> None:
     first = record_of(7)
     second = first.changed_ensemble(Fragment(5, (B1, B3)))
     third = second.changed_ensemble(Fragment(5, (B3, B1)))
     closed = third.closed(6, 140)
-    async with bookie_on(tmp_path) as bookie:
-        await append(bookie, noted(first, [0]), noted(third, [5]), noted(second, [6]))
-        assert of_record(bookie, 7) == [note_of(first), note_of(third)]
-        await bookie.checkpoint()
-        await append(bookie, noted(closed, []), noted(third, [6]))
-        assert of_record(bookie, 7) == [note_of(first), note_of(closed)]
-        await bookie.checkpoint()
-        assert [one.note for one in held(bookie)] == [note_of(first), note_of(closed)]
+    await append(bookie, noted(first, [0]), noted(third, [5]), noted(second, [6]))
+    assert of_record(bookie, 7) == [note_of(first), note_of(third)]
+    await bookie.checkpoint()
+    await append(bookie, noted(closed, []), noted(third, [6]))
+    assert of_record(bookie, 7) == [note_of(first), note_of(closed)]
+    await bookie.checkpoint()
+    assert [one.note for one in held(bookie)] == [note_of(first), note_of(closed)]
 
 
 @pytest.mark.parametrize("restarted", ["stopped", "killed", "with the index made anew"])
@@ -176,73 +172,67 @@ async def test_segments_full_of_notes_are_not_compacted_for_ever(
         assert len(held(bookie)) == 41
 
 
-async def test_a_forgotten_ledger_leaves_no_note(tmp_path: Path) -> None:
-    async with bookie_on(tmp_path) as bookie:
-        await append(bookie, noted(record_of(7), [0]), noted(record_of(8), [0]))
-        await bookie.checkpoint()
-        await bookie.forget([7])
-        assert [one.ledger_id for one in held(bookie)] == [8]
+async def test_a_forgotten_ledger_leaves_no_note(bookie: Bookie) -> None:
+    await append(bookie, noted(record_of(7), [0]), noted(record_of(8), [0]))
+    await bookie.checkpoint()
+    await bookie.forget([7])
+    assert [one.ledger_id for one in held(bookie)] == [8]
 
 
 async def test_a_note_that_waits_for_its_sync_when_its_ledger_is_forgotten_is_forgotten_with_it(
-    tmp_path: Path,
+    bookie: Bookie,
 ) -> None:
     """The end of a ledger that was closed just before it was deleted, for example."""
-    async with bookie_on(tmp_path) as bookie:
-        await append(bookie, noted(record_of(7), [0]), noted(record_of(8), [0]))
-        bookie.told(noted(record_of(7).closed(0, 100), []))
-        await bookie.forget([7])
-        await append(bookie, frame_of(8, [1]))  # whose sync covers all
-        await bookie.checkpoint()
-        assert [one.ledger_id for one in held(bookie)] == [8]
-        assert bookie.index.ledger_ids() == [8]
+    await append(bookie, noted(record_of(7), [0]), noted(record_of(8), [0]))
+    bookie.told(noted(record_of(7).closed(0, 100), []))
+    await bookie.forget([7])
+    await append(bookie, frame_of(8, [1]))  # whose sync covers all
+    await bookie.checkpoint()
+    assert [one.ledger_id for one in held(bookie)] == [8]
+    assert bookie.index.ledger_ids() == [8]
 
 
-async def test_a_state_that_is_written_anew_leaves_the_notes_as_they_are(tmp_path: Path) -> None:
-    async with bookie_on(tmp_path) as bookie:
-        await append(bookie, noted(record_of(7), [0]))
-        await bookie.store([state_record(replace(bookie.states.peek(7), limbo=True))])
-        assert of_record(bookie, 7) == [note_of(record_of(7))]
+async def test_a_state_that_is_written_anew_leaves_the_notes_as_they_are(bookie: Bookie) -> None:
+    await append(bookie, noted(record_of(7), [0]))
+    await bookie.store([state_record(replace(bookie.states.peek(7), limbo=True))])
+    assert of_record(bookie, 7) == [note_of(record_of(7))]
 
 
-async def test_a_note_of_another_ledger_is_refused(tmp_path: Path) -> None:
-    async with bookie_on(tmp_path) as bookie:
-        for other in (record_of(8), record_of(7, identity=b"another identity")):
-            frame = noted(record_of(7), [0])._replace(note=note_of(other))
-            status, why = await submit(bookie, frame)
-            assert status is Status.BAD_REQUEST
-            assert "of another ledger than 7" in why
-        status, why = await submit(bookie, noted(record_of(7), [0])._replace(note=b"junk"))
+async def test_a_note_of_another_ledger_is_refused(bookie: Bookie) -> None:
+    for other in (record_of(8), record_of(7, identity=b"another identity")):
+        frame = noted(record_of(7), [0])._replace(note=note_of(other))
+        status, why = await submit(bookie, frame)
         assert status is Status.BAD_REQUEST
-        assert await append(bookie, noted(record_of(7), [0])) == [OK]
+        assert "of another ledger than 7" in why
+    status, why = await submit(bookie, noted(record_of(7), [0])._replace(note=b"junk"))
+    assert status is Status.BAD_REQUEST
+    assert await append(bookie, noted(record_of(7), [0])) == [OK]
 
 
-async def test_a_note_of_a_newer_program_is_passed_over_and_its_entries_are_kept(tmp_path: Path) -> None:
+async def test_a_note_of_a_newer_program_is_passed_over_and_its_entries_are_kept(bookie: Bookie) -> None:
     newer = pb.FragmentNote.FromString(note_of(record_of(7)))
     newer.format_version = 99
-    async with bookie_on(tmp_path) as bookie:
-        frame = noted(record_of(7), [0])._replace(note=newer.SerializeToString())
-        assert await append(bookie, frame) == [OK]
-        assert of_record(bookie, 7) == []
-        page = await bookie.read(replace(read_request(7, 0, 0), identity=frame.identity))
-        assert entries_of(page.columns) == entries(7, [0])
+    frame = noted(record_of(7), [0])._replace(note=newer.SerializeToString())
+    assert await append(bookie, frame) == [OK]
+    assert of_record(bookie, 7) == []
+    page = await bookie.read(replace(read_request(7, 0, 0), identity=frame.identity))
+    assert entries_of(page.columns) == entries(7, [0])
 
 
 async def test_pages_of_notes_are_bounded_and_leave_nothing_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bookie: Bookie, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notes_table, "NOTES_PER_PAGE_MAX", 3)
     monkeypatch.setattr(notes_table, "NOTES_PAGE_BYTES_MAX", 500)
     striped = record_of(4)
     for first in range(1, 6):
         striped = striped.changed_ensemble(Fragment(first, (B1, B3) if first % 2 else (B3, B1)))
-    async with bookie_on(tmp_path) as bookie:
-        await append(bookie, noted(record_of(2, custom={"large": bytes(2000)}), [0]), frame_of(3, [0]))
-        alone = [replace(striped, fragments=striped.fragments[: n + 1]) for n in range(6)]
-        await append(bookie, *(noted(one, [n]) for n, one in enumerate(alone)))
-        await bookie.checkpoint()
-        page, is_last = bookie.index.notes.page(0, 0)
-        assert [one.ledger_id for one in page] == [2]
-        assert not is_last
-        found = [(one.ledger_id, one.first_entry) for one in held(bookie)]
-        assert found == [(2, 0), (3, 0), *((4, n) for n in range(6))]
+    await append(bookie, noted(record_of(2, custom={"large": bytes(2000)}), [0]), frame_of(3, [0]))
+    alone = [replace(striped, fragments=striped.fragments[: n + 1]) for n in range(6)]
+    await append(bookie, *(noted(one, [n]) for n, one in enumerate(alone)))
+    await bookie.checkpoint()
+    page, is_last = bookie.index.notes.page(0, 0)
+    assert [one.ledger_id for one in page] == [2]
+    assert not is_last
+    found = [(one.ledger_id, one.first_entry) for one in held(bookie)]
+    assert found == [(2, 0), (3, 0), *((4, n) for n in range(6))]

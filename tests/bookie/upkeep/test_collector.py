@@ -71,14 +71,19 @@ async def on_site(path: Path, store: MemoryStore | None = None) -> AsyncIterator
         yield Site(bookie, store, Cookie(cluster_id, ME.bookie_id, ME.incarnation))
 
 
-async def test_deleted_ledgers_are_forgotten_and_the_others_are_read_as_before(tmp_path: Path) -> None:
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
     async with on_site(tmp_path) as site:
-        await site.delete(2, 3, 7)
-        assert await site.collect() == Collected(ledgers_forgotten=3)
-        assert await site.here() == [1, 4, 5, 6]
-        assert await read(site.bookie, 4) == entries(4, range(3))
-        assert site.bookie.index.ledger_ids() == [1, 4, 5, 6]
-        assert await site.collect() == Collected()
+        yield site
+
+
+async def test_deleted_ledgers_are_forgotten_and_the_others_are_read_as_before(site: Site) -> None:
+    await site.delete(2, 3, 7)
+    assert await site.collect() == Collected(ledgers_forgotten=3)
+    assert await site.here() == [1, 4, 5, 6]
+    assert await read(site.bookie, 4) == entries(4, range(3))
+    assert site.bookie.index.ledger_ids() == [1, 4, 5, 6]
+    assert await site.collect() == Collected()
 
 
 class BreaksOff(MemoryStore):
@@ -144,34 +149,30 @@ async def test_the_metadata_is_asked_once_more_before_a_ledger_is_forgotten(tmp_
         assert await site.here() == [2, 3, 4, 5, 6, 7]
 
 
-async def test_the_metadata_of_another_cluster_is_not_believed(tmp_path: Path) -> None:
-    async with on_site(tmp_path) as site:
-        other = MemoryStore()
-        await cluster.cluster_id(other, create=True)
-        with pytest.raises(DataDirectoryError, match="another cluster"):
-            await site.collect(other)
-        assert await site.here() == list(LEDGERS)
+async def test_the_metadata_of_another_cluster_is_not_believed(site: Site) -> None:
+    other = MemoryStore()
+    await cluster.cluster_id(other, create=True)
+    with pytest.raises(DataDirectoryError, match="another cluster"):
+        await site.collect(other)
+    assert await site.here() == list(LEDGERS)
 
 
-async def test_a_ledger_that_gets_frames_while_it_is_forgotten_is_collected_the_next_time(
-    tmp_path: Path,
-) -> None:
-    async with on_site(tmp_path) as site:
-        await site.delete(1)
-        forget = site.bookie.forget
+async def test_a_ledger_that_gets_frames_while_it_is_forgotten_is_collected_the_next_time(site: Site) -> None:
+    await site.delete(1)
+    forget = site.bookie.forget
 
-        async def with_late_frames(ledger_ids: Any) -> None:
-            assert await append(site.bookie, frame_of(1, [3])) == [OK]
-            await forget(ledger_ids)
+    async def with_late_frames(ledger_ids: Any) -> None:
+        assert await append(site.bookie, frame_of(1, [3])) == [OK]
+        await forget(ledger_ids)
 
-        site.bookie.forget = with_late_frames  # type: ignore[method-assign]
-        await site.collect()
-        site.bookie.forget = forget  # type: ignore[method-assign]
-        await site.collect()
-        assert await site.here() == [2, 3, 4, 5, 6, 7]
-        await site.bookie.checkpoint()
-        assert 1 not in site.bookie.index.ledger_ids()
-        assert 1 not in site.bookie.index.usage.of(0)
+    site.bookie.forget = with_late_frames  # type: ignore[method-assign]
+    await site.collect()
+    site.bookie.forget = forget  # type: ignore[method-assign]
+    await site.collect()
+    assert await site.here() == [2, 3, 4, 5, 6, 7]
+    await site.bookie.checkpoint()
+    assert 1 not in site.bookie.index.ledger_ids()
+    assert 1 not in site.bookie.index.usage.of(0)
 
 
 async def test_a_late_writer_to_a_forgotten_ledger_is_refused_in_this_life_and_the_next(
@@ -234,86 +235,79 @@ async def placed_elsewhere(site: Site, *, closed: bool) -> None:
     await site.ledgers.change(record.closed(9, 180) if closed else record, found.version)
 
 
-async def test_copies_of_a_closed_ledger_that_no_fragment_places_here_are_dropped(tmp_path: Path) -> None:
-    async with on_site(tmp_path) as site:
-        await placed_elsewhere(site, closed=True)
-        assert await site.collect(also_misplaced=True) == Collected(frames_dropped=1)
-        # The frame of 0 to 2 is partly ours, and is kept whole.
-        assert await read(site.bookie, 4) == entries(4, range(3))
-        assert await site.collect(also_misplaced=True) == Collected()
+async def test_copies_of_a_closed_ledger_that_no_fragment_places_here_are_dropped(site: Site) -> None:
+    await placed_elsewhere(site, closed=True)
+    assert await site.collect(also_misplaced=True) == Collected(frames_dropped=1)
+    # The frame of 0 to 2 is partly ours, and is kept whole.
+    assert await read(site.bookie, 4) == entries(4, range(3))
+    assert await site.collect(also_misplaced=True) == Collected()
 
 
 async def test_W8_who_was_away_when_older_metadata_was_accepted_drops_none_before_somebody_has_looked(
-    tmp_path: Path,
+    site: Site,
 ) -> None:
-    async with on_site(tmp_path) as site:
-        await placed_elsewhere(site, closed=True)
-        await hold.begin(site.store, backup_ms=0, now_ms=1)
-        assert await hold.accept(site.store, [OTHER])
-        one = await hold.accepted(site.store)
-        assert one is not None
-        collector = Collector(site.bookie, site.store, site.cookie, RateLimit(1e9), one.number)
-        assert await collector.collect(also_misplaced=True) == Collected()
-        assert not await hold.accept(site.store, [ME, OTHER]), "nothing is held back"
-        assert await collector.collect(also_misplaced=True) == Collected(frames_dropped=1)
+    await placed_elsewhere(site, closed=True)
+    await hold.begin(site.store, backup_ms=0, now_ms=1)
+    assert await hold.accept(site.store, [OTHER])
+    one = await hold.accepted(site.store)
+    assert one is not None
+    collector = Collector(site.bookie, site.store, site.cookie, RateLimit(1e9), one.number)
+    assert await collector.collect(also_misplaced=True) == Collected()
+    assert not await hold.accept(site.store, [ME, OTHER]), "nothing is held back"
+    assert await collector.collect(also_misplaced=True) == Collected(frames_dropped=1)
 
 
 async def test_copies_of_a_ledger_that_is_open_or_in_recovery_are_kept_wherever_they_belong(
-    tmp_path: Path,
+    site: Site,
 ) -> None:
     """A recovery writes to bookies that the metadata names only when it closes the ledger (R4)."""
-    async with on_site(tmp_path) as site:
-        await placed_elsewhere(site, closed=False)
-        assert await site.collect(also_misplaced=True) == Collected()
-        found = await site.ledgers.read(4)
-        assert found is not None
-        await site.ledgers.change(found.record.in_recovery(), found.version)
-        assert await site.collect(also_misplaced=True) == Collected()
-        assert await read(site.bookie, 4) == entries(4, range(4))
+    await placed_elsewhere(site, closed=False)
+    assert await site.collect(also_misplaced=True) == Collected()
+    found = await site.ledgers.read(4)
+    assert found is not None
+    await site.ledgers.change(found.record.in_recovery(), found.version)
+    assert await site.collect(also_misplaced=True) == Collected()
+    assert await read(site.bookie, 4) == entries(4, range(4))
 
 
-async def test_the_fence_of_a_ledger_outlives_its_copies(tmp_path: Path) -> None:
-    async with on_site(tmp_path) as site:
-        await site.bookie.fence(4)
-        found = await site.ledgers.read(4)
-        assert found is not None
-        elsewhere = replace(found.record, fragments=(Fragment(0, (OTHER,)),)).closed(2, 60)
-        await site.ledgers.change(elsewhere, found.version)
-        assert await site.collect(also_misplaced=True) == Collected(frames_dropped=1)
-        assert await append(site.bookie, frame_of(4, [3])) == [Status.FENCED]
+async def test_the_fence_of_a_ledger_outlives_its_copies(site: Site) -> None:
+    await site.bookie.fence(4)
+    found = await site.ledgers.read(4)
+    assert found is not None
+    elsewhere = replace(found.record, fragments=(Fragment(0, (OTHER,)),)).closed(2, 60)
+    await site.ledgers.change(elsewhere, found.version)
+    assert await site.collect(also_misplaced=True) == Collected(frames_dropped=1)
+    assert await append(site.bookie, frame_of(4, [3])) == [Status.FENCED]
 
 
 async def test_W8_nothing_is_dropped_of_a_ledger_closed_before_an_entry_that_the_bookie_proves_to_be_confirmed(
-    tmp_path: Path,
+    site: Site,
 ) -> None:
     """What is here may be the last copies of entries that were acknowledged: the metadata had gone back."""
-    async with on_site(tmp_path) as site:
-        await placed_elsewhere(site, closed=True)
-        assert await append(site.bookie, frame_of(4, [11], lac=10)) == [OK]
-        assert await site.collect(also_misplaced=True) == Collected()
-        assert await read(site.bookie, 4) == entries(4, [*range(4), 11])
-        found = await site.ledgers.read(4)
-        assert found is not None
-        loss = AcceptedLoss(at_ms=1, by="an operator", proven_through=10)
-        await site.ledgers.change(replace(found.record, accepted_loss=loss), found.version)
-        assert await site.collect(also_misplaced=True) == Collected(frames_dropped=2), "it was given up"
+    await placed_elsewhere(site, closed=True)
+    assert await append(site.bookie, frame_of(4, [11], lac=10)) == [OK]
+    assert await site.collect(also_misplaced=True) == Collected()
+    assert await read(site.bookie, 4) == entries(4, [*range(4), 11])
+    found = await site.ledgers.read(4)
+    assert found is not None
+    loss = AcceptedLoss(at_ms=1, by="an operator", proven_through=10)
+    await site.ledgers.change(replace(found.record, accepted_loss=loss), found.version)
+    assert await site.collect(also_misplaced=True) == Collected(frames_dropped=2), "it was given up"
 
 
-async def test_what_the_bookie_proves_of_entries_before_the_end_keeps_nothing(tmp_path: Path) -> None:
-    async with on_site(tmp_path) as site:
-        await placed_elsewhere(site, closed=True)
-        assert await append(site.bookie, frame_of(4, [9], lac=9)) == [OK]
-        assert await site.collect(also_misplaced=True) == Collected(frames_dropped=2)
+async def test_what_the_bookie_proves_of_entries_before_the_end_keeps_nothing(site: Site) -> None:
+    await placed_elsewhere(site, closed=True)
+    assert await append(site.bookie, frame_of(4, [9], lac=9)) == [OK]
+    assert await site.collect(also_misplaced=True) == Collected(frames_dropped=2)
 
 
-async def test_a_record_that_has_changed_since_the_listing_decides(tmp_path: Path) -> None:
-    async with on_site(tmp_path) as site:
-        await placed_elsewhere(site, closed=True)
-        collector = Collector(site.bookie, site.store, site.cookie, RateLimit(1e9))
-        listing = await collector._compare([4])
-        found = await site.ledgers.read(4)
-        assert found is not None
-        back = replace(found.record, fragments=(Fragment(0, (ME,)),))
-        await site.ledgers.change(back, found.version)
-        assert listing.elsewhere == [4]
-        assert await collector._drop_misplaced(listing.elsewhere) == 0
+async def test_a_record_that_has_changed_since_the_listing_decides(site: Site) -> None:
+    await placed_elsewhere(site, closed=True)
+    collector = Collector(site.bookie, site.store, site.cookie, RateLimit(1e9))
+    listing = await collector._compare([4])
+    found = await site.ledgers.read(4)
+    assert found is not None
+    back = replace(found.record, fragments=(Fragment(0, (ME,)),))
+    await site.ledgers.change(back, found.version)
+    assert listing.elsewhere == [4]
+    assert await collector._drop_misplaced(listing.elsewhere) == 0

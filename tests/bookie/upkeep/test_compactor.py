@@ -56,19 +56,18 @@ def log_bytes(bookie: Bookie) -> int:
     return sum(segments.size_of(bookie.disk, number) for number in segments.numbers(bookie.disk))
 
 
-async def test_segments_of_which_nothing_is_alive_are_deleted_without_being_read(tmp_path: Path) -> None:
-    async with bookie_on(tmp_path) as bookie:
-        await append(bookie, *(frame_of(7, [n]) for n in range(60)))
-        await append(bookie, *(frame_of(8, [n]) for n in range(30)))
-        await bookie.checkpoint()
-        before = set(segments.numbers(bookie.disk))
-        await bookie.forget([7])
-        done = await compactor(bookie).compact(0.0)
-        assert done.segments_dropped > 1
-        assert done.bytes_moved == 0
-        gone = before - set(segments.numbers(bookie.disk))
-        assert len(gone) == done.segments_dropped
-        assert await read(bookie, 8) == entries(8, range(30))
+async def test_segments_of_which_nothing_is_alive_are_deleted_without_being_read(bookie: Bookie) -> None:
+    await append(bookie, *(frame_of(7, [n]) for n in range(60)))
+    await append(bookie, *(frame_of(8, [n]) for n in range(30)))
+    await bookie.checkpoint()
+    before = set(segments.numbers(bookie.disk))
+    await bookie.forget([7])
+    done = await compactor(bookie).compact(0.0)
+    assert done.segments_dropped > 1
+    assert done.bytes_moved == 0
+    gone = before - set(segments.numbers(bookie.disk))
+    assert len(gone) == done.segments_dropped
+    assert await read(bookie, 8) == entries(8, range(30))
 
 
 @pytest.mark.parametrize("restarted", ["stopped", "with the index made anew", "with the index lost"])
@@ -123,49 +122,46 @@ async def test_fences_and_last_add_confirmed_outlive_the_segments_they_were_writ
         assert await bookie.last_add_confirmed(lac_request(5)) == LacReply(OK, lac_of(0))
 
 
-async def test_readers_in_the_middle_of_a_compaction_find_every_entry(tmp_path: Path) -> None:
-    async with bookie_on(tmp_path) as bookie:
-        await interleaved(bookie, 3, 60)
-        await bookie.forget([0, 1])
-        compacting = asyncio.create_task(compactor(bookie).compact(0.8))
-        reads = 0
-        while not compacting.done():
-            reply = await bookie.read(read_request(2))
-            assert reply.damaged == ()
-            assert await read(bookie, 2) == entries(2, range(60))
-            reads += 1
-        assert (await compacting).segments_dropped > 4
-        assert reads > 1
+async def test_readers_in_the_middle_of_a_compaction_find_every_entry(bookie: Bookie) -> None:
+    await interleaved(bookie, 3, 60)
+    await bookie.forget([0, 1])
+    compacting = asyncio.create_task(compactor(bookie).compact(0.8))
+    reads = 0
+    while not compacting.done():
+        reply = await bookie.read(read_request(2))
+        assert reply.damaged == ()
+        assert await read(bookie, 2) == entries(2, range(60))
+        reads += 1
+    assert (await compacting).segments_dropped > 4
+    assert reads > 1
 
 
 async def test_a_segment_that_cannot_be_read_is_kept_and_its_other_frames_are_not_lost(
-    tmp_path: Path,
+    tmp_path: Path, bookie: Bookie
 ) -> None:
     """R6"""
-    async with bookie_on(tmp_path) as bookie:
-        await interleaved(bookie, 2, 40)
-        await bookie.checkpoint()
-        await bookie.forget([0])
-        [(_, damaged), *_] = [found for found in bookie.index.places(1) if found[1].position < 1 << 32]
-        spoil(tmp_path / "log" / segments.name_of(0), damaged.position + 90)
-        done = await compactor(bookie).compact(0.8)
-        assert done.segments_kept == 1
-        assert 0 in segments.numbers(bookie.disk)
-        reply = await bookie.read(read_request(1, last=39))
-        assert [(r.first_entry, r.last_entry) for r in reply.damaged] == [(damaged.first_entry,) * 2]
-        assert len(reply.columns) == 39
+    await interleaved(bookie, 2, 40)
+    await bookie.checkpoint()
+    await bookie.forget([0])
+    [(_, damaged), *_] = [found for found in bookie.index.places(1) if found[1].position < 1 << 32]
+    spoil(tmp_path / "log" / segments.name_of(0), damaged.position + 90)
+    done = await compactor(bookie).compact(0.8)
+    assert done.segments_kept == 1
+    assert 0 in segments.numbers(bookie.disk)
+    reply = await bookie.read(read_request(1, last=39))
+    assert [(r.first_entry, r.last_entry) for r in reply.damaged] == [(damaged.first_entry,) * 2]
+    assert len(reply.columns) == 39
 
 
-async def test_a_segment_whose_frames_the_index_has_lost_is_kept(tmp_path: Path) -> None:
+async def test_a_segment_whose_frames_the_index_has_lost_is_kept(bookie: Bookie) -> None:
     """R6: they look dead, and the log is the only place that still has them."""
-    async with bookie_on(tmp_path) as bookie:
-        await interleaved(bookie, 3, 40)
-        await bookie.forget([0, 1])
-        [(_, lost), *_] = [found for found in bookie.index.places(2) if found[1].position < 1 << 32]
-        with bookie.index._env.begin(write=True, db=bookie.index._places.db) as txn:
-            assert txn.delete(key_of(2, lost))
-        assert (await compactor(bookie).empty(0)).segments_kept == 1
-        assert 0 in segments.numbers(bookie.disk)
+    await interleaved(bookie, 3, 40)
+    await bookie.forget([0, 1])
+    [(_, lost), *_] = [found for found in bookie.index.places(2) if found[1].position < 1 << 32]
+    with bookie.index._env.begin(write=True, db=bookie.index._places.db) as txn:
+        assert txn.delete(key_of(2, lost))
+    assert (await compactor(bookie).empty(0)).segments_kept == 1
+    assert 0 in segments.numbers(bookie.disk)
 
 
 async def test_the_log_says_which_segments_are_there_before_any_is_deleted(tmp_path: Path) -> None:
@@ -221,75 +217,70 @@ async def test_runs_come_to_an_end_and_then_write_nothing(
             assert bookie.index.checkpoint_position == position
 
 
-async def test_a_frame_that_an_interrupted_run_has_copied_is_not_copied_again(tmp_path: Path) -> None:
-    async with bookie_on(tmp_path) as bookie:
-        await interleaved(bookie, 2, 20)
-        await bookie.forget([0])
-        copies = [
-            found.record._replace(recovery=False)
-            for found in walk(bookie.disk, 0)
-            if isinstance(found, Found)
-            and found.record.kind is RecordKind.ENTRIES
-            and found.record.ledger_id == 1
-        ]
-        await bookie.store(copies)  # as a run does that dies before its checkpoint
-        await bookie.checkpoint()
-        done = await compactor(bookie).empty(0)
-        assert done.segments_dropped == 1
-        assert sum(1 for _ in bookie.index.places(1)) == 20
-        assert await read(bookie, 1) == entries(1, range(20))
+async def test_a_frame_that_an_interrupted_run_has_copied_is_not_copied_again(bookie: Bookie) -> None:
+    await interleaved(bookie, 2, 20)
+    await bookie.forget([0])
+    copies = [
+        found.record._replace(recovery=False)
+        for found in walk(bookie.disk, 0)
+        if isinstance(found, Found)
+        and found.record.kind is RecordKind.ENTRIES
+        and found.record.ledger_id == 1
+    ]
+    await bookie.store(copies)  # as a run does that dies before its checkpoint
+    await bookie.checkpoint()
+    done = await compactor(bookie).empty(0)
+    assert done.segments_dropped == 1
+    assert sum(1 for _ in bookie.index.places(1)) == 20
+    assert await read(bookie, 1) == entries(1, range(20))
 
 
-async def test_a_copy_with_other_bytes_is_no_copy(tmp_path: Path) -> None:
+async def test_a_copy_with_other_bytes_is_no_copy(bookie: Bookie) -> None:
     """The same entry with another payload under the same id stays beside it, as before."""
-    async with bookie_on(tmp_path) as bookie:
-        assert await append(bookie, frame_of(1, [0], payload_bytes=40)) == [OK]
-        await append(bookie, *(frame_of(0, [n]) for n in range(40)))
-        other = frame_of(2, [0], payload_bytes=40).columns
-        assert await append(bookie, frame_of(1, [0])._replace(columns=other)) == [OK]
-        await bookie.checkpoint()
-        await bookie.forget([0])
-        await compactor(bookie).compact(0.99)
-        assert sum(1 for _ in bookie.index.places(1)) == 2
+    assert await append(bookie, frame_of(1, [0], payload_bytes=40)) == [OK]
+    await append(bookie, *(frame_of(0, [n]) for n in range(40)))
+    other = frame_of(2, [0], payload_bytes=40).columns
+    assert await append(bookie, frame_of(1, [0])._replace(columns=other)) == [OK]
+    await bookie.checkpoint()
+    await bookie.forget([0])
+    await compactor(bookie).compact(0.99)
+    assert sum(1 for _ in bookie.index.places(1)) == 2
 
 
-async def test_a_full_disk_interrupts_a_compaction_and_nothing_is_lost(tmp_path: Path) -> None:
+async def test_a_full_disk_interrupts_a_compaction_and_nothing_is_lost(bookie: Bookie) -> None:
     """B4"""
-    async with bookie_on(tmp_path) as bookie:
-        await interleaved(bookie, 3, 40)
-        await bookie.checkpoint()
-        await bookie.forget([0, 1])
-        real = bookie.store
+    await interleaved(bookie, 3, 40)
+    await bookie.checkpoint()
+    await bookie.forget([0, 1])
+    real = bookie.store
 
-        async def full(records: object) -> None:
-            raise DiskIsFull("no space")
+    async def full(records: object) -> None:
+        raise DiskIsFull("no space")
 
-        bookie.store = full  # type: ignore[method-assign]
-        with pytest.raises(DiskIsFull):
-            await compactor(bookie).compact(0.8)
-        bookie.store = real  # type: ignore[method-assign]
-        assert await read(bookie, 2) == entries(2, range(40))
-        assert (await compactor(bookie).compact(0.8)).segments_dropped > 0
-        assert await read(bookie, 2) == entries(2, range(40))
-
-
-async def test_appends_and_fences_of_a_moved_ledger_go_on_meanwhile(tmp_path: Path) -> None:
-    async with bookie_on(tmp_path) as bookie:
-        await interleaved(bookie, 3, 40)
-        await bookie.forget([0, 1])
-        compacting = asyncio.create_task(compactor(bookie).compact(0.8))
-        last = 40
-        while not compacting.done():
-            assert await append(bookie, frame_of(2, [last])) == [OK]
-            last += 1
-        await compacting
-        assert (await fenced_read(bookie, 2)).status is OK
-        assert await read(bookie, 2) == entries(2, range(last))
-
-
-async def test_the_bookies_own_copies_do_not_count_as_appends(tmp_path: Path) -> None:
-    async with bookie_on(tmp_path) as bookie:
-        await interleaved(bookie, 2, 20)
-        await bookie.forget([0])
+    bookie.store = full  # type: ignore[method-assign]
+    with pytest.raises(DiskIsFull):
         await compactor(bookie).compact(0.8)
-        assert bookie.metrics.counters.entries_added == 40
+    bookie.store = real  # type: ignore[method-assign]
+    assert await read(bookie, 2) == entries(2, range(40))
+    assert (await compactor(bookie).compact(0.8)).segments_dropped > 0
+    assert await read(bookie, 2) == entries(2, range(40))
+
+
+async def test_appends_and_fences_of_a_moved_ledger_go_on_meanwhile(bookie: Bookie) -> None:
+    await interleaved(bookie, 3, 40)
+    await bookie.forget([0, 1])
+    compacting = asyncio.create_task(compactor(bookie).compact(0.8))
+    last = 40
+    while not compacting.done():
+        assert await append(bookie, frame_of(2, [last])) == [OK]
+        last += 1
+    await compacting
+    assert (await fenced_read(bookie, 2)).status is OK
+    assert await read(bookie, 2) == entries(2, range(last))
+
+
+async def test_the_bookies_own_copies_do_not_count_as_appends(bookie: Bookie) -> None:
+    await interleaved(bookie, 2, 20)
+    await bookie.forget([0])
+    await compactor(bookie).compact(0.8)
+    assert bookie.metrics.counters.entries_added == 40

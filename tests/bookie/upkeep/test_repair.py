@@ -100,32 +100,29 @@ async def test_what_is_missing_is_what_is_placed_here_and_not_held(
 
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape.ensemble_size > 1], ids=str)
 async def test_R6_a_ledger_leaves_limbo_when_all_that_is_placed_here_is_here(
-    tmp_path: Path, shape: Shape
+    world: Mended, shape: Shape
 ) -> None:
     """R6"""
     random = Random(shape.ensemble_size)
-    async with mended(tmp_path) as world:
-        records = []
-        for ledger_id in range(8):
-            position = random.randrange(shape.ensemble_size)
-            fragments = Fragment(0, ensemble_of(shape, position)), Fragment(50, ensemble_of(shape))
-            records.append(await closed_ledger(world.ledgers, ledger_id, shape, LAST, *fragments))
-            await hold(world.bookie, ledger_id, *some_frames(records[-1], random))
-        await world.limbo()
-        before = {n: set((await world.read(n, 0, LAST))[0]) for n in range(8)}
-        report = await world.repair.repair_limbo()
-        assert (report.ledgers, report.ledgers_unrepaired) == (8, 0)
-        assert report.entries == sum(
-            len(set(placed(record)) - before[record.ledger_id]) for record in records
-        )
-        for record in records:
-            assert not world.is_in_limbo(record.ledger_id)
-            given, damaged = await world.read(record.ledger_id, 0, LAST)
-            assert set(given) == set(placed(record)) | before[record.ledger_id]
-            assert not damaged
-            assert await world.repair.missing(record, verify=True) == []
-        assert {without for *_, without in world.peers.asked} == {ME}
-        assert (await world.repair.repair_limbo()).ledgers == 0
+    records = []
+    for ledger_id in range(8):
+        position = random.randrange(shape.ensemble_size)
+        fragments = Fragment(0, ensemble_of(shape, position)), Fragment(50, ensemble_of(shape))
+        records.append(await closed_ledger(world.ledgers, ledger_id, shape, LAST, *fragments))
+        await hold(world.bookie, ledger_id, *some_frames(records[-1], random))
+    await world.limbo()
+    before = {n: set((await world.read(n, 0, LAST))[0]) for n in range(8)}
+    report = await world.repair.repair_limbo()
+    assert (report.ledgers, report.ledgers_unrepaired) == (8, 0)
+    assert report.entries == sum(len(set(placed(record)) - before[record.ledger_id]) for record in records)
+    for record in records:
+        assert not world.is_in_limbo(record.ledger_id)
+        given, damaged = await world.read(record.ledger_id, 0, LAST)
+        assert set(given) == set(placed(record)) | before[record.ledger_id]
+        assert not damaged
+        assert await world.repair.missing(record, verify=True) == []
+    assert {without for *_, without in world.peers.asked} == {ME}
+    assert (await world.repair.repair_limbo()).ledgers == 0
 
 
 async def test_R6_it_stays_out_of_limbo_after_a_restart(tmp_path: Path) -> None:
@@ -213,16 +210,15 @@ async def test_R6_a_ledger_that_is_not_closed_is_recovered_first(tmp_path: Path,
             assert await world.read(7, 0, LAST) == (list(range(31)), set())
 
 
-async def test_R1_a_closed_ledger_stays_fenced_where_its_fence_may_be_lost(tmp_path: Path) -> None:
+async def test_R1_a_closed_ledger_stays_fenced_where_its_fence_may_be_lost(world: Mended) -> None:
     """R1: its old writer, whom another bookie does not know as fenced, would find an ack quorum behind the end."""
-    async with mended(tmp_path) as world:
-        await closed_ledger(world.ledgers, 7, WHOLE, 9)
-        await world.limbo()
-        for _ in range(2):
-            late = Frame(7, columns_of([entry_of(7, 10, 20)]))
-            assert await append(world.bookie, late) == [Status.FENCED]
-            await world.repair.repair_limbo()
-        assert not world.is_in_limbo(7)
+    await closed_ledger(world.ledgers, 7, WHOLE, 9)
+    await world.limbo()
+    for _ in range(2):
+        late = Frame(7, columns_of([entry_of(7, 10, 20)]))
+        assert await append(world.bookie, late) == [Status.FENCED]
+        await world.repair.repair_limbo()
+    assert not world.is_in_limbo(7)
 
 
 async def test_R6_a_writer_that_goes_on_without_this_bookie_is_not_fenced_for_its_sake(

@@ -132,27 +132,28 @@ async def test_a_whole_log_is_read_to_its_end_once_and_left_as_it_is(tmp_path: P
 
 
 @pytest.mark.parametrize("shape", [WHOLE, STRIPED], ids=str)
-async def test_R6_any_flipped_bit_is_found_and_mended_within_one_pass(tmp_path: Path, shape: Shape) -> None:
+async def test_R6_any_flipped_bit_is_found_and_mended_within_one_pass(
+    tmp_path: Path, world: Mended, shape: Shape
+) -> None:
     """R6: before the pass a reader gets an I/O error, never "no such entry"; after it the right bytes."""
     random = Random(shape.write_quorum)
-    async with mended(tmp_path) as world:
-        ours = placed((await filled(world, shape, 7, 8))[0])
-        for flips in range(40):
-            ledger_id = random.choice([7, 8])
-            place = random.choice(world.places(ledger_id))
-            body = place.entries * 12 + place.entries * 24  # up to the padding
-            flip_in(tmp_path / "log", place, random.randrange(RECORD_HEADER.size + body))
-            span = set(range(place.first_entry, place.last_entry + 1))
-            given, damaged = await world.read(ledger_id, 0, LAST)
-            assert damaged == span, flips
-            assert set(given) == set(ours) - span
-            report = await world.scrubber.scrub_once()
-            assert 0 < report.damaged <= flips + 1  # what was found before is still in the log
-            assert (report.frames_damaged, report.entries_repaired) == (1, place.entries)
-            assert report.ledgers_unrepaired == 0
-            assert place_of(place.position)[0] in report.segments_damaged
-            assert await world.read(ledger_id, 0, LAST) == (ours, set())
-        assert dealt_with(await world.scrubber.scrub_once()).keys() == {"damaged", "segments_damaged"}
+    ours = placed((await filled(world, shape, 7, 8))[0])
+    for flips in range(40):
+        ledger_id = random.choice([7, 8])
+        place = random.choice(world.places(ledger_id))
+        body = place.entries * 12 + place.entries * 24  # up to the padding
+        flip_in(tmp_path / "log", place, random.randrange(RECORD_HEADER.size + body))
+        span = set(range(place.first_entry, place.last_entry + 1))
+        given, damaged = await world.read(ledger_id, 0, LAST)
+        assert damaged == span, flips
+        assert set(given) == set(ours) - span
+        report = await world.scrubber.scrub_once()
+        assert 0 < report.damaged <= flips + 1  # what was found before is still in the log
+        assert (report.frames_damaged, report.entries_repaired) == (1, place.entries)
+        assert report.ledgers_unrepaired == 0
+        assert place_of(place.position)[0] in report.segments_damaged
+        assert await world.read(ledger_id, 0, LAST) == (ours, set())
+    assert dealt_with(await world.scrubber.scrub_once()).keys() == {"damaged", "segments_damaged"}
 
 
 async def test_R6_what_a_scrub_has_mended_stays_so_after_a_restart_and_in_an_index_made_anew(
@@ -181,22 +182,21 @@ async def test_R6_what_a_scrub_has_mended_stays_so_after_a_restart_and_in_an_ind
 
 
 async def test_each_damage_is_told_once_with_its_place(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, world: Mended, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with mended(tmp_path) as world:
-        await filled(world, WHOLE, 7)
-        place = world.places(7)[3]
-        segment, offset = place_of(place.position)
-        flip_in(tmp_path / "log", place)
-        with caplog.at_level(logging.ERROR, "bookie.upkeep"):
-            await world.scrubber.scrub_once()
-            await world.scrubber.scrub_once()
-        name = segments.name_of(segment)
-        why, first, last = "checksum mismatch in the record", place.first_entry, place.last_entry
-        assert [record.getMessage() for record in caplog.records] == [
-            f"damaged: {name} from offset {offset} to {offset + place.size}: {why}",
-            f"cannot read entries {first} to {last} of ledger 7: {name} at offset {offset}: {why}",
-        ]
+    await filled(world, WHOLE, 7)
+    place = world.places(7)[3]
+    segment, offset = place_of(place.position)
+    flip_in(tmp_path / "log", place)
+    with caplog.at_level(logging.ERROR, "bookie.upkeep"):
+        await world.scrubber.scrub_once()
+        await world.scrubber.scrub_once()
+    name = segments.name_of(segment)
+    why, first, last = "checksum mismatch in the record", place.first_entry, place.last_entry
+    assert [record.getMessage() for record in caplog.records] == [
+        f"damaged: {name} from offset {offset} to {offset + place.size}: {why}",
+        f"cannot read entries {first} to {last} of ledger 7: {name} at offset {offset}: {why}",
+    ]
 
 
 async def test_R6_what_no_other_replica_has_stays_damaged_and_is_told_at_each_pass(tmp_path: Path) -> None:
@@ -220,61 +220,60 @@ async def test_R6_what_no_other_replica_has_stays_damaged_and_is_told_at_each_pa
         assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
 
 
-async def test_rot_in_a_ledger_that_is_written_to_is_mended_when_it_is_closed(tmp_path: Path) -> None:
-    async with mended(tmp_path) as world:
-        await open_ledger(world.ledgers, 7, WHOLE)
-        await hold(world.bookie, 7, range(10), range(10, 20))
-        flip_in(tmp_path / "log", world.places(7)[0])
-        report = await world.scrubber.scrub_once()
-        assert (report.frames_damaged, report.entries_repaired) == (1, 0)
-        assert "not closed" in report.unrepaired[0].why
-        assert world.peers.recovered == []
-        assert (await world.read(7, 0, 19))[1] == set(range(10))
-        found = await world.ledgers.read(7)
-        assert found is not None
-        await world.ledgers.change(found.record.closed(19, 0), found.version)
-        assert (await world.scrubber.scrub_once()).entries_repaired == 10
-        assert await world.read(7, 0, 19) == (list(range(20)), set())
+async def test_rot_in_a_ledger_that_is_written_to_is_mended_when_it_is_closed(
+    tmp_path: Path, world: Mended
+) -> None:
+    await open_ledger(world.ledgers, 7, WHOLE)
+    await hold(world.bookie, 7, range(10), range(10, 20))
+    flip_in(tmp_path / "log", world.places(7)[0])
+    report = await world.scrubber.scrub_once()
+    assert (report.frames_damaged, report.entries_repaired) == (1, 0)
+    assert "not closed" in report.unrepaired[0].why
+    assert world.peers.recovered == []
+    assert (await world.read(7, 0, 19))[1] == set(range(10))
+    found = await world.ledgers.read(7)
+    assert found is not None
+    await world.ledgers.change(found.record.closed(19, 0), found.version)
+    assert (await world.scrubber.scrub_once()).entries_repaired == 10
+    assert await world.read(7, 0, 19) == (list(range(20)), set())
 
 
-async def test_R1_a_fence_that_has_rotted_is_written_anew(tmp_path: Path) -> None:
+async def test_R1_a_fence_that_has_rotted_is_written_anew(tmp_path: Path, world: Mended) -> None:
     """R1: the log says again who is fenced, and in limbo; once for each damage, not at each pass."""
-    async with mended(tmp_path) as world:
-        await world.bookie.fence(404)
-        await closed_ledger(world.ledgers, 5, WHOLE, LAST)
-        await world.limbo()
-        await filled(world, WHOLE, 7)
-        flip(tmp_path / "log", 0, SEGMENT_HEADER.size + 20, 0)
-        before = len(kinds(world, RecordKind.STATE))
-        report = await world.scrubber.scrub_once()
-        assert (report.damaged, report.frames_damaged, report.states_rewritten) == (1, 0, 2)
-        assert kinds(world, RecordKind.FENCE) == []
-        written = kinds(world, RecordKind.STATE)[before:]
-        states = {one.ledger_id: LedgerState.decode(one.ledger_id, one.content) for one in written}
-        assert states.keys() == {404, 5}
-        assert states[404].fence is Fence.DURABLE
-        assert states[5].limbo
-        again = await world.scrubber.scrub_once()
-        assert (again.damaged, again.states_rewritten) == (1, 0)
+    await world.bookie.fence(404)
+    await closed_ledger(world.ledgers, 5, WHOLE, LAST)
+    await world.limbo()
+    await filled(world, WHOLE, 7)
+    flip(tmp_path / "log", 0, SEGMENT_HEADER.size + 20, 0)
+    before = len(kinds(world, RecordKind.STATE))
+    report = await world.scrubber.scrub_once()
+    assert (report.damaged, report.frames_damaged, report.states_rewritten) == (1, 0, 2)
+    assert kinds(world, RecordKind.FENCE) == []
+    written = kinds(world, RecordKind.STATE)[before:]
+    states = {one.ledger_id: LedgerState.decode(one.ledger_id, one.content) for one in written}
+    assert states.keys() == {404, 5}
+    assert states[404].fence is Fence.DURABLE
+    assert states[5].limbo
+    again = await world.scrubber.scrub_once()
+    assert (again.damaged, again.states_rewritten) == (1, 0)
 
 
-async def test_R6_which_segments_there_are_is_written_anew_too(tmp_path: Path) -> None:
+async def test_R6_which_segments_there_are_is_written_anew_too(tmp_path: Path, world: Mended) -> None:
     """R6: the record that said so may have stood in the damage; a missing segment is none that was dropped."""
-    async with mended(tmp_path) as world:
-        await filled(world, WHOLE, 7, 8)
-        await world.bookie.forget([8])
-        await Compactor(world.bookie, RateLimit(AT_ONCE)).compact(0.9)
-        await filled(world, WHOLE, 9)
-        lost = world.places(7)[0].position >> 32
-        damaged = world.places(9)[5]
-        assert lost < damaged.position >> 32
-        (tmp_path / "log" / segments.name_of(lost)).unlink()
-        flip_in(tmp_path / "log", damaged)
-        world.peers.lost = {7: {0}}
-        await world.scrubber.scrub_once()
-        found = newest(world.bookie.disk)
-        assert found is not None
-        assert found.kept == {lost, *segments.numbers(world.bookie.disk)}
+    await filled(world, WHOLE, 7, 8)
+    await world.bookie.forget([8])
+    await Compactor(world.bookie, RateLimit(AT_ONCE)).compact(0.9)
+    await filled(world, WHOLE, 9)
+    lost = world.places(7)[0].position >> 32
+    damaged = world.places(9)[5]
+    assert lost < damaged.position >> 32
+    (tmp_path / "log" / segments.name_of(lost)).unlink()
+    flip_in(tmp_path / "log", damaged)
+    world.peers.lost = {7: {0}}
+    await world.scrubber.scrub_once()
+    found = newest(world.bookie.disk)
+    assert found is not None
+    assert found.kept == {lost, *segments.numbers(world.bookie.disk)}
 
 
 @pytest.mark.parametrize("full", [True, False])
@@ -298,16 +297,15 @@ async def test_states_that_the_disk_does_not_take_are_written_at_a_later_pass(
         assert (await world.scrubber.scrub_once()).states_rewritten == (1 if full else 0)
 
 
-async def test_rot_where_nothing_is_alive_is_only_told(tmp_path: Path) -> None:
-    async with mended(tmp_path) as world:
-        await filled(world, WHOLE, 7)
-        await hold(world.bookie, 8, range(3))
-        (place,) = world.places(8)
-        await world.bookie.forget([8])
-        flip_in(tmp_path / "log", place)
-        report = await world.scrubber.scrub_once()
-        assert dealt_with(report).keys() == {"damaged", "segments_damaged"}
-        assert world.peers.asked == []
+async def test_rot_where_nothing_is_alive_is_only_told(tmp_path: Path, world: Mended) -> None:
+    await filled(world, WHOLE, 7)
+    await hold(world.bookie, 8, range(3))
+    (place,) = world.places(8)
+    await world.bookie.forget([8])
+    flip_in(tmp_path / "log", place)
+    report = await world.scrubber.scrub_once()
+    assert dealt_with(report).keys() == {"damaged", "segments_damaged"}
+    assert world.peers.asked == []
 
 
 async def test_R6_blocks_that_the_disk_does_not_give_are_damage(tmp_path: Path) -> None:
@@ -324,26 +322,26 @@ async def test_R6_blocks_that_the_disk_does_not_give_are_damage(tmp_path: Path) 
         assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
 
 
-async def test_a_segment_that_cannot_be_opened_is_named_and_the_others_are_read(tmp_path: Path) -> None:
-    async with mended(tmp_path) as world:
-        await filled(world, WHOLE, 7)
-        whole = await world.scrubber.scrub_once()
-        (path,) = tmp_path.rglob(segments.name_of(1))
-        path.unlink()
-        path.symlink_to(path)  # whose opening fails for root, too
-        report = await world.scrubber.scrub_once()
-        (unread,) = report.unread
-        assert unread.startswith(f"{path.name}: ") and "symbolic links" in unread
-        assert report.segments == whole.segments - 1
+async def test_a_segment_that_cannot_be_opened_is_named_and_the_others_are_read(
+    tmp_path: Path, world: Mended
+) -> None:
+    await filled(world, WHOLE, 7)
+    whole = await world.scrubber.scrub_once()
+    (path,) = tmp_path.rglob(segments.name_of(1))
+    path.unlink()
+    path.symlink_to(path)  # whose opening fails for root, too
+    report = await world.scrubber.scrub_once()
+    (unread,) = report.unread
+    assert unread.startswith(f"{path.name}: ") and "symbolic links" in unread
+    assert report.segments == whole.segments - 1
 
 
-async def test_what_is_not_synced_yet_is_no_damage(tmp_path: Path) -> None:
+async def test_what_is_not_synced_yet_is_no_damage(tmp_path: Path, world: Mended) -> None:
     """Behind the last synced record the newest segment holds whatever it holds."""
-    async with mended(tmp_path) as world:
-        await filled(world, WHOLE, 7)
-        end = world.bookie.index.checkpoint_position
-        overwrite(tmp_path / "log", *place_of(end), b"half of a record")
-        assert dealt_with(await world.scrubber.scrub_once()) == {}
+    await filled(world, WHOLE, 7)
+    end = world.bookie.index.checkpoint_position
+    overwrite(tmp_path / "log", *place_of(end), b"half of a record")
+    assert dealt_with(await world.scrubber.scrub_once()) == {}
 
 
 # --- the index against the log ------------------------------------------------------------------
@@ -402,101 +400,95 @@ async def test_R6_rows_of_the_index_that_have_rotted_are_found_and_told(tmp_path
         assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
 
 
-async def test_a_lost_frame_of_a_ledger_that_is_written_to_is_put_back_too(tmp_path: Path) -> None:
-    async with mended(tmp_path) as world:
-        await open_ledger(world.ledgers, 7, WHOLE)
-        await hold(world.bookie, 7, range(10), range(10, 20))
-        await world.bookie.drop([(7, world.places(7)[0])])
-        assert (await world.scrubber.scrub_once()).frames_restored == 1
-        assert await world.read(7, 0, 19) == (list(range(20)), set())
+async def test_a_lost_frame_of_a_ledger_that_is_written_to_is_put_back_too(world: Mended) -> None:
+    await open_ledger(world.ledgers, 7, WHOLE)
+    await hold(world.bookie, 7, range(10), range(10, 20))
+    await world.bookie.drop([(7, world.places(7)[0])])
+    assert (await world.scrubber.scrub_once()).frames_restored == 1
+    assert await world.read(7, 0, 19) == (list(range(20)), set())
 
 
-async def test_frames_that_were_dropped_on_purpose_stay_dropped(tmp_path: Path) -> None:
+async def test_frames_that_were_dropped_on_purpose_stay_dropped(world: Mended) -> None:
     """What the metadata places elsewhere, what stands here twice, and what was deleted."""
-    async with mended(tmp_path) as world:
-        await closed_ledger(world.ledgers, 7, WHOLE, 39, Fragment(0, (B1, B2, B3)))
-        await hold(world.bookie, 7, range(10))
-        await closed_ledger(world.ledgers, 8, WHOLE, 39)
-        await hold(world.bookie, 8, range(40), range(10, 20))
-        await closed_ledger(world.ledgers, 9, WHOLE, 39)
-        await hold(world.bookie, 9, range(20), range(20, 40))
-        await world.bookie.drop([(7, world.places(7)[0]), (8, world.places(8)[1])])
-        found = await world.ledgers.read(9)
-        assert found is not None
-        await world.ledgers.delete(found)
-        await world.bookie.drop([(9, world.places(9)[0])])
-        before = [world.places(n) for n in (7, 8, 9)]
-        assert dealt_with(await world.scrubber.scrub_once()) == {}
-        await world.bookie.forget([9])
-        assert dealt_with(await world.scrubber.scrub_once()) == {}
-        assert [world.places(n) for n in (7, 8)] == before[:2]
+    await closed_ledger(world.ledgers, 7, WHOLE, 39, Fragment(0, (B1, B2, B3)))
+    await hold(world.bookie, 7, range(10))
+    await closed_ledger(world.ledgers, 8, WHOLE, 39)
+    await hold(world.bookie, 8, range(40), range(10, 20))
+    await closed_ledger(world.ledgers, 9, WHOLE, 39)
+    await hold(world.bookie, 9, range(20), range(20, 40))
+    await world.bookie.drop([(7, world.places(7)[0]), (8, world.places(8)[1])])
+    found = await world.ledgers.read(9)
+    assert found is not None
+    await world.ledgers.delete(found)
+    await world.bookie.drop([(9, world.places(9)[0])])
+    before = [world.places(n) for n in (7, 8, 9)]
+    assert dealt_with(await world.scrubber.scrub_once()) == {}
+    await world.bookie.forget([9])
+    assert dealt_with(await world.scrubber.scrub_once()) == {}
+    assert [world.places(n) for n in (7, 8)] == before[:2]
 
 
-async def test_a_striped_frame_is_put_back_although_anothers_span_covers_it(tmp_path: Path) -> None:
+async def test_a_striped_frame_is_put_back_although_anothers_span_covers_it(world: Mended) -> None:
     """A frame with holes vouches for no entry between."""
-    async with mended(tmp_path) as world:
-        record = await closed_ledger(world.ledgers, 7, STRIPED, LAST)
-        ours = placed(record)
-        outer = [*ours[::2], ours[-1]]
-        await hold(world.bookie, 7, outer, ours[1:-1:2])
-        await world.bookie.drop([(7, world.places(7)[1])])
-        assert (await world.read(7, 0, LAST))[0] == outer
-        assert (await world.scrubber.scrub_once()).frames_restored == 1
-        assert await world.read(7, 0, LAST) == (ours, set())
+    record = await closed_ledger(world.ledgers, 7, STRIPED, LAST)
+    ours = placed(record)
+    outer = [*ours[::2], ours[-1]]
+    await hold(world.bookie, 7, outer, ours[1:-1:2])
+    await world.bookie.drop([(7, world.places(7)[1])])
+    assert (await world.read(7, 0, LAST))[0] == outer
+    assert (await world.scrubber.scrub_once()).frames_restored == 1
+    assert await world.read(7, 0, LAST) == (ours, set())
 
 
-async def test_whose_a_lost_frame_is_is_asked_at_each_pass_anew(tmp_path: Path) -> None:
+async def test_whose_a_lost_frame_is_is_asked_at_each_pass_anew(world: Mended) -> None:
     """The bookie took over places meanwhile."""
-    async with mended(tmp_path) as world:
-        before = await closed_ledger(world.ledgers, 7, WHOLE, 9, Fragment(0, (B1, B2, B3)))
-        await hold(world.bookie, 7, range(10))
-        await world.bookie.drop([(7, world.places(7)[0])])
-        assert (await world.scrubber.scrub_once()).frames_restored == 0
-        found = await world.ledgers.read(7)
-        assert found is not None
-        await world.ledgers.change(before.moved(0, B2, ME), found.version)
-        assert (await world.scrubber.scrub_once()).frames_restored == 1
+    before = await closed_ledger(world.ledgers, 7, WHOLE, 9, Fragment(0, (B1, B2, B3)))
+    await hold(world.bookie, 7, range(10))
+    await world.bookie.drop([(7, world.places(7)[0])])
+    assert (await world.scrubber.scrub_once()).frames_restored == 0
+    found = await world.ledgers.read(7)
+    assert found is not None
+    await world.ledgers.change(before.moved(0, B2, ME), found.version)
+    assert (await world.scrubber.scrub_once()).frames_restored == 1
 
 
-async def test_a_lost_frame_is_not_put_back_where_it_can_no_longer_be_read(tmp_path: Path) -> None:
+async def test_a_lost_frame_is_not_put_back_where_it_can_no_longer_be_read(world: Mended) -> None:
     """Its segment was deleted while the lock was waited for."""
-    async with mended(tmp_path) as world:
-        await filled(world, WHOLE, 7)
-        place = world.places(7)[3]
-        await world.bookie.drop([(7, place)])
-        gone = place._replace(position=place.position + 8)
-        assert await world.repair.restorer.put_back(7, [gone, place]) == 1
-        assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
+    await filled(world, WHOLE, 7)
+    place = world.places(7)[3]
+    await world.bookie.drop([(7, place)])
+    gone = place._replace(position=place.position + 8)
+    assert await world.repair.restorer.put_back(7, [gone, place]) == 1
+    assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
 
 
 @pytest.mark.parametrize(
     "points_to", ["another ledger's", "another frame", "nothing", "lost bytes", "no segment"]
 )
-async def test_R6_places_that_point_at_something_else_are_mended(tmp_path: Path, points_to: str) -> None:
+async def test_R6_places_that_point_at_something_else_are_mended(world: Mended, points_to: str) -> None:
     """R6"""
-    async with mended(tmp_path) as world:
-        await filled(world, WHOLE, 7, 8)
-        await world.bookie.store([Record(RecordKind.LOST, -1, content=bytes(90))])
-        await world.bookie.checkpoint()
-        true, other = world.places(7)[2:4]
-        lost = world.bookie.index.checkpoint_position - 176
-        position = {
-            "another ledger's": world.places(8)[2].position,
-            "another frame": other.position,
-            "nothing": true.position + 8,
-            "lost bytes": lost,
-            "no segment": 99 << 32 | 64,
-        }[points_to]
-        wrong = true._replace(position=position)
-        world.bookie.index.remove(7, true)
-        world.bookie.index.add(7, wrong)
-        await world.bookie.checkpoint()
-        report = await world.scrubber.scrub_once()
-        assert report.frames_damaged == 1
-        assert report.frames_restored == 1 or report.entries_repaired == 5
-        assert wrong not in world.places(7)
-        assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
-        assert dealt_with(await world.scrubber.scrub_once()) == {}
+    await filled(world, WHOLE, 7, 8)
+    await world.bookie.store([Record(RecordKind.LOST, -1, content=bytes(90))])
+    await world.bookie.checkpoint()
+    true, other = world.places(7)[2:4]
+    lost = world.bookie.index.checkpoint_position - 176
+    position = {
+        "another ledger's": world.places(8)[2].position,
+        "another frame": other.position,
+        "nothing": true.position + 8,
+        "lost bytes": lost,
+        "no segment": 99 << 32 | 64,
+    }[points_to]
+    wrong = true._replace(position=position)
+    world.bookie.index.remove(7, true)
+    world.bookie.index.add(7, wrong)
+    await world.bookie.checkpoint()
+    report = await world.scrubber.scrub_once()
+    assert report.frames_damaged == 1
+    assert report.frames_restored == 1 or report.entries_repaired == 5
+    assert wrong not in world.places(7)
+    assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
+    assert dealt_with(await world.scrubber.scrub_once()) == {}
 
 
 # --- segments that come and go --------------------------------------------------------------------
@@ -590,12 +582,11 @@ async def test_R6_a_segment_that_is_missing_is_made_up_for(tmp_path: Path) -> No
         assert await tools(bookie, ledgers, peers).read(7, 0, LAST) == (list(range(LAST + 1)), set())
 
 
-async def test_a_segment_whose_header_has_rotted_is_told(tmp_path: Path) -> None:
-    async with mended(tmp_path) as world:
-        await filled(world, WHOLE, 7)
-        flip(tmp_path / "log", 1, 30, 2)
-        report = await world.scrubber.scrub_once()
-        assert dealt_with(report) == {"damaged": 1, "segments_damaged": (1,)}
+async def test_a_segment_whose_header_has_rotted_is_told(tmp_path: Path, world: Mended) -> None:
+    await filled(world, WHOLE, 7)
+    flip(tmp_path / "log", 1, 30, 2)
+    report = await world.scrubber.scrub_once()
+    assert dealt_with(report) == {"damaged": 1, "segments_damaged": (1,)}
 
 
 # --- time -----------------------------------------------------------------------------------------
@@ -612,19 +603,18 @@ async def test_a_scrub_keeps_to_its_pace(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("first_seconds", "passes"), [(60, 0), (0, 1)])
-async def test_a_pass_begins_in_its_time(first_seconds: float, passes: int, tmp_path: Path) -> None:
-    async with mended(tmp_path) as world:
-        await filled(world, WHOLE, 7)
-        scrubbing = asyncio.create_task(world.scrubber.scrub_for_ever(3600, first_seconds))
+async def test_a_pass_begins_in_its_time(first_seconds: float, passes: int, world: Mended) -> None:
+    await filled(world, WHOLE, 7)
+    scrubbing = asyncio.create_task(world.scrubber.scrub_for_ever(3600, first_seconds))
 
-        async def passed() -> bool:
-            return world.scrubber.passes["done"] == passes
+    async def passed() -> bool:
+        return world.scrubber.passes["done"] == passes
 
-        await until_true(passed)
-        await asyncio.wait([scrubbing], timeout=0.1)
-        assert world.scrubber.passes == {"done": passes, "failed": 0}
-        assert not scrubbing.done()
-        await cancel(scrubbing)
+    await until_true(passed)
+    await asyncio.wait([scrubbing], timeout=0.1)
+    assert world.scrubber.passes == {"done": passes, "failed": 0}
+    assert not scrubbing.done()
+    await cancel(scrubbing)
 
 
 async def test_passes_follow_each_other_with_a_pause_however_short_the_period_is(

@@ -13,7 +13,6 @@ from bookie.wire import ReadReply, ScanRequest, Status
 from bookie.wire.rpc import MESSAGE_BYTES_MAX
 from ledgers.bookies.scan_stream import ScanStream
 from ledgers.errors import BookieUnavailable
-from tests.support.aio import run
 
 
 def request_of(window_bytes: int, page_bytes: int = 1) -> ScanRequest:
@@ -76,32 +75,29 @@ async def test_what_was_taken_is_told_in_all_once_it_is_half_of_the_window() -> 
     page=st.integers(0, 60),
     sizes=st.lists(st.integers(1, 50), min_size=1, max_size=30),
 )
-def test_bookie_and_reader_never_wait_for_each_other(window: int, page: int, sizes: list[int]) -> None:
+async def test_bookie_and_reader_never_wait_for_each_other(window: int, page: int, sizes: list[int]) -> None:
     """Whatever window and page are asked for, and however large pages turn out to be."""
 
-    async def scenario() -> None:
-        request = request_of(window, page)
-        scan, stream = Scan(request), ScanStream(request)
+    request = request_of(window, page)
+    scan, stream = Scan(request), ScanStream(request)
 
-        async def send() -> None:
-            for size in sizes:
-                assert await scan.has_room()
-                scan.was_read(ReadReply(Status.OK))
-                scan.sent(size)
-                stream.received(bytes(size))
-                assert not stream.is_over_its_bound
+    async def send() -> None:
+        for size in sizes:
+            assert await scan.has_room()
+            scan.was_read(ReadReply(Status.OK))
+            scan.sent(size)
+            stream.received(bytes(size))
+            assert not stream.is_over_its_bound
 
-        async def take() -> None:
-            for size in sizes:
-                assert len(await stream.take()) == size
-                if (taken := stream.to_tell()) is not None:
-                    scan.taken(taken)
+    async def take() -> None:
+        for size in sizes:
+            assert len(await stream.take()) == size
+            if (taken := stream.to_tell()) is not None:
+                scan.taken(taken)
 
-        async with asyncio.timeout(5), asyncio.TaskGroup() as both:
-            both.create_task(send())
-            both.create_task(take())
-
-    run(scenario())
+    async with asyncio.timeout(5), asyncio.TaskGroup() as both:
+        both.create_task(send())
+        both.create_task(take())
 
 
 async def test_a_bookie_that_sends_more_than_it_may_is_noticed() -> None:

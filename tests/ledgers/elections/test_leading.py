@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec
 
 import pytest
 
-from ledgers import LeadershipLost, MetadataUnavailable
+from ledgers import ClientClosed, LeadershipLost, MetadataUnavailable
 from ledgers.aio import Election, LedgerClient, Term
 from ledgers.elections.campaign import LEASE_SECONDS, RETRY_SECONDS
 from metadata import keys
@@ -20,6 +21,8 @@ from metadata.store import Lease, Page
 from tests.simulation.engine.loop import VirtualLoop
 
 SOON = 0.001
+
+P = ParamSpec("P")
 
 
 class FaultyStore(MemoryStore):
@@ -48,11 +51,9 @@ class FaultyStore(MemoryStore):
         await self._cross()
         return await super().list_page(prefix, after=after, limit=limit)
 
-    async def create(
-        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
-    ) -> int:
+    async def create(self, key: str, *args: Any, **options: Any) -> int:
         await self._cross()
-        version = await super().create(key, value, lease=lease, unless=unless)
+        version = await super().create(key, *args, **options)
         if self.lost:
             self.lost -= 1
             raise OutcomeUnknown("the answer was lost")
@@ -105,264 +106,240 @@ class Leader:
         await self.task
 
 
-def virtually(scenario: Coroutine[Any, Any, None]) -> None:
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        runner.run(scenario)
+def virtually(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    @wraps(test)
+    def by_virtual_time(*args: P.args, **kwargs: P.kwargs) -> None:
+        with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+            runner.run(test(*args, **kwargs))
+
+    return by_virtual_time
 
 
 def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def test_who_comes_first_leads_at_once_and_each_term_has_a_higher_token() -> None:
-    async def scenario() -> None:
-        election = await Programs().election("a")
-        for token in (1, 2, 3):
-            async with election.lead("me") as term:
-                assert (term.token, term.election, term.leader) == (token, "scheduler", "me")
-                assert not term.lost.is_set()
-                term.check()
-                leader = await election.leader()
-                assert leader is not None
-                assert (leader.token, leader.leader) == (token, "me")
-            assert await election.leader() is None
-        assert now() < SOON
-
-    virtually(scenario())
-
-
-def test_who_waits_leads_as_soon_as_the_leader_leaves_in_the_order_of_the_queue() -> None:
-    async def scenario() -> None:
-        programs, log = Programs(), list[str]()
-        leaders = []
-        for name in "abc":
-            leaders.append(Leader(await programs.election(name), name, log))
-            await asyncio.sleep(1)
-        assert log == ["a leads"]
-        for n, leader in enumerate(leaders):
-            assert (await leader.begun()).token == n + 1
-            before = now()
-            await leader.left()
-            if n < 2:
-                await leaders[n + 1].begun()
-                assert now() - before < SOON
-        assert log == ["a leads", "b leads", "c leads"]
-        assert await programs.candidates() == 0
-
-    virtually(scenario())
-
-
-def test_a_leader_that_is_cut_off_knows_that_its_term_is_over_before_the_next_one_begins() -> None:
-    async def scenario() -> None:
-        programs, log = Programs(), list[str]()
-        old = Leader(await programs.election("old"), "old", log)
-        term = await old.begun()
-        term.on_lost(lambda: log.append("old is told"))
-        new = Leader(await programs.election("new"), "new", log)
-        await asyncio.sleep(30)
-        cut_at = now()
-        programs.stores["old"].is_cut = True
-        assert (await new.begun()).token == 2
-        assert now() - cut_at <= LEASE_SECONDS + SOON
-        assert log == ["old leads", "old is told", "new leads"]
-        assert term.lost.is_set()
-        assert term.why_lost == "its lease could not be renewed in time"
-        with pytest.raises(LeadershipLost, match="term 1 of election 'scheduler' is over: its lease could"):
+@virtually
+async def test_who_comes_first_leads_at_once_and_each_term_has_a_higher_token() -> None:
+    election = await Programs().election("a")
+    for token in (1, 2, 3):
+        async with election.lead("me") as term:
+            assert (term.token, term.election, term.leader) == (token, "scheduler", "me")
+            assert not term.lost.is_set()
             term.check()
-        await old.left()
-        await new.left()
+            leader = await election.leader()
+            assert leader is not None
+            assert (leader.token, leader.leader) == (token, "me")
+        assert await election.leader() is None
+    assert now() < SOON
 
-    virtually(scenario())
 
-
-def test_a_leader_outlasts_two_lost_renewals() -> None:
-    async def scenario() -> None:
-        programs = Programs()
-        leader = Leader(await programs.election("a"), "a", [])
-        term = await leader.begun()
-        for _ in range(3):
-            programs.stores["a"].is_cut = True
-            await asyncio.sleep(LEASE_SECONDS * 0.6)
-            programs.stores["a"].is_cut = False
-            await asyncio.sleep(LEASE_SECONDS)
-        term.check()
+@virtually
+async def test_who_waits_leads_as_soon_as_the_leader_leaves_in_the_order_of_the_queue() -> None:
+    programs, log = Programs(), list[str]()
+    leaders = []
+    for name in "abc":
+        leaders.append(Leader(await programs.election(name), name, log))
+        await asyncio.sleep(1)
+    assert log == ["a leads"]
+    for n, leader in enumerate(leaders):
+        assert (await leader.begun()).token == n + 1
+        before = now()
         await leader.left()
+        if n < 2:
+            await leaders[n + 1].begun()
+            assert now() - before < SOON
+    assert log == ["a leads", "b leads", "c leads"]
+    assert await programs.candidates() == 0
 
-    virtually(scenario())
+
+@virtually
+async def test_a_leader_that_is_cut_off_knows_that_its_term_is_over_before_the_next_one_begins() -> None:
+    programs, log = Programs(), list[str]()
+    old = Leader(await programs.election("old"), "old", log)
+    term = await old.begun()
+    term.on_lost(lambda: log.append("old is told"))
+    new = Leader(await programs.election("new"), "new", log)
+    await asyncio.sleep(30)
+    cut_at = now()
+    programs.stores["old"].is_cut = True
+    assert (await new.begun()).token == 2
+    assert now() - cut_at <= LEASE_SECONDS + SOON
+    assert log == ["old leads", "old is told", "new leads"]
+    assert term.lost.is_set()
+    assert term.why_lost == "its lease could not be renewed in time"
+    with pytest.raises(LeadershipLost, match="term 1 of election 'scheduler' is over: its lease could"):
+        term.check()
+    await old.left()
+    await new.left()
 
 
-def test_a_process_that_was_stopped_finds_at_its_first_check_that_its_term_is_over(
+@virtually
+async def test_a_leader_outlasts_two_lost_renewals() -> None:
+    programs = Programs()
+    leader = Leader(await programs.election("a"), "a", [])
+    term = await leader.begun()
+    for _ in range(3):
+        programs.stores["a"].is_cut = True
+        await asyncio.sleep(LEASE_SECONDS * 0.6)
+        programs.stores["a"].is_cut = False
+        await asyncio.sleep(LEASE_SECONDS)
+    term.check()
+    await leader.left()
+
+
+@virtually
+async def test_a_process_that_was_stopped_finds_at_its_first_check_that_its_term_is_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def scenario() -> None:
-        async with (await Programs().election("a")).lead() as term:
+    async with (await Programs().election("a")).lead() as term:
+        term.check()
+        later = now() + LEASE_SECONDS
+        monkeypatch.setattr(lease_clock, "now", lambda: later)
+        with pytest.raises(LeadershipLost, match="not renewed in time"):
             term.check()
-            later = now() + LEASE_SECONDS
-            monkeypatch.setattr(lease_clock, "now", lambda: later)
-            with pytest.raises(LeadershipLost, match="not renewed in time"):
-                term.check()
-            assert term.lost.is_set()
-
-    virtually(scenario())
+        assert term.lost.is_set()
 
 
-def test_a_leader_whose_key_somebody_deletes_learns_it_at_the_next_renewal_and_stands_no_more() -> None:
-    async def scenario() -> None:
-        programs = Programs()
-        async with (await programs.election("a")).lead() as term:
-            store = MemoryStore(programs.data)
-            (item,) = (await store.list_page(keys.CANDIDATES)).items
-            await store.delete(item.key, item.version)
-            async with (await programs.election("b")).lead() as next_term:
-                assert next_term.token == term.token + 1
-                await term.lost.wait()
-            assert now() < LEASE_SECONDS / 2
-            assert term.why_lost == "its place in the queue is gone"
-
-    virtually(scenario())
+@virtually
+async def test_a_leader_whose_key_somebody_deletes_learns_it_at_the_next_renewal_and_stands_no_more() -> None:
+    programs = Programs()
+    async with (await programs.election("a")).lead() as term:
+        store = MemoryStore(programs.data)
+        (item,) = (await store.list_page(keys.CANDIDATES)).items
+        await store.delete(item.key, item.version)
+        async with (await programs.election("b")).lead() as next_term:
+            assert next_term.token == term.token + 1
+            await term.lost.wait()
+        assert now() < LEASE_SECONDS / 2
+        assert term.why_lost == "its place in the queue is gone"
 
 
-def test_who_leaves_is_not_called_back_and_who_asks_too_late_is() -> None:
-    async def scenario() -> None:
-        programs, called = Programs(), list[str]()
-        election = await programs.election("a")
-        async with election.lead() as left:
-            left.on_lost(lambda: called.append("left"))
-        assert left.lost.is_set()
-        async with election.lead() as lost:
-            programs.stores["a"].is_cut = True
-            await lost.lost.wait()
-            lost.on_lost(lambda: called.append("lost"))
-            await asyncio.sleep(0)
-            programs.stores["a"].is_cut = False
-        assert called == ["lost"]
-
-    virtually(scenario())
+@virtually
+async def test_who_leaves_is_not_called_back_and_who_asks_too_late_is() -> None:
+    programs, called = Programs(), list[str]()
+    election = await programs.election("a")
+    async with election.lead() as left:
+        left.on_lost(lambda: called.append("left"))
+    assert left.lost.is_set()
+    async with election.lead() as lost:
+        programs.stores["a"].is_cut = True
+        await lost.lost.wait()
+        lost.on_lost(lambda: called.append("lost"))
+        await asyncio.sleep(0)
+        programs.stores["a"].is_cut = False
+    assert called == ["lost"]
 
 
-def test_who_waits_outlasts_an_outage_of_the_store_and_then_leads() -> None:
-    async def scenario() -> None:
-        programs, log = Programs(), list[str]()
-        first = Leader(await programs.election("a"), "a", log)
-        await first.begun()
-        second = Leader(await programs.election("b"), "b", log)
-        await asyncio.sleep(1)
-        for store in programs.stores.values():
-            store.is_cut = True
-        await asyncio.sleep(5 * LEASE_SECONDS)
-        for store in programs.stores.values():
-            store.is_cut = False
-        assert (await second.begun()).token == 2
-        await first.left()
-        await second.left()
-        assert await programs.candidates() == 0
-
-    virtually(scenario())
+@virtually
+async def test_who_waits_outlasts_an_outage_of_the_store_and_then_leads() -> None:
+    programs, log = Programs(), list[str]()
+    first = Leader(await programs.election("a"), "a", log)
+    await first.begun()
+    second = Leader(await programs.election("b"), "b", log)
+    await asyncio.sleep(1)
+    for store in programs.stores.values():
+        store.is_cut = True
+    await asyncio.sleep(5 * LEASE_SECONDS)
+    for store in programs.stores.values():
+        store.is_cut = False
+    assert (await second.begun()).token == 2
+    await first.left()
+    await second.left()
+    assert await programs.candidates() == 0
 
 
-def test_a_store_that_refuses_is_not_waited_for() -> None:
-    async def scenario() -> None:
-        programs = Programs()
-        election = await programs.election("a")
-        programs.stores["a"].refuses = True
-        with pytest.raises(MetadataUnavailable, match="permission denied"):
-            async with election.lead():
-                pass
-
-    virtually(scenario())
+@virtually
+async def test_a_store_that_refuses_is_not_waited_for() -> None:
+    programs = Programs()
+    election = await programs.election("a")
+    programs.stores["a"].refuses = True
+    with pytest.raises(MetadataUnavailable, match="permission denied"):
+        async with election.lead():
+            pass
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True])
-def test_who_gives_up_waiting_is_in_nobodys_way(is_cancelled: bool) -> None:
-    async def scenario() -> None:
-        programs = Programs()
-        first = Leader(await programs.election("a"), "a", [])
-        await first.begun()
-        second = await programs.election("b")
-        if is_cancelled:
-            waiting = Leader(second, "b", [])
-            await asyncio.sleep(1)
-            waiting.task.cancel()
-            with suppress(asyncio.CancelledError):
-                await waiting.task
-        else:
-            with pytest.raises(TimeoutError):
-                async with second.lead(timeout=1):
-                    pass
+@virtually
+async def test_who_gives_up_waiting_is_in_nobodys_way(is_cancelled: bool) -> None:
+    programs = Programs()
+    first = Leader(await programs.election("a"), "a", [])
+    await first.begun()
+    second = await programs.election("b")
+    if is_cancelled:
+        waiting = Leader(second, "b", [])
+        await asyncio.sleep(1)
+        waiting.task.cancel()
+        with suppress(asyncio.CancelledError):
+            await waiting.task
+    else:
+        with pytest.raises(TimeoutError):
+            async with second.lead(timeout=1):
+                pass
+    assert await programs.candidates() == 1
+    await first.left()
+
+
+@virtually
+async def test_a_place_whose_answer_was_lost_stands_before_nobody() -> None:
+    programs = Programs()
+    election = await programs.election("a")
+    programs.stores["a"].lost = 1
+    async with election.lead() as term:
+        assert term.token == 1
         assert await programs.candidates() == 1
-        await first.left()
-
-    virtually(scenario())
+        assert now() <= RETRY_SECONDS + SOON
 
 
-def test_a_place_whose_answer_was_lost_stands_before_nobody() -> None:
-    async def scenario() -> None:
-        programs = Programs()
-        election = await programs.election("a")
-        programs.stores["a"].lost = 1
-        async with election.lead() as term:
-            assert term.token == 1
-            assert await programs.candidates() == 1
-            assert now() <= RETRY_SECONDS + SOON
-
-    virtually(scenario())
-
-
-def test_a_closed_client_leaves_what_it_leads_and_waits_for_nothing_more() -> None:
-    async def scenario() -> None:
-        programs, log = Programs(), list[str]()
-        leaders = []
-        for name in "abc":
-            leaders.append(Leader(await programs.election(name), name, log))
-            await asyncio.sleep(1)
-        first, second, third = leaders
-        term = await first.begun()
-        before = now()
-        await programs.clients["b"].close()
-        await programs.clients["a"].close()
-        await third.begun()
-        assert now() - before <= RETRY_SECONDS + SOON
-        assert term.why_lost == "the client was closed"
-        assert log == ["a leads", "c leads"]
-        from ledgers import ClientClosed
-
-        with pytest.raises(ClientClosed):
-            await second.task
-        await first.left()
-        await third.left()
-
-    virtually(scenario())
+@virtually
+async def test_a_closed_client_leaves_what_it_leads_and_waits_for_nothing_more() -> None:
+    programs, log = Programs(), list[str]()
+    leaders = []
+    for name in "abc":
+        leaders.append(Leader(await programs.election(name), name, log))
+        await asyncio.sleep(1)
+    first, second, third = leaders
+    term = await first.begun()
+    before = now()
+    await programs.clients["b"].close()
+    await programs.clients["a"].close()
+    await third.begun()
+    assert now() - before <= RETRY_SECONDS + SOON
+    assert term.why_lost == "the client was closed"
+    assert log == ["a leads", "c leads"]
+    with pytest.raises(ClientClosed):
+        await second.task
+    await first.left()
+    await third.left()
 
 
-def test_who_has_lost_its_place_when_its_term_would_begin_does_not_lead_and_queues_up_again() -> None:
-    async def scenario() -> None:
-        programs, log = Programs(), list[str]()
-        election = await programs.election("slow")
-        slow = programs.stores["slow"]
-        slow_get = slow.get
+@virtually
+async def test_who_has_lost_its_place_when_its_term_would_begin_does_not_lead_and_queues_up_again() -> None:
+    programs, log = Programs(), list[str]()
+    election = await programs.election("slow")
+    slow = programs.stores["slow"]
+    slow_get = slow.get
 
-        async def hangs(key: str) -> Any:
-            if key == keys.election("scheduler") and now() < 1:
-                await asyncio.sleep(2 * LEASE_SECONDS)
-            return await slow_get(key)
+    async def hangs(key: str) -> Any:
+        if key == keys.election("scheduler") and now() < 1:
+            await asyncio.sleep(2 * LEASE_SECONDS)
+        return await slow_get(key)
 
-        slow.get = hangs  # type: ignore[method-assign]
-        slow.is_cut = False
-        leader = Leader(election, "slow", log)
-        await asyncio.sleep(SOON)
-        slow.is_cut = True
-        other = Leader(await programs.election("other"), "other", log)
-        await other.begun()
-        await asyncio.sleep(2 * LEASE_SECONDS)
-        slow.is_cut = False
-        await asyncio.sleep(LEASE_SECONDS)
-        assert log == ["other leads"]
-        before = (await other.begun()).token
-        await other.left()
-        assert (await leader.begun()).token > before
-        await leader.left()
-
-    virtually(scenario())
+    slow.get = hangs  # type: ignore[method-assign]
+    slow.is_cut = False
+    leader = Leader(election, "slow", log)
+    await asyncio.sleep(SOON)
+    slow.is_cut = True
+    other = Leader(await programs.election("other"), "other", log)
+    await other.begun()
+    await asyncio.sleep(2 * LEASE_SECONDS)
+    slow.is_cut = False
+    await asyncio.sleep(LEASE_SECONDS)
+    assert log == ["other leads"]
+    before = (await other.begun()).token
+    await other.left()
+    assert (await leader.begun()).token > before
+    await leader.left()
 
 
 @pytest.mark.parametrize("seconds", [0.5, 3601, float("nan")])

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import gc
 from concurrent.futures import Future
+from random import Random
 from typing import Any
 
 import pytest
 
 from ledgers.errors import LedgerError
-from ledgers.writing.append_futures import AppendFutures
+from ledgers.writing.append_futures import RUN_FUTURES_MAX, AppendFutures
 
 
 def waiting(count: int) -> tuple[AppendFutures, list[Future[int]]]:
@@ -32,6 +33,41 @@ def test_appends_are_answered_in_entry_order_with_their_ids() -> None:
     answers.confirmed(2)
     assert results(futures) == [0, 1, 2]
     assert not answers.any_wait
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_W2_whatever_is_taken_in_together_each_future_is_answered_when_its_entry_is_and_with_its_id(
+    seed: int,
+) -> None:
+    """Single entries, lists of them, and entries for which nobody waits, answered at any place between."""
+    rng, answers = Random(seed), AppendFutures()
+    futures: dict[int, Future[int]] = {}
+    through = -1
+    for _ in range(300):
+        first, count = answers.next_entry, rng.choice((1, 3, RUN_FUTURES_MAX - 1))
+        mine: list[Future[int]] = [Future() for _ in range(count)]
+        match rng.choice(("single", "single", "single", "batch", "each", "nobody", "nobody each", "answer")):
+            case "single":
+                answers.append(mine[0])
+                futures[first] = mine[0]
+            case "batch":
+                answers.append(mine[0], count)
+                futures[first + count - 1] = mine[0]
+            case "each":
+                answers.append_each(count, mine)
+                futures.update(enumerate(mine, first))
+            case "nobody":
+                answers.append(None, count)
+            case "nobody each":
+                answers.append_each(count, [])
+            case _:
+                through = rng.randint(through, first - 1)
+                answers.confirmed(through)
+        for entry_id in [entry_id for entry_id in futures if entry_id <= through]:
+            assert futures.pop(entry_id).result(timeout=0) == entry_id
+        assert not any(future.done() for future in futures.values())
+    answers.fail(LedgerError("ended"))
+    assert all(isinstance(future.exception(timeout=0), LedgerError) for future in futures.values())
 
 
 def test_a_cancelled_append_keeps_its_place() -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ledgers.aio import LedgerClient
 from metadata.memory import MemoryData, MemoryStore
-from metadata.store import Lease, MetadataStore, Page, Versioned
+from metadata.store import MetadataStore, Page, Versioned
 from qjm_compat.acceptor.journal import Journal
 from qjm_compat.config import JournalConfig
 from tests.qjm_compat.acceptor.one_writer import OneWriter, formatted, writer_of
@@ -30,17 +31,13 @@ class CountingStore(MemoryStore):
         self.operations["get"] += 1
         return await super().get(key)
 
-    async def create(
-        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
-    ) -> int:
+    async def create(self, key: str, *args: Any, **options: Any) -> int:
         self.operations["create"] += 1
-        return await super().create(key, value, lease=lease, unless=unless)
+        return await super().create(key, *args, **options)
 
-    async def replace(
-        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
-    ) -> int:
+    async def replace(self, key: str, *args: Any, **options: Any) -> int:
         self.operations["replace"] += 1
-        return await super().replace(key, value, version, unless=unless, begins=begins)
+        return await super().replace(key, *args, **options)
 
     async def list_page(self, prefix: str, *, after: str | None = None, limit: int = 1000) -> Page:
         self.operations["list"] += 1

@@ -12,7 +12,6 @@ from ledgers.bookies.bookie_calls import BookieCalls
 from ledgers.protocol.effects import ChangeRecord, RecoveryEffect
 from ledgers.recovering import recover
 from ledgers.tasks import Tasks
-from ledgers.writing.append_futures import AppendFutures
 from ledgers.writing.signed_lac import SignedLac
 from ledgers.writing.write_handle import WriteHandle
 from metadata.errors import OutcomeUnknown
@@ -34,15 +33,7 @@ def answers_an_append_when_it_is_sent(patch: Patch) -> None:
         if not self.has_ended:
             self._answers.accepted(self._machine.last_add_pushed)
 
-    def accepted(self: AppendFutures, through: int) -> None:
-        self._answered_through = max(self._answered_through, through)
-        while self._appends and self._appends[0][0] <= through:
-            last_entry, future = self._appends.popleft()
-            if not future.done():
-                future.set_result(last_entry)
-
     patch.setattr(WriteHandle, "_take_waiting", broken)
-    patch.setattr(AppendFutures, "accepted", accepted)
 
 
 def tells_readers_what_is_not_confirmed(patch: Patch) -> None:

@@ -16,12 +16,12 @@ from spark.campaign.simulate import Campaign, seeds_lost
 from tests.spark.commands.commands import call
 from tests.spark.commands.layers import BAD, BROKEN, RARE
 from tests.spark.executors.test_failures import python_workers
-from tests.support.command_line import bookledger
+from tests.support.command_line import succeeds
 
 
 @pytest.mark.long
 def test_a_campaign_of_the_simulator_runs_on_spark(spark: SparkSession, tmp_path: Path) -> None:
-    done = bookledger(
+    done = succeeds(
         "sim",
         "--seeds=40",
         "--seeds-a-task=10",
@@ -31,8 +31,7 @@ def test_a_campaign_of_the_simulator_runs_on_spark(spark: SparkSession, tmp_path
         "--spark=local[2]",
         "--conf=spark.driver.memory=1g",
     )
-    assert done.returncode == 0, done
-    fields = json.loads(done.stdout)
+    fields = json.loads(done)
     assert (fields["seeds"], fields["violations"], fields["first_seed"]) == (40, 0, 7)
     rows = spark.read.parquet(f"{tmp_path}/out").orderBy("seed").collect()
     assert [row.seed for row in rows] == list(range(7, 47))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ledgers import LedgerError
-from metadata import open_store
+from metadata import opened_store
 from metadata.records.journal_record import FinalizedSegment, JournalState, JournalStorage
 from metadata.records.journal_store import JournalStore
 from metadata.records.ledger_store import LedgerStore
@@ -52,11 +52,8 @@ class Journals:
 @asynccontextmanager
 async def journals(directory: Path) -> AsyncIterator[Journals]:
     uri = f"sqlite://{directory}/m.db"
-    store = await open_store(uri, create=True)
-    try:
+    async with opened_store(uri, create=True) as store:
         yield Journals(uri, store)
-    finally:
-        await store.close()
 
 
 async def test_a_copy_whose_ledger_is_gone_is_not_chosen_where_another_acceptor_has_one(

@@ -15,7 +15,6 @@ from bookie.serving.limits.descriptors import UNLIMITED
 from bookie.serving.limits.shared_quota import Account, Budget
 from bookie.wire.columns import FRAME_BYTES_MAX
 from bookie.wire.rpc import MESSAGE_BYTES_MAX
-from tests.support.aio import run
 
 
 def account(budget: Budget, peer: str, on_held: Callable[[], None] = lambda: None) -> Account:
@@ -123,29 +122,26 @@ def test_what_is_in_memory_already_counts_though_there_is_no_room_for_it() -> No
 @given(
     steps=st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 4), st.booleans()), max_size=40),
 )
-def test_nobody_ever_holds_more_than_the_limits_and_nothing_is_lost(
+async def test_nobody_ever_holds_more_than_the_limits_and_nothing_is_lost(
     steps: list[tuple[str, int, bool]],
 ) -> None:
-    async def main() -> None:
-        budget, held = Budget(8, 5), list[tuple[str, int]]()
+    budget, held = Budget(8, 5), list[tuple[str, int]]()
 
-        async def take(peer: str, amount: int) -> None:
-            await budget.take(peer, amount)
-            held.append((peer, amount))
+    async def take(peer: str, amount: int) -> None:
+        await budget.take(peer, amount)
+        held.append((peer, amount))
 
-        tasks: list[asyncio.Task[None]] = []
-        for peer, amount, takes in steps:
-            if takes or not held:
-                tasks.append(asyncio.create_task(take(peer, amount)))
-            else:
-                budget.give(*held.pop())
-            await asyncio.sleep(0)
-            assert budget.held == sum(amount for _, amount in held) <= 8
-            for name in "abc":
-                assert sum(amount for peer, amount in held if peer == name) <= 5
-        while not all(task.done() for task in tasks):
-            assert held, "somebody waits for ever"
+    tasks: list[asyncio.Task[None]] = []
+    for peer, amount, takes in steps:
+        if takes or not held:
+            tasks.append(asyncio.create_task(take(peer, amount)))
+        else:
             budget.give(*held.pop())
-            await asyncio.sleep(0)
-
-    run(main())
+        await asyncio.sleep(0)
+        assert budget.held == sum(amount for _, amount in held) <= 8
+        for name in "abc":
+            assert sum(amount for peer, amount in held if peer == name) <= 5
+    while not all(task.done() for task in tasks):
+        assert held, "somebody waits for ever"
+        budget.give(*held.pop())
+        await asyncio.sleep(0)

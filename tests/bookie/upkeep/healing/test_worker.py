@@ -142,161 +142,154 @@ async def healing(tmp_path: Path) -> AsyncIterator[Healing]:
         yield one
 
 
-async def test_W3_the_worker_takes_the_place_of_a_lost_bookie_with_every_entry(tmp_path: Path) -> None:
+@pytest.fixture
+async def one(tmp_path: Path) -> AsyncIterator[Healing]:
+    async with healing(tmp_path) as one:
+        yield one
+
+
+async def test_W3_the_worker_takes_the_place_of_a_lost_bookie_with_every_entry(one: Healing) -> None:
     """W3: and the mark goes when nothing is amiss any more."""
-    async with healing(tmp_path) as one:
-        await one.loses_b2()
-        mark = await one.marks.read(7)
-        assert mark is not None and mark.reasons == ("entries 0 to 99: b2 is lost",)
-        audit = one.auditor.last
-        assert (audit.marked, dict(audit.ledger_states)) == (1, {LedgerState.CLOSED: 1})
-        await one.worker.look_once()
-        assert one.worker.marked == 1
-        assert (await one.record(7)).fragments[0].ensemble == (B1, ME, B3)
-        assert await one.world.read(7, 0, LAST) == (list(range(100)), set())
-        assert await one.marks.read(7) is None
-        assert await lease_lock.read(one.store, keys.healing(7)) is None
-        await one.worker.look_once()
-        assert one.worker.marked == 0
+    await one.loses_b2()
+    mark = await one.marks.read(7)
+    assert mark is not None and mark.reasons == ("entries 0 to 99: b2 is lost",)
+    audit = one.auditor.last
+    assert (audit.marked, dict(audit.ledger_states)) == (1, {LedgerState.CLOSED: 1})
+    await one.worker.look_once()
+    assert one.worker.marked == 1
+    assert (await one.record(7)).fragments[0].ensemble == (B1, ME, B3)
+    assert await one.world.read(7, 0, LAST) == (list(range(100)), set())
+    assert await one.marks.read(7) is None
+    assert await lease_lock.read(one.store, keys.healing(7)) is None
+    await one.worker.look_once()
+    assert one.worker.marked == 0
 
 
-async def test_W3_what_another_bookie_lacks_is_no_place_to_take(tmp_path: Path) -> None:
+async def test_W3_what_another_bookie_lacks_is_no_place_to_take(one: Healing) -> None:
     """W3: it has all the rest; one who took its place with what it lacks would have only that."""
-    async with healing(tmp_path) as one:
-        record = await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
-        found = await one.ledgers.read(7)
-        assert found is not None
-        await one.ledgers.change(record.with_lacking(1, 98, 99), found.version)
-        await one.marks.set(7, ["b2 lacks something"], 0)
-        await one.worker.look_once()
-        assert (await one.record(7)).fragments[0].ensemble == (B1, B2, B3)
-        assert one.peers.asked == [] and await one.marks.read(7) is not None
+    record = await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+    found = await one.ledgers.read(7)
+    assert found is not None
+    await one.ledgers.change(record.with_lacking(1, 98, 99), found.version)
+    await one.marks.set(7, ["b2 lacks something"], 0)
+    await one.worker.look_once()
+    assert (await one.record(7)).fragments[0].ensemble == (B1, B2, B3)
+    assert one.peers.asked == [] and await one.marks.read(7) is not None
 
 
-async def test_W6_the_worker_fetches_what_lacks_here_and_says_that_it_is_whole(tmp_path: Path) -> None:
+async def test_W6_the_worker_fetches_what_lacks_here_and_says_that_it_is_whole(one: Healing) -> None:
     """W6: of what may be lacking only what is lacking is asked for."""
-    async with healing(tmp_path) as one:
-        record = await closed_ledger(one.ledgers, 7, SHAPE, LAST)
-        await hold(one.world.bookie, 7, range(90))
-        found = await one.ledgers.read(7)
-        assert found is not None
-        await one.ledgers.change(record.with_lacking(0, 80, 99), found.version)
-        await one.marks.set(7, ["b0 lacks something"], 0)
-        await one.worker.look_once()
-        assert (await one.record(7)).fragments[0].lacking == ()
-        assert one.peers.asked == [(7, 90, 99, ME)]
-        assert await one.marks.read(7) is None
+    record = await closed_ledger(one.ledgers, 7, SHAPE, LAST)
+    await hold(one.world.bookie, 7, range(90))
+    found = await one.ledgers.read(7)
+    assert found is not None
+    await one.ledgers.change(record.with_lacking(0, 80, 99), found.version)
+    await one.marks.set(7, ["b0 lacks something"], 0)
+    await one.worker.look_once()
+    assert (await one.record(7)).fragments[0].lacking == ()
+    assert one.peers.asked == [(7, 90, 99, ME)]
+    assert await one.marks.read(7) is None
 
 
-async def test_H1_a_place_of_which_all_is_here_is_taken_from_one_that_lacks_some_of_it(
-    tmp_path: Path,
-) -> None:
+async def test_H1_a_place_of_which_all_is_here_is_taken_from_one_that_lacks_some_of_it(one: Healing) -> None:
     """H1: what was moved here, and the metadata has forgotten that; with a gap here it stays where it is."""
-    async with healing(tmp_path) as one:
-        for ledger_id, held in ((7, range(100)), (8, range(1, 100))):
-            record = await closed_ledger(one.ledgers, ledger_id, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
-            await hold(one.world.bookie, ledger_id, held)
-            found = await one.ledgers.read(ledger_id)
-            assert found is not None
-            await one.ledgers.change(record.with_lacking(1, 0, 99), found.version)
-            await one.marks.set(ledger_id, ["b2 lacks all"], 0)
-        await one.worker.look_once()
-        assert (await one.record(7)).fragments == (Fragment(0, (B1, ME, B3)),)
-        assert (await one.record(8)).fragments[0].ensemble == (B1, B2, B3)
-        assert await one.marks.read(7) is None and await one.marks.read(8) is not None
+    for ledger_id, held in ((7, range(100)), (8, range(1, 100))):
+        record = await closed_ledger(one.ledgers, ledger_id, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+        await hold(one.world.bookie, ledger_id, held)
+        found = await one.ledgers.read(ledger_id)
+        assert found is not None
+        await one.ledgers.change(record.with_lacking(1, 0, 99), found.version)
+        await one.marks.set(ledger_id, ["b2 lacks all"], 0)
+    await one.worker.look_once()
+    assert (await one.record(7)).fragments == (Fragment(0, (B1, ME, B3)),)
+    assert (await one.record(8)).fragments[0].ensemble == (B1, B2, B3)
+    assert await one.marks.read(7) is None and await one.marks.read(8) is not None
 
 
-async def test_nothing_is_healed_of_metadata_that_was_restored_and_is_not_accepted(tmp_path: Path) -> None:
-    async with healing(tmp_path) as one:
-        await one.loses_b2()
-        await restored.begin(one.store, backup_ms=1, now_ms=2)
-        await one.worker.look_once()
-        assert B2 in (await one.record(7)).fragments[0].ensemble
-        await restored.accept(one.store)
-        await one.worker.look_once()
-        assert B2 not in (await one.record(7)).fragments[0].ensemble
+async def test_nothing_is_healed_of_metadata_that_was_restored_and_is_not_accepted(one: Healing) -> None:
+    await one.loses_b2()
+    await restored.begin(one.store, backup_ms=1, now_ms=2)
+    await one.worker.look_once()
+    assert B2 in (await one.record(7)).fragments[0].ensemble
+    await restored.accept(one.store)
+    await one.worker.look_once()
+    assert B2 not in (await one.record(7)).fragments[0].ensemble
 
 
-async def test_what_comes_to_nothing_is_told_and_tried_again_later(tmp_path: Path) -> None:
-    async with healing(tmp_path) as one:
-        one.peers.lost = {7: {42}}
-        await one.loses_b2()
-        await one.worker.look_once()
-        mark = await one.marks.read(7)
-        assert mark is not None and mark.tries == 1 and "entry 42" in mark.why_not
-        assert B2 in (await one.record(7)).fragments[0].ensemble
-        one.peers.lost.clear()
-        await one.worker.look_once()  # it is not due yet
-        assert (await one.marks.read(7)) == mark
-        one.worker._backoffs[7].not_before -= RETRY_SECONDS_MIN
-        await one.worker.look_once()
-        assert await one.marks.read(7) is None
+async def test_what_comes_to_nothing_is_told_and_tried_again_later(one: Healing) -> None:
+    one.peers.lost = {7: {42}}
+    await one.loses_b2()
+    await one.worker.look_once()
+    mark = await one.marks.read(7)
+    assert mark is not None and mark.tries == 1 and "entry 42" in mark.why_not
+    assert B2 in (await one.record(7)).fragments[0].ensemble
+    one.peers.lost.clear()
+    await one.worker.look_once()  # it is not due yet
+    assert (await one.marks.read(7)) == mark
+    one.worker._backoffs[7].not_before -= RETRY_SECONDS_MIN
+    await one.worker.look_once()
+    assert await one.marks.read(7) is None
 
 
-async def test_what_others_have_healed_or_deleted_waits_no_longer(tmp_path: Path) -> None:
+async def test_what_others_have_healed_or_deleted_waits_no_longer(one: Healing) -> None:
     """Otherwise the table of what waits fills for ever, and past its bound nothing new is held back."""
-    async with healing(tmp_path) as one:
-        one.peers.lost = {7: {42}}
-        await one.loses_b2()
-        await one.worker.look_once()
-        assert one.worker.waiting == 1
-        await one.marks.remove(7)
-        await one.worker.look_once()
-        assert one.worker.waiting == 0
+    one.peers.lost = {7: {42}}
+    await one.loses_b2()
+    await one.worker.look_once()
+    assert one.worker.waiting == 1
+    await one.marks.remove(7)
+    await one.worker.look_once()
+    assert one.worker.waiting == 0
 
 
-async def test_a_ledger_that_another_bookie_has_claimed_is_left_to_it(tmp_path: Path) -> None:
-    async with healing(tmp_path) as one:
-        await one.loses_b2()
-        lease = await one.store.grant_lease(60)
-        await lease_lock.take(one.store, keys.healing(7), LeaseLock(B3, 0), lease)
-        await one.worker.look_once()
-        assert B2 in (await one.record(7)).fragments[0].ensemble
-        await one.store.revoke_lease(lease)
-        await one.worker.look_once()
-        assert B2 not in (await one.record(7)).fragments[0].ensemble
+async def test_a_ledger_that_another_bookie_has_claimed_is_left_to_it(one: Healing) -> None:
+    await one.loses_b2()
+    lease = await one.store.grant_lease(60)
+    await lease_lock.take(one.store, keys.healing(7), LeaseLock(B3, 0), lease)
+    await one.worker.look_once()
+    assert B2 in (await one.record(7)).fragments[0].ensemble
+    await one.store.revoke_lease(lease)
+    await one.worker.look_once()
+    assert B2 not in (await one.record(7)).fragments[0].ensemble
 
 
-async def test_a_bookie_that_is_not_registered_says_nothing_of_what_is_whole(tmp_path: Path) -> None:
+async def test_a_bookie_that_is_not_registered_says_nothing_of_what_is_whole(one: Healing) -> None:
     """W7: another one may have its name by now."""
-    async with healing(tmp_path) as one:
-        await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
-        await one.given_up(B2)
-        await one.dies(B2)
-        await one.auditor.look_once()
-        await one.dies(ME)
-        await one.worker.look_once()
-        assert B2 in (await one.record(7)).fragments[0].ensemble
+    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+    await one.given_up(B2)
+    await one.dies(B2)
+    await one.auditor.look_once()
+    await one.dies(ME)
+    await one.worker.look_once()
+    assert B2 in (await one.record(7)).fragments[0].ensemble
 
 
-async def test_a_ledger_that_was_left_behind_is_closed_and_then_healed(tmp_path: Path) -> None:
-    async with healing(tmp_path) as one:
-        one.peers.ends = {7: 49}
-        await open_ledger(one.ledgers, 7, SHAPE, Fragment(0, (B1, B2, B3)))
-        await one.dies(B2)
-        await one.given_up(B2)
-        await one.auditor.look_once()
-        mark = await one.marks.read(7)
-        assert mark is not None and mark.reasons == (NOT_CLOSED,)
-        await one.worker.look_once()
-        assert one.peers.recovered == [7]
-        await one.worker.look_once()
-        record = await one.record(7)
-        assert (record.last_entry, record.fragments[0].ensemble) == (49, (B1, ME, B3))
-        assert await one.marks.read(7) is None
+async def test_a_ledger_that_was_left_behind_is_closed_and_then_healed(one: Healing) -> None:
+    one.peers.ends = {7: 49}
+    await open_ledger(one.ledgers, 7, SHAPE, Fragment(0, (B1, B2, B3)))
+    await one.dies(B2)
+    await one.given_up(B2)
+    await one.auditor.look_once()
+    mark = await one.marks.read(7)
+    assert mark is not None and mark.reasons == (NOT_CLOSED,)
+    await one.worker.look_once()
+    assert one.peers.recovered == [7]
+    await one.worker.look_once()
+    record = await one.record(7)
+    assert (record.last_entry, record.fragments[0].ensemble) == (49, (B1, ME, B3))
+    assert await one.marks.read(7) is None
 
 
 async def test_where_nobody_can_take_what_is_to_leave_a_living_bookie_the_mark_says_so_too(
-    tmp_path: Path,
+    one: Healing,
 ) -> None:
-    async with healing(tmp_path) as one:
-        await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B2)))
-        await one.dies(B3)
-        await one.given_up(B3)
-        await operator_requests.give(one.store, Order(B2.bookie_id, OrderKind.DRAIN, 0))
-        await one.auditor.look_once()
-        mark = await one.marks.read(7)
-        assert mark is not None and mark.why_not == f"entries 0 to 99: b2 is drained or given up: {NO_TAKER}"
+    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B2)))
+    await one.dies(B3)
+    await one.given_up(B3)
+    await operator_requests.give(one.store, Order(B2.bookie_id, OrderKind.DRAIN, 0))
+    await one.auditor.look_once()
+    mark = await one.marks.read(7)
+    assert mark is not None and mark.why_not == f"entries 0 to 99: b2 is drained or given up: {NO_TAKER}"
 
 
 async def test_H2_what_is_closed_on_a_bookie_that_is_to_leave_is_marked_soon(
@@ -319,20 +312,19 @@ async def test_H2_what_is_closed_on_a_bookie_that_is_to_leave_is_marked_soon(
         assert mark is not None and mark.reasons == ("entries 0 to 99: b2 is drained or given up",)
 
 
-async def test_H2_what_a_bookie_that_does_not_heal_lacks_goes_to_another(tmp_path: Path) -> None:
+async def test_H2_what_a_bookie_that_does_not_heal_lacks_goes_to_another(one: Healing) -> None:
     """H2"""
-    async with healing(tmp_path) as one:
-        record = await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
-        found = await one.ledgers.read(7)
-        assert found is not None
-        await one.ledgers.change(record.with_lacking(1, 98, 99), found.version)
-        await one.dies(B2)
-        registration = Registration(B2, "b2:1", heals=False)
-        await one.store.create(registration.key, registration.encode())
-        await one.marks.set(7, ["b2 lacks something"], 0)
-        await one.worker.look_once()
-        assert (await one.record(7)).fragments[0].ensemble == (B1, ME, B3)
-        assert await one.world.read(7, 0, LAST) == (list(range(100)), set())
+    record = await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+    found = await one.ledgers.read(7)
+    assert found is not None
+    await one.ledgers.change(record.with_lacking(1, 98, 99), found.version)
+    await one.dies(B2)
+    registration = Registration(B2, "b2:1", heals=False)
+    await one.store.create(registration.key, registration.encode())
+    await one.marks.set(7, ["b2 lacks something"], 0)
+    await one.worker.look_once()
+    assert (await one.record(7)).fragments[0].ensemble == (B1, ME, B3)
+    assert await one.world.read(7, 0, LAST) == (list(range(100)), set())
 
 
 def test_H2_a_place_that_the_best_taker_does_not_take_goes_to_whoever_can(tmp_path: Path) -> None:
@@ -358,15 +350,14 @@ def test_H2_a_place_that_the_best_taker_does_not_take_goes_to_whoever_can(tmp_pa
     run(test(), PASSES_SECONDS_MAX)
 
 
-async def test_where_nobody_can_take_a_place_the_mark_says_so(tmp_path: Path) -> None:
-    async with healing(tmp_path) as one:
-        await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B2)))
-        for bookie in (B2, B3):
-            await one.dies(bookie)
-            await one.given_up(bookie)
-        await one.auditor.look_once()
-        mark = await one.marks.read(7)
-        assert mark is not None and NO_TAKER in mark.why_not
+async def test_where_nobody_can_take_a_place_the_mark_says_so(one: Healing) -> None:
+    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B2)))
+    for bookie in (B2, B3):
+        await one.dies(bookie)
+        await one.given_up(bookie)
+    await one.auditor.look_once()
+    mark = await one.marks.read(7)
+    assert mark is not None and NO_TAKER in mark.why_not
 
 
 def test_the_auditor_counts_how_long_a_bookie_is_absent_and_notes_when_it_is_back(tmp_path: Path) -> None:
@@ -462,136 +453,125 @@ def test_what_passes_while_the_metadata_is_away_is_no_absence(
     run(test(), PASSES_SECONDS_MAX)
 
 
-async def test_there_is_one_auditor_at_a_time(tmp_path: Path) -> None:
-    async with healing(tmp_path) as one:
-        other = Auditor(one.store, B1, CONFIG, lambda: NOW, one.peers)
-        assert await one.auditor._is_elected()
-        assert not await other._is_elected()
-        assert await one.auditor._is_elected()
-        assert one.auditor._lease is not None
-        await one.store.revoke_lease(one.auditor._lease)
-        assert await other._is_elected()
-        assert not await one.auditor._is_elected()
+async def test_there_is_one_auditor_at_a_time(one: Healing) -> None:
+    other = Auditor(one.store, B1, CONFIG, lambda: NOW, one.peers)
+    assert await one.auditor._is_elected()
+    assert not await other._is_elected()
+    assert await one.auditor._is_elected()
+    assert one.auditor._lease is not None
+    await one.store.revoke_lease(one.auditor._lease)
+    assert await other._is_elected()
+    assert not await one.auditor._is_elected()
 
 
-async def test_taking_stock_tells_what_was_lost_without_anybody_noticing(tmp_path: Path) -> None:
+async def test_taking_stock_tells_what_was_lost_without_anybody_noticing(one: Healing) -> None:
     """The worker then fetches it."""
-    async with healing(tmp_path) as one:
-        await closed_ledger(one.ledgers, 7, SHAPE, LAST)
-        await closed_ledger(one.ledgers, 8, SHAPE, LAST)
-        await hold(one.world.bookie, 7, range(50), range(50, 100))
-        await hold(one.world.bookie, 8, range(100))
-        await one.world.bookie.drop([(7, one.world.places(7)[1])])
-        stock = await one.stock.take_once()
-        assert (stock.ledgers, stock.ledgers_lacking) == (2, 1)
-        (lack,) = (await one.record(7)).fragments[0].lacking
-        assert (lack.position, lack.first_entry, lack.last_entry) == (0, 50, 99)
-        await one.worker.look_once()
-        assert await one.world.read(7, 0, LAST) == (list(range(100)), set())
-        assert (await one.record(7)).fragments[0].lacking == ()
-        assert (await one.stock.take_once()).ledgers_lacking == 0
+    await closed_ledger(one.ledgers, 7, SHAPE, LAST)
+    await closed_ledger(one.ledgers, 8, SHAPE, LAST)
+    await hold(one.world.bookie, 7, range(50), range(50, 100))
+    await hold(one.world.bookie, 8, range(100))
+    await one.world.bookie.drop([(7, one.world.places(7)[1])])
+    stock = await one.stock.take_once()
+    assert (stock.ledgers, stock.ledgers_lacking) == (2, 1)
+    (lack,) = (await one.record(7)).fragments[0].lacking
+    assert (lack.position, lack.first_entry, lack.last_entry) == (0, 50, 99)
+    await one.worker.look_once()
+    assert await one.world.read(7, 0, LAST) == (list(range(100)), set())
+    assert (await one.record(7)).fragments[0].lacking == ()
+    assert (await one.stock.take_once()).ledgers_lacking == 0
 
 
-async def test_two_bookies_that_take_stock_of_a_ledger_at_once_both_tell_what_they_lack(
-    tmp_path: Path,
-) -> None:
-    async with healing(tmp_path) as one:
-        await closed_ledger(one.ledgers, 7, SHAPE, LAST)
-        await hold(one.world.bookie, 7, range(50))
-        async with one.world.upkeep:  # it has read the record, and looks at its frames next
-            taking = asyncio.create_task(one.stock.take_once())
-            await asyncio.sleep(0)
-            found = await one.ledgers.read(7)
-            assert found is not None
-            await one.ledgers.change(found.record.with_lacking(1, 10, 20), found.version)
-        assert (await taking).ledgers_lacking == 1
-        lacking = (await one.record(7)).fragments[0].lacking
-        assert {(lack.position, lack.first_entry) for lack in lacking} == {(0, 50), (1, 10)}
+async def test_two_bookies_that_take_stock_of_a_ledger_at_once_both_tell_what_they_lack(one: Healing) -> None:
+    await closed_ledger(one.ledgers, 7, SHAPE, LAST)
+    await hold(one.world.bookie, 7, range(50))
+    async with one.world.upkeep:  # it has read the record, and looks at its frames next
+        taking = asyncio.create_task(one.stock.take_once())
+        await asyncio.sleep(0)
+        found = await one.ledgers.read(7)
+        assert found is not None
+        await one.ledgers.change(found.record.with_lacking(1, 10, 20), found.version)
+    assert (await taking).ledgers_lacking == 1
+    lacking = (await one.record(7)).fragments[0].lacking
+    assert {(lack.position, lack.first_entry) for lack in lacking} == {(0, 50), (1, 10)}
 
 
-async def test_limbo_ends_by_itself(tmp_path: Path) -> None:
+async def test_limbo_ends_by_itself(one: Healing) -> None:
     """R6"""
-    async with healing(tmp_path) as one:
-        await closed_ledger(one.ledgers, 7, SHAPE, LAST)
-        await hold(one.world.bookie, 7, range(50))
-        await one.world.limbo()
-        await one.worker.look_once()
-        assert not one.world.is_in_limbo(7)
-        assert await one.world.read(7, 0, LAST) == (list(range(100)), set())
+    await closed_ledger(one.ledgers, 7, SHAPE, LAST)
+    await hold(one.world.bookie, 7, range(50))
+    await one.world.limbo()
+    await one.worker.look_once()
+    assert not one.world.is_in_limbo(7)
+    assert await one.world.read(7, 0, LAST) == (list(range(100)), set())
 
 
-async def test_an_audit_takes_away_marks_of_ledgers_that_are_whole_or_gone(tmp_path: Path) -> None:
-    async with healing(tmp_path) as one:
-        await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B2)))
-        for ledger_id in (7, 8):
-            await one.marks.set(ledger_id, ["once"], 0)
-        view = await look(one.store, LOST_MS)
-        audit = await one.auditor.audit(view)
-        assert (audit.ledgers, audit.fragments, audit.tasks) == (1, 1, {})
-        assert [mark async for mark in one.marks.list()] == []
+async def test_an_audit_takes_away_marks_of_ledgers_that_are_whole_or_gone(one: Healing) -> None:
+    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B2)))
+    for ledger_id in (7, 8):
+        await one.marks.set(ledger_id, ["once"], 0)
+    view = await look(one.store, LOST_MS)
+    audit = await one.auditor.audit(view)
+    assert (audit.ledgers, audit.fragments, audit.tasks) == (1, 1, {})
+    assert [mark async for mark in one.marks.list()] == []
 
 
-async def test_a_draining_bookies_copy_is_read_from_it_too(tmp_path: Path) -> None:
-    async with healing(tmp_path) as one:
-        await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
-        await operator_requests.give(one.store, Order("b2", OrderKind.DRAIN, 0))
-        await one.auditor.look_once()
-        await one.worker.look_once()
-        assert (await one.record(7)).fragments[0].ensemble == (B1, ME, B3)
-        assert one.peers.asked == [(7, 0, 99, ME)]
+async def test_a_draining_bookies_copy_is_read_from_it_too(one: Healing) -> None:
+    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+    await operator_requests.give(one.store, Order("b2", OrderKind.DRAIN, 0))
+    await one.auditor.look_once()
+    await one.worker.look_once()
+    assert (await one.record(7)).fragments[0].ensemble == (B1, ME, B3)
+    assert one.peers.asked == [(7, 0, 99, ME)]
 
 
-async def test_a_record_that_cannot_be_read_keeps_nobody_else_from_being_healed(tmp_path: Path) -> None:
+async def test_a_record_that_cannot_be_read_keeps_nobody_else_from_being_healed(one: Healing) -> None:
     """Nor does a mark of a newer program."""
-    async with healing(tmp_path) as one:
-        await one.store.create(keys.ledger(3), NEWER)
-        await one.store.create(keys.underreplicated(4), NEWER)
-        await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
-        await closed_ledger(one.ledgers, 4, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
-        await one.marks.set(3, ["something"], 0)
-        await one.dies(B2)
-        await one.given_up(B2)
-        await one.auditor.look_once()
-        await one.marks.set(3, ["something"], 0)
-        await one.worker.look_once()
-        assert B2 not in (await one.record(7)).fragments[0].ensemble
-        mark = await one.marks.read(3)
-        assert mark is not None and "format version" in mark.why_not
+    await one.store.create(keys.ledger(3), NEWER)
+    await one.store.create(keys.underreplicated(4), NEWER)
+    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+    await closed_ledger(one.ledgers, 4, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+    await one.marks.set(3, ["something"], 0)
+    await one.dies(B2)
+    await one.given_up(B2)
+    await one.auditor.look_once()
+    await one.marks.set(3, ["something"], 0)
+    await one.worker.look_once()
+    assert B2 not in (await one.record(7)).fragments[0].ensemble
+    mark = await one.marks.read(3)
+    assert mark is not None and "format version" in mark.why_not
 
 
 NEWER = b"\x08\x63"
 """A message whose first field, the format's version, is far beyond ours."""
 
 
-async def test_a_bookie_that_took_a_place_notes_what_it_belongs_to_now(tmp_path: Path) -> None:
-    async with healing(tmp_path) as one:
-        await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3), number=1))
-        await one.dies(B2)
-        await one.given_up(B2)
-        await one.auditor.look_once()
-        await one.worker.look_once()
-        record = await one.record(7)
-        assert ME in record.fragments[0].ensemble
-        assert one.world.bookie.index.notes.of(7) == {0: noted(record, 0)}
+async def test_a_bookie_that_took_a_place_notes_what_it_belongs_to_now(one: Healing) -> None:
+    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3), number=1))
+    await one.dies(B2)
+    await one.given_up(B2)
+    await one.auditor.look_once()
+    await one.worker.look_once()
+    record = await one.record(7)
+    assert ME in record.fragments[0].ensemble
+    assert one.world.bookie.index.notes.of(7) == {0: noted(record, 0)}
 
 
 async def test_the_local_check_notes_what_the_bookie_was_never_told_but_not_from_metadata_that_went_back(
-    tmp_path: Path,
+    one: Healing,
 ) -> None:
-    async with healing(tmp_path) as one:
-        fragments = Fragment(0, (ME, B1, B2), number=1), Fragment(40, (B1, B2, B3), number=2)
-        await closed_ledger(one.ledgers, 7, SHAPE, LAST, *fragments)
-        await hold(one.world.bookie, 7, range(40))
-        await restored.begin(one.store, backup_ms=0, now_ms=1)
-        await one.stock.take_once()
-        assert one.world.bookie.index.notes.of(7) == {}
-        assert await restored.accept(one.store)
-        await one.stock.take_once()
-        record = await one.record(7)
-        assert one.world.bookie.index.notes.of(7) == {0: noted(record, 0)}
-        written = one.world.bookie.log_position
-        await one.stock.take_once()
-        assert one.world.bookie.log_position == written
+    fragments = Fragment(0, (ME, B1, B2), number=1), Fragment(40, (B1, B2, B3), number=2)
+    await closed_ledger(one.ledgers, 7, SHAPE, LAST, *fragments)
+    await hold(one.world.bookie, 7, range(40))
+    await restored.begin(one.store, backup_ms=0, now_ms=1)
+    await one.stock.take_once()
+    assert one.world.bookie.index.notes.of(7) == {}
+    assert await restored.accept(one.store)
+    await one.stock.take_once()
+    record = await one.record(7)
+    assert one.world.bookie.index.notes.of(7) == {0: noted(record, 0)}
+    written = one.world.bookie.log_position
+    await one.stock.take_once()
+    assert one.world.bookie.log_position == written
 
 
 def noted(record: LedgerRecord, fragment: int) -> bytes:

@@ -23,7 +23,6 @@ from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore
 from metadata.records.logs.retention import Retention
 from metadata.records.registration import Registration
-from tests.support.aio import run
 
 SECOND = 1_000_000
 BOOKIE = BookieRef("b1", "i1")
@@ -212,15 +211,12 @@ async def test_a_round_sees_how_far_each_cursor_is_behind_what_has_ended(one: On
     assert told["bookledger_log_cursor_lag_seconds"] == [("behind", 10.0), ("level", 0.0)]
 
 
-def test_what_is_known_of_silences_goes_with_its_log() -> None:
-    async def scenario() -> None:
-        store = MemoryStore(MemoryData())
-        await silences.write(store, bytes(16), {"billing": silences.Silence(1, 5)}, 0)
-        assert (await silences.read(store, bytes(16))).of("billing", 1) == 5
-        await silences.forget(store, bytes(16))
-        assert (await silences.read(store, bytes(16))).version == 0
-
-    run(scenario())
+async def test_what_is_known_of_silences_goes_with_its_log() -> None:
+    store = MemoryStore(MemoryData())
+    await silences.write(store, bytes(16), {"billing": silences.Silence(1, 5)}, 0)
+    assert (await silences.read(store, bytes(16))).of("billing", 1) == 5
+    await silences.forget(store, bytes(16))
+    assert (await silences.read(store, bytes(16))).version == 0
 
 
 async def test_a_ledger_that_is_changed_meanwhile_is_deleted_in_the_next_round(
