@@ -87,7 +87,7 @@ async def test_R7_it_is_closed_where_the_survivors_end_and_the_record_says_so_fo
     tmp_path: Path,
 ) -> None:
     """And whoever comes back with more changes nothing: neither what is read, nor for the old writer."""
-    async with on_bookies(tmp_path, 3) as (cluster, client):
+    async with on_bookies(tmp_path, 3, SILENT) as (cluster, client):
         writer = await client.create_ledger()
         await appended(writer, 0, 1, 2)
         await everywhere(cluster, writer, 2)
