@@ -35,7 +35,7 @@ PLANTS = (
     Plant((healing.takes_a_place_with_nothing_in_it,), 50, known=1),
     Plant((healing.takes_what_another_lacks_for_all_that_it_holds,), 400, known=11),
     Plant((healing.copies_to_nobody,), 20, known=0),
-    Plant((healing.nobody_audits,), 400, known=75),
+    Plant((healing.nobody_audits,), 400, known=42),
     Plant((healing.tells_nothing_of_what_lacks,), 100, known=14),
     Plant((healing.a_recovery_knows_everything,), 400, known=4),
     Plant((journals.answers_a_batch_before_it_is_on_disk,), 400, known=43),
@@ -45,7 +45,7 @@ PLANTS = (
     Plant((shells.believes_in_its_close_before_it_stands,), 400, known=3),
     Plant((shells.tells_readers_what_is_not_confirmed,), 50, known=0),
     Plant((shells.leaves_connections_open,), 100, known=0),
-    Plant((shells.takes_a_lost_answer_for_success,), 400, known=440),
+    Plant((shells.takes_a_lost_answer_for_success,), 400, known=58),
     Plant((shells.answers_an_append_when_it_is_sent,), 10, known=0),
     Plant((shells.a_background_task_goes_on,), 40, known=1),
 )
