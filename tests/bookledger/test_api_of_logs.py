@@ -16,7 +16,6 @@ from metadata.records.coordination.election_record import begin_term
 from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore
 from metadata.records.logs.retention import Retention
-from metadata.store import MetadataStore
 from tests.support.made_clusters import a_cluster_in_memory
 
 from .test_api import answering, ask, told
@@ -28,8 +27,10 @@ SEGMENTS = tuple(
 )
 
 
-async def with_logs(store: MetadataStore) -> None:
+async def with_logs() -> str:
     """`orders` has a page of three segments, and was written under an election; two others; one that is deleted."""
+    uri = await a_cluster_in_memory(ledgers=1, living=3)
+    store = await open_store(uri)
     logs = LogStore(store)
     settled = Retention(age_seconds=10**6, cursors=("billing",), cursor_silent_seconds=60)
     orders = LogRecord(
@@ -54,12 +55,11 @@ async def with_logs(store: MetadataStore) -> None:
     candidate = Candidate("candidates/elections/scheduler/00", 1, "host-7", 5)
     await store.create(candidate.key, b"")
     await begin_term(store, "scheduler", candidate, 5)
+    return uri
 
 
 async def test_logs_are_told_by_name_a_page_at_a_time() -> None:
-    uri = await a_cluster_in_memory(ledgers=1, living=3)
-    await with_logs(await open_store(uri))
-    async with answering(uri) as url:
+    async with answering(await with_logs()) as url:
         found = await told(url, "/logs")
         assert [one["log"] for one in found["logs"]] == ["audi", "orders", "payb"]
         assert found["next"] is None
@@ -70,9 +70,7 @@ async def test_logs_are_told_by_name_a_page_at_a_time() -> None:
 
 
 async def test_a_log_is_told_with_its_segments_cursors_leader_and_what_goes_next() -> None:
-    uri = await a_cluster_in_memory(ledgers=1, living=3)
-    await with_logs(await open_store(uri))
-    async with answering(uri) as url:
+    async with answering(await with_logs()) as url:
         log = await told(url, "/logs/{log}", "/logs/orders")
         assert [one["first_position"] for one in log["segments"]] == [0, 10, 20, 30, 40, 50]
         assert log["leader"] == {"election": "scheduler", "token": 1, "leader": "host-7", "since_ms": 5}
@@ -86,9 +84,7 @@ async def test_a_log_is_told_with_its_segments_cursors_leader_and_what_goes_next
 
 async def test_a_long_log_is_told_some_segments_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_state, "SEGMENTS_MAX", 2)
-    uri = await a_cluster_in_memory(ledgers=1, living=3)
-    await with_logs(await open_store(uri))
-    async with answering(uri) as url:
+    async with answering(await with_logs()) as url:
         seen, following = [], 0
         while following is not None:
             log = await told(url, "/logs/{log}", f"/logs/orders?first_segment={following}")
@@ -98,10 +94,8 @@ async def test_a_long_log_is_told_some_segments_at_a_time(monkeypatch: pytest.Mo
 
 
 async def test_the_consoles_pages_tell_the_same() -> None:
-    uri = await a_cluster_in_memory(ledgers=1, living=3)
-    store = await open_store(uri)
-    await with_logs(store)
-    logs = LogStore(store)
+    uri = await with_logs()
+    logs = LogStore(await open_store(uri))
     found = await logs.read(b"o" * 16)
     assert found is not None
     async with answering(uri) as url, aiohttp.ClientSession() as session:

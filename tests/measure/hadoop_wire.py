@@ -31,9 +31,6 @@ class AtOnce:
     def journal(self, journal_id: str) -> AtOnce:
         return self
 
-    def epoch_of(self, journal_id: str, client_id: bytes) -> int:
-        return 1
-
     def begin(self, request: SendEdits, done: BatchDone) -> bool:
         assert request.num_txns == EDITS
         done(None)

@@ -24,12 +24,29 @@ from .certificates import make_certificates
 from .etcd_program import find_etcd
 
 START_SECONDS_MAX = 30.0
-STOP_SECONDS_MAX = 10.0
 START_TRIES_MAX = 3
 POLL_SECONDS = 0.02
 
 
-class EtcdServer:
+class Ending:
+    """Who has a process that is ended by a signal, or at once where that takes too long."""
+
+    stop_seconds_max = 10.0
+    _process: subprocess.Popen[bytes] | None = None
+
+    def _end(self, how: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(how)
+        try:
+            process.wait(self.stop_seconds_max)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+class EtcdServer(Ending):
     """One etcd process. `start` returns when it answers; `stop` ends exactly this process."""
 
     def __init__(
@@ -50,7 +67,6 @@ class EtcdServer:
             None if not tls else make_certificates(directory / "certificates")
         )  # its own has a key that gRPC refuses
         self._quota_bytes = quota_bytes
-        self._process: subprocess.Popen[bytes] | None = None
         self.port = 0
         self._peer_port = 0
 
@@ -202,17 +218,6 @@ class EtcdServer:
     @property
     def _scheme(self) -> str:
         return "http" if self._pem is None else "https"
-
-    def _end(self, how: signal.Signals) -> None:
-        process, self._process = self._process, None
-        if process is None:
-            return
-        process.send_signal(how)
-        try:
-            process.wait(STOP_SECONDS_MAX)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
 @contextmanager

@@ -11,9 +11,10 @@ from qjm_compat.acceptor.programs.syncing import Taken, make_room_for_another, s
 from qjm_compat.errors import BadJournalState, StaleEpoch
 from qjm_compat.requests import Format, GetJournalState, NewEpoch, PurgeLogs, RemoteEditLog
 from qjm_compat.sync.joining import epochs_above, format_to_join
+from tests.qjm_compat.by_hand import NAMES
 from tests.qjm_compat.model import ModelAcceptor, ModelDisk
 from tests.simulation.journals.edits import frames
-from tests.simulation.journals.three import NAMES, A, B, C, Three
+from tests.simulation.journals.three import A, B, C, Three
 from tests.simulation.journals.users import NAMESPACE
 
 ONE = RemoteEditLog(1, 2, writer_epoch=1)

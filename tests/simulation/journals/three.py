@@ -23,22 +23,21 @@ from qjm_compat.requests import (
     SendEdits,
     StartLogSegment,
 )
-from tests.qjm_compat.model import ModelAcceptor, ModelDisk
+from tests.qjm_compat.by_hand import NAMES, ThreeDisks
+from tests.qjm_compat.model import ModelAcceptor
 
 from .edits import frames
 from .users import NAMESPACE
 
-NAMES = ("a", "b", "c")
 A, B, C = 0, 1, 2
 QUORUM = majority((A, B, C))
 
 
-class Three:
+class Three(ThreeDisks):
     """Three acceptors, and calls that are numbered as one writer after the other would."""
 
     def __init__(self) -> None:
-        self.disks = {name: ModelDisk() for name in NAMES}
-        self.acceptors = [ModelAcceptor("ns1", name, self.disks) for name in NAMES]
+        super().__init__()
         self._serial = 0
         for acceptor in self.acceptors:
             acceptor.disk.perform(SwapState(JournalState(storage=NAMESPACE.storage), None), self.disks)
@@ -46,9 +45,6 @@ class Three:
     def info(self, epoch: int, committed: int | None = None) -> RequestInfo:
         self._serial += 1
         return RequestInfo(epoch, self._serial, committed)
-
-    def restart(self, number: int) -> None:
-        self.acceptors[number] = ModelAcceptor("ns1", NAMES[number], self.disks)
 
     def promise(self, epoch: int, *who: int) -> None:
         for number in who:

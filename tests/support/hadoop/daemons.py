@@ -17,13 +17,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
-from tests.support.etcd import free_port
+from tests.support.etcd import Ending, free_port
 from tests.support.hadoop.configuration import write_configuration
 from tests.support.hadoop.jars import java
 from tests.support.hadoop.tools import HadoopFailed, run
 
 START_SECONDS_MAX = 60.0
-STOP_SECONDS_MAX = 20.0
 START_TRIES_MAX = 3
 POLL_SECONDS = 0.05
 ANSWER_SECONDS_MAX = 5.0
@@ -34,10 +33,11 @@ CLIENT_RETRIES = "100,10"
 """Milliseconds and tries, of calls and again of the connections of each; to a dead NameNode ten seconds in all."""
 
 
-class Daemon(ABC):
+class Daemon(Ending, ABC):
     """One process. As a context it starts, and stops on leaving; an exception gets the end of the log as a note."""
 
     program: ClassVar[str]
+    stop_seconds_max = 20.0
     java_flags: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
@@ -56,7 +56,6 @@ class Daemon(ABC):
         self.settings = dict(settings or {})
         self.arguments: tuple[str, ...] = ()
         self._ports_stand = ports is not None
-        self._process: subprocess.Popen[bytes] | None = None
         self._log_start = 0
         self.port, self.http_port = ports or (0, 0)
 
@@ -201,17 +200,6 @@ class Daemon(ABC):
         with self.log.open("rb") as log:
             log.seek(self._log_start)
             return log.read().decode(errors="replace")
-
-    def _end(self, how: signal.Signals) -> None:
-        process, self._process = self._process, None
-        if process is None:
-            return
-        process.send_signal(how)
-        try:
-            process.wait(STOP_SECONDS_MAX)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
 class NameNode(Daemon):
