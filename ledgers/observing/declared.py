@@ -66,6 +66,15 @@ RECOVERIES = METRICS.counter(
 )
 LOG_TAKE_OVERS = METRICS.counter("log_take_overs", "Take-overs of logs, by outcome.", "outcome")
 LOG_APPEND_RECORDS = METRICS.counter("log_append_records", "Records of logs that were confirmed.")
+LOG_PRODUCER_RECORDS = METRICS.counter(
+    "log_producer_records",
+    "Records that were appended with a producer: stored, or repeated, of which the earlier position was told.",
+    "outcome",
+)
+LOG_FORGOTTEN_PRODUCERS = METRICS.counter(
+    "log_forgotten_producers",
+    "Producers that logs have forgotten, as they have too many or did not hear of one for long.",
+)
 LOG_READ_RECORDS = METRICS.counter("log_read_records", "Records of logs that readers were given.")
 CURSOR_COMMITS = METRICS.counter("cursor_commits", "Commits of cursors that were written.")
 CONSUMER_POSITION = METRICS.gauge(

@@ -13,6 +13,8 @@ from .declared import (
     CONSUMER_POSITION,
     CURSOR_COMMITS,
     LOG_APPEND_RECORDS,
+    LOG_FORGOTTEN_PRODUCERS,
+    LOG_PRODUCER_RECORDS,
     LOG_READ_RECORDS,
     LOG_TAKE_OVERS,
 )
@@ -25,6 +27,9 @@ class LogMetrics:
         take_overs = LOG_TAKE_OVERS.counter_in(registry)
         self._take_overs = {outcome: take_overs.labels(outcome) for outcome in ("done", "failed")}
         self.append_records = LOG_APPEND_RECORDS.counter_in(registry)
+        producer_records = LOG_PRODUCER_RECORDS.counter_in(registry)
+        self.stored_records, self.repeated_records = map(producer_records.labels, ("stored", "repeated"))
+        self.forgotten_producers = LOG_FORGOTTEN_PRODUCERS.counter_in(registry)
         self.read_records = LOG_READ_RECORDS.counter_in(registry)
         self.commits = CURSOR_COMMITS.counter_in(registry)
         self._positions = CONSUMER_POSITION.gauge_in(registry)

@@ -6,16 +6,21 @@ import asyncio
 import logging
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bookledger.errors import LedgerIdReused, NotEnoughAnswers
+from bookledger.errors import LedgerIdReused, LogFenced, NotEnoughAnswers
 from ledgers import LogHeld, LogTruncated, NoSuchLog
 from ledgers.aio import LedgerClient
 from ledgers.config import MIB
+from ledgers.logs import access
 from ledgers.logs.log import Log
+from ledgers.logs.segment_ledgers import SegmentLedgers
+from ledgers.logs.writing import take_over
 from ledgers.recovering.delete import delete
 from metadata import keys
+from metadata.records.logs.log_record import Segment
 from metadata.store import list_all
 from tests.support.aio import until_true
 from tests.support.in_process import QUICK, on_bookies
@@ -173,6 +178,41 @@ async def test_a_segment_that_ended_empty_is_not_missed_by_whoever_had_just_foun
         monkeypatch.setattr(reading, "open_ledger", slow)
         assert [record.payload async for record in log.tail(1, timeout=1)] == [b"b"]
         assert await log.end() == 2
+
+
+@pytest.mark.parametrize("late", ["check", "recovery"])
+async def test_L5_a_take_over_whose_empty_segment_a_rival_drops_is_not_told_that_the_log_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: str
+) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
+        log, other = await client.log("orders", create=True), await client.log("orders")
+        await (await log.writer()).abandon()
+        empty = (await log.refresh()).last
+        assert empty is not None and not empty.is_ended
+
+        async def dropped() -> None:
+            monkeypatch.undo()
+            async with await other.writer() as writer:
+                await writer.append(b"a")
+            if not await gone(client, empty.ledger_id):
+                await delete(await client._connected(), empty.ledger_id, b"", is_given_up=True)
+
+        async def checked_late(*arguments: Any) -> None:
+            await dropped()
+            await access.check_may_write(*arguments)
+
+        async def recovered_late(self: SegmentLedgers, segment: Segment) -> Segment:
+            await dropped()
+            return await self.recover(segment)
+
+        if late == "check":
+            monkeypatch.setattr(take_over, "check_may_write", checked_late)
+            async with await log.writer() as writer:
+                assert await writer.append(b"b") == 1
+        else:
+            monkeypatch.setattr(SegmentLedgers, "recover", recovered_late)
+            with pytest.raises(LogFenced):
+                await log.writer()
 
 
 async def gone(client: LedgerClient, ledger_id: int) -> bool:

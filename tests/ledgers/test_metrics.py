@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from bookie.wire.columns import of_payloads
-from ledgers import ClientConfig, LedgerFenced
+from ledgers import ClientConfig, LedgerFenced, ProducerForgotten
 from ledgers.aio import LedgerClient
 from ledgers.observing.appends import AppendMetrics, WriterMetrics
 from ledgers.observing.declared import SECONDS
@@ -91,6 +91,30 @@ async def test_what_a_logs_writer_reader_and_consumer_do_is_counted(tmp_path: Pa
             assert record.position < 5
         assert value(registry, "cursor_commits_total") == 1
         assert registry.get_sample_value("bookledger_client_consumer_position", of) is None, "it has stopped"
+
+
+async def test_what_becomes_of_the_records_of_producers_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ledgers.logs.producers.memory.PRODUCERS_MAX", 1)
+    registry = CollectorRegistry()
+    async with (
+        cluster_of(tmp_path, 3) as cluster,
+        LedgerClient(cluster.uri, config=ClientConfig(metrics=registry)) as client,
+    ):
+        log = await client.create_log("orders")
+        async with await log.writer() as writer:
+            await writer.append_batch([b"x"] * 3, producer="till-1", sequence=0)
+            await writer.append_batch([b"x"] * 5, producer="till-1", sequence=0)
+            await writer.append(b"bare")
+            assert value(registry, "log_producer_records_total", outcome="stored") == 5
+            assert value(registry, "log_producer_records_total", outcome="repeated") == 3
+            assert value(registry, "log_forgotten_producers_total") == 0
+            await writer.append(b"x", producer="till-2", sequence=0)
+            assert value(registry, "log_forgotten_producers_total") == 1
+            with pytest.raises(ProducerForgotten):
+                await writer.append(b"x", producer="till-1", sequence=9)
+            assert value(registry, "log_producer_records_total", outcome="stored") == 6
 
 
 async def is_so(fact: bool) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -36,13 +38,13 @@ def every_page(path: Path) -> dict[str, str]:
     bookie = BookieWithALog("b1", path / "b1", uri, options=["--http=127.0.0.1:0"])
     with started([bookie]):
         registry = CollectorRegistry()
-        _use_ledgers(uri, registry)
-        return {
-            JOURNAL: _of_a_journal(path, uri, registry),
-            AUTORECOVERY: _of_an_auditor(path, uri),
-            BOOKIE: _of_a_bookie(bookie.url),
-            APPLICATION: generate_latest(registry).decode(),
-        }
+        with _using_ledgers(uri, registry):
+            return {
+                JOURNAL: _of_a_journal(path, uri, registry),
+                AUTORECOVERY: _of_an_auditor(path, uri),
+                BOOKIE: _of_a_bookie(bookie.url),
+                APPLICATION: generate_latest(registry).decode(),
+            }
 
 
 def _of(url: str) -> str:
@@ -51,13 +53,18 @@ def _of(url: str) -> str:
     return page
 
 
-def _use_ledgers(uri: str, registry: CollectorRegistry) -> None:
+@contextmanager
+def _using_ledgers(uri: str, registry: CollectorRegistry) -> Iterator[None]:
+    """While it lasts a consumer goes on."""
     with LedgerClient(uri, config=ClientConfig(metrics=registry)) as client:
         with client.create_ledger(ensemble_size=1) as writer:
             writer.append(b"x")
         assert list(client.open_ledger(writer.ledger_id).read())
         with client.log("log").writer() as log_writer:
             log_writer.append(b"x")
+        records = client.log("log").consume("reader")
+        assert next(records).payload == b"x"
+        yield
 
 
 def _of_a_bookie(url: str) -> str:

@@ -12,6 +12,7 @@ import asyncio
 import logging
 import time
 from contextlib import aclosing
+from typing import TYPE_CHECKING
 
 from metadata.rate_limit import LogRateLimit
 from metadata.records.logs.log_record import LogRecord, Segment
@@ -25,6 +26,9 @@ from ..record_batch import decode
 from ..segment_ledgers import SegmentLedgers
 from .memory import ProducerMemory
 
+if TYPE_CHECKING:
+    from ...observing.logs import LogMetrics
+
 log = logging.getLogger(__name__)
 
 TOLD_SECONDS = 60.0
@@ -34,16 +38,18 @@ TOLD_SECONDS = 60.0
 class Recollection:
     """What one writer knows of producers, and where it keeps that."""
 
-    def __init__(self, chain: LogChain, epoch: int, memory: ProducerMemory) -> None:
+    def __init__(
+        self, chain: LogChain, epoch: int, memory: ProducerMemory, metrics: LogMetrics | None = None
+    ) -> None:
         self._chain = chain
         self._epoch = epoch
         self._memory = memory
         self._store = ProducerStore(chain.logs.store, chain.record.identity)
         self._told = LogRateLimit(TOLD_SECONDS)
-        self.take = memory.take
+        self._metrics = metrics
         self.turn = asyncio.Lock()
         """What has to wait before it is taken in goes on in order: one that overtook would make others too old."""
-        self._forgotten = memory.forgotten_count
+        self._forgotten = self._counted = memory.forgotten_count
 
     @classmethod
     async def at(
@@ -52,7 +58,7 @@ class Recollection:
         """What is known at the log's end. `ended`: its last segment as it has ended, of which the log's record may not
         know yet; None for a log without one."""
         memory = await _memory_at(chain, ledgers, epoch, ended)
-        made = cls(chain, epoch, memory)
+        made = cls(chain, epoch, memory, ledgers.cluster.log_metrics)
         if ended is not None and ended.end_position is not None:
             await made.write(ended.end_position, ended.ended_us)
         return made
@@ -67,6 +73,14 @@ class Recollection:
         if not self.is_begun:
             noted = under(self._epoch, lambda record: record.with_producers(confirmed_end))
             await self._chain.change(noted)
+
+    def take(self, producer: str, sequence: int, count: int, position: int) -> range:
+        """Takes in records of a producer, as `ProducerMemory.take`."""
+        earlier = self._memory.take(producer, sequence, count, position)
+        if self._metrics is not None:
+            self._metrics.stored_records.inc(count - len(earlier))
+            self._metrics.repeated_records.inc(len(earlier))
+        return earlier
 
     def last(self, producer: str) -> Last | None:
         """The producer's last record, confirmed or not."""
@@ -96,6 +110,9 @@ class Recollection:
             log.info("snapshots of producers of log %r are left: %s", self._chain.record.name, error)
 
     def _tell_forgotten(self) -> None:
+        if self._metrics is not None:
+            self._metrics.forgotten_producers.inc(self._memory.forgotten_count - self._counted)
+        self._counted = self._memory.forgotten_count
         count = self._memory.forgotten_count - self._forgotten
         if count and self._told.untold(time.monotonic()) is not None:
             self._forgotten += count

@@ -9,7 +9,7 @@ from metadata.records.logs.log_record import LogRecord, Segment
 
 from ...cluster import Cluster
 from ...elections.term import Term
-from ...errors import LogFenced, NoSuchLog
+from ...errors import LogFenced, NoSuchLedger, NoSuchLog
 from ..access import check_may_write
 from ..log_chain import LogChain, under
 from ..producers.recollection import Recollection
@@ -26,14 +26,14 @@ async def take_over(
     Raises LogFenced where another one takes it over meanwhile, or a leader of a later term has done so; Unauthorized
     before anything is changed; LedgerRecoveryFailed, NotEnoughBookies, NoSuchLog, MetadataUnavailable.
     """
-    await check_may_write(cluster, await chain.refresh(), ledgers.password)
+    await _check_may_write(cluster, chain, ledgers.password)
     record = await chain.change(lambda record: _taken_over(record, writer, term))
     epoch = record.epoch
     await turn_full_pages(chain)  # a log whose writers never roll would be full one day
     record = chain.record
     if record.epoch != epoch:
         raise LogFenced(record.name, record.writer or "unnamed", record.epoch)
-    ended = await _ended(record, ledgers)
+    ended = await _ended(chain, ledgers)
     start = record.paged_through if ended is None else ended.end_position
     assert start is not None
     producers = await Recollection.at(chain, ledgers, epoch, ended)
@@ -60,6 +60,16 @@ async def take_over(
     return LogWriter(cluster, chain, ledgers, epoch, handle, producers)
 
 
+async def _check_may_write(cluster: Cluster, chain: LogChain, password: bytes) -> None:
+    record = await chain.refresh()
+    try:
+        await check_may_write(cluster, record, password)
+    except NoSuchLedger:
+        if (await chain.refresh()).last == record.last:
+            raise
+        await check_may_write(cluster, chain.record, password)  # another writer has dropped an empty segment
+
+
 def _taken_over(record: LogRecord, writer: str, term: Term | None) -> LogRecord:
     if term is None:
         return record.taken_over(writer)
@@ -69,10 +79,18 @@ def _taken_over(record: LogRecord, writer: str, term: Term | None) -> LogRecord:
     return record.taken_over(writer).led(term.election, term.token)
 
 
-async def _ended(record: LogRecord, ledgers: SegmentLedgers) -> Segment | None:
+async def _ended(chain: LogChain, ledgers: SegmentLedgers) -> Segment | None:
     """The last segment as it has ended, recovered if it is open; None for a log without one."""
-    last = record.last
-    return last if last is None or last.is_ended else await ledgers.recover(last)
+    last, epoch = chain.record.last, chain.record.epoch
+    try:
+        return last if last is None or last.is_ended else await ledgers.recover(last)
+    except NoSuchLedger:
+        record = await chain.refresh()
+        if record.epoch == epoch:
+            raise
+        raise LogFenced(
+            record.name, record.writer or "unnamed", record.epoch
+        ) from None  # by one that dropped it
 
 
 def _may_name(record: LogRecord, ledger_id: int, start: int) -> bool:
