@@ -8,7 +8,16 @@ from contextlib import aclosing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ledgers.errors import LedgerError, LogExists, LogFenced, LogHeld, LogTruncated, MetadataUnavailable
+from ledgers.elections.term import Term as LeaderTerm
+from ledgers.errors import (
+    LedgerError,
+    LogExists,
+    LogFenced,
+    LogHeld,
+    LogTruncated,
+    MetadataUnavailable,
+    NoSuchLedger,
+)
 from ledgers.logs.log import Log
 from ledgers.logs.record_batch import Record
 from ledgers.logs.writing.log_writer import LogWriter
@@ -27,7 +36,9 @@ PAUSE_SECONDS = 0.5
 
 
 class LogUser:
-    """One program, with a client of its own."""
+    """One program, with a client of its own. `reads_ledgers`: it uses a segment's ledger, which may be gone."""
+
+    reads_ledgers = False
 
     def __init__(self, site: LogSite, name: str) -> None:
         self.site = site
@@ -45,6 +56,8 @@ class LogUser:
             cause = cause.__cause__
         if not isinstance(cause, LedgerError | MetadataError):
             raise Violation("errors", f"{self.name}: {what} met {error!r} from {cause!r}") from error
+        if isinstance(error, NoSuchLedger) and not self.reads_ledgers:
+            raise Violation("errors", f"{self.name}: {what} met {error!r}, and nothing was lost") from error
         if isinstance(error, MetadataUnavailable):
             self.site.world.reached(LogProbe.UNKNOWN)
 
@@ -77,10 +90,12 @@ class LogWriterUser(LogUser):
     async def _term(self, term: Term) -> None:
         OWNER.set(self.client.name)
         log = await self.opened()
-        if log is None:
-            return
+        if log is not None:
+            await self._write_as(log, term, None)
+
+    async def _write_as(self, log: Log, term: Term, led: LeaderTerm | None) -> None:
         try:
-            writer = await log.writer(self.name)
+            writer = await log.writer(self.name, term=led)
         except LedgerError as error:
             self.expected("take-over", error)
             return
@@ -210,6 +225,8 @@ class LogReaderUser(LogUser):
 
 class Keeper(LogUser):
     """Gives up, holds, renames and audits: what a plan's events say."""
+
+    reads_ledgers = True
 
     async def truncate(self, share: float) -> None:
         log = await self.opened()

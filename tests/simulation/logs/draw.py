@@ -18,13 +18,17 @@ from .plan import (
     Event,
     FailLedgers,
     Figures,
+    Growth,
     Hold,
     Keeping,
+    Member,
     NoBookies,
     Plan,
     Reader,
     RecoverAside,
     Rename,
+    SetWriter,
+    Sharing,
     StoreAway,
     Sweep,
     Term,
@@ -33,6 +37,11 @@ from .plan import (
 )
 
 KEEPING_SHARE = 0.3
+LEADING_SHARE = 0.15
+SHARING_SHARE = 0.1
+
+LEADERS = "leaders 94371"
+"""Under this key the seeds that are known to find planted bugs of writers and retention have no leaders."""
 
 ENDS = ("close", "close", "abandon", "crash")
 
@@ -41,6 +50,7 @@ def draw(seed: int) -> Plan:
     """A few writers that race, a few readers, and a few kinds of trouble: where everything fails, nothing is learnt."""
     chance = Stream(key_of(seed, "logs"))
     writers = _some_once(seed, tuple(_writer(chance) for _ in range(1 + chance.below(4))))
+    writers = _some_leading(seed, writers)
     nodes = [f"w{n}" for n in range(len(writers))]
     plan = Plan(
         seed,
@@ -53,7 +63,8 @@ def draw(seed: int) -> Plan:
         roll_seconds=chance.choice((1.0, 5.0, 1000.0)),
         page_segments=chance.choice((1, 2, 4)),
     )
-    return _kept(plan, Stream(key_of(seed, "logs", "keeping")))
+    plan = _kept(plan, Stream(key_of(seed, "logs", "keeping")))
+    return _shared(plan, Stream(key_of(seed, "logs", "sharing")))
 
 
 def _kept(plan: Plan, chance: Stream) -> Plan:
@@ -79,6 +90,39 @@ def _kept(plan: Plan, chance: Stream) -> Plan:
     return replace(plan, events=(*plan.events, *steps), keeping=keeping)
 
 
+def _shared(plan: Plan, chance: Stream) -> Plan:
+    """Beside some logs there is a set of others, in which a group shares what one program after the other writes."""
+    if not chance.happens(SHARING_SHARE):
+        return plan
+    logs, writers = chance.choice((1, 1, 2)), tuple(_set_writer(chance) for _ in range(1 + chance.below(2)))
+    members = tuple(_member(chance) for _ in range(1 + chance.below(3)))
+    growths = tuple(
+        Growth(_soon_after(chance, chance.choice(writers).at), chance.choice((2, 3)) if logs == 1 else 2)
+        for _ in range(chance.choice((0, 1, 1, 2)))
+    )
+    sharing = Sharing(logs, writers, members, growths, "end" if chance.happens(0.2) else "beginning")
+    own = [*(f"s{n}" for n in range(len(writers))), *(f"m{n}" for n in range(len(members)))]
+    cuts = tuple(
+        _cut(chance, _when(chance), chance.choice(own), chance.choice((0.5, 5.0, 8.0)))
+        for _ in range(chance.below(4))
+    )
+    return replace(plan, events=(*plan.events, *cuts), sharing=sharing)
+
+
+def _set_writer(chance: Stream) -> SetWriter:
+    return SetWriter(_when(chance), chance.choice((3, 10, 20)), chance.choice((0.0, 0.1, 0.5)))
+
+
+def _member(chance: Stream) -> Member:
+    stays, pause = chance.choice((2.0, 8.0, 30.0)), chance.choice((0.0, 0.1, 1.0))
+    return Member(_when(chance), stays, pause, chance.happens(0.4))
+
+
+def _soon_after(chance: Stream, at: float) -> float:
+    """Often while something that began at this time goes on."""
+    return at + chance.unit() if chance.happens(0.5) else _when(chance)
+
+
 def _writer(chance: Stream) -> Writer:
     terms = tuple(_term(chance) for _ in range(1 + chance.below(3)))
     return Writer(_when(chance), terms)
@@ -90,6 +134,14 @@ def _some_once(seed: int, writers: tuple[Writer, ...]) -> tuple[Writer, ...]:
     if not chance.happens(1 / 3):
         return writers
     return tuple(replace(one, once=chance.happens(0.5)) for one in writers)
+
+
+def _some_leading(seed: int, writers: tuple[Writer, ...]) -> tuple[Writer, ...]:
+    """In some plans most of those that are no producers write only as leaders."""
+    chance = Stream(key_of(seed, LEADERS))
+    if not chance.happens(LEADING_SHARE):
+        return writers
+    return tuple(replace(one, leads=not one.once and chance.happens(0.8)) for one in writers)
 
 
 def _term(chance: Stream) -> Term:
@@ -133,12 +185,16 @@ def _event(chance: Stream, writers: list[str]) -> Event:
         case 10:
             return StoreAway(at, seconds=min(seconds, 5.0), applies=chance.happens(0.5))
         case _:
-            other = chance.choice((LEDGERS, METADATA))
-            return Cut(
-                at,
-                (writer,),
-                (other,),
-                seconds=seconds,
-                both_ways=chance.happens(0.5),
-                holds=chance.happens(0.5),
-            )
+            return _cut(chance, at, writer, seconds)
+
+
+def _cut(chance: Stream, at: float, node: str, seconds: float) -> Cut:
+    other = chance.choice((LEDGERS, METADATA))
+    return Cut(
+        at,
+        (node,),
+        (other,),
+        seconds=seconds,
+        both_ways=chance.happens(0.5),
+        holds=chance.happens(0.5),
+    )

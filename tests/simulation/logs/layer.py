@@ -13,6 +13,7 @@ from tests.simulation.engine.shrink import defaults, rounder, with_default, with
 from .draw import draw
 from .plan import Plan
 from .planted import PLANTS
+from .planted_in_coordination import PLANTS as PLANTS_IN_COORDINATION
 from .planted_in_keeping import PLANTS as PLANTS_IN_KEEPING
 from .probes import LogProbe
 from .run import run_plan
@@ -30,6 +31,10 @@ def fewer(plan: Plan) -> Iterator[Plan]:
         yield replace(plan, keeping=None)
         for keeping in with_fewer(plan.keeping, "consumers", "auditors"):
             yield replace(plan, keeping=keeping)
+    if plan.sharing is not None:
+        yield replace(plan, sharing=None)
+        for sharing in with_fewer(plan.sharing, "growths", "members", "writers"):
+            yield replace(plan, sharing=sharing)
 
 
 def plainer(plan: Plan) -> Iterator[Plan]:
@@ -41,11 +46,11 @@ def plainer(plan: Plan) -> Iterator[Plan]:
 
 LAYER = Layer(
     "logs",
-    "Random schedules of faults against writers, readers, truncations and retention of one log.",
+    "Random schedules of faults against writers, leaders, readers, truncations and retention of a log; a set of logs.",
     draw,
     play,
     simpler=(fewer, plainer),
-    plants=(*PLANTS, *PLANTS_IN_KEEPING),
+    plants=(*PLANTS, *PLANTS_IN_KEEPING, *PLANTS_IN_COORDINATION),
     probes=tuple(LogProbe),
     seeds_that_reach_everything=2_000,
 )

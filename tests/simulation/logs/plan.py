@@ -36,12 +36,14 @@ class Term(Printed):
 class Writer(Printed):
     """A program that takes the log over at this time, and again for each further term.
 
-    `once`: it is a producer, and in each term first appends again what it has no answer for.
+    `once`: it is a producer, and in each term first appends again what it has no answer for. `leads`: it stands for
+    election first, and writes as the leader.
     """
 
     at: float
     terms: tuple[Term, ...] = (Term(),)
     once: bool = False
+    leads: bool = False
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -168,6 +170,47 @@ class Keeping(Printed):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class SetWriter(Printed):
+    """Takes a set of logs over at this time, and appends so many records one after the other, each under the next key.
+
+    What it has no answer for it does not append again; where it is fenced it takes the set over anew.
+    """
+
+    at: float
+    records: int = 10
+    pause: float = 0.1
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Member(Printed):
+    """Is a member of the group for so long, and takes so long for a record. `crashes`: in the end its process dies."""
+
+    at: float
+    seconds: float = 20.0
+    pause: float = 0.1
+    crashes: bool = False
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Growth(Printed):
+    """Somebody orders the set to have so many times the logs that it has."""
+
+    at: float
+    factor: int = 2
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Sharing(Printed):
+    """A set of logs, and a group that uses it; `start`: where the group begins, "beginning" or "end"."""
+
+    logs: int = 1
+    writers: tuple[SetWriter, ...] = ()
+    members: tuple[Member, ...] = ()
+    growths: tuple[Growth, ...] = ()
+    start: str = "beginning"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Plan(Printed):
     """One run. `pace_seconds`: of a message. `page_segments`: so few make a page, that some are turned."""
 
@@ -181,3 +224,4 @@ class Plan(Printed):
     roll_seconds: float = 1000.0
     page_segments: int = 2
     keeping: Keeping | None = None
+    sharing: Sharing | None = None

@@ -23,3 +23,7 @@ class LogProbe(Enum):
     RETRIED = "a producer got the position of a record that an earlier writer had stored"
     RETAINED = "an auditor gave records up by itself"
     SILENT = "a cursor counted no more"
+    DEPOSED = "a leader's term was over while it wrote"
+    GROWN = "a set of logs grew"
+    MOVED = "a member used a log to which keys had moved"
+    USED_AGAIN = "a member used what one before it had used, too"

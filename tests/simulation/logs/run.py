@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from ledgers.logs.log import Log
@@ -16,6 +16,7 @@ from tests.simulation.engine.world import Violation
 
 from .actors import Keeper, LogReaderUser, LogWriterUser
 from .keeping import AuditorUser, BookieClocks, ConsumerUser
+from .leading import LeaderUser
 from .plan import (
     FAULTY_SECONDS,
     Auditor,
@@ -35,6 +36,7 @@ from .plan import (
     Truncate,
 )
 from .producers import ProducerUser
+from .sharing import SharingRun
 from .site import FIRST_NAME, Client, LogSite, in_virtual_time
 
 CALM_SECONDS = FAULTY_SECONDS + 15.0
@@ -82,12 +84,16 @@ class LogRun:
         self.plan = site.plan
         self.world = site.world
         self._acting: list[asyncio.Task[None]] = []
+        self._sharing: SharingRun | None = None
 
     async def run(self) -> None:
         with in_virtual_time(self.site):
             maker = self.site.client("maker").logs
             made = await maker.create(FIRST_NAME, self.site.settings, b"", _retention(self.plan.keeping))
             self.site.identity = made.record.identity
+            if self.plan.sharing is not None:
+                self._sharing = SharingRun(self.site, self.plan.sharing)
+                await self._sharing.create(self.site.client("set-maker"))
             self.site.expect_weather(self.plan.figures, ())
             self._begin()
             await asyncio.sleep(CALM_SECONDS)
@@ -99,12 +105,14 @@ class LogRun:
 
     def _begin(self) -> None:
         for n, writer in enumerate(self.plan.writers):
-            user = ProducerUser if writer.once else LogWriterUser
+            user = ProducerUser if writer.once else LeaderUser if writer.leads else LogWriterUser
             self._act(f"w{n}", user(self.site, f"w{n}", writer).run)
         for n, reader in enumerate(self.plan.readers):
             self._act(f"r{n}", LogReaderUser(self.site, f"r{n}", reader).run)
         if self.plan.keeping is not None:
             self._begin_keeping(self.plan.keeping)
+        for name, acting in self._sharing.actors() if self._sharing else ():
+            self._act(name, lambda acting=acting: acting)  # type: ignore[misc]
         for n, event in enumerate(self.plan.events):
             keeper = Keeper(self.site, f"k{n}")
             self.world.at(event.at, lambda event=event, keeper=keeper: self._happen(event, keeper))  # type: ignore[misc]
@@ -151,13 +159,14 @@ class LogRun:
         log = await last.logs.open(self.site.log_name(), b"")
         await self._what_should_go_is_gone(log)
         await self._one_more_term(log)
+        logs = [log] if self._sharing is None else [log, *await self._sharing.end()]
         end = await log.end()
         await self._come_to_an_end(end)
         records = [record async for record in log.read()]
         self.site.truth.all_read(records)
         self.site.truth.sequences_rise(records)
         await self._times_lead_to_positions(log)
-        await self._nothing_unneeded_is_left(log, last)
+        await self._nothing_unneeded_is_left(logs, last)
         for client in self.site.clients:
             await client.close()
         self._no_task_is_left()
@@ -201,16 +210,16 @@ class LogRun:
             if found != right:
                 raise Violation("times", f"time {wanted} leads to {found}, and not to {right}")
 
-    async def _nothing_unneeded_is_left(self, log: Log, last: Client) -> None:
+    async def _nothing_unneeded_is_left(self, logs: Sequence[Log], last: Client) -> None:
         """What was given up, and what dead writers made, is deleted once somebody takes over and an audit is made."""
         for _ in range(TRIES_MAX):
             await asyncio.sleep(SETTLE_SECONDS)
             await last.sweep()
-            needed = [segment.ledger_id async for segment in log.segments()]
+            needed = [segment.ledger_id for log in logs async for segment in log.segments()]
             left = [ledger.ledger_id for ledger in self.site.ledgers.left()]
             if sorted(needed) == sorted(left):
                 return
-        raise Violation("leftovers", f"ledgers {left} are left, and the log needs {needed}")
+        raise Violation("leftovers", f"ledgers {left} are left, and the logs need {needed}")
 
     def _no_task_is_left(self) -> None:
         for client in self.site.clients:

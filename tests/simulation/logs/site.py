@@ -16,6 +16,9 @@ from bookie.upkeep.logs import retention_rounds, silence_counts
 from bookie.upkeep.logs.unneeded_segments import UnneededSegments
 from ledgers.cluster import Cluster
 from ledgers.config import ClientConfig
+from ledgers.elections import election, place
+from ledgers.elections.election import ElectionClient
+from ledgers.elections.place import Place
 from ledgers.errors import LedgerError
 from ledgers.logs import log_calls, segment_ledgers
 from ledgers.logs.cursors import cursor, cursor_calls
@@ -25,7 +28,7 @@ from ledgers.logs.writing.log_writer import LogWriter
 from metadata import keys
 from metadata.memory import Waker
 from metadata.records import ledger_codec
-from metadata.records.coordination import cursor_record
+from metadata.records.coordination import cursor_record, election_record
 from metadata.records.ledger_record import Shape, Tombstone
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.logs import log_codec, log_record
@@ -38,6 +41,7 @@ from tests.simulation.shells.watch import Watch
 
 from .actors import LogUser
 from .kept_truth import KeptTruth
+from .leading import LedTruth
 from .ledgers import LedgerCalls, Ledgers, ModelWriter
 from .plan import Plan
 from .probes import LogProbe
@@ -45,6 +49,7 @@ from .truth import Truth
 
 if TYPE_CHECKING:
     from .keeping import BookieClocks
+    from .shared_truth import SharedTruth
 
 FIRST_NAME = "log0"
 START_US = 1_700_000_000_000_000
@@ -66,14 +71,20 @@ class MetadataWatch(Watch):
         if key.startswith(keys.LOGS):
             log = log_codec.decode(key, value)
             self._site.truth.changed(log)
+            if self._site.shared_truth is not None:
+                self._site.shared_truth.made(log)
             if log.identity == self._site.identity:
                 self._site.kept_truth.changed(log)
-        elif key.startswith(keys.CURSORS):
+        elif key.startswith(keys.cursors(self._site.identity)):
             self._site.kept_truth.moved(key.rpartition("/")[2], cursor_record.decode(key, value).position)
+        elif key.startswith(keys.ELECTIONS):
+            self._site.led_truth.begun(election_record.decode(key, value).token)
         elif key.startswith(keys.LEDGERS):
             decoded = ledger_codec.decode(key, value)
             if isinstance(decoded, Tombstone):
                 self._site.truth.deletes(self._site.ledgers.by_id(decoded.ledger_id))
+        elif self._site.shared_truth is not None:
+            self._site.shared_truth.put(key, value)
 
     def removed(self, key: str) -> None:
         """Ledgers are deleted at their model, which tells."""
@@ -95,6 +106,8 @@ class LogSite(Site):
         self.others: dict[bytes, str] = {}
         self.truth = Truth(self.world, self.record, self.segments)
         self.kept_truth = KeptTruth(self)
+        self.led_truth = LedTruth(self)
+        self.shared_truth: SharedTruth | None = None
         self.ledgers.on_delete = self.truth.deletes
         self.clients: list[Client] = []
         self.clock_seconds = 0.0
@@ -152,7 +165,7 @@ class LogSite(Site):
         return START_US * 1000 + int((self.world.now + self.clock_seconds) * 1_000_000_000)
 
 
-class Client:
+class Client(ElectionClient):
     """A client of the product over simulated seams, as one process has it."""
 
     def __init__(self, site: LogSite, name: str) -> None:
@@ -169,6 +182,10 @@ class Client:
         )
         calls: Any = self.calls
         self.logs = LogCalls(cluster, calls)
+        self.settings = site.settings
+
+    async def _connected(self) -> Cluster:
+        return self.logs.cluster
 
     def die(self) -> None:
         """The process is gone: nothing of it runs, and nothing reaches it."""
@@ -210,13 +227,13 @@ def in_virtual_time(site: LogSite) -> Iterator[None]:
     with ExitStack() as stack:
         patched = mock.patch.object
         stack.enter_context(patched(tenacity, "time", clock))
-        for module in (take_over, writer_shell, log_calls, cursor, cursor_calls):
+        for module in (take_over, writer_shell, log_calls, cursor, cursor_calls, election, place):
             stack.enter_context(patched(module, "time", wall))
         stack.enter_context(patched(segment_ledgers, "delete", delete))
         stack.enter_context(patched(log_record, "PAGE_SEGMENTS", site.plan.page_segments))
         stack.enter_context(patched(retention_rounds, "ROUND_SECONDS", ROUND_SECONDS))
         stack.enter_context(patched(silence_counts, "TELL_MS", TELL_MS))
-        for product_class in (LogWriter, Waker, ModelWriter):
+        for product_class in (LogWriter, Waker, ModelWriter, Place):
             stack.enter_context(in_order(product_class))
         stack.callback(random.setstate, before)
         stack.callback(logging.disable, logging.root.manager.disable)

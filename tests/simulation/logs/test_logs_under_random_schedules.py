@@ -1,4 +1,4 @@
-"""Writers that race, readers and truncations of one log, under random faults.
+"""Writers that race, leaders, readers and truncations of a log, and a set of logs, under random faults.
 
 `SIM_FIRST_SEED=7 SIM_SEEDS=1` repeats one seed.
 """
@@ -34,6 +34,6 @@ def runs() -> list[Run]:
     return [LAYER.run(seed) for seed in range(FIRST_SEED, FIRST_SEED + SEEDS)]
 
 
-def test_L1_to_L6_L9_and_L10_hold_whoever_writes_reads_and_gives_up(runs: list[Run]) -> None:
+def test_L1_to_L7_and_L9_to_L11_hold_whoever_writes_leads_reads_and_gives_up(runs: list[Run]) -> None:
     """A failing seed is named with its plan and trace."""
     assert [run.plan.seed for run in runs] == list(range(FIRST_SEED, FIRST_SEED + SEEDS))

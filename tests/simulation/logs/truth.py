@@ -123,6 +123,10 @@ class Truth:
         self._records[log.identity] = log
         if log.first_position < before.first_position:
             raise self._broken("L6", f"what is left of log {log.name} begins at {log.first_position} again")
+        if log.election == before.election and log.token < before.token:
+            raise self._broken(
+                "L7", f"a leader of term {log.token} writes to log {log.name} after {before.token}"
+            )
         if before.legal_hold and log.first_position > before.first_position:
             raise self._broken("L6", f"log {log.name} is truncated under a legal hold")
 
@@ -131,6 +135,8 @@ class Truth:
         said = segment_of(ledger.record.custom_metadata)
         assert said is not None
         log = self._log()
+        if said.identity != log.identity:
+            return  # of the set
         in_chain = [s for s in log.segments if s.ledger_id == ledger.ledger_id]
         first = said.first_position
         end = first + len(ledger.entries)

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import TypeVar
 
+from metadata import keys
 from metadata.errors import MetadataError, OutcomeUnknown, StoreUnavailable, WatchCompacted
 from metadata.memory import MemoryData, MemoryStore
 from metadata.store import PAGE_KEYS_MAX, Lease, Page, StoreHealth, Versioned, WatchEvent, check_value
@@ -28,7 +29,7 @@ REFUSED_SHARE = 0.3
 """Share of requests to a store that is away which fail at once, and certainly were not served."""
 
 LISTED_MAX = 2
-"""A page of a listing is this short, so that listings have several."""
+"""A page of a listing is this short, so that listings have several; but for queues, which are read as one."""
 
 COMPACTED_SHARE = 0.1
 """Share of events at which a watch has fallen behind the history that is kept."""
@@ -127,7 +128,7 @@ class VirtualStore:
         await self._call("delete", lambda: self._server.remove(key, version), writes=True)
 
     async def list_page(self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX) -> Page:
-        shorter = min(limit, LISTED_MAX)
+        shorter = limit if prefix.startswith(keys.CANDIDATES) else min(limit, LISTED_MAX)
         return await self._call(
             "list", lambda: self._data.list_page(prefix, after, shorter, self._now), writes=False
         )
