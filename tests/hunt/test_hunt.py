@@ -33,9 +33,14 @@ def test_a_hunt_that_finds_nothing_leaves_only_its_log(
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("made-up.log", "11\n")]
 
 
-def test_a_layer_is_hunted_from_fresh_seeds_for_so_long(
+def test_a_layer_is_hunted_for_so_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Here from a seed that is told: what fresh ones find is no word about a change."""
+    fresh = HUNTS["cores"].command
+    assert "--first-seed" not in fresh(1)
+    told = Hunt("from seed 0", lambda seconds: (*fresh(seconds), "--first-seed", "0"))
+    monkeypatch.setitem(HUNTS, "cores", told)
     monkeypatch.setattr(hunts, "RESULTS", tmp_path)
     assert main(["cores", "--seconds=1"]) == 0
     assert "nothing found" in capsys.readouterr().out

@@ -27,7 +27,7 @@ logs_argument = click.argument("logs", type=click.IntRange(1, LOGS_MAX))
 
 @group("set")
 def log_set() -> None:
-    """Make, show, grow and delete sets of logs. The logs of SET are SET.0, SET.1, …
+    """Make, show, grow and delete sets of logs. The logs of SET are SET.0, SET.1 and so on.
 
     Examples:
         bookledger log set create orders 4
