@@ -110,6 +110,18 @@ async def test_a_look_goes_over_pages_and_passes_over_what_a_page_and_the_record
     assert found.judged(0).before == 30
 
 
+async def test_L9_a_segment_that_two_pages_have_counts_once() -> None:
+    """A writer could not finish the first one, and the next writer's page has its segments again."""
+    logs = LogStore(MemoryStore(MemoryData()))
+    record = LogRecord(bytes(16), "orders", epoch=2, segments=tuple(HEAD[3:]), paged_through=30)
+    record = record.retained(Retention(bytes=201))
+    await logs.put_page(record.identity, tuple(HEAD[:2]))
+    await logs.put_page(record.identity, tuple(HEAD[:3]))
+    found = await look(logs, record)
+    assert [s.first_position for s in found.head] == [0, 10, 20, 30]
+    assert (found.bytes_left, found.judged(0).before) == (400, 10)
+
+
 @pytest.mark.parametrize(
     ("clocks", "now"),
     [([50], 50), ([40, 60], 40), ([50, 51, 10**15], 51), ([0, 50, 51], 50), ([0, 0, 51], 0), ([], 0)],

@@ -77,7 +77,7 @@ async def _head(logs: LogStore, record: LogRecord) -> list[Segment]:
         page = await logs.page_of(record.identity, position)
         if page is None:  # the log has moved on: what is behind is for the next look
             return head
-        head += _left_of(page, record)
+        head += _left_of(page, record, position)
         position = page.segments[-1].end_position or record.paged_through
     head += _own_left(record)
     return head[:HEAD_SEGMENTS_MAX]
@@ -86,13 +86,17 @@ async def _head(logs: LogStore, record: LogRecord) -> list[Segment]:
 async def _bytes_in_pages(logs: LogStore, record: LogRecord) -> int:
     if record.first_position >= record.paged_through:
         return 0
-    pages = logs.pages(record.identity, record.first_position)
-    return sum([s.length_bytes async for page in pages for s in _left_of(page, record)])
+    behind, found = record.first_position, 0
+    async for page in logs.pages(record.identity, behind):
+        for segment in _left_of(page, record, behind):
+            found, behind = found + segment.length_bytes, segment.end_position or behind
+    return found
 
 
-def _left_of(page: LogPage, record: LogRecord) -> list[Segment]:
-    """Without those that the record has itself: a page that its writer could not finish may have them."""
-    return [s for s in page.segments if record.first_position < (s.end_position or 0) <= record.paged_through]
+def _left_of(page: LogPage, record: LogRecord, behind: int) -> list[Segment]:
+    """Those that end behind a position, without those that the record has itself: a page that its writer could not
+    finish may have them, and the next page has its segments again."""
+    return [s for s in page.segments if behind < (s.end_position or 0) <= record.paged_through]
 
 
 def _own_left(record: LogRecord) -> list[Segment]:
