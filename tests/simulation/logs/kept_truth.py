@@ -54,7 +54,13 @@ class KeptTruth:
 
     def changed(self, log: LogRecord) -> None:
         """The log's record was written."""
-        self._segments |= {s.first_position: s for s in log.segments if s.is_ended}
+        for segment in log.segments:
+            if segment.is_ended and self._segments.get(segment.first_position) != segment:
+                self._segments[segment.first_position] = segment
+                for position in range(segment.first_position, segment.end_position or 0):
+                    self._appended.setdefault(
+                        position, 0.0
+                    )  # a fenced writer may still think that it is to come
         before, self._first = self._first, log.first_position
         if log.first_position > max(before, self._ordered):
             self._check(log, max(before, self._ordered))
