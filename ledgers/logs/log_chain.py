@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 from metadata.records.coordination import transitions
 from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore, VersionedLog
 
-from ..errors import LedgerError, LogFenced
+from ..errors import LedgerError, LogFenced, NoSuchLedger
 from ..record_change import check_not_older, metadata_errors, no_log
 
 CHANGES_MAX = 100
@@ -71,6 +72,17 @@ def under(epoch: int, transition: Transition) -> Transition:
         return transition(record)
 
     return guarded
+
+
+@asynccontextmanager
+async def dropped_by_rivals_only(chain: LogChain, epoch: int) -> AsyncIterator[None]:
+    """Raises LogFenced in place of NoSuchLedger where a later writer has taken the log over: it has dropped a segment
+    that was empty."""
+    try:
+        yield
+    except NoSuchLedger:
+        under(epoch, lambda record: record)(await chain.refresh())
+        raise
 
 
 def last_ended(segment: Segment) -> Transition:

@@ -11,7 +11,7 @@ from ...cluster import Cluster
 from ...elections.term import Term
 from ...errors import LogFenced, NoSuchLedger, NoSuchLog
 from ..access import check_may_write
-from ..log_chain import LogChain, under
+from ..log_chain import LogChain, dropped_by_rivals_only, under
 from ..producers.recollection import Recollection
 from ..segment_ledgers import SegmentLedgers
 from ..segment_pages import turn_full_pages
@@ -81,16 +81,9 @@ def _taken_over(record: LogRecord, writer: str, term: Term | None) -> LogRecord:
 
 async def _ended(chain: LogChain, ledgers: SegmentLedgers) -> Segment | None:
     """The last segment as it has ended, recovered if it is open; None for a log without one."""
-    last, epoch = chain.record.last, chain.record.epoch
-    try:
+    last = chain.record.last
+    async with dropped_by_rivals_only(chain, chain.record.epoch):
         return last if last is None or last.is_ended else await ledgers.recover(last)
-    except NoSuchLedger:
-        record = await chain.refresh()
-        if record.epoch == epoch:
-            raise
-        raise LogFenced(
-            record.name, record.writer or "unnamed", record.epoch
-        ) from None  # by one that dropped it
 
 
 def _may_name(record: LogRecord, ledger_id: int, start: int) -> bool:

@@ -26,7 +26,7 @@ from ...errors import (
 from ...tasks import Tasks
 from ...writing.append_futures import AppendFuture, AppendFutures, Complete
 from ...writing.write_handle import WriteHandle
-from ..log_chain import LogChain, last_ended, under
+from ..log_chain import LogChain, dropped_by_rivals_only, last_ended, under
 from ..producers.recollection import Recollection
 from ..record_batch import EncodedRecords, NewRecord, encode
 from ..segment_ledgers import SegmentLedgers
@@ -312,15 +312,14 @@ class WriterShell:
             await handle.close()
         except LedgerError as error:
             return self._failed(number, error)
-        return [
-            *self._machine.progressed(number, handle.last_add_confirmed),
-            *self._machine.closed(number),
-        ]
+        progressed = self._machine.progressed(number, handle.last_add_confirmed)
+        return [*progressed, *self._machine.closed(number)]
 
     async def _recover(self, number: int) -> list[LogEffect]:
         """Recovers the last segment, unless somebody has taken the log over: that one recovers it then."""
         under(self._epoch, lambda record: record)(await self._chain.refresh())
-        ended = await self._ledgers.recover(self._segment(number))
+        async with dropped_by_rivals_only(self._chain, self._epoch):
+            ended = await self._ledgers.recover(self._segment(number))
         assert ended.end_position is not None
         await self.producers.write(ended.end_position, self._time_us)
         await self._chain.change(under(self._epoch, last_ended(ended)))
