@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
@@ -18,6 +18,7 @@ from metadata.errors import (
     VersionConflict,
 )
 from metadata.healing.marks import Marks, tell_lacking
+from metadata.records.coordination import transitions
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
@@ -32,6 +33,12 @@ from .errors import (
 )
 
 E = TypeVar("E")
+
+
+R = TypeVar("R")
+
+CHANGES_MAX = 100
+"""Attempts at one change: after each conflict somebody else has come further."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +88,24 @@ def metadata_errors() -> Iterator[None]:
         raise MetadataWentBack(str(error)) from error
     except MetadataError as error:
         raise LedgerError(str(error)) from error
+
+
+async def changed(
+    what: str,
+    transition: Callable[[R], R],
+    standing: Callable[[], R],
+    write: Callable[[R], Awaitable[object]],
+    refresh: Callable[[], Awaitable[object]],
+) -> R:
+    """Does one change (`transitions.change`); returns the record that stands. `what`: of which it is, for the error.
+
+    Raises LedgerError after CHANGES_MAX conflicts, MetadataUnavailable, and what the arguments raise.
+    """
+    with metadata_errors():
+        stands = await transitions.change(transition, standing, write, refresh, CHANGES_MAX)
+    if stands is None:
+        raise LedgerError(f"{what} keeps changing; try again")
+    return stands
 
 
 async def change_record(

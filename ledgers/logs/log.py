@@ -176,15 +176,10 @@ class Log:
     async def segments(self, start: int | None = None) -> AsyncIterator[Segment]:
         """Yields all segments that are left, in order, from the one on that holds `start`; the last one may be open."""
         record = await self.refresh()
-        # A page that its writer could not finish may have segments of the next one.
         behind = record.first_position if start is None else max(start, record.first_position)
         with metadata_errors():
-            async for page in self._chain.logs.pages(record.identity, behind):
-                for segment in page.segments:
-                    end = segment.end_position
-                    if end is not None and behind < end <= record.paged_through:
-                        behind = end
-                        yield segment
+            async for paged in self._chain.logs.paged_segments(record, behind):
+                yield paged
         for segment in record.segments:
             if segment.end_position is None or segment.end_position > behind:
                 yield segment

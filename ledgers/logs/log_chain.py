@@ -6,15 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from metadata.records.coordination import transitions
 from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore, VersionedLog
 
-from ..errors import LedgerError, LogFenced, NoSuchLedger
-from ..record_change import check_not_older, metadata_errors, no_log
-
-CHANGES_MAX = 100
-"""Attempts at one change: after each conflict somebody else has come further."""
+from ..errors import LogFenced, NoSuchLedger
+from ..record_change import changed, check_not_older, metadata_errors, no_log
 
 Transition = Callable[[LogRecord], LogRecord]
 
@@ -51,13 +47,8 @@ class LogChain:
     async def change(self, transition: Transition) -> LogRecord:
         """Does one change; returns the record that stands. Where the transition raises, nothing is changed."""
         async with self._turn:
-            with metadata_errors():
-                stands = await transitions.change(
-                    transition, lambda: self.record, self._write, self.refresh, CHANGES_MAX
-                )
-        if stands is None:
-            raise LedgerError(f"log {self.record.name!r} keeps changing; try again")
-        return stands
+            what = f"log {self.record.name!r}"
+            return await changed(what, transition, lambda: self.record, self._write, self.refresh)
 
     async def _write(self, wanted: LogRecord) -> None:
         self.take(await self.logs.change(wanted, self.found.version))

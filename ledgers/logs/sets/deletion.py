@@ -6,16 +6,15 @@ from contextlib import suppress
 
 from metadata import keys
 from metadata.audit import Act, tell
-from metadata.errors import NoSuchKey, VersionConflict
 from metadata.records.coordination import log_shares
 from metadata.records.coordination.log_set_record import LogSetRecord, LogSetStore, VersionedLogSet
 
 from ...cluster import Cluster
-from ...errors import LedgerError, NoSuchLog
-from ...record_change import metadata_errors
+from ...errors import NoSuchLog
+from ...record_change import changed, metadata_errors
 from ..log_calls import LogCalls
 from .errors import NoSuchLogSet
-from .log_set import CHANGES_MAX, log_name
+from .log_set import log_name
 
 
 async def delete_set(cluster: Cluster, calls: LogCalls, name: str, password: bytes) -> None:
@@ -54,10 +53,15 @@ async def _found(store: LogSetStore, name: str) -> VersionedLogSet:
 
 
 async def _given_up(store: LogSetStore, name: str) -> VersionedLogSet:
-    for _ in range(CHANGES_MAX):
+    found = await _found(store, name)
+
+    async def write(wanted: LogSetRecord) -> None:
+        nonlocal found
+        found = await store.change(name, wanted, found.version)
+
+    async def refresh() -> None:
+        nonlocal found
         found = await _found(store, name)
-        if found.record.deleted:
-            return found
-        with metadata_errors(), suppress(VersionConflict, NoSuchKey):
-            return await store.change(name, found.record.given_up(), found.version)
-    raise LedgerError(f"set {name!r} keeps changing; try again")
+
+    await changed(f"set {name!r}", LogSetRecord.given_up, lambda: found.record, write, refresh)
+    return found

@@ -8,13 +8,12 @@ from typing import Unpack
 
 from metadata import keys
 from metadata.errors import KeyExists
-from metadata.records.coordination import transitions
 from metadata.records.coordination.log_set_record import LogSetRecord, LogSetStore, VersionedLogSet
 from metadata.records.logs.log_record import LogSettings
 
 from ...cluster import Cluster
 from ...errors import LedgerError, LogExists
-from ...record_change import metadata_errors
+from ...record_change import changed, metadata_errors
 from ..log import Log
 from ..log_calls import LogCalls
 from .errors import NoSuchLogSet
@@ -22,9 +21,6 @@ from .set_consumption import GroupOptions, SetConsumption, SetRecord
 from .set_writer import LogSetWriter
 
 log = logging.getLogger(__name__)
-
-CHANGES_MAX = 100
-"""Attempts at one change of the set's record: after each conflict somebody else has come further."""
 
 TAKE_OVERS_MAX = 10
 """Attempts to take a set over: before each other one it has grown."""
@@ -166,13 +162,8 @@ class LogSet:
         return record
 
     async def _change(self, transition: Callable[[LogSetRecord], LogSetRecord]) -> LogSetRecord:
-        with metadata_errors():
-            stands = await transitions.change(
-                transition, lambda: self.record, self._write, self.refresh, CHANGES_MAX
-            )
-        if stands is None:
-            raise LedgerError(f"set {self.name!r} keeps changing; try again")
-        return stands
+        what = f"set {self.name!r}"
+        return await changed(what, transition, lambda: self.record, self._write, self.refresh)
 
     async def _write(self, wanted: LogSetRecord) -> None:
         self._found = await self._store.change(self.name, wanted, self._found.version)

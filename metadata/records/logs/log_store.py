@@ -29,6 +29,10 @@ class LogPage:
     key: str
     version: int
 
+    def ending_in(self, behind: int, through: int) -> list[Segment]:
+        """Segments that end behind the one position, and not behind the other."""
+        return [s for s in self.segments if behind < (s.end_position or 0) <= through]
+
 
 class LogStore:
     """All logs of a cluster. Every change is one compare-and-swap with a nonce (rule M1). All methods raise
@@ -183,6 +187,14 @@ class LogStore:
         after = keys.log_page(identity, position)
         async for item in list_all(self.store, keys.log_pages(identity), after=after):
             yield _page(item)
+
+    async def paged_segments(self, record: LogRecord, behind: int) -> AsyncIterator[Segment]:
+        """All segments in pages that end behind a position, in order, each once: a page that its writer could not
+        finish may have those of the next page, or of the record itself."""
+        async for page in self.pages(record.identity, behind):
+            for segment in page.ending_in(behind, record.paged_through):
+                behind = segment.end_position or behind
+                yield segment
 
     async def drop_page(self, identity: bytes, page: LogPage) -> None:
         """Deletes a page whose ledgers have been deleted, and what finds it by time."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..coordination.cursor_record import CursorStore, VersionedCursor
 from . import silences
 from .log_record import LogRecord, Segment
-from .log_store import LogPage, LogStore
+from .log_store import LogStore
 from .retention import CountedCursor, Judgement, judge
 from .silences import Silences
 
@@ -77,7 +77,7 @@ async def _head(logs: LogStore, record: LogRecord) -> list[Segment]:
         page = await logs.page_of(record.identity, position)
         if page is None:  # the log has moved on: what is behind is for the next look
             return head
-        head += _left_of(page, record, position)
+        head += page.ending_in(position, record.paged_through)
         position = page.segments[-1].end_position or record.paged_through
     head += _own_left(record)
     return head[:HEAD_SEGMENTS_MAX]
@@ -86,17 +86,8 @@ async def _head(logs: LogStore, record: LogRecord) -> list[Segment]:
 async def _bytes_in_pages(logs: LogStore, record: LogRecord) -> int:
     if record.first_position >= record.paged_through:
         return 0
-    behind, found = record.first_position, 0
-    async for page in logs.pages(record.identity, behind):
-        for segment in _left_of(page, record, behind):
-            found, behind = found + segment.length_bytes, segment.end_position or behind
-    return found
-
-
-def _left_of(page: LogPage, record: LogRecord, behind: int) -> list[Segment]:
-    """Those that end behind a position, without those that the record has itself: a page that its writer could not
-    finish may have them, and the next page has its segments again."""
-    return [s for s in page.segments if behind < (s.end_position or 0) <= record.paged_through]
+    left = logs.paged_segments(record, record.first_position)
+    return sum([segment.length_bytes async for segment in left])
 
 
 def _own_left(record: LogRecord) -> list[Segment]:
