@@ -13,7 +13,7 @@ from ledgers.aio import LedgerClient
 from ledgers.observing.appends import AppendMetrics, WriterMetrics
 from ledgers.observing.declared import SECONDS
 from tests.support.aio import until_true
-from tests.support.in_process import InProcessCluster, cluster_of
+from tests.support.in_process import InProcessCluster, cluster_of, on_bookies
 
 
 def value(registry: CollectorRegistry, name: str, **labels: str) -> float:
@@ -23,10 +23,7 @@ def value(registry: CollectorRegistry, name: str, **labels: str) -> float:
 
 async def test_what_is_appended_and_read_is_counted_by_the_batch(tmp_path: Path) -> None:
     registry = CollectorRegistry()
-    async with (
-        cluster_of(tmp_path, 3) as cluster,
-        LedgerClient(cluster.uri, config=ClientConfig(metrics=registry)) as client,
-    ):
+    async with on_bookies(tmp_path, 3, ClientConfig(metrics=registry)) as (_, client):
         writer = await client.create_ledger()
         assert value(registry, "lanes_open") == 3
         assert value(registry, "writers_open") == 1
@@ -73,10 +70,7 @@ async def test_a_lost_bookie_a_recovery_and_what_fails_then_are_counted(tmp_path
 
 async def test_what_a_logs_writer_reader_and_consumer_do_is_counted(tmp_path: Path) -> None:
     registry = CollectorRegistry()
-    async with (
-        cluster_of(tmp_path, 3) as cluster,
-        LedgerClient(cluster.uri, config=ClientConfig(metrics=registry)) as client,
-    ):
+    async with on_bookies(tmp_path, 3, ClientConfig(metrics=registry)) as (_, client):
         log = await client.create_log("orders")
         async with await log.writer() as writer:
             await writer.append_batch([b"x"] * 5)
@@ -98,10 +92,7 @@ async def test_what_becomes_of_the_records_of_producers_is_counted(
 ) -> None:
     monkeypatch.setattr("ledgers.logs.producers.memory.PRODUCERS_MAX", 1)
     registry = CollectorRegistry()
-    async with (
-        cluster_of(tmp_path, 3) as cluster,
-        LedgerClient(cluster.uri, config=ClientConfig(metrics=registry)) as client,
-    ):
+    async with on_bookies(tmp_path, 3, ClientConfig(metrics=registry)) as (_, client):
         log = await client.create_log("orders")
         async with await log.writer() as writer:
             await writer.append_batch([b"x"] * 3, producer="till-1", sequence=0)
