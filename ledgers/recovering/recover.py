@@ -39,7 +39,7 @@ from ..protocol.recovery import Recovery
 from ..record_change import Conflict, RecordVersion, change_record, no_record
 from ..tasks import Tasks
 from .accepted_metadata import check_accepted, until_vouched_for
-from .asking import LedgerCalls
+from .ledger_calls import LedgerCalls
 
 RESTART_PAUSE_SECONDS_MAX = 2.0
 

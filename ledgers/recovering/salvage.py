@@ -21,8 +21,8 @@ from ..authorized import Keys
 from ..cluster import Cluster
 from ..errors import EntryUnreadable, LedgerError
 from ..integrity.encryption import cipher_of
-from .asking import Holders
 from .held_copies import ENTRY_ID_MAX, Gap, HeldCopies
+from .ledger_calls import Holders
 
 Part = Columns | Gap
 """Verified entries without a gap between them, or entries that nobody gave."""

@@ -22,8 +22,8 @@ from ..errors import LedgerError, LedgerRecoveryFailed, Unauthorized
 from ..protocol.fencing import OLDER
 from ..protocol.quorum import Outcome
 from ..protocol.striping import Striping
-from .asking import Holders
 from .held_copies import ENTRY_ID_MAX, CopyHolder, Gap, HeldCopies
+from .ledger_calls import Holders
 
 GONE = (Status.WRONG_INCARNATION, Status.WRONG_IDENTITY)
 """The bookie that the record names is not there any more, or what it had of this ledger is not."""

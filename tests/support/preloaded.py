@@ -33,7 +33,7 @@ MODULES = (
     "bookledger.admin.http.server",
     "bookledger.cli.journal.group",
     "bookledger.cli.journal.serve",
-    "bookledger.cli.journal_node.beside",
+    "bookledger.cli.journal_node.embedded_node",
     "bookledger.cli.ledger.group",
     "bookledger.cli.metadata.group",
     "bookledger.cluster.survey",

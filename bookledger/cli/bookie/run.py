@@ -12,7 +12,7 @@ from metadata.keys import check_name
 from ...admin.http_option import HttpAddress, address_option, http_option
 from ...admin.tracing import traces_option
 from ..event_loop import EventLoop
-from ..journal_node.asked import NodeAsked
+from ..journal_node.node_options import NodeOptions
 from ..options import (
     FilePath,
     Finite,
@@ -172,7 +172,7 @@ def run(
         raise click.UsageError(
             "--journal-http and --journal-name are of a JournalNode: give --journal-node, too"
         )
-    node = None if journal_node is None else NodeAsked(journal_node, journal_http, journal_name)
+    node = None if journal_node is None else NodeOptions(journal_node, journal_http, journal_name)
     config = config_of(**options)
     serving = Serving(config, http, node, until_stdin_closes=until_stdin_closes, as_json=as_json)
     serving.run(EventLoop(event_loop), traces)

@@ -29,14 +29,14 @@ from ...admin.tracing import tracing_to
 from ..config.clients import client_config, http_config
 from ..config.settings import settings_now
 from ..event_loop import EventLoop, factory_of
-from ..journal_node.asked import NodeAsked
+from ..journal_node.node_options import NodeOptions
 from ..output import print_json
 from ..terminal import say
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
-    from ..journal_node.beside import NodeBeside
+    from ..journal_node.embedded_node import EmbeddedNode
 
 
 def config_of(
@@ -99,14 +99,14 @@ class Serving:
         self,
         config: BookieConfig,
         http: HttpAddress | None,
-        node: NodeAsked | None = None,
+        node: NodeOptions | None = None,
         *,
         until_stdin_closes: bool,
         as_json: bool,
     ) -> None:
         self._config = config
         self._asked = node
-        self._node: NodeBeside | None = None
+        self._node: EmbeddedNode | None = None
         self._http = http
         self._bookies = None if http is None else Bookies(1)
         self._running: RunningBookie | None = None
@@ -125,9 +125,9 @@ class Serving:
     async def _serve(self, provider: TracerProvider | None) -> None:
         config = replace(self._config, tracing=provider)
         if self._asked is not None:
-            from ..journal_node.beside import NodeBeside  # not needed without one
+            from ..journal_node.embedded_node import EmbeddedNode  # not needed without one
 
-            self._node = NodeBeside(self._asked, config)
+            self._node = EmbeddedNode(self._asked, config)
             config = replace(config, descriptors_elsewhere=self._node.connections_max)
         async with systemd.signs_of_life(self._log_stuck_seconds), self._pages() as url:
             await run_daemon(

@@ -19,7 +19,7 @@ from ...admin.http_option import HttpAddress, address_option, bound_to
 from ...admin.tracing import traces_option, tracing_to
 from ..config.clients import client_config
 from ..config.settings import settings_now
-from ..journal_node.asked import check_may_listen
+from ..journal_node.node_options import check_may_listen
 from ..membership.cluster_survey import check_is_cluster
 from ..options import (
     DIGESTS,

@@ -27,7 +27,7 @@ from qjm_compat.hadoop.limits import NodeLimits
 from ...admin.http_option import HttpAddress, bound_to
 from ..config.clients import client_config, http_config
 from ..config.settings import settings_now
-from .asked import NodeAsked, check_may_listen
+from .node_options import NodeOptions, check_may_listen
 from .serving import serve_node
 
 STOP_SECONDS_MAX = 10.0
@@ -39,13 +39,13 @@ HASTE_SECONDS = 0.5
 log = logging.getLogger(__name__)
 
 
-class NodeBeside:
+class EmbeddedNode:
     """The JournalNode of one bookie. Its ports are bound at once.
 
     Raises ValueError where that fails, UsageError where it must not be.
     """
 
-    def __init__(self, asked: NodeAsked, bookie: BookieConfig) -> None:
+    def __init__(self, asked: NodeOptions, bookie: BookieConfig) -> None:
         self._name = asked.name
         self._bookie = bookie
         self._journals = settings_now().made("journal", JournalConfig)

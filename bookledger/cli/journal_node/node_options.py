@@ -13,7 +13,7 @@ HTTP_PORT = 8480
 
 
 @dataclass(frozen=True, slots=True)
-class NodeAsked:
+class NodeOptions:
     """One beside a bookie: where it listens, and its name if that is not the bookie's."""
 
     rpc: HttpAddress
