@@ -17,6 +17,7 @@ from ledgers.aio import LedgerClient
 from ledgers.loop_thread import LoopThread, PageSource
 
 from ..credentials import Access
+from .allocator import keep_freed_memory
 
 MIB = 1024 * 1024
 
@@ -57,4 +58,5 @@ async def _end(source: PageSource[T], client: LedgerClient) -> None:
 @cache
 def _loop_of(_pid: int) -> LoopThread:
     """One loop thread per process, since threads do not survive fork()."""
+    keep_freed_memory()
     return LoopThread()

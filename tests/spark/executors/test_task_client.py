@@ -1,6 +1,10 @@
-"""How a task reads: in pages as large as pays."""
+"""How a task reads: in pages as large as pays, whose memory is used again."""
 
 from __future__ import annotations
+
+import platform
+import subprocess
+import sys
 
 import pytest
 
@@ -20,3 +24,28 @@ def test_a_page_is_two_full_frames(cluster: Cluster, entry_bytes: int) -> None:
     wanted = [EntryRange(writer.ledger_id, 0, entries - 1)]
     batches = record_batches(Access(cluster.uri), wanted, ["entry_id", "payload"])
     assert [batch.num_rows for batch in batches] == [2 * frame_entries] * (frames // 2)
+
+
+FAULTS_OF_PAGES = """
+from resource import RUSAGE_SELF, getrusage
+from spark.executors.allocator import keep_freed_memory
+from spark.executors.task_client import PAGE_BYTES
+{}
+for _ in range(20):
+    before = getrusage(RUSAGE_SELF).ru_minflt
+    pages = [bytearray(PAGE_BYTES) for _ in range(4)]
+    del pages
+print(getrusage(RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator")
+def test_pages_take_the_memory_of_those_before_them() -> None:
+    assert page_faults("") > 1000
+    assert page_faults("keep_freed_memory()") < 100
+
+
+def page_faults(first: str) -> int:
+    """Of four pages, after many others."""
+    code = FAULTS_OF_PAGES.format(first)
+    return int(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
