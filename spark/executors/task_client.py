@@ -21,12 +21,9 @@ from .allocator import keep_freed_memory
 
 MIB = 1024 * 1024
 
-PAGE_BYTES = 5 * MIB // 2
-"""Two full frames fit, with what entries of 80 bytes or more have beside their payloads.
-
-A page costs client and bookies much the same however large it is, but the allocator does not keep the memory of those
-that are larger than this.
-"""
+PAGE_BYTES = 15 * MIB // 4
+"""Three full frames fit, with what entries of 80 bytes or more have beside their payloads; no page holds four. A page
+costs client and bookies much the same however large it is."""
 
 CONFIG = ClientConfig(page_bytes=PAGE_BYTES, read_ahead_pages=4, read_ahead_bytes_max=16 * MIB)
 """Bounds a task's memory by this read-ahead, however large the ledger is."""
