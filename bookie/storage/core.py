@@ -91,11 +91,7 @@ class BookieCore:
             note = _note_in(frame)
         except BadRecord:
             return []
-        if not note:
-            return []
-        whose = verifier, b"", frame.identity, note
-        record = Record(RecordKind.ENTRIES, frame.ledger_id, None, None, frame.recovery, *whose)
-        return [Write(record, None, deferred_sync=True)]
+        return [Write(_record_of(frame, note), None, deferred_sync=True)] if note else []
 
     def fence(
         self, ledger_id: int, ticket: object, verifier: bytes = b"", identity: bytes = NO_IDENTITY
