@@ -193,7 +193,7 @@ class SimulatedBookie(Node):
 
     def told(self, incarnation: str, frame: Frame) -> None:
         if not self._is_another(incarnation):
-            self._perform(self.core.told(frame, _nobody_waits))
+            self._perform(self.core.told(frame))
 
     def last_add_confirmed(self, request: LacRequest, answer: Callable[[LacReply], None]) -> None:
         def serve(status: Status) -> None:
@@ -356,7 +356,3 @@ class SimulatedBookie(Node):
             self.world.reached(Probe.EXPLICIT_LAC)
         for entry_id, payload, digest in record.columns.rows():
             self.entries[entry_id] = (bytes(payload), bytes(digest))
-
-
-def _nobody_waits(_: Status, __: str) -> None:
-    """The answer to what a bookie is told in passing."""
