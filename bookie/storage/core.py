@@ -173,7 +173,8 @@ def _refused(state: LedgerState, verifier: bytes, identity: bytes, ticket: objec
         return Answer(ticket, Status.UNAUTHORIZED)
     if why := state.identity_mismatch(identity):
         return Answer(ticket, Status.WRONG_IDENTITY, why)
-    state.learn(verifier, identity)
+    if state.identity is None or state.verifier is None:
+        state.learn(verifier, identity)
     return None
 
 
