@@ -1,7 +1,8 @@
 """What a bookie keeps of a ledger of which it serves a fragment, beside the entries: enough to make its record again.
 
 The writer sends it with the first frame down each lane, and after an ensemble change with the next frame down every
-lane; a bookie that heals notes what the record says. Whoever closes the ledger tells its last ensemble the end.
+lane; a bookie that heals notes what the record says. Whoever closes the ledger tells its last ensemble the end; a
+recovery tells the bookies of each fragment that it made, too.
 """
 
 from __future__ import annotations
