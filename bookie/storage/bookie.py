@@ -369,7 +369,7 @@ class Bookie:
                     self._lac_waiters.wake(item.record.ledger_id)
         self.intake.reported(len(written))
         self.metrics.stored(written, self._loop.time())
-        self._checkpointer.log_grew(next_position, sum(item.size for item in written))
+        self._checkpointer.log_grew(next_position, sum([item.size for item in written]))
 
     def _on_written(self, written: Sequence[Written]) -> None:
         for item in written:

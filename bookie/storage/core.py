@@ -191,7 +191,8 @@ def remember(state: LedgerState, record: Record) -> bool:
     if record.kind is RecordKind.STATE:
         state.absorb(LedgerState.decode(record.ledger_id, record.content))
         return False
-    state.admits(record.verifier)
+    if state.verifier is None:
+        state.verifier = record.verifier
     state.identity = record.identity
     if record.kind is RecordKind.FENCE:
         state.fence = Fence.DURABLE

@@ -24,14 +24,14 @@ _HEADER_BYTES = struct.Struct("<I")
 _BEGINNING = struct.Struct("<II")
 
 JOINED_BYTES_MAX = 4 * 1024
-"""Columns of at most so many bytes are copied next to each other: that takes less than to pass them on one by one."""
+"""Columns with a payload of at most so many bytes are copied next to each other: less work than to pass each on."""
 
 _SEED = crc32c(b"bookledger 2")
 """Tells this layout from others; change it with the layout."""
 
 
 Sealed = list[bytes | memoryview]
-"""A message in parts, to be sent in order: attached columns are not copied."""
+"""A message in parts, to be sent in order: large columns are not copied."""
 
 
 DAMAGED = "checksum mismatch in a message that arrived"
@@ -47,7 +47,7 @@ def sealed(message: Message, columns: Iterable[Columns] = ()) -> Sealed:
     parts: Sealed = []
     small: Sealed = [_HEADER_BYTES.pack(len(header)), header]
     for one in columns:
-        if one.size_bytes <= JOINED_BYTES_MAX:
+        if len(one.payload) <= JOINED_BYTES_MAX:
             small += (one.entry_ids, one.lengths, one.digests, one.payload)
         else:
             parts += (b"".join(small), one.entry_ids, one.lengths, one.digests, one.payload)
