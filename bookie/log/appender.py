@@ -71,9 +71,9 @@ class LogAppender:
         return position_of(self._segment, self._offset)
 
     def append(self, records: Sequence[Record], sizes: Sequence[int]) -> list[Placed]:
-        """Writes records of these sizes one behind the other; they are durable when `synced_position` has passed them.
+        """Writes records one behind the other; they are durable when `synced_position` has passed them.
 
-        Raises DiskFull when there is no room for all of them.
+        `sizes`: their `record_bytes`. Raises DiskFull when there is no room for all of them.
         """
         total = sum(sizes)
         try:

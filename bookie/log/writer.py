@@ -235,7 +235,8 @@ class LogWriter:
             self._on_refused([(waiting.ticket, waiting.record) for waiting in group], error)
 
     def _append(self, group: Sequence[_Waiting]) -> None:
-        placed = self._appender.append([one.record for one in group], [one.size for one in group])
+        records, sizes, _, _ = zip(*group, strict=True)
+        placed = self._appender.append(records, sizes)
         if not self._unsynced:
             self._unsynced_since = self._now()
         for waiting, at in zip(group, placed, strict=True):

@@ -362,7 +362,7 @@ class Bookie:
                 self._apply(item)
         self.intake.reported(len(written))
         self.metrics.stored(written, self._loop.time())
-        self._checkpointer.log_grew(next_position, sum(item.size for item in written))
+        self._checkpointer.log_grew(next_position, sum([item.size for item in written]))
 
     def _on_written(self, written: Sequence[Written]) -> None:
         """Not synced yet; those without a ticket are not reported again."""

@@ -175,7 +175,7 @@ def _refused(state: LedgerState, verifier: bytes, identity: bytes, ticket: objec
         return Answer(ticket, Status.UNAUTHORIZED)
     if why := state.identity_mismatch(identity):
         return Answer(ticket, Status.WRONG_IDENTITY, why)
-    if state.verifier is None or state.identity is None:
+    if state.identity is None or state.verifier is None:
         state.learn(verifier, identity)
     return None
 
@@ -193,7 +193,8 @@ def remember(state: LedgerState, record: Record) -> bool:
     if record.kind is RecordKind.STATE:
         state.absorb(LedgerState.decode(record.ledger_id, record.content))
         return False
-    state.admits(record.verifier)
+    if state.verifier is None:
+        state.verifier = record.verifier
     state.identity = record.identity
     if record.kind is RecordKind.FENCE:
         state.fence = Fence.DURABLE

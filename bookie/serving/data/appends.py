@@ -58,8 +58,7 @@ class Appends:
         self._will_tell = False
         # Messages that came while an earlier one is looked up, with the bytes that they take of the memory.
         self._waiting: deque[tuple[AppendRequest, int, Arrival]] = deque()
-        self._client = str(who.identity or "")
-        self._address = connection.peer_address
+        self._sender = who.address, str(who.identity or ""), connection.peer_address
         self._working: asyncio.Task[None] | None = None
         self._unanswered = 0
         self.is_stopping = False
@@ -74,8 +73,7 @@ class Appends:
         request = codec.decode_append_request(body)
         large_bytes = len(body) if isinstance(body, bytearray) else 0
         network_seconds = self._connection.large_seconds if large_bytes else 0.0
-        sender = self._who.address, self._client, self._address
-        arrival = Arrival(self._loop.time(), network_seconds, *sender)
+        arrival = Arrival(self._loop.time(), network_seconds, *self._sender)
         if self._working is None and self._is_ready_for(request):
             self._take(request, {}, large_bytes, arrival)
             return
@@ -160,7 +158,8 @@ class Appends:
             self._connection.go_on(TAKES)
 
     def _take(self, request: AppendRequest, refused: Refused, large_bytes: int, arrival: Arrival) -> None:
-        self._memory.change(-large_bytes)  # the log's queue counts it from here on
+        if large_bytes:
+            self._memory.change(-large_bytes)  # the log's queue counts it from here on
         wrong = request.incarnation != self._bookie.incarnation
         for sequence, frame in enumerate(request.frames, request.first_sequence):
             self._unanswered += 1

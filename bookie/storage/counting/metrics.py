@@ -133,8 +133,8 @@ class BookieMetrics:
             assert isinstance(ticket, Ticket)
             if record.kind is RecordKind.FENCE:
                 self._fences.inc()
-            if record.columns is not None and len(record.columns) and not ticket.is_ours:
-                self.counters.entries_added += len(record.columns)
+            if record.columns is not None and (entries := len(record.columns)) and not ticket.is_ours:
+                self.counters.entries_added += entries
                 self.counters.bytes_added += len(record.columns.payload)
                 self._append_seconds.observe(now - ticket.arrival.at)
                 if not ticket.is_deferred:  # what waits for a sync of others is not slow
