@@ -20,6 +20,7 @@ class LoopBatching:
         self._takes: deque[Work] = deque()
         self._sends: deque[Work] = deque()
         self._is_asked_for = False
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def take(self, work: Work) -> None:
         """Runs the work at the end of this iteration, before anything is sent."""
@@ -34,7 +35,9 @@ class LoopBatching:
     def _ask(self) -> None:
         if not self._is_asked_for:
             self._is_asked_for = True
-            asyncio.get_running_loop().call_soon(self._end)
+            if self._loop is None:  # looking it up is a system call
+                self._loop = asyncio.get_running_loop()
+            self._loop.call_soon(self._end)
 
     def _end(self) -> None:
         try:

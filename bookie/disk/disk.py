@@ -76,8 +76,9 @@ class OsFile:
     """A LogFile on the operating system. Safe to use from several threads: every call names its offset."""
 
     def __init__(self, path: Path, flags: int) -> None:
-        self._path = path
+        self._path = str(path)
         self._fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
+        self._opened = os.fstat(self._fd)
 
     def write(self, buffers: Sequence[bytes | memoryview], offset: int) -> None:
         try:
@@ -89,7 +90,7 @@ class OsFile:
 
     def _name_in(self, error: OSError) -> None:
         """Adds the file's path to an error."""
-        error.filename = str(self._path)
+        error.filename = self._path
 
     def _write_some(self, buffers: Sequence[bytes | memoryview], offset: int) -> int:
         total = sum(map(len, buffers))
@@ -116,9 +117,9 @@ class OsFile:
         try:
             named = os.stat(self._path)
         except FileNotFoundError:
-            raise DirectoryLost(str(self._path)) from None
-        if not os.path.samestat(named, os.fstat(self._fd)):
-            raise DirectoryLost(str(self._path))
+            raise DirectoryLost(self._path) from None
+        if not os.path.samestat(named, self._opened):
+            raise DirectoryLost(self._path)
 
     def read(self, size: int, offset: int) -> bytes:
         try:

@@ -47,9 +47,9 @@ _ANY_POSITION = (0, 0, 0, 0)
 
 def place_of_frame(columns: Columns | None, position: int, size: int) -> FrameLocation | None:
     """The index's entry for a record; None for a record without entries."""
-    if columns is None or not len(columns):
+    if columns is None or not (entries := len(columns)):
         return None
-    return FrameLocation(columns.first_entry, position, columns.last_entry, len(columns), size)
+    return FrameLocation(columns.first_entry, position, columns.last_entry, entries, size)
 
 
 SPAN_CLASSES = 17

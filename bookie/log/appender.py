@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..disk.disk import Disk, LogFile
 from . import segments
-from .format import SEGMENT_HEADER, Record, encode_record, position_of, record_bytes
+from .format import SEGMENT_HEADER, Record, encode_record, position_of
 
 SEGMENT_BYTES_MAX = 256 * 1024 * 1024
 """Size past which a segment is full, and the next one begins."""
@@ -70,12 +70,11 @@ class LogAppender:
         """Where the next record will stand."""
         return position_of(self._segment, self._offset)
 
-    def append(self, records: Sequence[Record]) -> list[Placed]:
+    def append(self, records: Sequence[Record], sizes: Sequence[int]) -> list[Placed]:
         """Writes records one behind the other; they are durable when `synced_position` has passed them.
 
-        Raises DiskFull when there is no room for all of them.
+        `sizes`: their `record_bytes`. Raises DiskFull when there is no room for all of them.
         """
-        sizes = list(map(record_bytes, records))
         total = sum(sizes)
         try:
             self._make_room(total)

@@ -47,8 +47,8 @@ class LacWaiters:
 
     def wake(self, ledger_id: int) -> None:
         """Wakes the long polls for which the ledger's last-add-confirmed is news."""
-        line, lac = self._lines.get(ledger_id), self._lac_of(ledger_id)
-        if line is not None and lac is not None:
+        line = self._lines.get(ledger_id)
+        if line is not None and (lac := self._lac_of(ledger_id)) is not None:
             line.wake(lac.last_entry)
 
     def end(self) -> None:

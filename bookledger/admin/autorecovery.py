@@ -8,8 +8,8 @@ from metadata.counting import facts
 from metadata.counting.counting_store import CountingStore
 from metadata.counting.facts import Finding
 
+from .http_content import HttpContent
 from .process_metrics import process_registry
-from .subject import Subject
 
 NOT_YET = "it has not looked at the cluster yet"
 
@@ -21,9 +21,9 @@ class Auditing:
         self._registry = process_registry()
         self._store: CountingStore | None = None
 
-    def subject(self) -> Subject:
+    def http_content(self) -> HttpContent:
         """For `serving_http`."""
-        return Subject(self._registry, self._findings)
+        return HttpContent(self._registry, self._findings)
 
     def has_started(self, auditor: Auditor, store: CountingStore) -> None:
         self._registry.register(AuditorMetrics(auditor, store.counts))

@@ -12,8 +12,8 @@ from bookie.serving.daemon import RunningBookie
 from metadata.counting import facts
 from metadata.counting.facts import Finding
 
+from .http_content import HttpContent
 from .process_metrics import process_registry
-from .subject import Subject
 
 STARTING = "the bookie is starting: it waits for the metadata, or reads its log"
 
@@ -25,11 +25,11 @@ class Bookies(Collector):
         self._count = count
         self._running: list[RunningBookie] = []
 
-    def subject(self) -> Subject:
+    def http_content(self) -> HttpContent:
         """For `serving_http`."""
         registry = process_registry()
         registry.register(self)
-        return Subject(registry, self.findings)
+        return HttpContent(registry, self.findings)
 
     def has_started(self, running: RunningBookie) -> None:
         self._running.append(running)

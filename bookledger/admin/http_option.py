@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from .http.config import HttpConfig
-    from .subject import Subject
+    from .http_content import HttpContent
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,7 +27,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Daemon(Protocol):
     """What a process runs, and tells of."""
 
-    def subject(self) -> Subject: ...
+    def http_content(self) -> HttpContent: ...
 
 
 class Pages(Protocol):
@@ -104,14 +104,14 @@ async def with_http(
             "what is told there; give a loopback address, a bookie with --certs, or --insecure to answer all the same"
         )
     trust = Certificates(certificates) if certificates else None
-    subject = daemon.subject()
+    content = daemon.http_content()
     if pages is not None:
-        subject.pages, subject.error_page = pages.routes(), pages.error_page
+        content.pages, content.error_page = pages.routes(), pages.error_page
     async with (
         serving_http(
-            http.host, http.port, subject, trust, bound=bound_to("--http", http), config=config
+            http.host, http.port, content, trust, bound=bound_to("--http", http), config=config
         ) as address,
-        watching_lag(subject.registry),
+        watching_lag(content.registry),
         pages.open() if pages is not None else nullcontext(),
     ):
         url = f"{'https' if trust else 'http'}://{address}"

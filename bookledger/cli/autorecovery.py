@@ -28,10 +28,10 @@ from ..admin.lifecycle_log import life_told
 from .config.clients import client_config, http_config
 from .config.settings import settings_now
 from .membership.cluster_survey import check_is_cluster, lost_after_option
+from .messages.help import command
 from .options import certificates_option, insecure_option, json_option, metadata_option
 from .output import print_json
 from .terminal import say
-from .told.help import command
 
 if TYPE_CHECKING:
     from metadata.store import MetadataStore

@@ -25,9 +25,9 @@ from . import standard_files
 from .config.lazy_group import LazyGroup, Place
 from .config.origin import origin_of
 from .config.settings import Settings, read, settings_now
+from .messages.exit_codes import BY_SIGNAL, ExitCode
+from .messages.help import Headings
 from .terminal import PlainFormatter, say
-from .told.exit_codes import BY_SIGNAL, ExitCode
-from .told.help import Headings
 
 _GROUPS: dict[str, Place] = {
     "standalone": ("bookledger.cli.standalone", "standalone", "Run bookies and an embedded metadata store."),
@@ -264,8 +264,8 @@ def _report(error: BaseException) -> int:
     from qjm_compat.edits.errors import EditLogError
     from qjm_compat.errors import JournalError
 
-    from .told.journal_errors import journal_error_told
-    from .told.os_errors import os_error_told
+    from .messages.journal_errors import journal_error_told
+    from .messages.os_errors import os_error_told
 
     if isinstance(error, OSError):
         cannot_write = isinstance(error, BrokenPipeError) and standard_files.nobody_reads()

@@ -23,8 +23,8 @@ from bookie.disk.disk import sync_directory
 from ledgers.errors import LedgerError
 from metadata.records.ledger_record import LedgerRecord
 
+from .messages.sizes import bytes_told, counts_bytes
 from .terminal import say, shown
-from .told.sizes import bytes_told, counts_bytes
 
 Say = Callable[[str], None]
 

@@ -18,10 +18,10 @@ from ..admin.http_option import HttpAddress, http_option, with_http
 from ..admin.tracing import traces_option, tracing_to
 from .config.clients import client_config, http_config
 from .config.settings import settings_now
+from .messages.help import command
 from .options import FilePath, checked_by, free_space_option, insecure_option, json_option
 from .output import print_json
 from .terminal import say
-from .told.help import command
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider

@@ -73,7 +73,7 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
         """Appends one record; returns its position when an ack quorum has it on disk.
 
         It may have a `key`, `headers` and an `event_time`, as a `NewRecord`. With a `producer` and a `sequence` it is
-        stored once; see `ledgers.logs.writing.log_writer.LogWriter.append`.
+        stored once; what it raises then, see `ledgers.logs.writing.log_writer.LogWriter.append`.
         """
         self._thread.check_may_wait()
         return self.append_async(payload, **fields).result()

@@ -190,6 +190,8 @@ class AppendStream:
         except BadMessage as error:
             self._break(f"its answer cannot be understood: {error}")
             return
+        if acks:
+            self._answered_at = self._loop.time()
         for ack in acks:
             self._acked(ack)
         if acks and acks[-1].status is Status.WRONG_INCARNATION:  # it refuses a message as a whole
@@ -293,7 +295,7 @@ class AppendStream:
         if self._in_flight_bytes >= self._config.window_bytes_max:
             return None
         frames: list[Frame] = []
-        first = self._next_sequence
+        first, now = self._next_sequence, self._loop.time()
         room = FRAME_BYTES_MAX
         while self._ready and room > 0 and len(self._in_flight) < FRAMES_IN_FLIGHT_MAX:
             lane = self._ready.popleft()
@@ -302,7 +304,7 @@ class AppendStream:
                 continue
             frame, size = lane.next_frame(room)
             room -= size + FRAME_OVERHEAD_BYTES + NOTES_WEIGHT * len(frame.note)
-            self._note_sent(lane, frame, size)
+            self._note_sent(lane, frame, size, now)
             frames.append(frame)
             if lane.has_work:
                 self.lane_has_work(lane)
@@ -323,15 +325,14 @@ class AppendStream:
             note=note,
         )
 
-    def _note_sent(self, lane: QueuedLane, frame: Frame, size: int) -> None:
+    def _note_sent(self, lane: QueuedLane, frame: Frame, size: int, now: float) -> None:
         last_entry = lane.through(frame)
-        self._in_flight[self._next_sequence] = _InFlight(lane, last_entry, size, self._loop.time())
+        self._in_flight[self._next_sequence] = _InFlight(lane, last_entry, size, now)
         self._in_flight_bytes += size
         self._next_sequence += 1
 
     def _acked(self, ack: Ack) -> None:
         sent = self._in_flight.pop(ack.sequence)
-        self._answered_at = self._loop.time()
         self._in_flight_bytes -= sent.size
         sent.lane.answered(ack, sent.last_entry, sent.size)
 

@@ -138,6 +138,8 @@ class AppendPipeline:
         """Takes the next entries in, consecutive from last_add_pushed+1."""
         assert not self.has_ended and not self._close_asked
         self._pending.push(columns)
+        if not self._striping.is_striped:
+            return [Send(lane, columns) for lane in self._positions.lanes()]
         return [effect for n in range(len(self._positions)) for effect in self._send(n, [columns])]
 
     def acked(self, lane: int, through: int) -> list[AppendEffect]:
@@ -279,7 +281,7 @@ class AppendPipeline:
     # --- confirming -----------------------------------------------------------------------------
 
     def _answered(self, lane: int, *, acked: int, written: int) -> list[AppendEffect]:
-        assert written <= self.last_add_pushed
+        assert written <= self._pending.last_pushed
         position = self._positions.on(lane)
         if position is None or not position.answered(acked=acked, written=written):
             return []
@@ -289,10 +291,11 @@ class AppendPipeline:
     def _advance(self) -> list[AppendEffect]:
         if self.phase is not Phase.WRITING:  # the LAC stands still during a change (F7)
             return []
-        if self.last_add_confirmed == self.last_add_pushed:  # one more copy of confirmed entries
+        pushed = self._pending.last_pushed
+        if self.last_add_confirmed == pushed:  # one more copy of confirmed entries
             return []
         effects = self._accept() if self._deferred_sync else []
-        through = self._positions.confirmed_through(self.last_add_pushed)
+        through = self._positions.confirmed_through(pushed)
         if through <= self.last_add_confirmed:
             return effects
         self.last_add_confirmed = through
@@ -362,11 +365,8 @@ class AppendPipeline:
     # --- ending -----------------------------------------------------------------------------------
 
     def _close_if_ready(self) -> list[AppendEffect]:
-        if (
-            not self._close_asked
-            or self.phase is not Phase.WRITING
-            or self._positions.are_awaited(self.last_add_confirmed)
-        ):
+        may_close = self._close_asked and self.phase is Phase.WRITING
+        if not may_close or self._positions.are_awaited(self.last_add_confirmed):
             return []
         self.phase = Phase.CLOSING
         return [ChangeRecord(self.closed_record())]

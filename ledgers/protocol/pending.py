@@ -23,10 +23,11 @@ class PendingEntries:
         return self._next - 1
 
     def push(self, columns: Columns) -> None:
+        following = self._next + len(columns)
         assert columns.first_entry == self._next
-        assert columns.last_entry - columns.first_entry == len(columns) - 1
+        assert columns.last_entry == following - 1
         self._batches.append(columns)
-        self._next = columns.last_entry + 1
+        self._next = following
         self.bytes += len(columns.payload)
 
     def confirm(self, last_entry: int) -> None:

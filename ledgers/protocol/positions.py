@@ -38,10 +38,13 @@ class Position:
 
     def answered(self, *, acked: int, written: int) -> bool:
         """Records acknowledgements; returns whether they are news."""
+        assert acked <= written
         if acked <= self.acked_through and written <= self.written_through:
             return False
-        self.acked_through = max(self.acked_through, acked)
-        self.written_through = max(self.written_through, acked, written)
+        if acked > self.acked_through:
+            self.acked_through = acked
+        if written > self.written_through:
+            self.written_through = written
         self.on_trial, self.failure = False, ""
         return True
 

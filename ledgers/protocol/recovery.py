@@ -17,11 +17,12 @@ which a bookie knows a later state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 
 from bookie.wire import LacReply, ReadReply, of_payloads
 from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
+from metadata.records.notes import fragment_note
 
 from ..errors import LedgerError, LedgerRecoveryFailed, NoSuchLedger
 from ..integrity.digest import Digester
@@ -255,6 +256,16 @@ class Recovery:
         """The closing compare-and-swap succeeded."""
         assert self.stage is Stage.CLOSING
         return self._end(Recovered(record))
+
+    def ends_told(self, closed: LedgerRecord) -> Iterator[tuple[BookieRef, bytes]]:
+        """Whom to tell the end, each by a note of its fragment: the one that the recovery found last, and those that it
+        made, of which nobody knows besides. Who could not be fenced finds out by itself."""
+        kept = min(len(self.record.fragments), len(closed.fragments)) - 1
+        for fragment in closed.fragments[kept:]:
+            note = fragment_note.encode_of(closed, fragment)
+            for bookie in fragment.ensemble:
+                if bookie in self.fencing.fenced or bookie not in self._last_fragment.ensemble:
+                    yield bookie, note
 
     def conflicted(self, found: LedgerRecord | None) -> list[RecoveryEffect]:
         """Another client changed the record: adopt its close, or start over from its record (R5)."""

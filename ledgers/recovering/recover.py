@@ -10,8 +10,6 @@ from bookie.wire import LacStatement
 from metadata.audit import Act, tell
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 from metadata.records.ledger_store import VersionedRecord
-from metadata.records.notes import fragment_note
-from metadata.records.notes.fragment_note import FragmentNote
 
 from ..bookie_client import LaneTerms
 from ..bookies.lanes import Lanes
@@ -172,12 +170,8 @@ class RecoveryRun:
         return min(max(took, SLOW_COPIES_SECONDS_MIN), self._cluster.config.close_drain_seconds_max)
 
     def _tell_end(self, closed: LedgerRecord) -> None:
-        """Tells those of the last ensemble that were fenced; the others find out by themselves."""
-        last = closed.fragments[-1]
-        note = fragment_note.encode(FragmentNote.of(closed, last))
-        for bookie in last.ensemble:
-            if bookie in self._machine.fencing.fenced:
-                self._cluster.bookies.tell_note(bookie, self._terms, note)
+        for bookie, note in self._machine.ends_told(closed):
+            self._cluster.bookies.tell_note(bookie, self._terms, note)
 
     def _frozen_lac(self) -> LacStatement | None:
         return self._machine.fencing.last_add_confirmed

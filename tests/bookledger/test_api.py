@@ -44,9 +44,9 @@ BUSY_SECONDS_MAX = 25
 
 @asynccontextmanager
 async def answering(uri: str) -> AsyncIterator[str]:
-    pages, subject = Console(uri), Bookies(0).subject()
-    subject.pages = pages.routes()
-    async with serving_http("127.0.0.1", 0, subject) as address, pages.open():
+    pages, content = Console(uri), Bookies(0).http_content()
+    content.pages = pages.routes()
+    async with serving_http("127.0.0.1", 0, content) as address, pages.open():
         yield f"http://{address}/api/v1"
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bookledger.cli.told.exit_codes import MEANINGS, ExitCode
-from bookledger.cli.told.interruption import told_when_stopped
+from bookledger.cli.messages.exit_codes import MEANINGS, ExitCode
+from bookledger.cli.messages.interruption import told_when_stopped
 from tests.support.command_line import bookledger
 
 ROOT = Path(__file__).parents[2]

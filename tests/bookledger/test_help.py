@@ -10,7 +10,7 @@ import click
 import pytest
 
 from bookledger.cli.main import cli
-from bookledger.cli.told.help import Command, CommandGroup
+from bookledger.cli.messages.help import Command, CommandGroup
 from tests.support.command_line import bookledger as run
 
 PROGRAM = "bookledger"

@@ -15,7 +15,7 @@ from bookie.wire.trust.certificates import Certificates
 from bookie.wire.trust.roles import Role
 from bookledger.admin.http.host_names import is_loopback
 from bookledger.admin.http.server import serving_http
-from bookledger.admin.subject import Subject
+from bookledger.admin.http_content import HttpContent
 from tests.support.authority import TestAuthority
 
 OURS = [
@@ -55,7 +55,7 @@ async def asked(address: str, *hosts: str, path: str = "/metrics") -> tuple[int,
 @asynccontextmanager
 async def on_a_port(host: str, listens_at: str) -> AsyncIterator[str]:
     bound = sockets.bound(listens_at, 0)
-    async with serving_http(host, 0, Subject(CollectorRegistry(), list), bound=bound):
+    async with serving_http(host, 0, HttpContent(CollectorRegistry(), list), bound=bound):
         yield f"127.0.0.1:{bound.getsockname()[1]}"
 
 
@@ -94,7 +94,7 @@ async def test_what_others_may_reach_is_asked_by_any_name() -> None:
 async def test_with_certificates_the_certificate_counts_and_not_the_name(tmp_path: Path) -> None:
     authority = TestAuthority(tmp_path)
     trust = Certificates(authority.bookie("b1"))
-    async with serving_http("127.0.0.1", 0, Subject(CollectorRegistry(), list), trust) as address:
+    async with serving_http("127.0.0.1", 0, HttpContent(CollectorRegistry(), list), trust) as address:
         tls = Certificates(authority.of(Role.CONSOLE)).client
         host, port = address.split(":")
         reader, writer = await asyncio.open_connection(host, int(port), ssl=tls)

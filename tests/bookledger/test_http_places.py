@@ -19,7 +19,7 @@ from bookie.wire.trust.roles import Role
 from bookledger.admin.http import gate, server
 from bookledger.admin.http.config import HttpConfig
 from bookledger.admin.http.server import serving_http
-from bookledger.admin.subject import Subject
+from bookledger.admin.http_content import HttpContent
 from tests.support.aio import until_true
 from tests.support.authority import TestAuthority
 
@@ -41,10 +41,10 @@ class Port:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Port]:
-        subject = Subject(self.registry, list, [web.get("/waits", self._waits)])
+        content = HttpContent(self.registry, list, [web.get("/waits", self._waits)])
         trust = Certificates(self._authority.bookie("b1")) if self._authority else None
         async with (
-            serving_http("127.0.0.1", 0, subject, trust, config=SMALL) as self._address,
+            serving_http("127.0.0.1", 0, content, trust, config=SMALL) as self._address,
             AsyncExitStack() as self._coming,
         ):
             yield self

@@ -20,7 +20,7 @@ from bookie.wire.trust.roles import Role
 from bookledger.admin.http.config import HttpConfig
 from bookledger.admin.http.problems import PROBLEM_TYPE
 from bookledger.admin.http.server import serving_http
-from bookledger.admin.subject import Subject
+from bookledger.admin.http_content import HttpContent
 from bookledger.console.console import Console
 from ledgers import ClientConfig
 from ledgers.config import PLAIN_TEXT
@@ -48,13 +48,13 @@ async def answering(
     """A daemon's port, at its address."""
     console = Console(await a_cluster_in_memory(ledgers=1), config=ClientConfig(certificates=PLAIN_TEXT))
     routes = [*console.routes(), web.get("/fails", fails), web.get("/slow", is_slow)]
-    subject = Subject(
+    content = HttpContent(
         CollectorRegistry(),
         lambda: [facts.STARTED.found(WHY_NOT)],
         routes,
         console.error_page if with_pages else None,
     )
-    async with serving_http("127.0.0.1", 0, subject, certificates, config=config) as address, console.open():
+    async with serving_http("127.0.0.1", 0, content, certificates, config=config) as address, console.open():
         yield address
 
 

@@ -17,7 +17,7 @@ from bookie.wire.trust.certificates import Certificates
 from bookie.wire.trust.roles import MAY, ROUTES, Role
 from bookledger.admin.bookies import Bookies
 from bookledger.admin.http.server import routes_of, serving_http
-from bookledger.admin.subject import Subject
+from bookledger.admin.http_content import HttpContent
 from bookledger.console.console import Console
 from ledgers import ClientConfig
 from ledgers.config import PLAIN_TEXT
@@ -46,10 +46,10 @@ def console_of(uri: str) -> Console:
     return Console(uri, shows_entries=True, config=ClientConfig(certificates=PLAIN_TEXT))
 
 
-def subject_with(pages: Console) -> Subject:
-    subject = Bookies(0).subject()
-    subject.pages = pages.routes()
-    return subject
+def subject_with(pages: Console) -> HttpContent:
+    content = Bookies(0).http_content()
+    content.pages = pages.routes()
+    return content
 
 
 def filled(path: str) -> str:

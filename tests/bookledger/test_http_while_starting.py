@@ -40,7 +40,7 @@ async def test_a_bookie_that_reads_its_log_is_alive_and_not_ready(
     store, bookies, stop = MemoryStore(), Bookies(1), asyncio.Event()
     config = await formatted(tmp_path, store)
     ready = asyncio.get_running_loop().create_future()
-    async with serving_http("127.0.0.1", 0, bookies.subject()) as address:
+    async with serving_http("127.0.0.1", 0, bookies.http_content()) as address:
         serving = asyncio.create_task(serve_until(config, store, ready, stop))
         assert await asyncio.to_thread(begun.wait, HANG_SECONDS_MAX)
         assert await ask(f"http://{address}/healthz") == (200, "ok\n")

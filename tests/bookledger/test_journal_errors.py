@@ -9,7 +9,7 @@ import pytest
 import qjm_compat.hadoop.errors
 import qjm_compat.transfer.errors
 from bookledger.cli import main as command_line
-from bookledger.cli.told.journal_errors import MEANINGS, hadoop_name, journal_error_told, outage_told
+from bookledger.cli.messages.journal_errors import MEANINGS, hadoop_name, journal_error_told, outage_told
 from metadata.errors import StoreUnavailable
 from qjm_compat.error_translation import metadata_errors
 from qjm_compat.errors import (

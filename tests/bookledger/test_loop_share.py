@@ -17,7 +17,7 @@ from bookledger.admin.http.config import HttpConfig
 from bookledger.admin.http.loop_share import _Timed
 from bookledger.admin.http.problems import PROBLEM_TYPE
 from bookledger.admin.http.server import serving_http
-from bookledger.admin.subject import Subject
+from bookledger.admin.http_content import HttpContent
 
 BUSY_SECONDS = 0.05
 
@@ -43,10 +43,10 @@ async def costly(_: web.Request) -> web.Response:
 @asynccontextmanager
 async def answering(share: float) -> AsyncIterator[tuple[str, aiohttp.ClientSession]]:
     routes = [web.get("/costly", costly), web.get("/getJournal", costly)]
-    subject = Subject(CollectorRegistry(), list, routes)
+    content = HttpContent(CollectorRegistry(), list, routes)
     config = HttpConfig(loop_share=share)
     async with (
-        serving_http("127.0.0.1", 0, subject, config=config) as address,
+        serving_http("127.0.0.1", 0, content, config=config) as address,
         aiohttp.ClientSession(f"http://{address}") as session,
     ):
         yield address, session
@@ -177,8 +177,8 @@ async def test_a_request_whose_client_has_gone_is_given_up() -> None:
             gone.set()
         raise AssertionError
 
-    subject = Subject(CollectorRegistry(), list, [web.get("/endless", endless)])
-    async with serving_http("127.0.0.1", 0, subject) as address:
+    content = HttpContent(CollectorRegistry(), list, [web.get("/endless", endless)])
+    async with serving_http("127.0.0.1", 0, content) as address:
         host, _, port = address.rpartition(":")
         _, writer = await asyncio.open_connection(host, int(port))
         writer.write(b"GET /endless HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")

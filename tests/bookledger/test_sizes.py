@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookledger.cli import output
-from bookledger.cli.told.sizes import UNITS, bytes_told, counts_bytes
+from bookledger.cli.messages.sizes import UNITS, bytes_told, counts_bytes
 
 CLI = Path(output.__file__).parent
 

@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bookledger.cli.processes import BOOKLEDGER, Child, started
-from ledgers import LedgerClient, WriteHandle
+from ledgers import LedgerClient, Retention, WriteHandle
+from ledgers.blocking.log import LogWriter
 from metadata.sqlite.uri import uri_of
 from tests.support import browser as chromium
 from tests.support.browser import Chrome, browser, look_as
@@ -57,6 +58,10 @@ def take_all(path: Path, driver: Chrome) -> None:
     ):
         for n in range(1, 9):
             _write(client, n, 50 * n)
+        with _led_log(client) as writer:
+            driver.get(f"{url}/logs/{writer.record.name}")
+            _wait_for(driver, "of election")
+            take(driver, "log", 860)
         driver.get(f"{url}/ledgers/1/entries")
         _wait_for(driver, '"order": 1')
         take(driver, "entries", 480)
@@ -125,6 +130,20 @@ def _write(client: LedgerClient, customer: int, entries: int) -> None:
     orders = [{"customer": customer, "order": n, "sku": SKUS[n % len(SKUS)]} for n in range(entries)]
     with client.create_ledger(ensemble_size=3, custom_metadata={"application": b"orders"}) as writer:
         writer.append_batch([json.dumps(one).encode() for one in orders])
+
+
+@contextmanager
+def _led_log(client: LedgerClient) -> Iterator[LogWriter]:
+    """A log that a leader writes, with some segments, and two consumers of which one is behind."""
+    week = Retention(age_seconds=7 * 86400, cursors=("billing",), cursor_silent_seconds=14 * 86400)
+    orders = client.create_log("orders", roll_records=500, retention=week)
+    with client.election("orders").lead() as term, orders.writer(term=term) as writer:
+        for n in range(20):
+            writer.append_batch([json.dumps({"order": 100 * n + m}).encode() for m in range(100)])
+        for name, position in (("billing", 1100), ("search", 1980)):
+            with orders.cursor(name) as cursor:
+                cursor.commit(position)
+        yield writer
 
 
 def _append(writer: WriteHandle, entries: int) -> None:

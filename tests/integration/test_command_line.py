@@ -12,7 +12,7 @@ import click
 import pytest
 
 from bookledger.cli.main import cli
-from bookledger.cli.told.exit_codes import ExitCode
+from bookledger.cli.messages.exit_codes import ExitCode
 from tests.support.command_line import bookledger, fails_with_one_line, succeeds
 
 

@@ -184,10 +184,10 @@ def told_of(uri: str) -> tuple[dict[str, Any], str]:
     """What the API and the console's first page say."""
 
     async def ask() -> tuple[dict[str, Any], str]:
-        pages, subject = Console(uri), Bookies(0).subject()
-        subject.pages = pages.routes()
+        pages, content = Console(uri), Bookies(0).http_content()
+        content.pages = pages.routes()
         async with (
-            serving_http("127.0.0.1", 0, subject) as address,
+            serving_http("127.0.0.1", 0, content) as address,
             pages.open(),
             aiohttp.ClientSession(f"http://{address}") as session,
         ):

@@ -297,9 +297,9 @@ def test_other_machines_are_answered_only_where_it_is_asked_for(tmp_path: Path) 
 
 
 def test_a_process_without_bookies_yet_tells_of_itself() -> None:
-    subject = Bookies(1).subject()
-    assert facts.why_not_ready(subject.findings())
-    names = {metric.name for metric in subject.registry.collect()}
+    content = Bookies(1).http_content()
+    assert facts.why_not_ready(content.findings())
+    names = {metric.name for metric in content.registry.collect()}
     assert "process_resident_memory_bytes" in names
     assert not [name for name in names if name.startswith("bookledger_bookie")]
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,10 +15,13 @@ from bookledger.cli.processes import bookie_processes
 from bookledger.errors import LedgerError, LogFenced, LogHeld, MetadataUnavailable, NoSuchLogSet, NotFound
 from ledgers import LedgerClient as BlockingClient
 from ledgers.aio import LedgerClient
+from ledgers.logs.log import Log
+from ledgers.logs.log_calls import LogCalls
 from ledgers.logs.sets.log_set import LogSet
 from ledgers.logs.sets.set_consumption import SetConsumption, SetRecord, Share
 from ledgers.logs.sets.set_writer import log_of
 from metadata import keys
+from metadata.keys import NAME_CHARACTERS_MAX
 from metadata.records.coordination.log_set_record import LogSetRecord
 from metadata.store import list_all
 from tests.support.aio import until_true
@@ -315,3 +319,31 @@ def test_sets_in_ordinary_code(tmp_path: Path) -> None:
         assert list(client.list_log_sets()) == [("orders", log_set.record)]
         client.delete_log_set("orders")
         assert [*client.list_log_sets(), *client.list_logs()] == []
+
+
+async def test_a_set_that_is_deleted_after_its_growth_was_interrupted_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
+        log_set = await client.log_set("orders", 2)
+        create = LogCalls.create
+
+        async def interrupted(self: LogCalls, name: str, *args: Any) -> Log:
+            if name == "orders.3":
+                raise InterruptedError
+            return await create(self, name, *args)
+
+        with monkeypatch.context() as patch, pytest.raises(InterruptedError):
+            patch.setattr(LogCalls, "create", interrupted)
+            await log_set.grow(4)
+        assert await client.log("orders.2")
+        await client.delete_log_set("orders")
+        assert await left(client) == []
+
+
+async def test_a_set_does_not_begin_to_grow_to_logs_that_could_have_no_name(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 3) as (_, client):
+        log_set = await client.log_set("s" * (NAME_CHARACTERS_MAX - 2), 5)
+        with pytest.raises(ValueError, match="name"):
+            await log_set.grow(20)
+        assert not (await log_set.refresh()).growing_to

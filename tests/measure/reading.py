@@ -14,7 +14,7 @@ from bookie.disk.disk import OsDisk
 from bookie.index.index import Index
 from bookie.index.places import place_of_frame
 from bookie.log.appender import LogAppender
-from bookie.log.format import Record, RecordKind
+from bookie.log.format import Record, RecordKind, record_bytes
 from bookie.storage.frames import SegmentFiles
 from bookie.storage.reading import read_page
 from bookie.wire.columns import Columns
@@ -52,7 +52,8 @@ def _write(scratch: Path, frames: int) -> int:
     for first in range(0, frames * ENTRIES_PER_FRAME, ENTRIES_PER_FRAME):
         ids = struct.pack(f"<{ENTRIES_PER_FRAME}q", *range(first, first + ENTRIES_PER_FRAME))
         columns = Columns(ids, lengths, bytes(4 * ENTRIES_PER_FRAME), payload)
-        [placed] = log.append([Record(RecordKind.ENTRIES, LEDGER, columns)])
+        record = Record(RecordKind.ENTRIES, LEDGER, columns)
+        [placed] = log.append([record], [record_bytes(record)])
         place = place_of_frame(columns, placed.position, placed.size)
         assert place is not None
         index.add(LEDGER, place)

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from bookie.wire.data import sockets
 from bookledger.admin.http.server import serving_http
-from bookledger.admin.subject import Subject
+from bookledger.admin.http_content import HttpContent
 from ledgers.aio import LedgerClient
 from metadata.store import MetadataStore
 from qjm_compat.config import JournalConfig
@@ -50,8 +50,8 @@ async def served_node(
     calls = Calls(node, Place(f"http://{LOOPBACK}:{http_port}", http_port))
     server = RpcServer(calls, limits)
     pages = Pages(node, Beans(node, calls, server, f"{LOOPBACK}:{rpc.getsockname()[1]}"), limits)
-    subject = Subject(CollectorRegistry(), list, pages.routes())
-    async with server.serving(rpc), serving_http(LOOPBACK, 0, subject, bound=http) as http_address:
+    content = HttpContent(CollectorRegistry(), list, pages.routes())
+    async with server.serving(rpc), serving_http(LOOPBACK, 0, content, bound=http) as http_address:
         try:
             yield ServedNode(node, server, f"{LOOPBACK}:{rpc.getsockname()[1]}", http_address)
         finally:

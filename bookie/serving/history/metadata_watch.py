@@ -241,14 +241,14 @@ class MetadataWatch:
             async with asyncio.timeout(COMPARED_SECONDS_MAX), self._one_at_a_time:
                 if await self._compare() or self._was_away():
                     return NEVER
-                if self._since > ALWAYS and await self._is_confirmed():
+                if self._since > ALWAYS and await self._all_have_compared():
                     self._since = ALWAYS
                 return self._since
         except (MetadataError, TimeoutError) as error:
             log.log(weight(error), "cannot vouch for the metadata: %s", error)
             return NEVER
 
-    async def _is_confirmed(self) -> bool:
+    async def _all_have_compared(self) -> bool:
         """Whether all that are registered have compared since this bookie returned, and nobody noticed anything."""
         registered = [one.key.removeprefix(keys.BOOKIES) async for one in list_all(self._store, keys.BOOKIES)]
         renewed = await directory_generations.last_renewed(self._store)

@@ -128,11 +128,13 @@ class BookieMetrics:
     def stored(self, written: Sequence[Written], now: float) -> None:
         """Counts records that are on disk."""
         for record, _, _, ticket in written:
+            if ticket is None:
+                continue
             assert isinstance(ticket, Ticket)
             if record.kind is RecordKind.FENCE:
                 self._fences.inc()
-            if record.columns is not None and len(record.columns) and not ticket.is_ours:
-                self.counters.entries_added += len(record.columns)
+            if record.columns is not None and (entries := len(record.columns)) and not ticket.is_ours:
+                self.counters.entries_added += entries
                 self.counters.bytes_added += len(record.columns.payload)
                 self._append_seconds.observe(now - ticket.arrival.at)
                 if not ticket.is_deferred:  # what waits for a sync of others is not slow

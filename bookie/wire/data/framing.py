@@ -69,6 +69,7 @@ class FrameKind(IntEnum):
 
 
 ALL_KINDS = frozenset(FrameKind)
+_KINDS = {int(kind): kind for kind in FrameKind}
 
 
 class Received(NamedTuple):
@@ -187,10 +188,9 @@ class FrameReader:
         size, call, kind = HEADER.unpack_from(self._small, self._begin)
         if size > self.body_bytes_max:
             raise BadFrame(f"a frame of {size} bytes; the limit is {self.body_bytes_max}")
-        try:
-            known = FrameKind(kind)
-        except ValueError:
-            raise BadFrame(f"a frame of unknown kind {kind}") from None
+        known = _KINDS.get(kind)
+        if known is None:
+            raise BadFrame(f"a frame of unknown kind {kind}")
         if size > SMALL_BODY_BYTES_MAX and known not in self._large_kinds:
             raise BadFrame(f"a {known.name} of {size} bytes; the limit is {SMALL_BODY_BYTES_MAX}")
         return size, call, known

@@ -16,7 +16,7 @@ from aiohttp.typedefs import Handler, Middleware
 from aiohttp.web_protocol import RequestHandler
 
 if TYPE_CHECKING:
-    from ..subject import ErrorPage
+    from ..http_content import ErrorPage
 
 PROBLEM_TYPE = "application/problem+json"
 

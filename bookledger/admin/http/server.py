@@ -30,7 +30,7 @@ from bookie.wire.trust.certificates import Certificates
 from metadata.counting.facts import why_not_ready
 
 from ..health_metrics import HealthMetrics
-from ..subject import Subject
+from ..http_content import HttpContent
 from . import log_rate_limit
 from .config import HttpConfig
 from .gate import Gate, knowing, table_of
@@ -56,7 +56,7 @@ Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 async def serving_http(
     host: str,
     port: int,
-    subject: Subject,
+    content: HttpContent,
     certificates: Certificates | None = None,
     *,
     bound: socket.socket | None = None,
@@ -73,12 +73,12 @@ async def serving_http(
         client_max_size=REQUEST_BYTES_MAX,
         middlewares=[
             knowing,
-            answering_problems(subject.error_page),
+            answering_problems(content.error_page),
             LoopShare(config.loop_share).middleware(),
             *_guards(bound.getsockname()[0], host, certificates),
         ],
     )
-    app.add_routes(routes_of(subject))
+    app.add_routes(routes_of(content))
     # A request whose client has gone is given up: otherwise the connections' bound would not be that of requests.
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=STOP_SECONDS_MAX)
     try:
@@ -92,8 +92,8 @@ async def serving_http(
             logger=log_rate_limit.log,
             keepalive_timeout=REQUEST_SECONDS_MAX,
         )
-        subject.registry.register(HttpMetrics(table, config))
-        subject.registry.register(HealthMetrics(subject.findings))
+        content.registry.register(HttpMetrics(table, config))
+        content.registry.register(HealthMetrics(content.findings))
         async with _accepting(bound, table, protocol, certificates):
             name = f"[{host}]" if ":" in host else host
             yield f"{name}:{bound.getsockname()[1]}"
@@ -102,13 +102,13 @@ async def serving_http(
         bound.close()
 
 
-def routes_of(subject: Subject) -> list[web.RouteDef]:
+def routes_of(content: HttpContent) -> list[web.RouteDef]:
     """Each has a rule in ROUTES."""
     return [
         web.get("/healthz", _healthz),
-        web.get("/readyz", _readyz_of(subject)),
-        web.get("/metrics", _metrics_of(subject)),
-        *subject.pages,
+        web.get("/readyz", _readyz_of(content)),
+        web.get("/metrics", _metrics_of(content)),
+        *content.pages,
     ]
 
 
@@ -138,18 +138,18 @@ async def _healthz(_: web.Request) -> web.Response:
     return web.Response(text="ok\n")
 
 
-def _readyz_of(subject: Subject) -> Answer:
+def _readyz_of(content: HttpContent) -> Answer:
     async def readyz(_: web.Request) -> web.Response:
-        if why := why_not_ready(subject.findings()):
+        if why := why_not_ready(content.findings()):
             raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, why)
         return web.Response(text="ok\n")
 
     return readyz
 
 
-def _metrics_of(subject: Subject) -> Answer:
+def _metrics_of(content: HttpContent) -> Answer:
     async def metrics(request: web.Request) -> web.Response:
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-        return web.Response(body=encode(subject.registry), headers={"Content-Type": content_type})
+        return web.Response(body=encode(content.registry), headers={"Content-Type": content_type})
 
     return metrics

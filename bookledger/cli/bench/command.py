@@ -18,13 +18,13 @@ import click
 
 from ledgers.aio import LedgerClient
 
+from ..messages.help import command
+from ..messages.interruption import bookies_are_gone, told_when_stopped
+from ..messages.sizes import bytes_told
 from ..options import FilePath, json_option, measuring_options
 from ..output import Progress, Say, check_is_new, narrator, print_records, whole_file
 from ..processes import in_plain_text
 from ..temporary_directories import scratch_directory
-from ..told.help import command
-from ..told.interruption import bookies_are_gone, told_when_stopped
-from ..told.sizes import bytes_told
 from .appends import append_async, append_blocking
 from .baseline import Baseline
 from .baseline import measured as measured_baseline

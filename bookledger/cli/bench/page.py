@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from html import escape
 
-from ..told.sizes import bytes_told
+from ..messages.sizes import bytes_told
 from .baseline import Baseline
 from .charts import Line, Rule, chart
 from .picture import picture_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from xml.sax.saxutils import escape
 
-from ..told.sizes import bytes_told
+from ..messages.sizes import bytes_told
 from .charts import Scale
 from .workloads import WorkloadResult
 

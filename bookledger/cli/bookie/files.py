@@ -10,12 +10,12 @@ import click
 
 from ..membership.authorization import acting
 from ..membership.cluster_survey import with_store
+from ..messages.help import command
+from ..messages.interruption import again, told_when_stopped
+from ..messages.sizes import bytes_told
 from ..options import FilePath, json_option, metadata_option
 from ..output import Progress, print_json, print_record
 from ..terminal import say
-from ..told.help import command
-from ..told.interruption import again, told_when_stopped
-from ..told.sizes import bytes_told
 
 if TYPE_CHECKING:
     from bookie.offline.salvage import Mended, SalvageOutcome

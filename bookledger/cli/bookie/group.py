@@ -15,6 +15,8 @@ from metadata.store import MetadataStore
 from ..config.clients import client_config
 from ..membership.cluster_survey import check_is_cluster
 from ..membership.decommission import drain
+from ..messages.help import group
+from ..messages.interruption import again, nothing_changed, told_when_stopped
 from ..options import (
     FilePath,
     accept_unsafe_etcd_option,
@@ -23,8 +25,6 @@ from ..options import (
     optional_metadata_option,
 )
 from ..output import Progress, print_record, print_records
-from ..told.help import group
-from ..told.interruption import again, nothing_changed, told_when_stopped
 from . import files as bookie_files
 from . import maintenance as bookie_maintenance
 from .run import run

@@ -12,11 +12,11 @@ from metadata.records.ledger_record import BookieRef
 
 from ..config.clients import client_config
 from ..membership.cluster_survey import check_is_cluster
+from ..messages.help import command, group
+from ..messages.interruption import again, nothing_changed, told_when_stopped
 from ..options import Finite, json_option, metadata_option
 from ..output import Progress, print_record
 from ..terminal import say
-from ..told.help import command, group
-from ..told.interruption import again, nothing_changed, told_when_stopped
 
 if TYPE_CHECKING:
     from bookie.wire.messages import MaintainReply

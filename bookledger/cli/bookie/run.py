@@ -13,6 +13,7 @@ from ...admin.http_option import HttpAddress, address_option, http_option
 from ...admin.tracing import traces_option
 from ..event_loop import EventLoop
 from ..journal_node.node_options import NodeOptions
+from ..messages.help import command
 from ..options import (
     FilePath,
     Finite,
@@ -25,7 +26,6 @@ from ..options import (
     metadata_option,
 )
 from ..standalone import PORT_MAX, host_option
-from ..told.help import command
 
 
 @command(

@@ -12,9 +12,9 @@ import click
 from bookie.wire.trust.identity import NoIdentity, parse_identity
 from bookie.wire.trust.roles import Role
 
+from ..messages.help import group
 from ..options import F, FilePath, json_option
 from ..output import print_record
-from ..told.help import group
 
 if TYPE_CHECKING:
     from cryptography import x509

@@ -14,10 +14,10 @@ from ...admin import systemd
 from ...admin.http_option import HttpAddress, http_option, with_http
 from ..config.clients import client_config, http_config
 from ..membership.cluster_survey import lost_after_option
+from ..messages.help import command
 from ..options import certificates_option, insecure_option, json_option, metadata_option
 from ..output import print_json
 from ..terminal import say
-from ..told.help import command
 
 HTTP_DEFAULT = HttpAddress("127.0.0.1", 9180)
 

@@ -24,10 +24,10 @@ from ..membership.cluster_survey import (
     with_store,
 )
 from ..membership.decommission import decommission, maintenance
+from ..messages.help import group
+from ..messages.interruption import again, nothing_changed, told_when_stopped
 from ..options import json_option, metadata_option
 from ..output import print_record, print_records
-from ..told.help import group
-from ..told.interruption import again, nothing_changed, told_when_stopped
 from .rebalance import rebalance
 from .status import bookie_rows, status
 

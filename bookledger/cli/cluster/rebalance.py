@@ -25,12 +25,12 @@ from ..membership.cluster_survey import (
     surveyed,
     with_store,
 )
+from ..messages.help import command
+from ..messages.interruption import again, nothing_changed, told_when_stopped
+from ..messages.sizes import bytes_told
 from ..options import json_option, metadata_option
 from ..output import Progress, print_json, print_record, print_records
 from ..terminal import say
-from ..told.help import command
-from ..told.interruption import again, nothing_changed, told_when_stopped
-from ..told.sizes import bytes_told
 
 LOOK_SECONDS = 2.0
 

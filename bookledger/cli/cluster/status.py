@@ -16,12 +16,12 @@ from metadata.counting import facts
 from metadata.counting.facts import Verdict
 
 from ..membership.cluster_survey import lost_after_option, surveyed
+from ..messages.help import command
+from ..messages.interruption import nothing_changed, told_when_stopped
+from ..messages.sizes import bytes_told
 from ..options import Finite, json_option, metadata_option
 from ..output import print_json, print_records
 from ..terminal import say
-from ..told.help import command
-from ..told.interruption import nothing_changed, told_when_stopped
-from ..told.sizes import bytes_told
 
 LISTED_MAX = 10
 """Ledgers named on the screen."""

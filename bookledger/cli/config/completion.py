@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
-from ..told.help import command
+from ..messages.help import command
 
 PROGRAM = "bookledger"
 VARIABLE = "_BOOKLEDGER_COMPLETE"

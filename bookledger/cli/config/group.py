@@ -17,10 +17,10 @@ from metadata.settings.tunable import defaults_of, shown, tunables_of, unit_of
 
 from ...admin.logs import LogFormat
 from ..event_loop import EventLoop
+from ..messages.help import group
 from ..options import FilePath, json_option
 from ..output import print_records
 from ..terminal import say
-from ..told.help import group
 from . import checking
 from .command_options import options_of
 from .example import example_of

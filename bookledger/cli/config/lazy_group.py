@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from ..told.help import CommandGroup
+from ..messages.help import CommandGroup
 from .command_options import give_variables
 
 Place = tuple[str, str, str]

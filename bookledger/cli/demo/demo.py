@@ -18,14 +18,14 @@ from metadata import opened_store
 from metadata.records.cluster import cluster_id
 from metadata.sqlite.uri import uri_of
 
+from ..messages.help import command
+from ..messages.interruption import bookies_are_gone, told_when_stopped
+from ..messages.sizes import bytes_told, counts_bytes
 from ..options import FilePath, json_option, naming_a_store
 from ..output import Say, narrator, print_json, print_table
 from ..processes import bookie_processes, in_plain_text
 from ..temporary_directories import scratch_directory
 from ..terminal import say
-from ..told.help import command
-from ..told.interruption import bookies_are_gone, told_when_stopped
-from ..told.sizes import bytes_told, counts_bytes
 from .steps import Demo, DemoResult
 
 RECORDS_MIN = 10

@@ -23,12 +23,12 @@ from qjm_compat.edits import encode_frame
 from qjm_compat.edits.ops.namespace import Rename
 from qjm_compat.manager.output_stream import EditLogOutputStream
 
+from ..messages.help import command
+from ..messages.interruption import bookies_are_gone, told_when_stopped
 from ..options import json_option, measuring_options
 from ..output import Progress, Say, narrator, print_records
 from ..processes import bookie_processes, in_plain_text
 from ..temporary_directories import scratch_directory
-from ..told.help import command
-from ..told.interruption import bookies_are_gone, told_when_stopped
 
 BATCH_BYTES = 8 * 1024
 LARGE_BATCH_BYTES = 256 * 1024

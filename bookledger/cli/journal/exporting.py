@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..messages.help import command
+from ..messages.interruption import again, told_when_stopped
+from ..messages.sizes import bytes_told
 from ..options import FilePath, json_option
 from ..output import Progress, print_record
-from ..told.help import command
-from ..told.interruption import again, told_when_stopped
-from ..told.sizes import bytes_told
 from .options import TXID_MAX, JournalPlace, journal_place
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..messages.help import command
+from ..messages.interruption import again, told_when_stopped
 from ..options import Finite, json_option
 from ..output import Progress, narrator, print_json, print_record
 from ..terminal import confirm, say
-from ..told.help import command
-from ..told.interruption import again, told_when_stopped
 from .options import JournalPlace, journal_place
 
 if TYPE_CHECKING:

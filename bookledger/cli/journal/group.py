@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..config.lazy_group import LazyGroup, Place
+from ..messages.help import Headings
+from ..messages.interruption import again, told_when_stopped
 from ..options import json_option
 from ..output import Progress, print_record
 from ..terminal import confirm
-from ..told.help import Headings
-from ..told.interruption import again, told_when_stopped
 from .exporting import export
 from .fsck import fsck
 from .importing import import_

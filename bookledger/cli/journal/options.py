@@ -11,8 +11,8 @@ import click
 from click.core import ParameterSource
 
 from ..config.settings import settings_now
+from ..messages.help import Headings
 from ..options import DIGESTS, metadata_option, naming_a_store, password_option, shape_options
-from ..told.help import Headings
 
 if TYPE_CHECKING:
     from qjm_compat.aio import QuorumJournalManager

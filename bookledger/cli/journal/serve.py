@@ -21,6 +21,7 @@ from ..config.clients import client_config
 from ..config.settings import settings_now
 from ..journal_node.node_options import check_may_listen
 from ..membership.cluster_survey import check_is_cluster
+from ..messages.help import command
 from ..options import (
     DIGESTS,
     Finite,
@@ -32,7 +33,6 @@ from ..options import (
 )
 from ..output import print_json
 from ..terminal import say
-from ..told.help import command
 from .options import SHAPE, journal_config
 
 if TYPE_CHECKING:

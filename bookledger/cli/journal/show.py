@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..membership.cluster_survey import check_is_cluster
+from ..messages.exit_codes import ExitCode
+from ..messages.help import command
+from ..messages.interruption import nothing_changed, told_when_stopped
 from ..options import json_option, metadata_option
 from ..output import Progress, print_json, print_record, print_records
-from ..told.exit_codes import ExitCode
-from ..told.help import command
-from ..told.interruption import nothing_changed, told_when_stopped
 from .options import JournalPlace, journal_place
 
 if TYPE_CHECKING:

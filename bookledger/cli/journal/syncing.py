@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..messages.help import command
+from ..messages.interruption import again, told_when_stopped
+from ..messages.sizes import bytes_told
 from ..options import Finite, json_option
 from ..output import Progress, print_json, print_record
 from ..terminal import say
-from ..told.help import command
-from ..told.interruption import again, told_when_stopped
-from ..told.sizes import bytes_told
 from .options import SHAPE, JournalPlace, journal_place_to_write
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ import click
 from ledgers.tasks import end_tasks
 
 from ..membership.set_back import check_not_set_back
+from ..messages.help import command
+from ..messages.interruption import again, told_when_stopped
+from ..messages.outages import LOOK_SECONDS, PAUSE_SECONDS, Outages
+from ..messages.sizes import bytes_told
 from ..options import FilePath, json_option, outage_option
 from ..output import Progress, print_record
 from ..terminal import say
-from ..told.help import command
-from ..told.interruption import again, told_when_stopped
-from ..told.outages import LOOK_SECONDS, PAUSE_SECONDS, Outages
-from ..told.sizes import bytes_told
 from .options import TXID_MAX, JournalPlace, journal_place
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ async def _follow(
 ) -> None:
     from qjm_compat.errors import JournalError
 
-    from ..told.journal_errors import outage_told
+    from ..messages.journal_errors import outage_told
 
     while True:
         try:

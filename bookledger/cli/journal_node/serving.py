@@ -10,10 +10,10 @@ from metadata.records.cluster import cluster_id
 from qjm_compat.hadoop.daemon import NodeConfig, RunningNode, running
 
 from ...admin.http.server import serving_http
+from ...admin.http_content import HttpContent
 from ...admin.lifecycle_log import life_told
 from ...admin.loop_lag import watching_lag
 from ...admin.process_metrics import process_registry
-from ...admin.subject import Subject
 from ...console.console import Console
 from ..config.clients import client_config, http_config
 
@@ -27,9 +27,9 @@ async def serve_node(config: NodeConfig, on_ready: Callable[[RunningNode], None]
         registry.register(node.metrics)
         registry.register(MetadataMetrics(node.store.counts))
         routes = [*node.pages.routes(), *console.routes()]
-        subject = Subject(registry, node.findings, routes, console.error_page)
+        content = HttpContent(registry, node.findings, routes, console.error_page)
         async with (
-            serving_http(config.http_host, 0, subject, bound=config.http, config=http_config()),
+            serving_http(config.http_host, 0, content, bound=config.http, config=http_config()),
             watching_lag(registry),
             console.open(),
         ):

@@ -9,12 +9,12 @@ from metadata.records.ledger_record import LedgerState
 
 from ..config.clients import client_config
 from ..membership.set_back import no_cluster_told
+from ..messages.help import command
+from ..messages.interruption import told_when_stopped
 from ..options import json_option, metadata_option, new_ledger_options, refuse_new_ledger_options
 from ..output import print_record
 from ..payloads.cutting import payload_of
 from ..payloads.source import HEADING, Source, source_options
-from ..told.help import command
-from ..told.interruption import told_when_stopped
 
 
 @command(

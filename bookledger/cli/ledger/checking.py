@@ -12,9 +12,9 @@ from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
 from ..membership.cluster_survey import cluster_there, lost_after_option, with_store
+from ..messages.help import command
 from ..options import json_option, ledger_argument, metadata_option
 from ..output import print_records
-from ..told.help import command
 
 
 @command()

@@ -11,6 +11,9 @@ from ledgers import LedgerClient, NoSuchEntry, ReadHandle
 from ..config.clients import client_config
 from ..membership.remedies import remedies
 from ..membership.set_back import no_cluster_told, set_back_check
+from ..messages.help import command
+from ..messages.interruption import told_when_stopped
+from ..messages.outages import Outages
 from ..options import (
     Finite,
     first_option,
@@ -25,9 +28,6 @@ from ..output import Progress
 from ..payloads.following import at_most, followed
 from ..payloads.printing import ENTRIES, Printer, is_typed, output_option
 from ..terminal import say
-from ..told.help import command
-from ..told.interruption import told_when_stopped
-from ..told.outages import Outages
 
 
 @command()

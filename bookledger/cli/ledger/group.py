@@ -13,10 +13,10 @@ from metadata.records.ledger_record import LedgerRecord
 from ..config.clients import client_config
 from ..membership.cluster_survey import check_is_cluster
 from ..membership.remedies import remedies
+from ..messages.help import group
 from ..options import json_option, ledger_argument, metadata_option, new_ledger_options, password_option
 from ..output import custom_fields, ledger_fields, loss_fields, print_json, print_record
 from ..terminal import confirm, say, shown_bytes
-from ..told.help import group
 from .append import append
 from .checking import check
 from .entries import read, tail

@@ -18,12 +18,12 @@ from metadata.records.ledger_record import LedgerRecord, LedgerState
 
 from ..config.clients import client_config
 from ..membership.cluster_survey import check_is_cluster, looking_at_ledgers
+from ..messages.help import command
+from ..messages.interruption import again, told_when_stopped
+from ..messages.sizes import bytes_told, short_size
 from ..options import Finite, Moment, json_option, metadata_option
 from ..output import custom_fields, ledger_fields, print_json, print_records
 from ..terminal import say, shown_bytes
-from ..told.help import command
-from ..told.interruption import again, told_when_stopped
-from ..told.sizes import bytes_told, short_size
 from .open_ledgers import Asked, asking_bookies
 
 

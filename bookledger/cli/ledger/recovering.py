@@ -12,11 +12,11 @@ from metadata.records.ledger_record import JOURNAL
 
 from ..config.clients import client_config
 from ..membership.remedies import remedies
+from ..messages.help import command
+from ..messages.interruption import again, told_when_stopped
 from ..options import json_option, ledger_argument, metadata_option, password_option
 from ..output import Progress, ledger_fields, loss_fields, print_record
 from ..terminal import confirm, say
-from ..told.help import command
-from ..told.interruption import again, told_when_stopped
 
 
 @command()

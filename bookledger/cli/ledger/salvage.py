@@ -15,12 +15,12 @@ from ledgers import Columns, Gap, LedgerClient, Salvage
 from ledgers.reading.batch_read import entries_of
 
 from ..config.clients import client_config
+from ..messages.exit_codes import ExitCode
+from ..messages.help import command
+from ..messages.interruption import again, told_when_stopped
 from ..options import FilePath, json_option, ledger_argument, metadata_option, password_option
 from ..output import Progress, check_is_new, print_json, print_record, whole_file
 from ..terminal import say
-from ..told.exit_codes import ExitCode
-from ..told.help import command
-from ..told.interruption import again, told_when_stopped
 
 STANDARD_OUTPUT = Path("-")
 

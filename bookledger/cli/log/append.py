@@ -14,11 +14,11 @@ from ledgers.logs.record_batch import Numbered
 from ..config.clients import client_config
 from ..membership.remedies import remedies
 from ..membership.set_back import no_cluster_told
+from ..messages.help import command
+from ..messages.interruption import told_when_stopped
 from ..options import json_option, log_argument, log_password_option, metadata_option
 from ..output import print_record
 from ..payloads.source import HEADING, Source, source_options
-from ..told.help import command
-from ..told.interruption import told_when_stopped
 from .json_records import new_record_in
 
 

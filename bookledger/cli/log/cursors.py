@@ -14,9 +14,9 @@ from metadata.records.coordination.cursor_record import CursorRecord
 
 from ..config.clients import client_config
 from ..membership.remedies import remedies
+from ..messages.help import command
 from ..options import Moment, json_option, log_argument, log_password_option, metadata_option
 from ..output import print_record, print_records
-from ..told.help import command
 from .fields import time_field
 
 

@@ -13,6 +13,8 @@ from ledgers import LedgerClient, LedgerError, NoSuchLog, Retention
 from ..config.clients import client_config
 from ..membership.cluster_survey import check_is_cluster
 from ..membership.remedies import remedies
+from ..messages.help import group
+from ..messages.interruption import again, nothing_changed, told_when_stopped
 from ..options import (
     Moment,
     json_option,
@@ -22,8 +24,6 @@ from ..options import (
 )
 from ..output import Progress, print_json, print_record, print_records
 from ..terminal import confirm
-from ..told.help import group
-from ..told.interruption import again, nothing_changed, told_when_stopped
 from .append import append
 from .cursors import cursors, seek
 from .fields import log_fields, segment_fields, settings_fields

@@ -15,9 +15,9 @@ from metadata.records.logs.retention import CountedCursor, told
 
 from ..config.clients import client_config
 from ..membership.remedies import remedies
+from ..messages.help import command
 from ..options import json_option, log_argument, log_password_option, metadata_option
 from ..output import print_json, print_record, print_records
-from ..told.help import command
 from .fields import time_field
 from .quantities import Duration, Size
 

@@ -13,11 +13,11 @@ from metadata.records.coordination.log_set_record import LOGS_MAX, LogSetRecord
 
 from ..config.clients import client_config
 from ..membership.remedies import remedies
+from ..messages.help import command, group
+from ..messages.interruption import again, told_when_stopped
 from ..options import json_option, log_password_option, metadata_option
 from ..output import Progress, print_json, print_record, print_records
 from ..terminal import confirm
-from ..told.help import command, group
-from ..told.interruption import again, told_when_stopped
 from .fields import log_fields
 from .new_log import HEADING, new_log_options
 

@@ -23,12 +23,12 @@ from metadata.records.cluster import Cookie, read_cookie
 from metadata.records.decommissioned import Decommissioned
 from metadata.store import MetadataStore
 
+from ..messages.help import command
+from ..messages.interruption import again, nothing_changed, told_when_stopped
+from ..messages.sizes import bytes_told
 from ..options import json_option, metadata_option
 from ..output import print_record
 from ..terminal import confirm, say
-from ..told.help import command
-from ..told.interruption import again, nothing_changed, told_when_stopped
-from ..told.sizes import bytes_told
 from .authorization import acting
 from .cluster_survey import lost_after_option, surveyed, with_store
 from .taking_back import print_taken_back

@@ -7,9 +7,9 @@ import asyncio
 from metadata.records.cluster import find_bookie
 from metadata.store import MetadataStore
 
+from ..messages.interruption import told_when_stopped
 from ..output import print_record
 from ..terminal import say
-from ..told.interruption import told_when_stopped
 from .cluster_survey import with_store
 
 TAKES_ENTRIES_SECONDS_MAX = 15.0

@@ -29,11 +29,11 @@ from metadata.store import MetadataStore
 
 from ..membership.authorization import acting
 from ..membership.cluster_survey import cluster_there, looking_at_ledgers, with_store
+from ..messages.help import group
+from ..messages.interruption import again, nothing_changed, told_when_stopped
 from ..options import FilePath, json_option, metadata_option, optional_metadata_option
 from ..output import Progress, check_is_new, print_record, print_records, whole_file
 from ..terminal import confirm, say
-from ..told.help import group
-from ..told.interruption import again, nothing_changed, told_when_stopped
 from .noted import NotesCompared, compare_notes, make_again
 from .rebuilding import rebuild
 

@@ -29,11 +29,11 @@ from metadata.store import MetadataStore
 
 from ..config.clients import client_config
 from ..membership.authorization import acting
+from ..messages.help import command
+from ..messages.interruption import again, told_when_stopped
 from ..options import FilePath, json_option, metadata_option
 from ..output import Progress, print_record, print_records
 from ..terminal import say
-from ..told.help import command
-from ..told.interruption import again, told_when_stopped
 
 NOBODY = (
     "no bookie is registered here: those that ran when the metadata was lost register again within seconds; of bookies "

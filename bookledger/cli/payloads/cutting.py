@@ -14,7 +14,7 @@ import click
 from bookie.wire import ENTRY_BYTES_MAX
 from ledgers import LedgerError
 
-from ..told.sizes import bytes_told
+from ..messages.sizes import bytes_told
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from bookie.disk.disk import sync_directory
 from ledgers import Entry, LedgerError, Record
 from metadata.keys import LEDGER_ID_MAX
 
-from ..told.interruption import again
+from ..messages.interruption import again
 
 DIGITS = len(str(LEDGER_ID_MAX))
 """Of a file's name, so that names sort as ids do."""

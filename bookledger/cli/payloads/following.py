@@ -16,7 +16,7 @@ from ledgers.errors import (
     NotEnoughAnswers,
 )
 
-from ..told.outages import LOOK_SECONDS, PAUSE_SECONDS, Outages
+from ..messages.outages import LOOK_SECONDS, PAUSE_SECONDS, Outages
 from .printing import Printer
 
 

@@ -16,10 +16,10 @@ from click.core import ParameterSource
 from ledgers import Columns, Entry, Record
 from ledgers.reading.batch_read import entries_of
 
+from ..messages.interruption import again
 from ..options import FilePath
 from ..output import check_is_new, whole_file
 from ..terminal import shown_bytes
-from ..told.interruption import again
 from .files import PayloadFiles
 
 F = TypeVar("F", bound=Callable[..., Any])

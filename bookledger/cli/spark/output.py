@@ -11,9 +11,9 @@ from urllib.parse import unquote, urlsplit
 
 from ledgers.errors import LedgerError
 
+from ..messages.interruption import again
 from ..temporary_directories import directory_beside
 from ..terminal import say
-from ..told.interruption import again
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..messages.help import command
 from ..options import json_option, metadata_option
 from ..output import print_record
-from ..told.help import command
 from .checks import check_flags, check_replay
 from .options import master_given, pairs, settings, tasks_bar
 from .output import NewOutput

@@ -14,10 +14,10 @@ import click
 from ledgers.errors import LedgerError
 from spark.campaign.seeds import SEED_SECONDS_MAX, layer_named
 
+from ..messages.help import command
 from ..options import Finite, json_option
 from ..output import print_record
 from ..terminal import say
-from ..told.help import command
 from .errors import in_one_line
 from .options import master_given, settings, tasks_bar
 from .output import NewOutput

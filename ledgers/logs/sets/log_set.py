@@ -124,13 +124,8 @@ class LogSet:
 
         Interrupted, it is completed by the next writer, or by the same order. Raises ValueError.
         """
-        record = await self.refresh()
-        if record.logs == logs:
-            return
-        wanted = record.to_grow(logs)
-        settings = (await self.log(0)).record.settings
-        for n in range(record.logs, wanted.growing_to):
-            await _create(self._calls, log_name(self.name, n), settings, self._password)
+        log_name(self.name, logs - 1)  # raises where it would be too long
+        await self.refresh()
         await self._change(lambda now: now if now.logs == logs else now.to_grow(logs))
         await self._settled()
 
@@ -153,6 +148,7 @@ class LogSet:
         """The record, once no growth is left to be completed."""
         record = await self.refresh()
         while record.growing_to:
+            await self._make_logs(record)
             ends = []
             for n in range(record.logs):
                 writer = await (await self.log(n)).writer("growth of the set")
@@ -160,6 +156,13 @@ class LogSet:
                 await writer.close()
             record = await self._change(_grown(record, tuple(ends)))
         return record
+
+    async def _make_logs(self, growing: LogSetRecord) -> None:
+        """The record has them before they are made, so that whoever deletes the set finds them."""
+        settings = (await self.log(0)).record.settings
+        for n in range(growing.logs, growing.growing_to):
+            await self.refresh()  # raises where it was deleted meanwhile
+            await _create(self._calls, log_name(self.name, n), settings, self._password)
 
     async def _change(self, transition: Callable[[LogSetRecord], LogSetRecord]) -> LogSetRecord:
         what = f"set {self.name!r}"

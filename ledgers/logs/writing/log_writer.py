@@ -33,8 +33,9 @@ class LogWriter(WriterShell):
         It may have a `key`, `headers` and an `event_time`, as a `NewRecord`. With a `producer` and a `sequence` it is
         stored once: where the log has it as the producer's last one, whoever wrote it, the position of that is
         returned. A producer's sequences rise, with gaps as it likes. Raises SequenceTooOld for one that is older than
-        its last, ProducerForgotten, EntryTooLarge (the writer goes on after these), or what ended the writer. Waits as
-        `append_async` does.
+        its last, ProducerForgotten, EntryTooLarge, MetadataUnavailable where the metadata does not answer while the
+        log's first producer is noted (nothing was taken in, and the writer goes on after these), or what ended the
+        writer. Waits as `append_async` does.
         """
         return await (await self.append_async(payload, **fields))
 

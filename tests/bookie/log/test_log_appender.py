@@ -23,7 +23,7 @@ def test_space_is_prepared_once_for_all_the_records_that_fit_into_it(monkeypatch
     writes = []
     for record in RECORDS:
         before = disk.operations
-        appender.append([record])
+        appender.append([record], [record_bytes(record)])
         writes.append(disk.operations - before)
     assert writes == [2, 1, 1, 1, 2, 1, 1, 1, 2, 1]
     appender.seal()

@@ -125,7 +125,7 @@ async def test_what_is_amiss_with_a_bookie_is_told_by_every_face(
             world, bookies = World(client, store, tmp_path, authority, monkeypatch), Bookies(1)
             bookies.has_started(client.bookie)
             async with (
-                serving_http("127.0.0.1", 0, bookies.subject()) as address,
+                serving_http("127.0.0.1", 0, bookies.http_content()) as address,
                 aiohttp.ClientSession(f"http://{address}") as session,
             ):
                 assert await asked(session, "/readyz") == (200, "ok\n")

@@ -30,10 +30,10 @@ from tests.support.made_clusters import BOOKIES, a_cluster_in_memory, a_record
 
 async def test_bookies_are_shown_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bookledger.console.pages.BOOKIES_A_PAGE", 3)
-    pages, subject = Console(await a_cluster_in_memory()), Bookies(0).subject()
-    subject.pages = pages.routes()
+    pages, content = Console(await a_cluster_in_memory()), Bookies(0).http_content()
+    content.pages = pages.routes()
     async with (
-        serving_http("127.0.0.1", 0, subject) as address,
+        serving_http("127.0.0.1", 0, content) as address,
         pages.open(),
         aiohttp.ClientSession(f"http://{address}") as session,
     ):
@@ -54,10 +54,10 @@ async def text_of(session: aiohttp.ClientSession, path: str, status: int = 200) 
 
 @asynccontextmanager
 async def shown(uri: str) -> AsyncIterator[aiohttp.ClientSession]:
-    pages, subject = Console(uri), Bookies(0).subject()
-    subject.pages, subject.error_page = pages.routes(), pages.error_page
+    pages, content = Console(uri), Bookies(0).http_content()
+    content.pages, content.error_page = pages.routes(), pages.error_page
     async with (
-        serving_http("127.0.0.1", 0, subject) as address,
+        serving_http("127.0.0.1", 0, content) as address,
         pages.open(),
         aiohttp.ClientSession(f"http://{address}", headers={"Accept": "text/html"}) as session,
     ):

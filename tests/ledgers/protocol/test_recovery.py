@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bookie.wire import LacReply, ReadReply, Status
@@ -9,7 +11,7 @@ from ledgers.integrity.digest import Crc32cDigester
 from ledgers.protocol.effects import Finish, ReadFenced, RecoveryEffect
 from ledgers.protocol.recovery import READ_AHEAD_ENTRIES, Recovery
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
-from metadata.records.notes.fragment_note import Headline
+from metadata.records.notes.fragment_note import FragmentNote, Headline, decode
 
 LEDGER_ID = 7
 ENSEMBLE = tuple(BookieRef(f"b{n}", "i") for n in range(3))
@@ -85,6 +87,37 @@ def test_W8_fragments_without_numbers_go_by_their_first_entries() -> None:
     assert recovery.lac_answered(2, known) == []
     later = LacReply(Status.OK, vouched_since=1, latest=Headline(1, 0, is_closed=False))
     assert OLDER in failure(recovery.lac_answered(2, later))
+
+
+def test_R5_each_bookie_of_a_fragment_that_the_recovery_made_is_told_of_it_with_the_end() -> None:
+    """Also of one between two others: where the metadata went back, nobody else would know of it."""
+    recovery, _ = fenced()
+    three, four = BookieRef("b3", "i"), BookieRef("b4", "i")
+    lost = ENSEMBLE[2]
+    changed = (
+        Fragment(0, ENSEMBLE, number=1),
+        Fragment(1, (*ENSEMBLE[:2], three), number=2),
+        Fragment(2, (four, ENSEMBLE[1], lost), number=3),
+    )
+    closed = replace(recovery.record, fragments=changed).closed(7, 70)
+    told = [(bookie, decode(note)) for bookie, note in recovery.ends_told(closed)]
+    assert told == [
+        (bookie, FragmentNote.of(closed, one))
+        for one in changed
+        for bookie in one.ensemble
+        if bookie != lost  # it was not fenced
+    ]
+    assert {note.fragment.number for bookie, note in told if bookie == three} == {2}
+
+
+def test_R5_of_fragments_that_the_recovery_found_settled_nobody_is_told() -> None:
+    earlier = Fragment(0, (*ENSEMBLE[:2], BookieRef("b9", "i")), number=1)
+    record = LedgerRecord(LEDGER_ID, Shape(3, 3, 2), (earlier, Fragment(4, ENSEMBLE, number=2))).in_recovery()
+    recovery = Recovery(record, Crc32cDigester(LEDGER_ID))
+    recovery.start()
+    recovery.lac_answered(0, LacReply(Status.OK, vouched_since=1))
+    (only,) = recovery.ends_told(record.closed(7, 70))
+    assert only[0] == ENSEMBLE[0] and decode(only[1]).fragment.number == 2
 
 
 def numbered() -> LedgerRecord:

@@ -105,7 +105,7 @@ class LogWriterUser(LogUser):
             self.expected("append", error)
             if isinstance(error, LogFenced):
                 self.site.world.reached(LogProbe.FENCED)
-            elif not writer.has_ended:
+            elif not (writer.has_ended or _was_first_producer(writer, error)):
                 raise Violation("errors", f"{self.name}: {error!r}, and the writer goes on") from error
             with suppress(LedgerError):
                 await writer.close()
@@ -119,6 +119,11 @@ class LogWriterUser(LogUser):
         """Each is another one."""
         self._number += count
         return [b"%s.%d" % (self.name.encode(), n) for n in range(self._number - count, self._number)]
+
+
+def _was_first_producer(writer: LogWriter, error: LedgerError) -> bool:
+    """Whether nothing was taken in, for the log's record could not be told that it has producers."""
+    return isinstance(error, MetadataUnavailable) and not writer.producers.is_begun
 
 
 class Taken:

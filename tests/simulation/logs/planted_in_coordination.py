@@ -56,6 +56,7 @@ def grows_without_fencing_the_writers(patch: Patch) -> None:
     async def broken(self: LogSet) -> LogSetRecord:
         record = await self.refresh()
         if record.growing_to:
+            await self._make_logs(record)
             ends = tuple([await (await self.log(n)).end() for n in range(record.logs)])
             record = await self._change(_grown(record, ends))
         return record

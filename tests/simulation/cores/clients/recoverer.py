@@ -20,8 +20,6 @@ from ledgers.protocol.effects import (
 )
 from ledgers.protocol.recovery import Recovery
 from metadata.records.ledger_record import LedgerRecord, LedgerState
-from metadata.records.notes import fragment_note
-from metadata.records.notes.fragment_note import FragmentNote
 from tests.simulation.cores.probes import Probe
 from tests.simulation.cores.site.metadata import Committed, Lost, Outcome, Read
 
@@ -192,8 +190,7 @@ class Recoverer(Client):
     def _recovered(self, record: LedgerRecord) -> None:
         self.world.note("%s has recovered to %s", self.name, record.last_entry)
         self.world.reached(Probe.RECOVERY_ADOPTED if self._met_a_close else Probe.RECOVERED)
-        note = fragment_note.encode(FragmentNote.of(record, record.fragments[-1]))
-        for bookie in sorted(self.machine().fencing.fenced.intersection(record.fragments[-1].ensemble)):
+        for bookie, note in self.machine().ends_told(record):
             tell(self, bookie, record.ledger_id, note, recovery=True)
         self._end(record)
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Subject:
-    """What is told of: `findings` of its own health, `pages` that this daemon has besides, and `error_page`, which
-    draws what goes wrong for browsers."""
+class HttpContent:
+    """`findings`: of the daemon's own health. `pages`: those that it has besides. `error_page`: draws what goes wrong
+    for browsers."""
 
     registry: CollectorRegistry
     findings: Callable[[], Sequence[Finding]]
