@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hmac
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from bookie.wire.trust.roles import Right
+from metadata.audit import Act, tell
 from metadata.records.ledger_store import VersionedRecord
 
 from .cluster import Cluster
@@ -31,6 +34,16 @@ async def keys_of(cluster: Cluster, found: VersionedRecord, password: bytes, *ri
     if not hmac.compare_digest(key.verifier, record.verifier):
         raise Unauthorized(record.ledger_id)
     return digester(record.digest_type, record.ledger_id, secret), key
+
+
+@contextmanager
+def refusals_told(cluster: Cluster, ledger_id: int, what: str) -> Iterator[None]:
+    """Has the audit log told of what the client may not do to the ledger."""
+    try:
+        yield
+    except Unauthorized as error:
+        tell(Act.REFUSED, f"{what}: {error}", who=cluster.who, ledger_id=ledger_id)
+        raise
 
 
 async def found_of(cluster: Cluster, ledger_id: int) -> VersionedRecord:

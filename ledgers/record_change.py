@@ -136,6 +136,21 @@ async def change_record(
         return unavailable(error)
 
 
+def standing(
+    outcome: VersionedRecord | Conflict | LedgerError, ledger_id: int
+) -> tuple[VersionedRecord, bool]:
+    """What stands after a change, and whether that is it, or somebody else's. Raises the error, or NoSuchLedger."""
+    match outcome:
+        case VersionedRecord():
+            return outcome, True
+        case Conflict(VersionedRecord() as found):
+            return found, False
+        case Conflict():
+            raise NoSuchLedger(ledger_id)
+        case error:
+            raise error
+
+
 def unavailable(error: MetadataError) -> MetadataUnavailable:
     """The client's error for a store that did not answer, or answered and refused."""
     if isinstance(error, StoreRefused):

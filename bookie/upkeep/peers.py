@@ -50,7 +50,7 @@ class Peers(Protocol):
         ...
 
     async def close(self) -> None:
-        """Ends all calls and connections; waiting calls raise PeersFailed. May be called twice."""
+        """Ends all connections, once nobody asks any more. May be called twice."""
         ...
 
 

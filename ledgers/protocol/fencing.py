@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bookie.wire import NO_ENTRY, LacReply, LacStatement, Status, status_text
+from bookie.wire import LacReply, LacStatement, Status, status_text
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 
 from ..integrity.digest import Digester
@@ -19,6 +19,9 @@ OLDER = (
     "bookie {} knows a later state of the ledger than the metadata, which went back to an older copy: nothing was "
     "closed. Compare all of it, and have it brought up to date: bookledger metadata check --accept"
 )
+
+BEHIND_A_FENCE = (Status.OK, Status.NO_SUCH_LEDGER)
+"""Answers of a bookie whose fence is durable, and that vouches for what it has."""
 
 EVER = 1
 """The first revision of a metadata store."""
@@ -56,41 +59,32 @@ class Fencing:
         self._failed: dict[int, str] = {}
 
     @property
-    def proven(self) -> int:
-        """The last entry that is known to be confirmed, NO_ENTRY for none."""
-        return NO_ENTRY if self.last_add_confirmed is None else self.last_add_confirmed.last_entry
-
-    @property
     def fenced(self) -> frozenset[BookieRef]:
         """Those that have answered."""
         return frozenset(self.bookies[n] for n in self._fenced)
+
+    def is_to_be_asked_again(self, reply: LacReply) -> bool:
+        """Whether the bookie is fenced and does not vouch for the metadata, which it may in a moment."""
+        return reply.status in BEHIND_A_FENCE and not self.vouches(reply)
 
     def vouches(self, reply: LacReply) -> bool:
         """Whether this bookie tells that the store has not gone back since the record was written."""
         return 0 < reply.vouched_since <= self._written_at
 
     def answered(self, position: int, reply: LacReply) -> None:
-        """OK and "no such ledger" come from behind its durable fence.
-
-        A statement with a wrong digest is ignored. The bookie is fenced all the same: the walk starts at the highest
-        verified entry, and an earlier start is always safe. One that comes late moves that no more.
+        """A statement with a wrong digest is ignored. The bookie is fenced all the same: the walk starts at the highest
+        verified entry, and an earlier start is always safe.
         """
-        if reply.status not in (Status.OK, Status.NO_SUCH_LEDGER):
+        if reply.status not in BEHIND_A_FENCE:
             self.failed(position, status_text(reply))
             return
-        is_late = self.outcome() is not Outcome.PENDING
         self._fenced.add(position)
         self.is_vouched_for |= self.vouches(reply)
         if reply.latest is not None and reply.latest.is_ahead_of(self._record):
             self.why_older = OLDER.format(self.bookies[position])
-        lac = reply.last_add_confirmed
-        if (
-            not is_late
-            and lac is not None
-            and lac.last_entry > self.proven
-            and self._digester.is_valid_lac(lac)
-        ):
-            self.last_add_confirmed = lac
+        lac, held = reply.last_add_confirmed, self.last_add_confirmed
+        if lac is not None and self._digester.is_valid_lac(lac):
+            self.last_add_confirmed = lac if held is None else max(lac, held)
 
     def failed(self, position: int, why: str) -> None:
         """The bookie could not be fenced, after all tries."""

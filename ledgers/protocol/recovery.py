@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 
-from bookie.wire import LacReply, ReadReply, of_payloads
+from bookie.wire import LacReply, LacStatement, ReadReply, of_payloads
 from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
 from metadata.records.notes import fragment_note
 
@@ -37,7 +37,7 @@ from .effects import (
     RecoveryEffect,
     StartOver,
 )
-from .fenced_reads import FencedReads, Verdict
+from .fenced_reads import Copy, FencedReads, Verdict
 from .fencing import UNVOUCHED, Fencing, why_held_elsewhere
 from .quorum import Outcome
 from .shortfall import in_doubt
@@ -71,11 +71,11 @@ class Recovery:
         self._striping = Striping(record.shape)
         self._last_fragment = record.fragments[-1]  # as it stood when recovery began (R4)
         self.fencing = Fencing(record, digester)
+        self.frozen_lac: LacStatement | None = None
         self._next = self._walked_from = 0
         self._reads: FencedReads | None = None
         self.pipeline: AppendPipeline | None = None
         """Writes entries back, once there are any."""
-        self._lanes_open = False
         self._last_entry: int | None = None
 
     # --- fencing ------------------------------------------------------------------------------
@@ -97,32 +97,26 @@ class Recovery:
         return self._read_if_fenced()
 
     def _read_if_fenced(self) -> list[RecoveryEffect]:
-        match self.fencing.outcome():
-            case _ if self.fencing.why_older and self.stage is not Stage.CLOSING:
-                return self._fail(self.fencing.why_older)
-            case _ if self.stage is not Stage.FENCING:
-                return []
-            case Outcome.PENDING:
-                return []
-            case Outcome.LOST:
-                return self._fail(self.fencing.why_lost, is_undecided=True)
-            case Outcome.WON if self.fencing.is_vouched_for:
-                return self._begin_reading()
-            case Outcome.WON:
-                return self._fail(UNVOUCHED)
+        if self.fencing.why_older and self.stage is not Stage.CLOSING:
+            return self._fail(self.fencing.why_older)
+        outcome = self.fencing.outcome()
+        if self.stage is not Stage.FENCING or outcome is Outcome.PENDING:
+            return []
+        if outcome is Outcome.LOST:
+            return self._fail(self.fencing.why_lost, is_undecided=True)
+        return self._begin_reading() if self.fencing.is_vouched_for else self._fail(UNVOUCHED)
 
     # --- reading ------------------------------------------------------------------------------
 
     def _begin_reading(self) -> list[RecoveryEffect]:
         """From max(LAC, first entry of the last fragment − 1) on: earlier fragments are final (F2)."""
         fragment, lac = self._last_fragment, self.fencing.last_add_confirmed
-        self.stage = Stage.READING
-        self._next = self._walked_from = max(self.fencing.proven, fragment.first_entry - 1) + 1
-        length = fragment.length_before
-        if lac is not None and lac.last_entry == self._next - 1:
-            length = lac.length_bytes
-        names = tuple(map(str, self.fencing.bookies))
-        self._reads = FencedReads(self._striping, names, self._next, self._digester)
+        self.stage, self.frozen_lac = Stage.READING, lac
+        self._next, length = fragment.first_entry, fragment.length_before
+        if lac is not None and lac.last_entry >= fragment.first_entry - 1:
+            self._next, length = lac.last_entry + 1, lac.length_bytes
+        self._walked_from = self._next
+        self._reads = FencedReads(self._striping, list(map(str, self.fencing.bookies)), self._digester)
         self.pipeline = AppendPipeline(
             self.record, first_entry=self._next, length_bytes=length, recovery=True
         )
@@ -148,7 +142,7 @@ class Recovery:
         last = self._next + READ_AHEAD_ENTRIES - 1
         for n, replica in enumerate(self._reads.replicas):
             # One page ahead of the walk is enough; a page reaches as far as its bytes allow.
-            if not replica.reading and not replica.failure and replica.covered_through < self._next:
+            if not (replica.reading or replica.failure or replica.covers(self._next)):
                 replica.reading, replica.asked_from = True, self._next
                 effects.append(ReadFenced(n, self.fencing.bookies[n], replica.asked_from, last))
         return effects
@@ -161,10 +155,10 @@ class Recovery:
         effects: list[RecoveryEffect] = []
         while found := self._present_run():
             effects += self._put_back(found)
-        self._reads.forget_before(self._next)
         match self._reads.verdict(self._next):
             case Verdict.ABSENT:
-                return effects + self._end_before(self._next)
+                self._last_entry = self._next - 1
+                return effects + self._close_if_written_back()
             case Verdict.UNDECIDED:
                 said = self._reads.describe(self._next)
                 why = f"nobody can tell whether entry {self._next} exists ({said})"
@@ -172,10 +166,10 @@ class Recovery:
             case _:
                 return effects + self._read_more()
 
-    def _present_run(self) -> list[tuple[bytes, bytes]]:
+    def _present_run(self) -> list[Copy]:
         """Verified copies of the next entries, as many as are present without a gap and fit a batch."""
         assert self._reads is not None
-        found: list[tuple[bytes, bytes]] = []
+        found: list[Copy] = []
         size = 0
         while len(found) < WRITE_BACK_BATCH_ENTRIES and size < WRITE_BACK_BATCH_BYTES:
             copy = self._reads.copy_of(self._next + len(found))
@@ -185,14 +179,12 @@ class Recovery:
             size += len(copy[0])
         return found
 
-    def _put_back(self, found: list[tuple[bytes, bytes]]) -> list[RecoveryEffect]:
+    def _put_back(self, found: list[Copy]) -> list[RecoveryEffect]:
         assert self.pipeline is not None
-        first = self._next
-        self._next += len(found)
-        opened = [] if self._lanes_open else self.pipeline.start()
-        self._lanes_open = True
+        first, self._next = self._next, self._next + len(found)
+        opened = self.pipeline.start() if first == self._walked_from else []
         columns = of_payloads(
-            first, [payload for payload, _ in found], b"".join([digest for _, digest in found])
+            first, [bytes(payload) for payload, _ in found], b"".join([digest for _, digest in found])
         )
         return self._from_pipeline([*opened, *self.pipeline.append(columns)])
 
@@ -236,10 +228,6 @@ class Recovery:
         return passed
 
     # --- closing --------------------------------------------------------------------------------
-
-    def _end_before(self, entry_id: int) -> list[RecoveryEffect]:
-        self._last_entry = entry_id - 1
-        return self._close_if_written_back()
 
     def _close_if_written_back(self) -> list[RecoveryEffect]:
         """Closes once every recovered entry has its ack quorum, with the fragments as they are now (R4)."""

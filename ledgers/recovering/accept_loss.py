@@ -27,11 +27,11 @@ from metadata.healing.presence import Presence, Whereabouts, whereabouts
 from metadata.records.ledger_record import AcceptedLoss, BookieRef, LedgerRecord
 from metadata.records.ledger_store import VersionedRecord
 
-from ..authorized import Keys, found_of, keys_of
+from ..authorized import Keys, found_of, keys_of, refusals_told
 from ..cluster import Cluster
-from ..errors import LedgerClosed, LedgerError, LedgerRecoveryFailed, NoSuchLedger, Unauthorized
+from ..errors import LedgerClosed, LedgerError, LedgerRecoveryFailed
 from ..protocol.shortfall import in_doubt
-from ..record_change import Conflict, change_record
+from ..record_change import change_record, standing
 from .accepted_metadata import check_accepted
 from .recover import mark_in_recovery
 from .survivors import Survivors
@@ -70,9 +70,9 @@ async def assess(cluster: Cluster, ledger_id: int, password: bytes) -> LossAsses
     if found.record.is_closed:
         raise LedgerClosed(ledger_id, "its end is final, and no loss is to be accepted")
     await check_accepted(cluster, ledger_id)
-    end = await _find_end(cluster, found.record, keys, fence=False)
-    missing = await _given_up(cluster, ledger_id, end)
-    return LossAssessment(ledger_id, end.proven_through, end.last_entry, missing, end.unreadable, end.behind)
+    end = Survivors(cluster, found.record, keys, fence=False)
+    await end.find_end()
+    return await _assessed(cluster, end)
 
 
 async def accept_loss(cluster: Cluster, told: LossAssessment, password: bytes) -> LedgerRecord:
@@ -81,45 +81,36 @@ async def accept_loss(cluster: Cluster, told: LossAssessment, password: bytes) -
     Raises as `assess` does, and LedgerRecoveryFailed where more would be lost now than was `told`.
     """
     found, keys = await _opened(cluster, told.ledger_id, password)
-    await check_accepted(cluster, told.ledger_id)
     marked = await mark_in_recovery(cluster, found)
     if marked.record.is_closed:
         return marked.record
-    end = await _find_end(cluster, marked.record, keys, fence=True)
-    await _given_up(cluster, told.ledger_id, end)
-    _check_no_more_is_lost(told, end)
+    end = Survivors(cluster, marked.record, keys, fence=True)
+    await end.find_end()
+    await check_accepted(cluster, told.ledger_id)  # those that were fenced have looked
+    _check_no_more_is_lost(told, await _assessed(cluster, end))
     return await _close(cluster, marked, end)
 
 
 async def _opened(cluster: Cluster, ledger_id: int, password: bytes) -> tuple[VersionedRecord, Keys]:
     found = await found_of(cluster, ledger_id)
-    try:
+    with refusals_told(cluster, ledger_id, "accept loss"):
         return found, await keys_of(cluster, found, password, Right.FENCE, Right.ACCEPT_LOSS)
-    except Unauthorized as error:
-        tell(Act.REFUSED, f"accept loss: {error}", who=cluster.who, ledger_id=ledger_id)
-        raise
-
-
-async def _find_end(cluster: Cluster, record: LedgerRecord, keys: Keys, *, fence: bool) -> Survivors:
-    end = Survivors(cluster, record, keys, fence=fence)
-    await end.find_end()
-    await check_accepted(cluster, record.ledger_id)  # bookies may have noticed meanwhile
-    return end
 
 
 # --- when it is refused ------------------------------------------------------------------------
 
 
-async def _given_up(cluster: Cluster, ledger_id: int, end: Survivors) -> tuple[Whereabouts, ...]:
-    """Where the missing bookies are. Raises LedgerError where nothing need be given up: the end can be proven, or
-    somebody lives who may prove it, and with whom its writer may go on."""
+async def _assessed(cluster: Cluster, end: Survivors) -> LossAssessment:
+    """Raises LedgerError where nothing need be given up: the end can be proven, or somebody lives who may prove it, and
+    with whom its writer may go on."""
+    ledger_id = end.record.ledger_id
     if end.is_provable:
         raise LedgerError(
             f"nothing of ledger {ledger_id} need be given up: enough of its bookies answer to prove where it ends; use "
             f"`bookledger ledger recover {ledger_id}`"
         )
 
-    missing = [await _where(cluster, bookie, end) for bookie in end.missing]
+    missing = [await _where(cluster, bookie, end) for bookie in sorted(end.missing)]
     living = [one.bookie for one in missing if one.presence is Presence.LIVING]
     if living:
         said = "; ".join(f"{bookie}: {end.missing[bookie]}" for bookie in living)
@@ -127,7 +118,9 @@ async def _given_up(cluster: Cluster, ledger_id: int, end: Survivors) -> tuple[W
             f"nothing of ledger {ledger_id} is given up while bookies that are registered do not answer ({said}): they "
             "may be able to prove where it ends. Find out what keeps them, or stop them"
         )
-    return tuple(sorted(missing, key=lambda one: one.bookie))
+    return LossAssessment(
+        ledger_id, end.proven_through, end.last_entry, tuple(missing), end.unreadable, end.behind
+    )
 
 
 async def _where(cluster: Cluster, bookie: BookieRef, end: Survivors) -> Whereabouts:
@@ -136,14 +129,14 @@ async def _where(cluster: Cluster, bookie: BookieRef, end: Survivors) -> Whereab
     return await whereabouts(cluster.store, bookie)
 
 
-def _check_no_more_is_lost(told: LossAssessment, end: Survivors) -> None:
+def _check_no_more_is_lost(told: LossAssessment, now: LossAssessment) -> None:
     before = {one.bookie for one in told.missing}
-    if gone := [bookie for bookie in end.missing if bookie not in before]:
-        why = f"no answer any more from {', '.join(map(str, gone))}"
-    elif end.last_entry < told.last_entry:
-        why = f"they end at entry {end.last_entry} now"
-    elif end.proven_through - end.last_entry > told.confirmed_and_lost:
-        why = f"entry {end.proven_through} is proven by now, and they end at entry {end.last_entry}"
+    if gone := [str(one.bookie) for one in now.missing if one.bookie not in before]:
+        why = f"no answer any more from {', '.join(gone)}"
+    elif now.last_entry < told.last_entry:
+        why = f"they end at entry {now.last_entry} now"
+    elif now.confirmed_and_lost > told.confirmed_and_lost:
+        why = f"entry {now.proven_through} is proven by now, and they end at entry {now.last_entry}"
     else:
         return
     raise LedgerRecoveryFailed(told.ledger_id, f"more would be lost than was told ({why}); look again")
@@ -159,20 +152,14 @@ async def _close(cluster: Cluster, marked: VersionedRecord, end: Survivors) -> L
     closed = marked.record.closed(end.last_entry, end.length_bytes)
     first = marked.record.fragments[-1].first_entry
     record = replace(in_doubt(closed, first, end.last_entry), accepted_loss=loss)
-    match await change_record(cluster.ledgers, record, marked.version, unless_held=True):
-        case VersionedRecord(stands):
-            _tell(cluster, stands, loss)
-            await tell_lacking(cluster.marks, stands)
-            return stands
-        case Conflict(None):
-            raise NoSuchLedger(record.ledger_id)
-        case Conflict(VersionedRecord(stands)) if stands.is_closed:
-            return stands
-        case Conflict():
-            raise LedgerRecoveryFailed(record.ledger_id, "others kept changing its metadata; look again")
-        case error:
-            assert isinstance(error, LedgerError)
-            raise error
+    outcome = await change_record(cluster.ledgers, record, marked.version, unless_held=True)
+    found, is_mine = standing(outcome, record.ledger_id)
+    if is_mine:
+        _tell(cluster, found.record, loss)
+        await tell_lacking(cluster.marks, found.record)
+    elif not found.record.is_closed:
+        raise LedgerRecoveryFailed(record.ledger_id, "others kept changing its metadata; look again")
+    return found.record
 
 
 def _tell(cluster: Cluster, record: LedgerRecord, loss: AcceptedLoss) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from bookie.wire import LacReply, Status
+from bookie.wire import LacReply
 from metadata.backup import hold
 from metadata.errors import MetadataRestored
 
@@ -33,13 +33,9 @@ async def check_accepted(cluster: Cluster, ledger_id: int) -> None:
 
 
 async def until_vouched_for(
-    cluster: Cluster,
-    fencing: Fencing,
-    reply: LacReply,
-    fence: Callable[[], Awaitable[LacReply]],
-    vouched: asyncio.Event,
+    cluster: Cluster, fencing: Fencing, fence: Callable[[], Awaitable[LacReply]], vouched: asyncio.Event
 ) -> LacReply:
-    """The last answer of a bookie that was fenced, once it or another vouches for the metadata, or it takes too long.
+    """The last answer of a bookie that is fenced, once it or another vouches for the metadata, or it takes too long.
     `vouched` is set when another does.
 
     Raises BookieUnavailable, LedgerRecoveryFailed where somebody has noticed meanwhile that it went back, and
@@ -47,17 +43,10 @@ async def until_vouched_for(
     """
     now = asyncio.get_running_loop().time
     deadline, pause = now() + VOUCHED_SECONDS_MAX, ASKED_AGAIN_SECONDS_MIN
-    while (
-        reply.status in (Status.OK, Status.NO_SUCH_LEDGER)
-        and not fencing.vouches(reply)
-        and not vouched.is_set()
-        and now() < deadline
-    ):
+    while fencing.is_to_be_asked_again(reply := await fence()) and not vouched.is_set() and now() < deadline:
         await check_accepted(cluster, fencing.ledger_id)
         with suppress(TimeoutError):  # the usual case: time to ask again
-            async with asyncio.timeout(min(pause, deadline - now())):
-                await vouched.wait()
-                return reply
-        reply = await fence()
+            await asyncio.wait_for(vouched.wait(), min(pause, deadline - now()))
+            break
         pause = min(2 * pause, ASKED_AGAIN_SECONDS_MAX)
     return reply

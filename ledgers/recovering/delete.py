@@ -5,10 +5,9 @@ from __future__ import annotations
 from bookie.wire.trust.roles import Right
 from metadata.audit import Act, tell
 from metadata.errors import NoSuchKey, VersionConflict
-from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import VersionedRecord
 
-from ..authorized import found_of, keys_of
+from ..authorized import found_of, keys_of, refusals_told
 from ..cluster import Cluster
 from ..errors import LedgerError, Unauthorized
 from .recover import recover
@@ -34,7 +33,9 @@ async def delete(
     for _ in range(DELETE_ATTEMPTS_MAX):
         found = await found_of(cluster, ledger_id)
         if password_is_lost:
-            _check_may_override(cluster, found.record)
+            with refusals_told(cluster, ledger_id, "delete"):
+                if why := cluster.why_not(found.record, Right.OVERRIDE):
+                    raise Unauthorized(ledger_id, why=why)
         else:
             found = await _ready(cluster, found, password, as_it_is=as_it_is, is_given_up=is_given_up)
         try:
@@ -57,17 +58,8 @@ async def _ready(
     rights = (Right.FENCE,) if must_recover else ()
     # Who deletes by force need not know that an old ledger has no password.
     shown = b"" if as_it_is and not record.verifier else password
-    try:
+    with refusals_told(cluster, record.ledger_id, "delete"):
         keys = await keys_of(cluster, found, shown, *rights)
         if why := cluster.why_not_deleted(record, is_proven=bool(shown) or is_given_up):
             raise Unauthorized(record.ledger_id, why=why)
-    except Unauthorized as error:
-        tell(Act.REFUSED, f"delete: {error}", who=cluster.who, ledger_id=record.ledger_id)
-        raise
     return await recover(cluster, found, *keys) if must_recover else found
-
-
-def _check_may_override(cluster: Cluster, record: LedgerRecord) -> None:
-    if why := cluster.why_not(record, Right.OVERRIDE):
-        tell(Act.REFUSED, f"delete: {why}", who=cluster.who, ledger_id=record.ledger_id)
-        raise Unauthorized(record.ledger_id, why=why)

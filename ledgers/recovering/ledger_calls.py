@@ -10,7 +10,6 @@ from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt,
 
 from bookie.wire import (
     Columns,
-    Credential,
     LacReply,
     LacRequest,
     LacStatement,
@@ -26,7 +25,8 @@ from ..authorized import Keys
 from ..cluster import Cluster
 from ..errors import BookieUnavailable
 from ..integrity.ledger_keys import LedgerKey
-from .held_copies import AskHolder, CopyHolder, Gap, HeldCopies
+from ..protocol.fenced_reads import Replica
+from .held_copies import Gap, HeldCopies
 
 Reply = TypeVar("Reply")
 
@@ -42,12 +42,10 @@ class LedgerCalls:
         self._fence = fence
 
     async def last_add_confirmed(self, bookie: BookieRef) -> LacReply:
+        ledger_id, identity = self._record.ledger_id, self._record.identity
+        credential = self._key.credential(self._purpose, bookie.incarnation)
         request = LacRequest(
-            bookie.incarnation,
-            self._record.ledger_id,
-            fence=self._fence,
-            credential=self._credential(bookie),
-            identity=self._record.identity,
+            bookie.incarnation, ledger_id, fence=self._fence, credential=credential, identity=identity
         )
         return await self._with_tries(lambda: self._cluster.fence(bookie, request))
 
@@ -60,13 +58,14 @@ class LedgerCalls:
             last_entry,
             self._cluster.config.page_bytes,
             fence=self._fence,
-            credential=self._credential(bookie),
+            credential=self._key.credential(self._purpose, bookie.incarnation),
             identity=self._record.identity,
         )
         return await self._with_tries(lambda: self._cluster.read(bookie, request))
 
-    def _credential(self, bookie: BookieRef) -> Credential:
-        return self._key.credential(Purpose.FENCE if self._fence else Purpose.READ, bookie.incarnation)
+    @property
+    def _purpose(self) -> Purpose:
+        return Purpose.FENCE if self._fence else Purpose.READ
 
     async def _with_tries(self, call: Callable[[], Awaitable[Reply]]) -> Reply:
         async for attempt in AsyncRetrying(
@@ -97,7 +96,6 @@ class Holders:
         self._refs: dict[str, BookieRef] = {}
 
     async def _ask_lac(self, bookie: BookieRef) -> None:
-        """A statement that can be trusted counts, also of one in limbo, which may have entries."""
         self._refs[bookie.bookie_id] = bookie
         try:
             reply = await self._calls.last_add_confirmed(bookie)
@@ -106,7 +104,7 @@ class Holders:
             return
         if reply.status in (Status.OK, Status.NO_SUCH_LEDGER, Status.UNKNOWN):
             self._hear(reply.last_add_confirmed)
-            self._answered(bookie, reply)
+            self._heard(bookie, reply)
         else:
             self._refused(bookie, reply, status_text(reply))
 
@@ -114,7 +112,7 @@ class Holders:
         if told is not None and not self.record.is_closed and self._digester.is_valid_lac(told):
             self.proven_through = max(self.proven_through, told.last_entry)
 
-    def _answered(self, bookie: BookieRef, reply: LacReply) -> None:
+    def _heard(self, bookie: BookieRef, reply: LacReply) -> None:
         """For those that want to know more of what the bookie told. Raises LedgerError."""
 
     def _refused(self, bookie: BookieRef, reply: LacReply | ReadReply, why: str) -> None:
@@ -122,27 +120,30 @@ class Holders:
         del reply
         self.silent[bookie.bookie_id] = why
 
-    def _holders(self, bookies: list[BookieRef]) -> list[CopyHolder]:
-        return [CopyHolder(one.bookie_id, self.silent.get(one.bookie_id, "")) for one in bookies]
+    def _unless_silent(self, replicas: list[Replica]) -> list[Replica]:
+        """Those that are silent already have failed."""
+        for one in replicas:
+            one.failure = self.silent.get(one.name, "")
+        return replicas
 
     async def _walk(self, copies: HeldCopies) -> AsyncGenerator[Columns | Gap, None]:
         """All that there is, in order, once: verified entries, and the gaps between them."""
         while (step := copies.step()) is not None:
-            if isinstance(step, AskHolder):
-                await self._read(copies, step.holder, step.first_entry)
+            if isinstance(step, Replica):
+                await self._read(step, copies.last_entry)
             else:
                 yield step
 
-    async def _read(self, copies: HeldCopies, holder: CopyHolder, first_entry: int) -> None:
-        bookie = self._refs[holder.name]
+    async def _read(self, replica: Replica, last_entry: int) -> None:
+        bookie, further = self._refs[replica.name], f" (from entry {replica.asked_from} on)"
         try:
-            reply = await self._calls.page(bookie, first_entry, copies.last_entry)
+            reply = await self._calls.page(bookie, replica.asked_from, last_entry)
         except BookieUnavailable as error:
-            holder.failure = error.why
-            self.silent[holder.name] = f"{error.why} (from entry {first_entry} on)"
+            replica.failed(error.why)
+            self.silent[replica.name] = error.why + further
             return
-        holder.answered(first_entry, reply, self._digester)
-        if holder.failure:
-            self._refused(bookie, reply, f"{holder.failure} (from entry {first_entry} on)")
+        replica.answered(reply, self._digester)
+        if replica.failure:
+            self._refused(bookie, reply, replica.failure + further)
         else:
             self._hear(reply.last_add_confirmed)

@@ -7,16 +7,14 @@ the program that starts it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
 
 from bookie.wire import Columns
 from bookie.wire.credentials import BookieKey
 from bookie.wire.errors import PeersFailed
-from metadata import open_store
 from metadata.errors import MetadataError
 from metadata.records.ledger_record import BookieRef, DigestType, LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
@@ -28,7 +26,6 @@ from ..cluster import Cluster
 from ..config import ClientConfig
 from ..errors import (
     BookieUnavailable,
-    ClientClosed,
     EntryUnreadable,
     LedgerError,
     LedgerRecoveryFailed,
@@ -37,14 +34,10 @@ from ..errors import (
 )
 from ..integrity.digest import Digester, HmacDigester, digester
 from ..integrity.ledger_keys import LedgerKey
-from ..loop_thread import PageSource
 from ..reading.ledger_view import LedgerView
 from ..reading.page_fetch import PageFetcher
 from ..reading.range_read import RangeRead
-from ..tasks import end_tasks
 from .recover import recover
-
-T = TypeVar("T")
 
 READ_AHEAD_PAGES = 1
 """Pages fetched while one is worked on: mending is never in a hurry, and the bookies serve clients too."""
@@ -62,28 +55,21 @@ ANY_VERSION = 0
 class ClusterPeers:
     """The other bookies of a cluster, as `bookie.upkeep.peers.Peers` describes them.
 
-    `metadata` is a URI, opened by the first call and closed by `close`, or a store, which stays its owner's.
-    Connects to nobody before the first call. `key` is the bookie's, for ledgers with a password. `bookies` makes the
-    calls to bookies.
+    The store stays its owner's. Connects to nobody before the first call. `key` is the bookie's, for ledgers with a
+    password. `bookies` makes the calls to bookies.
     """
 
     def __init__(
         self,
-        metadata: str | MetadataStore,
+        store: MetadataStore,
         config: ClientConfig | None = None,
         *,
         key: BookieKey | None = None,
         bookies: Callable[[MetadataStore, ClientConfig], BookieClient] = ConnectedBookies,
     ) -> None:
-        self._metadata = metadata
         self._key = key
-        self._config = _gentle(config or ClientConfig())
-        self._bookies = bookies
-        self._cluster: Cluster | None = None
-        self._connecting = asyncio.Lock()
-        self._is_closed = False
-        self._running: set[asyncio.Task[Any]] = set()
-        self._sources: set[PageSource[Columns]] = set()
+        gentle = _gentle(config or ClientConfig())
+        self._cluster = Cluster(store, LedgerStore(store), bookies(store, gentle), gentle)
 
     async def entries(
         self, record: LedgerRecord, first_entry: int, last_entry: int, *, without: BookieRef
@@ -93,24 +79,34 @@ class ClusterPeers:
         Reads ahead by `READ_AHEAD_PAGES`. Use with `aclosing` where it may be left half-way.
         """
         _check_range(record, first_entry, last_entry)
-        source = PageSource(self._pages(record, first_entry, last_entry, without))
-        self._sources.add(source)
-        try:
-            while (page := await self._until_closed(record.ledger_id, source.next())) is not None:
-                yield page
-        finally:
-            self._sources.discard(source)
-            await source.end()
+        key, found = self._key, VersionedRecord(record, ANY_VERSION)
+        prove = None if key is None else partial(key.credential, record.ledger_id)
+        view = LedgerView(self._cluster, found, _keyless_digester(record), prove)
+        whole = RangeRead(view, PageFetcher(view, without=without))
+        with _failures(record.ledger_id):
+            async with aclosing(whole.columns(first_entry, last_entry)) as pages:
+                async for page in pages:
+                    yield page
 
     async def recover(self, ledger_id: int) -> LedgerRecord | None:
         """The ledger's closed record, None where it is deleted; see `bookie.upkeep.peers.Peers.recover`."""
-        return await self._until_closed(ledger_id, self._recovered(ledger_id))
+        with _failures(ledger_id):
+            found = await self._cluster.ledgers.read(ledger_id)
+            if found is None or found.record.is_closed:
+                return None if found is None else found.record
+            if found.record.verifier:
+                raise _needs_password(ledger_id)
+            checker = digester(found.record.digest_type, ledger_id, b"")
+            try:
+                return (await recover(self._cluster, found, checker, LedgerKey(ledger_id, b""))).record
+            except NoSuchLedger:
+                return None  # deleted meanwhile
 
     async def why_unreachable(self, bookie: BookieRef) -> str:
         """Why the bookie does not answer; see `bookie.upkeep.peers.Peers.why_unreachable`."""
         try:
             async with asyncio.timeout(REACHED_SECONDS_MAX):
-                await (await self._connected()).bookies.info(bookie)
+                await self._cluster.bookies.info(bookie)
         except TimeoutError:
             return f"no answer within {REACHED_SECONDS_MAX:g} s"
         except BookieUnavailable as error:
@@ -120,75 +116,8 @@ class ClusterPeers:
         return ""
 
     async def close(self) -> None:
-        """Ends everything that runs, all connections, and the store where it was opened here."""
-        self._is_closed = True
-        await end_tasks(list(self._running))
-        for source in list(self._sources):
-            await source.end()
-        cluster, self._cluster = self._cluster, None
-        if cluster is not None:
-            cluster.is_closed = True
-            await cluster.bookies.close()
-            if cluster.store is not self._metadata:
-                await cluster.store.close()
-
-    # ------------------------------------------------------------------------------------------
-
-    async def _until_closed(self, ledger_id: int, work: Coroutine[Any, Any, T]) -> T:
-        """Runs a piece of work that `close` can end. The one place where a client's errors become a bookie's."""
-        if self._is_closed:
-            work.close()
-            raise _failure(ledger_id, ClientClosed())
-        task = asyncio.create_task(work)
-        self._running.add(task)
-        try:
-            return await task
-        except asyncio.CancelledError:
-            me = asyncio.current_task()
-            if not self._is_closed or (me is not None and me.cancelling()):
-                raise
-            raise _failure(ledger_id, ClientClosed()) from None
-        except (LedgerError, MetadataError) as error:
-            raise _failure(ledger_id, error) from error
-        finally:
-            self._running.discard(task)
-
-    async def _connected(self) -> Cluster:
-        async with self._connecting:
-            if self._is_closed:
-                raise ClientClosed
-            if self._cluster is None:
-                store = (
-                    await open_store(self._metadata) if isinstance(self._metadata, str) else self._metadata
-                )
-                bookies = self._bookies(store, self._config)
-                self._cluster = Cluster(store, LedgerStore(store), bookies, self._config)
-            return self._cluster
-
-    async def _pages(
-        self, record: LedgerRecord, first_entry: int, last_entry: int, without: BookieRef
-    ) -> AsyncGenerator[Columns, None]:
-        found = VersionedRecord(record, ANY_VERSION)
-        key = self._key
-        prove = None if key is None else partial(key.credential, record.ledger_id)
-        view = LedgerView(await self._connected(), found, _keyless_digester(record), prove)
-        whole = RangeRead(view, PageFetcher(view, without=without))
-        async with aclosing(whole.columns(first_entry, last_entry)) as pages:
-            async for page in pages:
-                yield page
-
-    async def _recovered(self, ledger_id: int) -> LedgerRecord | None:
-        cluster = await self._connected()
-        found = await cluster.ledgers.read(ledger_id)
-        if found is None or found.record.is_closed:
-            return None if found is None else found.record
-        if found.record.verifier:
-            raise _needs_password(ledger_id)
-        checker = digester(found.record.digest_type, ledger_id, b"")
-        try:
-            return (await recover(cluster, found, checker, LedgerKey(ledger_id, b""))).record
-        except NoSuchLedger:
-            return None  # deleted meanwhile
+        """Ends all connections."""
+        await self._cluster.bookies.close()
 
 
 class _KeylessHmac(HmacDigester):
@@ -229,6 +158,15 @@ def _needs_password(ledger_id: int) -> PeersFailed:
     )
 
 
+@contextmanager
+def _failures(ledger_id: int) -> Iterator[None]:
+    """The one place where a client's errors become a bookie's."""
+    try:
+        yield
+    except (LedgerError, MetadataError) as error:
+        raise _failure(ledger_id, error) from error
+
+
 def _failure(ledger_id: int, error: LedgerError | MetadataError) -> PeersFailed:
     match error:
         case EntryUnreadable(entry_id=entry_id, answers=answers):
@@ -241,8 +179,6 @@ def _failure(ledger_id: int, error: LedgerError | MetadataError) -> PeersFailed:
                 entry_id=entry_id,
                 answers=answers,
             )
-        case ClientClosed():
-            what, advice = f"asking others about ledger {ledger_id} was ended by closing", "start anew"
         case NoSuchLedger():
             what, advice = f"ledger {ledger_id} was deleted meanwhile", "nothing of it need be mended"
         case MetadataError() | MetadataUnavailable():

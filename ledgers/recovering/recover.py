@@ -6,7 +6,6 @@ import asyncio
 from contextlib import ExitStack
 from functools import partial
 
-from bookie.wire import LacStatement
 from metadata.audit import Act, tell
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 from metadata.records.ledger_store import VersionedRecord
@@ -15,7 +14,7 @@ from ..bookie_client import LaneTerms
 from ..bookies.lanes import Lanes
 from ..bookies.replacements import find_replacements
 from ..cluster import Cluster
-from ..errors import BookieUnavailable, LedgerError, LedgerRecoveryFailed, NoSuchLedger
+from ..errors import BookieUnavailable, LedgerError, LedgerRecoveryFailed
 from ..integrity.digest import Digester
 from ..integrity.ledger_keys import LedgerKey
 from ..protocol.effects import (
@@ -34,7 +33,7 @@ from ..protocol.effects import (
     StartOver,
 )
 from ..protocol.recovery import Recovery
-from ..record_change import Conflict, RecordVersion, change_record, no_record
+from ..record_change import RecordVersion, change_record, no_record, standing
 from ..tasks import Tasks
 from .accepted_metadata import check_accepted, until_vouched_for
 from .ledger_calls import LedgerCalls
@@ -73,25 +72,18 @@ async def _recover(
     cluster: Cluster, found: VersionedRecord, digester: Digester, key: LedgerKey
 ) -> VersionedRecord:
     for attempt in range(cluster.config.recovery_attempts_max):
+        found = await mark_in_recovery(cluster, found)
         if found.record.is_closed:
             return found
-        await check_accepted(cluster, found.record.ledger_id)
-        marked = await mark_in_recovery(cluster, found)
-        if marked.record.is_closed:
-            return marked
         try:
-            outcome = await RecoveryRun(cluster, marked, digester, key).run()
+            outcome = await RecoveryRun(cluster, found, digester, key).run()
         except LedgerRecoveryFailed:
-            if (await _read_again(cluster, found.record)).version == marked.version:
+            if (await _read_again(cluster, found.record)).version == found.version:
                 raise
             outcome = None
         if outcome is not None:
-            tell(
-                Act.RECOVER,
-                who=cluster.who,
-                ledger_id=outcome.record.ledger_id,
-                last_entry=outcome.record.last_entry,
-            )
+            closed = outcome.record
+            tell(Act.RECOVER, who=cluster.who, ledger_id=closed.ledger_id, last_entry=closed.last_entry)
             return outcome
         # Somebody else changed the record: a random pause, or two recoverers could do this for ever.
         await asyncio.sleep(cluster.rng.uniform(0, min(RESTART_PAUSE_SECONDS_MAX, 0.05 * 2**attempt)))
@@ -107,20 +99,18 @@ async def _read_again(cluster: Cluster, record: LedgerRecord) -> VersionedRecord
 
 
 async def mark_in_recovery(cluster: Cluster, found: VersionedRecord) -> VersionedRecord:
-    """OPEN → IN_RECOVERY, unless somebody has got that far already (R2)."""
+    """OPEN → IN_RECOVERY, unless somebody has got that far already (R2). Raises LedgerRecoveryFailed while the metadata
+    is an older copy (W8)."""
     for _ in range(cluster.config.recovery_attempts_max):
-        if found.record.state is not LedgerState.OPEN:
+        if found.record.is_closed:
             return found
-        match await change_record(cluster.ledgers, found.record.in_recovery(found.version), found.version):
-            case VersionedRecord() as marked:
-                return marked
-            case Conflict(None):
-                raise NoSuchLedger(found.record.ledger_id)
-            case Conflict(VersionedRecord() as other):
-                found = other
-            case error:
-                assert isinstance(error, LedgerError)
-                raise error
+        await check_accepted(cluster, found.record.ledger_id)
+        if found.record.state is LedgerState.IN_RECOVERY:
+            return found
+        outcome = await change_record(cluster.ledgers, found.record.in_recovery(found.version), found.version)
+        found, is_marked = standing(outcome, found.ledger_id)
+        if is_marked:
+            return found
     raise LedgerRecoveryFailed(found.record.ledger_id, "its writer kept changing its metadata; try again")
 
 
@@ -132,12 +122,10 @@ class RecoveryRun:
         self._version = RecordVersion(cluster.ledgers, marked, cluster.marks, unless_held=True)
         self._machine = Recovery(marked.record, digester)
         self._ledger_id = marked.record.ledger_id
-        self._write_quorum = marked.record.shape.write_quorum
         self._calls = LedgerCalls(cluster, marked.record, key, fence=True)
         self._terms = LaneTerms(self._ledger_id, key, recovery=True, identity=marked.record.identity)
-        self._lanes = Lanes(
-            cluster, self._terms, self, self._frozen_lac, cluster.lane_traces(self._ledger_id)
-        )
+        traces = cluster.lane_traces(self._ledger_id)
+        self._lanes = Lanes(cluster, self._terms, self, lambda: self._machine.frozen_lac, traces)
         self._tasks = Tasks(self._fail)
         self._loop = asyncio.get_running_loop()
         self._outcome: asyncio.Future[VersionedRecord | None] = self._loop.create_future()
@@ -155,7 +143,6 @@ class RecoveryRun:
             self._tasks.start(self._fail_without_progress())
             self._perform(self._machine.start())
             outcome = await self._outcome
-            self._note_drained()
             await asyncio.wait([self._drained], timeout=self._slow_copies_seconds)
             if outcome is not None:
                 self._tell_end(outcome.record)
@@ -173,14 +160,10 @@ class RecoveryRun:
         for bookie, note in self._machine.ends_told(closed):
             self._cluster.bookies.tell_note(bookie, self._terms, note)
 
-    def _frozen_lac(self) -> LacStatement | None:
-        return self._machine.fencing.last_add_confirmed
-
     # --- events ---------------------------------------------------------------------------------
 
     def acked(self, lane: int, through: int) -> None:
         self._perform(self._machine.acked(lane, through))
-        self._note_drained()
 
     def written(self, lane: int, through: int) -> None:
         raise AssertionError(f"a recovery puts off no sync (lane {lane}, entry {through})")
@@ -193,7 +176,6 @@ class RecoveryRun:
 
     def lane_failed(self, lane: int, why: str) -> None:
         self._perform(self._machine.lane_failed(lane, why))
-        self._note_drained()
 
     def refused(self, lane: int, error: LedgerError) -> None:
         self._perform(self._machine.refused(lane, error))
@@ -228,6 +210,8 @@ class RecoveryRun:
                     self._end(None)
                 case Finish(error):
                     self._fail(error or LedgerRecoveryFailed(self._ledger_id, "it ended without a result"))
+        if self._outcome.done() and not self._drained.done() and self._lanes.are_drained:
+            self._drained.set_result(None)
 
     async def _fail_without_progress(self) -> None:
         """Ends a recovery whose write-backs no ack quorum takes. Fencing and reading have time limits of their own."""
@@ -242,9 +226,7 @@ class RecoveryRun:
     async def _fence(self, effect: FenceLac) -> None:
         fence = partial(self._calls.last_add_confirmed, effect.bookie)
         try:
-            reply = await until_vouched_for(
-                self._cluster, self._machine.fencing, await fence(), fence, self._vouched
-            )
+            reply = await until_vouched_for(self._cluster, self._machine.fencing, fence, self._vouched)
         except BookieUnavailable as error:
             self._perform(self._machine.lac_failed(effect.position, error.why))
         else:
@@ -262,7 +244,8 @@ class RecoveryRun:
             self._perform(self._machine.read_answered(effect.position, reply))
 
     async def _find_replacements(self, effect: FindReplacements) -> None:
-        chosen, rejected = await find_replacements(self._cluster, effect, self._write_quorum)
+        write_quorum = self._machine.record.shape.write_quorum
+        chosen, rejected = await find_replacements(self._cluster, effect, write_quorum)
         self._perform(self._machine.replacements(chosen, rejected))
 
     async def _retry(self) -> None:
@@ -271,10 +254,6 @@ class RecoveryRun:
 
     async def _change(self, record: LedgerRecord) -> None:
         self._perform(await self._version.change(record, self._machine))
-
-    def _note_drained(self) -> None:
-        if self._outcome.done() and not self._drained.done() and self._lanes.are_drained:
-            self._drained.set_result(None)
 
     def _end(self, outcome: VersionedRecord | None) -> None:
         if not self._outcome.done():

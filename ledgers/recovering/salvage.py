@@ -8,7 +8,7 @@ or nobody can read, is told as gaps, and who could not be asked in `silent`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection
 from contextlib import aclosing
 
 from bookie.wire import Columns
@@ -21,6 +21,7 @@ from ..authorized import Keys
 from ..cluster import Cluster
 from ..errors import EntryUnreadable, LedgerError
 from ..integrity.encryption import cipher_of
+from ..protocol.fenced_reads import Replica
 from .held_copies import ENTRY_ID_MAX, Gap, HeldCopies
 from .ledger_calls import Holders
 
@@ -72,14 +73,19 @@ class Salvage(Holders):
             raise LedgerError(
                 f"no bookie lives under the name {', '.join(strange)}; those that live: {there}"
             )
-        placed = dict.fromkeys(ref for fragment in self.record.fragments for ref in fragment.ensemble)
-        wanted = bookies or {ref.bookie_id for ref in placed} | living.keys()
-        await self._note_absent(
-            [ref for ref in placed if living.get(ref.bookie_id) != ref and ref.bookie_id in wanted]
-        )
+        placed = [ref for fragment in self.record.fragments for ref in fragment.ensemble]
         # Those that should have it are asked first.
-        refs = [ref for ref in placed if living.get(ref.bookie_id) == ref and ref.bookie_id in wanted]
-        refs += [ref for name, ref in living.items() if ref not in placed and name in wanted]
+        wanted = [
+            one
+            for one in dict.fromkeys([*placed, *living.values()])
+            if not bookies or one.bookie_id in bookies
+        ]
+        refs = [one for one in wanted if living.get(one.bookie_id) == one]
+        for ref in wanted:
+            if ref not in refs:
+                found = await whereabouts(self._cluster.store, ref)
+                if found.presence is not Presence.LIVING:
+                    self.silent.setdefault(ref.bookie_id, found.why)
         turns = asyncio.Semaphore(ASKED_AT_ONCE_MAX)
 
         async def ask(ref: BookieRef) -> None:
@@ -87,9 +93,8 @@ class Salvage(Holders):
                 await self._ask_lac(ref)
 
         await asyncio.gather(*map(ask, refs))
-        self._copies = HeldCopies(
-            self._holders(refs), self._digester, through=self.proven_through, last_entry=self._last
-        )
+        replicas = self._unless_silent([Replica(one.bookie_id) for one in refs])
+        self._copies = HeldCopies(replicas, through=self.proven_through, last_entry=self._last)
 
     async def parts(self) -> AsyncGenerator[Part, None]:
         """All that there is, in order, once: entries, and the gaps between them."""
@@ -101,12 +106,6 @@ class Salvage(Holders):
                     yield one
 
     # --- how ----------------------------------------------------------------------------------
-
-    async def _note_absent(self, placed: Sequence[BookieRef]) -> None:
-        for ref in placed:
-            found = await whereabouts(self._cluster.store, ref)
-            if found.presence is not Presence.LIVING:
-                self.silent.setdefault(ref.bookie_id, found.why)
 
     def _opened(self, columns: Columns) -> list[Part]:
         """As they were appended. An entry that the ledger's key does not open is a gap."""

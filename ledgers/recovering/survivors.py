@@ -13,16 +13,17 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 
-from bookie.wire import LacReply, LacStatement, ReadReply, Status
+from bookie.wire import LacReply, ReadReply, Status
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 
 from ..authorized import Keys
 from ..cluster import Cluster
 from ..errors import LedgerError, LedgerRecoveryFailed, Unauthorized
-from ..protocol.fencing import OLDER
+from ..protocol.fenced_reads import FencedReads, Verdict
+from ..protocol.fencing import OLDER, Fencing
 from ..protocol.quorum import Outcome
 from ..protocol.striping import Striping
-from .held_copies import ENTRY_ID_MAX, CopyHolder, Gap, HeldCopies
+from .held_copies import ENTRY_ID_MAX, Gap, HeldCopies
 from .ledger_calls import Holders
 
 GONE = (Status.WRONG_INCARNATION, Status.WRONG_IDENTITY)
@@ -44,54 +45,56 @@ class Survivors(Holders):
         self.gone: set[BookieRef] = set()
         self._fence = fence
         self._fragment = record.fragments[-1]
-        self._ensemble = list(self._fragment.ensemble)
         self._striping = Striping(record.shape)
-        self._vouching: set[int] = set()
-        self._lac: LacStatement | None = None
+        self._fencing = Fencing(record, self._digester)
 
     async def find_end(self) -> None:
         """Raises Unauthorized, MetadataError, LedgerError for a bookie that answers and does not do what it is asked,
         and LedgerRecoveryFailed where one that is fenced knows a later state of the ledger."""
-        await asyncio.gather(*(self._ask_lac(one) for one in (*self._ensemble, *self.record.also_at)))
-        first, length = self._first_unproven()
-        last, more_bytes, holders = await self._walked(first)
-        self.behind = f"entry {last + 1}: {self._described(last + 1, holders)}"
-        is_absent = self._is_absent(last + 1, holders)
-        self.is_provable = is_absent and last >= self.proven_through and not self.record.also_at
+        await asyncio.gather(
+            *(self._ask_lac(one) for one in (*self._fragment.ensemble, *self.record.also_at))
+        )
+        silent = [n for n, one in enumerate(self._fragment.ensemble) if one.bookie_id in self.silent]
+        for n in silent:
+            self._fencing.failed(n, "it did not answer")
+        proven, length = self._fragment.first_entry - 1, self._fragment.length_before
+        if (lac := self._fencing.last_add_confirmed) is not None and lac.last_entry > proven:
+            proven, length = lac.last_entry, lac.length_bytes
+        last, more_bytes, reads = await self._walked(proven + 1)
+        self.behind = f"entry {last + 1}: {reads.describe(last + 1)}"
+        self.is_provable = (
+            self._fencing.outcome() is Outcome.WON
+            and reads.verdict(last + 1) is Verdict.ABSENT
+            and last >= self.proven_through
+            and not self.record.also_at
+        )
         self.last_entry, self.length_bytes = last, length + more_bytes
-        if not self.is_provable and last == first - 1:
-            self.last_entry, self.length_bytes = await self._before(last, length)
-        first = self._fragment.first_entry
-        self.unreadable = self._striping.held_by_none_but(self._missing, first, self.last_entry)
+        if not self.is_provable and last == proven:
+            self.last_entry, self.length_bytes = await self._before(proven, length)
+        silent = [n for n, one in enumerate(self._fragment.ensemble) if one.bookie_id in self.silent]
+        self.unreadable = self._striping.held_by_none_but(silent, self._fragment.first_entry, self.last_entry)
 
     @property
     def missing(self) -> dict[BookieRef, str]:
         """`silent` by bookie."""
         return {self._refs[name]: why for name, why in self.silent.items()}
 
-    @property
-    def _missing(self) -> list[int]:
-        """The positions of the ensemble that do not answer."""
-        return [n for n, one in enumerate(self._ensemble) if one.bookie_id in self.silent]
-
-    def _first_unproven(self) -> tuple[int, int]:
-        """The entry behind the last one that the record or the ensemble proves, and the length before it."""
-        first = self._fragment.first_entry
-        if self._lac is None or self._lac.last_entry < first:
-            return first, self._fragment.length_before
-        return self._lac.last_entry + 1, self._lac.length_bytes
-
     # --- the walk -----------------------------------------------------------------------------
 
     async def _walked(
         self, first_entry: int, last_entry: int = ENTRY_ID_MAX, *, over_gaps: bool = False
-    ) -> tuple[int, int, list[CopyHolder]]:
-        """The last entry that is there before the first gap, or of all, the bytes from the first one on, and who was
-        asked."""
-        holders = self._holders(self._ensemble)
+    ) -> tuple[int, int, FencedReads]:
+        """The last entry that is there before the first gap, or of all, the bytes from the first one on, and what was
+        read."""
+        reads = FencedReads(
+            self._striping, [one.bookie_id for one in self._fragment.ensemble], self._digester
+        )
         through = last_entry if over_gaps else first_entry - 1
         copies = HeldCopies(
-            holders, self._digester, through=through, first_entry=first_entry, last_entry=last_entry
+            self._unless_silent(reads.replicas),
+            through=through,
+            first_entry=first_entry,
+            last_entry=last_entry,
         )
         last, size = first_entry - 1, 0
         async with aclosing(self._walk(copies)) as parts:
@@ -100,7 +103,7 @@ class Survivors(Holders):
                     last, size = part.last_entry, size + len(part.payload)
                 elif not over_gaps:
                     break
-        return last, size, holders
+        return last, size, reads
 
     async def _before(self, proven: int, length_bytes: int) -> tuple[int, int]:
         """Where they end if they have nothing past what is proven: there, or before it where they lack the last."""
@@ -110,32 +113,14 @@ class Survivors(Holders):
         last, size, _ = await self._walked(first, proven - 1, over_gaps=True)
         return last, self._fragment.length_before + size
 
-    def _is_absent(self, entry_id: int, holders: list[CopyHolder]) -> bool:
-        """Whether a recovery would end the ledger before this entry, of which all were asked."""
-        is_covered = self._striping.coverage.outcome(self._vouching, self._missing) is Outcome.WON
-        quorum = self._striping.absent_quorums[entry_id % len(self._ensemble)]
-        lacking = [n for n in quorum.voters if not _why_unproven(holders[n], entry_id)]
-        return is_covered and quorum.outcome(lacking) is Outcome.WON
-
-    def _described(self, entry_id: int, holders: list[CopyHolder]) -> str:
-        asked = [holders[n] for n in self._striping.write_set(entry_id)]
-        return ", ".join(
-            f"{one.name}: {_why_unproven(one, entry_id) or 'has no such entry'}" for one in asked
-        )
-
     # --- answers ------------------------------------------------------------------------------
 
-    def _answered(self, bookie: BookieRef, reply: LacReply) -> None:
+    def _heard(self, bookie: BookieRef, reply: LacReply) -> None:
         """A bookie in limbo is fenced, and what it has is verified; only what it lacks proves nothing."""
         if reply.latest is not None and reply.latest.is_ahead_of(self.record):
             raise LedgerRecoveryFailed(self.record.ledger_id, OLDER.format(bookie))
-        if bookie not in self._ensemble:
-            return
-        if reply.status is not Status.UNKNOWN:
-            self._vouching.add(self._ensemble.index(bookie))
-        told = reply.last_add_confirmed
-        if told is not None and self._digester.is_valid_lac(told):
-            self._lac = max(told, self._lac or told, key=lambda one: one.last_entry)
+        if bookie in self._fragment.ensemble:
+            self._fencing.answered(self._fragment.ensemble.index(bookie), reply)
 
     def _refused(self, bookie: BookieRef, reply: LacReply | ReadReply, why: str) -> None:
         if isinstance(reply, LacReply) and reply.status in GONE:
@@ -149,8 +134,3 @@ class Survivors(Holders):
             f"bookie {bookie} lives, and could not be {what}: {why}; what it holds must not be given up: try again "
             "when it is well, or stop it"
         )
-
-
-def _why_unproven(holder: CopyHolder, entry_id: int) -> str:
-    """Why it cannot be told of one that gave no copy that it lacks the entry (F11, F12); "" where it can."""
-    return holder.failure or ("its copy is damaged" if holder.is_unreadable(entry_id) else "")

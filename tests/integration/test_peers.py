@@ -23,7 +23,7 @@ async def test_a_closed_ledger_is_read_without_its_password(tmp_path: Path, dige
             await writer.append(payload(n))
         await writer.close()
         mended = writer.record.fragments[0].ensemble[0]
-        async with watched(cluster.uri, key=cluster.keys[mended.bookie_id]) as seen:
+        async with watched(cluster.store, key=cluster.keys[mended.bookie_id]) as seen:
             assert await payloads(seen.peers, writer.record, mended) == [payload(n) for n in range(20)]
             assert await seen.peers.recover(writer.ledger_id) == writer.record
 
@@ -34,7 +34,7 @@ async def test_a_ledger_of_200_megabytes_is_read_in_the_memory_of_a_few_pages(tm
             for n in range(800):
                 await writer.append_async(b"%03d" % n * (250_000 // 3))
         record, bytes_read = writer.record, 0
-        async with watched(cluster.uri) as seen:
+        async with watched(cluster.store) as seen:
             mended = record.fragments[0].ensemble[0]
             tracemalloc.start()
             try:

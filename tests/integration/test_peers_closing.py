@@ -13,8 +13,9 @@ import pytest
 
 from bookie.upkeep.peers import PeersFailed
 from bookie.wire import ReadRequest
-from ledgers import BookieUnavailable, ClientConfig, LedgerFenced, LedgerState
+from ledgers import BookieUnavailable, LedgerFenced, LedgerState
 from ledgers.config import MIB
+from metadata import opened_store
 from tests.support.aio import until_true
 from tests.support.in_process import QUICK, on_bookies
 from tests.support.processes import on_processes
@@ -30,7 +31,7 @@ async def test_an_open_ledger_is_recovered_and_closed_and_its_writer_is_fenced(t
         writer = await client.create_ledger(ensemble_size=4, write_quorum=3, ack_quorum=2)
         for n in range(50):
             await writer.append(payload(n))
-        async with watched(cluster.uri) as seen:
+        async with watched(cluster.store) as seen:
             record = await seen.peers.recover(writer.ledger_id)
             assert record == await client.describe_ledger(writer.ledger_id)
             assert record is not None
@@ -46,7 +47,7 @@ async def test_a_ledger_that_is_deleted_is_none(tmp_path: Path) -> None:
     async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await written(client, (3, 3, 2), 1)
         await client.delete_ledger(writer.ledger_id)
-        async with watched(cluster.uri) as seen:
+        async with watched(cluster.store) as seen:
             assert await seen.peers.recover(writer.ledger_id) is None
             assert await seen.peers.recover(4711) is None
 
@@ -57,7 +58,7 @@ async def test_an_open_ledger_with_a_password_is_refused_with_what_to_do_and_its
     async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger(password=PASSWORD)
         await writer.append(b"a")
-        async with watched(cluster.uri) as seen:
+        async with watched(cluster.store) as seen:
             with pytest.raises(PeersFailed) as refused:
                 await seen.peers.recover(writer.ledger_id)
         assert str(refused.value) == (
@@ -79,7 +80,7 @@ async def test_a_recovery_that_cannot_be_decided_is_said_so_and_succeeds_when_th
         away = [bookie.bookie_id for bookie in writer.record.fragments[0].ensemble[:2]]
         for name in away:
             await cluster.stop(name)
-        async with watched(cluster.uri) as seen:
+        async with watched(cluster.store) as seen:
             with pytest.raises(PeersFailed, match=r"could not be recovered: too few .*bring back") as failed:
                 await seen.peers.recover(writer.ledger_id)
             assert failed.value.ledger_id == writer.ledger_id
@@ -115,11 +116,11 @@ def threads_started() -> set[threading.Thread]:
 
 
 async def test_closing_leaves_no_task_no_channel_and_no_thread(tmp_path: Path) -> None:
-    async with on_processes(tmp_path, 3) as (cluster, client):
+    async with on_processes(tmp_path, 3) as (cluster, client), opened_store(cluster.uri) as store:
         record = (await written(client, (3, 2, 2), 20_000)).record
         writer = await client.create_ledger()
         tasks, threads = asyncio.all_tasks(), threads_started()
-        seen = Watched(cluster.uri)
+        seen = Watched(store)
 
         async def threads_have_ended() -> bool:
             return threads_started() <= threads  # one of an earlier test may end meanwhile
@@ -131,30 +132,11 @@ async def test_closing_leaves_no_task_no_channel_and_no_thread(tmp_path: Path) -
         async with aclosing(pages):
             await anext(pages)
             assert asyncio.all_tasks() > tasks, "it reads ahead"
-            await seen.peers.close()
-            assert asyncio.all_tasks() <= tasks
-            await until_true(threads_have_ended)
-            assert seen.bookies[0].addresses <= addresses
-            assert open_connections(addresses) == connected
-
-
-async def test_closing_ends_a_recovery_whose_bookies_do_not_answer(tmp_path: Path) -> None:
-    async with on_processes(tmp_path, 2) as (cluster, client):
-        writer = await client.create_ledger(ensemble_size=2)
-        await writer.append(b"a")
-        for bookie in writer.record.fragments[0].ensemble:
-            cluster.pause(bookie)
-        seen = Watched(cluster.uri, ClientConfig(read_seconds_max=60))
-
-        async def both_are_called() -> bool:
-            return bool(seen.bookies) and len(seen.bookies[0].addresses) == 2
-
-        recovering = asyncio.create_task(seen.peers.recover(writer.ledger_id))
-        await until_true(both_are_called)
-        async with asyncio.timeout(CLOSED_SOON_SECONDS):
-            await seen.peers.close()
-            with pytest.raises(PeersFailed, match=f"ledger {writer.ledger_id} was ended by closing"):
-                await recovering
+        await seen.peers.close()
+        assert asyncio.all_tasks() <= tasks
+        await until_true(threads_have_ended)
+        assert seen.bookies.addresses <= addresses
+        assert open_connections(addresses) == connected
 
 
 async def test_a_client_of_bookies_that_was_closed_makes_no_connection_any_more(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ class Tools:
 async def mending(cluster: InProcessCluster, name: str) -> AsyncIterator[Tools]:
     running = cluster.running[name]
     peers, pace, lock = (
-        ClusterPeers(cluster.uri, QUICK, key=cluster.keys.get(name)),
+        ClusterPeers(cluster.store, QUICK, key=cluster.keys.get(name)),
         RateLimit(AT_ONCE),
         asyncio.Lock(),
     )

@@ -265,7 +265,7 @@ def test_R4_the_lac_that_recovery_tells_stays_the_one_found_while_fencing() -> N
     recovery.acked(2, 6)
     assert recovery.pipeline is not None and recovery.pipeline.last_add_confirmed == 6
     recovery.lac_answered(2, told(6))
-    assert recovery.fencing.last_add_confirmed == lac(4)
+    assert recovery.frozen_lac == lac(4)
 
 
 def test_R4_reads_use_the_ensemble_as_it_stood_when_recovery_began() -> None:

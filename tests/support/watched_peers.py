@@ -38,18 +38,16 @@ class WatchedBookies(ConnectedBookies):
 class Watched:
     """Peers, and the bookies that they asked."""
 
-    def __init__(self, uri: str, config: ClientConfig = QUICK, key: BookieKey | None = None) -> None:
-        self.bookies: list[WatchedBookies] = []
-        self.peers = ClusterPeers(uri, config, key=key, bookies=self._make)
-
-    def _make(self, store: MetadataStore, config: ClientConfig) -> WatchedBookies:
-        self.bookies.append(WatchedBookies(store, config))
-        return self.bookies[-1]
+    def __init__(
+        self, store: MetadataStore, config: ClientConfig = QUICK, key: BookieKey | None = None
+    ) -> None:
+        self.bookies = WatchedBookies(store, config)
+        self.peers = ClusterPeers(store, config, key=key, bookies=lambda _, __: self.bookies)
 
 
 @asynccontextmanager
-async def watched(uri: str, key: BookieKey | None = None) -> AsyncIterator[Watched]:
-    made = Watched(uri, key=key)
+async def watched(store: MetadataStore, key: BookieKey | None = None) -> AsyncIterator[Watched]:
+    made = Watched(store, key=key)
     try:
         yield made
     finally:

@@ -23,10 +23,15 @@ def forged(entry_id: int) -> Columns:
     return of_payloads(entry_id, [b"forged"], DIGEST.sign(entry_id, [b"true"]))
 
 
-def of_shape(*sizes: int, first_entry: int = 0) -> FencedReads:
+def of_shape(*sizes: int) -> FencedReads:
     shape = Shape(*sizes)
-    names = tuple(f"b{n}" for n in range(shape.ensemble_size))
-    return FencedReads(Striping(shape), names, first_entry, DIGEST)
+    return FencedReads(Striping(shape), [f"b{n}" for n in range(shape.ensemble_size)], DIGEST)
+
+
+def copy_of(reads: FencedReads, entry_id: int) -> tuple[bytes, bytes]:
+    copy = reads.copy_of(entry_id)
+    assert copy is not None
+    return bytes(copy[0]), bytes(copy[1])
 
 
 ANSWERS = {
@@ -87,32 +92,14 @@ def test_a_page_says_nothing_of_entries_beyond_it() -> None:
 def test_a_copy_is_given_as_it_was_read() -> None:
     reads = of_shape(3, 3, 2)
     reads.answered(1, ReadReply(Status.OK, entries(0, 1), 9))
-    assert reads.copy_of(1) == (b"1", DIGEST.sign(1, [b"1"]))
+    assert copy_of(reads, 1) == (b"1", DIGEST.sign(1, [b"1"]))
 
 
 def test_a_good_copy_beside_a_forged_one_is_found() -> None:
     reads = of_shape(3, 3, 2)
     reads.answered(0, ReadReply(Status.OK, forged(0), 9))
     reads.answered(1, ReadReply(Status.OK, entries(0), 9))
-    assert reads.copy_of(0) == (b"0", DIGEST.sign(0, [b"0"]))
-
-
-def test_what_is_decided_is_forgotten_and_what_follows_is_not() -> None:
-    reads = of_shape(3, 3, 2)
-    reads.answered(0, ReadReply(Status.OK, entries(0, 1, 2), 9, (EntryRange(0, 1), EntryRange(4, 6))))
-    reads.forget_before(2)
-    assert sorted(reads.replicas[0].entries) == [2]
-    assert reads.replicas[0].unreadable == [EntryRange(4, 6)]
-    assert reads.replicas[0].lacks(3) and not reads.replicas[0].lacks(5)
-    assert [replica.covered_through for replica in reads.replicas] == [9, 1, 1]
-
-
-def test_an_old_page_that_comes_late_takes_nothing_back() -> None:
-    reads = of_shape(3, 3, 2)
-    reads.forget_before(8)
-    reads.answered(0, ReadReply(Status.OK, entries(3), 5))
-    assert reads.replicas[0].covered_through == 7
-    assert reads.verdict(8) is Verdict.OPEN
+    assert copy_of(reads, 0) == (b"0", DIGEST.sign(0, [b"0"]))
 
 
 def test_a_page_that_does_not_reach_what_was_asked_for_is_a_failure() -> None:
@@ -120,6 +107,12 @@ def test_a_page_that_does_not_reach_what_was_asked_for_is_a_failure() -> None:
     reads.replicas[0].asked_from = 4
     reads.answered(0, ReadReply(Status.OK, NO_ENTRIES, 3))
     assert reads.replicas[0].failure == "it gave a page that says nothing"
+
+
+def test_a_refusal_is_the_end_of_asking() -> None:
+    reads = of_shape(3, 3, 2)
+    reads.answered(0, ReadReply(Status.UNAUTHORIZED, detail="no"))
+    assert reads.replicas[0].failure == "unauthorized: no"
 
 
 def test_the_description_says_what_each_bookie_of_the_write_set_answered() -> None:

@@ -170,7 +170,7 @@ class Asked:
 
     async def __call__(self) -> LacReply:
         cluster = cast(Cluster, SimpleNamespace(store=self.store))
-        return await until_vouched_for(cluster, self.fencing, await self.fence(), self.fence, self.vouched)
+        return await until_vouched_for(cluster, self.fencing, self.fence, self.vouched)
 
 
 @pytest.fixture

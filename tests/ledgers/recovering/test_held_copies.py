@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bookie.wire import NO_ENTRIES, Columns, EntryRange, ReadReply, Status, merge, of_payloads
+from bookie.wire import Columns, EntryRange, ReadReply, Status, merge, of_payloads
 from ledgers.integrity.digest import Crc32cDigester
-from ledgers.recovering.held_copies import ENTRY_ID_MAX, AskHolder, CopyHolder, Gap, HeldCopies
+from ledgers.protocol.fenced_reads import Replica
+from ledgers.recovering.held_copies import ENTRY_ID_MAX, Gap, HeldCopies
 
 DIGEST = Crc32cDigester(7)
 PAGE_ENTRIES = 3
@@ -62,17 +63,17 @@ def salvaged(
     bookies: dict[str, Bookie], *, through: int = -1, last: int = ENTRY_ID_MAX
 ) -> tuple[list[int], list[Gap], HeldCopies]:
     """The ids of what is found, the gaps, and who found them."""
-    copies = HeldCopies([CopyHolder(name) for name in bookies], DIGEST, through=through, last_entry=last)
+    copies = HeldCopies([Replica(name) for name in bookies], through=through, last_entry=last)
     found: list[int] = []
     gaps: list[Gap] = []
     while (step := copies.step()) is not None:
         match step:
-            case AskHolder(holder, first):
-                reply = bookies[holder.name].read(first, last)
+            case Replica(name=name, asked_from=first):
+                reply = bookies[name].read(first, last)
                 if reply is None:
-                    holder.failure = "it hangs"
+                    step.failed("it hangs")
                 else:
-                    holder.answered(first, reply, DIGEST)
+                    step.answered(reply, DIGEST)
             case Gap():
                 joined = gaps[-1].followed_by(step) if gaps else None
                 gaps[-1:] = [joined] if joined else [*gaps[-1:], step]
@@ -169,12 +170,3 @@ def test_every_entry_is_found_or_in_one_gap(bookies: list[Bookie], through: int)
     for gap in gaps:
         for n in range(gap.first_entry, gap.last_entry + 1):
             assert gap.unreadable == tuple(name for name, one in named.items() if n in one.forged)
-
-
-def test_a_refusal_is_the_end_of_asking() -> None:
-    holder = CopyHolder("b1")
-    holder.answered(0, ReadReply(Status.UNAUTHORIZED, detail="no"), DIGEST)
-    assert holder.failure == "unauthorized: no"
-    holder = CopyHolder("b1")
-    holder.answered(5, ReadReply(Status.OK, NO_ENTRIES, covered_through=4), DIGEST)
-    assert "says nothing" in holder.failure

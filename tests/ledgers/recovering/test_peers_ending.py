@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import aclosing
 
 import pytest
 
-from bookie.upkeep.peers import PeersFailed
 from ledgers.config import MIB, ClientConfig
 from ledgers.reading.range_read import ENTRY_COLUMN_BYTES
-from ledgers.recovering.peers import ClusterPeers
-from metadata.memory import MemoryStore
-from tests.ledgers.reading.reading import B0, B1, B2, LEDGER_ID, PAGE_BYTES_MAX, DictionaryBookies, record_of
+from tests.ledgers.reading.reading import B0, B1, B2, PAGE_BYTES_MAX, DictionaryBookies, record_of
 from tests.ledgers.recovering.peers import given, peers_on, silent, until_others_wait
 from tests.support.aio import cancel
 
@@ -48,41 +44,6 @@ async def test_another_bookie_is_asked_when_one_is_silent_but_later_than_a_clien
             await seconds_to_read(ClientConfig(speculative_read_seconds=None))
 
 
-async def test_closing_ends_a_read_that_waits_and_says_so() -> None:
-    bookies = DictionaryBookies([10] * 20, before_answer=silent(B1, B2))
-    peers = peers_on(bookies)
-    reading = asyncio.create_task(given(peers, record_of(bookies)))
-    await until_others_wait()
-    assert bookies.under_way
-    await peers.close()
-    with pytest.raises(PeersFailed, match="asking others about ledger 7 was ended by closing"):
-        await reading
-    assert not bookies.under_way
-    assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
-async def test_a_read_that_was_left_half_way_does_not_look_complete_once_all_is_closed() -> None:
-    bookies = DictionaryBookies([MIB] * 20)
-    peers = peers_on(bookies)
-    async with aclosing(peers.entries(record_of(bookies), 0, 19, without=B0)) as pages:
-        assert (await anext(pages)).first_entry == 0
-        await peers.close()
-        assert asyncio.all_tasks() == {asyncio.current_task()}, "also what was read ahead has ended"
-        with pytest.raises(PeersFailed, match="closing"):
-            await anext(pages)
-
-
-async def test_after_closing_nothing_is_asked_and_closing_again_is_fine() -> None:
-    bookies = DictionaryBookies([10] * 20)
-    peers = peers_on(bookies)
-    for _ in range(2):
-        await peers.close()
-    for call in (given(peers, record_of(bookies)), peers.recover(LEDGER_ID)):
-        with pytest.raises(PeersFailed, match="closing"):
-            await call
-    assert not bookies.asked
-
-
 async def test_a_caller_that_is_cancelled_leaves_nothing_running_and_is_told_nothing_else() -> None:
     bookies = DictionaryBookies([10] * 20, before_answer=silent(B1, B2))
     reading = asyncio.create_task(given(peers_on(bookies), record_of(bookies)))
@@ -90,26 +51,3 @@ async def test_a_caller_that_is_cancelled_leaves_nothing_running_and_is_told_not
     await cancel(reading)
     assert reading.cancelled()
     assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
-class CountingStore(MemoryStore):
-    closed = 0
-
-    async def close(self) -> None:
-        self.closed += 1
-        await super().close()
-
-
-async def test_a_store_that_was_handed_in_is_left_to_its_owner() -> None:
-    store, bookies = CountingStore(), DictionaryBookies([10] * 20)
-    peers = peers_on(bookies, store)
-    assert await given(peers, record_of(bookies)) == list(range(20))
-    await peers.close()
-    assert store.closed == 0
-
-
-async def test_nothing_is_connected_before_the_first_call() -> None:
-    peers = ClusterPeers("sqlite:///no/such/directory/metadata.db")
-    with pytest.raises(PeersFailed, match=r"cannot look up ledger 7: .*no/such/directory"):
-        await peers.recover(LEDGER_ID)
-    await peers.close()

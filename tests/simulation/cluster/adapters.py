@@ -34,7 +34,6 @@ from ledgers.bookies.append_stream import AppendStream
 from ledgers.bookies.queued_lane import QueuedLane
 from ledgers.loop_thread import PageSource
 from ledgers.reading import scan_read
-from ledgers.recovering import peers
 from ledgers.writing.write_handle import WriteHandle
 from metadata.memory import Waker
 from tests.simulation.engine.processes import PROCESS
@@ -123,7 +122,6 @@ def in_virtual_time(hosts: Hosts) -> Iterator[None]:
         (daemon, "open_store", open_store),
         (ledgers.aio, "open_store", open_store),
         (qjm_compat.opening, "open_store", open_store),
-        (peers, "open_store", open_store),
         (daemon, "OsDisk", open_disk),
         (directory, "OsDisk", open_disk),
         (daemon, "Index", open_index),

@@ -162,18 +162,18 @@ def collects_what_is_still_here(patch: Patch) -> None:
 
 
 def peers_leave_out_a_page(patch: Patch) -> None:
-    pages = ClusterPeers._pages
+    entries = ClusterPeers.entries
 
-    async def broken(self: ClusterPeers, record: LedgerRecord, first: int, last: int, without: Any) -> Any:
+    async def broken(self: ClusterPeers, record: LedgerRecord, first: int, last: int, *, without: Any) -> Any:
         is_first = True
-        async for page in pages(self, record, first, last, without):
+        async for page in entries(self, record, first, last, without=without):
             if not is_first or len(page) == 1:
                 yield page
             else:
                 yield page.cut(1, len(page))
             is_first = False
 
-    patch.setattr(ClusterPeers, "_pages", broken)
+    patch.setattr(ClusterPeers, "entries", broken)
 
 
 def leaves_its_peers_connected(patch: Patch) -> None:

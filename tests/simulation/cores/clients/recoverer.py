@@ -139,7 +139,7 @@ class Recoverer(Client):
         return machine is self._recovery
 
     def lac_statement(self) -> LacStatement | None:
-        return self.machine().fencing.last_add_confirmed
+        return self.machine().frozen_lac
 
     def perform(self, effects: Sequence[RecoveryEffect]) -> None:
         for effect in effects:

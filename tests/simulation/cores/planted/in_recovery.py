@@ -62,7 +62,7 @@ def takes_silence_for_absence(patch: Patch) -> None:
 
     def broken(self: FencedReads, position: int, why: str) -> None:
         self.replicas[position].reading = False
-        self.replicas[position].covered_through += 1
+        self.replicas[position].covered_through = self.replicas[position].asked_from
 
     patch.setattr(FencedReads, "failed", broken)
 
@@ -73,7 +73,7 @@ def takes_an_io_error_for_absence(patch: Patch) -> None:
 
     def broken(self: FencedReads, position: int, reply: ReadReply) -> None:
         if reply.status is Status.IO_ERROR:
-            covered = self.replicas[position].covered_through + 1
+            covered = self.replicas[position].asked_from
             reply = ReadReply(Status.NO_SUCH_LEDGER, covered_through=covered)
         answered(self, position, reply)
 
