@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ctypes
 
-from bookie.wire.rpc import MESSAGE_BYTES_MAX
-
 KEPT_BYTES_MAX = 32 * 1024 * 1024
 """Free memory kept by each thread that allocates: more than a task reads ahead."""
+
+MAPPED_BYTES_MIN = 8 * 1024 * 1024
+"""What is larger than any message comes from the kernel, and returns to it at once."""
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
@@ -21,4 +22,4 @@ def keep_freed_memory() -> None:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES_MAX)
-        mallopt(_M_MMAP_THRESHOLD, MESSAGE_BYTES_MAX)  # what is smaller comes from memory that is kept
+        mallopt(_M_MMAP_THRESHOLD, MAPPED_BYTES_MIN)
