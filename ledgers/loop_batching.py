@@ -32,6 +32,10 @@ class LoopBatching:
         self._sends.append(work)
         self._ask()
 
+    def expect(self) -> None:
+        """Ends an iteration right behind those that were woken just now: what they append is sent in the same one."""
+        self._ask()
+
     def _ask(self) -> None:
         if not self._is_asked_for:
             self._is_asked_for = True

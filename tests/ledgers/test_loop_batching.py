@@ -31,6 +31,25 @@ async def test_what_taking_in_gives_to_send_goes_in_the_same_turn() -> None:
     assert done == ["sent"]
 
 
+async def test_what_somebody_does_who_was_woken_goes_in_the_turn_in_which_he_was() -> None:
+    turn, sent, turns = LoopBatching(), asyncio.Event(), list[int]()
+    woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def append() -> None:
+        await woken
+        turn.send(sent.set)
+
+    appending = asyncio.create_task(append())
+    await asyncio.sleep(0)
+    woken.set_result(None)
+    turn.expect()
+    while not sent.is_set():
+        await asyncio.sleep(0)
+        turns.append(len(turns))
+    await appending
+    assert turns == [0]
+
+
 async def test_what_fails_keeps_no_other_from_its_turn() -> None:
     turn, done, told = LoopBatching(), list[str](), list[object]()
     asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["exception"]))
