@@ -23,6 +23,7 @@
 #                WHAT=metrics         … of what metrics cost bulk appends, in turns with and without them; three minutes
 #                WHAT=edits|journals  … of the edit log's codec; of taking over and following a journal
 #                WHAT=hadoop          … of stock Hadoop's journal manager over stock JournalNodes, and over ours; four minutes
+#                WHAT=bookkeeper      … of appends and ledgers over three bookies of Apache BookKeeper, and over ours; six minutes
 #                WHAT=leading         … of leaders that are followed, on SQLite and etcd; two minutes
 #                WHAT=examples        … of three example programs that are killed at random: nothing is lost, nothing twice; ten minutes
 #                WHAT=ledgers-made    … of ledgers made and closed on a real etcd; ten seconds
@@ -71,6 +72,7 @@ ONCE_MORE := -p tests.support.once_more
 SLOWEST := --durations=100 --durations-min=3
 COPY_JARS := org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies
 HADOOP := $(foreach version,2.7.3 3.4.1,build/hadoop/$(version)/jars)
+BOOKKEEPER := build/hadoop/bookkeeper-4.17.3/jars
 INTEROP := build/hadoop/3.4.1-tests/jars
 PROTOS := metadata/records/records.proto metadata/etcd/etcd.proto bookie/wire/bookie.proto qjm_compat/hadoop/wire/hadoop.proto
 
@@ -146,7 +148,7 @@ soak-journals: $(VENV)/.ready-test etcd
 	  -k "soak_journals or killed or stood_still" tests/integration/test_journals_soak.py \
 	  tests/integration/test_journals_killed.py tests/scenarios/test_journal_under_faults.py $(ARGS)
 
-measure: $(VENV)/.ready-test etcd
+measure: $(VENV)/.ready-test etcd $(if $(filter bookkeeper,$(WHAT)),$(BOOKKEEPER))
 	@$(BIN)/python -m tests.measure $(WHAT) $(ARGS)
 
 fuzz: $(VENV)/.ready-fuzz
@@ -212,9 +214,9 @@ build/etcd/%/etcd: tests/support/build_etcd
 	@touch $@
 
 build/hadoop/%/jars: tests/support/hadoop/%.pom.xml
-	@echo "== fetching Hadoop $* (half a minute)"
+	@echo "== fetching jars into $(@D) (half a minute)"
 	@for tool in java mvn; do command -v $$tool >/dev/null || \
-	  { echo "Hadoop needs Java 17, and Maven to fetch it: install a JDK 17 and maven first" >&2; exit 1; }; done
+	  { echo "it needs Java 17, and Maven to fetch it: install a JDK 17 and maven first" >&2; exit 1; }; done
 	@rm -rf $@ $@.new
 	@mvn --quiet --batch-mode -Dstyle.color=never --file $< $(COPY_JARS) -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$@.new
 	@mv $@.new $@

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection, Iterable, Iterator
-from typing import NamedTuple
 
 import lmdb
 
@@ -30,20 +29,17 @@ NOTES_PAGE_BYTES_MAX = 1024 * 1024
 """Bounds of one page of notes; a single larger one is a page alone."""
 
 
-class _Note(NamedTuple):
-    """A note, encoded, and what it is of."""
+_Note = tuple[Headline, bytes]
+"""What a note is of, and the note, encoded."""
 
-    headline: Headline
-    note: bytes
 
-    @classmethod
-    def read(cls, note: bytes) -> _Note:
-        return cls(fragment_note.headline(note), note)
+def _read(note: bytes) -> _Note:
+    return fragment_note.headline(note), note
 
 
 def _newer(held: _Note | None, new: _Note) -> _Note:
     """Of two notes of one fragment; the new one if they are alike."""
-    return new if held is None or held.headline.is_older_than(new.headline) else held
+    return new if held is None or held[0].is_older_than(new[0]) else held
 
 
 class NotesTable:
@@ -62,17 +58,17 @@ class NotesTable:
 
     def add(self, ledger_id: int, note: bytes) -> None:
         """Keeps a note, unless what is known of its fragment is newer."""
-        new = _Note.read(note)
-        notes, first_entry = self._recent.setdefault(ledger_id, {}), new.headline.first_entry
+        new = _read(note)
+        notes, first_entry = self._recent.setdefault(ledger_id, {}), new[0].first_entry
         notes[first_entry] = _newer(notes.get(first_entry), new)
 
     def of(self, ledger_id: int) -> dict[int, bytes]:
         """The ledger's notes, by first entry."""
-        return {first_entry: one.note for first_entry, one in self._of(ledger_id).items()}
+        return {first_entry: note for first_entry, (_, note) in self._of(ledger_id).items()}
 
     def _of(self, ledger_id: int) -> dict[int, _Note]:
         with readable(), self._env.begin() as txn:
-            found = {first: _Note.read(note) for first, note in self._rows(txn, ledger_id, 0)}
+            found = {first: _read(note) for first, note in self._rows(txn, ledger_id, 0)}
         for notes in (self._moving.get(ledger_id, {}), self._recent.get(ledger_id, {})):
             for first_entry, note in notes.items():
                 found[first_entry] = _newer(found.get(first_entry), note)
@@ -86,7 +82,7 @@ class NotesTable:
     def latest(self, ledger_id: int) -> Headline | None:
         """What the note of the ledger's last fragment says, so far as it is known here."""
         held = self._of(ledger_id)
-        return held[max(held)].headline if held else None
+        return held[max(held)][0] if held else None
 
     def page(self, first_ledger: int, first_entry: int) -> tuple[tuple[HeldNote, ...], bool]:
         """Notes of the last checkpoint from these on, and whether they are the last. On any thread.
@@ -139,8 +135,8 @@ class NotesTable:
             for first_entry, note in notes.items():
                 key = _KEY.pack(ledger_id, first_entry)
                 held = self.table.get(txn, key)
-                if held is None or _newer(_Note.read(held), note) is note:
-                    self.table.put(txn, key, note.note)
+                if held is None or _newer(_read(held), note) is note:
+                    self.table.put(txn, key, note[1])
 
     def end(self) -> None:
         self._moving = {}

@@ -6,6 +6,7 @@ gathers; no timer is involved.
 
 A record whose sync was deferred is reported as written, and again when some later sync has covered
 it: one that another record needs, one after UNSYNCED_BYTES_MAX, or one after DEFERRED_SYNC_SECONDS_MAX.
+One without a ticket is reported once, durable or written, and no sync is made for it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ DEFERRED_SYNC_SECONDS_MAX = 1.0
 RELEASES_MAX = 8
 """How often one group may draw on the reserve; more means that another program takes the space."""
 
-Ticket = object
+Ticket = object | None
 
 
 class Written(NamedTuple):
@@ -198,6 +199,7 @@ class LogWriter:
         written = self._report_durable()
         if written and group:
             self._on_written(written[-len(group) :])
+            self._unsynced = [one for one in written if one.ticket is not None]
 
     def _sync(self) -> None:
         began = time.perf_counter()

@@ -181,7 +181,7 @@ class Requests:
         signed = statement(Purpose.FENCE, ledger_id, self.bookie.incarnation)
         if not await proofs.is_proven(request.credential, signed):
             return Status.UNAUTHORIZED, ""
-        refused = await self.verifiers.refused([ledger_id]) if self.verifiers else {}
+        refused = await self.verifiers.refused([Frame(ledger_id)]) if self.verifiers else {}
         return refused.get(ledger_id)
 
     def _who_we_are(self) -> str:

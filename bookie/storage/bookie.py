@@ -45,14 +45,12 @@ from .core import Answer, BookieCore, Effect, Write
 from .counting.metrics import BookieMetrics
 from .frames import SegmentFiles
 from .identity_check import IdentityCheck
-from .intake_queue import NO_ARRIVAL, Arrival, Intake, OnAnswer, Ticket, unawaited
+from .intake_queue import NO_ARRIVAL, Arrival, Intake, OnAnswer, Ticket
 from .lac_waiters import LacWaiters
 from .ledger_states import IN_LIMBO, LedgerStates
 from .page_reader import PageReader
 from .replaying import Replayed, replay_log
 from .reply_batch import ReplyBatch, set_once
-
-IsLacking = Callable[[int], bool]
 
 
 class Bookie:
@@ -95,7 +93,7 @@ class Bookie:
         self.has_lost = index.limbo_is_due
         """Whether the log lost something unknown, so that every ledger may be concerned (rule R6)."""
 
-    def _begin_log(self, disk: Disk, is_lacking: IsLacking) -> None:
+    def _begin_log(self, disk: Disk, is_lacking: Callable[[int], bool]) -> None:
         """Replays the log behind the checkpoint, and makes its writer. Nothing else uses this bookie yet."""
         check_log(disk, self.index)
         self.replayed = replay_log(disk, self.incarnation, self.index, self.states, self._note)
@@ -124,7 +122,7 @@ class Bookie:
         disk: Disk,
         index: Index,
         incarnation: str,
-        is_lacking: IsLacking = lambda _: False,
+        is_lacking: Callable[[int], bool] = lambda _: False,
     ) -> Bookie:
         """Replays the log's tail into the index, and starts the log's thread.
 
@@ -181,10 +179,9 @@ class Bookie:
         self._perform(self._core.append(frame, ticket, ticket.arrival.address))
 
     def told(self, frame: Frame) -> None:
-        """Keeps what a frame notes of a ledger that is here. It goes to the log with what comes beside it, and its sync
-        waits for another one."""
+        """Keeps what a frame notes of a ledger that is here. It goes to the log, and no sync is made for it."""
         if not self.failed.done():
-            self._perform(self._core.told(frame, unawaited()))
+            self._perform(self._core.told(frame))
 
     async def store(self, records: Sequence[Record]) -> None:
         """Appends records of the bookie's own making; they are on disk when it returns.
@@ -340,12 +337,11 @@ class Bookie:
 
     def _perform(self, effects: Sequence[Effect]) -> None:
         for effect in effects:
-            ticket = effect.ticket
-            assert isinstance(ticket, Ticket)
             match effect:
-                case Write(record, deferred_sync=deferred_sync):
+                case Write(record, ticket, deferred_sync):
                     self.intake.submit(self._log, record, ticket, deferred_sync=deferred_sync)
-                case Answer(_, status, detail):
+                case Answer(ticket, status, detail):
+                    assert isinstance(ticket, Ticket)
                     if status is Status.WRONG_IDENTITY:
                         self._identity_check.tell(detail)
                     ticket.answer(status, detail)
@@ -363,29 +359,37 @@ class Bookie:
     def _on_durable(self, written: Sequence[Written], next_position: int) -> None:
         with self.answers:
             for item in written:
-                self._note(item.record, item.position, item.size)
-                self._perform(self._core.on_disk(item.record, self.intake.release(item.ticket)))
-                if item.record.last_add_confirmed is not None:
-                    self._lac_waiters.wake(item.record.ledger_id)
+                self._apply(item)
         self.intake.reported(len(written))
         self.metrics.stored(written, self._loop.time())
         self._checkpointer.log_grew(next_position, sum([item.size for item in written]))
 
     def _on_written(self, written: Sequence[Written]) -> None:
+        """Not synced yet; those without a ticket are not reported again."""
         for item in written:
-            self._perform(self._core.written(self.intake.release(item.ticket)))
+            if item.ticket is None:
+                self._apply(item)
+            else:
+                self._perform(self._core.written(self.intake.release(item.ticket, item.size)))
+        self.intake.reported(sum(item.ticket is None for item in written))
+
+    def _apply(self, item: Written) -> None:
+        record, ticket = item.record, self.intake.release(item.ticket, item.size)
+        self._note(record, item.position, item.size)
+        if item.ticket is not None:  # else it is a note alone, which changes no state
+            self._perform(self._core.on_disk(record, ticket))
+        if record.last_add_confirmed is not None:
+            self._lac_waiters.wake(record.ledger_id)
 
     def _note(self, record: Record, position: int, size: int) -> None:
-        """Applies a durable record to checkpoint state and index, live and in replay."""
+        """Applies a record to checkpoint state and index, live and in replay."""
         if record.ledger_id == NO_LEDGER:
             return
         self._checkpointer.changed(record.ledger_id)
         self.index.apply(record, position, size)
 
-    def _on_refused(self, refused: Sequence[tuple[object, Record]], error: OSError) -> None:
-        for ticket, _ in refused:
-            self.intake.release(ticket)
-        self.intake.reported(len(refused))
+    def _on_refused(self, refused: Sequence[tuple[object | None, Record]], error: OSError) -> None:
+        self.intake.refused(refused)
         self._perform(self._core.refused(refused, f"the bookie's disk takes no more: {error.strerror}"))
         self.space.filled_up()
 

@@ -32,11 +32,12 @@ from ..wire.messages import NO_IDENTITY, NO_NOTE, Frame, Status
 class Write(NamedTuple):
     """Append this record to the log and report the ticket back when it is on disk.
 
-    With `deferred_sync` also when it is written, if its sync is put off.
+    With `deferred_sync` also when it is written, if its sync is put off. A record without a ticket is reported once,
+    when it is written, and no sync is made for it.
     """
 
     record: Record
-    ticket: object
+    ticket: object | None
     deferred_sync: bool = False
 
 
@@ -78,19 +79,19 @@ class BookieCore:
             state.writer_address = sender
         return [Write(_record_of(frame, note), ticket, frame.deferred_sync)]
 
-    def told(self, frame: Frame, ticket: object) -> list[Effect]:
+    def told(self, frame: Frame) -> list[Write]:
         """Takes the note of a ledger that is here, where its frames are admitted. Nobody waits for an answer."""
         state, verifier = self._state_of(frame.ledger_id), frame.credential.verifier
         is_fenced = state.fence is not Fence.NONE
         if not (state.known or is_fenced) or (is_fenced and not frame.recovery):
             return []
-        if _refused(state, verifier, frame.identity, ticket) or (self.read_only and not frame.recovery):
+        if _refused(state, verifier, frame.identity, None) or (self.read_only and not frame.recovery):
             return []
         try:
             note = _note_in(frame)
         except BadRecord:
             return []
-        return [Write(_record_of(frame, note), ticket, deferred_sync=True)] if note else []
+        return [Write(_record_of(frame, note), None, deferred_sync=True)] if note else []
 
     def fence(
         self, ledger_id: int, ticket: object, verifier: bytes = b"", identity: bytes = NO_IDENTITY
@@ -126,11 +127,12 @@ class BookieCore:
             answers += self._release(state, Status.OK, "")
         return answers
 
-    def refused(self, written: Iterable[tuple[object, Record]], detail: str) -> list[Effect]:
+    def refused(self, written: Iterable[tuple[object | None, Record]], detail: str) -> list[Effect]:
         """Answers READ_ONLY for records that a full disk kept out of the log; a pending fence is withdrawn."""
         answers: list[Effect] = []
         for ticket, record in written:
-            answers.append(Answer(ticket, Status.READ_ONLY, detail))
+            if ticket is not None:
+                answers.append(Answer(ticket, Status.READ_ONLY, detail))
             if record.kind is RecordKind.FENCE:
                 state = self._state_of(record.ledger_id)
                 state.fence = Fence.NONE

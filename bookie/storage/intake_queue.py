@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..log.format import Record
+from ..log.format import Record, record_bytes
 from ..log.writer import LogWriter
 from ..wire.messages import Status
 
@@ -32,7 +32,7 @@ NO_ARRIVAL = Arrival(0.0)
 
 @dataclass(slots=True, eq=False)
 class Ticket:
-    """A request that waits for the disk: how to answer it, how it arrived, and its bytes in the queue.
+    """A request that waits for the disk: how to answer it, and how it arrived.
 
     `is_ours`: the bookie itself asks, for a record that is a copy of others. `is_deferred`: its sync waits for others.
     """
@@ -41,13 +41,7 @@ class Ticket:
     arrival: Arrival
     is_ours: bool = False
     is_deferred: bool = False
-    log_bytes: int = 0
     is_answered: bool = False
-
-
-def unawaited() -> Ticket:
-    """Of what a bookie is told in passing: nobody waits for the answer."""
-    return Ticket(lambda *_: None, NO_ARRIVAL, is_ours=True)
 
 
 class Intake:
@@ -76,36 +70,46 @@ class Intake:
         """Bytes that wait."""
         return self._bytes
 
-    def submit(self, log: LogWriter, record: Record, ticket: Ticket, *, deferred_sync: bool = False) -> None:
-        """Submits the record to the log, which reports the ticket back."""
+    def submit(
+        self, log: LogWriter, record: Record, ticket: object | None, *, deferred_sync: bool = False
+    ) -> None:
+        """Submits the record to the log, which reports the ticket back. None: nobody waits for it."""
         self._submitted += 1
-        ticket.is_deferred = deferred_sync
-        ticket.log_bytes = log.submit(record, ticket, deferred_sync=deferred_sync)
-        self._bytes += ticket.log_bytes
+        if ticket is not None:
+            assert isinstance(ticket, Ticket)
+            ticket.is_deferred = deferred_sync
+        self._bytes += log.submit(record, ticket, deferred_sync=deferred_sync)
         if self._bytes >= self.bytes_max:
             self._room.clear()
 
-    def release(self, ticket: object) -> Ticket | None:
-        """Frees the ticket's bytes and returns it; None if that was done, and it was answered before."""
-        assert isinstance(ticket, Ticket)
-        if ticket.is_answered:
+    def release(self, ticket: object | None, size_bytes: int) -> Ticket | None:
+        """Frees a record's bytes and returns its ticket; None if that was done, or nobody waits for an answer."""
+        assert ticket is None or isinstance(ticket, Ticket)
+        if ticket is not None and ticket.is_answered:
             return None
-        ticket.is_answered = True
-        self._bytes -= ticket.log_bytes
+        if ticket is not None:
+            ticket.is_answered = True
+        self._bytes -= size_bytes
         if self._bytes < self.bytes_max:
             self._room.set()
         return ticket
 
+    def refused(self, records: Sequence[tuple[object | None, Record]]) -> None:
+        """These were kept out of the log."""
+        for ticket, record in records:
+            self.release(ticket, record_bytes(record))
+        self.reported(len(records))
+
     async def settled(self, failed: asyncio.Future[Any]) -> None:
-        """Waits until each record that was submitted before has been reported durable, or refused, or the log failed:
-        some seconds at most."""
+        """Waits until each record that was submitted before has been applied, or refused, or the log failed: some
+        seconds at most."""
         settled: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._settling.append((self._submitted, settled))
         self.reported(0)
         await asyncio.wait([settled, failed], return_when=asyncio.FIRST_COMPLETED)
 
     def reported(self, records: int) -> None:
-        """So many more are on disk, or were refused: the log reports them in order."""
+        """So many more are applied, or were refused."""
         self._reported += records
         while self._settling and self._settling[0][0] <= self._reported:
             _, settled = self._settling.popleft()

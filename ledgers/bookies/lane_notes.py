@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
 from bookie.wire import NO_NOTE
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.notes import fragment_note
 
 
+class KnowsRecord(Protocol):
+    """A machine, and its ledger's record as far as it knows that it stands."""
+
+    @property
+    def record(self) -> LedgerRecord: ...
+
+
 class LaneNotes:
-    """The current note by the record, as this client knows that it stands. The same bytes until the fragment changes
-    or the ledger ends. A recovery has none: its changes stand only once the ledger is closed.
+    """The current note by a writer's record. The same bytes until the fragment changes or the ledger ends. A recovery
+    has none: its changes stand only once the ledger is closed.
     """
 
-    def __init__(self, record: Callable[[], LedgerRecord]) -> None:
-        self._record = record
+    def __init__(self, machine: KnowsRecord) -> None:
+        self._machine = machine
         self._seen: LedgerRecord | None = None
         self._of: object = None
         self._note = NO_NOTE
 
     def now(self) -> bytes:
-        record = self._record()
+        record = self._machine.record
         if record is self._seen:
             return self._note
         self._seen = record

@@ -28,7 +28,7 @@ _ID = struct.Struct("<q")
 _LAC = struct.Struct("<qq")
 
 PAGE_ENTRIES_MIN = 64
-"""From this many entries on, digests are checked in blocks; fewer are checked one by one."""
+"""From this many entries on, digests are checked together; fewer are checked one by one."""
 
 
 class Digester(Protocol):
@@ -85,9 +85,9 @@ class Crc32cDigester:
         return [n for n, crc in enumerate(found) if struct.pack("<I", crc) != stored[4 * n : 4 * n + 4]]
 
     def _is_good_page(self, columns: Columns) -> bool:
-        from . import crc_blocks  # imports NumPy, which only readers of pages need to wait for
+        from . import crc_page  # imports NumPy, which only readers of pages need to wait for
 
-        return crc_blocks.can_check(columns) and crc_blocks.all_good(columns, self._entry_seed)
+        return crc_page.can_check(columns) and crc_page.all_good(columns, self._entry_seed)
 
     def sign_lac(self, last_entry: int, length_bytes: int) -> LacStatement:
         crc = crc32c(_LAC.pack(last_entry, length_bytes), self._lac_seed)

@@ -80,7 +80,7 @@ class PipelineShell:
             delay_ensemble_change=cluster.config.delay_ensemble_change,
         )
         identity = created.record.identity
-        note = LaneNotes(lambda: self.record).now
+        note = LaneNotes(self._machine).now
         terms = LaneTerms(self.ledger_id, key, deferred_sync=deferred_sync, identity=identity, note=note)
         self._traces = cluster.writer_traces(self.ledger_id)
         of_lanes = self._traces.lanes if self._traces else None

@@ -4,7 +4,8 @@
     replace  txn: exists, mod_revision == version, value begins so ? put (ignore_lease) : read it, to tell why not
     delete   txn: exists, mod_revision == version ? delete             : read it, to tell why not
 
-All reads are linearizable. A key's version is etcd's mod_revision.
+Changes of one turn of the loop go in one call, and so do reads of single keys (`joined_txns`). All reads are
+linearizable. A key's version is etcd's mod_revision.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from . import etcd_pb2 as pb
 from .channel import Attempt, EtcdChannels, Metadata, unary
 from .config import EtcdConfig
 from .errors import AnswerLost, Effect, EtcdRefused, is_too_large
+from .joined_txns import JoinedTxns
 from .status import health_of
 from .watch import resuming_watch
 
@@ -51,9 +53,13 @@ class EtcdStore:
         self._config = config
         self._prefix = config.prefix.encode() + b"/"
         self._channels = EtcdChannels(config)
+        self._changes = JoinedTxns(lambda request: self._txn(request, Effect.ONCE))
+        self._reads = JoinedTxns(lambda request: self._txn(request, Effect.READS))
 
     async def get(self, key: str) -> Versioned | None:
-        found = await self._range(pb.RangeRequest(key=self._to_etcd(key)))
+        read = pb.RequestOp(request_range=pb.RangeRequest(key=self._to_etcd(key)))
+        reply = await self._reads.run(pb.TxnRequest(success=[read]))
+        found = reply.responses[0].response_range
         return self._versioned(found.kvs[0]) if found.kvs else None
 
     async def create(
@@ -68,7 +74,9 @@ class EtcdStore:
             request.compare.append(_absent(barring))
             request.failure.add(request_range=pb.RangeRequest(key=barring, limit=1))
         try:
-            reply = await self._txn(request)
+            reply = await (
+                self._changes.run(request, at) if lease is None else self._txn(request, Effect.ONCE)
+            )
         except EtcdRefused as refused:
             raise _lease_lost(refused, lease) from refused
         if reply.succeeded:
@@ -170,7 +178,7 @@ class EtcdStore:
         if unless is not None:
             request.compare.append(_absent(barring := self._to_etcd(unless)))
             request.failure.add(request_range=pb.RangeRequest(key=barring, limit=1))
-        reply = await self._txn(request)
+        reply = await self._changes.run(request, at)
         if reply.succeeded:
             return reply.header.revision
         if unless is not None and reply.responses[1].response_range.kvs:
@@ -188,9 +196,9 @@ class EtcdStore:
         attempt = unary("/etcdserverpb.KV/Range", request, pb.RangeResponse.FromString)
         return await self._channels.run(attempt, Effect.READS)
 
-    async def _txn(self, request: pb.TxnRequest) -> pb.TxnResponse:
+    async def _txn(self, request: pb.TxnRequest, effect: Effect) -> pb.TxnResponse:
         attempt = unary("/etcdserverpb.KV/Txn", request, pb.TxnResponse.FromString)
-        return await self._channels.run(attempt, Effect.ONCE)
+        return await self._channels.run(attempt, effect)
 
     async def _revision(self) -> int:
         """The cluster's current revision; a watch of one member might start from an older one."""

@@ -44,10 +44,10 @@ def missing() -> str | None:
     return None
 
 
-def compiled(directory: Path, sources: Path = SOURCES) -> Path:
+def compiled(directory: Path, sources: Path = SOURCES, version: str = VERSION) -> Path:
     """What stands in a folder of sources, the stand-ins by default, as classes in this folder."""
     files = [str(path) for path in sorted(sources.rglob("*.java"))]
-    command = ["javac", "-nowarn", "-d", str(directory), "-cp", f"{jars(VERSION)}/*", *files]
+    command = ["javac", "-nowarn", "-d", str(directory), "-cp", f"{jars(version)}/*", *files]
     subprocess.run(command, check=True)
     return directory
 

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from . import (
+    bookkeeper,
     compaction,
     edits,
     examples,
@@ -36,6 +37,7 @@ WHAT = {
     "many": many.measure,
     "metadata": metadata.measure,
     "metrics": metrics_cost.measure,
+    "bookkeeper": bookkeeper.measure,
     "compaction": compaction.measure,
     "healing": healing.measure,
     "edits": edits.measure,

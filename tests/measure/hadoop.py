@@ -42,7 +42,7 @@ async def measure(scratch: Path, share: float) -> None:
     if why is not None:
         print(why, flush=True)
         return
-    classes = compiled(scratch / "classes", Path(__file__).parent / "java")
+    classes = compiled(scratch / "classes", Path(__file__).parent / "java" / "hadoop")
     measured: dict[str, Figures] = {name: {} for name in (STOCK, ONE_EACH, IN_BOOKIES, "ours, three copies")}
     for number in range(ROUNDS):
         for name, figures in measured.items():

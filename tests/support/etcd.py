@@ -82,6 +82,11 @@ class EtcdServer(Ending):
         return f"{self._host}:{self.port}"
 
     @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def certificate(self) -> Path:
         """Its authority's, with `tls`; one for clients lies beside it."""
         assert self._pem is not None

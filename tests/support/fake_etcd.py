@@ -27,6 +27,12 @@ class Break(Enum):
     CANCELED = "etcd cancels the watch"
 
 
+def _nothing_there(method: str, request: bytes) -> pb.RangeResponse | pb.TxnResponse:
+    if not method.endswith("/Txn"):
+        return pb.RangeResponse()
+    return pb.TxnResponse(succeeded=True, responses=[pb.ResponseOp(response_range=pb.RangeResponse())])
+
+
 @dataclass
 class FakeEtcd:
     """Serves watches of its history, and answers other calls with `answer`.
@@ -40,7 +46,7 @@ class FakeEtcd:
     break_at: int | None = None
     breaks: Break = Break.UNAVAILABLE
     is_sent: bool = False
-    answer: Callable[[str, bytes], Any] = lambda method, request: pb.RangeResponse()
+    answer: Callable[[str, bytes], Any] = _nothing_there
     messages: int = 0
     streams: int = 0
     refusal: tuple[grpc.StatusCode, str] | None = None

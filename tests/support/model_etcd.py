@@ -1,7 +1,7 @@
 """An etcd in memory that speaks its protocol over real gRPC, and breaks at the messages a test names.
 
-It does what `metadata.etcd` asks for, no more: ranges, transactions of one change, leases that are revoked and do not
-run out, watches from any revision.
+It does what `metadata.etcd` asks for, no more: ranges, transactions, leases that are revoked and do not run out,
+watches from any revision.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class ModelEtcd:
         self.messages = 0
         self.version = "3.5.9"
         self._revision = 1
+        self._changes_at = 2
         self._keys: dict[bytes, pb.KeyValue] = {}
         self._leases: set[int] = set()
         self._lease_id = 1000
@@ -138,6 +139,7 @@ class ModelEtcd:
         return pb.RangeResponse(kvs=found[:limit], more=len(found) > limit, count=len(found))
 
     def _txn(self, data: bytes) -> pb.TxnResponse:
+        self._changes_at = self._revision + 1
         request = pb.TxnRequest.FromString(data)
         succeeded = all(map(self._is_so, request.compare))
         operations = request.success if succeeded else request.failure
@@ -160,7 +162,7 @@ class ModelEtcd:
                 self._put(operation.request_put)
                 return pb.ResponseOp(response_put=pb.PutResponse())
             case "request_delete_range":
-                self._revision += 1
+                self._revision = self._changes_at
                 self._delete(operation.request_delete_range.key)
                 return pb.ResponseOp(response_delete_range=pb.DeleteRangeResponse(deleted=1))
             case _:
@@ -170,7 +172,7 @@ class ModelEtcd:
     def _put(self, put: pb.PutRequest) -> None:
         if put.lease and put.lease not in self._leases:
             raise LookupError("etcdserver: requested lease not found")
-        self._revision += 1
+        self._revision = self._changes_at
         before = self._keys.get(put.key)
         self._keys[put.key] = pb.KeyValue(
             key=put.key,

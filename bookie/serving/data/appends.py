@@ -19,7 +19,7 @@ from ...storage.intake_queue import Arrival
 from ...wire import AppendReply, AppendRequest, Frame, codec
 from ...wire.data.connection import Connection
 from ...wire.data.framing import Body, FrameKind
-from ...wire.messages import Ack, Status
+from ...wire.messages import NO_NOTE, Ack, Status
 from ...wire.trust.identity import Peer
 from ...wire.trust.roles import CALLS
 from ..limits.password_proofs import PeerProofs
@@ -91,7 +91,7 @@ class Appends:
 
     def _is_ready_for(self, request: AppendRequest) -> bool:
         """Whether it can be submitted now, without a wait or a look-up."""
-        return self._bookie.intake.has_room and all(map(self._knows, request.every_frame))
+        return self._bookie.intake.has_room and all(map(self._knows, _claims(request)))
 
     def _knows(self, frame: Frame) -> bool:
         """Whether a frame's proof, owner and verifier are known already."""
@@ -102,7 +102,7 @@ class Appends:
             assert requests.owners is not None
             if not requests.owners.knows(ledger_id, self._who.owner):
                 return False
-        return requests.verifiers is None or self._bookie.verifier_of(ledger_id) is not None
+        return requests.verifiers is None or requests.verifiers.knows(frame)
 
     def _work(self) -> None:
         self._working = self._loop.create_task(self._take_waiting())
@@ -112,7 +112,7 @@ class Appends:
         while self._waiting:
             request, large_bytes, arrival = self._waiting[0]
             unproven = await self._unproven(request)
-            proven = [frame.ledger_id for frame in request.every_frame if frame.ledger_id not in unproven]
+            proven = [frame for frame in _claims(request) if frame.ledger_id not in unproven]
             unwelcome = await self._unwelcome(proven)
             self._waiting.popleft()
             self._take(request, {**unproven, **unwelcome}, large_bytes, arrival)
@@ -125,13 +125,13 @@ class Appends:
                 return {one.ledger_id: (Status.UNAUTHORIZED, "") for one in every[number:]}
         return {}
 
-    async def _unwelcome(self, ledger_ids: Sequence[int]) -> Refused:
+    async def _unwelcome(self, frames: Sequence[Frame]) -> Refused:
         """Refuses ledgers that this client may not write to. Waits for room in the log's queue."""
-        others = await self._of_others(ledger_ids)
+        others = await self._of_others([frame.ledger_id for frame in frames])
         verifiers = self._requests.verifiers
         while True:
             await self._bookie.intake.room()
-            refused = await verifiers.refused(ledger_ids) if verifiers else {}
+            refused = await verifiers.refused(frames) if verifiers else {}
             if self._bookie.intake.has_room:
                 return {**refused, **others}
 
@@ -204,3 +204,8 @@ class Appends:
         """Sends answers that waited."""
         if self._acks and not self._will_tell:
             self._tell()
+
+
+def _claims(request: AppendRequest) -> tuple[Frame, ...]:
+    """What the sender claims to have changed in the metadata, and does. The end of a ledger is told in passing."""
+    return request.frames + tuple([frame._replace(note=NO_NOTE) for frame in request.told])

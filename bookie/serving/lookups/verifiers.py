@@ -1,7 +1,10 @@
-"""Looks up in the metadata who may write to a ledger that this bookie has not seen yet.
+"""Looks up in the metadata who may write to a ledger that this bookie has not seen yet, and whether a fragment stands
+there of which it hears for the first time.
 
 If the first client were believed, one without the password that comes before the writer would own the ledger at this
-bookie. After the first request what is in the log counts, and the metadata is not asked again.
+bookie. After the first request what is in the log counts, and the metadata is asked again only after an ensemble
+change. A writer changes the record first (F6): where it has a fragment that the metadata has not, the metadata went
+back to an older copy since, and nobody would look here for what is confirmed with this bookie's help (W8).
 """
 
 from __future__ import annotations
@@ -9,11 +12,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+from google.protobuf.message import DecodeError
+
 from metadata.errors import MetadataError
 from metadata.records.ledger_store import LedgerStore
+from metadata.records.notes import fragment_note
+from metadata.records.notes.fragment_note import Headline
 
 from ...storage.bookie import Bookie
-from ...wire.messages import Status
+from ...wire.messages import Frame, Status
 
 LOOKUP_SECONDS_MAX = 3.0
 """How long a stream waits for the metadata before its new ledgers are refused for now."""
@@ -23,35 +30,62 @@ LOOKUPS_AT_ONCE_MAX = 16
 round trips, and without a bound clients that name made-up ledgers would flood the metadata through us."""
 
 
+OLDER = "the metadata has no such fragment of the ledger: it went back to an older copy, or the ledger was taken over"
+
+
 class Verifiers:
-    """Looks up the verifiers of ledgers that the bookie does not know."""
+    """Looks up the verifiers of ledgers that the bookie does not know, and fragments that it has no note of."""
 
     def __init__(self, bookie: Bookie, ledgers: LedgerStore) -> None:
         self._bookie = bookie
         self._ledgers = ledgers
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE_MAX)
 
-    async def refused(self, ledger_ids: Iterable[int]) -> dict[int, tuple[Status, str]]:
+    def knows(self, frame: Frame) -> bool:
+        """Whether nothing has to be looked up for this frame."""
+        known = self._bookie.verifier_of(frame.ledger_id) is not None
+        return known and not (frame.note and self._news_of(frame))
+
+    def _news_of(self, frame: Frame) -> Headline | None:
+        """The fragment that the frame's note is of; None where the bookie has that note."""
+        try:
+            told = fragment_note.headline(frame.note)
+        except (DecodeError, ValueError):
+            return None  # whoever takes it refuses it
+        held = self._bookie.index.notes.of(frame.ledger_id).get(told.first_entry)
+        return None if held is not None and told.is_older_than(fragment_note.headline(held)) else told
+
+    async def refused(self, frames: Iterable[Frame]) -> dict[int, tuple[Status, str]]:
         """Makes sure that each ledger's verifier is known; returns those that cannot be written to, and why.
 
         The result holds until the caller awaits something: a ledger may be deleted at any time.
         """
-        wanted, refused = dict.fromkeys(ledger_ids), dict[int, tuple[Status, str]]()
-        while unknown := [n for n in wanted if n not in refused and self._bookie.verifier_of(n) is None]:
+        wanted, refused = dict[int, Headline | None](), dict[int, tuple[Status, str]]()
+        for frame in frames:
+            wanted[frame.ledger_id] = self._news_of(frame) if frame.note else wanted.get(frame.ledger_id)
+        while unknown := [n for n in wanted if n not in refused and self._is_unknown(n, wanted[n])]:
             for first in range(0, len(unknown), LOOKUPS_AT_ONCE_MAX):
                 some = unknown[first : first + LOOKUPS_AT_ONCE_MAX]
-                found = await asyncio.gather(*map(self._learn, some))
+                found = await asyncio.gather(*(self._learn(n, wanted[n]) for n in some))
                 told = zip(some, found, strict=True)
                 refused |= {ledger_id: why for ledger_id, why in told if why is not None}
+                wanted |= dict.fromkeys(some)  # their fragments stand
         return refused
 
-    async def _learn(self, ledger_id: int) -> tuple[Status, str] | None:
+    def _is_unknown(self, ledger_id: int, news: Headline | None) -> bool:
+        return news is not None or self._bookie.verifier_of(ledger_id) is None
+
+    async def _learn(self, ledger_id: int, news: Headline | None) -> tuple[Status, str] | None:
         try:
             async with self._lookups, asyncio.timeout(LOOKUP_SECONDS_MAX):
                 forgets = self._bookie.states.forgets
                 found = await self._ledgers.read(ledger_id)
         except (MetadataError, TimeoutError) as error:
+            if self._bookie.verifier_of(ledger_id) is not None:
+                return None  # its writer goes on: a bookie without metadata is as good as the others for known ledgers
             return Status.UNKNOWN, f"the metadata does not tell who may write to it: {error}"
+        if found is not None and news is not None and news.is_ahead_of(found.record):
+            return Status.FENCED, OLDER
         if forgets != self._bookie.states.forgets:
             return None  # forgotten meanwhile, perhaps this one: what was read may be older than its deletion
         if found is None:

@@ -128,6 +128,8 @@ class BookieMetrics:
     def stored(self, written: Sequence[Written], now: float) -> None:
         """Counts records that are on disk."""
         for record, _, _, ticket in written:
+            if ticket is None:
+                continue
             assert isinstance(ticket, Ticket)
             if record.kind is RecordKind.FENCE:
                 self._fences.inc()

@@ -58,14 +58,19 @@ async def created(client: LedgerClient) -> WriteHandle:
 async def _make_ledgers_for(
     client: LedgerClient, workload: Workload, seconds: float
 ) -> tuple[list[float], float]:
-    """Creates ledgers in sequence; each latency is from before the creation to after the close."""
+    """Creates ledgers, `in_flight` at a time; each latency is from before the creation to after the close."""
     payload, clock = workload.payload, time.perf_counter
     latencies: list[float] = []
     began = clock()
-    while (now := clock()) < began + seconds or not latencies:
-        async with await created(client) as writer:
-            await writer.append(payload)
-        latencies.append(clock() - now)
+
+    async def make_ledgers() -> None:
+        while (now := clock()) < began + seconds or not latencies:
+            async with await created(client) as writer:
+                if payload:
+                    await writer.append(payload)
+            latencies.append(clock() - now)
+
+    await asyncio.gather(*(make_ledgers() for _ in range(workload.in_flight)))
     return latencies, clock() - began
 
 

@@ -12,7 +12,8 @@ class How(StrEnum):
     """How a workload runs: in asyncio with a future for each append, unless its name says otherwise.
 
     BATCHES: lists of BATCH_ENTRIES. BLOCKING: the blocking client's futures. LEDGERS: ledgers are created, given one
-    entry each, and closed. READ: a closed ledger is read by the blocking client, entry by entry; PAGES: in columns.
+    entry each, unless it has no bytes, and closed. READ: a closed ledger is read by the blocking client, entry by
+    entry; PAGES: in columns.
     """
 
     FUTURES = "futures"
@@ -25,7 +26,7 @@ class How(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Entries of one size with so many in flight, over so many ledgers."""
+    """Entries of one size with so many in flight, over so many ledgers; or so many ledgers made at a time."""
 
     name: str
     entry_bytes: int

@@ -15,10 +15,12 @@ from google.protobuf.message import DecodeError
 
 from ...errors import BadRecord
 from .. import records_pb2 as pb
-from ..ledger_codec import READABLE_VERSIONS, from_message, to_message
+from ..ledger_codec import READABLE_VERSIONS, fill_message, from_message, to_message
 from ..ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState
 
 FORMAT_VERSION = 1
+
+LEDGER_VERSION_MAX = max(READABLE_VERSIONS)
 
 NOTE_BYTES_MAX = 256 * 1024
 """No note is larger: custom metadata of the largest size, in the smallest pieces, takes less than three times that."""
@@ -107,13 +109,16 @@ def headline(value: bytes) -> Headline:
 
 def encode_of(record: LedgerRecord, fragment: Fragment) -> bytes:
     """Encodes `FragmentNote.of(record, fragment)` without building it: a writer does so for each ledger."""
-    ledger = to_message(record, (fragment,))
+    message = pb.FragmentNote()
+    message.format_version, message.ledger_id = FORMAT_VERSION, record.ledger_id
+    ledger = fill_message(message.ledger, record, (fragment,))
+    ledger.nonce, ledger.reserved, ledger.written_at = b"", False, 0
+    if record.also_at:
+        ledger.ClearField("also_at")
+    if fragment.lacking:
+        ledger.fragments[0].ClearField("lacking")
     if not record.is_closed:
         ledger.state = pb.OPEN
-    for name in ("nonce", "reserved", "written_at", "also_at"):
-        ledger.ClearField(name)
-    ledger.fragments[0].ClearField("lacking")
-    message = pb.FragmentNote(format_version=FORMAT_VERSION, ledger_id=record.ledger_id, ledger=ledger)
     return message.SerializeToString(deterministic=True)
 
 
@@ -124,7 +129,7 @@ def check(value: bytes, ledger_id: int, identity: bytes, verifier: bytes) -> Non
     except DecodeError as error:
         raise BadRecord("note", str(error)) from error
     ledger = message.ledger
-    if message.format_version > FORMAT_VERSION or ledger.format_version > max(READABLE_VERSIONS):
+    if message.format_version > FORMAT_VERSION or ledger.format_version > LEDGER_VERSION_MAX:
         raise NewerNote(
             "note", f"format version {message.format_version}; this program knows {FORMAT_VERSION}"
         )
@@ -138,7 +143,7 @@ def decode(value: bytes) -> FragmentNote:
     """Raises BadRecord for what cannot be trusted; NewerNote where only a newer program can read it."""
     try:
         message = pb.FragmentNote.FromString(value)
-        if message.format_version > FORMAT_VERSION or message.ledger.format_version > max(READABLE_VERSIONS):
+        if message.format_version > FORMAT_VERSION or message.ledger.format_version > LEDGER_VERSION_MAX:
             raise NewerNote(
                 "note", f"format version {message.format_version}; this program knows {FORMAT_VERSION}"
             )

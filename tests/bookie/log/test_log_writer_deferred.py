@@ -69,6 +69,26 @@ def test_a_turn_that_comes_too_early_for_a_deferred_sync_reports_nothing_again()
     writer.stop()
 
 
+def test_a_record_that_nobody_waits_for_is_reported_once_and_no_sync_is_made_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, disk = 0.0, SimulatedDisk(Random(0))
+    monkeypatch.setattr(LogWriter, "_now", lambda _: now)
+    writer, reports = writer_on(disk)
+    writer.submit(RECORDS[0], None, deferred_sync=True)
+    writer._commit(writer._next_group() or [])
+    now = 2 * writer_module.DEFERRED_SYNC_SECONDS_MAX
+    writer._commit([])
+    assert (len(reports.written), reports.durable, writer.syncs) == (1, [], 0)
+    for n in (1, 2):  # one that is deferred after it has its own time
+        writer.submit(RECORDS[n], n, deferred_sync=n == 1)
+        writer._commit(writer._next_group() or [])
+        assert writer.syncs == n - 1
+    assert [one.record for one in reports.durable] == RECORDS[1:3]
+    writer.stop()
+    assert records_in(disk) == RECORDS[:3]
+
+
 def test_deferred_records_past_their_bound_are_synced_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer_module, "UNSYNCED_BYTES_MAX", 2 * RECORD_BYTES)
     writer, reports = writer_on(SimulatedDisk(Random(0)))

@@ -22,7 +22,7 @@ from metadata.records import records_pb2 as pb
 from metadata.records.ledger_record import Fragment
 from tests.bookie.bookies import append, bookie_on, entries, read_request, submit
 from tests.bookie.entries import entries_of, frame_of
-from tests.bookie.logs import use_small_sizes
+from tests.bookie.logs import found_in, use_small_sizes
 from tests.bookie.notes import B1, B3, note_of, noted, record_of
 
 OK = Status.OK
@@ -83,6 +83,23 @@ async def test_what_is_told_in_passing_is_kept_of_a_ledger_that_is_here_and_of_n
     assert await append(bookie, noted(first, [], recovery=True)) == [OK]
     await bookie.checkpoint()
     assert held(bookie)[0].note == note_of(closed), "an older one changes nothing"
+
+
+async def test_what_is_told_in_passing_is_known_without_a_sync_and_outlives_the_process(
+    tmp_path: Path,
+) -> None:
+    async with bookie_on(tmp_path) as bookie:
+        first = record_of(7)
+        closed = first.closed(0, 20)
+        assert await append(bookie, noted(first, [0])) == [OK]
+        syncs = bookie.syncs
+        bookie.told(noted(closed, []))
+        await bookie.intake.settled(bookie.failed)
+        assert (of_record(bookie, 7), bookie.intake.bytes, bookie.syncs) == ([note_of(closed)], 0, syncs)
+        assert [one.record.note for one in found_in(bookie.disk)][-1] == note_of(closed), "in the log"
+        bookie.failed.set_result(LogFailed("killed"))  # so that it makes no checkpoint
+    async with bookie_on(tmp_path) as bookie:
+        assert of_record(bookie, 7) == [note_of(closed)]
 
 
 async def test_each_fragment_has_its_note_and_of_one_the_newest_stays(bookie: Bookie) -> None:

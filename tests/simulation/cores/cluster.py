@@ -94,7 +94,9 @@ class Cluster:
         self.checker = Checker(first)
         self.network = Network(world, plan.figures, plan.rules)
         self.metadata = SimulatedMetadata(world, self.network, self.checker, first)
-        self.bookies = {r.bookie_id: SimulatedBookie(world, r, self.checker, plan.figures) for r in refs}
+        self.bookies = {
+            r.bookie_id: SimulatedBookie(world, r, self.checker, plan.figures, self._record) for r in refs
+        }
         self.site = Site(
             world,
             self.network,
@@ -137,6 +139,9 @@ class Cluster:
         if maker is not None:
             self.clients[name] = maker()
             self.clients[name].begin()
+
+    def _record(self) -> LedgerRecord | None:
+        return None if self.metadata.stands is None else self.metadata.stands.record
 
     def accept(self) -> None:
         """An operator has started all bookies, and accepts the metadata that went back."""

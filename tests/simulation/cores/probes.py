@@ -13,6 +13,7 @@ class Probe(Enum):
 
     BEGAN_WITHOUT = "a ledger began while a bookie of its ensemble was absent"
     STORE_WENT_BACK = "the store went back to an older copy"
+    FRAGMENT_UNKNOWN = "a bookie refused a fragment that the metadata does not have"
     BROUGHT_UP = "a record was brought up to what bookies had noted"
     ENSEMBLE_CHANGED = "the writer changed its ensemble"
     CHANGE_MET_RECOVERY = "a change met IN_RECOVERY"

@@ -64,7 +64,7 @@ class Clients:
     async def _sent(self, step: Append, ledger: Ledger, ids: list[int], lac: int) -> Status | None:
         """None where the process ended before it was answered."""
         ledger_id = ledger.ledger_id
-        refused = await self._verifiers.refused([ledger_id])
+        refused = await self._verifiers.refused([Frame(ledger_id)])
         if refused:
             return refused[ledger_id][0]
         ledger.sent.update(ids)
@@ -91,7 +91,7 @@ class Clients:
     async def fence(self, step: Fence) -> None:
         ledger = self._site.ledgers.of(step.ledger)
         with _busy(ledger):
-            if await self._verifiers.refused([step.ledger]):
+            if await self._verifiers.refused([Frame(step.ledger)]):
                 return
             ledger.may_be_fenced = True
             fenced = asyncio.ensure_future(self._bookie.fence(step.ledger, ledger.record.verifier))

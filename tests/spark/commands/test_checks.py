@@ -110,14 +110,15 @@ def test_an_output_that_is_there_or_cannot_be_made_is_said(
     cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("no directory")
-    (tmp_path / "empty").mkdir()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "kept").write_text("keep me")
     (tmp_path / "locked").mkdir(mode=0o500)
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     for output, complaint in (
         (f"{tmp_path}/file", "already exists"),
-        (f"{tmp_path}/empty", "already exists"),
-        (f"file://{tmp_path}/empty", "already exists"),
-        (f"file:{tmp_path}/empty", "already exists"),
+        (f"{tmp_path}/mine", f"{tmp_path}/mine already exists: choose another --output, or remove it"),
+        (f"file://{tmp_path}/mine", "already exists"),
+        (f"file:{tmp_path}/mine", "already exists"),
         (f"{tmp_path}/dangling", "already exists"),
         (f"{tmp_path}/file/out", "is no directory: choose a place that can be written to"),
         *((f"{tmp_path}/locked/out", f"nothing can be written to {tmp_path}/locked: choose"),)[
@@ -126,6 +127,7 @@ def test_an_output_that_is_there_or_cannot_be_made_is_said(
     ):
         code, _, lines = call(capsys, "replay", f"--metadata={cluster.uri}", f"--output={output}")
         assert (code, len(lines)) == (1, 1) and complaint in lines[0], lines
+    assert (tmp_path / "mine" / "kept").read_text() == "keep me"
 
 
 def test_metadata_that_is_not_there_or_has_no_cluster_is_said(

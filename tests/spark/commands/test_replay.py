@@ -53,46 +53,6 @@ def test_columns_without_the_payload_are_replayed_too(
 
 
 @pytest.mark.usefixtures("same_session")
-@pytest.mark.parametrize(
-    ("arguments", "code", "complaint"),
-    [
-        (("--ledgers=987",), 1, "there is no ledger 987"),
-        (("--ledgers=x",), 2, "'x' names no ledgers"),
-        (("--ledgers=1", "--columns=size"), 2, "no column 'size'"),
-        (("--journal=nowhere",), 1, "there is no journal nowhere"),
-        (("--edits",), 2, "--edits goes with --journal"),
-        (("--custom=x",), 2, "is not KEY=VALUE"),
-    ],
-)
-def test_what_cannot_be_replayed_is_one_clear_line(
-    cluster: Cluster,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    arguments: tuple[str, ...],
-    code: int,
-    complaint: str,
-) -> None:
-    common = ("replay", f"--metadata={cluster.uri}", f"--output={tmp_path}/out")
-    ended, said, lines = call(capsys, *common, *arguments)
-    assert (ended, said) == (code, "")
-    assert complaint in lines[-1]
-    assert len(lines) == 1 or code == 2
-    assert not (tmp_path / "out" / "_SUCCESS").exists()
-
-
-@pytest.mark.usefixtures("same_session")
-def test_an_output_that_exists_is_not_touched(
-    cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cluster.write([b"x"])
-    (tmp_path / "mine").write_text("keep me")
-    code, _, lines = call(capsys, "replay", f"--metadata={cluster.uri}", f"--output={tmp_path}")
-    assert code == 1 and len(lines) == 1
-    assert f"{tmp_path} already exists: choose another --output, or remove it" in lines[0]
-    assert (tmp_path / "mine").read_text() == "keep me"
-
-
-@pytest.mark.usefixtures("same_session")
 def test_a_replay_that_failed_can_be_tried_again_as_it_was(
     cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from qjm_compat.edits import encode_frame, encode_op, iter_segment
+from qjm_compat.edits import encode_op, iter_segment
 from qjm_compat.edits.ops import files, namespace
 from spark.edits.fields import EARLIEST_MS, LATEST_MS
 from tests.qjm_compat.edits.real_segments import FOLDER, NAMES, needs_segments, segment
@@ -117,17 +117,6 @@ def test_a_gap_between_segments_is_an_error_not_a_shorter_table(
     with pytest.raises(PySparkException, match="no finalized segment from txid 11 to 14"):
         journals.read(spark, "gaps").count()
     assert journals.read(spark, "gaps", from_txid=12).select(f.count("*")).collect() == [(6,)]
-
-
-def test_an_op_that_nobody_knows_is_named_and_does_not_hide_the_others(
-    journals: Journals, spark: SparkSession
-) -> None:
-    unknown = encode_frame(127, 2, b"what it says")
-    journals.write_frames("unknown", [frame(1), unknown, frame(3)])
-    with pytest.raises(PySparkException, match=r"segment 1 of .* txid 2, of op code 127, cannot be"):
-        journals.read(spark, "unknown").count()
-    raw = journals.read(spark, "unknown", schema="txid bigint, body binary").orderBy("txid").collect()
-    assert [(row.txid, bytes(row.body)) for row in raw] == [(1, frame(1)), (2, unknown), (3, frame(3))]
 
 
 def test_times_at_the_ends_of_what_python_shows_are_collected_and_kept(

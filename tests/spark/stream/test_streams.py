@@ -11,14 +11,9 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import StructType
 
-from ledgers import LedgerError
 from qjm_compat.edits import iter_ops
-from spark.planning.options import LedgerOptions
-from spark.stream.ledgers import ClosedLedgersStream
 from tests.qjm_compat.transfer.made_directories import LAYOUT, frames
 from tests.spark.conftest import Cluster, fill
 from tests.spark.journals import write_segments
@@ -167,20 +162,6 @@ def test_a_stream_that_never_ends_takes_up_what_is_written_meanwhile(
     assert ids_of(follower.rows) == ids and len(follower.rows) == 6
 
 
-def test_a_ledger_deleted_before_it_was_read_ends_the_stream_and_is_named(
-    cluster: Cluster, request: Any
-) -> None:
-    ids = [write(cluster, request) for _ in range(2)]
-    options = {"metadata": cluster.uri, "custom.kind": request.node.name}
-    stream = ClosedLedgersStream(LedgerOptions.of(options), StructType().add("ledger_id", "long"))
-    start = stream.initialOffset()
-    end = stream.latestOffset(start, ReadAllAvailable())
-    assert stream.latestOffset(end, ReadAllAvailable()) == end and stream.partitions(end, end) == []
-    cluster.client.delete_ledger(ids[1])
-    with pytest.raises(LedgerError, match=f"ledger {ids[1]} was deleted before the stream had read it"):
-        stream.partitions(start, end)
-
-
 def test_a_ledger_deleted_while_the_stream_was_stopped_ends_it_until_it_may_be_left_out(
     cluster: Cluster, follower: Follower
 ) -> None:
@@ -218,32 +199,11 @@ def test_a_journals_segments_are_followed_as_they_are_finalized(
     assert len(follower.rows) == frame.count()
 
 
-def test_a_range_of_entries_is_all_that_a_stream_gives(
-    cluster: Cluster, follower: Follower, request: Any
-) -> None:
-    ids = [write(cluster, request, entries=50) for _ in range(2)]
-    follower.options["ledgers"] = f"{ids[0]}-{ids[1]}:10-12"
-    follower.run()
-    assert follower.rows == [(ledger_id, n) for ledger_id in ids for n in (10, 11, 12)]
-
-
 def test_a_stream_does_not_recover_and_says_so(cluster: Cluster, follower: Follower) -> None:
     follower.options["recover"] = "true"
     with pytest.raises(
         PySparkException, match="recover is not for streams, which wait until a ledger is closed"
     ):
-        follower.run()
-
-
-def test_a_checkpoint_does_not_go_on_with_another_journal(
-    cluster: Cluster, spark: SparkSession, tmp_path: Path
-) -> None:
-    run(write_segments(cluster.uri, "one", [(1, 10), (11, 20)]))
-    run(write_segments(cluster.uri, "other", [(1, 5), (6, 20), (21, 40)]))
-    follower = Follower(spark, cluster, tmp_path / "checkpoint", {"journal": "one"})
-    assert len(follower.run()) == 1
-    follower.options["journal"] = "other"
-    with pytest.raises(PySparkException, match=r"the checkpoint is of journal one .* is of journal other"):
         follower.run()
 
 

@@ -55,7 +55,7 @@ class SimulatedLane:
         self._unanswered: deque[float] = deque()
         self._is_broken = self._is_closed = self._is_watched = self._is_behind = False
         self._last_there = self._last_back = 0.0
-        self._note = None if recovery else LaneNotes(lambda: machine.record)
+        self._note = None if recovery else LaneNotes(machine)
         self._noted = NO_NOTE
         if not self._bookie.up:
             self._break()

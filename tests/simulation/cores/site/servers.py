@@ -23,9 +23,9 @@ from bookie.wire import (
     merge,
     of_payloads,
 )
-from metadata.records.ledger_record import BookieRef
+from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.notes import fragment_note
-from metadata.records.notes.fragment_note import FragmentNote
+from metadata.records.notes.fragment_note import FragmentNote, Headline
 from metadata.records.notes.reconciling import NotedBy
 from tests.simulation.cores.checks import Checker
 from tests.simulation.cores.plans.plan import DiskFault, FailSync, Figures, ReadOnly, Rot, Wipe
@@ -62,8 +62,16 @@ class SimulatedBookie(Node):
 
     woken_from_pause = Probe.BOOKIE_PAUSED
 
-    def __init__(self, world: World, ref: BookieRef, checker: Checker, figures: Figures) -> None:
+    def __init__(
+        self,
+        world: World,
+        ref: BookieRef,
+        checker: Checker,
+        figures: Figures,
+        record: Callable[[], LedgerRecord | None],
+    ) -> None:
         super().__init__(world, ref.bookie_id)
+        self._record = record
         self.ref = ref
         self.generation = 0
         self.entries: dict[int, tuple[bytes, bytes]] = {}
@@ -171,12 +179,21 @@ class SimulatedBookie(Node):
     def append(self, incarnation: str, frame: Frame, answer: OnAnswer) -> None:
         if self._is_another(incarnation):
             answer(Status.WRONG_INCARNATION, "")
+        elif frame.note and self._is_ahead(fragment_note.headline(frame.note)):
+            self.world.reached(Probe.FRAGMENT_UNKNOWN)
+            answer(Status.FENCED, "the metadata has no such fragment")
         else:
             self._perform(self.core.append(frame, answer))
 
+    def _is_ahead(self, told: Headline) -> bool:
+        """As `bookie.serving.lookups.verifiers` does."""
+        held, stands = self._notes.get(told.first_entry), self._record()
+        is_news = held is None or not told.is_older_than(held.headline)
+        return is_news and stands is not None and told.is_ahead_of(stands)
+
     def told(self, incarnation: str, frame: Frame) -> None:
         if not self._is_another(incarnation):
-            self._perform(self.core.told(frame, _nobody_waits))
+            self._perform(self.core.told(frame))
 
     def last_add_confirmed(self, request: LacRequest, answer: Callable[[LacReply], None]) -> None:
         def serve(status: Status) -> None:
@@ -339,7 +356,3 @@ class SimulatedBookie(Node):
             self.world.reached(Probe.EXPLICIT_LAC)
         for entry_id, payload, digest in record.columns.rows():
             self.entries[entry_id] = (bytes(payload), bytes(digest))
-
-
-def _nobody_waits(_: Status, __: str) -> None:
-    """The answer to what a bookie is told in passing."""

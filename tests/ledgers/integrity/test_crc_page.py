@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bookie.wire import Columns, of_payloads
-from ledgers.integrity import crc_blocks
-from ledgers.integrity.crc_blocks import BLOCK_ENTRIES, ENTRY_BYTES_MAX, all_good
+from ledgers.integrity import crc_page
+from ledgers.integrity.crc_page import all_good
 from ledgers.integrity.digest import PAGE_ENTRIES_MIN, Crc32cDigester
 
 SEED = 0x12345678
@@ -33,8 +33,8 @@ def some_payloads(count: int, sizes: tuple[int, int], chance: random.Random) -> 
 pages = st.builds(
     lambda first, count, sizes, chance: page(first, some_payloads(count, sizes, chance)),
     st.sampled_from([0, 250, 65_530, 2**31 - 5, 2**62]) | st.integers(0, 2**62),
-    st.integers(1, 5 * BLOCK_ENTRIES),
-    st.sampled_from([(1, 1), (1, 3), (1, 40), (255, 257), (1000, 1000), (1, ENTRY_BYTES_MAX)]),
+    st.integers(1, 80),
+    st.sampled_from([(1, 1), (1, 3), (1, 40), (255, 257), (1000, 1000), (1, 4096)]),
     st.randoms(use_true_random=False),
 )
 
@@ -73,7 +73,7 @@ def test_an_entry_in_the_place_of_another_is_found(chance: random.Random) -> Non
 
 
 def test_a_page_of_another_ledger_is_found() -> None:
-    for count in (1, BLOCK_ENTRIES, 4 * BLOCK_ENTRIES):
+    for count in (1, 16, 64):
         columns = page(0, [b"same"] * count, seed=SEED + 1)
         assert not all_good(columns, SEED)
 
@@ -99,7 +99,7 @@ def test_many_wrong_digests_at_once_are_found(columns: Columns, data: st.DataObj
     assert all_good(broken, SEED) == (broken == columns)
 
 
-@pytest.mark.parametrize("empty", [1, BLOCK_ENTRIES, 64])
+@pytest.mark.parametrize("empty", [1, 16, 64])
 @pytest.mark.parametrize("digest", [0, 2**32 - 1])
 def test_blanks_in_place_of_entries_are_found_however_many(empty: int, digest: int) -> None:
     """Between entries of no bytes nothing is moved on: together, their wrong digests would cancel out."""
@@ -121,7 +121,7 @@ def test_empty_entries_of_another_ledger_are_found() -> None:
     assert DIGEST.bad_entries(other) == list(range(128))
 
 
-@pytest.mark.parametrize("bytes_each", [0, 100, ENTRY_BYTES_MAX, ENTRY_BYTES_MAX + 1])
+@pytest.mark.parametrize("bytes_each", [0, 3, 100, 5000])
 def test_a_digester_names_the_one_bad_entry_of_a_large_page(bytes_each: int) -> None:
     payloads = [bytes([n % 256]) * bytes_each for n in range(PAGE_ENTRIES_MIN)]
     columns = of_payloads(5, payloads, DIGEST.sign(5, payloads))
@@ -138,5 +138,5 @@ def test_pages_of_small_entries_are_not_checked_one_by_one(monkeypatch: pytest.M
     payloads = [b"payload"] * PAGE_ENTRIES_MIN
     columns = of_payloads(5, payloads, DIGEST.sign(5, payloads))
     monkeypatch.setattr(Columns, "rows", fail)
-    assert crc_blocks.can_check(columns)
+    assert crc_page.can_check(columns)
     assert DIGEST.bad_entries(columns) == []

@@ -1,0 +1,153 @@
+"""Joins the changes, or the reads, that are asked for in one turn of the event loop: one call, and one sync, for all.
+
+The joined transaction has all conditions and all operations. Where a condition does not hold, as is rare, nothing was
+done, and each goes alone. None of them looks at a key that another one changes, so each ends as it would alone, in
+whatever order. What they change, they change at one revision.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from . import etcd_pb2 as pb
+from .errors import EtcdRefused
+
+CONDITIONS_MAX = 100
+"""etcd takes 128 conditions, and as many operations, if it was not told otherwise."""
+
+JOINED_BYTES_MAX = 512 * 1024
+"""etcd takes requests of 1.5 MiB, if it was not told otherwise. A larger one goes alone."""
+
+
+@dataclass(slots=True)
+class _Txn:
+    """A transaction that changes one key or none, and what it comes to."""
+
+    request: pb.TxnRequest
+    changes: bytes | None
+    reply: asyncio.Future[pb.TxnResponse]
+
+
+class JoinedTxns:
+    """Transactions of one store, which `send` sends, and may send again, or may not. Belongs to its event loop."""
+
+    def __init__(self, send: Callable[[pb.TxnRequest], Awaitable[pb.TxnResponse]]) -> None:
+        self._send = send
+        self._next: _Joined | None = None
+        self._calls: set[asyncio.Task[None]] = set()
+
+    async def run(self, request: pb.TxnRequest, changes: bytes | None = None) -> pb.TxnResponse:
+        """Does the transaction, which changes this key at most. Returns, and raises, what `send` does."""
+        txn = _Txn(request, changes, asyncio.get_running_loop().create_future())
+        joined = self._next
+        if joined is not None and joined.takes(txn):
+            joined.add(txn)
+            return await txn.reply
+        joined = self._next = _Joined()
+        joined.add(txn)
+        try:
+            await asyncio.sleep(0)  # to the end of this turn
+        except asyncio.CancelledError:
+            txn.reply.cancel()
+            raise
+        finally:
+            if self._next is joined:
+                self._next = None
+            others = joined.txns[1:]
+            if others:
+                self._begin(joined.txns)
+        # As nearly always: without another task.
+        return await (txn.reply if others else self._send(request))
+
+    def _begin(self, txns: list[_Txn]) -> None:
+        call = asyncio.get_running_loop().create_task(
+            self._made([txn for txn in txns if not txn.reply.done()])
+        )
+        self._calls.add(call)
+        call.add_done_callback(self._calls.discard)
+
+    async def _made(self, txns: list[_Txn]) -> None:
+        """Makes the call for these; each goes alone where nothing was done."""
+        try:
+            replies = await self._together(txns)
+        except BaseException as error:
+            for txn in txns:
+                _end(txn, error)
+            if not isinstance(error, Exception):
+                raise
+            return
+        if replies is None:
+            await asyncio.gather(*(self._made_alone(txn) for txn in txns))
+            return
+        for txn, reply in zip(txns, replies, strict=True):
+            _end(txn, reply)
+
+    async def _together(self, txns: list[_Txn]) -> list[pb.TxnResponse] | None:
+        """The replies; None where nothing was done, for a condition does not hold, or etcd refuses: one of them may
+        lack a right, or the answer be too large."""
+        request = pb.TxnRequest()
+        for txn in txns:
+            request.compare.extend(txn.request.compare)
+            request.success.extend(txn.request.success)
+        try:
+            joined = await self._send(request)
+        except EtcdRefused:
+            return None
+        if not joined.succeeded:
+            return None
+        responses = iter(joined.responses)
+        return [_part(joined, [next(responses) for _ in txn.request.success]) for txn in txns]
+
+    async def _made_alone(self, txn: _Txn) -> None:
+        try:
+            reply = await self._send(txn.request)
+        except BaseException as error:
+            _end(txn, error)
+            if not isinstance(error, Exception):
+                raise
+        else:
+            _end(txn, reply)
+
+
+@dataclass(slots=True)
+class _Joined:
+    """Transactions that go together."""
+
+    txns: list[_Txn] = field(default_factory=list)
+    _size_bytes: int = 0
+    _conditions: int = 0
+    _changed: set[bytes] = field(default_factory=set)
+    _looked_at: set[bytes] = field(default_factory=set)
+
+    def takes(self, txn: _Txn) -> bool:
+        return (
+            max(self._conditions + len(txn.request.compare), len(self.txns) + 1) <= CONDITIONS_MAX
+            and self._size_bytes + txn.request.ByteSize() <= JOINED_BYTES_MAX
+            and txn.changes not in self._looked_at
+            and self._changed.isdisjoint(compare.key for compare in txn.request.compare)
+        )
+
+    def add(self, txn: _Txn) -> None:
+        self.txns.append(txn)
+        self._size_bytes += txn.request.ByteSize()
+        self._conditions += len(txn.request.compare)
+        self._looked_at.update(compare.key for compare in txn.request.compare)
+        if txn.changes is not None:
+            self._changed.add(txn.changes)
+
+
+def _part(joined: pb.TxnResponse, responses: list[pb.ResponseOp]) -> pb.TxnResponse:
+    return pb.TxnResponse(header=joined.header, succeeded=True, responses=responses)
+
+
+def _end(txn: _Txn, outcome: pb.TxnResponse | BaseException) -> None:
+    if txn.reply.done():
+        return  # who asked for it was cancelled
+    if isinstance(outcome, asyncio.CancelledError):
+        txn.reply.cancel()
+    elif isinstance(outcome, BaseException):
+        txn.reply.set_exception(outcome)
+    else:
+        txn.reply.set_result(outcome)
