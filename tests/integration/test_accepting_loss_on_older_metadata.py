@@ -50,14 +50,14 @@ async def rewound(cluster: InProcessCluster, client: LedgerClient) -> Rewound:
         stopped.append(new)
     for name in ensemble:
         await cluster.start(name)
+    for name in chosen[2:]:  # the idle writer tells it
+        await until_true(partial(_knows, cluster, writer.ledger_id, name, 4))
     store = LedgerStore(cluster.store)
     found = await store.read(writer.ledger_id)
     assert found is not None
     await store.change(replace(found.record, fragments=older.fragments), found.version)
     for name in chosen[2:]:
         await reports(cluster, writer.ledger_id, name)
-    for name in chosen[2:]:  # the idle writer tells it
-        await until_true(partial(_knows, cluster, writer.ledger_id, name, 4))
     return Rewound(writer, ensemble, chosen[0], chosen[1], chosen[2:])
 
 

@@ -8,7 +8,7 @@ from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from signal import SIGCONT, SIGSTOP
+from signal import SIGCONT
 
 import pytest
 
@@ -23,6 +23,7 @@ from tests.support.command_line import bookledger
 from tests.support.failing_disk import LOG, Call, FailingDisk, compiled
 from tests.support.http import get
 from tests.support.journal_node_daemons import BookieWithNode, JournalNodeDaemon, qjournal
+from tests.support.processes import pause
 from tests.support.waiting import until
 
 LEASE_SECONDS = 1.0
@@ -96,7 +97,7 @@ def test_what_was_confirmed_is_there_where_one_of_three_is_killed_or_hangs_while
             writer = Writer(manager)
             await writer.segment(bookies[0].kill)
             await back(bookies[0])
-            await writer.segment(lambda: bookies[1].child.signal(SIGSTOP))
+            await writer.segment(lambda: pause(bookies[1]))
             bookies[1].child.signal(SIGCONT)
             await writer.segment()
             assert len(writer.notes) == 3 * FLUSHES
@@ -181,7 +182,7 @@ def test_a_bookie_serves_while_another_daemon_has_the_name_of_its_node(tmp_path:
     """It takes the name back, at the same addresses, as soon as it is free."""
     with cluster(tmp_path, 1) as (uri, (bookie,)):
         until(lambda: bookie.serves)
-        bookie.child.signal(SIGSTOP)
+        pause(bookie)
         with JournalNodeDaemon(uri, "b1", tmp_path) as daemon:
             bookie.child.signal(SIGCONT)
             until(lambda: "another daemon serves as b1 by now" in bookie.log.read_text())

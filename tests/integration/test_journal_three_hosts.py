@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from signal import SIGCONT, SIGSTOP
+from signal import SIGCONT
 
 import pytest
 
@@ -18,6 +18,7 @@ from tests.support.hadoop.pair import running_pair
 from tests.support.hadoop.segments import check_served_segments
 from tests.support.journal_node_daemons import JournalNodeDaemon, journal_nodes, qjournal
 from tests.support.mounts import small_disk
+from tests.support.processes import pause
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.long
@@ -35,7 +36,7 @@ def killed(bookies: list[BookieProcess]) -> None:
 
 def hung(bookies: list[BookieProcess]) -> None:
     """It hangs before its lease has run out, and after."""
-    bookies[1].child.signal(SIGSTOP)
+    pause(bookies[1])
 
 
 def full(bookies: list[BookieProcess]) -> None:

@@ -160,7 +160,7 @@ def who_was_away_need_not_hear_the_others(patch: pytest.MonkeyPatch) -> None:
     async def trusting(_: MetadataWatch) -> bool:
         return True
 
-    patch.setattr(MetadataWatch, "_is_confirmed", trusting)
+    patch.setattr(MetadataWatch, "_all_have_compared", trusting)
 
 
 def a_mark_makes_a_record_newer(patch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tests.simulation.engine.found import Found
 
-from .plans.plan import Append, AppendAs, Close, Crash, Cut, Figures, Pause, Plan, Recover, Rot, Rule
+from .plans.plan import Append, AppendAs, Close, Crash, Cut, Figures, Pause, Plan, Recover, Rot, Rule, SetBack
+from .planted import in_reconciling as notes
 from .planted import in_recovery as recovery
 from .planted import in_writer as writer
 from .planted import on_bookies as bookies
@@ -106,6 +107,57 @@ FOUND = (
             faults=(Crash(at=40.0, node="b0", seconds=0.0),),
         ),
         bookies.forgets_a_fence_unseen,
+        "I1",
+    ),
+    Found(
+        "an older copy is accepted after a recovery that had put b3 in between two others",
+        Plan(
+            seed=55279651,
+            shape=(3, 2, 2),
+            bookies=5,
+            figures=Figures(slow=0.2, sync_seconds=5.0, patience_seconds=15.0),
+            rules=(
+                Rule(kind="ack", source="b1", target="r0", late=True),
+                Rule(kind="lac reply", source="b0", target="r0"),
+            ),
+            operations=(
+                Append(at=2.9, sizes=(5, 6)),
+                Append(at=5.2, sizes=(4, 4)),
+                Append(at=8.3),
+                Append(at=8.5, sizes=(5, 4, 5)),
+                Recover(at=13.0, client="r1"),
+                Append(at=13.7, sizes=(2, 5)),
+                Recover(at=14.3),
+            ),
+            faults=(
+                Crash(at=30.2, node="b2", seconds=20.0, keeps=0.5),
+                Crash(at=48.4, node="b4", seconds=100.0, keeps=0.5),
+                Crash(at=66.3, node="r1", seconds=50.0),
+                SetBack(at=96.1, seconds=0.1),
+            ),
+        ),
+        notes.tells_the_last_fragment_only,
+        "I4",
+    ),
+    Found(
+        "an older copy is accepted between an ensemble change and the first frame to the new bookie",
+        Plan(
+            seed=71014243,
+            shape=(4, 2, 2),
+            bookies=5,
+            figures=Figures(loss=0.1, dead_replacements=0.1),
+            operations=(
+                Append(at=18.8, sizes=(3,)),
+                Recover(at=107.3),
+                Recover(at=142.9, client="r1"),
+            ),
+            faults=(
+                Pause(at=14.8, node="b0", seconds=12.3),
+                Pause(at=33.5, node="b2", seconds=43.6),
+                SetBack(at=42.8, changes=8, seconds=5.0),
+            ),
+        ),
+        notes.takes_a_fragment_that_does_not_stand,
         "I1",
     ),
 )

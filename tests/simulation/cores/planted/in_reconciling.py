@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from bookie.wire import NO_NOTE
 from ledgers.bookies.lane_notes import LaneNotes
 from ledgers.protocol import append
-from metadata.records.ledger_record import Fragment
-from metadata.records.notes import reconciling
+from ledgers.protocol.recovery import Recovery
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord
+from metadata.records.notes import fragment_note, reconciling
 from metadata.records.notes.reconciling import NotedBy
 from tests.simulation.cores.site.metadata import SimulatedMetadata
+from tests.simulation.cores.site.servers import SimulatedBookie
 
 Patch = pytest.MonkeyPatch
 
@@ -65,3 +67,19 @@ def closes_through_a_hold(patch: Patch) -> None:
     """W8: a recovery is refused by nothing while the metadata that went back is not accepted."""
     never = property(lambda _: False, lambda *_: None)
     patch.setattr(SimulatedMetadata, "is_held", never, raising=False)
+
+
+def tells_the_last_fragment_only(patch: Patch) -> None:
+    """R5, W8: who was put in by a recovery hears of no end."""
+    ends_told = Recovery.ends_told
+
+    def broken(self: Recovery, closed: LedgerRecord) -> Iterator[tuple[BookieRef, bytes]]:
+        last = fragment_note.encode_of(closed, closed.fragments[-1])
+        return (one for one in ends_told(self, closed) if one[1] == last and one[0] in self.fencing.fenced)
+
+    patch.setattr(Recovery, "ends_told", broken)
+
+
+def takes_a_fragment_that_does_not_stand(patch: Patch) -> None:
+    """W8"""
+    patch.setattr(SimulatedBookie, "_is_ahead", lambda self, told: False)
