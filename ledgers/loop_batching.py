@@ -32,6 +32,15 @@ class LoopBatching:
         self._sends.append(work)
         self._ask()
 
+    def expect(self) -> None:
+        """Ends an iteration right behind those that were woken just now: what they append is sent in the same one."""
+        self._ask()
+
+    def of_thread(self, work: Work) -> Work:
+        """Takes work of another thread, which has the loop call what is returned: all of it is done there, and sent."""
+        self._takes.append(work)
+        return self._end
+
     def _ask(self) -> None:
         if not self._is_asked_for:
             self._is_asked_for = True
@@ -40,6 +49,7 @@ class LoopBatching:
             self._loop.call_soon(self._end)
 
     def _end(self) -> None:
+        self._is_asked_for = True  # what is asked for meanwhile is done here
         try:
             for work in (self._takes, self._sends):
                 while work:

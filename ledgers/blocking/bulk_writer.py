@@ -15,6 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from ..entry import ENTRY_OVERHEAD_BYTES
 from ..errors import LedgerError, WriterFull
+from ..loop_batching import LoopBatching
 from ..loop_thread import LoopThread
 from ..writing.append_futures import AppendFuture, Complete
 from .append_queue import AppendQueue, AppendRun, Batch, Whole
@@ -52,9 +53,13 @@ W = TypeVar("W", bound=AsyncWriter)
 class BulkWriter(ClosedOnExit, Generic[W, R]):
     """A writer of entries or records, each of which its caller has checked, with its size."""
 
-    def __init__(self, thread: LoopThread, handle: W, pending_bytes_max: int, *, next_entry: int) -> None:
+    def __init__(
+        self, thread: LoopThread, handle: W, turn: LoopBatching, pending_bytes_max: int, *, next_entry: int
+    ) -> None:
+        """`turn`: of the handle's client."""
         self._thread = thread
         self._handle = handle
+        self._turn = turn
         self._bytes_max = pending_bytes_max
         self._room = BackPressure(thread)
         self._handed: AppendQueue[R] = AppendQueue()
@@ -119,7 +124,7 @@ class BulkWriter(ClosedOnExit, Generic[W, R]):
         if failure is not None:
             raise failure
         if not self._is_taking_due:
-            self._thread.call_soon(self._take_handed)
+            self._thread.call_soon(self._turn.of_thread(self._take_handed))
             self._is_taking_due = True
         self._next_entry += entries
         self._room.enter(size_bytes)

@@ -46,7 +46,8 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
     """The one writer of a log; see `ledgers.logs.writing.log_writer.LogWriter` for its guarantees."""
 
     def __init__(self, thread: LoopThread, writer: AsyncLogWriter) -> None:
-        super().__init__(thread, writer, writer.pending_bytes_max, next_entry=writer.next_position)
+        turn, bytes_max = writer._cluster.turn, writer.pending_bytes_max
+        super().__init__(thread, writer, turn, bytes_max, next_entry=writer.next_position)
         self._entry_bytes_max = writer.entry_bytes_max
 
     @property

@@ -166,6 +166,16 @@ def _complete_each(answered: Sequence[tuple[int, Sequence[AppendFuture]]]) -> No
                 future.set_result(entry_id)
 
 
+def complete_and(then: Callable[[], None]) -> Complete:
+    """Completes futures in the loop's own thread, and does this once those who wait for them have been woken."""
+
+    def complete(answered: Sequence[tuple[int, Sequence[AppendFuture]]]) -> None:
+        _complete_each(answered)
+        then()
+
+    return complete
+
+
 def _entry_waited_for(waiting: tuple[int, AppendFuture]) -> int:
     return waiting[0]
 

@@ -40,7 +40,7 @@ from ..protocol.effects import (
 from ..record_change import RecordVersion
 from ..tasks import Tasks
 from .append_backlog import AppendBacklog
-from .append_futures import AppendFuture, AppendFutures, Complete
+from .append_futures import AppendFuture, AppendFutures, Complete, complete_and
 from .checked_batch import CheckedBatch
 from .idle_lac import IdleLac
 from .progress_timeout import ProgressClock
@@ -89,6 +89,7 @@ class PipelineShell:
         self._waiting = AppendBacklog()
         self._metrics = cluster.writer_metrics()
         self._answers = AppendFutures()
+        self._answers.complete = complete_and(cluster.turn.expect)
         self._will_take = False
         self._room = asyncio.Event()
         self._room_bytes = 0  # may be taken in before pending bytes are counted again
