@@ -54,7 +54,7 @@ class EtcdStore:
         self._prefix = config.prefix.encode() + b"/"
         self._channels = EtcdChannels(config)
         self._changes = JoinedTxns(lambda request: self._txn(request, Effect.ONCE))
-        self._reads = JoinedTxns(lambda request: self._txn(request, Effect.READS))
+        self._reads = JoinedTxns(self._read)
 
     async def get(self, key: str) -> Versioned | None:
         read = pb.RequestOp(request_range=pb.RangeRequest(key=self._to_etcd(key)))
@@ -195,6 +195,15 @@ class EtcdStore:
     async def _range(self, request: pb.RangeRequest) -> pb.RangeResponse:
         attempt = unary("/etcdserverpb.KV/Range", request, pb.RangeResponse.FromString)
         return await self._channels.run(attempt, Effect.READS)
+
+    async def _read(self, request: pb.TxnRequest) -> pb.TxnResponse:
+        """Keys that are read together. One alone costs less without a transaction."""
+        if len(request.success) > 1:
+            return await self._txn(request, Effect.READS)
+        found = await self._range(request.success[0].request_range)
+        return pb.TxnResponse(
+            header=found.header, succeeded=True, responses=[pb.ResponseOp(response_range=found)]
+        )
 
     async def _txn(self, request: pb.TxnRequest, effect: Effect) -> pb.TxnResponse:
         attempt = unary("/etcdserverpb.KV/Txn", request, pb.TxnResponse.FromString)

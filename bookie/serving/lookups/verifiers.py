@@ -52,6 +52,8 @@ class Verifiers:
             told = fragment_note.headline(frame.note)
         except (DecodeError, ValueError):
             return None  # whoever takes it refuses it
+        if self._bookie.verifier_of(frame.ledger_id) is None:
+            return told
         held = self._bookie.index.notes.of(frame.ledger_id).get(told.first_entry)
         return None if held is not None and told.is_older_than(fragment_note.headline(held)) else told
 
