@@ -133,7 +133,8 @@ class _LaneEvents:
         elif status is Status.WRONG_IDENTITY:
             error = LedgerIdReused(self.ledger_id, str(self.opened.bookie), why)
         else:
-            error = LedgerFenced(self.ledger_id, f"bookie {self.opened.bookie} refuses its writer")
+            told = f": {why}" if why else ""
+            error = LedgerFenced(self.ledger_id, f"bookie {self.opened.bookie} refuses its writer{told}")
         if self.traces is not None:
             self.traces.failed(self.opened.lane, str(error))
         self.events.refused(self.opened.lane, error)

@@ -30,7 +30,7 @@ LOOKUPS_AT_ONCE_MAX = 16
 round trips, and without a bound clients that name made-up ledgers would flood the metadata through us."""
 
 
-OLDER = "the metadata has no such fragment of the ledger: it went back to an older copy, or the ledger was taken over"
+OLDER = "the metadata, which may be an older copy, has no such fragment of it"
 
 
 class Verifiers:
