@@ -122,7 +122,8 @@ class Requests:
             return NotesReply(Status.WRONG_INCARNATION, detail=self._who_we_are())
         try:
             if request.is_first:
-                await self.bookie.intake.settled(self.bookie.failed)  # what waits for the disk may be acknowledged next
+                # What waits for the disk may be acknowledged next.
+                await self.bookie.intake.settled(self.bookie.failed)
                 await self.bookie.checkpoint()
             notes = self.bookie.index.notes
             page = asyncio.to_thread(notes.page, request.first_ledger, request.first_entry)
