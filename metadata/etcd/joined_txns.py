@@ -62,16 +62,17 @@ class JoinedTxns:
         return await (txn.reply if others else self._send(request))
 
     def _begin(self, txns: list[_Txn]) -> None:
-        call = asyncio.get_running_loop().create_task(
-            self._made([txn for txn in txns if not txn.reply.done()])
-        )
+        wanted = [txn for txn in txns if not txn.reply.done()]
+        if not wanted:  # all who asked were cancelled
+            return
+        call = asyncio.get_running_loop().create_task(self._made(wanted))
         self._calls.add(call)
         call.add_done_callback(self._calls.discard)
 
     async def _made(self, txns: list[_Txn]) -> None:
         """Makes the call for these; each goes alone where nothing was done."""
         try:
-            replies = await self._together(txns)
+            replies = await self._together(txns) if len(txns) > 1 else [await self._send(txns[0].request)]
         except BaseException as error:
             for txn in txns:
                 _end(txn, error)
@@ -79,7 +80,7 @@ class JoinedTxns:
                 raise
             return
         if replies is None:
-            await asyncio.gather(*(self._made_alone(txn) for txn in txns))
+            await asyncio.gather(*(self._made([txn]) for txn in txns))
             return
         for txn, reply in zip(txns, replies, strict=True):
             _end(txn, reply)
@@ -99,16 +100,6 @@ class JoinedTxns:
             return None
         responses = iter(joined.responses)
         return [_part(joined, [next(responses) for _ in txn.request.success]) for txn in txns]
-
-    async def _made_alone(self, txn: _Txn) -> None:
-        try:
-            reply = await self._send(txn.request)
-        except BaseException as error:
-            _end(txn, error)
-            if not isinstance(error, Exception):
-                raise
-        else:
-            _end(txn, reply)
 
 
 @dataclass(slots=True)

@@ -208,4 +208,6 @@ class Appends:
 
 def _claims(request: AppendRequest) -> tuple[Frame, ...]:
     """What the sender claims to have changed in the metadata, and does. The end of a ledger is told in passing."""
+    if not request.told:
+        return request.frames
     return request.frames + tuple([frame._replace(note=NO_NOTE) for frame in request.told])
