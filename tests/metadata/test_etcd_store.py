@@ -22,6 +22,7 @@ from tests.contracts.metadata_store import MetadataStoreContract, increment, key
 from tests.support.aio import run, take, until_true
 from tests.support.certificates import make_certificates
 from tests.support.etcd import EtcdServer, free_port
+from tests.support.present import there
 from tests.support.proxy import Proxy
 from tests.support.secrets import password_file
 
@@ -118,8 +119,7 @@ async def test_a_write_whose_answer_is_lost_has_an_unknown_outcome_and_is_not_re
             proxy.drop_replies()
             with pytest.raises(OutcomeUnknown):
                 await store.create("a", b"mine")
-            found = await direct.get("a")
-            assert found is not None
+            found = there(await direct.get("a"))
             # Leases of others that end at this etcd count as writes, too.
             assert found == Versioned("a", b"mine", max(found.version, before + 1))
             proxy.forward()
@@ -234,8 +234,7 @@ async def test_a_store_works_again_right_after_etcd_was_restarted(own_etcd: Etcd
         await asyncio.to_thread(own_etcd.restart)
         await store.keep_lease(lease)
         await increment(store, "counter")
-        found = await store.get("counter")
-        assert found is not None
+        found = there(await store.get("counter"))
         assert found.value == b"1"
 
 

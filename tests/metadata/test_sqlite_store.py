@@ -26,6 +26,7 @@ from metadata.sqlite.store import SqliteStore
 from metadata.store import EventKind, MetadataStore, Versioned
 from tests.contracts.metadata_store import MetadataStoreContract, watching
 from tests.support.aio import cancel, run, take
+from tests.support.present import there
 
 EVENTS_KEPT = 500
 PROCESSES = 4
@@ -132,8 +133,7 @@ class TestSqliteStore(MetadataStoreContract):
         return SqliteStore(str(self.path), events_kept_max=EVENTS_KEPT)
 
     async def forget_history(self, store: MetadataStore, key: str) -> None:
-        found = await store.get(key)
-        assert found is not None
+        found = there(await store.get(key))
         version = found.version
         for _ in range(EVENTS_KEPT):
             version = await store.replace(key, b"", version)
@@ -205,8 +205,7 @@ async def test_increments_by_several_processes_are_all_counted(path: Path) -> No
     await store.create("counter", b"0")
     processes = [asyncio.to_thread(python, INCREMENT, path) for _ in range(PROCESSES)]
     assert await asyncio.gather(*processes) == [(0, "")] * PROCESSES
-    found = await store.get("counter")
-    assert found is not None
+    found = there(await store.get("counter"))
     assert int(found.value) == PROCESSES * INCREMENTS_PER_PROCESS
     async with watching(store, "counter", 0) as events:
         seen = await take(int(found.value) + 1, events)

@@ -26,6 +26,7 @@ from tests.bookie.entries import entries_of, frame_of
 from tests.bookie.serving.served import Client, LeaseEndingStore, formatted, plain, serve_until, served
 from tests.bookie.simulated_disk import SimulatedDisk
 from tests.support.etcd import free_port
+from tests.support.present import there
 
 OK = Status.OK
 STOP_SECONDS_EXPECTED = 5.0
@@ -36,8 +37,7 @@ async def test_a_bookie_is_registered_while_it_serves_and_restarts_with_all_it_h
     store = MemoryStore()
     for life in range(2):
         async with served(tmp_path, store) as client:
-            found = await find_bookie(store, "b1")
-            assert found is not None
+            found = there(await find_bookie(store, "b1"))
             assert (found.address, found.bookie.incarnation) == (
                 client.bookie.address,
                 client.incarnation,
@@ -62,8 +62,7 @@ async def test_stopping_answers_what_was_accepted_and_waits_for_no_client(tmp_pa
         polling = asyncio.create_task(client.last_add_confirmed(8, wait_ms=60_000))
         for n in range(50):
             stream.send(FrameKind.APPEND, 0, client.request(n, frame_of(7, [n])))
-        first = await stream.acks()
-        assert first is not None
+        first = there(await stream.acks())
         stopped_at = loop.time()
         stop.set()
         rest: list[Ack] = []

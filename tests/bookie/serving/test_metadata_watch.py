@@ -33,6 +33,8 @@ from tests.bookie.bookies import append, bookie_on
 from tests.bookie.entries import frame_of
 from tests.bookie.notes import B1, B3, noted, record_of
 from tests.bookie.serving.served import formatted
+from tests.support.faulty_store import FaultyStore
+from tests.support.present import there
 
 LEASE_SECONDS = 60.0
 
@@ -104,8 +106,7 @@ async def test_W8_a_store_that_goes_back_between_a_comparison_and_its_renewal_is
 async def test_W8_a_key_that_is_gone_is_a_sign_and_a_revision_that_fell(tmp_path: Path) -> None:
     async with watching(tmp_path) as (store, _, lives, watch):
         await watch.begin(0)
-        found = await store.get(keys.life("b1"))
-        assert found is not None
+        found = there(await store.get(keys.life("b1")))
         await store.delete(found.key, found.version)
         assert await watch.renew(0)
         assert await hold.accept(store)
@@ -189,8 +190,7 @@ async def test_a_renewal_whose_answer_was_lost_or_that_was_cut_off_is_no_sign(tm
         lives.keep()  # killed before the write
         again = await next_life(tmp_path, store, bookie)
         await again.begin(1)
-        found = await store.get(keys.life("b1"))
-        assert found is not None
+        found = there(await store.get(keys.life("b1")))
         await store.replace(found.key, found.value, found.version)  # ours, as far as anybody knows
         assert not await again.renew(2)
         assert await hold.read(store) is None
@@ -227,8 +227,7 @@ async def test_a_key_that_is_gone_because_the_bookie_was_decommissioned_is_no_si
     """It hung meanwhile, or its network did."""
     async with watching(tmp_path) as (store, _, lives, watch):
         await watch.begin(0)
-        found = await store.get(keys.life("b1"))
-        assert found is not None
+        found = there(await store.get(keys.life("b1")))
         await decommissioned.note(store, Decommissioned("b1", lives.cookie.incarnation, 1))
         await store.delete(found.key, found.version)
         await watch.vouched_since()
@@ -399,17 +398,9 @@ async def test_W8_who_cannot_ask_the_store_vouches_for_nothing(
         assert await watch.vouched_since() != NEVER
 
 
-class Denied(MemoryStore):
-    """To this user."""
-
-    async def create(self, key: str, *args: Any, **options: Any) -> int:
-        if key == keys.RESTORED:
-            raise StoreRefused("etcd: permission denied")
-        return await super().create(key, *args, **options)
-
-
 async def test_who_may_not_hold_back_is_told_what_to_grant_and_need_not_where_it_is_done() -> None:
-    store = Denied(data := MemoryData())
+    store = FaultyStore(data := MemoryData())
+    store.fail(StoreRefused("etcd: permission denied"), keys=keys.RESTORED)
     with pytest.raises(StoreRefused, match=r"'restored' .*permission denied.*bookledger metadata roles"):
         await hold.begin(store, backup_ms=0, now_ms=1)
     await hold.begin(MemoryStore(data), backup_ms=7, now_ms=1)

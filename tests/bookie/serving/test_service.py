@@ -41,8 +41,7 @@ async def test_a_frame_is_acknowledged_while_the_stream_stays_open(client: Clien
             assert await stream.acks() == (Ack(sequence, OK),)
 
 
-async def test_a_fenced_ledgers_writer_is_told_so(client: Client) -> None:
-    """R1"""
+async def test_R1_a_fenced_ledgers_writer_is_told_so(client: Client) -> None:
     await client.append(client.request(0, frame_of(7, [0])))
     assert (await client.read(7, 0, 0, fence=True)).status is OK
     assert (await client.last_add_confirmed(404, fence=True)).status is Status.NO_SUCH_LEDGER
@@ -52,8 +51,7 @@ async def test_a_fenced_ledgers_writer_is_told_so(client: Client) -> None:
     assert sorted(plain(found)) == acks(1, [Status.FENCED, Status.FENCED, OK])
 
 
-async def test_a_message_for_another_incarnation_is_refused_and_does_nothing(client: Client) -> None:
-    """W7"""
+async def test_W7_a_message_for_another_incarnation_is_refused_and_does_nothing(client: Client) -> None:
     for other in ("00000000-66b0-4f3e-9d0c-2b1f6f0d8a11", ""):
         request = codec.encode_append_request(AppendRequest(other, 3, (frame_of(7, [0]), frame_of(7, [1]))))
         assert plain(await client.append(request)) == acks(3, [Status.WRONG_INCARNATION] * 2)

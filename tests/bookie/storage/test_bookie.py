@@ -47,10 +47,9 @@ async def test_a_range_that_is_none_is_a_bad_request(bookie: Bookie) -> None:
         assert reply.status is Status.BAD_REQUEST
 
 
-async def test_a_damaged_record_is_an_io_error_for_its_entries_and_no_others(
+async def test_R6_a_damaged_record_is_an_io_error_for_its_entries_and_no_others(
     tmp_path: Path, bookie: Bookie
 ) -> None:
-    """R6"""
     await append(bookie, frame_of(7, [0, 1]))
     await append(bookie, frame_of(7, [2]))
     path = tmp_path / "log" / "00000000.log"

@@ -48,8 +48,7 @@ async def test_a_refused_frame_gives_its_room_back(tmp_path: Path) -> None:
             await bookie.intake.room()
 
 
-async def test_after_a_failed_sync_nothing_is_acknowledged_and_the_bookie_says_why(tmp_path: Path) -> None:
-    """B1"""
+async def test_B1_after_a_failed_sync_nothing_is_acknowledged_and_the_bookie_says_why(tmp_path: Path) -> None:
     disk = SimulatedDisk(Random(0))
     bookie = await open_bookie(tmp_path, disk)
     assert await append(bookie, frame_of(7, [0])) == [OK]

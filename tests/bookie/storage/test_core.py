@@ -32,15 +32,13 @@ ADD = frame_of(7, [0, 1], lac=-1)
 RECOVERY_ADD = frame_of(7, [2], lac=1, recovery=True)
 
 
-def test_an_add_is_answered_when_it_is_on_disk() -> None:
-    """B1"""
+def test_B1_an_add_is_answered_when_it_is_on_disk() -> None:
     core = Ledgers().core
     assert core.append(ADD, "a") == [Write(record_of(ADD), "a")]
     assert core.on_disk(record_of(ADD), "a") == [Answer("a", Status.OK)]
 
 
-def test_a_fence_is_answered_only_when_it_is_on_disk() -> None:
-    """R1"""
+def test_R1_a_fence_is_answered_only_when_it_is_on_disk() -> None:
     core = Ledgers().core
     assert core.fence(7, "f") == [Write(FENCE, "f")]
     assert core.on_disk(FENCE, "f") == [Answer("f", Status.OK)]
@@ -65,8 +63,7 @@ def test_a_fence_that_is_on_disk_is_answered_at_once() -> None:
     assert core.fence(7, "g") == [Answer("g", Status.OK)]
 
 
-def test_a_ledger_takes_no_normal_add_from_the_moment_its_fence_is_submitted() -> None:
-    """R1"""
+def test_R1_a_ledger_takes_no_normal_add_from_the_moment_its_fence_is_submitted() -> None:
     core = Ledgers().core
     core.fence(7, "f")
     assert core.append(ADD, "a") == [Answer("a", Status.FENCED)]
@@ -94,8 +91,7 @@ def test_an_add_submitted_before_the_fence_is_accepted_and_comes_first() -> None
     assert core.append(ADD, "a") + core.fence(7, "f") == [Write(record_of(ADD), "a"), Write(FENCE, "f")]
 
 
-def test_a_fence_the_disk_refused_is_not_a_fence_and_tells_all_who_waited() -> None:
-    """R1"""
+def test_R1_a_fence_the_disk_refused_is_not_a_fence_and_tells_all_who_waited() -> None:
     core = Ledgers().core
     core.fence(7, "f")
     core.fence(7, "g")
@@ -240,8 +236,7 @@ def test_a_record_with_deferred_sync_is_answered_once_when_it_is_written() -> No
     assert ledgers.states[7].known
 
 
-def test_a_fence_is_never_put_off() -> None:
-    """R1"""
+def test_R1_a_fence_is_never_put_off() -> None:
     (write,) = Ledgers().core.fence(7, "a")
     assert isinstance(write, Write) and not write.deferred_sync
 

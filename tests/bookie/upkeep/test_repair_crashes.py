@@ -29,6 +29,7 @@ from tests.bookie.upkeep.replicas import (
     tools,
 )
 from tests.support.aio import run
+from tests.support.present import there
 
 LAST = 29
 SHAPES = [Shape(3, 3, 2), Shape(3, 2, 2)]
@@ -80,8 +81,6 @@ async def each_crash(seed: int, loss: Loss, play: Callable[[Scene, int], Awaitab
 @pytest.mark.parametrize("loss", list(Loss))
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_R6_a_crash_while_a_ledger_leaves_limbo_denies_none_of_its_entries(shape: Shape, loss: Loss) -> None:
-    """R6"""
-
     async def play(scene: Scene, operations: int) -> bool:
         record = await closed_ledger(scene.ledgers, 7, shape, LAST)
         ours = placed(record)
@@ -102,8 +101,6 @@ def test_R6_a_crash_while_a_ledger_leaves_limbo_denies_none_of_its_entries(shape
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_R6_a_crash_while_a_damaged_frame_is_replaced_denies_none_of_its_entries(shape: Shape) -> None:
-    """R6"""
-
     async def play(scene: Scene, operations: int) -> bool:
         record = await closed_ledger(scene.ledgers, 7, shape, LAST)
         ours = placed(record)
@@ -135,8 +132,7 @@ def test_R6_whenever_the_metadata_names_a_bookie_for_a_lost_one_it_has_every_ent
         done = await scene.until_the_power_goes(
             operations, lambda world: world.repair.adopt("b0", living=None), Loss.CHAOS
         )
-        found = await scene.ledgers.read(7)
-        assert found is not None
+        found = there(await scene.ledgers.read(7))
         if found.record.fragments != before.fragments:
             assert await scene.reads(7) == (set(placed(found.record)), set())
         async with mended(scene.directory, scene.ledgers, scene.disk, scene.peers) as world:
@@ -150,6 +146,5 @@ def test_R6_whenever_the_metadata_names_a_bookie_for_a_lost_one_it_has_every_ent
 
 
 async def named(ledgers: LedgerStore) -> LedgerRecord:
-    found = await ledgers.read(7)
-    assert found is not None
+    found = there(await ledgers.read(7))
     return found.record

@@ -53,6 +53,7 @@ from tests.bookie.upkeep.replicas import (
     tools,
 )
 from tests.support.aio import cancel, until_true
+from tests.support.ledgers import change, delete
 
 LAST = 59
 WHOLE = Shape(3, 3, 2)
@@ -199,25 +200,24 @@ async def test_each_damage_is_told_once_with_its_place(
     ]
 
 
-async def test_R6_what_no_other_replica_has_stays_damaged_and_is_told_at_each_pass(tmp_path: Path) -> None:
-    """R6"""
-    ledgers = LedgerStore(MemoryStore())
-    peers = DictionaryPeers(ledgers, lost={7: {12}})
-    async with mended(tmp_path, ledgers, peers=peers) as world:
-        await filled(world, WHOLE, 7, 8)
-        for ledger_id in (7, 8):
-            flip_in(tmp_path / "log", world.places(ledger_id)[2])
-        for expected in (9, 0):
-            report = await world.scrubber.scrub_once()
-            assert (report.entries_repaired, report.ledgers_unrepaired) == (expected, 1)
-            assert report.unrepaired[0].ledger_id == 7
-            assert "no other replica gave entry 12 of ledger 7" in report.unrepaired[0].why
-            given, damaged = await world.read(7, 0, LAST)
-            assert (len(given), damaged) == (LAST, {10, 11, 12, 13, 14})
-        assert await world.read(8, 0, LAST) == (list(range(LAST + 1)), set())
-        peers.lost.clear()
-        assert (await world.scrubber.scrub_once()).ledgers_unrepaired == 0
-        assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
+async def test_R6_what_no_other_replica_has_stays_damaged_and_is_told_at_each_pass(
+    tmp_path: Path, world: Mended
+) -> None:
+    world.peers.lost = {7: {12}}
+    await filled(world, WHOLE, 7, 8)
+    for ledger_id in (7, 8):
+        flip_in(tmp_path / "log", world.places(ledger_id)[2])
+    for expected in (9, 0):
+        report = await world.scrubber.scrub_once()
+        assert (report.entries_repaired, report.ledgers_unrepaired) == (expected, 1)
+        assert report.unrepaired[0].ledger_id == 7
+        assert "no other replica gave entry 12 of ledger 7" in report.unrepaired[0].why
+        given, damaged = await world.read(7, 0, LAST)
+        assert (len(given), damaged) == (LAST, {10, 11, 12, 13, 14})
+    assert await world.read(8, 0, LAST) == (list(range(LAST + 1)), set())
+    world.peers.lost.clear()
+    assert (await world.scrubber.scrub_once()).ledgers_unrepaired == 0
+    assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
 
 
 async def test_rot_in_a_ledger_that_is_written_to_is_mended_when_it_is_closed(
@@ -231,9 +231,7 @@ async def test_rot_in_a_ledger_that_is_written_to_is_mended_when_it_is_closed(
     assert "not closed" in report.unrepaired[0].why
     assert world.peers.recovered == []
     assert (await world.read(7, 0, 19))[1] == set(range(10))
-    found = await world.ledgers.read(7)
-    assert found is not None
-    await world.ledgers.change(found.record.closed(19, 0), found.version)
+    await change(world.ledgers, 7, lambda it: it.closed(19, 0))
     assert (await world.scrubber.scrub_once()).entries_repaired == 10
     assert await world.read(7, 0, 19) == (list(range(20)), set())
 
@@ -417,9 +415,7 @@ async def test_frames_that_were_dropped_on_purpose_stay_dropped(world: Mended) -
     await closed_ledger(world.ledgers, 9, WHOLE, 39)
     await hold(world.bookie, 9, range(20), range(20, 40))
     await world.bookie.drop([(7, world.places(7)[0]), (8, world.places(8)[1])])
-    found = await world.ledgers.read(9)
-    assert found is not None
-    await world.ledgers.delete(found)
+    await delete(world.ledgers, 9)
     await world.bookie.drop([(9, world.places(9)[0])])
     before = [world.places(n) for n in (7, 8, 9)]
     assert dealt_with(await world.scrubber.scrub_once()) == {}
@@ -442,13 +438,11 @@ async def test_a_striped_frame_is_put_back_although_anothers_span_covers_it(worl
 
 async def test_whose_a_lost_frame_is_is_asked_at_each_pass_anew(world: Mended) -> None:
     """The bookie took over places meanwhile."""
-    before = await closed_ledger(world.ledgers, 7, WHOLE, 9, Fragment(0, (B1, B2, B3)))
+    await closed_ledger(world.ledgers, 7, WHOLE, 9, Fragment(0, (B1, B2, B3)))
     await hold(world.bookie, 7, range(10))
     await world.bookie.drop([(7, world.places(7)[0])])
     assert (await world.scrubber.scrub_once()).frames_restored == 0
-    found = await world.ledgers.read(7)
-    assert found is not None
-    await world.ledgers.change(before.moved(0, B2, ME), found.version)
+    await change(world.ledgers, 7, lambda it: it.moved(0, B2, ME))
     assert (await world.scrubber.scrub_once()).frames_restored == 1
 
 
@@ -466,7 +460,6 @@ async def test_a_lost_frame_is_not_put_back_where_it_can_no_longer_be_read(world
     "points_to", ["another ledger's", "another frame", "nothing", "lost bytes", "no segment"]
 )
 async def test_R6_places_that_point_at_something_else_are_mended(world: Mended, points_to: str) -> None:
-    """R6"""
     await filled(world, WHOLE, 7, 8)
     await world.bookie.store([Record(RecordKind.LOST, -1, content=bytes(90))])
     await world.bookie.checkpoint()
@@ -618,19 +611,18 @@ async def test_a_pass_begins_in_its_time(first_seconds: float, passes: int, worl
 
 
 async def test_passes_follow_each_other_with_a_pause_however_short_the_period_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: Mended, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scrubber, "PAUSE_SECONDS_MIN", 0.3)
     loop = asyncio.get_running_loop()
-    async with mended(tmp_path) as world:
-        began, seen = loop.time(), dict[int, ScrubReport]()
-        scrubbing = asyncio.create_task(world.scrubber.scrub_for_ever(0.001, 60))
-        while len(seen) < 3:
-            if world.scrubber.last is not None:
-                seen[id(world.scrubber.last)] = world.scrubber.last
-            await asyncio.wait([scrubbing], timeout=0.02)
-        assert loop.time() - began > 0.6
-        await cancel(scrubbing)
+    began, seen = loop.time(), dict[int, ScrubReport]()
+    scrubbing = asyncio.create_task(world.scrubber.scrub_for_ever(0.001, 60))
+    while len(seen) < 3:
+        if world.scrubber.last is not None:
+            seen[id(world.scrubber.last)] = world.scrubber.last
+        await asyncio.wait([scrubbing], timeout=0.02)
+    assert loop.time() - began > 0.6
+    await cancel(scrubbing)
 
 
 async def test_one_pass_at_a_time_reads_the_log(tmp_path: Path) -> None:
