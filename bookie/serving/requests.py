@@ -122,7 +122,9 @@ class Requests:
             return NotesReply(Status.WRONG_INCARNATION, detail=self._who_we_are())
         try:
             if request.is_first:
-                # What waits for the disk may be acknowledged next.
+                # What waits for the disk may be acknowledged next, and what is being looked up may wait there next.
+                if self.verifiers is not None:
+                    self.verifiers.look_again()
                 await self.bookie.intake.settled(self.bookie.failed)
                 await self.bookie.checkpoint()
             notes = self.bookie.index.notes

@@ -40,6 +40,12 @@ class Verifiers:
         self._bookie = bookie
         self._ledgers = ledgers
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE_MAX)
+        self._round = 0
+
+    def look_again(self) -> None:
+        """Frames that are being looked up are looked up once more: an older copy of the metadata may be accepted next,
+        by notes to which theirs do not belong yet (W8)."""
+        self._round += 1
 
     def knows(self, frame: Frame) -> bool:
         """Whether nothing has to be looked up for this frame."""
@@ -62,16 +68,19 @@ class Verifiers:
 
         The result holds until the caller awaits something: a ledger may be deleted at any time.
         """
-        wanted, refused = dict[int, Headline | None](), dict[int, tuple[Status, str]]()
+        news, refused = dict[int, Headline | None](), dict[int, tuple[Status, str]]()
         for frame in frames:
-            wanted[frame.ledger_id] = self._news_of(frame) if frame.note else wanted.get(frame.ledger_id)
+            news[frame.ledger_id] = self._news_of(frame) if frame.note else news.get(frame.ledger_id)
+        wanted, round_ = dict(news), self._round
         while unknown := [n for n in wanted if n not in refused and self._is_unknown(n, wanted[n])]:
             for first in range(0, len(unknown), LOOKUPS_AT_ONCE_MAX):
                 some = unknown[first : first + LOOKUPS_AT_ONCE_MAX]
                 found = await asyncio.gather(*(self._learn(n, wanted[n]) for n in some))
                 told = zip(some, found, strict=True)
                 refused |= {ledger_id: why for ledger_id, why in told if why is not None}
-                wanted |= dict.fromkeys(some)  # their fragments stand
+            # Their fragments stand, unless all is to be looked up again.
+            wanted = wanted | dict.fromkeys(unknown) if round_ == self._round else dict(news)
+            round_ = self._round
         return refused
 
     def _is_unknown(self, ledger_id: int, news: Headline | None) -> bool:

@@ -85,6 +85,31 @@ async def test_W8_a_bookie_asks_the_metadata_once_for_a_fragment_that_it_hears_o
         await writer.close()
 
 
+async def test_W8_a_fragment_that_is_looked_up_while_notes_are_asked_for_is_looked_up_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its note is not among them, and an older copy of the metadata may be accepted by them."""
+    async with on_bookies(tmp_path, 1) as (cluster, client):
+        writer = await client.create_ledger(ensemble_size=1, write_quorum=1, ack_quorum=1)
+        (running,) = cluster.running.values()
+        ledgers, older = CountedLedgers(cluster.store), writer.record
+        lookups = Verifiers(running.bookie, ledgers)
+        newer = replace(older, fragments=(replace(older.fragments[0], number=2),))
+
+        async def read(ledger_id: int) -> VersionedRecord:
+            found = await CountedLedgers.read(ledgers, ledger_id)
+            assert found is not None
+            if ledgers.asked > 1:
+                return found
+            lookups.look_again()
+            return replace(found, record=newer)
+
+        monkeypatch.setattr(ledgers, "read", read)
+        assert (await lookups.refused([_frame(older, 2)]))[writer.ledger_id][0] is Status.FENCED
+        assert ledgers.asked == 2
+        await writer.close()
+
+
 def _frame(record: LedgerRecord, number: int) -> Frame:
     """The first one of a writer that knows the ledger's only fragment by this number."""
     fragment = replace(record.fragments[0], number=number)

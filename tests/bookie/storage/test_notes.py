@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +14,10 @@ from bookie.log import segments
 from bookie.offline.notes import notes_in
 from bookie.offline.rebuild import rebuild_index
 from bookie.serving import directory
+from bookie.serving.requests import Requests
 from bookie.storage.bookie import Bookie
 from bookie.upkeep.collecting.compactor import Compactor, state_record
-from bookie.wire.messages import HeldNote, Status
+from bookie.wire.messages import HeldNote, NotesRequest, Status
 from metadata.memory import MemoryStore
 from metadata.rate_limit import RateLimit
 from metadata.records import records_pb2 as pb
@@ -24,6 +26,7 @@ from tests.bookie.bookies import append, bookie_on, entries, read_request, submi
 from tests.bookie.entries import entries_of, frame_of
 from tests.bookie.logs import found_in, use_small_sizes
 from tests.bookie.notes import B1, B3, note_of, noted, record_of
+from tests.bookie.slow_disk import SlowSyncDisk
 
 OK = Status.OK
 AT_ONCE = 1e12
@@ -100,6 +103,24 @@ async def test_what_is_told_in_passing_is_known_without_a_sync_and_outlives_the_
         bookie.failed.set_result(LogFailed("killed"))  # so that it makes no checkpoint
     async with bookie_on(tmp_path) as bookie:
         assert of_record(bookie, 7) == [note_of(closed)]
+
+
+async def test_W8_who_asks_for_the_notes_waits_for_each_that_was_admitted_before(tmp_path: Path) -> None:
+    """Its frame may be acknowledged next, after an operator has accepted an older copy of the metadata by the notes."""
+    path = tmp_path / "b"
+    await directory.format_directory(path, "b1", MemoryStore())
+    cookie, disk, record = directory.read_cookie(path), SlowSyncDisk(path / "log"), record_of(7)
+    async with bookie_on(path, disk, incarnation=cookie.incarnation) as bookie:
+        disk.go_on.clear()
+        admitted = submit(bookie, noted(record, [0]))
+        asked = asyncio.ensure_future(
+            Requests(bookie, cookie, path, "1").notes(NotesRequest(cookie.incarnation))
+        )
+        done, _ = await asyncio.wait([asked], timeout=0.2)
+        assert not done
+        disk.go_on.set()
+        assert (await asked).notes == (HeldNote(7, 0, record.identity, note_of(record)),)
+        assert await admitted == (OK, "")
 
 
 async def test_each_fragment_has_its_note_and_of_one_the_newest_stays(bookie: Bookie) -> None:

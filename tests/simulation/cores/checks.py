@@ -57,6 +57,7 @@ class Checker:
         self._fenced: set[BookieRef] = set()
         self._lac_of: dict[BookieRef, int] = {}
         self._lost: LedgerRecord | None = None
+        self._has_lost_end = False
 
     # --- writing --------------------------------------------------------------------------------
 
@@ -122,7 +123,14 @@ class Checker:
         believes in an end that was lost may be told another one."""
         if self._lost is None or len(self.committed.fragments) >= len(self._lost.fragments):
             self._lost = self.committed
+        self._has_lost_end |= self.committed.is_closed
         self.committed = older
+
+    def nobody_knows_an_end(self) -> None:
+        """The older metadata is accepted, and no bookie was told an end: entries that were never confirmed, and read
+        because a recovery had kept them, may be lost with the end that it set."""
+        if self._has_lost_end:
+            self.read_through = min(self.read_through, self.confirmed_through)
 
     def brought_up(self, record: LedgerRecord) -> None:
         """An operator has had the older record made again from what bookies noted, in whatever state it stood."""
@@ -222,13 +230,15 @@ class Checker:
         if not self._is_what_was_appended(entry_id, payload):
             raise Violation("I10", f"{who} was given other bytes for entry {entry_id}")
         last = self.committed.last_entry
+        if self._has_lost_end and (last is None or entry_id > last):
+            return  # by an end that is lost
         if last is not None and entry_id > last:
             raise Violation("I6", f"{who} read entry {entry_id} of the ledger closed at {last}")
         self.read_through = max(self.read_through, entry_id)
 
     def ended(self, who: str, record: LedgerRecord) -> None:
         """Somebody was told that the ledger is closed like this: all are told the same."""
-        if self._lost is not None and self._lost.is_closed:
+        if self._has_lost_end:
             return
         if not self.committed.is_closed or record.last_entry != self.committed.last_entry:
             raise Violation(

@@ -54,6 +54,9 @@ ARRIVED_SECONDS = 150.0
 ACCEPTED_AGAIN_SECONDS = 10.0
 """How often an operator looks whether all bookies are up."""
 
+ROUND_SECONDS = 60.0
+"""How often bookies note what the metadata says, until the last recovery begins."""
+
 RECOVERY_TRIES = 3
 LAST_RECOVERY_TRIES = 8
 LAST_RECOVERY_SECONDS = 250.0
@@ -122,6 +125,7 @@ class Cluster:
         for fault in self.plan.faults:
             self.world.at(fault.at, lambda f=fault: perform(f, self))  # type: ignore[misc]
         self.world.at(CALM_SECONDS, self._calm)
+        self.world.after(ROUND_SECONDS, self._round)
         self.world.run()
         self._check_end()
 
@@ -154,6 +158,12 @@ class Cluster:
             self.metadata.accept(one for bookie in self.bookies.values() for one in bookie.noted)
         else:
             self.world.after(ACCEPTED_AGAIN_SECONDS, self.accept)
+
+    def _round(self) -> None:
+        for bookie in self.bookies.values():
+            bookie.deliver(lambda one=bookie: one.keep_notes(self.metadata.found_by_upkeep))  # type: ignore[misc]
+        if self.world.now < CALM_SECONDS + LAST_RECOVERY_SECONDS:
+            self.world.after(ROUND_SECONDS, self._round)
 
     def _operate(self, operation: Operation) -> None:
         site = self.site

@@ -160,4 +160,25 @@ FOUND = (
         notes.takes_a_fragment_that_does_not_stand,
         "I1",
     ),
+    Found(
+        "an older copy is accepted while the first frame of a fragment is on its way to the new bookie's disk",
+        Plan(
+            seed=88039147,
+            shape=(2, 2, 1),
+            bookies=3,
+            figures=Figures(sync_seconds=5.0),
+            operations=(
+                Append(at=7.0),
+                Append(at=20.0),
+                Recover(at=90.0),
+            ),
+            faults=(
+                Cut(at=0.0, sources=("writer",), targets=("b1",), seconds=20.0),
+                Cut(at=10.0, sources=("writer",), targets=("b0",), seconds=40.0),
+                SetBack(at=30.0, seconds=0.0),
+            ),
+        ),
+        notes.does_not_wait_for_what_is_admitted,
+        "I1",
+    ),
 )

@@ -83,3 +83,8 @@ def tells_the_last_fragment_only(patch: Patch) -> None:
 def takes_a_fragment_that_does_not_stand(patch: Patch) -> None:
     """W8"""
     patch.setattr(SimulatedBookie, "_is_ahead", lambda self, told: False)
+
+
+def does_not_wait_for_what_is_admitted(patch: Patch) -> None:
+    """W8: a bookie tells the notes that it has on disk, and not those of frames that it acknowledges next."""
+    patch.setattr(SimulatedBookie, "_admitted", lambda _: [])

@@ -100,10 +100,19 @@ class SimulatedMetadata:
 
     def accept(self, noted: Iterable[NotedBy]) -> None:
         """What is older is brought up to what bookies have noted; then the hold is lifted."""
+        noted = list(noted)
+        if not any(one.note.ledger.is_closed for one in noted):
+            self._checker.nobody_knows_an_end()
         if self.stands is not None and (better := reconciled(self.stands.record, noted)) is not None:
             self._world.reached(Probe.BROUGHT_UP)
             self._stand(better, self._checker.brought_up)
         self.is_held = False
+
+    @property
+    def found_by_upkeep(self) -> LedgerRecord | None:
+        """What a bookie reads in its rounds, and may act on."""
+        is_away = self._world.now < self._away_until
+        return None if is_away or self.is_held or self.stands is None else self.stands.record
 
     def hold_back(self, client: str, seconds: float) -> None:
         """This watcher hears nothing for a while, then the last."""

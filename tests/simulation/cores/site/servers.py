@@ -102,8 +102,19 @@ class SimulatedBookie(Node):
 
     @property
     def noted(self) -> list[NotedBy]:
-        """What it keeps of the ledger besides entries."""
-        return [NotedBy(self.ref, note) for note in self._notes.values()]
+        """What it keeps of the ledger besides entries. Who asks for it waits for all that was admitted before."""
+        return [NotedBy(self.ref, note) for note in (*self._notes.values(), *self._admitted())]
+
+    def _admitted(self) -> list[FragmentNote]:
+        return [fragment_note.decode(it.record.note) for it in self._unsynced if it.record.note]
+
+    def keep_notes(self, record: LedgerRecord | None) -> None:
+        """A round of upkeep, as `bookie.upkeep.collecting.keeping_notes`: it notes what the metadata says."""
+        if record is None or not self.state_of(record.ledger_id).known:
+            return
+        for one in record.fragments:
+            if self.ref in one.ensemble or one.first_entry in self._notes:
+                self._keep(FragmentNote.of(record, one))
 
     def _keep(self, note: FragmentNote) -> None:
         """As `bookie.index.notes` does."""
