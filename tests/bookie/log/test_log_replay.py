@@ -326,30 +326,6 @@ def test_B2_after_a_crash_at_any_operation_all_that_was_acknowledged_is_there(
             assert found[: len(reports.acknowledged)] == reports.acknowledged
 
 
-def test_B2_a_log_that_crashed_is_written_on_and_crashes_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    use_small_sizes(monkeypatch, segment=900, group=420, step=600)
-    for seed in range(150):
-        random = Random(seed)
-        disk, expected = SimulatedDisk(random), list[Record]()
-        for life in range(4):
-            disk.power_off_before(random.randrange(40))
-            reports = Reports()
-            records = [record_of(10 + life, [n]) for n in range(random.randrange(12))]
-            try:
-                found = records_in(disk)
-                assert found[: len(expected)] == expected
-                expected = found
-                numbers = segments.numbers(disk)
-                following = numbers[-1] + 1 if numbers else 0
-                reports = write_all(disk, records, segment=following)
-            except OSError as error:
-                reports.on_failure(error)
-            expected = expected + reports.acknowledged
-            disk.crash()
-        found = after_restart_and_crash(disk)
-        assert found[: len(expected)] == expected
-
-
 def test_a_crash_while_the_torn_tail_is_being_cut_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """B2: what one start has found, and might have served, every later one finds."""
     use_small_sizes(monkeypatch, segment=900, group=420, step=600)

@@ -28,15 +28,13 @@ from bookie.wire.messages import Frame, Status
 from metadata.memory import MemoryStore
 from tests.bookie.bookies import append, bookie_on, read
 from tests.bookie.entries import frame_of, lac_of
-from tests.bookie.logs import INCARNATION, use_small_sizes, write_all
+from tests.bookie.logs import use_small_sizes, write_all
 
 FIRST = "00000000.log"
 
 
-async def stopped_bookie(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+async def stopped_bookie(path: Path) -> Path:
     """A directory with three ledgers of a few frames each, a fence, and everything in the index."""
-    monkeypatch.setattr("uuid.uuid4", lambda: INCARNATION)
-    await directory.format_directory(path, "b1", MemoryStore())
     async with bookie_on(path) as bookie:
         for n in range(5):
             frames = [frame_of(ledger, [2 * n, 2 * n + 1], lac=2 * n - 1) for ledger in (1, 2, 3)]
@@ -46,8 +44,8 @@ async def stopped_bookie(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-async def stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return await stopped_bookie(tmp_path / "b1", monkeypatch)
+async def stopped(formatted: Path) -> Path:
+    return await stopped_bookie(formatted)
 
 
 def records(path: Path) -> list[Found]:
@@ -160,6 +158,16 @@ def change_index(path: Path, change: Callable[[Index], None]) -> None:
         change(index)
 
 
+def noticed_and_made_anew(path: Path, change: Callable[[Index], None]) -> str:
+    """The one thing that is wrong after this change of the index, which a rebuild mends."""
+    change_index(path, change)
+    (problem,) = check(path).problems
+    assert "rebuild-index" in problem.what
+    assert rebuild_index(path) > 0
+    assert check(path).is_whole
+    return problem.what
+
+
 def commit(index: Index, *rows: LedgerState) -> None:
     index.begin_checkpoint()
     index.commit_checkpoint(index.checkpoint_position, [(row.ledger_id, row.encode()) for row in rows])
@@ -187,12 +195,8 @@ async def test_a_frame_that_the_index_does_not_point_to_is_garbage_as_far_as_any
 
 
 def test_an_index_that_points_to_a_frame_too_many_is_noticed_and_made_anew(stopped: Path) -> None:
-    change_index(stopped, lambda index: add_a_place(index, further=8))
-    (problem,) = check(stopped).problems
-    assert "points to a frame of ledger 1 that 00000000.log at offset 72 does not hold" in problem.what
-    assert "rebuild-index" in problem.what
-    assert rebuild_index(stopped) == 15
-    assert check(stopped).is_whole
+    told = noticed_and_made_anew(stopped, lambda index: add_a_place(index, further=8))
+    assert "points to a frame of ledger 1 that 00000000.log at offset 72 does not hold" in told
 
 
 def test_an_index_that_counts_less_of_a_segment_than_it_points_to_is_noticed_and_made_anew(
@@ -205,12 +209,8 @@ def test_an_index_that_counts_less_of_a_segment_than_it_points_to_is_noticed_and
         with index._writing() as txn:
             index.usage.change(txn, [], [(2, place)], {})
 
-    change_index(stopped, count_less)
-    (problem,) = check(stopped).problems
-    assert "of ledger 2 in 00000000.log, and points to" in problem.what
-    assert "rebuild-index" in problem.what
-    rebuild_index(stopped)
-    assert check(stopped).is_whole
+    told = noticed_and_made_anew(stopped, count_less)
+    assert "of ledger 2 in 00000000.log, and points to" in told
 
 
 def test_an_index_that_counts_more_than_it_points_to_is_in_the_middle_of_a_deletion(stopped: Path) -> None:
@@ -234,12 +234,7 @@ def test_an_index_in_which_rot_hides_a_frame_is_noticed_and_made_anew(stopped: P
             assert cursor.first()
             assert cursor.delete()
 
-    change_index(stopped, hide_a_place)
-    (problem,) = check(stopped).problems
-    assert "does not hold every frame of ledger 1" in problem.what
-    assert "rebuild-index" in problem.what
-    rebuild_index(stopped)
-    assert check(stopped).is_whole
+    assert "does not hold every frame of ledger 1" in noticed_and_made_anew(stopped, hide_a_place)
 
 
 @pytest.mark.parametrize("what", ["fence", "limbo", "that there are entries", "last-add-confirmed"])
@@ -264,12 +259,8 @@ async def test_an_index_that_has_lost_what_the_log_says_of_a_ledger_is_noticed_a
             state.known = False
         case _:
             state.last_add_confirmed = None
-    change_index(stopped, lambda index: commit(index, state))
-    (problem,) = check(stopped).problems
-    assert f"{what} of ledger 2, which stands in the log" in problem.what
-    assert "rebuild-index" in problem.what
-    rebuild_index(stopped)
-    assert check(stopped).is_whole
+    told = noticed_and_made_anew(stopped, lambda index: commit(index, state))
+    assert f"{what} of ledger 2, which stands in the log" in told
 
 
 def test_a_ledger_that_the_index_does_not_know_is_noticed(stopped: Path) -> None:
@@ -305,11 +296,9 @@ def test_what_stands_of_a_ledger_in_the_index_alone_is_noticed(stopped: Path) ->
 
 
 @pytest.fixture
-async def in_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+async def in_segments(formatted: Path) -> Path:
     """A bookie whose log has several segments, of which ledger 1 had all to itself in the first, and is deleted."""
-    path = tmp_path / "b1"
-    monkeypatch.setattr("uuid.uuid4", lambda: INCARNATION)
-    await directory.format_directory(path, "b1", MemoryStore())
+    path = formatted
     async with bookie_on(path, segment_bytes_max=600) as bookie:
         for ledger_id in (1, 2, 3):
             for n in range(3):
@@ -406,10 +395,10 @@ async def test_a_bookie_that_runs_is_left_alone(stopped: Path) -> None:
 
 
 async def test_a_segment_cut_between_two_records_is_noticed_by_what_the_next_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    formatted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_small_sizes(monkeypatch, segment=1024, group=512)
-    path = await stopped_bookie(tmp_path / "b1", monkeypatch)
+    path = await stopped_bookie(formatted)
     assert check(path).problems == []
     first = records(path)
     with (path / "log" / FIRST).open("r+b") as file:

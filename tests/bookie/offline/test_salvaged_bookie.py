@@ -18,10 +18,8 @@ from bookie.offline.rebuild import rebuild_index
 from bookie.offline.salvage import SALVAGED, Mended, SalvageOutcome, salvage
 from bookie.serving import directory
 from bookie.wire.messages import Frame, Status
-from metadata.memory import MemoryStore
 from tests.bookie.bookies import append, bookie_on, damaged_ids, entries, read_request
 from tests.bookie.entries import entries_of, frame_of
-from tests.bookie.logs import INCARNATION
 
 FIRST, SECOND, THIRD = (segments.name_of(n) for n in range(3))
 FRAMES = 8
@@ -36,26 +34,19 @@ FRAME_BYTES = record_bytes(Record(RecordKind.ENTRIES, 7, frame(0).columns, frame
 
 
 @pytest.fixture
-async def stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+async def stopped(formatted: Path) -> Path:
     """A stopped bookie with one ledger of eight frames, three in a segment, all of them in its index."""
-    return await made(tmp_path / "b1", tmp_path / "killed", monkeypatch)
+    async with bookie_on(formatted, segment_bytes_max=550) as bookie:
+        for n in range(FRAMES):
+            assert await append(bookie, frame(n)) == [Status.OK]
+        shutil.copytree(formatted, formatted.with_name("killed"))
+    return formatted
 
 
 @pytest.fixture
-async def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def killed(stopped: Path) -> Path:
     """The same, killed with nothing in its index."""
-    await made(tmp_path / "b1", tmp_path / "killed", monkeypatch)
-    return tmp_path / "killed"
-
-
-async def made(path: Path, killed: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("uuid.uuid4", lambda: INCARNATION)
-    await directory.format_directory(path, "b1", MemoryStore())
-    async with bookie_on(path, segment_bytes_max=550) as bookie:
-        for n in range(FRAMES):
-            assert await append(bookie, frame(n)) == [Status.OK]
-        shutil.copytree(path, killed)
-    return path
+    return stopped.with_name("killed")
 
 
 def offset_of(index: int) -> int:

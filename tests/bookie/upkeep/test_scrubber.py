@@ -21,7 +21,6 @@ from bookie.log.manifest import newest
 from bookie.log.records import Found
 from bookie.log.walk import walk
 from bookie.offline import rebuild
-from bookie.serving import directory
 from bookie.upkeep.collecting.compactor import Compactor
 from bookie.upkeep.reports import ScrubReport
 from bookie.upkeep.scrubbing import scrubber
@@ -158,25 +157,23 @@ async def test_R6_any_flipped_bit_is_found_and_mended_within_one_pass(
 
 
 async def test_R6_what_a_scrub_has_mended_stays_so_after_a_restart_and_in_an_index_made_anew(
-    tmp_path: Path,
+    formatted: Path,
 ) -> None:
     """R6: once the damaged segment is emptied and deleted, the log is whole again."""
-    path, ledgers = tmp_path / "b", LedgerStore(MemoryStore())
-    await directory.format_directory(path, "b0", MemoryStore())
-    incarnation = directory.read_cookie(path).incarnation
+    ledgers = LedgerStore(MemoryStore())
     peers = DictionaryPeers(ledgers)
-    async with bookie_on(path, incarnation=incarnation) as bookie:
+    async with bookie_on(formatted) as bookie:
         world = tools(bookie, ledgers, peers)
         await filled(world, WHOLE, 7)
         await bookie.fence(404)
-        flip_in(path / "log", world.places(7)[2])
+        flip_in(formatted / "log", world.places(7)[2])
         report = await world.scrubber.scrub_once()
         for segment in report.segments_damaged:
             done = await Compactor(bookie, RateLimit(AT_ONCE)).empty(segment)
             assert done.segments_dropped == 1
         assert dealt_with(await world.scrubber.scrub_once()) == {}
-    rebuild.rebuild_index(path)
-    async with bookie_on(path, incarnation=incarnation) as bookie:
+    rebuild.rebuild_index(formatted)
+    async with bookie_on(formatted) as bookie:
         world = tools(bookie, ledgers, peers)
         assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
         assert await append(bookie, frame_of(404, [0])) == [Status.FENCED]
@@ -367,23 +364,21 @@ async def test_R6_frames_that_the_index_has_lost_are_put_back(tmp_path: Path, sh
 
 
 @pytest.mark.parametrize("rot", ["lost", "changed"])
-async def test_R6_rows_of_the_index_that_have_rotted_are_found_and_told(tmp_path: Path, rot: str) -> None:
+async def test_R6_rows_of_the_index_that_have_rotted_are_found_and_told(formatted: Path, rot: str) -> None:
     """R6: what they pointed to is read again, and a rebuild is asked for."""
-    path, ledgers = tmp_path / "b", LedgerStore(MemoryStore())
-    await directory.format_directory(path, "b0", MemoryStore())
-    incarnation = directory.read_cookie(path).incarnation
-    async with bookie_on(path, incarnation=incarnation) as bookie:
+    ledgers = LedgerStore(MemoryStore())
+    async with bookie_on(formatted) as bookie:
         world = tools(bookie, ledgers, DictionaryPeers(ledgers))
         await filled(world, WHOLE, 7, 8)
         place = world.places(7)[3]
-    with lmdb.open(str(path / "index"), max_dbs=5) as env:
+    with lmdb.open(str(formatted / "index"), max_dbs=5) as env:
         places = env.open_db(b"places")
         with env.begin(write=True, db=places) as txn:
             key, _ = to_row(7, place)
             assert txn.delete(key)
             if rot == "changed":
                 txn.put(key, to_row(7, place._replace(last_entry=place.last_entry - 1))[1])
-    async with bookie_on(path, incarnation=incarnation) as bookie:
+    async with bookie_on(formatted) as bookie:
         world = tools(bookie, ledgers, DictionaryPeers(ledgers))
         assert {n for found in await world.read(7, 0, LAST) for n in found} == set(range(LAST + 1))
         report = await world.scrubber.scrub_once()
@@ -391,8 +386,8 @@ async def test_R6_rows_of_the_index_that_have_rotted_are_found_and_told(tmp_path
         assert [one.ledger_id for one in report.unrepaired] == [7]
         assert "rebuild-index" in report.unrepaired[0].why
         assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
-    rebuild.rebuild_index(path)
-    async with bookie_on(path, incarnation=incarnation) as bookie:
+    rebuild.rebuild_index(formatted)
+    async with bookie_on(formatted) as bookie:
         world = tools(bookie, ledgers, DictionaryPeers(ledgers))
         assert dealt_with(await world.scrubber.scrub_once()) == {}
         assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
@@ -548,17 +543,15 @@ async def test_writing_goes_on_during_a_scrub(tmp_path: Path) -> None:
         assert await world.read(8, 0, LAST) == (list(range(LAST + 1)), set())
 
 
-async def test_R6_a_segment_that_is_missing_is_made_up_for(tmp_path: Path) -> None:
+async def test_R6_a_segment_that_is_missing_is_made_up_for(formatted: Path) -> None:
     """R6: its frames are fetched and its states written anew; then the log is whole without it."""
-    path, ledgers = tmp_path / "b", LedgerStore(MemoryStore())
-    await directory.format_directory(path, "b0", MemoryStore())
-    incarnation = directory.read_cookie(path).incarnation
+    ledgers = LedgerStore(MemoryStore())
     peers = DictionaryPeers(ledgers, lost={7: {2}})
-    async with bookie_on(path, incarnation=incarnation) as bookie:
+    async with bookie_on(formatted) as bookie:
         world = tools(bookie, ledgers, peers)
         await bookie.fence(404)
         await filled(world, WHOLE, 7)
-        (path / "log" / segments.name_of(0)).unlink()
+        (formatted / "log" / segments.name_of(0)).unlink()
         assert 0 in (await world.read(7, 0, LAST))[1]
         report = await world.scrubber.scrub_once()
         assert (report.damaged, report.states_rewritten, report.ledgers_unrepaired) == (1, 1, 1)
@@ -568,8 +561,8 @@ async def test_R6_a_segment_that_is_missing_is_made_up_for(tmp_path: Path) -> No
         assert (report.damaged, report.states_rewritten, report.ledgers_unrepaired) == (1, 0, 0)
         assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
         assert dealt_with(await world.scrubber.scrub_once()) == {}
-    rebuild.rebuild_index(path)
-    async with bookie_on(path, incarnation=incarnation) as bookie:
+    rebuild.rebuild_index(formatted)
+    async with bookie_on(formatted) as bookie:
         assert (await fenced_read(bookie, 404)).status is Status.NO_SUCH_LEDGER
         assert await append(bookie, frame_of(404, [0])) == [Status.FENCED]
         assert await tools(bookie, ledgers, peers).read(7, 0, LAST) == (list(range(LAST + 1)), set())
