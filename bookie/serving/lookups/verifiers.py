@@ -75,7 +75,9 @@ class Verifiers:
         while unknown := [n for n in wanted if n not in refused and self._is_unknown(n, wanted[n])]:
             for first in range(0, len(unknown), LOOKUPS_AT_ONCE_MAX):
                 some = unknown[first : first + LOOKUPS_AT_ONCE_MAX]
-                found = await asyncio.gather(*(self._learn(n, wanted[n]) for n in some))
+                looking = [self._learn(n, wanted[n]) for n in some]
+                # One alone, as nearly always, needs no task.
+                found = await asyncio.gather(*looking) if len(looking) > 1 else [await looking[0]]
                 told = zip(some, found, strict=True)
                 refused |= {ledger_id: why for ledger_id, why in told if why is not None}
             # Their fragments stand, unless all is to be looked up again.
