@@ -1,4 +1,4 @@
-"""Journals on bookies of the test's own."""
+"""Bookies of the test's own, in its process, and journals on them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,36 @@ from pathlib import Path
 
 import pytest
 
+from ledgers.aio import LedgerClient
+from ledgers.logs.log import Log
 from tests.qjm_compat.transfer import one_journal, spoiled_journal
+from tests.support.in_process import QUICK, InProcessCluster, cluster_of
+
+
+@pytest.fixture
+def meta(uri: str) -> str:
+    """The option that names the metadata of the bookies in processes of their own."""
+    return f"--metadata={uri}"
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[InProcessCluster]:
+    """Bookies b1, b2 and b3."""
+    async with cluster_of(tmp_path, 3) as running:
+        yield running
+
+
+@pytest.fixture
+async def client(cluster: InProcessCluster) -> AsyncIterator[LedgerClient]:
+    """A client on them that soon gives up."""
+    async with LedgerClient(cluster.uri, config=QUICK) as client:
+        yield client
+
+
+@pytest.fixture
+async def log(client: LedgerClient) -> Log:
+    """An empty log on them."""
+    return await client.create_log("orders")
 
 
 @pytest.fixture

@@ -42,69 +42,76 @@ async def segments_of(log: Log) -> list[int]:
 
 
 @pytest.mark.parametrize("force", [False, True])
-async def test_a_segment_is_not_deleted_as_a_ledger(tmp_path: Path, force: bool) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.log("orders", create=True)
-        await appended(log, b"a")
-        await appended(log, b"b")
-        first, second = await segments_of(log)
-        for ledger_id in (first, second):
-            with pytest.raises(LedgerInLog, match=rf"ledger {ledger_id} is a segment of log 'orders'"):
-                await client.delete_ledger(ledger_id, force=force)
-        assert [record.payload async for record in log.read()] == [b"a", b"b"]
-        await log.truncate(1)
-        with pytest.raises(LedgerInLog):
-            await client.delete_ledger(second, force=force)
+async def test_a_segment_is_not_deleted_as_a_ledger(client: LedgerClient, log: Log, force: bool) -> None:
+    await appended(log, b"a")
+    await appended(log, b"b")
+    first, second = await segments_of(log)
+    for ledger_id in (first, second):
+        with pytest.raises(LedgerInLog, match=rf"ledger {ledger_id} is a segment of log 'orders'"):
+            await client.delete_ledger(ledger_id, force=force)
+    assert [record.payload async for record in log.read()] == [b"a", b"b"]
+    await log.truncate(1)
+    with pytest.raises(LedgerInLog):
+        await client.delete_ledger(second, force=force)
 
-        async def is_gone() -> bool:
-            try:
-                await client.describe_ledger(first)
-            except NoSuchLedger:
-                return True
-            return False
+    async def is_gone() -> bool:
+        try:
+            await client.describe_ledger(first)
+        except NoSuchLedger:
+            return True
+        return False
 
-        await until_true(is_gone)
+    await until_true(is_gone)
 
 
-async def test_the_segment_that_a_writer_is_at_is_not_deleted_under_it(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.log("orders", create=True)
-        writer = await log.writer()
-        await writer.append(b"a")
-        (ledger_id,) = await segments_of(log)
-        with pytest.raises(LedgerInLog):
-            await client.delete_ledger(ledger_id)
-        assert await writer.append(b"b") == 1
-        await writer.close()
+async def test_the_segment_that_a_writer_is_at_is_not_deleted_under_it(
+    client: LedgerClient, log: Log
+) -> None:
+    writer = await log.writer()
+    await writer.append(b"a")
+    (ledger_id,) = await segments_of(log)
+    with pytest.raises(LedgerInLog):
+        await client.delete_ledger(ledger_id)
+    assert await writer.append(b"b") == 1
+    await writer.close()
 
 
-async def test_a_log_is_given_up_only_with_its_password(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        right = await client.create_log("secret", password=PASSWORD)
-        await appended(right, b"a", b"b")
-        for password in (b"", b"wrong"):
-            log = await client.log("secret", password=password)
-            for act in (log.truncate(1), client.delete_log("secret", password=password), log.writer()):
-                with pytest.raises(Unauthorized):
-                    await act
-        assert [record.payload async for record in right.read()] == [b"a", b"b"]
-        assert (await right.refresh()).epoch == 1
-        await right.truncate(1)
-        await client.delete_log("secret", password=PASSWORD)
-
-
-async def test_a_legal_hold_keeps_every_ledger(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.log("orders", create=True)
-        await appended(log, b"a")
-        await log.set_legal_hold(True)
-        for act in (log.truncate(1), client.delete_log("orders")):
-            with pytest.raises(LogHeld):
+async def test_a_log_is_given_up_only_with_its_password(client: LedgerClient) -> None:
+    right = await client.create_log("secret", password=PASSWORD)
+    writer = await right.writer()
+    await writer.append_batch([b"a", b"b"])
+    for password in (b"", b"wrong"):
+        log = await client.log("secret", password=password)
+        for act in (
+            log.truncate(1),
+            client.delete_log("secret", password=password),
+            log.writer(),
+            log.end(),
+        ):
+            with pytest.raises(Unauthorized):
                 await act
-        with pytest.raises(LedgerInLog):
-            await client.delete_ledger((await segments_of(log))[0])
-        await log.set_legal_hold(False)
-        await client.delete_log("orders")
+    assert await writer.append(b"c") == 2, "nobody has disturbed the writer"
+    await writer.close()
+    assert [record.payload async for record in right.read()] == [b"a", b"b", b"c"]
+    assert (await right.refresh()).epoch == 1
+    await right.truncate(1)
+    await client.delete_log("secret", password=PASSWORD)
+
+
+async def test_a_legal_hold_keeps_every_ledger_also_when_who_holds_the_log_is_gone(
+    cluster: InProcessCluster, client: LedgerClient, log: Log
+) -> None:
+    await appended(log, b"a")
+    async with LedgerClient(cluster.uri, config=QUICK) as other:
+        await (await other.log("orders")).set_legal_hold(True)
+    for act in (log.truncate(1), client.delete_log("orders")):
+        with pytest.raises(LogHeld):
+            await act
+    with pytest.raises(LedgerInLog):
+        await client.delete_ledger((await segments_of(log))[0])
+    await log.set_legal_hold(False)
+    await log.truncate(1)
+    await client.delete_log("orders")
 
 
 MAY_WRITE = {Role.ADMIN, Role.JOURNAL, Role.CLIENT, Role.BOOKIE}
