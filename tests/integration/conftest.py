@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bookie.wire.trust.roles import Role
 from ledgers.aio import LedgerClient
 from ledgers.logs.log import Log
 from tests.qjm_compat.transfer import one_journal, spoiled_journal
+from tests.support.authority import TestAuthority
 from tests.support.in_process import QUICK, InProcessCluster, cluster_of
 
 
@@ -37,6 +40,19 @@ async def client(cluster: InProcessCluster) -> AsyncIterator[LedgerClient]:
 async def log(client: LedgerClient) -> Log:
     """An empty log on them."""
     return await client.create_log("orders")
+
+
+@pytest.fixture
+async def of_role(tmp_path: Path) -> AsyncIterator[Callable[..., LedgerClient]]:
+    """Makes a client with a certificate of that role, and owner, of three bookies that ask for one."""
+    authority = TestAuthority(tmp_path)
+    async with cluster_of(tmp_path, 3, authority.bookie) as cluster:
+
+        def client_of(role: Role, owner: str = "") -> LedgerClient:
+            config = replace(QUICK, certificates=str(authority.of(role, owner=owner)))
+            return LedgerClient(cluster.uri, config=config)
+
+        yield client_of
 
 
 @pytest.fixture

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bookie.wire.trust.roles import Role
 from ledgers import (
-    ClientConfig,
     EntryUnreadable,
     LedgerError,
     LedgerInLog,
@@ -25,9 +23,8 @@ from ledgers import (
 )
 from ledgers.aio import LedgerClient
 from ledgers.logs.log import Log
-from tests.support.aio import run, until_true
-from tests.support.authority import TestAuthority
-from tests.support.in_process import QUICK, InProcessCluster, cluster_of, on_bookies
+from tests.support.aio import until_true
+from tests.support.in_process import QUICK, InProcessCluster, on_bookies
 
 PASSWORD = b"a secret"
 
@@ -118,32 +115,13 @@ MAY_WRITE = {Role.ADMIN, Role.JOURNAL, Role.CLIENT, Role.BOOKIE}
 MAY_READ = MAY_WRITE | {Role.READER}
 
 
-def config_of(authority: TestAuthority, role: Role, owner: str = "") -> ClientConfig:
-    return replace(QUICK, certificates=str(authority.of(role, owner=owner)))
-
-
-Work = Callable[[TestAuthority, InProcessCluster, LedgerClient], Awaitable[None]]
-
-
-def with_certificates(tmp_path: Path, work: Work) -> None:
-    """Runs the work on bookies that ask for certificates, with an admin's client."""
-
-    async def main() -> None:
-        authority = TestAuthority(tmp_path)
-        async with (
-            cluster_of(tmp_path, 3, authority.bookie) as cluster,
-            LedgerClient(cluster.uri, config=config_of(authority, Role.ADMIN)) as admin,
-        ):
-            await work(authority, cluster, admin)
-
-    run(main(), timeout_seconds=60)
-
-
 @pytest.mark.parametrize("role", Role)
-def test_a_role_does_to_a_log_what_it_may_do_to_ledgers(role: Role, tmp_path: Path) -> None:
-    async def work(authority: TestAuthority, cluster: InProcessCluster, admin: LedgerClient) -> None:
+async def test_a_role_does_to_a_log_what_it_may_do_to_ledgers(
+    role: Role, of_role: Callable[..., LedgerClient]
+) -> None:
+    async with of_role(Role.ADMIN) as admin:
         await appended(await admin.log("orders", create=True), b"a", b"b")
-        async with LedgerClient(cluster.uri, config=config_of(authority, role)) as client:
+        async with of_role(role) as client:
             log = await client.log("orders")
             done = {
                 "write": lambda: appended(log, b"c"),
@@ -165,8 +143,6 @@ def test_a_role_does_to_a_log_what_it_may_do_to_ledgers(role: Role, tmp_path: Pa
         }
         assert (await (await admin.log("orders")).refresh()).epoch == (2 if role in MAY_WRITE else 1)
 
-    with_certificates(tmp_path, work)
-
 
 async def is_allowed(act: Callable[[], Awaitable[object]]) -> bool:
     try:
@@ -176,30 +152,30 @@ async def is_allowed(act: Callable[[], Awaitable[object]]) -> bool:
     return True
 
 
-def test_a_log_is_of_the_owner_who_made_it_whoever_writes_to_it(tmp_path: Path) -> None:
-    async def work(authority: TestAuthority, cluster: InProcessCluster, admin: LedgerClient) -> None:
-        async with (
-            LedgerClient(cluster.uri, config=config_of(authority, Role.CLIENT, "team-a")) as ours,
-            LedgerClient(cluster.uri, config=config_of(authority, Role.CLIENT, "team-b")) as others,
+async def test_a_log_is_of_the_owner_who_made_it_whoever_writes_to_it(
+    of_role: Callable[..., LedgerClient],
+) -> None:
+    async with (
+        of_role(Role.ADMIN) as admin,
+        of_role(Role.CLIENT, "team-a") as ours,
+        of_role(Role.CLIENT, "team-b") as others,
+    ):
+        log = await ours.log("orders", create=True)
+        await appended(log, b"by us")
+        await appended(await admin.log("orders"), b"by an admin")
+        assert [record.payload async for record in log.read()] == [b"by us", b"by an admin"]
+        assert [name async for name, _ in others.list_logs()] == []
+        for act in (
+            others.log("orders"),
+            others.delete_log("orders"),
+            others.rename_log("orders", "mine"),
         ):
-            log = await ours.log("orders", create=True)
-            await appended(log, b"by us")
-            await appended(await admin.log("orders"), b"by an admin")
-            assert [record.payload async for record in log.read()] == [b"by us", b"by an admin"]
-            assert [name async for name, _ in others.list_logs()] == []
-            for act in (
-                others.log("orders"),
-                others.delete_log("orders"),
-                others.rename_log("orders", "mine"),
-            ):
-                with pytest.raises(NotAllowed, match="is not of 'team-b'"):
-                    await act
-            await log.truncate(1)
-            await ours.delete_log("orders")
-            with pytest.raises(NoSuchLog):
-                await admin.log("orders")
-
-    with_certificates(tmp_path, work)
+            with pytest.raises(NotAllowed, match="is not of 'team-b'"):
+                await act
+        await log.truncate(1)
+        await ours.delete_log("orders")
+        with pytest.raises(NoSuchLog):
+            await admin.log("orders")
 
 
 async def test_what_was_done_to_a_log_is_in_the_audit_log(

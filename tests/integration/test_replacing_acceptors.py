@@ -6,8 +6,7 @@ import asyncio
 import json
 from pathlib import Path
 
-from qjm_compat.aio import QuorumJournalManager
-from tests.qjm_compat.journals import JOURNAL, NAMESPACE, frames, write, write_segment
+from tests.qjm_compat.journals import JOURNAL, NAMESPACE, all_edits, frames, write, write_segment
 from tests.support.aio import run
 from tests.support.command_line import bookledger, succeeds
 from tests.support.journals_apart import NAMES, Apart, three_apart
@@ -17,13 +16,6 @@ async def until_nothing_is_wrong(apart: Apart) -> None:
     """What a majority has done the third may still be doing."""
     while await asyncio.to_thread(apart.problems):  # noqa: ASYNC110 — what is waited for is outside this process
         await asyncio.sleep(0.1)
-
-
-async def all_edits(manager: QuorumJournalManager) -> bytes:
-    found = b""
-    for stream in await manager.select_input_streams(0):
-        found += b"".join([bytes(batch.records) async for batch in stream.batches()])
-    return found
 
 
 async def test_all_three_are_replaced_one_after_the_other_and_every_edit_is_there(tmp_path: Path) -> None:
