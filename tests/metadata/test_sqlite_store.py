@@ -23,12 +23,11 @@ from metadata.sqlite import store as sqlite_module
 from metadata.sqlite.file import PAGE_AFTER, PAGE_FROM
 from metadata.sqlite.store import SqliteStore
 from metadata.store import EventKind, MetadataStore, Versioned
-from tests.contracts.metadata_store import MetadataStoreContract, watching
+from tests.contracts.metadata_store import EVENTS_KEPT, MetadataStoreContract, watching
 from tests.metadata.test_sqlite_leases import SetClock
 from tests.support.aio import cancel, take
 from tests.support.present import there
 
-EVENTS_KEPT = 500
 PROCESSES = 4
 INCREMENTS_PER_PROCESS = 50
 PROCESS_SECONDS_MAX = 60
@@ -131,12 +130,6 @@ class TestSqliteStore(MetadataStoreContract):
 
     async def open_store(self) -> MetadataStore:
         return SqliteStore(str(self.path), events_kept_max=EVENTS_KEPT)
-
-    async def forget_history(self, store: MetadataStore, key: str) -> None:
-        found = there(await store.get(key))
-        version = found.version
-        for _ in range(EVENTS_KEPT):
-            version = await store.replace(key, b"", version)
 
 
 @pytest.fixture

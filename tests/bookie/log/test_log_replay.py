@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from bookie.errors import DamagedLog
+from bookie.log import manifest, segments
 from bookie.log import records as records_module
-from bookie.log import segments
 from bookie.log.format import (
     RECORD_HEADER,
     SEGMENT_HEADER,
@@ -20,6 +20,7 @@ from bookie.log.format import (
     position_of,
     record_bytes,
 )
+from bookie.log.manifest import LogManifest
 from bookie.log.records import position_end
 from bookie.log.replay import replay
 from tests.bookie.logs import (
@@ -351,3 +352,41 @@ def test_a_record_that_says_less_was_synced_than_before_it_lies_is_no_proof_of_d
     disk = disk_with([(FIRST, b"".join(parts))], Random(0))
     disk.overwrite(FIRST, offset_of(1) + 70, b"?")
     assert records_in(disk) == RECORDS[:1]
+
+
+# --- segments that were dropped are told from those that were lost
+
+
+def disk_of_segments(monkeypatch: pytest.MonkeyPatch, *records: Record) -> SimulatedDisk:
+    """A stopped log with each of these records in a segment of its own."""
+    use_small_sizes(monkeypatch, segment=SEGMENT_HEADER.size + 1, group=1)
+    disk = SimulatedDisk(Random(0))
+    write_all(disk, records)
+    assert segments.numbers(disk) == list(range(len(records)))
+    return disk
+
+
+def test_a_segment_that_was_dropped_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = manifest.to_record([1])
+    disk = disk_of_segments(monkeypatch, RECORDS[0], RECORDS[1], said, RECORDS[3])
+    disk.lose(segments.name_of(0))
+    assert records_in(disk) == [RECORDS[1], said, RECORDS[3]]
+
+
+@pytest.mark.parametrize("lost", [1, 2, 3])
+def test_a_segment_that_was_kept_or_came_later_is_missed(monkeypatch: pytest.MonkeyPatch, lost: int) -> None:
+    """R6: nobody has said that it was given up; of what is behind it, it says nothing."""
+    disk = disk_of_segments(
+        monkeypatch, RECORDS[0], RECORDS[1], manifest.to_record([1]), RECORDS[3], RECORDS[4]
+    )
+    disk.lose(segments.name_of(lost))
+    with pytest.raises(DamagedLog, match="is missing, yet later ones exist") as refused:
+        records_in(disk)
+    assert refused.value.file == segments.name_of(lost)
+
+
+def test_the_newest_record_that_names_segments_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = [manifest.to_record(kept) for kept in ([0], [0, 1])]
+    assert manifest.newest(disk_of_segments(monkeypatch, RECORDS[0])) is None
+    disk = disk_of_segments(monkeypatch, RECORDS[0], said[0], said[1], RECORDS[3])
+    assert manifest.newest(disk) == LogManifest(2, frozenset([0, 1]))

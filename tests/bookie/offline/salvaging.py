@@ -62,6 +62,15 @@ def salvaged(disk: Disk, claims: Claims = NO_CLAIMS, aside: Disk | None = None) 
     return [done for one in damaged for done in mend(disk, kept, one, INCARNATION, claims)]
 
 
+def salvaged_for_good(
+    disk: SimulatedDisk, claims: Claims = NO_CLAIMS, aside: Disk | None = None
+) -> list[Mended]:
+    """The same; and then there is nothing more to do."""
+    done = salvaged(disk, claims, aside)
+    assert nothing_more_to_do(disk, claims)
+    return done
+
+
 def nothing_more_to_do(disk: SimulatedDisk, claims: Claims = NO_CLAIMS) -> bool:
     operations = disk.operations
     return salvaged(disk, claims) == [] and disk.operations == operations

@@ -77,31 +77,34 @@ def calls_of(incarnation: str, ledger_id: int = 7) -> dict[str, tuple[FrameKind,
     }
 
 
-async def is_let(raw: RawConnection, kind: FrameKind, body: Body) -> bool:
-    """Whether the bookie does what is asked, and not refuses it for what we are."""
+DECODERS: dict[FrameKind, Any] = {
+    FrameKind.READ: codec.decode_read_reply,
+    FrameKind.SCAN: codec.decode_read_reply,
+    FrameKind.LAST_ADD_CONFIRMED: codec.decode_lac_reply,
+    FrameKind.HOLDINGS: codec.decode_holdings_reply,
+}
+
+
+async def asked(raw: RawConnection, kind: FrameKind, body: Body) -> tuple[Status, str]:
+    """What the bookie says to a call, and why; one of a kind that is refused is UNAUTHORIZED, too."""
     if kind is FrameKind.APPEND:
         raw.send(kind, 0, body)
-        acks = there(await raw.acks())
-        status, detail = acks[0].status, acks[0].detail
-    else:
-        answer = await raw.call(kind, body)
-        if answer.kind is FrameKind.REFUSED:
-            assert b"may not" in answer.body, answer
-            return False
-        if kind is FrameKind.INFO:
-            return True
-        decode = {
-            FrameKind.READ: codec.decode_read_reply,
-            FrameKind.SCAN: codec.decode_read_reply,
-            FrameKind.LAST_ADD_CONFIRMED: codec.decode_lac_reply,
-            FrameKind.HOLDINGS: codec.decode_holdings_reply,
-        }[kind]
-        reply: Any = decode(answer.body)
-        status, detail = reply.status, reply.detail
-    if status is Status.UNAUTHORIZED:
-        assert "may not" in detail
-        return False
-    return True
+        ack = there(await raw.acks())[0]
+        return ack.status, ack.detail
+    answer = await raw.call(kind, body)
+    if answer.kind is FrameKind.REFUSED:
+        return Status.UNAUTHORIZED, bytes(answer.body).decode()
+    if kind is FrameKind.INFO:
+        return Status.OK, ""
+    reply = DECODERS[kind](answer.body)
+    return reply.status, reply.detail
+
+
+async def is_let(raw: RawConnection, kind: FrameKind, body: Body) -> bool:
+    """Whether the bookie does what is asked, and not refuses it for what we are."""
+    status, why = await asked(raw, kind, body)
+    assert (status is Status.UNAUTHORIZED) is ("may not" in why), (status, why)
+    return status is not Status.UNAUTHORIZED
 
 
 @asynccontextmanager
