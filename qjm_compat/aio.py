@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from ledgers import ClientConfig, ClientForked
-from ledgers.protocol.quorum import Quorum, majority
 from ledgers.writing.slow_wait_warning import told_when_long
 from metadata import keys
 from metadata.audit import Act, tell
@@ -207,7 +206,7 @@ class QuorumJournalManager:
         request = GetEditLogManifest(0, in_progress_ok=True)  # a superseding one may begin far earlier
         # An acceptor with an unreadable segment is ignored: this call may be meant to discard it.
         answers = await self._set.ask("getEditLogManifest", request, Need.ALL, seconds_max)
-        for segment in segments_seen(answers.replies, self._quorum, only_durable=False):
+        for segment in segments_seen(answers.replies, self._set.acceptors.majority, only_durable=False):
             if segment.first_txid < start_txid <= segment.last_txid:
                 raise BadJournalState(
                     f"Cannot discard segments from txid {start_txid} on: it lies inside segment "
@@ -228,10 +227,7 @@ class QuorumJournalManager:
             stored = set((await self._set.run(ask)).values())
             if len(stored) != 1:
                 raise RuleViolated(f"the acceptors do not agree on the namespace: {stored}")
-            info = stored.pop()
-            self._namespace = NamespaceInfo(
-                info.namespace_id, info.cluster_id, "", info.c_time, info.layout_version
-            )
+            self._namespace = NamespaceInfo.of(stored.pop())
         return self._namespace
 
     # --- writing ------------------------------------------------------------------------------------------
@@ -374,13 +370,9 @@ class QuorumJournalManager:
         )
 
     @property
-    def _quorum(self) -> Quorum:
-        return majority(tuple(range(len(self._acceptors))))
-
-    @property
     def _follower(self) -> Follower:
         streams_from = partial(self.select_input_streams, in_progress_ok=True, gaps_ok=True)
-        return Follower(self._set, self._quorum, self.config, streams_from)
+        return Follower(self._set, self.config, streams_from)
 
     @property
     def _set(self) -> LoggerSet:

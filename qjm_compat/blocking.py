@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import aclosing
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -265,9 +264,4 @@ class EditLogInputStream:
 
     def batches(self) -> Iterator[Batch]:
         """Yields the same edits in batches as they were flushed."""
-        return iterate(self._thread, self._pages())
-
-    async def _pages(self) -> AsyncGenerator[Batch, None]:
-        async with aclosing(self._stream.batches()) as batches:
-            async for batch in batches:
-                yield batch
+        return iterate(self._thread, self._stream.batches())

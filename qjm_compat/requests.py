@@ -59,6 +59,15 @@ class NamespaceInfo:
     build_version: str = ""
     software_version: str = ""
 
+    @classmethod
+    def of(cls, storage: JournalStorage) -> Self:
+        return cls(
+            storage.namespace_id,
+            storage.cluster_id,
+            c_time=storage.c_time,
+            layout_version=storage.layout_version,
+        )
+
     @property
     def storage(self) -> JournalStorage:
         """The part that a journal stores."""
@@ -195,10 +204,10 @@ class PurgeLogs(WriterRequest[None]):
 class PrepareReply:
     """An acceptor's copy of a segment, and what it accepted for it before."""
 
-    segment: SegmentState | None
-    accepted_in_epoch: int | None
-    last_writer_epoch: int
-    last_committed_txid: int | None
+    segment: SegmentState | None = None
+    accepted_in_epoch: int | None = None
+    last_writer_epoch: int = 0
+    last_committed_txid: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

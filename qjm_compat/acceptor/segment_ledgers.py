@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
-from ledgers import LedgerError, NoSuchLedger
+from ledgers import Entry, LedgerError, NoSuchLedger
 from ledgers.aio import LedgerClient, ReadHandle, WriteHandle
 from metadata.records.journal_record import JournalState, SegmentRecord, encode_state
 from metadata.records.ledger_record import JOURNAL
@@ -206,8 +206,8 @@ class SegmentLedgers:
         with ledger_errors(f"ledger {ledger_id} could not be read"):
             reader = await self._open(ledger_id)
             first = await _entry_of(reader, from_txid)
-            async with aclosing(_batches(reader, first, from_txid)) as found:
-                async for batch in found:
+            async with aclosing(_batches(reader.read(first), from_txid)) as batches:
+                async for batch in batches:
                     yield batch
 
     async def batches_of_own(self, ledger_id: int, from_txid: int) -> AsyncGenerator[Batch, None]:
@@ -220,23 +220,9 @@ class SegmentLedgers:
             first, last = await _entry_of(reader, from_txid), writer.last_add_confirmed
             if first > last:
                 return
-            assembler = Assembler()
-            async with aclosing(reader.read_unconfirmed(first, last)) as entries:
-                async for entry in entries:
-                    batch = assembler.feed(entry.payload)
-                    if batch is not None and batch.last_txid >= from_txid:
-                        yield batch
-
-    async def follow(self, ledger_id: int, from_txid: int) -> AsyncGenerator[Batch, None]:
-        """Like `batches`, and goes on with later ones until the ledger is closed."""
-        with ledger_errors(f"ledger {ledger_id} could not be followed"):
-            reader = await self._open(ledger_id)
-            assembler = Assembler()
-            async with aclosing(reader.tail(await _entry_of(reader, from_txid))) as entries:
-                async for entry in entries:
-                    batch = assembler.feed(entry.payload)
-                    if batch is not None and batch.last_txid >= from_txid:
-                        yield batch
+            async with aclosing(_batches(reader.read_unconfirmed(first, last), from_txid)) as batches:
+                async for batch in batches:
+                    yield batch
 
     async def _open(self, ledger_id: int) -> ReadHandle:
         return await self._client.open_ledger(ledger_id, recovery=False, password=self._config.password)
@@ -247,9 +233,9 @@ def _retrieved(future: asyncio.Future[int]) -> None:
         future.exception()
 
 
-async def _batches(reader: ReadHandle, first: int, from_txid: int) -> AsyncGenerator[Batch, None]:
+async def _batches(found: AsyncGenerator[Entry, None], from_txid: int) -> AsyncGenerator[Batch, None]:
     assembler = Assembler()
-    async with aclosing(reader.read(first)) as entries:
+    async with aclosing(found) as entries:
         async for entry in entries:
             batch = assembler.feed(entry.payload)
             if batch is not None and batch.last_txid >= from_txid:

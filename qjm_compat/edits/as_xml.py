@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import IntEnum
+from typing import Any
 from xml.etree.ElementTree import Element, SubElement
 
 from .fields.access import AclChange, AclEntry, Permission, permissions_text
@@ -17,7 +18,7 @@ from .fields.blocks import Block
 from .fields.xattrs import XAttr, XAttrChange
 from .op import EditOp, layout_of
 from .ops.cache import CacheDirective, CachePool
-from .ops.erasure_coding import ErasureCodingPolicy
+from .ops.erasure_coding import ErasureCodingPolicy, ExtraOption
 from .ops.tokens import DelegationKey, DelegationToken
 
 Content = str | Sequence[tuple[str, "Content"]]
@@ -26,7 +27,13 @@ Content = str | Sequence[tuple[str, "Content"]]
 _MODE_BITS = 0o1777
 """The mode bits that Hadoop uses; it ignores all others."""
 
-_CONSTANTS = {"LENGTH": "0", "CLIENT_NAME": "", "CLIENT_MACHINE": "", "OVERWRITE": "false"}
+_CONSTANTS = {
+    "LENGTH": "0",
+    "CLIENT_NAME": "",
+    "CLIENT_MACHINE": "",
+    "OVERWRITE": "false",
+    "KIND": "HDFS_DELEGATION_TOKEN",
+}
 
 _RPC = "RPC_CLIENTID=rpc_client_id RPC_CALLID=rpc_call_id"
 _TIMES = "MTIME=mtime_ms ATIME=atime_ms"
@@ -35,9 +42,12 @@ _CLIENT = "CLIENT_NAME=client_name CLIENT_MACHINE=client_machine"
 _RENAME = "LENGTH SRC=source DST=target TIMESTAMP=timestamp_ms"
 _SNAPSHOT = f"SNAPSHOTROOT=root SNAPSHOTNAME=snapshot MTIME=mtime_ms {_RPC}"
 _POLICY = f"POLICYNAME=policy_name {_RPC}"
+_POOL = "POOLNAME=pool OWNERNAME=owner GROUPNAME=group MODE=mode LIMIT=limit_bytes MAXRELATIVEEXPIRY=lifetime_max_ms"
+_USERS = "OWNER=owner RENEWER=renewer REALUSER=real_user"
+_DATES = "ISSUE_DATE=issued_ms MAX_DATE=renewable_until_ms"
 
 # What oev prints of each op, in its order: ELEMENT=field; an element alone is a constant; a field alone has
-# elements of its own; behind a question mark an empty text is left out.
+# elements of its own; behind a question mark an empty text is left out. What is None is always left out.
 _ELEMENTS = {
     "OP_ADD": f"{_FILE} {_CLIENT} OVERWRITE=overwrite blocks permission acl "
     f"ERASURE_CODING_POLICY_ID=erasure_coding_policy_id {_RPC}",
@@ -95,20 +105,46 @@ _ELEMENTS = {
     "OP_REMOVE_ERASURE_CODING_POLICY": _POLICY,
 }
 
+# The same of values with elements of their own, and the element around these, if there is one.
+_PARTS: dict[type, tuple[str, str]] = {
+    AclChange: ("", "SRC=path entries"),
+    AclEntry: ("ENTRY", "SCOPE=scope TYPE=type NAME=name PERM=permissions"),
+    Block: ("BLOCK", "BLOCK_ID=block_id NUM_BYTES=length_bytes GENSTAMP=genstamp"),
+    CacheDirective: ("", "ID=directive_id PATH=path REPLICATION=replication POOL=pool EXPIRATION=expires_ms"),
+    CachePool: (
+        "",
+        f"{_POOL} DEFAULTREPLICATION=default_replication",
+    ),
+    DelegationKey: ("DELEGATION_KEY", "KEY_ID=key_id EXPIRY_DATE=expires_ms KEY=key"),
+    DelegationToken: (
+        "DELEGATION_TOKEN_IDENTIFIER",
+        f"KIND SEQUENCE_NUMBER=sequence_number {_USERS} {_DATES} MASTER_KEY_ID=master_key_id",
+    ),
+    ErasureCodingPolicy: (
+        "",
+        "CODEC=codec DATAUNITS=data_units PARITYUNITS=parity_units CELLSIZE=cell_bytes EXTRAOPTIONS=options options",
+    ),
+    ExtraOption: ("EXTRAOPTION", "KEY=key VALUE=value"),
+    Permission: ("PERMISSION_STATUS", "USERNAME=user GROUPNAME=group MODE=mode"),
+    XAttr: ("XATTR", "NAMESPACE=namespace NAME=name VALUE=value"),
+    XAttrChange: ("", "SRC=path attributes"),
+}
+
 
 def op_to_xml(op: EditOp, layout_version: int) -> Element:
     """The RECORD element of an op, without fields that this layout lacks."""
+    absent = {name for name, _ in layout_of(op.opcode, layout_version).absent}
     record = Element("RECORD")
     SubElement(record, "OPCODE").text = op.name
-    _add(SubElement(record, "DATA"), [("TXID", str(op.txid)), *_content(op, layout_version)])
+    _add(SubElement(record, "DATA"), [("TXID", str(op.txid)), *_content(op, _ELEMENTS[op.name], absent)])
     return record
 
 
-def _add(parent: Element, content: Sequence[tuple[str, Content]]) -> None:
+def _add(parent: Element, content: Iterable[tuple[str, Content]]) -> None:
     for tag, inside in content:
         element = SubElement(parent, tag)
         if isinstance(inside, str):
-            element.text = _NOT_IN_XML.sub(_mangled, inside)
+            element.text = _NOT_IN_XML.sub(lambda found: f"\\{ord(found[0]):04x};", inside)
         else:
             _add(element, inside)
 
@@ -116,139 +152,57 @@ def _add(parent: Element, content: Sequence[tuple[str, Content]]) -> None:
 _NOT_IN_XML = re.compile("[\\\\\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
-def _mangled(found: re.Match[str]) -> str:
-    return f"\\{ord(found[0]):04x};"
-
-
-def _content(op: EditOp, layout_version: int) -> Iterator[tuple[str, Content]]:
-    absent = {name for name, _ in layout_of(op.opcode, layout_version).absent}
-    for word in _ELEMENTS[op.name].split():
+def _content(one: object, elements: str, absent: Collection[str] = ()) -> Iterator[tuple[str, Content]]:
+    for word in elements.split():
         tag, _, name = word.lstrip("?").partition("=")
         if not name and tag in _CONSTANTS:
             yield tag, _CONSTANTS[tag]
         elif not name:
-            yield from _own_elements(getattr(op, tag))
-        elif name not in absent and not (word[0] == "?" and not getattr(op, name)):
-            yield tag, _inside(tag, getattr(op, name))
-
-
-def _inside(tag: str, value: object) -> Content:
-    if tag == "SOURCES" and isinstance(value, tuple):
-        return [(f"SOURCE{number}", str(path)) for number, path in enumerate(value, 1)]
-    if tag == "OPTIONS" and isinstance(value, tuple):
-        return "|".join([option.name for option in value])
-    if tag == "RPC_CLIENTID" and isinstance(value, bytes):
-        return str(uuid.UUID(bytes=value)) if len(value) == 16 else value.hex()
-    if tag == "MODE" and isinstance(value, int):
-        return _text(value & _MODE_BITS)
-    return _text(value)
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(int(value)) if isinstance(value, IntEnum) else str(value)
+            yield from _own_elements(getattr(one, tag))
+        elif name not in absent and not (word[0] == "?" and not getattr(one, name)):
+            inside = _inside(tag, getattr(one, name))
+            if inside is not None:
+                yield tag, inside
 
 
 def _own_elements(value: object) -> Iterator[tuple[str, Content]]:
-    match value:
-        case tuple():
-            for one in value:
-                yield from _own_elements(one)
-        case Block():
-            yield (
-                "BLOCK",
-                _named(BLOCK_ID=value.block_id, NUM_BYTES=value.length_bytes, GENSTAMP=value.genstamp),
-            )
-        case Permission():
-            yield (
-                "PERMISSION_STATUS",
-                _named(USERNAME=value.user, GROUPNAME=value.group, MODE=value.mode & _MODE_BITS),
-            )
-        case AclEntry():
-            yield "ENTRY", _acl_entry(value)
-        case XAttr():
-            yield "XATTR", _xattr(value)
-        case AclChange():
-            yield from [("SRC", value.path), *_own_elements(value.entries)]
-        case XAttrChange():
-            yield from [("SRC", value.path or ""), *_own_elements(value.attributes)]
-        case CacheDirective():
-            yield from _directive(value)
-        case CachePool():
-            yield from _pool(value)
-        case DelegationToken():
-            yield "DELEGATION_TOKEN_IDENTIFIER", _token(value)
-        case DelegationKey():
-            yield "DELEGATION_KEY", _key(value)
-        case ErasureCodingPolicy():
-            yield from _policy(value)
+    if isinstance(value, tuple):
+        for one in value:
+            yield from _own_elements(one)
+        return
+    around, elements = _PARTS[type(value)]
+    content = _content(value, elements)
+    if around:
+        yield around, list(content)
+    else:
+        yield from content
+
+
+def _inside(tag: str, value: Any) -> Content | None:
+    match tag, value:
+        case "SRC", None:
+            return ""
+        case _, None:
+            return None
+        case "SOURCES", _:
+            return [(f"SOURCE{number}", path) for number, path in enumerate(value, 1)]
+        case "OPTIONS", _:
+            return "|".join([option.name for option in value])
+        case "EXTRAOPTIONS", _:
+            return str(len(value))
+        case "RPC_CLIENTID", _:
+            return str(uuid.UUID(bytes=value)) if len(value) == 16 else value.hex()
+        case "MODE", _:
+            return str(value & _MODE_BITS)
+        case "PERM", _:
+            return permissions_text(value)
+        case "SCOPE" | "TYPE" | "NAMESPACE", _:
+            return str(value.name)
+        case "VALUE", bytes():
+            return f"0x{value.hex()}"
+        case "KEY", bytes():
+            return value.hex()
+        case _, bool():
+            return "true" if value else "false"
         case _:
-            raise TypeError(f"nobody knows the elements of {type(value).__name__}")
-
-
-def _named(**values: object) -> list[tuple[str, Content]]:
-    """Elements by name, without those that are None."""
-    return [(tag, _text(value)) for tag, value in values.items() if value is not None]
-
-
-def _acl_entry(entry: AclEntry) -> list[tuple[str, Content]]:
-    shown = permissions_text(entry.permissions)
-    return _named(SCOPE=entry.scope.name, TYPE=entry.type.name, NAME=entry.name, PERM=shown)
-
-
-def _xattr(one: XAttr) -> list[tuple[str, Content]]:
-    value = None if one.value is None else f"0x{one.value.hex()}"
-    return _named(NAMESPACE=one.namespace.name, NAME=one.name, VALUE=value)
-
-
-def _directive(one: CacheDirective) -> list[tuple[str, Content]]:
-    return _named(
-        ID=one.directive_id,
-        PATH=one.path,
-        REPLICATION=one.replication,
-        POOL=one.pool,
-        EXPIRATION=one.expires_ms,
-    )
-
-
-def _pool(one: CachePool) -> list[tuple[str, Content]]:
-    return _named(
-        POOLNAME=one.pool,
-        OWNERNAME=one.owner,
-        GROUPNAME=one.group,
-        MODE=None if one.mode is None else one.mode & _MODE_BITS,
-        LIMIT=one.limit_bytes,
-        MAXRELATIVEEXPIRY=one.lifetime_max_ms,
-        DEFAULTREPLICATION=one.default_replication,
-    )
-
-
-def _token(one: DelegationToken) -> list[tuple[str, Content]]:
-    return _named(
-        KIND="HDFS_DELEGATION_TOKEN",
-        SEQUENCE_NUMBER=one.sequence_number,
-        OWNER=one.owner,
-        RENEWER=one.renewer,
-        REALUSER=one.real_user,
-        ISSUE_DATE=one.issued_ms,
-        MAX_DATE=one.renewable_until_ms,
-        MASTER_KEY_ID=one.master_key_id,
-    )
-
-
-def _key(one: DelegationKey) -> list[tuple[str, Content]]:
-    key = None if one.key is None else one.key.hex()
-    return _named(KEY_ID=one.key_id, EXPIRY_DATE=one.expires_ms, KEY=key)
-
-
-def _policy(one: ErasureCodingPolicy) -> Iterator[tuple[str, Content]]:
-    yield from _named(
-        CODEC=one.codec,
-        DATAUNITS=one.data_units,
-        PARITYUNITS=one.parity_units,
-        CELLSIZE=one.cell_bytes,
-        EXTRAOPTIONS=len(one.options),
-    )
-    for option in one.options:
-        yield "EXTRAOPTION", _named(KEY=option.key, VALUE=option.value)
+            return str(int(value)) if isinstance(value, IntEnum) else str(value)

@@ -43,7 +43,7 @@ class BatchesUnderWay:
 
     def __init__(self, acceptors: Acceptors, seconds_max: float, on_committed: Callable[[int], None]) -> None:
         self._acceptors = acceptors
-        self._quorum = Need.MAJORITY.quorum(len(acceptors))
+        self._quorum = acceptors.majority
         self._seconds_max = seconds_max
         self._on_committed = on_committed
         self._loop = asyncio.get_running_loop()

@@ -71,6 +71,10 @@ class Acceptors:
     def __len__(self) -> int:
         return len(self.names)
 
+    @property
+    def majority(self) -> Quorum:
+        return Need.MAJORITY.quorum(len(self))
+
     def ask(
         self, what: str, request: Request[T], need: Need, seconds_max: float, *, every_answer: bool = False
     ) -> Program[Mapping[int, T]]:

@@ -7,8 +7,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from ledgers.protocol.quorum import Quorum
-
 from ..acceptor.copying import checked_part
 from ..batch import Batch
 from ..config import JournalConfig
@@ -54,11 +52,9 @@ class Follower:
     Stock JournalNodes cache only the latest edits, or none: the others are read from the segments.
     """
 
-    def __init__(
-        self, loggers: LoggerSet, quorum: Quorum, config: JournalConfig, streams_from: StreamsFrom
-    ) -> None:
+    def __init__(self, loggers: LoggerSet, config: JournalConfig, streams_from: StreamsFrom) -> None:
         self._loggers = loggers
-        self._quorum = quorum
+        self._quorum = loggers.acceptors.majority
         self._config = config
         self._streams_from = streams_from
 

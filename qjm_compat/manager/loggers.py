@@ -57,7 +57,7 @@ class LoggerSet:
     def has_room(self, size: int) -> bool:
         """Whether a majority would accept a batch of this size now, or waiting cannot bring one about."""
         in_sync = [logger.channel for logger in self.loggers if not logger.channel.is_out_of_sync]
-        needed = len(self.loggers) // 2 + 1
+        needed = self.acceptors.majority.needed
         return len(in_sync) < needed or sum(channel.has_room(size) for channel in in_sync) >= needed
 
     def send(self, request: SendEdits) -> asyncio.Future[int]:

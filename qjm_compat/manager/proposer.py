@@ -2,29 +2,10 @@
 
 from __future__ import annotations
 
+from .. import requests
 from ..config import JournalConfig
 from ..errors import BadJournalState, RuleViolated
-from ..requests import (
-    AcceptRecovery,
-    CanRollBack,
-    DiscardSegments,
-    DoFinalize,
-    DoPreUpgrade,
-    DoRollback,
-    DoUpgrade,
-    FinalizeLogSegment,
-    Format,
-    GetJournalCTime,
-    GetJournalState,
-    IsFormatted,
-    NamespaceInfo,
-    NewEpoch,
-    PrepareRecovery,
-    R,
-    Request,
-    SegmentState,
-    StartLogSegment,
-)
+from ..requests import NamespaceInfo, R, Request, SegmentState
 from .effects import Acceptors, Need, Program, SetEpoch
 from .recovery_source import best_source
 
@@ -50,11 +31,11 @@ class Proposer:
         if self.epoch is not None:
             raise BadJournalState(f"this writer has epoch {self.epoch} already")
         states = yield from self._majority(
-            "getJournalState", GetJournalState(), self._config.takeover_seconds_max
+            "getJournalState", requests.GetJournalState(), self._config.takeover_seconds_max
         )
         epoch = 1 + max(state.last_promised_epoch for state in states.values())
         replies = yield from self._majority(
-            f"newEpoch({epoch})", NewEpoch(namespace, epoch), self._config.takeover_seconds_max
+            f"newEpoch({epoch})", requests.NewEpoch(namespace, epoch), self._config.takeover_seconds_max
         )
         self.epoch = epoch
         yield SetEpoch(epoch)
@@ -79,7 +60,7 @@ class Proposer:
         """Runs one round of Paxos over the end of a segment, and finalizes it."""
         replies = yield from self._majority(
             f"prepareRecovery({start_txid})",
-            PrepareRecovery(segment_txid=start_txid),
+            requests.PrepareRecovery(segment_txid=start_txid),
             self._config.takeover_seconds_max,
         )
         source = best_source(replies)
@@ -88,7 +69,7 @@ class Proposer:
             return None  # no acceptor has an edit of it: it never existed
         yield from self._majority(
             f"acceptRecovery({start_txid}-{chosen.end_txid})",
-            AcceptRecovery(state=chosen, source=self.acceptors.names[source]),
+            requests.AcceptRecovery(state=chosen, source=self.acceptors.names[source]),
             self._config.takeover_seconds_max,
         )
         yield from self.finalize_log_segment(chosen.start_txid, chosen.end_txid)
@@ -114,7 +95,7 @@ class Proposer:
             )
         yield from self._majority(
             f"startLogSegment({txid})",
-            StartLogSegment(txid=txid, layout_version=layout_version),
+            requests.StartLogSegment(txid=txid, layout_version=layout_version),
             self._config.start_segment_seconds_max,
         )
         self._unfinalized = txid
@@ -128,7 +109,7 @@ class Proposer:
         """Ends a segment for ever at a majority."""
         yield from self._majority(
             f"finalizeLogSegment({start_txid}-{end_txid})",
-            FinalizeLogSegment(start_txid=start_txid, end_txid=end_txid),
+            requests.FinalizeLogSegment(start_txid=start_txid, end_txid=end_txid),
             self._config.takeover_seconds_max,
         )
         self._next_txid = max(self._next_txid, end_txid + 1)
@@ -141,7 +122,7 @@ class Proposer:
         """Raises QuorumFailed, which says at whom it was done and at whom not."""
         self.is_active_writer = self.is_active_writer and not force
         seconds_max = self._config.operations_seconds_max
-        request = Format(namespace, force)
+        request = requests.Format(namespace, force)
         yield from self.acceptors.ask("format", request, Need.ALL, seconds_max, every_answer=True)
         self.is_active_writer = False
 
@@ -151,34 +132,34 @@ class Proposer:
 
     def formatted(self) -> Program[tuple[str, ...]]:
         """The acceptors that have the journal. All must answer."""
-        answers = yield from self._all("isFormatted", IsFormatted())
+        answers = yield from self._all("isFormatted", requests.IsFormatted())
         return tuple(self.acceptors.names[n] for n in sorted(answers) if answers[n])
 
     def do_pre_upgrade(self) -> Program[None]:
         self.is_active_writer = False
-        yield from self._all("doPreUpgrade", DoPreUpgrade())
+        yield from self._all("doPreUpgrade", requests.DoPreUpgrade())
 
     def do_upgrade(self, namespace: NamespaceInfo) -> Program[None]:
-        yield from self._all("doUpgrade", DoUpgrade(namespace.storage))
+        yield from self._all("doUpgrade", requests.DoUpgrade(namespace.storage))
 
     def do_finalize(self) -> Program[None]:
-        yield from self._all("doFinalize", DoFinalize())
+        yield from self._all("doFinalize", requests.DoFinalize())
 
     def can_roll_back(self, target_layout_version: int) -> Program[bool]:
         """Whether a rollback is possible. Raises RuleViolated if the acceptors disagree."""
-        return (yield from self._agreed("canRollBack", CanRollBack(target_layout_version)))
+        return (yield from self._agreed("canRollBack", requests.CanRollBack(target_layout_version)))
 
     def do_rollback(self) -> Program[None]:
         self.is_active_writer = False
-        yield from self._all("doRollback", DoRollback())
+        yield from self._all("doRollback", requests.DoRollback())
 
     def discard_segments(self, start_txid: int) -> Program[None]:
         self.is_active_writer = False
-        yield from self._all(f"discardSegments({start_txid})", DiscardSegments(start_txid))
+        yield from self._all(f"discardSegments({start_txid})", requests.DiscardSegments(start_txid))
 
     def get_journal_c_time(self) -> Program[int]:
         """The creation time. Raises RuleViolated if the acceptors disagree."""
-        return (yield from self._agreed("getJournalCTime", GetJournalCTime()))
+        return (yield from self._agreed("getJournalCTime", requests.GetJournalCTime()))
 
     # ----------------------------------------------------------------------------------------------------
 

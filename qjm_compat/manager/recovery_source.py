@@ -13,9 +13,8 @@ def best_source(replies: Mapping[int, PrepareReply]) -> int:
 
     Raises RuleViolated if two finalized copies differ, or if the best copy lacks committed edits.
     """
-    numbers = sorted(replies)
-    best = numbers[0]
-    for number in numbers[1:]:
+    best, *others = sorted(replies)
+    for number in others:
         if compare(replies[number], replies[best]) > 0:
             best = number
     _check_holds_commits(replies, best)
@@ -35,16 +34,13 @@ def compare(one: PrepareReply, other: PrepareReply) -> int:
         if a.end_txid != b.end_txid:
             raise RuleViolated(f"finalized segs with different lengths: {a} and {b}")
         return 0
-    return _sign((max_seen_epoch(one), a.end_txid), (max_seen_epoch(other), b.end_txid))
+    mine, theirs = (max_seen_epoch(one), a.end_txid), (max_seen_epoch(other), b.end_txid)
+    return (mine > theirs) - (mine < theirs)
 
 
 def max_seen_epoch(reply: PrepareReply) -> int:
     """The latest epoch that an acceptor has seen for the segment: of its writer, or of a recovery."""
     return max(reply.accepted_in_epoch or 0, reply.last_writer_epoch)
-
-
-def _sign(a: tuple[int, int], b: tuple[int, int]) -> int:
-    return (a > b) - (a < b)
 
 
 def _check_holds_commits(replies: Mapping[int, PrepareReply], best: int) -> None:

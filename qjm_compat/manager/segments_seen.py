@@ -53,14 +53,15 @@ def readable_segments(
     A segment is finalized at a majority before the next one begins, so any majority lists it, unless its answers are
     of different times: a reader that stood still may hold old ones. It asks again then, every acceptor.
     """
-    quorum = Need.MAJORITY.quorum(len(acceptors))
     seen: list[SegmentSeen] = []
     for look in range(LOOKS_MAX):
         manifests = yield from acceptors.ask(
             "getEditLogManifest", request, Need.MAJORITY, seconds_max, every_answer=look > 0
         )
         purged_below = max(manifest.purged_below for manifest in manifests.values())
-        seen = _without_remnants(segments_seen(manifests, quorum, only_durable=only_durable), purged_below)
+        seen = _without_remnants(
+            segments_seen(manifests, acceptors.majority, only_durable=only_durable), purged_below
+        )
         if not any(_gaps(seen)):
             break
     return seen

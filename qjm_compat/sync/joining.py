@@ -53,15 +53,12 @@ def format_to_join(journal_id: str, held: Held, joining: Sequence[str], given: N
     ones could lack something: then nothing may be changed.
     """
     storage = _agreed(journal_id, held, given)
-    namespace = NamespaceInfo(
-        storage.namespace_id, storage.cluster_id, "", storage.c_time, storage.layout_version
-    )
     _check_enough(journal_id, held, joining)
     _check_no_rollback(held, joining)
     _check_finalized(held, joining)
     _check_can_tell(held, joining)
     return Format(
-        namespace,
+        NamespaceInfo.of(storage),
         promised_epoch=max(one.last_promised_epoch for one in held.values()),
         joined_behind=max(one.in_progress_from for one in held.values()),
     )

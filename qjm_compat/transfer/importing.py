@@ -21,7 +21,7 @@ from ..manager.output_stream import EditLogOutputStream
 from ..requests import NamespaceInfo
 from .errors import TransferRefused
 from .files.names import LeftOut, SegmentName, listing
-from .files.segment_file import CheckedSegment, RawBatch, batches_of, checked_segment
+from .files.segment_file import CheckedSegment, batches_of, checked_segment
 from .files.version_file import VERSION, read_version
 from .import_plan import Held, ImportSource, ImportStep, check_gaps, plan
 from .inspection.inspector import JournalInspector
@@ -261,19 +261,19 @@ class _Import:
             self.done.notes.append(f"acceptor {name} lacks segments: it was not there, or did not keep up")
 
     async def _write_batches(self, out: EditLogOutputStream, records: memoryview, from_txid: int) -> None:
-        under_way: deque[tuple[RawBatch, asyncio.Future[int]]] = deque()
+        under_way: deque[tuple[Batch, asyncio.Future[int]]] = deque()
         size = 0
         for batch in batches_of(records, from_txid, BATCH_BYTES):
             while under_way and size + len(batch.records) > UNDER_WAY_BYTES_MAX:
                 size -= await self._confirmed(*under_way.popleft())
-            out.write_raw(bytes(batch.records), batch.num_txns)
+            out.write_raw(batch.records, batch.num_txns)
             out.set_ready_to_flush()
             under_way.append((batch, await out.flush_async()))
             size += len(batch.records)
         while under_way:
             await self._confirmed(*under_way.popleft())
 
-    async def _confirmed(self, batch: RawBatch, flush: asyncio.Future[int]) -> int:
+    async def _confirmed(self, batch: Batch, flush: asyncio.Future[int]) -> int:
         await flush
         self.on_bytes(len(batch.records))
         return len(batch.records)

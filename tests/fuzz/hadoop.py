@@ -65,7 +65,7 @@ def call(data: bytes) -> None:
         return
     protocol, name, message = method_of(found)
     method = method_named(protocol, name)
-    method.request(method.parse(message), b"c")
+    method.request_of(method.parse(message), b"c")
 
 
 def _calls() -> list[bytes]:

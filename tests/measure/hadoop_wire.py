@@ -15,7 +15,7 @@ from qjm_compat.hadoop.wire.framing import FRAME_BYTES_MAX, FrameReader
 from qjm_compat.hadoop.wire.methods import Place
 from qjm_compat.hadoop.wire.rpc import call_in
 from qjm_compat.requests import BatchDone, SendEdits
-from tests.qjm_compat.hadoop.test_limits import call_frame
+from tests.qjm_compat.hadoop.nodes import call_frame
 from tests.qjm_compat.journals import frames
 
 CALLS, EDITS, PATH_BYTES = 20_000, 32, 196

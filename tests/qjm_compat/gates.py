@@ -67,10 +67,7 @@ def gates_of(manager: QuorumJournalManager) -> list[Gate]:
 async def leave_out(logger: Logger) -> None:
     """Makes an acceptor miss what is written from now on: not before it has begun the segment, which takes it in."""
 
-    async def idle() -> bool:
-        return logger.channel.is_idle
-
-    await until_true(idle)
+    await until_true(lambda: logger.channel.is_idle)
     logger.channel.is_out_of_sync = True
 
 

@@ -35,7 +35,12 @@ async def cancel(task: asyncio.Future[T]) -> None:
     await asyncio.wait([task])
 
 
-async def until_true(condition: Callable[[], Awaitable[bool]], pause_seconds: float = 0.01) -> None:
+async def until_true(condition: Callable[[], bool | Awaitable[bool]], pause_seconds: float = 0.01) -> None:
     """Waits until `condition()` holds; the test's own limit ends it otherwise."""
-    while not await condition():  # noqa: ASYNC110 — what is waited for is outside this process
+
+    async def holds() -> bool:
+        found = condition()
+        return found if isinstance(found, bool) else await found
+
+    while not await holds():  # noqa: ASYNC110 — what is waited for is outside this process
         await asyncio.sleep(pause_seconds)

@@ -19,8 +19,8 @@ from .options import JournalPlace, journal_place
 
 if TYPE_CHECKING:
     from ledgers import LedgerError
+    from metadata.records.journal_record import SegmentRecord
     from qjm_compat.errors import JournalUnavailable
-    from qjm_compat.transfer.checking.acceptor_check import Expected
     from qjm_compat.transfer.inspection.acceptor_seen import AcceptorSeen
     from qjm_compat.transfer.inspection.inspector import JournalInspector
 
@@ -220,13 +220,12 @@ async def _segments(inspector: JournalInspector, seen: AcceptorSeen) -> tuple[li
     """In order, and why the ledgers of some could not be read."""
     from ledgers import LedgerError, NoSuchLedger
     from qjm_compat.errors import JournalUnavailable
-    from qjm_compat.transfer.checking.acceptor_check import expected_segments
 
     client = inspector.clients[inspector.acceptors[seen.name]]
     ledgers = inspector.ledgers(seen.name)
     unread: Unread = {}
 
-    async def described(segment: Expected) -> Fields:
+    async def described(segment: SegmentRecord) -> Fields:
         last, state, size = segment.end_txid, _state(segment), None
         try:
             size = (await client.describe_ledger(segment.ledger_id)).length_bytes
@@ -247,11 +246,11 @@ async def _segments(inspector: JournalInspector, seen: AcceptorSeen) -> tuple[li
             "layout": segment.layout_version,
         }
 
-    in_order = sorted(expected_segments(seen), key=lambda segment: segment.start_txid)
+    in_order = sorted(seen.segments, key=lambda segment: segment.start_txid)
     return [await described(segment) for segment in in_order], unread
 
 
-def _state(segment: Expected) -> str:
+def _state(segment: SegmentRecord) -> str:
     if segment.finalized:
         return "finalized"
     return "in progress" if segment.end_txid is None else "to be recovered"

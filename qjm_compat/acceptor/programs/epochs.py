@@ -7,7 +7,7 @@ from metadata.records.journal_record import JournalState
 from ...errors import JournalError, StaleEpoch
 from ...requests import GetJournalState, Heartbeat, JournalStateReply, NewEpoch, NewEpochReply, RequestInfo
 from . import transitions
-from .effects import Program, end_ledger
+from .effects import EndLedger, Program
 from .memory import CONFLICTS_MAX, Memory
 
 
@@ -79,7 +79,7 @@ def seal(me: Memory, epoch: int) -> Program[JournalState]:
             return state
         for segment in left:
             if segment.ledger_id not in ends:
-                end = yield from end_ledger(segment.ledger_id)
+                end = yield from EndLedger(segment.ledger_id)
                 me.note_end(end)
                 ends[segment.ledger_id] = end.end_txid
         if me.open is not None and me.open.ledger_id in ends:

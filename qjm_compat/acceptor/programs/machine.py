@@ -5,60 +5,47 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...requests import (
-    AcceptRecovery,
-    CanRollBack,
-    DiscardSegments,
-    DoFinalize,
-    DoPreUpgrade,
-    DoRollback,
-    DoUpgrade,
-    FinalizeLogSegment,
-    Format,
-    GetEditLogManifest,
-    GetJournalCTime,
-    GetJournalState,
-    GetStorageInfo,
-    Heartbeat,
-    IsFormatted,
-    NewEpoch,
-    PrepareRecovery,
-    PurgeLogs,
-    R,
-    Request,
-    StartLogSegment,
-)
+from ... import requests
+from ...requests import R, Request
 from . import epochs, manifest, recovery, segments, storage
 from .effects import Program
 from .memory import Memory
 
 PROGRAMS: dict[type[Request[Any]], Callable[[Memory, Any], Program[Any]]] = {
-    IsFormatted: storage.is_formatted,
-    GetStorageInfo: storage.get_storage_info,
-    Format: storage.format_journal,
-    GetJournalCTime: storage.get_journal_c_time,
-    DoPreUpgrade: storage.do_pre_upgrade,
-    DoUpgrade: storage.do_upgrade,
-    DoFinalize: storage.do_finalize,
-    CanRollBack: storage.can_roll_back,
-    DoRollback: storage.do_rollback,
-    DiscardSegments: storage.discard_segments,
-    GetJournalState: epochs.get_journal_state,
-    NewEpoch: epochs.new_epoch,
-    Heartbeat: epochs.heartbeat,
-    StartLogSegment: segments.start_log_segment,
-    FinalizeLogSegment: segments.finalize_log_segment,
-    PurgeLogs: segments.purge_logs,
-    PrepareRecovery: recovery.prepare_recovery,
-    AcceptRecovery: recovery.accept_recovery,
-    GetEditLogManifest: manifest.get_edit_log_manifest,
+    requests.IsFormatted: storage.is_formatted,
+    requests.GetStorageInfo: storage.get_storage_info,
+    requests.Format: storage.format_journal,
+    requests.GetJournalCTime: storage.get_journal_c_time,
+    requests.DoPreUpgrade: storage.do_pre_upgrade,
+    requests.DoUpgrade: storage.do_upgrade,
+    requests.DoFinalize: storage.do_finalize,
+    requests.CanRollBack: storage.can_roll_back,
+    requests.DoRollback: storage.do_rollback,
+    requests.DiscardSegments: storage.discard_segments,
+    requests.GetJournalState: epochs.get_journal_state,
+    requests.NewEpoch: epochs.new_epoch,
+    requests.Heartbeat: epochs.heartbeat,
+    requests.StartLogSegment: segments.start_log_segment,
+    requests.FinalizeLogSegment: segments.finalize_log_segment,
+    requests.PurgeLogs: segments.purge_logs,
+    requests.PrepareRecovery: recovery.prepare_recovery,
+    requests.AcceptRecovery: recovery.accept_recovery,
+    requests.GetEditLogManifest: manifest.get_edit_log_manifest,
 }
 """Every call but two: batches (`segments.admit_edits`) and cached edits bypass the state, for speed."""
 
-CONCURRENT = frozenset({GetEditLogManifest, GetStorageInfo, GetJournalCTime, CanRollBack, IsFormatted})
+CONCURRENT = frozenset(
+    {
+        requests.GetEditLogManifest,
+        requests.GetStorageInfo,
+        requests.GetJournalCTime,
+        requests.CanRollBack,
+        requests.IsFormatted,
+    }
+)
 """Calls that change nothing, and do not wait for those that do."""
 
-RESETS = frozenset({Format, DoUpgrade, DoRollback, DiscardSegments})
+RESETS = frozenset({requests.Format, requests.DoUpgrade, requests.DoRollback, requests.DiscardSegments})
 """Calls after which earlier edits may no longer belong to the journal."""
 
 

@@ -10,7 +10,7 @@ from metadata.records.journal_record import FinalizedSegment, JournalState, Segm
 from ...errors import RuleViolated
 from ...requests import GetEditLogManifest, Manifest, RemoteEditLog
 from . import transitions
-from .effects import LedgerEnd, Program, list_finalized, look_at_ledger
+from .effects import LedgerEnd, ListFinalized, LookAtLedger, Program
 from .memory import Memory
 
 
@@ -26,7 +26,7 @@ def get_edit_log_manifest(me: Memory, request: GetEditLogManifest) -> Program[Ma
 
 def finalized_logs(state: JournalState) -> Program[list[RemoteEditLog]]:
     """All finalized segments: those with records of their own, and those without."""
-    records = [found.segment for found in (yield from list_finalized())]
+    records = [found.segment for found in (yield from ListFinalized())]
     return [_log(segment) for segment in state.finalized(records).values()]
 
 
@@ -61,7 +61,7 @@ def written(me: Memory, segment: SegmentRecord) -> Program[LedgerEnd]:
     if mine is not None and mine.ledger_id == segment.ledger_id:
         end = mine.durable_txid if mine.durable_txid >= mine.start_txid else None
         return LedgerEnd(end, me.committed_txid)
-    end_of_ledger = yield from look_at_ledger(segment.ledger_id)
+    end_of_ledger = yield from LookAtLedger(segment.ledger_id)
     if segment.end_txid is None:
         me.note_end(end_of_ledger)
     return end_of_ledger

@@ -9,7 +9,7 @@ from metadata.records.journal_store import VersionedState
 
 from ...errors import BadRequest, JournalNotFormatted, JournalOutOfSync, JournalUnavailable, StaleEpoch
 from ...requests import RequestInfo, SegmentState, SendEdits
-from .effects import LedgerEnd, Program, read_state, swap_state
+from .effects import LedgerEnd, Program, ReadState, SwapState
 
 CONFLICTS_MAX = 50
 """Concurrent changes that one call retries before it gives up."""
@@ -52,7 +52,7 @@ class Memory:
 
     def fresh(self) -> Program[JournalState]:
         """Reads the current state of a formatted journal (check 1)."""
-        self.stored = yield from read_state()
+        self.stored = yield from ReadState()
         state = self.state
         if state is None or state.storage is None:
             raise JournalNotFormatted(self.journal_id)
@@ -65,7 +65,7 @@ class Memory:
 
     def look(self) -> Program[JournalState | None]:
         """Reads the current state for read-only calls, which run beside one that is about to swap."""
-        found = yield from read_state()
+        found = yield from ReadState()
         return found.state if found is not None else None
 
     def look_formatted(self) -> Program[JournalState]:
@@ -86,13 +86,13 @@ class Memory:
 
     def fresh_or_none(self) -> Program[JournalState | None]:
         """Reads the current state, formatted or not."""
-        self.stored = yield from read_state()
+        self.stored = yield from ReadState()
         return self.stored.state if self.stored is not None else None
 
     def swap(self, state: JournalState) -> Program[bool]:
         """Compare-and-swaps the state read last; returns whether it succeeded."""
         version = self.stored.version if self.stored is not None else None
-        stored = yield from swap_state(state, version)
+        stored = yield from SwapState(state, version)
         if stored is None:
             return False
         self.stored = stored

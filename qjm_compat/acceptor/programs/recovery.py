@@ -11,7 +11,7 @@ from metadata.records.journal_record import AcceptedRecovery, JournalState, Segm
 from ...errors import BadJournalState, BadRequest, JournalError, JournalOutOfSync, RuleViolated
 from ...requests import AcceptRecovery, PrepareRecovery, PrepareReply, SegmentState
 from . import transitions
-from .effects import Program, copy_segment, drop_ledger, read_finalized
+from .effects import CopySegment, DropLedger, Program, ReadFinalized
 from .epochs import admit, seal, still
 from .memory import Memory, state_of
 from .segments import change, withdraw
@@ -62,7 +62,7 @@ def accept_recovery(me: Memory, request: AcceptRecovery) -> Program[None]:
             yield from withdraw(me, copy.ledger_id, error)
         raise
     if copy is not None and copy.ledger_id not in transitions.kept_ledgers(now):
-        yield from drop_ledger(copy.ledger_id)
+        yield from DropLedger(copy.ledger_id)
 
 
 def _accepted(
@@ -87,7 +87,7 @@ def _on_disk(state: JournalState, start_txid: int) -> Program[SegmentState | Non
     segment = transitions.segment_at(state, start_txid)
     if segment is not None:
         return state_of(segment)
-    found = yield from read_finalized(start_txid)
+    found = yield from ReadFinalized(start_txid)
     if found is None or not state.shows(found.segment):
         return None
     return SegmentState(start_txid, found.segment.end_txid, False, found.segment.writer_epoch)
@@ -142,7 +142,7 @@ def _is_same(here: SegmentState | None, wanted: SegmentState) -> bool:
 
 def _copied(request: AcceptRecovery) -> Program[SegmentRecord]:
     wanted = request.state
-    copied = yield from copy_segment(request.source, wanted.start_txid, wanted.end_txid, wanted.writer_epoch)
+    copied = yield from CopySegment(request.source, wanted.start_txid, wanted.end_txid, wanted.writer_epoch)
     return SegmentRecord(
         wanted.start_txid, copied.ledger_id, copied.layout_version, wanted.writer_epoch, wanted.end_txid
     )

@@ -18,13 +18,13 @@ from ...requests import FinalizeLogSegment, PurgeLogs, SendEdits, StartLogSegmen
 from . import transitions
 from .effects import (
     DeleteFinalized,
+    DropLedger,
+    EndLedger,
+    ListFinalized,
+    NewLedger,
     Program,
-    drop_ledger,
-    end_ledger,
-    list_finalized,
-    new_ledger,
-    put_finalized,
-    read_finalized,
+    PutFinalized,
+    ReadFinalized,
 )
 from .epochs import admit, seal, still
 from .limits import check_layout, check_txid
@@ -47,7 +47,7 @@ def start_log_segment(me: Memory, request: StartLogSegment) -> Program[None]:
     state = yield from drop_replaced(me, state)
     assert state.storage is not None
     layout = request.layout_version or state.storage.layout_version
-    ledger_id = yield from new_ledger(request.txid, epoch, layout)
+    ledger_id = yield from NewLedger(request.txid, epoch, layout)
     segment = SegmentRecord(request.txid, ledger_id, layout, epoch)
     try:
         yield from change(me, epoch, lambda now: _started(me, state, now, segment))
@@ -143,14 +143,14 @@ def _last_finalized_end(state: JournalState) -> Program[int]:
 def sweep(me: Memory, state: JournalState) -> Program[None]:
     """Deletes ledgers and records that neither the state nor a rollback needs. May stop anywhere and be repeated."""
     kept = transitions.kept_ledgers(state)
-    for found in (yield from list_finalized()):
+    for found in (yield from ListFinalized()):
         if not state.needs(found.segment):
             if found.segment.ledger_id not in kept:
-                yield from drop_ledger(found.segment.ledger_id)
-            yield DeleteFinalized(found)
+                yield from DropLedger(found.segment.ledger_id)
+            yield from DeleteFinalized(found)
     deleted = [ledger for ledger in state.replaced_ledgers if ledger not in kept]
     for ledger in deleted:
-        yield from drop_ledger(ledger)
+        yield from DropLedger(ledger)
     if deleted:
         yield from me.swap(transitions.swept(state, frozenset(deleted)))  # else the next sweep does it
 
@@ -174,7 +174,7 @@ def withdraw(me: Memory, ledger_id: int, why: JournalError) -> Program[None]:
         return
     state = me.stored.state if me.stored is not None else None
     if state is None or ledger_id not in (*transitions.kept_ledgers(state), *state.replaced_ledgers):
-        yield from drop_ledger(ledger_id)
+        yield from DropLedger(ledger_id)
 
 
 def drop_replaced(me: Memory, state: JournalState) -> Program[JournalState]:
@@ -184,7 +184,7 @@ def drop_replaced(me: Memory, state: JournalState) -> Program[JournalState]:
     kept = transitions.kept_ledgers(state)
     deleted = frozenset(ledger for ledger in state.replaced_ledgers if ledger not in kept)
     for ledger in sorted(deleted):
-        yield from drop_ledger(ledger)
+        yield from DropLedger(ledger)
     swept = transitions.swept(state, deleted)
     return swept if deleted and (yield from me.swap(swept)) else state
 
@@ -216,7 +216,7 @@ def _refuse_edits_at(me: Memory, state: JournalState, txid: int, epoch: int) -> 
 
 
 def _refuse_inside(me: Memory, state: JournalState, txid: int) -> Program[None]:
-    records = [found.segment for found in (yield from list_finalized())]
+    records = [found.segment for found in (yield from ListFinalized())]
     for segment in state.finalized(records).values():
         if segment.start_txid <= txid <= segment.end_txid:
             raise _already_finalized(me, segment.start_txid, segment.end_txid)
@@ -251,7 +251,7 @@ def _check_end(me: Memory, segment: SegmentRecord, end: int) -> Program[None]:
     """Checks that the segment on disk ends at exactly `end`."""
     on_disk = segment.end_txid
     if on_disk is None:
-        found = yield from end_ledger(segment.ledger_id)
+        found = yield from EndLedger(segment.ledger_id)
         me.note_end(found)
         on_disk = found.end_txid
     if segment.finalized:
@@ -294,7 +294,7 @@ def _finalized(me: Memory, state: JournalState, segment: SegmentRecord, end: int
 
 def _visible(state: JournalState, start: int) -> Program[int | None]:
     """The end of the finalized segment that begins there, from its record."""
-    found = yield from read_finalized(start)
+    found = yield from ReadFinalized(start)
     return found.segment.end_txid if found is not None and state.shows(found.segment) else None
 
 
@@ -313,9 +313,9 @@ def _archive(me: Memory, state: JournalState, segment: SegmentRecord) -> Program
     record = segment.as_finalized(state.generation)
     version: int | None = None
     for _ in range(CONFLICTS_MAX):
-        if (yield from put_finalized(record, version)):
+        if (yield from PutFinalized(record, version)):
             return True
-        found = yield from read_finalized(segment.start_txid)
+        found = yield from ReadFinalized(segment.start_txid)
         if found is None:
             version = None
         elif state.shows(found.segment):
@@ -325,7 +325,7 @@ def _archive(me: Memory, state: JournalState, segment: SegmentRecord) -> Program
             return False
         else:  # dropped by a discard or a rollback, and not deleted yet: nothing else knows its ledger
             if found.segment.ledger_id not in transitions.kept_ledgers(state):
-                yield from drop_ledger(found.segment.ledger_id)
+                yield from DropLedger(found.segment.ledger_id)
             version = found.version
     raise me.gave_up()
 

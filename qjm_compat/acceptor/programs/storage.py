@@ -26,7 +26,7 @@ from ...requests import (
     IsFormatted,
 )
 from . import transitions
-from .effects import LedgerEnd, Program, end_ledger
+from .effects import EndLedger, LedgerEnd, Program
 from .limits import check_storage, check_txid
 from .manifest import finalized_logs
 from .memory import CONFLICTS_MAX, Memory
@@ -190,7 +190,7 @@ def _fence_all(
     ends: dict[int, int | None] = {}
     for segment in transitions.unsealed(state):
         try:
-            end = yield from end_ledger(segment.ledger_id)
+            end = yield from EndLedger(segment.ledger_id)
         except JournalUnavailable:
             if unless_lost_from is None or segment.start_txid < unless_lost_from:
                 raise

@@ -17,7 +17,7 @@ from metadata.records.journal_record import FinalizedSegment, JournalState, Jour
 from ...errors import JournalError, JournalUnavailable, RuleViolated, StaleEpoch
 from ...requests import RemoteEditLog, SegmentState
 from . import transitions
-from .effects import Copied, Program, drop_ledger, end_ledger, list_finalized, read_finalized
+from .effects import Copied, DropLedger, EndLedger, ListFinalized, Program, ReadFinalized
 from .epochs import seal
 from .manifest import written
 from .memory import CONFLICTS_MAX, Memory
@@ -91,7 +91,7 @@ def make_room_for_another(me: Memory, epochs_above: int) -> Program[SegmentsHeld
 
 def _held_in(me: Memory, state: JournalState) -> Program[SegmentsHeld]:
     assert state.storage is not None
-    finalized = state.finalized([found.segment for found in (yield from list_finalized())])
+    finalized = state.finalized([found.segment for found in (yield from ListFinalized())])
     vouched = yield from _vouched(me, state, finalized)
     behind = state.joined_behind if transitions.is_behind(state, finalized) else 0
     return SegmentsHeld(
@@ -123,7 +123,7 @@ def take_finalized(me: Memory, wanted: RemoteEditLog, copy: Copied | None) -> Pr
             yield from withdraw(me, copy.ledger_id, error)
         raise
     if copy is not None and taken is not Taken.COPIED:
-        yield from drop_ledger(copy.ledger_id)
+        yield from DropLedger(copy.ledger_id)
     return taken
 
 
@@ -158,7 +158,7 @@ def _finalized_here(me: Memory, state: JournalState, wanted: RemoteEditLog) -> P
     own = transitions.segment_at(state, wanted.start_txid)
     here: SegmentRecord | FinalizedSegment | None = own if own is not None and own.finalized else None
     if own is None:
-        found = yield from read_finalized(wanted.start_txid)
+        found = yield from ReadFinalized(wanted.start_txid)
         here = found.segment if found is not None and state.shows(found.segment) else None
     if here is None:
         return None
@@ -179,7 +179,7 @@ def _refusal(me: Memory, state: JournalState, wanted: RemoteEditLog) -> Program[
         return Taken.OPEN
     if not state.generation:
         return None
-    finalized = state.finalized([found.segment for found in (yield from list_finalized())])
+    finalized = state.finalized([found.segment for found in (yield from ListFinalized())])
     vouched = yield from _vouched(me, state, finalized)
     return Taken.NOT_VOUCHED if vouched is not None and wanted.end_txid > vouched else None
 
@@ -226,7 +226,7 @@ def _sealed(state: JournalState, start_txid: int) -> Program[JournalState]:
     if own is None or own.end_txid is not None:
         return state
     try:
-        end = yield from end_ledger(own.ledger_id)
+        end = yield from EndLedger(own.ledger_id)
     except JournalUnavailable:
         return replace(
             state,

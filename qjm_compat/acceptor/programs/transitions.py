@@ -80,18 +80,10 @@ def started(state: JournalState, segment: SegmentRecord, archived: frozenset[int
     An acceptor that joined during this very segment votes on it from here on: the writer asked a majority that could
     tell, and nothing was written of it. Segments whose own records stand (`archived`, by ledger) leave the state.
     """
-    old = segment_at(state, segment.start_txid)
-    kept = tuple(s for s in state.segments if s is not old and not (s.finalized and s.ledger_id in archived))
-    _check_room(kept)
-    return _without_accepted(
-        replace(
-            state,
-            last_writer_epoch=segment.writer_epoch,
-            joined_behind=state.joined_behind if state.joined_behind < segment.start_txid else 0,
-            segments=(*kept, segment),
-            replaced_ledgers=_with(state.replaced_ledgers, old),
-        ),
-        segment.start_txid,
+    return replace(
+        _added(state, segment, archived),
+        last_writer_epoch=segment.writer_epoch,
+        joined_behind=state.joined_behind if state.joined_behind < segment.start_txid else 0,
     )
 
 
@@ -106,23 +98,9 @@ def finalized(state: JournalState, start_txid: int, end_txid: int) -> JournalSta
 
 
 def taken_in(state: JournalState, segment: SegmentRecord, archived: frozenset[int]) -> JournalState:
-    """Adds a segment that other acceptors have finalized, in place of what is here of it.
-
-    Segments whose own records stand (`archived`, by ledger) leave the state.
-    """
-    old = segment_at(state, segment.start_txid)
-    kept = tuple(s for s in state.segments if s is not old and not (s.finalized and s.ledger_id in archived))
-    _check_room(kept)
-    left = old if old is not None and old.ledger_id != segment.ledger_id else None
-    return _without_accepted(
-        replace(
-            state,
-            segments=tuple(sorted((*kept, segment), key=lambda s: s.start_txid)),
-            last_finalized_start=max(state.last_finalized_start, segment.start_txid),
-            replaced_ledgers=_with(state.replaced_ledgers, left),
-        ),
-        segment.start_txid,
-    )
+    """Adds a segment that other acceptors have finalized, in place of what is here of it; see `started`."""
+    added = _added(state, segment, archived)
+    return replace(added, last_finalized_start=max(state.last_finalized_start, segment.start_txid))
 
 
 def accepted(
@@ -131,16 +109,7 @@ def accepted(
     """Records a recovery's choice, and in the same step the ledger that holds it."""
     kept = tuple(a for a in state.accepted if a.start_txid != wanted.start_txid)
     choice = AcceptedRecovery(wanted.start_txid, wanted.end_txid, wanted.in_progress, epoch)
-    state = replace(state, accepted=(*kept, choice))
-    if copy is None:
-        return state
-    old = segment_at(state, wanted.start_txid)
-    others = tuple(s for s in state.segments if s is not old)
-    return replace(
-        state,
-        segments=tuple(sorted((*others, copy), key=lambda s: s.start_txid)),
-        replaced_ledgers=_with(state.replaced_ledgers, old),
-    )
+    return replace(_holding(state, copy) if copy is not None else state, accepted=(*kept, choice))
 
 
 def purged(state: JournalState, min_txid_to_keep: int) -> JournalState:
@@ -245,11 +214,26 @@ def kept_ledgers(state: JournalState) -> frozenset[int]:
     return frozenset(s.ledger_id for one in states for s in one.segments)
 
 
-def _check_room(segments: tuple[SegmentRecord, ...]) -> None:
-    if len(segments) >= SEGMENTS_MAX:
+def _added(state: JournalState, segment: SegmentRecord, archived: frozenset[int]) -> JournalState:
+    left = tuple(s for s in state.segments if not (s.finalized and s.ledger_id in archived))
+    added = _holding(replace(state, segments=left), segment)
+    if len(added.segments) > SEGMENTS_MAX:
         raise BadJournalState(
-            f"{len(segments)} segments of this journal were never finalized here; purge those that are not needed"
+            f"{len(added.segments) - 1} segments of this journal were never finalized here; purge those that are "
+            f"not needed"
         )
+    return _without_accepted(added, segment.start_txid)
+
+
+def _holding(state: JournalState, segment: SegmentRecord) -> JournalState:
+    """With a segment in place of the one that begins there; another ledger of that one is given up."""
+    others = tuple(s for s in state.segments if s.start_txid != segment.start_txid)
+    given_up = [s.ledger_id for s in state.segments if s not in others and s.ledger_id != segment.ledger_id]
+    return replace(
+        state,
+        segments=tuple(sorted((*others, segment), key=lambda s: s.start_txid)),
+        replaced_ledgers=(*state.replaced_ledgers, *given_up),
+    )
 
 
 def _dropping(state: JournalState, dropped: Dropped) -> JournalState:
@@ -260,7 +244,3 @@ def _dropping(state: JournalState, dropped: Dropped) -> JournalState:
 
 def _without_accepted(state: JournalState, start_txid: int) -> JournalState:
     return replace(state, accepted=tuple(a for a in state.accepted if a.start_txid != start_txid))
-
-
-def _with(ledgers: tuple[int, ...], segment: SegmentRecord | None) -> tuple[int, ...]:
-    return ledgers if segment is None else (*ledgers, segment.ledger_id)

@@ -27,16 +27,12 @@ TypeOfStorage = Annotated[StorageType, enum(StorageType, NUMBER_32)]
 
 @edit_op(4, "OP_SET_REPLICATION")
 class SetReplication(EditOp):
-    """Sets a file's replication."""
-
     path: String
     replication: I16
 
 
 @edit_op(7, "OP_SET_PERMISSIONS")
 class SetPermissions(EditOp):
-    """Sets the mode."""
-
     path: String
     mode: Mode
 
@@ -85,8 +81,6 @@ class ClearNamesQuota(EditOp):
 
 @edit_op(48, "OP_SET_QUOTA_BY_STORAGETYPE")
 class SetQuotaByStorageType(EditOp):
-    """Sets a directory's quota of bytes on one storage type."""
-
     path: String
     storage_type: TypeOfStorage
     space_bytes: I64
@@ -102,20 +96,14 @@ class SetStoragePolicy(EditOp):
 
 @edit_op(40, "OP_SET_ACL")
 class SetAcl(EditOp):
-    """Replaces the access control list."""
-
     change: AclMessage
 
 
 @edit_op(43, "OP_SET_XATTR")
 class SetXAttr(RetriedOp):
-    """Sets extended attributes."""
-
     change: XAttrMessage
 
 
 @edit_op(44, "OP_REMOVE_XATTR")
 class RemoveXAttr(RetriedOp):
-    """Removes extended attributes."""
-
     change: XAttrMessage

@@ -39,36 +39,26 @@ Pool = Annotated[CachePool, flagged(CachePool, required=1)]
 
 @edit_op(34, "OP_ADD_CACHE_DIRECTIVE")
 class AddCacheDirective(RetriedOp):
-    """Adds a cache directive."""
-
     directive: Directive
 
 
 @edit_op(39, "OP_MODIFY_CACHE_DIRECTIVE")
 class ModifyCacheDirective(RetriedOp):
-    """Modifies a cache directive."""
-
     directive: Directive
 
 
 @edit_op(35, "OP_REMOVE_CACHE_DIRECTIVE")
 class RemoveCacheDirective(RetriedOp):
-    """Removes a cache directive."""
-
     directive_id: I64
 
 
 @edit_op(36, "OP_ADD_CACHE_POOL")
 class AddCachePool(RetriedOp):
-    """Adds a cache pool."""
-
     info: Pool
 
 
 @edit_op(37, "OP_MODIFY_CACHE_POOL")
 class ModifyCachePool(RetriedOp):
-    """Modifies a cache pool."""
-
     info: Pool
 
 

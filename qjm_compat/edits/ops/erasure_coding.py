@@ -14,8 +14,6 @@ OPTIONS_MAX = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ExtraOption:
-    """An extra option of a policy."""
-
     key: String
     value: String
 
@@ -39,15 +37,11 @@ Policy = Annotated[ErasureCodingPolicy, record(ErasureCodingPolicy)]
 
 @edit_op(49, "OP_ADD_ERASURE_CODING_POLICY")
 class AddErasureCodingPolicy(RetriedOp):
-    """Adds a policy."""
-
     policy: Policy
 
 
 @edit_op(50, "OP_ENABLE_ERASURE_CODING_POLICY")
 class EnableErasureCodingPolicy(RetriedOp):
-    """Enables a policy."""
-
     policy_name: String
 
 
@@ -60,6 +54,4 @@ class DisableErasureCodingPolicy(RetriedOp):
 
 @edit_op(52, "OP_REMOVE_ERASURE_CODING_POLICY")
 class RemoveErasureCodingPolicy(RetriedOp):
-    """Removes a policy."""
-
     policy_name: String

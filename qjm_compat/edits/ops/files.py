@@ -76,16 +76,12 @@ class AddBlock(RetriedOp):
 
 @edit_op(25, "OP_UPDATE_BLOCKS")
 class UpdateBlocks(RetriedOp):
-    """Replaces the blocks of a file."""
-
     path: String
     blocks: CompactBlocks
 
 
 @edit_op(22, "OP_REASSIGN_LEASE")
 class ReassignLease(EditOp):
-    """Gives the lease of a file to another writer."""
-
     lease_holder: String
     path: String
     new_holder: String

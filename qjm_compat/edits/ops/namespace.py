@@ -31,8 +31,6 @@ Sources = Annotated[tuple[str, ...], array(STRING, SOURCES_MAX)]
 
 @edit_op(3, "OP_MKDIR")
 class Mkdir(EditOp):
-    """Creates a directory."""
-
     inode_id: I64
     path: String
     mtime_ms: I64
@@ -80,8 +78,6 @@ class ConcatDelete(RetriedOp):
 
 @edit_op(17, "OP_SYMLINK")
 class Symlink(RetriedOp):
-    """Creates a symbolic link."""
-
     inode_id: I64
     path: String
     target: String

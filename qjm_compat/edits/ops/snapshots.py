@@ -8,22 +8,16 @@ from ..op import EditOp, RetriedOp, edit_op, since
 
 @edit_op(29, "OP_ALLOW_SNAPSHOT")
 class AllowSnapshot(EditOp):
-    """Allows snapshots of a directory."""
-
     root: String
 
 
 @edit_op(30, "OP_DISALLOW_SNAPSHOT")
 class DisallowSnapshot(EditOp):
-    """Disallows snapshots of a directory."""
-
     root: String
 
 
 @edit_op(26, "OP_CREATE_SNAPSHOT")
 class CreateSnapshot(RetriedOp):
-    """Creates a snapshot."""
-
     root: String
     snapshot: String
     mtime_ms: I64 = since(-66, default=0)
@@ -31,8 +25,6 @@ class CreateSnapshot(RetriedOp):
 
 @edit_op(27, "OP_DELETE_SNAPSHOT")
 class DeleteSnapshot(RetriedOp):
-    """Deletes a snapshot."""
-
     root: String
     snapshot: String
     mtime_ms: I64 = since(-66, default=0)
@@ -40,8 +32,6 @@ class DeleteSnapshot(RetriedOp):
 
 @edit_op(28, "OP_RENAME_SNAPSHOT")
 class RenameSnapshot(RetriedOp):
-    """Renames a snapshot."""
-
     root: String
     old_name: String
     new_name: String

@@ -87,16 +87,12 @@ class GetDelegationToken(EditOp):
 
 @edit_op(19, "OP_RENEW_DELEGATION_TOKEN")
 class RenewDelegationToken(EditOp):
-    """Renews a token."""
-
     token: Token
     expires_ms: I64
 
 
 @edit_op(20, "OP_CANCEL_DELEGATION_TOKEN")
 class CancelDelegationToken(EditOp):
-    """Cancels a token."""
-
     token: Token
 
 

@@ -20,6 +20,7 @@ from ...requests import (
     AcceptRecovery,
     BatchDone,
     GetJournaledEdits,
+    GetJournalState,
     GetStorageInfo,
     JournaledEdits,
     NewEpoch,
@@ -30,10 +31,10 @@ from ...requests import (
 from ..errors import NoSuchMethod
 from ..server.peers import GET_JOURNAL, read_file
 from ..wire import hadoop_pb2 as pb
-from ..wire import messages as m
+from ..wire.messages import decoded
+from ..wire.methods import METHOD_OF, METHODS
 from ..wire.rpc import INTER_PROTOCOL
 from .connection import NodeClient
-from .methods import CALLS
 
 
 class RemoteAcceptor:
@@ -57,25 +58,25 @@ class RemoteAcceptor:
             return cast("R", await self._storage_info())
         if isinstance(request, NewEpoch):
             self._storage = request.namespace.storage
-        call = CALLS[type(request)]
+        method = METHOD_OF[type(request)]
         try:
-            message = call.message(self.journal_id, request)
+            message = method.message_of(self.journal_id, request)
         except ValueError as error:
-            raise BadRequest(f"Hadoop's {call.method} cannot carry a number of this: {error}") from error
+            raise BadRequest(f"Hadoop's {method.name} cannot carry a number of this: {error}") from error
         if isinstance(request, AcceptRecovery):
             message.from_url = await self._url_of(request)
         if isinstance(request, GetJournaledEdits):
             return cast("R", await self._journaled_edits(message, request.since_txid))
         if type(request) in CONCURRENT:
-            answer = await self._client.call(call.method, message, call.reply)
+            answer = await self._client.call(method.name, message, method.reply)
         else:
             async with (
                 self._turns
             ):  # a stock node has several handlers, and answers what overlaps in any order
-                answer = await self._client.call(call.method, message, call.reply)
+                answer = await self._client.call(method.name, message, method.reply)
         if isinstance(answer, pb.JournalStateReply | pb.ManifestReply):
             self._http_port = answer.http_port
-        return cast("R", call.answer(answer))
+        return cast("R", method.answer_of(answer))
 
     def begin(self, request: SendEdits, done: BatchDone) -> bool:  # noqa: ARG002 — the interface's arguments
         """Returns False: a call over the network always has to be awaited."""
@@ -117,11 +118,8 @@ class RemoteAcceptor:
         return _edits(self.name, answer)
 
     async def _find_pages(self) -> None:
-        message = pb.OfJournal(journal_id=pb.JournalId(identifier=self.journal_id))
         try:
-            self._http_port = (
-                await self._client.call("getJournalState", message, pb.JournalStateReply)
-            ).http_port
+            await self.call(GetJournalState())
         except JournalError as error:
             raise SegmentUnreadable(f"{self.name} does not say where segments are read: {error}") from error
 
@@ -132,15 +130,15 @@ class RemoteAcceptor:
         return await source.url(request.state.start_txid)
 
     async def _storage_info(self) -> JournalStorage:
-        message = pb.OfJournal(journal_id=pb.JournalId(identifier=self.journal_id))
+        method = METHODS[INTER_PROTOCOL]["getStorageInfo"]
+        message = method.message_of(self.journal_id, GetStorageInfo())
         try:
-            return m.storage_of(
-                await self._client.call("getStorageInfo", message, pb.StorageInfo, INTER_PROTOCOL)
-            )
+            answer = await self._client.call(method.name, message, pb.StorageInfo, INTER_PROTOCOL)
         except NoSuchMethod as error:
             raise BadRequest(
                 f"the JournalNode at {self.name} does not tell whose edits it holds: give the manager `namespace`"
             ) from error
+        return decoded(JournalStorage, answer)
 
 
 def _edits(name: str, reply: pb.JournaledEditsReply) -> JournaledEdits:
@@ -150,11 +148,5 @@ def _edits(name: str, reply: pb.JournaledEditsReply) -> JournaledEdits:
         layout_version = decode_header(reply.edit_log)
     except EditLogError as error:
         raise SegmentUnreadable(f"{name} gives edits that cannot be read: {error}") from error
-    return JournaledEdits(
-        reply.txn_count,
-        layout_version,
-        reply.edit_log[HEADER_BYTES:],
-        reply.writer_epoch,
-        reply.is_final,
-        reply.accepted_in_epoch,
-    )
+    records = reply.edit_log[HEADER_BYTES:]
+    return decoded(JournaledEdits, reply, layout_version=layout_version, records=records)

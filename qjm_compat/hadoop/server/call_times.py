@@ -46,9 +46,6 @@ class CallTimes:
         self.processed = MeanTime()
         self.by_method: dict[str, MeanTime] = defaultdict(MeanTime)
 
-    def began(self, queued_seconds: float, now: float) -> None:
-        self.queued.add(queued_seconds, now)
-
     def answered(self, method: str, seconds: float, now: float) -> None:
         self.processed.add(seconds, now)
         self.by_method[method].add(seconds, now)

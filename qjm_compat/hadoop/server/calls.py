@@ -45,7 +45,7 @@ class Calls:
             method = method_named(protocol, name)
             self.counts[name] += 1
             began = time.monotonic()
-            self.times.began(queued_seconds, began)
+            self.times.queued.add(queued_seconds, began)
             reply = partial(self._timed, reply, name, began)
             if method.changes:
                 if self._retries.is_answered(caller, reply):
@@ -71,7 +71,7 @@ class Calls:
 
     def _begin(self, method: Method, message: Any, caller: Caller, reply: Reply) -> None:
         journal_id = journal_id_of(message)
-        request = method.request(message, caller.client_id)
+        request = method.request_of(message, caller.client_id)
         if isinstance(request, SendEdits):
             done = partial(self._batch_over, caller, reply)
             if self._node.journal(journal_id).begin(request, done):
@@ -88,7 +88,7 @@ class Calls:
     ) -> None:
         try:
             answer = await self._node.call(journal_id, request)
-            message: Message = method.reply(answer, self._place)
+            message: Message = method.reply_to(answer, self._place)
             frame = success(caller, message)
         except JournalError as error:
             frame = self._failure(caller, error)

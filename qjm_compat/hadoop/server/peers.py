@@ -6,7 +6,7 @@ import asyncio
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import aiohttp
 from yarl import URL
@@ -108,8 +108,7 @@ async def resolved(host: str) -> frozenset[str]:
 async def read_file(url: URL, start_txid: int, from_txid: int, *, in_progress: bool) -> SegmentContent:
     """Starts reading a segment file; the layout is known when this returns. Raises SegmentUnreadable."""
     cutter = SegmentCutter(start_txid, str(url.with_query(None)))
-    epoch = WriterEpoch()
-    batches = _written(batches_of(_pieces(url, epoch), cutter), epoch)
+    batches = batches_of(_pieces(url, cutter), cutter)
     try:
         first = await anext(batches, None)
     except BaseException:
@@ -138,27 +137,11 @@ def _part_from(batch: Batch, from_txid: int) -> Batch:
     return replace(batch, first_txid=from_txid, num_txns=batch.last_txid - from_txid + 1, records=records)
 
 
-@dataclass(slots=True)
-class WriterEpoch:
-    """The writer's epoch of a file, once its headers have come; 0 if unknown."""
-
-    number: int = 0
-
-    def read(self, headers: Mapping[str, str]) -> None:
-        told = headers.get(WRITER_EPOCH, "")
-        self.number = int(told) if told.isdecimal() and len(told) <= EPOCH_DIGITS_MAX else 0
-
-
-async def _written(batches: AsyncGenerator[Batch, None], epoch: WriterEpoch) -> AsyncGenerator[Batch, None]:
-    async with aclosing(batches):
-        async for batch in batches:
-            yield replace(batch, writer_epoch=epoch.number)
-
-
-async def _pieces(url: URL, epoch: WriterEpoch) -> AsyncGenerator[bytes, None]:
+async def _pieces(url: URL, cutter: SegmentCutter) -> AsyncGenerator[bytes, None]:
     try:
         async with _opened(url) as reply:
-            epoch.read(reply.headers)
+            told = reply.headers.get(WRITER_EPOCH, "")
+            cutter.writer_epoch = int(told) if told.isdecimal() and len(told) <= EPOCH_DIGITS_MAX else 0
             async for piece in reply.content.iter_chunked(PIECE_BYTES):
                 yield piece
     except (aiohttp.ClientError, TimeoutError, OSError) as error:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 
+from ...edits.errors import BrokenOp
+from ...edits.fields.protobuf import read_varint, write_varint
 from ..errors import BadFrame
 
 MAGIC = b"hrpc"
@@ -16,8 +18,6 @@ PREAMBLE_BYTES = 7
 
 FRAME_BYTES_MAX = 128 * 1024 * 1024
 """Largest frame accepted, as in stock Hadoop (`ipc.maximum.data.length`)."""
-
-VARINT_BYTES_MAX = 5
 
 _LENGTH = struct.Struct(">I")
 
@@ -77,7 +77,7 @@ def parts_of(frame: bytes) -> list[bytes]:
     parts: list[bytes] = []
     offset = 0
     while offset < len(frame):
-        size, offset = _varint(frame, offset)
+        size, offset = _length_at(frame, offset)
         if size > len(frame) - offset:
             raise BadFrame(f"a message of {size} bytes was announced where {len(frame) - offset} are left")
         parts.append(frame[offset : offset + size])
@@ -89,28 +89,13 @@ def frame_of(parts: Iterable[bytes]) -> bytes:
     """Joins messages into a frame, with its length before it."""
     joined: list[bytes] = [b""]
     for part in parts:
-        joined += (_encoded(len(part)), part)
+        joined += (write_varint(len(part)), part)
     joined[0] = _LENGTH.pack(sum(map(len, joined)))
     return b"".join(joined)
 
 
-def _varint(frame: bytes, offset: int) -> tuple[int, int]:
-    value = 0
-    for index in range(VARINT_BYTES_MAX):
-        if offset == len(frame):
-            break
-        byte = frame[offset]
-        offset += 1
-        value |= (byte & 0x7F) << (7 * index)
-        if byte < 0x80:
-            return value, offset
-    raise BadFrame("the length of a message is cut short, or longer than any")
-
-
-def _encoded(number: int) -> bytes:
-    encoded = bytearray()
-    while number >= 0x80:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
+def _length_at(frame: bytes, offset: int) -> tuple[int, int]:
+    try:
+        return read_varint(frame, offset)
+    except (IndexError, BrokenOp) as error:
+        raise BadFrame("the length of a message is cut short, or longer than any") from error

@@ -1,36 +1,54 @@
-"""Converts QJournalProtocol's messages to our requests and replies, and back."""
+"""Converts our requests and answers to QJournalProtocol's messages, and back.
+
+What has the same name in both is the same, but for numbers below zero, which Hadoop carries in unsigned fields, and for
+the few forms that stand at the end of this module.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any, TypeVar
+
+from google.protobuf.message import Message
 
 from metadata.records.journal_record import JournalStorage
 
 from ...edits.frames import encode_header
 from ...requests import (
     INVALID_TXID,
+    AcceptRecovery,
+    CanRollBack,
+    Format,
+    GetJournaledEdits,
     JournaledEdits,
     Manifest,
     NamespaceInfo,
-    PrepareReply,
     RemoteEditLog,
     RequestInfo,
     SegmentState,
 )
 from . import hadoop_pb2 as pb
 
+T = TypeVar("T")
+
+Decoder = Callable[[Any, dict[str, Any]], Any]
+
 UNKNOWN_TXID = INVALID_TXID & 0xFFFFFFFFFFFFFFFF
 """Hadoop's "no transaction" in an unsigned field."""
 
-_BITS_32, _BITS_64 = 1 << 32, 1 << 64
+TXNS_MAX = 100_000
+"""Most edits of one answer of getJournaledEdits, whatever is asked for; their bytes are bounded besides."""
 
+_OURS = 1001
+"""The first field number that Hadoop does not know; such fields are left out where they say nothing."""
 
-def signed_32(number: int) -> int:
-    return number - _BITS_32 if number >= _BITS_32 // 2 else number
+_BITS_32, _BITS_64, _SIGN_64 = 1 << 32, 1 << 64, 1 << 63
 
 
 def signed_64(number: int) -> int:
-    return number - _BITS_64 if number >= _BITS_64 // 2 else number
+    return number - _BITS_64 if number >= _SIGN_64 else number
 
 
 def journal_id_of(message: Any) -> str:
@@ -40,140 +58,128 @@ def journal_id_of(message: Any) -> str:
     return identifier
 
 
-def txid_of(message: Any, field: str) -> int | None:
-    """A transaction id that may be missing, or be Hadoop's "none"."""
-    if not message.HasField(field):
-        return None
-    txid = signed_64(getattr(message, field))
-    return None if txid == INVALID_TXID else txid
+def decoded(kind: type[T], message: Message, **also: Any) -> T:
+    """An answer from its message. What is missing there, or Hadoop's "none", has its default."""
+    found: T = decoder_of(kind, type(message))(message, also)  # type: ignore[arg-type]  # classes are hashable
+    return found
 
 
-def info_of(info: pb.RequestInfo) -> RequestInfo:
-    return RequestInfo(signed_64(info.epoch), signed_64(info.serial), txid_of(info, "committed_txid"))
+def fields_of(value: Any, message: type[Message]) -> dict[str, Any]:
+    """The fields of its message from a request or an answer. Raises ValueError for a number over Hadoop's 32 bits."""
+    found = {
+        name: one if write is None else write(one)
+        for name, write, is_ours in _writers(message)  # type: ignore[arg-type]  # classes are hashable
+        if (one := getattr(value, name, None)) is not None and (one or not is_ours)
+    }
+    apart = _WRITTEN_APART.get(type(value))
+    return found if apart is None else found | apart(value)
 
 
-def info_message(journal_id: str, info: RequestInfo) -> pb.RequestInfo:
-    message = pb.RequestInfo(
-        journal_id=pb.JournalId(identifier=journal_id), epoch=info.epoch, serial=info.serial
-    )
-    if info.committed_txid is not None:
-        message.committed_txid = info.committed_txid
-    return message
+@cache
+def decoder_of(kind: Any, message: Any) -> Decoder:
+    """A function that makes a request or an answer of a message, and of what that does not say.
+
+    Compiled for each kind, as dataclasses compile theirs: it runs for each batch.
+
+        lambda m, also: kind(info=read0(m.info), num_txns=m.num_txns, …, **also)
+    """
+    names: dict[str, Any] = {"kind": kind, "NONE": INVALID_TXID}
+    arguments: list[str] = []
+    apart = _READ_APART.get(kind, {})
+    for one in dataclasses.fields(kind):
+        field = message.DESCRIPTOR.fields_by_name.get(one.name)
+        if one.name in apart:
+            names[f"read_{one.name}"] = apart[one.name]
+            arguments.append(f"{one.name}=read_{one.name}(m)")
+        elif field is not None:
+            names[f"read_{one.name}"], names[f"default_{one.name}"] = _reader(field), one.default
+            arguments.append(f"{one.name}={_expression(field)}")
+    decode: Decoder = eval(f"lambda m, also: kind({', '.join([*arguments, '**also'])})", names)
+    return decode
 
 
-def storage_of(message: pb.StorageInfo) -> JournalStorage:
-    return JournalStorage(
-        signed_32(message.layout_version),
-        signed_32(message.namespace_id),
-        message.cluster_id,
-        signed_64(message.c_time),
-    )
+def _expression(field: Any) -> str:
+    value = f"m.{field.name}" if _reader(field) is None else f"read_{field.name}(m.{field.name})"
+    if field.is_required or field.is_repeated:
+        return value
+    default = f"default_{field.name}"
+    return f"(v if m.HasField('{field.name}') and (v := {value}) != NONE else {default})"
 
 
-def storage_message(storage: JournalStorage) -> pb.StorageInfo:
-    """Encodes storage info. Raises ValueError for numbers over Hadoop's 32 bits."""
-    for number in (storage.layout_version, storage.namespace_id):
-        if not -(2**31) <= number < 2**31:
-            raise ValueError(f"{number} has more than 32 bits")
-    return pb.StorageInfo(
-        layout_version=storage.layout_version & 0xFFFFFFFF,
-        namespace_id=storage.namespace_id & 0xFFFFFFFF,
-        cluster_id=storage.cluster_id,
-        c_time=storage.c_time,
-    )
+def _reader(field: Any) -> Callable[[Any], Any] | None:
+    """What makes our value of Hadoop's; None for what is the same."""
+    if field.message_type is not None:
+        decode = decoder_of(_NESTED[field.message_type.name], getattr(pb, field.message_type.name))
+        if field.is_repeated:
+            return lambda found: tuple([decode(one, {}) for one in found])
+        return lambda found: decode(found, {})
+    if _is_signed_32(field):
+        return lambda number: number - _BITS_32 if number >= _BITS_32 // 2 else number
+    return signed_64 if field.type == field.TYPE_UINT64 else None
 
 
-def namespace_of(message: pb.NamespaceInfo) -> NamespaceInfo:
-    storage = storage_of(message.storage)
-    return NamespaceInfo(
-        storage.namespace_id,
-        storage.cluster_id,
-        message.block_pool_id,
-        storage.c_time,
-        storage.layout_version,
-        message.build_version,
-        message.software_version,
-    )
+@cache
+def _writers(message: Any) -> list[tuple[str, Callable[[Any], Any] | None, bool]]:
+    return [(field.name, _writer(field), field.number >= _OURS) for field in message.DESCRIPTOR.fields]
 
 
-def namespace_message(namespace: NamespaceInfo) -> pb.NamespaceInfo:
-    return pb.NamespaceInfo(
-        build_version=namespace.build_version,
-        unused=0,
-        block_pool_id=namespace.block_pool_id,
-        storage=storage_message(namespace.storage),
-        software_version=namespace.software_version,
-    )
+def _writer(field: Any) -> Callable[[Any], Any] | None:
+    """What makes Hadoop's value of ours; None for what is the same."""
+    if field.message_type is not None:
+        written = partial(fields_of, message=getattr(pb, field.message_type.name))
+        return (lambda values: [written(one) for one in values]) if field.is_repeated else written
+    if _is_signed_32(field):
+        return _unsigned_32
+    return bytes if field.type == field.TYPE_BYTES else None
 
 
-def segment_of(message: pb.SegmentState) -> SegmentState:
-    return SegmentState(
-        signed_64(message.start_txid), signed_64(message.end_txid), message.in_progress, message.writer_epoch
-    )
+def _unsigned_32(number: int) -> int:
+    if not -_BITS_32 // 2 <= number < _BITS_32 // 2:
+        raise ValueError(f"{number} has more than 32 bits")
+    return number % _BITS_32
 
 
-def segment_message(segment: SegmentState) -> pb.SegmentState:
-    message = pb.SegmentState(
-        start_txid=segment.start_txid, end_txid=segment.end_txid, in_progress=segment.in_progress
-    )
-    if segment.writer_epoch:
-        message.writer_epoch = segment.writer_epoch
-    return message
+def _is_signed_32(field: Any) -> bool:
+    return field.type == field.TYPE_UINT32 and field.name in ("layout_version", "namespace_id")
 
 
-def manifest_of(message: pb.Manifest) -> Manifest:
-    logs = tuple(_log_of(log) for log in message.logs)
-    return Manifest(logs, txid_of(message, "committed_txid"), message.purged_below)
+# --- forms of their own ---------------------------------------------------------------------------------------------
 
+_NESTED: dict[str, type] = {
+    "Manifest": Manifest,
+    "NamespaceInfo": NamespaceInfo,
+    "RemoteEditLog": RemoteEditLog,
+    "RequestInfo": RequestInfo,
+    "SegmentState": SegmentState,
+    "StorageInfo": JournalStorage,
+}
 
-def manifest_message(manifest: Manifest) -> pb.Manifest:
-    committed = manifest.committed_txid
-    message = pb.Manifest(committed_txid=UNKNOWN_TXID if committed is None else committed)
-    if manifest.purged_below:
-        message.purged_below = manifest.purged_below
-    for log in manifest.logs:
-        told = message.logs.add(start_txid=log.start_txid, end_txid=log.end_txid, in_progress=log.in_progress)
-        told.writer_epoch, told.accepted_in_epoch = log.writer_epoch, log.accepted_in_epoch
-        if log.committed_txid is not None:
-            told.committed_txid = log.committed_txid
-    return message
+_READ_APART: dict[type, dict[str, Callable[[Any], Any]]] = {
+    AcceptRecovery: {"source": lambda message: message.from_url},
+    # NameNodes of 2.7 send no force flag: their format always wipes.
+    Format: {"force": lambda message: not message.HasField("force") or message.force},
+    GetJournaledEdits: {
+        "max_txns": lambda message: min(message.max_txns, TXNS_MAX),
+        "cached_only": lambda message: not message.from_ledgers,
+    },
+    NamespaceInfo: {
+        name: lambda message, name=name: getattr(decoded(JournalStorage, message.storage), name)  # type: ignore[misc]
+        for name in ("namespace_id", "cluster_id", "c_time", "layout_version")
+    },
+}
 
+_NO_STORAGE = {"layout_version": 0, "namespace_id": 0, "cluster_id": "", "c_time": 0}
 
-def _log_of(log: pb.RemoteEditLog) -> RemoteEditLog:
-    return RemoteEditLog(
-        log.start_txid,
-        signed_64(log.end_txid),
-        log.in_progress,
-        log.writer_epoch,
-        log.committed_txid if log.HasField("committed_txid") else None,
-        log.accepted_in_epoch,
-    )
-
-
-def prepare_message(reply: PrepareReply) -> pb.PrepareReply:
-    message = pb.PrepareReply(last_writer_epoch=reply.last_writer_epoch)
-    if reply.segment is not None:
-        message.segment.CopyFrom(segment_message(reply.segment))
-    if reply.accepted_in_epoch is not None:
-        message.accepted_in_epoch = reply.accepted_in_epoch
-    if reply.last_committed_txid is not None:
-        message.last_committed_txid = reply.last_committed_txid
-    return message
-
-
-def prepare_of(message: pb.PrepareReply) -> PrepareReply:
-    return PrepareReply(
-        segment_of(message.segment) if message.HasField("segment") else None,
-        message.accepted_in_epoch if message.HasField("accepted_in_epoch") else None,
-        message.last_writer_epoch,
-        txid_of(message, "last_committed_txid"),
-    )
-
-
-def edits_message(edits: JournaledEdits) -> pb.JournaledEditsReply:
-    message = pb.JournaledEditsReply(txn_count=edits.txn_count)
-    if edits.txn_count:
-        message.edit_log = encode_header(edits.layout_version) + bytes(edits.records)
-        message.writer_epoch, message.is_final = edits.writer_epoch, edits.is_final
-        message.accepted_in_epoch = edits.accepted_in_epoch
-    return message
+_WRITTEN_APART: dict[type, Callable[[Any], dict[str, Any]]] = {
+    AcceptRecovery: lambda request: {"from_url": request.source},
+    CanRollBack: lambda request: {
+        "storage": _NO_STORAGE,
+        "previous": _NO_STORAGE | {"layout_version": request.target_layout_version % _BITS_32},
+    },
+    GetJournaledEdits: lambda request: {"from_ledgers": not request.cached_only},
+    JournaledEdits: lambda edits: (
+        {"edit_log": encode_header(edits.layout_version) + bytes(edits.records)} if edits.txn_count else {}
+    ),
+    Manifest: lambda manifest: {"committed_txid": UNKNOWN_TXID} if manifest.committed_txid is None else {},
+    NamespaceInfo: lambda _: {"unused": 0},
+}

@@ -1,44 +1,21 @@
-"""The RPC methods a JournalNode serves: how each becomes a request, and its answer a reply."""
+"""The RPC methods of JournalNodes: which of our requests each carries, and in which messages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from types import SimpleNamespace
 from typing import Any
 
 from google.protobuf.message import DecodeError, Message
 
-from ...requests import (
-    AcceptRecovery,
-    CanRollBack,
-    DiscardSegments,
-    DoFinalize,
-    DoPreUpgrade,
-    DoRollback,
-    DoUpgrade,
-    FinalizeLogSegment,
-    Format,
-    GetEditLogManifest,
-    GetJournalCTime,
-    GetJournaledEdits,
-    GetJournalState,
-    GetStorageInfo,
-    Heartbeat,
-    IsFormatted,
-    NewEpoch,
-    PrepareRecovery,
-    PurgeLogs,
-    Request,
-    SendEdits,
-    StartLogSegment,
-)
+from metadata.records.journal_record import JournalStorage
+
+from ... import requests
 from ..errors import BadMessage, NoSuchMethod, NoSuchProtocol
 from . import hadoop_pb2 as pb
-from . import messages as m
+from .messages import Decoder, decoded, decoder_of, fields_of
 from .rpc import INTER_PROTOCOL, JOURNAL_PROTOCOL, parse
-
-TXNS_MAX = 100_000
-"""Most edits of one answer of getJournaledEdits, whatever is asked for; their bytes are bounded besides."""
 
 NOTHING = pb.Nothing()
 
@@ -51,17 +28,18 @@ class Place:
     port: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Method:
-    """`request` makes our request from the message and the client id; `reply` makes Hadoop's reply from the answer.
+    """One method. `answer`: the field of the reply that has it, or what the whole reply is; None for no answer."""
 
-    A NameNode has one client id for all its calls, and upgrades and discards without naming its epoch.
-    """
-
-    message: Callable[[], Message]
-    request: Callable[[Any, bytes], Request[Any]]
-    reply: Callable[[Any, Place], Message] = lambda *_: NOTHING
+    name: str
+    kind: type[requests.Request[Any]]
+    message: type[Message]
+    reply: type[Message] = pb.Nothing
+    answer: str | type | None = None
     changes: bool = True
+
+    # --- of a JournalNode -----------------------------------------------------------------------------
 
     def parse(self, data: bytes) -> Any:
         """Decodes the message. Raises BadMessage."""
@@ -72,116 +50,111 @@ class Method:
             raise BadMessage(str(error)) from error
         return message
 
+    def request_of(self, message: Message, client_id: bytes) -> requests.Request[Any]:
+        """A NameNode has one client id for all its calls, and upgrades and discards without naming its epoch."""
+        request: requests.Request[Any] = self._decode(
+            message, {"owner": client_id} if self._has_owner else {}
+        )
+        return request
 
-def _reading(message: Callable[[], Message], request: Any, reply: Any) -> Method:
-    return Method(message, request, reply, changes=False)
+    @cached_property
+    def _decode(self) -> Decoder:
+        return decoder_of(self.kind, self.message)  # type: ignore[arg-type]  # classes are hashable
+
+    @cached_property
+    def _has_owner(self) -> bool:
+        return "owner" in self.kind.__slots__
+
+    def reply_to(self, answer: Any, place: Place) -> Message:
+        if self.answer is None:
+            return NOTHING
+        told = SimpleNamespace(**{self.answer: answer}) if isinstance(self.answer, str) else answer
+        fields = fields_of(told, self.reply)
+        if "http_port" in self.reply.DESCRIPTOR.fields_by_name:
+            fields |= {"http_port": place.port, "from_url": place.url}
+        return self.reply(**fields)
+
+    # --- of its client ----------------------------------------------------------------------------------
+
+    def message_of(self, journal_id: str, request: requests.Request[Any]) -> Any:
+        """Encodes the message. Raises ValueError for a number that it cannot carry."""
+        fields = fields_of(request, self.message)
+        named = fields["info"] if isinstance(request, requests.WriterRequest) else fields
+        named["journal_id"] = {"identifier": journal_id}
+        return self.message(**fields)
+
+    def answer_of(self, reply: Message) -> Any:
+        if not isinstance(self.answer, str):
+            return None if self.answer is None else decoded(self.answer, reply)
+        found = getattr(reply, self.answer)
+        return decoded(requests.Manifest, found) if isinstance(found, Message) else found
 
 
-def _manifest(r: Any, place: Place) -> Message:
-    return pb.ManifestReply(manifest=m.manifest_message(r), http_port=place.port, from_url=place.url)
-
-
-def _new_epoch(r: Any, _: Place) -> Message:
-    return pb.NewEpochReply(last_segment_txid=r.last_segment_txid)
-
-
-_MANIFEST = _reading(
-    pb.GetManifest, lambda q, _: GetEditLogManifest(m.signed_64(q.since_txid), q.in_progress_ok), _manifest
+_READING = (
+    Method("isFormatted", requests.IsFormatted, pb.OfJournal, pb.IsFormattedReply, "is_formatted", False),
+    Method("getJournalCTime", requests.GetJournalCTime, pb.OfJournal, pb.CTimeReply, "c_time", False),
+    Method(
+        "getJournalState",
+        requests.GetJournalState,
+        pb.OfJournal,
+        pb.JournalStateReply,
+        requests.JournalStateReply,
+        False,
+    ),
+    Method(
+        "getEditLogManifest", requests.GetEditLogManifest, pb.GetManifest, pb.ManifestReply, "manifest", False
+    ),
+    Method(
+        "getJournaledEdits",
+        requests.GetJournaledEdits,
+        pb.GetJournaledEdits,
+        pb.JournaledEditsReply,
+        requests.JournaledEdits,
+        False,
+    ),
+    Method("canRollBack", requests.CanRollBack, pb.CanRollBack, pb.CanRollBackReply, "can_roll_back", False),
+)
+_CHANGING = (
+    Method("doPreUpgrade", requests.DoPreUpgrade, pb.OfJournal),
+    Method("doUpgrade", requests.DoUpgrade, pb.DoUpgrade),
+    Method("doFinalize", requests.DoFinalize, pb.OfJournal),
+    Method("doRollback", requests.DoRollback, pb.OfJournal),
+    Method("discardSegments", requests.DiscardSegments, pb.DiscardSegments),
+    Method("format", requests.Format, pb.Format),
+    Method("newEpoch", requests.NewEpoch, pb.NewEpoch, pb.NewEpochReply, requests.NewEpochReply),
+    Method("startLogSegment", requests.StartLogSegment, pb.StartLogSegment),
+    Method("journal", requests.SendEdits, pb.Journal),
+    Method("heartbeat", requests.Heartbeat, pb.Heartbeat),
+    Method("finalizeLogSegment", requests.FinalizeLogSegment, pb.FinalizeLogSegment),
+    Method("purgeLogs", requests.PurgeLogs, pb.PurgeLogs),
+    Method(
+        "prepareRecovery",
+        requests.PrepareRecovery,
+        pb.PrepareRecovery,
+        pb.PrepareReply,
+        requests.PrepareReply,
+    ),
+    Method("acceptRecovery", requests.AcceptRecovery, pb.AcceptRecovery),
+)
+_BETWEEN_NODES = (
+    Method(
+        "getEditLogManifestFromJournal",
+        requests.GetEditLogManifest,
+        pb.GetManifest,
+        pb.ManifestReply,
+        "manifest",
+        False,
+    ),
+    Method("getStorageInfo", requests.GetStorageInfo, pb.OfJournal, pb.StorageInfo, JournalStorage, False),
 )
 
-_JOURNAL_METHODS = {
-    "isFormatted": _reading(
-        pb.OfJournal, lambda *_: IsFormatted(), lambda r, _: pb.IsFormattedReply(is_formatted=r)
-    ),
-    "getJournalCTime": _reading(
-        pb.OfJournal, lambda *_: GetJournalCTime(), lambda r, _: pb.CTimeReply(c_time=r)
-    ),
-    "getJournalState": _reading(
-        pb.OfJournal,
-        lambda *_: GetJournalState(),
-        lambda r, place: pb.JournalStateReply(
-            last_promised_epoch=r.last_promised_epoch, http_port=place.port, from_url=place.url
-        ),
-    ),
-    "getEditLogManifest": _MANIFEST,
-    "getJournaledEdits": _reading(
-        pb.GetJournaledEdits,
-        lambda q, _: GetJournaledEdits(
-            m.signed_64(q.since_txid), min(q.max_txns, TXNS_MAX), cached_only=not q.from_ledgers
-        ),
-        lambda r, _: m.edits_message(r),
-    ),
-    "canRollBack": _reading(
-        pb.CanRollBack,
-        lambda q, _: CanRollBack(q.target_layout_version),
-        lambda r, _: pb.CanRollBackReply(can_roll_back=r),
-    ),
-    "doPreUpgrade": Method(pb.OfJournal, lambda _, client_id: DoPreUpgrade(client_id)),
-    "doUpgrade": Method(pb.DoUpgrade, lambda q, _: DoUpgrade(m.storage_of(q.storage))),
-    "doFinalize": Method(pb.OfJournal, lambda *_: DoFinalize()),
-    "doRollback": Method(pb.OfJournal, lambda _, client_id: DoRollback(client_id)),
-    "discardSegments": Method(
-        pb.DiscardSegments, lambda q, client_id: DiscardSegments(m.signed_64(q.start_txid), client_id)
-    ),
-    "format": Method(
-        pb.Format,
-        # NameNodes of 2.7 send no force flag: their format always wipes.
-        lambda q, _: Format(m.namespace_of(q.namespace), force=not q.HasField("force") or q.force),
-    ),
-    "newEpoch": Method(
-        pb.NewEpoch,
-        lambda q, client_id: NewEpoch(m.namespace_of(q.namespace), m.signed_64(q.epoch), client_id),
-        _new_epoch,
-    ),
-    "startLogSegment": Method(
-        pb.StartLogSegment,
-        lambda q, _: StartLogSegment(
-            info=m.info_of(q.info),
-            txid=m.signed_64(q.txid),
-            layout_version=q.layout_version if q.HasField("layout_version") else None,
-        ),
-    ),
-    "journal": Method(
-        pb.Journal,
-        lambda q, _: SendEdits(
-            info=m.info_of(q.info),
-            segment_txid=m.signed_64(q.segment_txid),
-            first_txid=m.signed_64(q.first_txid),
-            num_txns=q.num_txns,
-            records=q.records,
-        ),
-    ),
-    "heartbeat": Method(pb.Heartbeat, lambda q, _: Heartbeat(info=m.info_of(q.info))),
-    "finalizeLogSegment": Method(
-        pb.FinalizeLogSegment,
-        lambda q, _: FinalizeLogSegment(
-            info=m.info_of(q.info), start_txid=m.signed_64(q.start_txid), end_txid=m.signed_64(q.end_txid)
-        ),
-    ),
-    "purgeLogs": Method(
-        pb.PurgeLogs,
-        lambda q, _: PurgeLogs(info=m.info_of(q.info), min_txid_to_keep=m.signed_64(q.min_txid_to_keep)),
-    ),
-    "prepareRecovery": Method(
-        pb.PrepareRecovery,
-        lambda q, _: PrepareRecovery(info=m.info_of(q.info), segment_txid=m.signed_64(q.segment_txid)),
-        lambda r, _: m.prepare_message(r),
-    ),
-    "acceptRecovery": Method(
-        pb.AcceptRecovery,
-        lambda q, _: AcceptRecovery(info=m.info_of(q.info), state=m.segment_of(q.state), source=q.from_url),
-    ),
+METHODS = {
+    JOURNAL_PROTOCOL: {one.name: one for one in (*_READING, *_CHANGING)},
+    INTER_PROTOCOL: {one.name: one for one in _BETWEEN_NODES},
 }
 
-METHODS = {
-    JOURNAL_PROTOCOL: _JOURNAL_METHODS,
-    INTER_PROTOCOL: {
-        "getEditLogManifestFromJournal": _MANIFEST,
-        "getStorageInfo": _reading(
-            pb.OfJournal, lambda *_: GetStorageInfo(), lambda r, _: m.storage_message(r)
-        ),
-    },
-}
+METHOD_OF = {one.kind: one for one in (*_READING, *_CHANGING)}
+"""The method of a client's request."""
 
 
 def method_named(protocol: str, name: str) -> Method:

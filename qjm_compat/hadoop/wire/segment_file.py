@@ -24,6 +24,8 @@ class SegmentCutter:
         self._rest = b""
         self._is_over = False
         self.layout_version: int | None = None
+        self.writer_epoch = 0
+        """Of the file, where it is known."""
 
     def feed(self, data: bytes) -> Batch | None:
         """Returns the ops complete now. Raises SegmentUnreadable for damage and gaps."""
@@ -61,7 +63,7 @@ class SegmentCutter:
         records, self._rest = self._rest[:offset], self._rest[offset:]
         self._is_over = self._rest[:1] == bytes([TERMINATOR])
         count = self._next_txid - first
-        return Batch(first, count, records) if count else None
+        return Batch(first, count, records, None, self.writer_epoch) if count else None
 
     def _is_whole(self, offset: int) -> bool:
         """Whether all bytes of the op there have come, or its length is invalid."""

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from ledgers import LedgerError
-from metadata.records.journal_record import FinalizedSegment, SegmentRecord
+from metadata.records.journal_record import SegmentRecord
 from metadata.records.ledger_record import LedgerRecord
 
 from ...acceptor.segment_ledgers import (
@@ -26,18 +26,6 @@ from .findings import CopyFound, JournalFindings
 from .state_check import check_state
 
 DIGEST_BYTES = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """A segment as the metadata tells it; `end_txid` is None while it may grow."""
-
-    start_txid: int
-    end_txid: int | None
-    ledger_id: int
-    layout_version: int
-    writer_epoch: int
-    finalized: bool
 
 
 @dataclass(slots=True)
@@ -72,10 +60,10 @@ class AcceptorCheck:
     async def run(self) -> None:
         for problem in (*self._seen.unreadable, *check_state(self._seen)):
             self._found.problem(f"acceptor {self._seen.name}", problem)
-        for segment in expected_segments(self._seen):
+        for segment in self._seen.segments:
             await self._check(segment)
 
-    async def _check(self, segment: Expected) -> None:
+    async def _check(self, segment: SegmentRecord) -> None:
         where = f"acceptor {self._seen.name}, segment {segment.start_txid}"
         try:
             record = await self._client.describe_ledger(segment.ledger_id)
@@ -94,7 +82,7 @@ class AcceptorCheck:
             whole = False
         self._note_copy(segment, read, whole=whole)
 
-    def _wrong_with(self, segment: Expected, record: LedgerRecord) -> list[str]:
+    def _wrong_with(self, segment: SegmentRecord, record: LedgerRecord) -> list[str]:
         """A segment that has an end stands in a closed ledger that was made for it."""
         problems = []
         if segment.end_txid is not None and not record.is_closed:
@@ -112,7 +100,7 @@ class AcceptorCheck:
                 problems.append(f"its ledger {record.ledger_id} says {label}={told!r}, not {value!r}")
         return problems
 
-    async def _read(self, segment: Expected, read: _Read) -> None:
+    async def _read(self, segment: SegmentRecord, read: _Read) -> None:
         async with aclosing(self._ledgers.batches(segment.ledger_id, segment.start_txid)) as batches:
             async for batch in batches:
                 check_batch(batch.records, read.next_txid, batch.num_txns)
@@ -121,7 +109,7 @@ class AcceptorCheck:
                         pass
                 self._took(segment, read, batch)
 
-    def _took(self, segment: Expected, read: _Read, batch: Batch) -> None:
+    def _took(self, segment: SegmentRecord, read: _Read, batch: Batch) -> None:
         read.digest.update(batch.records)
         read.next_txid += batch.num_txns
         if not segment.finalized:
@@ -130,7 +118,7 @@ class AcceptorCheck:
         self._found.bytes += len(batch.records)
         self._on_bytes(len(batch.records))
 
-    def _ends_well(self, segment: Expected, read: _Read, where: str) -> bool:
+    def _ends_well(self, segment: SegmentRecord, read: _Read, where: str) -> bool:
         end = read.next_txid - 1
         if segment.end_txid is None or end == segment.end_txid:
             return True
@@ -139,7 +127,7 @@ class AcceptorCheck:
         )
         return False
 
-    def _note_copy(self, segment: Expected, read: _Read, *, whole: bool) -> None:
+    def _note_copy(self, segment: SegmentRecord, read: _Read, *, whole: bool) -> None:
         end = segment.end_txid if segment.end_txid is not None else read.next_txid - 1
         if end < segment.start_txid:
             return  # nothing was written to it yet
@@ -155,30 +143,3 @@ class AcceptorCheck:
                 read.marks,
             )
         )
-
-
-def expected_segments(seen: AcceptorSeen) -> list[Expected]:
-    """All segments of an acceptor, those with records of their own first."""
-    return [*map(_of_record, seen.finalized), *map(_of_state, seen.latest)]
-
-
-def _of_record(record: FinalizedSegment) -> Expected:
-    return Expected(
-        record.start_txid,
-        record.end_txid,
-        record.ledger_id,
-        record.layout_version,
-        record.writer_epoch,
-        True,
-    )
-
-
-def _of_state(segment: SegmentRecord) -> Expected:
-    return Expected(
-        segment.start_txid,
-        segment.end_txid,
-        segment.ledger_id,
-        segment.layout_version,
-        segment.writer_epoch,
-        segment.finalized,
-    )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ...batch import Batch
 from ...edits import HEADER_BYTES, TERMINATOR, EditLogError, SegmentScan, scan_segment, slice_batch
 from ...edits.frames import OP_BYTES_MIN
 from ..errors import TransferRefused
@@ -36,15 +37,6 @@ class CheckedSegment:
     def from_txid(self, txid: int) -> memoryview:
         """The frames from this txid on."""
         return slice_batch(self.records, txid, self.last_txid)
-
-
-@dataclass(frozen=True, slots=True)
-class RawBatch:
-    """Frames as they stand in a file."""
-
-    first_txid: int
-    num_txns: int
-    records: memoryview = field(repr=False)
 
 
 def checked_segment(folder: Path, name: SegmentName) -> CheckedSegment | None:
@@ -81,7 +73,7 @@ def is_padding(data: memoryview) -> bool:
     )
 
 
-def batches_of(records: memoryview, first_txid: int, bytes_max: int) -> Iterator[RawBatch]:
+def batches_of(records: memoryview, first_txid: int, bytes_max: int) -> Iterator[Batch]:
     """Verified frames cut into batches of at most `bytes_max`; a larger op stands alone."""
     begin = offset = 0
     first = txid = first_txid
@@ -89,11 +81,11 @@ def batches_of(records: memoryview, first_txid: int, bytes_max: int) -> Iterator
         size = 5 + int.from_bytes(records[offset + 1 : offset + 5], "big")
         assert size >= OP_BYTES_MIN
         if offset > begin and offset + size - begin > bytes_max:
-            yield RawBatch(first, txid - first, records[begin:offset])
+            yield Batch(first, txid - first, bytes(records[begin:offset]))
             begin, first = offset, txid
         offset, txid = offset + size, txid + 1
     if offset > begin:
-        yield RawBatch(first, txid - first, records[begin:offset])
+        yield Batch(first, txid - first, bytes(records[begin:offset]))
 
 
 def _content(path: Path, *, in_progress: bool) -> memoryview:

@@ -32,6 +32,11 @@ class AcceptorSeen:
         return tuple(s for s in self.state.segments if s.ledger_id not in recorded)
 
     @property
+    def segments(self) -> tuple[SegmentRecord, ...]:
+        """All of them, those with records of their own first."""
+        return (*(segment_of(record) for record in self.finalized), *self.latest)
+
+    @property
     def in_progress(self) -> tuple[SegmentRecord, ...]:
         return tuple(s for s in self.state.segments if not s.finalized)
 
@@ -52,3 +57,15 @@ class AcceptorSeen:
             ledger_id in one.replaced_ledgers or any(s.ledger_id == ledger_id for s in one.segments)
             for one in states
         )
+
+
+def segment_of(record: FinalizedSegment) -> SegmentRecord:
+    """A finalized segment as the state has it."""
+    return SegmentRecord(
+        record.start_txid,
+        record.ledger_id,
+        record.layout_version,
+        record.writer_epoch,
+        record.end_txid,
+        finalized=True,
+    )

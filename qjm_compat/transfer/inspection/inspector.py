@@ -11,17 +11,17 @@ from typing import Self
 from ledgers import ClientConfig
 from ledgers.aio import LedgerClient
 from ledgers.protocol.quorum import majority
-from metadata import open_store, opened_store
-from metadata.records.journal_record import FinalizedSegment
+from metadata import keys, open_store, opened_store
+from metadata.errors import BadRecord
+from metadata.records.journal_record import FinalizedSegment, decode_finalized
 from metadata.records.journal_store import JournalStore, VersionedState, list_journals
-from metadata.store import MetadataStore
+from metadata.store import MetadataStore, list_all
 
 from ...acceptor.segment_ledgers import SegmentLedgers
 from ...config import AcceptorConfig, JournalConfig
 from ...error_translation import metadata_errors
 from ...errors import JournalUnavailable
 from .acceptor_seen import AcceptorSeen
-from .records_seen import records_of
 
 LOOKS_MAX = 20
 """Changes by a writer that one look at its acceptor lives through."""
@@ -32,6 +32,9 @@ SEEN_POLL_SECONDS = 0.02
 
 LAGGARD_SECONDS_MAX = 5.0
 """What a majority has done the others may still be doing; so long is waited for them."""
+
+Records = tuple[tuple[FinalizedSegment, ...], tuple[str, ...]]
+"""Those of an acceptor that can be decoded, in order, and what is wrong with each of the others."""
 
 
 def cannot_be_read(seen: AcceptorSeen) -> JournalUnavailable:
@@ -98,7 +101,7 @@ class JournalInspector:
         with metadata_errors():
             state = await journal.read_state()
             for _ in range(LOOKS_MAX):
-                records, unreadable = await records_of(store, journal, self.journal_id, acceptor)
+                records, unreadable = await _records_of(store, journal, self.journal_id, acceptor)
                 again = await journal.read_state()
                 if _version(again) == _version(state):
                     return _seen(acceptor, again, records, unreadable)
@@ -234,3 +237,22 @@ def _seen(
     if found is None:
         return None
     return AcceptorSeen(name, found.version, found.state, records, unreadable)
+
+
+async def _records_of(store: MetadataStore, journal: JournalStore, journal_id: str, acceptor: str) -> Records:
+    """All records of an acceptor. Raises MetadataError where they cannot be listed."""
+    try:
+        return tuple([found.segment async for found in journal.list_segments()]), ()
+    except BadRecord:
+        return await _one_by_one(store, keys.journal_segments(journal_id, acceptor))
+
+
+async def _one_by_one(store: MetadataStore, prefix: str) -> Records:
+    records: list[FinalizedSegment] = []
+    unreadable: list[str] = []
+    async for item in list_all(store, prefix):
+        try:
+            records.append(decode_finalized(item.key, item.value))
+        except BadRecord as error:
+            unreadable.append(str(error))
+    return tuple(records), tuple(unreadable)

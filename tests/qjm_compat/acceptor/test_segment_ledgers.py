@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -165,21 +164,6 @@ async def test_batches_under_way_when_their_own_writer_ends_the_ledger_are_confi
         for appended in under_way:
             await appended.confirmed()
         assert writer.has_ended and writer.failure is None
-
-
-async def test_a_follower_gets_what_comes_until_the_ledger_is_closed(tmp_path: Path) -> None:
-    async with on_ledgers(tmp_path) as (client, ledgers):
-        ledger_id = await ledgers.create(NewSegment(1, -63, 1))
-        await write_all(ledgers, ledger_id, BATCHES[:2])
-
-        async def follow() -> list[Batch]:
-            async with aclosing(ledgers_of(client).follow(ledger_id, 4)) as batches:
-                return [batch async for batch in batches]
-
-        following = asyncio.create_task(follow())
-        await write_all(ledgers, ledger_id, BATCHES[2:])
-        await ledgers.end(ledger_id)
-        assert await following == BATCHES[1:]
 
 
 async def test_a_ledger_that_is_gone_is_dropped_without_complaint_and_cannot_be_read(tmp_path: Path) -> None:

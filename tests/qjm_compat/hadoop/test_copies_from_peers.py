@@ -15,7 +15,7 @@ from aiohttp import web
 from bookie.wire.data import sockets
 from qjm_compat.errors import JournalError, SegmentUnreadable, StaleEpoch
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
-from tests.qjm_compat.hadoop.test_name_node_calls import NameNode, active, on_a_node
+from tests.qjm_compat.hadoop.nodes import NameNode, active, on_a_node
 
 HEADER_BYTES = 8
 SEGMENT, END = 3, 4

@@ -6,11 +6,19 @@ from pathlib import Path
 from typing import Any
 
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
-from qjm_compat.hadoop.wire.framing import parts_of
 from qjm_compat.hadoop.wire.rpc import DETAIL_APPLICATION, ERROR
 from tests.qjm_compat.acceptor.one_writer import edits
-from tests.qjm_compat.hadoop.test_limits import call_frame, stranger
-from tests.qjm_compat.hadoop.test_name_node_calls import JID, NameNode, Nodes, active, namespace, on_a_node
+from tests.qjm_compat.hadoop.nodes import (
+    JID,
+    NameNode,
+    Nodes,
+    active,
+    call_frame,
+    namespace,
+    next_header,
+    on_a_node,
+    stranger,
+)
 
 IO = "java.io.IOException"
 ARGUMENT = "java.lang.IllegalArgumentException"
@@ -25,15 +33,9 @@ MISS = "org.apache.hadoop.hdfs.qjournal.server.JournaledEditsCache$CacheMissExce
 Failing = tuple[str, Any, str, str]
 
 
-async def told(nodes: Nodes, method: str, message: Any) -> pb.ResponseHeader:
-    """The header of the answer, as it stands on the wire."""
-    async with stranger(nodes, call_frame(method, message)) as (reader, _):
-        size = int.from_bytes(await reader.readexactly(4), "big")
-        return pb.ResponseHeader.FromString(parts_of(await reader.readexactly(size))[0])
-
-
 async def check(nodes: Nodes, method: str, message: Any, java_class: str, words: str) -> None:
-    header = await told(nodes, method, message)
+    async with stranger(nodes, call_frame(method, message)) as (reader, _):
+        header = await next_header(reader)
     said = (header.status, header.error_detail, header.exception_class)
     assert said == (ERROR, DETAIL_APPLICATION, java_class), f"{method}: {header}"
     assert words in header.error_message, method

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,8 @@ from metadata.records.journal_store import JournalStore
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.config import JournalConfig
 from qjm_compat.errors import EditsNotCached, QuorumFailed, SegmentUnreadable
-from qjm_compat.hadoop.client import methods
 from qjm_compat.hadoop.client.failures import error_named
+from qjm_compat.hadoop.wire import messages
 from qjm_compat.hadoop.wire.methods import METHODS
 from qjm_compat.hadoop.wire.rpc import JOURNAL_PROTOCOL
 from qjm_compat.requests import GetJournaledEdits
@@ -28,9 +27,7 @@ def like_a_stock_node(answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ours as it answers a stock NameNode, which does not ask for what is in ledgers; or one of 2.7."""
     if answer == "no such method":
         monkeypatch.delitem(METHODS[JOURNAL_PROTOCOL], "getJournaledEdits")
-    call = methods.CALLS[GetJournaledEdits]
-    stock = replace(call, fields=lambda q: {"since_txid": q.since_txid, "max_txns": q.max_txns})
-    monkeypatch.setitem(methods.CALLS, GetJournaledEdits, stock)
+    monkeypatch.delitem(messages._WRITTEN_APART, GetJournaledEdits)
 
 
 @pytest.mark.parametrize("answer", ["a miss", "no such method"])

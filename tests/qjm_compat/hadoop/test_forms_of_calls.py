@@ -13,16 +13,17 @@ from qjm_compat.hadoop.wire import hadoop_pb2 as pb
 from qjm_compat.hadoop.wire.framing import frame_of, parts_of
 from qjm_compat.hadoop.wire.methods import METHODS, method_named
 from qjm_compat.hadoop.wire.rpc import INTER_PROTOCOL, JOURNAL_PROTOCOL
-from tests.qjm_compat.hadoop.test_connections import (
+from tests.qjm_compat.hadoop.nodes import (
     CONTEXT,
     GREETING,
     IS_FORMATTED,
+    JID,
     NOT_FORMATTED,
+    active,
     answer_to,
-    connected,
-    on_a_port,
+    on_a_node,
+    stranger,
 )
-from tests.qjm_compat.hadoop.test_name_node_calls import JID, active, on_a_node
 
 PING = frame_of(
     [
@@ -45,24 +46,19 @@ UNKNOWN = bytes.fromhex("9a06026869a006ac02")
 
 
 async def test_a_ping_is_taken_and_not_answered(tmp_path: Path) -> None:
-    async with on_a_port(tmp_path) as node:
-        reader, writer = await connected(node)
-        writer.write(GREETING + CONTEXT + PING + IS_FORMATTED + PING + PING + IS_FORMATTED)
-        assert await reader.readexactly(2 * len(NOT_FORMATTED)) == NOT_FORMATTED * 2
-        writer.close()
-        assert b"Unknown out of band call #-4" in await answer_to(node, GREETING + PING)
+    async with on_a_node(tmp_path) as nodes:
+        async with stranger(nodes, PING + IS_FORMATTED + PING + PING + IS_FORMATTED) as (reader, _):
+            assert await reader.readexactly(2 * len(NOT_FORMATTED)) == NOT_FORMATTED * 2
+        assert b"Unknown out of band call #-4" in await answer_to(nodes, GREETING + PING)
 
 
 async def test_fields_that_only_later_versions_have_are_ignored_in_every_header(tmp_path: Path) -> None:
-    async with on_a_port(tmp_path) as node:
-        header, call, message = parts_of(IS_FORMATTED[4:])
-        later = frame_of([header + HEADER_OF_3_4 + UNKNOWN, call + UNKNOWN, message + UNKNOWN])
-        of_context, context = parts_of(CONTEXT[4:])
-        introduced = frame_of([of_context + HEADER_OF_3_4 + UNKNOWN, context + UNKNOWN])
-        reader, writer = await connected(node)
-        writer.write(GREETING + introduced + later)
+    header, call, message = parts_of(IS_FORMATTED[4:])
+    later = frame_of([header + HEADER_OF_3_4 + UNKNOWN, call + UNKNOWN, message + UNKNOWN])
+    of_context, context = parts_of(CONTEXT[4:])
+    said = GREETING + frame_of([of_context + HEADER_OF_3_4 + UNKNOWN, context + UNKNOWN]) + later
+    async with on_a_node(tmp_path) as nodes, stranger(nodes, said, introduced=False) as (reader, _):
         assert await reader.readexactly(len(NOT_FORMATTED)) == NOT_FORMATTED
-        writer.close()
 
 
 def fill(message: Message, *, optional: bool) -> Any:
@@ -92,9 +88,9 @@ def test_every_method_takes_messages_with_unknown_fields_and_without_optional_on
     method = method_named(protocol, name)
     for optional in (True, False):
         message = fill(method.message(), optional=optional)
-        request = method.request(message, b"c")
+        request = method.request_of(message, b"c")
         received = method.parse(message.SerializeToString() + UNKNOWN)
-        assert method.request(received, b"c") == request
+        assert method.request_of(received, b"c") == request
 
 
 def test_every_method_of_3_4_is_there() -> None:
@@ -126,7 +122,9 @@ async def test_journal_nodes_ask_each_other_through_a_protocol_of_their_own(tmp_
             await client.close()
         context = pb.ConnectionContext(protocol=INTER_PROTOCOL)
         of_context, _ = parts_of(CONTEXT[4:])
-        reader, writer = await connected(nodes.node)  # as a JournalNode introduces itself
-        writer.write(GREETING + frame_of([of_context, context.SerializeToString()]) + IS_FORMATTED)
-        assert len(await reader.readexactly(len(NOT_FORMATTED))) == len(NOT_FORMATTED)
-        writer.close()
+        said = GREETING + frame_of([of_context, context.SerializeToString()]) + IS_FORMATTED
+        async with stranger(nodes, said, introduced=False) as (
+            reader,
+            _,
+        ):  # as a JournalNode introduces itself
+            assert len(await reader.readexactly(len(NOT_FORMATTED))) == len(NOT_FORMATTED)

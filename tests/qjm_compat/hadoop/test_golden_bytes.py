@@ -9,9 +9,8 @@ import pytest
 from metadata.records.journal_record import JournalStorage
 from qjm_compat.edits import encode_op
 from qjm_compat.edits.ops.segments import StartLogSegment as StartOfSegment
-from qjm_compat.hadoop.client.methods import CALLS
 from qjm_compat.hadoop.wire.framing import parts_of
-from qjm_compat.hadoop.wire.methods import NOTHING, Place, method_named
+from qjm_compat.hadoop.wire.methods import METHOD_OF, NOTHING, Place, method_named
 from qjm_compat.hadoop.wire.rpc import JOURNAL_PROTOCOL, Call, Caller, call_in, method_of, success
 from qjm_compat.requests import (
     AcceptRecovery,
@@ -138,48 +137,45 @@ ANSWERS: list[tuple[str, str, Any]] = [
 def test_what_a_name_node_sent_is_understood(name: str, data: str, request_: Request[Any]) -> None:
     method = method_named(JOURNAL_PROTOCOL, name)
     message = method.parse(bytes.fromhex(data))
-    assert method.request(message, CLIENT) == request_
+    assert method.request_of(message, CLIENT) == request_
 
 
 @pytest.mark.parametrize(
     ("name", "data", "request_"), [one for one in REQUESTS if one[0] not in OF_2_7_ALONE]
 )
 def test_our_client_sends_what_a_name_node_sent(name: str, data: str, request_: Request[Any]) -> None:
-    call = CALLS[type(request_)]
-    message = call.message("ns1", request_)
-    if isinstance(request_, AcceptRecovery):
-        message.from_url = request_.source
-    assert call.method == name
-    assert message.SerializeToString() == bytes.fromhex(data)
+    method = METHOD_OF[type(request_)]
+    assert method.name == name
+    assert method.message_of("ns1", request_).SerializeToString() == bytes.fromhex(data)
 
 
 @pytest.mark.parametrize(("name", "data", "answer"), ANSWERS)
 def test_we_answer_what_a_journal_node_answered(name: str, data: str, answer: Any) -> None:
-    message = method_named(JOURNAL_PROTOCOL, name).reply(answer, PLACE)
+    message = method_named(JOURNAL_PROTOCOL, name).reply_to(answer, PLACE)
     assert message.SerializeToString() == bytes.fromhex(data)
 
 
 def test_an_empty_manifest_of_2_7_is_understood_and_ours_says_besides_that_nothing_is_committed() -> None:
     of_2_7 = bytes.fromhex("0a0010b090011a16687474703a2f2f6c6f63616c686f73743a3138343830")
-    call = CALLS[GetEditLogManifest]
-    assert call.answer(call.reply.FromString(of_2_7)) == Manifest((), None)
-    ours = method_named(JOURNAL_PROTOCOL, "getEditLogManifest").reply(Manifest((), None), PLACE)
+    method = METHOD_OF[GetEditLogManifest]
+    assert method.answer_of(method.reply.FromString(of_2_7)) == Manifest((), None)
+    ours = method_named(JOURNAL_PROTOCOL, "getEditLogManifest").reply_to(Manifest((), None), PLACE)
     minus_12345 = "10c79fffffffffffffff01"
     assert ours.SerializeToString() == bytes.fromhex("0a0b" + minus_12345) + of_2_7[2:]
 
 
 def test_a_manifest_tells_our_own_readers_what_was_purged() -> None:
-    call = CALLS[GetEditLogManifest]
+    method = METHOD_OF[GetEditLogManifest]
     told = Manifest((), 9, purged_below=7)
-    reply = method_named(JOURNAL_PROTOCOL, "getEditLogManifest").reply(told, PLACE)
-    assert call.answer(call.reply.FromString(reply.SerializeToString())) == told
+    reply = method_named(JOURNAL_PROTOCOL, "getEditLogManifest").reply_to(told, PLACE)
+    assert method.answer_of(method.reply.FromString(reply.SerializeToString())) == told
 
 
 def test_whole_frames_are_those_that_were_recorded() -> None:
     call = call_in(CALL)
     assert call == Call(Caller(0, CLIENT, 0), tuple(parts_of(CALL)[1:]))
     assert method_of(call) == (JOURNAL_PROTOCOL, "isFormatted", bytes.fromhex("0a050a036e7331"))
-    reply = method_named(JOURNAL_PROTOCOL, "isFormatted").reply(False, PLACE)
+    reply = method_named(JOURNAL_PROTOCOL, "isFormatted").reply_to(False, PLACE)
     assert success(call.caller, reply).hex() == ANSWER_FALSE
     assert success(Caller(1, CLIENT, 0), NOTHING).hex() == ANSWER_VOID
 

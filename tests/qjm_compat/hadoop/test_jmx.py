@@ -12,7 +12,7 @@ import pytest
 
 from qjm_compat.hadoop.pages.hadoop_json import spelled
 from qjm_compat.hadoop.server.call_times import INTERVAL_SECONDS, MeanTime
-from tests.qjm_compat.hadoop.test_name_node_calls import Nodes, active, on_a_node
+from tests.qjm_compat.hadoop.nodes import Nodes, active, on_a_node
 
 SECONDS_MAX = 60
 """No call takes so long here."""

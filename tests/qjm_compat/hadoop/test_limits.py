@@ -4,79 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from qjm_compat.acceptor.journal import Journal
 from qjm_compat.errors import BadRequest
 from qjm_compat.hadoop.limits import NodeLimits
 from qjm_compat.hadoop.pages import segments
 from qjm_compat.hadoop.server import connections, load_shedding
 from qjm_compat.hadoop.server.retries import REMEMBERED_MAX, Retries
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
-from qjm_compat.hadoop.wire.framing import frame_of, parts_of
-from qjm_compat.hadoop.wire.rpc import CLIENT_ID_BYTES_MAX, FATAL, JOURNAL_PROTOCOL, Caller
-from tests.qjm_compat.hadoop.test_connections import (
+from qjm_compat.hadoop.wire.rpc import CLIENT_ID_BYTES_MAX, FATAL, Caller
+from tests.qjm_compat.hadoop.nodes import (
     CONTEXT,
     GREETING,
-    connected,
-)
-from tests.qjm_compat.hadoop.test_name_node_calls import (
     JID,
     NameNode,
     Nodes,
     active,
+    call_frame,
+    is_served,
     namespace,
+    next_frame,
+    next_header,
     on_a_node,
+    standing_still,
+    stranger,
+    words_of_refusal,
 )
 from tests.qjm_compat.journals import frames
 from tests.support.aio import until_true
 
 KIB, MIB = 1024, 1024 * 1024
-
-
-def call_frame(method: str, message: Any, call_id: int = 1) -> bytes:
-    header = pb.RequestHeader(rpc_kind=2, rpc_op=0, call_id=call_id, client_id=b"s" * 16, retry_count=0)
-    call = pb.CallHeader(method=method, protocol=JOURNAL_PROTOCOL, version=1)
-    return frame_of([one.SerializeToString() for one in (header, call, message)])
-
-
-@asynccontextmanager
-async def stranger(
-    nodes: Nodes, said: bytes = b"", *, of: str = "127.0.0.1", introduced: bool = True
-) -> AsyncIterator[tuple[Any, Any]]:
-    """Somebody who has said who it is, and so much more."""
-    reader, writer = await connected(nodes.node, of=of)
-    writer.write(GREETING + CONTEXT * introduced + said)
-    try:
-        yield reader, writer
-    finally:
-        writer.close()
-
-
-async def is_served(nodes: Nodes, *, of: str = "127.0.0.1") -> bool:
-    """Whether somebody who comes now is answered."""
-    async with stranger(nodes, call_frame("isFormatted", pb.OfJournal(journal_id=JID)), of=of) as (reader, _):
-        return bool(await reader.readexactly(4))
-
-
-async def words_of_refusal(reader: asyncio.StreamReader) -> bytes:
-    """All that comes until the other end closes, or resets."""
-    try:
-        return await reader.read()
-    except ConnectionResetError:  # what came before it is kept, and never given
-        return bytes(reader._buffer)  # type: ignore[attr-defined]
-
-
-async def until_so(condition: Callable[[], bool]) -> None:
-    async def holds() -> bool:
-        return condition()
-
-    await until_true(holds)
 
 
 def held(nodes: Nodes) -> int:
@@ -92,22 +52,13 @@ async def test_who_holds_most_gives_way_when_all_hold_too_much_and_the_others_go
             stranger(nodes, large) as (hog, _),
             stranger(nodes, small[:at_the_limit]) as (other, writer),
         ):
-            await until_so(lambda: held(nodes) == MIB)
+            await until_true(lambda: held(nodes) == MIB)
             assert len(nodes.node.server.connections) == 2
             writer.write(small[at_the_limit : at_the_limit + 1])
             assert b"and this one most: send less at a time" in await words_of_refusal(hog)
             writer.write(small[at_the_limit + 1 :])
-            size = int.from_bytes(await other.readexactly(4), "big")
-            assert b"bad journal id" in await other.readexactly(size)
+            assert b"bad journal id" in await next_frame(other)
             assert await is_served(nodes)
-
-
-@asynccontextmanager
-async def standing_still(nodes: Nodes) -> AsyncIterator[Journal]:
-    """Calls that change the journal, and those that wait for them, come to nothing inside the block."""
-    journal = nodes.node.node.journal("ns1")
-    async with journal._turns.next():
-        yield journal
 
 
 async def test_a_connection_has_so_many_calls_under_way_and_the_next_begins_when_one_is_answered(
@@ -119,7 +70,7 @@ async def test_a_connection_has_so_many_calls_under_way_and_the_next_begins_when
         server = nodes.node.server
         async with standing_still(nodes):
             calls = [asyncio.ensure_future(name_node.promised()) for _ in range(5)]
-            await until_so(lambda: server.load.calls == 3)
+            await until_true(lambda: server.load.calls == 3)
             assert await is_served(nodes)
             assert (server.load.calls, server.calls.counts["getJournalState"]) == (3, 1 + 3)
         assert await asyncio.gather(*calls) == [1] * 5
@@ -137,12 +88,12 @@ async def test_a_connection_without_calls_under_way_begins_one_however_many_othe
         server, another, third = nodes.node.server, nodes.name_node(), nodes.name_node()
         async with standing_still(nodes):
             calls = [asyncio.ensure_future(name_node.promised()) for _ in range(6)]
-            await until_so(lambda: server.load.calls == 4)
+            await until_true(lambda: server.load.calls == 4)
             assert (await another.manifest()).logs
             calls.append(asyncio.ensure_future(another.promised()))
-            await until_so(lambda: server.load.calls == 5)
+            await until_true(lambda: server.load.calls == 5)
             calls.append(asyncio.ensure_future(third.promised()))  # waits for all of them
-            await until_so(lambda: any(one._waiting for one in server.connections))
+            await until_true(lambda: any(one._waiting for one in server.connections))
             assert server.load.calls == 5
         assert await asyncio.gather(*calls) == [1] * 8
 
@@ -163,7 +114,7 @@ async def test_calls_under_way_count_as_held_also_when_their_connection_is_gone(
                 assert b"and this one most" in await words_of_refusal(reader)
             assert 0 < nodes.node.server.load.calls_bytes <= MIB
             assert await is_served(nodes)
-        await until_so(lambda: nodes.node.server.load.calls_bytes == 0)
+        await until_true(lambda: nodes.node.server.load.calls_bytes == 0)
 
 
 async def wrote_much(nodes: Nodes, batches: int) -> NameNode:
@@ -209,10 +160,10 @@ async def test_who_does_not_take_answers_is_cut_and_nobody_waits_for_it(
         ask = pb.GetJournaledEdits(journal_id=JID, since_txid=1, max_txns=1000)
         frames = b"".join(call_frame("getJournaledEdits", ask, call_id) for call_id in range(8))
         with await deaf(nodes.node.address, GREETING + CONTEXT + frames):
-            await until_so(lambda: server.calls.counts["getJournaledEdits"] == 8)
+            await until_true(lambda: server.calls.counts["getJournaledEdits"] == 8)
             assert await is_served(nodes)
             assert await writer.promised() == 1
-            await until_so(lambda: len(server.connections) == 1)
+            await until_true(lambda: len(server.connections) == 1)
 
 
 async def test_who_says_nothing_is_cut_unless_a_call_of_its_own_is_under_way(
@@ -224,7 +175,7 @@ async def test_who_says_nothing_is_cut_unless_a_call_of_its_own_is_under_way(
         name_node = await active(nodes)
         async with standing_still(nodes):
             waiting = asyncio.ensure_future(name_node.promised())
-            await until_so(lambda: nodes.node.server.load.calls == 1)
+            await until_true(lambda: nodes.node.server.load.calls == 1)
             async with stranger(nodes) as (idle, _):
                 assert await idle.read() == b""
         assert await waiting == 1
@@ -266,7 +217,7 @@ async def test_as_many_segments_as_allowed_are_sent_at_a_time_and_one_more_is_to
     async with on_a_node(tmp_path, NodeLimits(transfers_max=2)) as nodes:
         await active(nodes)
         transfers = [asyncio.ensure_future(nodes.get("jid=ns1&segmentTxId=1")) for _ in range(2)]
-        await until_so(lambda: len(begun) == 2)
+        await until_true(lambda: len(begun) == 2)
         status, _, said = await nodes.get("jid=ns1&segmentTxId=1")
         assert (status, said) == (503, b"2 segments are being sent: try again\n")
         assert await is_served(nodes)
@@ -305,33 +256,28 @@ async def test_a_writer_goes_on_under_a_flood_of_calls(tmp_path: Path) -> None:
     async with on_a_node(tmp_path) as nodes:
         writer = await active(nodes)
         flood = call_frame("getEditLogManifest", pb.GetManifest(journal_id=JID, since_txid=1)) * 50
-        strangers = [await connected(nodes.node) for _ in range(10)]
-        floods = [asyncio.create_task(pour(*one, flood, reads=n % 2 == 0)) for n, one in enumerate(strangers)]
-        await until_so(lambda: nodes.node.server.calls.counts["getEditLogManifest"] > 100)
+        floods = [asyncio.create_task(pour(nodes, flood, reads=n % 2 == 0)) for n in range(10)]
+        await until_true(lambda: nodes.node.server.calls.counts["getEditLogManifest"] > 100)
         for txid in range(5, 15):
             await writer.write(3, txid, txid, committed=txid - 1)
         await writer.finalize(3, 14)
         for task in floods:
             task.cancel()
         await asyncio.wait(floods)
-        for _, one in strangers:
-            one.close()
         assert [(log.start_txid, log.end_txid) for log in (await writer.manifest()).logs] == [(1, 2), (3, 14)]
 
 
-async def pour(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, flood: bytes, *, reads: bool
-) -> None:
-    writer.write(GREETING + CONTEXT)
-    taking: Awaitable[bytes] | None = asyncio.ensure_future(reader.read()) if reads else None
-    try:
-        while True:
-            writer.write(flood)
-            await writer.drain()
-            await asyncio.sleep(0)
-    finally:
-        if isinstance(taking, asyncio.Future):
-            taking.cancel()
+async def pour(nodes: Nodes, flood: bytes, *, reads: bool) -> None:
+    async with stranger(nodes) as (reader, writer):
+        taking = asyncio.ensure_future(reader.read()) if reads else None
+        try:
+            while True:
+                writer.write(flood)
+                await writer.drain()
+                await asyncio.sleep(0)
+        finally:
+            if taking is not None:
+                taking.cancel()
 
 
 @pytest.mark.parametrize("beyond", [0, 1])
@@ -355,23 +301,17 @@ async def test_a_frame_as_large_as_allowed_is_taken_and_one_byte_more_ends_its_c
                 said = await words_of_refusal(reader)
                 assert b"a frame of 102401 bytes was announced; 102400 is the most" in said
             else:
-                size = int.from_bytes(await reader.readexactly(4), "big")
-                assert b"bad journal id" in await reader.readexactly(size)
+                assert b"bad journal id" in await next_frame(reader)
         assert await is_served(nodes)
 
 
 @pytest.mark.parametrize("beyond", [0, 1])
 async def test_a_client_id_has_a_bound_since_it_is_kept(beyond: int, tmp_path: Path) -> None:
     async with on_a_node(tmp_path) as nodes:
-        header = pb.RequestHeader(
-            rpc_kind=2, rpc_op=0, call_id=1, client_id=bytes(CLIENT_ID_BYTES_MAX + beyond), retry_count=0
-        )
-        call = pb.CallHeader(method="isFormatted", protocol=JOURNAL_PROTOCOL, version=1)
-        message = pb.OfJournal(journal_id=JID)
-        frame = frame_of([one.SerializeToString() for one in (header, call, message)])
+        client_id = bytes(CLIENT_ID_BYTES_MAX + beyond)
+        frame = call_frame("isFormatted", pb.OfJournal(journal_id=JID), client_id=client_id)
         async with stranger(nodes, frame) as (reader, _):
-            size = int.from_bytes(await reader.readexactly(4), "big")
-            told = pb.ResponseHeader.FromString(parts_of(await reader.readexactly(size))[0])
+            told = await next_header(reader)
             assert (told.status, "16 bytes" in told.error_message) == (
                 (FATAL, True) if beyond else (0, False)
             )

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import aiohttp
 import pytest
 
-from ledgers.aio import LedgerClient
-from qjm_compat.config import JournalConfig
 from qjm_compat.errors import (
     BadRequest,
     JournalError,
@@ -22,146 +16,11 @@ from qjm_compat.errors import (
     JournalNotFormatted,
     StaleEpoch,
 )
-from qjm_compat.hadoop.client.connection import NodeClient
-from qjm_compat.hadoop.limits import NodeLimits
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
 from qjm_compat.hadoop.wire.messages import UNKNOWN_TXID
 from qjm_compat.hadoop.wire.segment_file import SegmentCutter
-from tests.qjm_compat.acceptor.one_writer import edits
-from tests.support.in_process import InProcessCluster, on_bookies
-from tests.support.served_journal_node import ServedNode, served_node
-
-CONFIG = JournalConfig(ensemble_size=1)
-JID = pb.JournalId(identifier="ns1")
-STORAGE = pb.StorageInfo(layout_version=-67 & 0xFFFFFFFF, namespace_id=7, cluster_id="CID-x", c_time=0)
-UPGRADED = pb.StorageInfo(layout_version=-67 & 0xFFFFFFFF, namespace_id=7, cluster_id="CID-x", c_time=99)
-
-
-def namespace(storage: pb.StorageInfo = STORAGE) -> pb.NamespaceInfo:
-    return pb.NamespaceInfo(
-        build_version="b", unused=0, block_pool_id="BP-1", storage=storage, software_version="3.4.1"
-    )
-
-
-class NameNode:
-    """One process: one client id, its epoch, and its calls' numbers."""
-
-    def __init__(self, address: str) -> None:
-        self.client = NodeClient(address)
-        self.epoch = 0
-        self.serial = -1
-
-    async def go_on_at(self, node: ServedNode) -> None:
-        """The same process, at a daemon that took over the name of the one before."""
-        client_id = self.client._client_id
-        await self.client.close()
-        self.client = NodeClient(node.address)
-        self.client._client_id = client_id
-
-    def info(self, committed: int | None = None) -> pb.RequestInfo:
-        self.serial += 1
-        return pb.RequestInfo(journal_id=JID, epoch=self.epoch, serial=self.serial, committed_txid=committed)
-
-    async def ask(self, method: str, kind: Any, reply: Any = pb.Nothing, **fields: Any) -> Any:
-        return await self.client.call(method, kind(**fields), reply)
-
-    async def of_journal(self, method: str, reply: Any = pb.Nothing) -> Any:
-        return await self.ask(method, pb.OfJournal, reply, journal_id=JID)
-
-    async def format(self, **fields: Any) -> None:
-        await self.ask("format", pb.Format, journal_id=JID, namespace=namespace(), **fields)
-
-    async def promised(self) -> int:
-        reply = await self.of_journal("getJournalState", pb.JournalStateReply)
-        assert isinstance(reply.last_promised_epoch, int)
-        return reply.last_promised_epoch
-
-    async def become_writer(self) -> Any:
-        self.epoch = await self.promised() + 1
-        return await self.ask(
-            "newEpoch", pb.NewEpoch, pb.NewEpochReply, journal_id=JID, namespace=namespace(), epoch=self.epoch
-        )
-
-    async def start(self, txid: int) -> None:
-        await self.ask("startLogSegment", pb.StartLogSegment, info=self.info(), txid=txid, layout_version=-67)
-
-    async def write(self, segment: int, first: int, last: int, committed: int | None = None) -> None:
-        await self.ask(
-            "journal",
-            pb.Journal,
-            info=self.info(committed),
-            first_txid=first,
-            num_txns=last - first + 1,
-            records=edits(first, last, self.epoch),
-            segment_txid=segment,
-        )
-
-    async def finalize(self, start: int, end: int) -> None:
-        await self.ask(
-            "finalizeLogSegment", pb.FinalizeLogSegment, info=self.info(), start_txid=start, end_txid=end
-        )
-
-    async def manifest(self, since: int = 0, **fields: Any) -> pb.Manifest:
-        reply = await self.ask(
-            "getEditLogManifest", pb.GetManifest, pb.ManifestReply, journal_id=JID, since_txid=since, **fields
-        )
-        assert isinstance(reply.manifest, pb.Manifest)
-        return reply.manifest
-
-
-Scenario = Callable[["Nodes"], Awaitable[None]]
-
-
-class Nodes:
-    """JournalNodes on one cluster, and NameNodes that go to one of them."""
-
-    def __init__(self, cluster: InProcessCluster, client: LedgerClient, node: ServedNode) -> None:
-        self.cluster = cluster
-        self.ledgers = client
-        self.node = node
-        self.name_nodes: list[NameNode] = []
-
-    def name_node(self, node: ServedNode | None = None) -> NameNode:
-        self.name_nodes.append(NameNode((node or self.node).address))
-        return self.name_nodes[-1]
-
-    @asynccontextmanager
-    async def another(self, name: str, peers: list[tuple[str, int]]) -> AsyncIterator[ServedNode]:
-        async with served_node(name, self.cluster.store, self.ledgers, CONFIG, peers) as node:
-            yield node
-
-    async def get(self, query: str, node: ServedNode | None = None) -> tuple[int, dict[str, str], bytes]:
-        url = f"http://{(node or self.node).http_address}/getJournal?{query}"
-        async with aiohttp.ClientSession() as session, session.get(url) as reply:
-            return reply.status, dict(reply.headers), await reply.read()
-
-
-@asynccontextmanager
-async def on_a_node(tmp_path: Path, limits: NodeLimits | None = None) -> AsyncIterator[Nodes]:
-    async with (
-        on_bookies(tmp_path, 1) as (cluster, client),
-        served_node("jn1", cluster.store, client, CONFIG, limits=limits) as node,
-    ):
-        nodes = Nodes(cluster, client, node)
-        try:
-            yield nodes
-        finally:
-            for one in nodes.name_nodes:
-                await one.client.close()
-
-
-async def active(nodes: Nodes) -> NameNode:
-    """A NameNode with segment 1-2 finalized, and 3 in progress, of which 3 is known to be committed."""
-    node = nodes.name_node()
-    await node.format(force=False)
-    await node.become_writer()
-    await node.start(1)
-    await node.write(1, 1, 2)
-    await node.finalize(1, 2)
-    await node.start(3)
-    await node.write(3, 3, 3)
-    await node.write(3, 4, 4, committed=3)
-    return node
+from tests.qjm_compat.hadoop.nodes import CONFIG, JID, STORAGE, UPGRADED, active, namespace, on_a_node
+from tests.support.served_journal_node import served_node
 
 
 async def test_a_format_without_force_is_of_2_7_and_wipes_and_one_with_force_false_does_not(

@@ -23,6 +23,7 @@ from qjm_compat.errors import JournalError
 from qjm_compat.hadoop.client.connection import NodeClient
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
 from qjm_compat.hadoop.wire.rpc import INTER_PROTOCOL, JOURNAL_PROTOCOL
+from tests.qjm_compat.hadoop.nodes import Nodes, on_a_node
 from tests.qjm_compat.hadoop.recorded_messages import (
     LINE,
     MESSAGES,
@@ -32,7 +33,6 @@ from tests.qjm_compat.hadoop.recorded_messages import (
     manifest,
     prepared,
 )
-from tests.qjm_compat.hadoop.test_name_node_calls import Nodes, on_a_node
 from tests.support.aio import until_true
 from tests.support.served_journal_node import ServedNode
 

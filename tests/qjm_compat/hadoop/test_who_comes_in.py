@@ -11,16 +11,19 @@ from bookie.wire import connection_table
 from qjm_compat.hadoop.limits import NodeLimits
 from qjm_compat.hadoop.server import connections
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
-from tests.qjm_compat.hadoop.test_connections import IS_FORMATTED, NOT_FORMATTED
-from tests.qjm_compat.hadoop.test_limits import (
+from tests.qjm_compat.hadoop.nodes import (
+    IS_FORMATTED,
+    JID,
+    NOT_FORMATTED,
+    active,
     call_frame,
     is_served,
+    on_a_node,
     standing_still,
     stranger,
-    until_so,
     words_of_refusal,
 )
-from tests.qjm_compat.hadoop.test_name_node_calls import JID, active, on_a_node
+from tests.support.aio import until_true
 
 
 async def test_as_many_connections_as_allowed_are_served_and_the_next_is_told_so(tmp_path: Path) -> None:
@@ -31,7 +34,7 @@ async def test_as_many_connections_as_allowed_are_served_and_the_next_is_told_so
                 assert b"3 connections are open at this port, and no more may be" in await words_of_refusal(
                     refused
                 )
-        await until_so(lambda: len(nodes.node.server.connections) == 2)
+        await until_true(lambda: len(nodes.node.server.connections) == 2)
         assert await is_served(nodes)
 
 
@@ -62,7 +65,7 @@ async def test_where_all_places_are_taken_the_address_that_has_most_makes_way_id
             many = [
                 await stay.enter_async_context(stranger(nodes, asked, of="127.0.0.3")) for _ in range(taken)
             ]
-            await until_so(lambda: nodes.node.server.load.calls == taken)
+            await until_true(lambda: nodes.node.server.load.calls == taken)
             assert await is_served(nodes, of="127.0.0.2")
             assert await words_of_refusal(many[0][0]) == b"", "the oldest of those that wait for an answer"
             assert nodes.node.server.table.made_way == 1
@@ -75,7 +78,7 @@ async def test_who_has_not_said_who_it_is_makes_way_for_the_next_that_comes(
     monkeypatch.setattr(connections, "STRANGERS_MAX", 4)
     async with on_a_node(tmp_path, NodeLimits(peer_share=0.5)) as nodes, AsyncExitStack() as stay:
         silent = [await stay.enter_async_context(stranger(nodes, introduced=False)) for _ in range(2)]
-        await until_so(lambda: nodes.node.server.table.strangers == 2)
+        await until_true(lambda: nodes.node.server.table.strangers == 2)
         assert await is_served(nodes)
         assert await words_of_refusal(silent[0][0]) == b""
         assert nodes.node.server.table.strangers == 1

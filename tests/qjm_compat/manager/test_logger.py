@@ -94,10 +94,7 @@ async def test_an_acceptor_that_missed_a_batch_is_left_out_until_it_has_begun_th
         out = await manager.start_log_segment(1)
         await write(out)
 
-        async def acknowledged() -> bool:
-            return logger.channel.highest_acked_txid == 1
-
-        await until_true(acknowledged)
+        await until_true(lambda: logger.channel.highest_acked_txid == 1)
         gate.refusal = JournalUnavailable("its disk is away")
         await write(out)
 
@@ -119,10 +116,7 @@ async def test_an_acceptor_that_missed_a_batch_is_left_out_until_it_has_begun_th
         out = await manager.start_log_segment(4)
         await write(out)
 
-        async def back() -> bool:
-            return "c (Written txid 4)" in out.report()
-
-        await until_true(back)
+        await until_true(lambda: "c (Written txid 4)" in out.report())
         assert manager.metrics()["IPCLoggerChannel-c"]["IsOutOfSync"] == "false"
         async with manager_on(cluster.uri, 3) as reader:
             segments = await reader._journals["c"].call(GetEditLogManifest(1))
@@ -165,10 +159,7 @@ async def test_an_acceptor_for_which_too_much_waits_gets_no_more_and_the_writer_
         assert 0 < int(lag["QueuedEditsSize"]) <= 2000
         gate.open()
 
-        async def caught_up_as_far_as_it_was_told() -> bool:
-            return logger.channel.queued_bytes == 0
-
-        await until_true(caught_up_as_far_as_it_was_told)
+        await until_true(lambda: logger.channel.queued_bytes == 0)
         assert logger.channel.highest_acked_txid == out.committed_txid - 10
         await write(out, 10)  # comes behind a gap
 

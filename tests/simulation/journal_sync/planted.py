@@ -9,7 +9,7 @@ import pytest
 
 from metadata.records.journal_record import JournalState
 from qjm_compat.acceptor.programs import recovery, syncing, transitions
-from qjm_compat.acceptor.programs.effects import Copied, drop_ledger
+from qjm_compat.acceptor.programs.effects import Copied, DropLedger
 from qjm_compat.acceptor.programs.memory import Memory
 from qjm_compat.acceptor.programs.syncing import Taken
 from qjm_compat.requests import PrepareRecovery, RemoteEditLog
@@ -123,7 +123,7 @@ def deletes_a_copy_that_stands(patch: Patch) -> None:
     def broken(me: Memory, wanted: RemoteEditLog, copy: Copied | None) -> Any:
         taken = yield from take(me, wanted, copy)
         if taken is Taken.COPIED and copy is not None and wanted.start_txid > 1:
-            yield from drop_ledger(copy.ledger_id)
+            yield from DropLedger(copy.ledger_id)
         return taken
 
     patch.setattr(syncing, "_take", broken)

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from qjm_compat.acceptor.programs.effects import ReadState, copy_segment, drop_ledger
+from qjm_compat.acceptor.programs.effects import CopySegment, DropLedger, ReadState
 from qjm_compat.acceptor.programs.machine import program
 from qjm_compat.acceptor.programs.syncing import (
     SegmentsHeld,
@@ -188,11 +188,11 @@ class Operator:
         taken: Taken = yield from take_finalized(me, log, None)
         if taken is Taken.LACKING:
             was_there = server.disk.segment(log.start_txid) is not None
-            copied = yield from copy_segment(request.source, log.start_txid, log.end_txid, log.writer_epoch)
+            copied = yield from CopySegment(request.source, log.start_txid, log.end_txid, log.writer_epoch)
             for _ in range(STEPS_OF_A_COPY):
                 yield ReadState()
             if self._is_purged(log):
-                yield from drop_ledger(copied.ledger_id)
+                yield from DropLedger(copied.ledger_id)
                 self.site.reached(SyncProbe.PURGED)
                 return Taken.PURGED
             taken = yield from take_finalized(me, log, copied)

@@ -12,7 +12,7 @@ from metadata.records.journal_record import JournalState
 from metadata.records.journal_store import VersionedState
 from qjm_compat.acceptor import edits_cache
 from qjm_compat.acceptor.programs import epochs, memory, recovery, segments, storage, transitions
-from qjm_compat.acceptor.programs.effects import ReadState, SwapState, drop_ledger, end_ledger, look_at_ledger
+from qjm_compat.acceptor.programs.effects import DropLedger, EndLedger, LookAtLedger, ReadState, SwapState
 from qjm_compat.acceptor.programs.memory import Memory
 from qjm_compat.errors import BadJournalState, JournalOutOfSync, JournalUnavailable
 from qjm_compat.requests import NewEpoch, NewEpochReply, SendEdits
@@ -35,7 +35,7 @@ def promises_without_fencing(patch: Patch) -> None:
 
 def fences_nobody(patch: Patch) -> None:
     """Not even a recovery ends ledgers: their ends are those that were seen."""
-    patch.setattr(epochs, "end_ledger", look_at_ledger)
+    patch.setattr(epochs, "EndLedger", LookAtLedger)
 
 
 def keeps_a_promise_in_memory(patch: Patch) -> None:
@@ -96,7 +96,7 @@ def swaps_whatever_stands(patch: Patch) -> None:
         found = yield ReadState()
         return (yield SwapState(state, found.version if found is not None else None))
 
-    patch.setattr(memory, "swap_state", broken)
+    patch.setattr(memory, "SwapState", broken)
 
 
 def deletes_the_ledger_of_a_swap_without_an_answer(patch: Patch) -> None:
@@ -112,7 +112,7 @@ def deletes_the_ledger_of_a_swap_without_an_answer(patch: Patch) -> None:
     patch.setattr(segments, "change", refused)
     patch.setattr(recovery, "change", refused)
     for module in (segments, recovery):
-        patch.setattr(module, "withdraw", lambda me, ledger_id, *_: drop_ledger(ledger_id))
+        patch.setattr(module, "withdraw", lambda me, ledger_id, *_: DropLedger(ledger_id))
 
 
 def forgets_segments_without_a_record(patch: Patch) -> None:
@@ -148,7 +148,7 @@ def deletes_before_the_change_stands(patch: Patch) -> None:
     def broken(me: Memory, epoch: int, step: Step) -> Any:
         planned = step((yield from epochs.still(me, epoch)))
         for ledger_id in planned.replaced_ledgers:
-            yield from drop_ledger(ledger_id)
+            yield from DropLedger(ledger_id)
         return (yield from change(me, epoch, step))
 
     patch.setattr(segments, "change", broken)
@@ -201,7 +201,7 @@ def finalizes_at_any_end(patch: Patch) -> None:
 
     def broken(me: Memory, segment: Any, end: int) -> Any:
         if segment.end_txid is None:
-            yield from end_ledger(segment.ledger_id)
+            yield from EndLedger(segment.ledger_id)
 
     patch.setattr(segments, "_check_end", broken)
 
