@@ -354,7 +354,7 @@ class MetadataStoreContract(ABC):
         assert [item.key for item in rest.items] == ["k/3"]
 
     async def test_after_may_be_any_text_inside_or_outside_the_prefix(self, store: MetadataStore) -> None:
-        for key in ("k/1", "k/3"):
+        for key in ("b/1", "k/1", "k/3", "l/1"):
             await store.create(key, b"")
 
         async def listed(after: str) -> list[str]:

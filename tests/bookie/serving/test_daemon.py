@@ -38,10 +38,11 @@ from metadata.memory import MemoryStore
 from metadata.records.cluster import find_bookie
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
+from metadata.store import Lease
 from tests.bookie.bookies import entries
 from tests.bookie.entries import entries_of, frame_of
 from tests.bookie.messages import whole
-from tests.bookie.serving.served import Client, LeaseEndingStore, formatted, plain, serve_until, served
+from tests.bookie.serving.served import Client, formatted, plain, serve_until, served
 from tests.bookie.simulated_disk import SimulatedDisk
 from tests.support.aio import cancel, run
 from tests.support.etcd import free_port
@@ -129,14 +130,20 @@ async def test_a_failed_log_ends_the_bookie_with_the_reason(
     assert await find_bookie(store, "b1") is None
 
 
+async def end_leases(store: MemoryStore) -> None:
+    """As a long pause of their holders does."""
+    for lease_id in list(store._data._leases):
+        await store.revoke_lease(Lease(lease_id, 1.0))
+
+
 async def test_a_bookie_that_lost_its_name_ends_with_the_reason(tmp_path: Path) -> None:
     """M2: who runs the bookie is told NameTaken and nothing else."""
-    store = LeaseEndingStore()
+    store = MemoryStore()
     config = await formatted(tmp_path, store, lease_seconds=1.0)
     with pytest.raises(NameTaken, match="another bookie is registered as b1"):
         async with serving(config, store) as running:
             other = Registration(BookieRef("b1", "another incarnation"), running.address)
-            await store.end_leases()
+            await end_leases(store)
             await store.create(other.key, other.encode())
             await asyncio.Event().wait()
 
@@ -283,14 +290,14 @@ async def test_a_bookie_keeps_its_name_however_long_its_log_is_read_and_callers_
 async def test_M2_a_bookie_that_lost_its_name_while_it_reads_its_log_ends_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = LeaseEndingStore()
+    store = MemoryStore()
     config = await formatted(tmp_path, store, lease_seconds=1.0)
     replay = SlowReplay(monkeypatch)
     ready: asyncio.Future[RunningBookie] = asyncio.get_running_loop().create_future()
     serve = asyncio.create_task(serve_until(config, store, ready, asyncio.Event()))
     await replay.begun.wait()
     other = Registration(BookieRef("b1", "another incarnation"), "elsewhere:3181")
-    await store.end_leases()
+    await end_leases(store)
     await store.create(other.key, other.encode())
     with pytest.raises(NameTaken):
         await serve

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,7 +22,9 @@ from metadata.records.ledger_store import LedgerStore
 from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import Client, served
 from tests.bookie.serving.test_roles import asked, calls_of
+from tests.bookie.serving.test_verifiers import CountedLedgers
 from tests.support.authority import TestAuthority
+from tests.support.faulty_store import FaultyStore
 from tests.support.raw_data import after_handshake
 
 LEDGERS = {20: b"team-a", 21: b"team-a/billing", 22: b"team-b", 23: b"team-ab", 24: b"", 25: b"Team-a"}
@@ -81,36 +82,24 @@ async def test_who_is_confined_to_nothing_may_use_every_ledger(tmp_path: Path) -
 
 
 async def test_while_the_metadata_is_away_nobody_new_is_believed() -> None:
-    class Away(LedgerStore):
-        async def read(self, ledger_id: int) -> None:
-            raise TimeoutError
-
-    found = await Owners(Away(MemoryStore())).refused([20], "team-a")
+    store = FaultyStore()
+    store.fail(TimeoutError(), calls=["get"])
+    found = await Owners(LedgerStore(store)).refused([20], "team-a")
     assert found[20][0] is Status.UNKNOWN
     assert "does not tell" in found[20][1]
 
 
 async def test_what_is_remembered_and_looked_up_at_a_time_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owners, "OWNERS_KEPT_MAX", 4)
-    store, under_way, most = LedgerStore(MemoryStore()), 0, 0
-
-    class Counted(LedgerStore):
-        async def read(self, ledger_id: int) -> object:  # type: ignore[override]
-            nonlocal under_way, most
-            under_way += 1
-            most = max(most, under_way)
-            await asyncio.sleep(0)
-            under_way -= 1
-            return await store.read(ledger_id)
-
+    ledgers = CountedLedgers(MemoryStore())
     fragment = Fragment(0, (BookieRef("b1", "i1"),))
     for n in range(100):
         record = LedgerRecord(n, Shape(1, 1, 1), (fragment,), custom_metadata={"owner": b"team-a"})
-        await store.create(record)
-    looking = Owners(Counted(MemoryStore()))
+        await ledgers.create(record)
+    looking = Owners(ledgers)
     assert await looking.refused(range(100), "team-a") == {}
     assert len(looking._known) <= 4
-    assert most == verifiers.LOOKUPS_AT_ONCE_MAX
+    assert ledgers.most == verifiers.LOOKUPS_AT_ONCE_MAX
 
 
 @pytest.mark.parametrize(
