@@ -24,16 +24,7 @@ from bookie.log.format import (
 )
 from bookie.log.records import position_end
 from tests.bookie.logs import INCARNATION, fence_of, found_in
-from tests.bookie.offline.salvaging import (
-    END,
-    FIRST,
-    RECORD_BYTES,
-    RECORDS,
-    SECOND,
-    THIRD,
-    log_of,
-    offset_of,
-)
+from tests.bookie.offline.salvaging import END, FIRST, RECORD_BYTES, RECORDS, SECOND, THIRD, log_of, offset_of
 from tests.bookie.simulated_disk import SimulatedDisk
 
 

@@ -13,13 +13,7 @@ from bookie.log import segments
 from bookie.log.format import SEGMENT_HEADER, Record, RecordKind, place_of, position_of, record_bytes
 from bookie.offline.damage import LogScan
 from bookie.offline.salvage import Mended, find, mend
-from tests.bookie.logs import (
-    INCARNATION,
-    found_in,
-    record_of,
-    use_small_sizes,
-    write_each,
-)
+from tests.bookie.logs import INCARNATION, found_in, record_of, use_small_sizes, write_each
 from tests.bookie.simulated_disk import SimulatedDisk
 
 FIRST, SECOND, THIRD = (segments.name_of(n) for n in range(3))

@@ -29,10 +29,7 @@ from bookie.storage.bookie import Bookie
 from bookie.wire import codec, rpc
 from bookie.wire.data.framing import FrameKind, Goodbye
 from bookie.wire.data.handshake import ClientHello
-from bookie.wire.messages import (
-    Ack,
-    Status,
-)
+from bookie.wire.messages import Ack, Status
 from metadata import open_store
 from metadata.memory import MemoryStore
 from metadata.records.cluster import find_bookie

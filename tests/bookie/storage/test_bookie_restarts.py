@@ -9,15 +9,7 @@ import pytest
 
 from bookie.errors import DamagedLog
 from bookie.wire.messages import LacReply, Status
-from tests.bookie.bookies import (
-    append,
-    bookie_on,
-    entries,
-    lac_request,
-    open_bookie,
-    read,
-    read_request,
-)
+from tests.bookie.bookies import append, bookie_on, entries, lac_request, open_bookie, read, read_request
 from tests.bookie.entries import frame_of, lac_of
 from tests.bookie.simulated_disk import SimulatedDisk
 

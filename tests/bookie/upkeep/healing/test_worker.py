@@ -22,15 +22,7 @@ from metadata.records.notes import fragment_note
 from metadata.records.notes.fragment_note import FragmentNote
 from metadata.records.registration import Registration
 from tests.bookie.upkeep.healing.site import CONFIG, LAST, LOST_MS, NOW, SHAPE, Healing
-from tests.bookie.upkeep.replicas import (
-    B1,
-    B2,
-    B3,
-    ME,
-    closed_ledger,
-    hold,
-    open_ledger,
-)
+from tests.bookie.upkeep.replicas import B1, B2, B3, ME, closed_ledger, hold, open_ledger
 from tests.support.aio import cancel, until_true
 from tests.support.faulty_store import FaultyStore
 from tests.support.ledgers import change
