@@ -112,11 +112,7 @@ class JournalConfig:
             raise ValueError(
                 "sync_interval_seconds must not be negative, and sync_bytes_per_second must be positive"
             )
-        positive = (
-            "pipelined_batches_max",
-            "queued_edits_bytes_max",
-            "edits_cache_bytes_max",
-        )
+        positive = ("pipelined_batches_max", "queued_edits_bytes_max", "edits_cache_bytes_max")
         for name in positive:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")

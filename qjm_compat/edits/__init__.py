@@ -13,15 +13,9 @@ from __future__ import annotations
 
 from . import ops as ops
 from .as_xml import op_to_xml as op_to_xml
-from .batches import (
-    check_batch as check_batch,
-)
-from .batches import (
-    frame_offsets as frame_offsets,
-)
-from .batches import (
-    slice_batch as slice_batch,
-)
+from .batches import check_batch as check_batch
+from .batches import frame_offsets as frame_offsets
+from .batches import slice_batch as slice_batch
 from .codec import (
     decode_op as decode_op,
 )
@@ -91,21 +85,9 @@ from .frames import (
 from .frames import (
     segment_bytes as segment_bytes,
 )
-from .op import (
-    NEWEST_LAYOUT as NEWEST_LAYOUT,
-)
-from .op import (
-    OPS as OPS,
-)
-from .op import (
-    EditOp as EditOp,
-)
-from .scan import (
-    Damage as Damage,
-)
-from .scan import (
-    SegmentScan as SegmentScan,
-)
-from .scan import (
-    scan_segment as scan_segment,
-)
+from .op import NEWEST_LAYOUT as NEWEST_LAYOUT
+from .op import OPS as OPS
+from .op import EditOp as EditOp
+from .scan import Damage as Damage
+from .scan import SegmentScan as SegmentScan
+from .scan import scan_segment as scan_segment

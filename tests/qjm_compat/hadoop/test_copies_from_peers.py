@@ -98,10 +98,7 @@ async def test_a_copy_that_is_not_whole_is_not_accepted_and_a_whole_one_is_after
     async with on_a_node(tmp_path) as nodes:
         await active(nodes)
         _, _, whole = await nodes.get(f"jid=ns1&segmentTxId={SEGMENT}")
-        async with (
-            peer_with(spoil(whole)) as peer,
-            nodes.another("jn2", [peer.address]) as node,
-        ):
+        async with peer_with(spoil(whole)) as peer, nodes.another("jn2", [peer.address]) as node:
             writer = await next_writer(nodes.name_node(node))
             with pytest.raises(SegmentUnreadable):
                 await accept(writer, peer)

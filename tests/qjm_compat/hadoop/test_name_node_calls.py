@@ -9,13 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from qjm_compat.errors import (
-    BadRequest,
-    JournalError,
-    JournalNotEmpty,
-    JournalNotFormatted,
-    StaleEpoch,
-)
+from qjm_compat.errors import BadRequest, JournalError, JournalNotEmpty, JournalNotFormatted, StaleEpoch
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
 from qjm_compat.hadoop.wire.messages import UNKNOWN_TXID
 from qjm_compat.hadoop.wire.segment_file import SegmentCutter
