@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pytest
@@ -99,9 +100,32 @@ def writer_on(
     return writer, reports
 
 
-def write_all(disk: Disk, records: Sequence[Record], segment: int = 0) -> Reports:
+@contextmanager
+def writing(
+    disk: Disk, segment: int = 0, reserve: Reserve | None = None
+) -> Iterator[tuple[LogWriter, Reports]]:
+    """A writer that has begun, and is stopped in the end."""
+    writer, reports = writer_on(disk, segment, reserve=reserve)
+    writer.start()
+    try:
+        yield writer, reports
+    finally:
+        writer.stop()
+
+
+def write_each(disk: Disk, records: Sequence[Record]) -> None:
+    """Each record is a group of its own, so each says that those before it were on disk."""
+    with writing(disk) as (writer, reports):
+        for n, record in enumerate(records, 1):
+            writer.submit(record, 0)
+            reports.wait_for(durable=n)
+
+
+def write_all(
+    disk: Disk, records: Sequence[Record], segment: int = 0, reserve: Reserve | None = None
+) -> Reports:
     """Submits everything, then writes it: groups are as full as they may be, the same each time."""
-    writer, reports = writer_on(disk, segment)
+    writer, reports = writer_on(disk, segment, reserve=reserve)
     for record in records:
         writer.submit(record, record)
     writer.start()

@@ -18,7 +18,9 @@ from metadata.errors import BackupUnusable, MetadataRestored, StoreRefused, Stor
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records import records_pb2 as pb
 from metadata.records.ledger_record import BookieRef
-from metadata.store import PAGE_KEYS_MAX, Lease, Page
+from metadata.store import PAGE_KEYS_MAX, Page
+from tests.support.faulty_store import FaultyStore
+from tests.support.present import there
 
 HEADER = Header("c1", 1234)
 ALL = {
@@ -210,44 +212,17 @@ async def test_nothing_else_than_what_bookies_noted_makes_way_for_it(key: str, w
     assert await all_of(store) == before
 
 
-class Crashes(MemoryStore):
-    """After so many changes."""
-
-    left = 10**6
-
-    def _count(self) -> None:
-        if self.left == 0:
-            raise StoreRefused("it crashed")
-        self.left -= 1
-
-    async def create(
-        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
-    ) -> int:
-        self._count()
-        return await super().create(key, value, lease=lease, unless=unless)
-
-    async def replace(
-        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
-    ) -> int:
-        self._count()
-        return await super().replace(key, value, version, unless=unless, begins=begins)
-
-    async def delete(self, key: str, version: int) -> None:
-        self._count()
-        await super().delete(key, version)
-
-
 async def test_a_restoring_over_notes_that_was_cut_off_anywhere_is_done_again() -> None:
     cut_off = 0
     for changes in range(100):
-        store = Crashes(await emptied())
-        store.left = changes
+        store = FaultyStore(await emptied())
+        store.fail(StoreRefused("it crashed"), good=changes)
         try:
             await restore(store, io.BytesIO(backup()), 3)
         except StoreRefused:
             cut_off += 1
             assert await store.get(keys.LAYOUT) is None, "it is no cluster"
-            store.left = 10**6
+            store.heal()
             await restore(store, io.BytesIO(backup()), 3)
         found = await all_of(store)
         assert found.keys() == {*ALL, keys.RESTORED}
@@ -264,8 +239,7 @@ async def test_a_bookie_that_woke_up_beside_a_restoring_hinders_none() -> None:
             await super().delete(key, version)
             if not self.has_woken:
                 self.has_woken = True
-                found = await self.get(keys.RESTORED)
-                assert found is not None
+                found = there(await self.get(keys.RESTORED))
                 await hold.begin_again(self, backup_ms=0, now_ms=9, version=found.version)
 
     store = WokeUp(await emptied())
@@ -303,14 +277,14 @@ async def test_what_was_made_again_takes_its_place_beside_bookies_that_live() ->
 async def test_one_that_was_cut_off_anywhere_is_made_again_from_the_beginning() -> None:
     cut_off = 0
     for changes in range(100):
-        store = Crashes(await emptied())
-        store.left = changes
+        store = FaultyStore(await emptied())
+        store.fail(StoreRefused("it crashed"), good=changes)
         try:
             await put_rebuilt(store, io.BytesIO(backup(MADE)), 3)
         except StoreRefused:
             cut_off += 1
             assert await store.get(keys.LAYOUT) is None, "it is no cluster"
-            store.left = 10**6
+            store.heal()
             fewer = {key: value for key, value in MADE.items() if key != keys.ledger(1)}
             await put_rebuilt(store, io.BytesIO(backup({**fewer, keys.cookie("b1"): b"another"})), 4)
             assert await store.get(keys.ledger(1)) is None, "what was known then does not stay"
@@ -325,25 +299,11 @@ async def test_nothing_is_made_again_where_there_is_a_cluster_or_half_a_backup_o
     await hold.begin(half := MemoryStore(), backup_ms=7, now_ms=2)
     with pytest.raises(BackupUnusable, match="a backup was being restored here"):
         await put_rebuilt(half, io.BytesIO(backup(MADE)), 3)
-    made = Crashes(await emptied())
-    made.left = 6
+    made = FaultyStore(await emptied())
+    made.fail(StoreRefused("it crashed"), good=6)
     with pytest.raises(StoreRefused):
         await put_rebuilt(made, io.BytesIO(backup(MADE)), 3)
     assert "bookledger metadata rebuild" in await why_no_cluster(made)
-
-
-class Fails(MemoryStore):
-    """After so many keys."""
-
-    left = 5
-
-    async def create(
-        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
-    ) -> int:
-        if self.left == 0:
-            raise StoreUnavailable("away")
-        self.left -= 1
-        return await super().create(key, value, lease=lease, unless=unless)
 
 
 async def test_a_restoring_that_failed_is_no_cluster_and_is_done_again(
@@ -351,12 +311,13 @@ async def test_a_restoring_that_failed_is_no_cluster_and_is_done_again(
 ) -> None:
     monkeypatch.setattr("metadata.settled_writes.SETTLE_SECONDS_MAX", 0.0)
     monkeypatch.setattr("metadata.settled_writes.create.__kwdefaults__", {"unless": None, "seconds_max": 0.0})
-    store = Fails()
+    store = FaultyStore()
+    store.fail(StoreUnavailable("away"), good=5)
     with pytest.raises(StoreUnavailable):
         await restore(store, io.BytesIO(backup()), 1)
     assert await store.get(keys.LAYOUT) is None
     first = await hold.read(store)
-    store.left = 100
+    store.heal()
     await restore(store, io.BytesIO(backup()), 2)
     assert await hold.read(store) == first, "it is the same restoring"
     assert (await all_of(store)).keys() == {*ALL, keys.RESTORED}
@@ -382,8 +343,7 @@ async def test_it_is_held_back_until_it_is_accepted() -> None:
     await restore(store, io.BytesIO(backup()), 5)
     with pytest.raises(MetadataRestored, match="bookledger metadata check"):
         await hold.check_accepted(store)
-    restored = await hold.read(store)
-    assert restored is not None
+    restored = there(await hold.read(store))
     mine = Misfits(
         BookieRef("b1", "i1"),
         restored.nonce,

@@ -19,7 +19,7 @@ from metadata.etcd import authentication
 from metadata.etcd import etcd_pb2 as pb
 from metadata.secret_file import read_all_again
 from metadata.store import MetadataStore
-from tests.support.aio import run, until_true
+from tests.support.aio import until_true
 from tests.support.etcd import EtcdServer, etcd_with_tokens
 from tests.support.fake_etcd import FakeEtcd
 from tests.support.secrets import password_file
@@ -103,23 +103,20 @@ async def test_no_call_fails_when_the_file_is_changed_before_etcd(etcd: EtcdServ
         await load.stop()
 
 
-def test_no_call_fails_when_the_file_is_changed_soon_after_etcd(
+async def test_no_call_fails_when_the_file_is_changed_soon_after_etcd(
     etcd: EtcdServer, secret: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def told() -> bool:
         return "refuses the password" in caplog.text
 
-    async def scenario() -> None:
-        async with opened(etcd, secret) as store:
-            load = Load(store)
-            await load.goes_on()
-            await changed_at(etcd)
-            await until_true(told)
-            secret.write_text(NEW)
-            await load.goes_on()
-            await load.stop()
-
-    run(scenario(), timeout_seconds=60)
+    async with opened(etcd, secret) as store:
+        load = Load(store)
+        await load.goes_on()
+        await changed_at(etcd)
+        await until_true(told)
+        secret.write_text(NEW)
+        await load.goes_on()
+        await load.stop()
     lines = [one.message for one in caplog.records if "refuses the password" in one.message]
     assert len(lines) == 1 and f"for user {USER} into {secret}" in lines[0], lines
 
@@ -209,20 +206,17 @@ async def test_a_wrong_password_is_sent_once_in_a_pause_however_many_calls_wait(
         assert await store.get("a") is None
 
 
-def test_a_file_that_is_half_written_keeps_the_password(
+async def test_a_file_that_is_half_written_keeps_the_password(
     etcd: EtcdServer, secret: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario() -> None:
-        async with opened(etcd, secret) as store:
-            await store.create("a", b"")
-            for content in ("", "\n"):
-                secret.write_text(content)
-                read_all_again()
-                assert await store.get("a") is not None
-            secret.unlink()
+    async with opened(etcd, secret) as store:
+        await store.create("a", b"")
+        for content in ("", "\n"):
+            secret.write_text(content)
             read_all_again()
             assert await store.get("a") is not None
-
-    run(scenario(), timeout_seconds=60)
+        secret.unlink()
+        read_all_again()
+        assert await store.get("a") is not None
     assert "keeping the previous one" in caplog.text
     assert OLD not in [word for one in caplog.records for word in one.getMessage().split()]

@@ -2,39 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from pathlib import Path
-
 import pytest
 
-from metadata import open_store
 from metadata.errors import BadRecord, OutcomeUnknown
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records.journal_record import FinalizedSegment, JournalState
 from metadata.records.journal_store import JournalStore, list_journals
-from metadata.store import PAGE_KEYS_MAX, Lease, MetadataStore
-
-Scenario = Callable[[MetadataStore], Awaitable[None]]
-
-
-@asynccontextmanager
-async def a_store(kind: str, path: Path) -> AsyncIterator[MetadataStore]:
-    store = (
-        MemoryStore(MemoryData())
-        if kind == "memory"
-        else await open_store(f"sqlite://{path}/m.db", create=True)
-    )
-    try:
-        yield store
-    finally:
-        await store.close()
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[MetadataStore]:
-    async with a_store(request.param, tmp_path) as store:
-        yield store
+from metadata.store import PAGE_KEYS_MAX, MetadataStore
+from tests.support.faulty_store import FaultyStore
+from tests.support.present import there
 
 
 def segment(start: int, ledger_id: int = 7) -> FinalizedSegment:
@@ -48,13 +24,11 @@ async def starts(journal: JournalStore) -> list[int]:
 async def test_a_state_is_swapped_only_for_the_one_that_was_read(store: MetadataStore) -> None:
     mine, other = JournalStore(store, "ns1", "a"), JournalStore(store, "ns1", "a")
     assert await mine.read_state() is None
-    first = await mine.swap_state(JournalState(last_promised_epoch=1), None)
-    assert first is not None
+    first = there(await mine.swap_state(JournalState(last_promised_epoch=1), None))
     assert await other.swap_state(JournalState(last_promised_epoch=9), None) is None
     found = await other.read_state()
     assert found == first
-    second = await other.swap_state(JournalState(last_promised_epoch=2), first.version)
-    assert second is not None
+    second = there(await other.swap_state(JournalState(last_promised_epoch=2), first.version))
     assert await mine.swap_state(JournalState(last_promised_epoch=3), first.version) is None
     assert await mine.read_state() == second
 
@@ -87,14 +61,12 @@ async def test_segments_are_stored_once_replaced_by_version_and_deleted_as_found
     assert await journal.read_segment(1) is None
     assert await journal.put_segment(segment(1), None)
     assert not await journal.put_segment(segment(1, 8), None)
-    old = await journal.read_segment(1)
-    assert old is not None
+    old = there(await journal.read_segment(1))
     assert old.segment == segment(1)
     assert await journal.put_segment(segment(1, 8), old.version)
     assert not await journal.put_segment(segment(1, 9), old.version)
     await journal.delete_segment(old)  # changed since: left as it is
-    new = await journal.read_segment(1)
-    assert new is not None
+    new = there(await journal.read_segment(1))
     assert new.segment.ledger_id == 8
     await journal.delete_segment(new)
     await journal.delete_segment(new)
@@ -124,42 +96,18 @@ async def test_damaged_records_are_named_by_their_keys(store: MetadataStore) -> 
         await starts(journal)
 
 
-class ForgetfulStore(MemoryStore):
-    """Does every write, and loses every other answer to one."""
-
-    def __init__(self, data: MemoryData) -> None:
-        super().__init__(data)
-        self._writes = 0
-
-    async def create(
-        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
-    ) -> int:
-        version = await super().create(key, value, lease=lease, unless=unless)
-        self._maybe_lose()
-        return version
-
-    async def replace(
-        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
-    ) -> int:
-        version = await super().replace(key, value, version, unless=unless, begins=begins)
-        self._maybe_lose()
-        return version
-
-    def _maybe_lose(self) -> None:
-        self._writes += 1
-        if self._writes % 2:
-            raise OutcomeUnknown("the answer was lost")
-
-
 async def test_M1_a_write_whose_answer_was_lost_is_known_by_its_nonce() -> None:
-    journal = JournalStore(ForgetfulStore(MemoryData()), "ns1", "a")
-    stored = await journal.swap_state(JournalState(last_promised_epoch=1), None)
-    assert stored is not None
+    store, lost = FaultyStore(), OutcomeUnknown("the answer was lost")
+    journal = JournalStore(store, "ns1", "a")
+    store.fail(lost, bad=1, done=True)
+    stored = there(await journal.swap_state(JournalState(last_promised_epoch=1), None))
     for epoch in range(2, 6):
-        stored = await journal.swap_state(JournalState(last_promised_epoch=epoch), stored.version)
-        assert stored is not None
+        store.fail(lost, bad=1, done=True)
+        stored = there(await journal.swap_state(JournalState(last_promised_epoch=epoch), stored.version))
     assert await journal.read_state() == stored
+    store.fail(lost, bad=1, done=True)
     assert await journal.put_segment(segment(1), None)
+    assert store.failures == 6
 
 
 async def test_two_equal_changes_by_two_processes_are_told_apart() -> None:

@@ -19,6 +19,7 @@ from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Sh
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.registration import Registration
 from metadata.store import PAGE_KEYS_MAX, Lease, Versioned
+from tests.support.faulty_store import FaultyStore
 
 ENSEMBLE = (BookieRef("b1", "i1"), BookieRef("b2", "i2"), BookieRef("b3", "i3"))
 
@@ -190,32 +191,14 @@ async def test_the_id_of_a_deleted_ledger_is_never_given_again() -> None:
         await ledgers.delete(created)
 
 
-class LateCreate(MemoryStore):
-    """The first creation is answered by silence, and carried out when the test says so."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.late: list[tuple[str, bytes]] = []
-
-    async def create(
-        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
-    ) -> int:
-        if not self.late:
-            self.late.append((key, value))
-            raise OutcomeUnknown("silent")
-        return await super().create(key, value, lease=lease, unless=unless)
-
-    async def carry_out(self) -> None:
-        with suppress(KeyExists):
-            await super().create(*self.late[0])
-
-
 async def test_M1_a_creation_that_comes_true_late_brings_no_deleted_ledger_back() -> None:
     """M1: the creation was tried twice; its first try arrives after the ledger was deleted."""
-    store = LateCreate()
+    store = FaultyStore()
+    store.fail(OutcomeUnknown("silent"), bad=1)
     ledgers = LedgerStore(store)
     await ledgers.delete(await ledgers.create(record(7)))
-    await store.carry_out()
+    with suppress(KeyExists):
+        await store.create(keys.ledger(7), ledger_codec.encode(record(7)))
     assert await ledgers.read(7) is None
 
 

@@ -12,6 +12,7 @@ from metadata.memory import MemoryData, MemoryStore
 from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore
 from metadata.store import MetadataStore
+from tests.support.present import there
 
 A, B = b"a" * 16, b"b" * 16
 LOG = LogRecord(A, "orders")
@@ -92,20 +93,16 @@ async def test_a_page_is_found_by_any_of_its_positions_and_times(logs: LogStore)
         await logs.put_page(A, page)
     await logs.put_page(B, pages[0])
     for position in range(90):
-        found = await logs.page_of(A, position)
-        assert found is not None
+        found = there(await logs.page_of(A, position))
         assert found.segments == pages[position // 30]
     for time_us, n in [(0, 0), (30, 0), (31, 1), (60, 1), (61, 2), (90, 2)]:
-        found = await logs.page_of_time(A, time_us)
-        assert found is not None
+        found = there(await logs.page_of_time(A, time_us))
         assert found.segments == pages[n]
     assert await logs.page_of(A, 90) is None
     assert await logs.page_of_time(A, 91) is None
-    first = await logs.page_of(A, 0)
-    assert first is not None
+    first = there(await logs.page_of(A, 0))
     await logs.store.delete(first.key, first.version)  # as where a slow writer wrote what finds it later
-    found = await logs.page_of_time(A, 0)
-    assert found is not None
+    found = there(await logs.page_of_time(A, 0))
     assert found.segments == pages[1]
     async for found in logs.pages(A):
         await logs.drop_page(A, found)

@@ -9,6 +9,7 @@ import pytest
 from metadata.memory import MemoryData, MemoryStore
 from metadata.store import EventKind, MetadataStore
 from tests.contracts.metadata_store import MetadataStoreContract, watching
+from tests.support.present import there
 
 EVENTS_KEPT = 500
 
@@ -24,8 +25,7 @@ class TestMemoryStore(MetadataStoreContract):
         return MemoryStore(self.data)
 
     async def forget_history(self, store: MetadataStore, key: str) -> None:
-        found = await store.get(key)
-        assert found is not None
+        found = there(await store.get(key))
         version = found.version
         for _ in range(EVENTS_KEPT):
             version = await store.replace(key, b"", version)

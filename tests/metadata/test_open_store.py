@@ -13,7 +13,6 @@ from metadata.sqlite.file import SqliteFile
 from metadata.sqlite.uri import uri_of
 from metadata.store import MetadataStore, Versioned
 from metadata.uris import split
-from tests.support.aio import run
 from tests.support.etcd import EtcdServer
 from tests.support.secrets import password_file
 
@@ -27,20 +26,20 @@ async def round_trip(uri: str) -> None:
         await store.close()
 
 
-def test_a_memory_uri_opens_the_same_data_by_name() -> None:
-    run(round_trip("memory://test-open-store"))
+async def test_a_memory_uri_opens_the_same_data_by_name() -> None:
+    await round_trip("memory://test-open-store")
 
 
-def test_a_sqlite_uri_opens_the_file_also_with_spaces_and_escapes(tmp_path: Path) -> None:
-    run(round_trip(f"sqlite://{tmp_path}/a%20%23%3F.db"))
+async def test_a_sqlite_uri_opens_the_file_also_with_spaces_and_escapes(tmp_path: Path) -> None:
+    await round_trip(f"sqlite://{tmp_path}/a%20%23%3F.db")
     assert (tmp_path / "a #?.db").exists()
 
 
 @pytest.mark.parametrize(
     "name", ["we#ird", "what?", "100%", "a b", "%41", "ünï", "q'u\"ote", "back\\slash", "\udcff"]
 )
-def test_the_uri_of_a_path_opens_the_file_of_that_path(tmp_path: Path, name: str) -> None:
-    run(round_trip(uri_of(tmp_path / name)))
+async def test_the_uri_of_a_path_opens_the_file_of_that_path(tmp_path: Path, name: str) -> None:
+    await round_trip(uri_of(tmp_path / name))
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, f"{name}.lock"])
 
 
@@ -49,19 +48,21 @@ def test_a_relative_path_has_an_absolute_uri(tmp_path: Path, monkeypatch: pytest
     assert uri_of("meta.db") == f"sqlite://{tmp_path}/meta.db"
 
 
-def test_a_file_that_is_not_there_is_refused_with_what_makes_one_and_nothing_is_made(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_there_is_refused_with_what_makes_one_and_nothing_is_made(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(BadMetadataUri, match="there is no such file; `bookledger standalone` and"):
-        run(open_store(f"sqlite://{tmp_path}/mistyped.db"))
+        await open_store(f"sqlite://{tmp_path}/mistyped.db")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_empty_file_is_refused_and_stays_empty_unless_it_is_to_be_made(tmp_path: Path) -> None:
+async def test_an_empty_file_is_refused_and_stays_empty_unless_it_is_to_be_made(tmp_path: Path) -> None:
     (tmp_path / "meta.db").touch()
     uri = f"sqlite://{tmp_path}/meta.db"
     with pytest.raises(BadMetadataUri, match="the file is empty; `bookledger standalone` and"):
-        run(open_store(uri))
+        await open_store(uri)
     assert (tmp_path / "meta.db").stat().st_size == 0
-    run(round_trip(uri))
+    await round_trip(uri)
 
 
 def test_a_file_that_vanished_is_not_replaced_by_an_empty_one_when_it_is_opened_again(tmp_path: Path) -> None:
@@ -76,18 +77,18 @@ def test_a_file_that_vanished_is_not_replaced_by_an_empty_one_when_it_is_opened_
     assert not path.exists()
 
 
-def test_an_etcd_uri_opens_the_cluster_with_options(etcd: EtcdServer) -> None:
-    run(round_trip(f"etcd://{etcd.endpoint},[::1]:1/test/open-store?timeout=5"))
+async def test_an_etcd_uri_opens_the_cluster_with_options(etcd: EtcdServer) -> None:
+    await round_trip(f"etcd://{etcd.endpoint},[::1]:1/test/open-store?timeout=5")
 
 
-def test_an_etcd_uri_reads_the_password_from_a_file(own_etcd: EtcdServer, tmp_path: Path) -> None:
+async def test_an_etcd_uri_reads_the_password_from_a_file(own_etcd: EtcdServer, tmp_path: Path) -> None:
     own_etcd.enable_auth("root", "secret")
     password_file(tmp_path / "password", "secret\n")
-    run(round_trip(f"etcd://{own_etcd.endpoint}/p?user=root&password_file={tmp_path}/password"))
+    await round_trip(f"etcd://{own_etcd.endpoint}/p?user=root&password_file={tmp_path}/password")
 
 
-def test_an_etcds_uri_uses_tls(tls_etcd: EtcdServer) -> None:
-    run(round_trip(f"etcds://{tls_etcd.endpoint}/p?ca_cert={tls_etcd.certificate}"))
+async def test_an_etcds_uri_uses_tls(tls_etcd: EtcdServer) -> None:
+    await round_trip(f"etcds://{tls_etcd.endpoint}/p?ca_cert={tls_etcd.certificate}")
 
 
 def test_an_endpoint_of_an_etcd_uri_that_names_no_port_has_the_port_of_etcd() -> None:
@@ -130,13 +131,13 @@ async def test_opening_a_cluster_that_is_down_is_no_error() -> None:
         ("memory://", "memory://NAME"),
     ],
 )
-def test_a_uri_that_cannot_be_used_is_refused_with_the_reason(uri: str, why: str) -> None:
+async def test_a_uri_that_cannot_be_used_is_refused_with_the_reason(uri: str, why: str) -> None:
     with pytest.raises(BadMetadataUri) as refusal:
-        run(open_store(uri))
+        await open_store(uri)
     assert why in str(refusal.value)
 
 
-def test_a_missing_directory_is_named_to_whom_wants_to_make_the_file(tmp_path: Path) -> None:
+async def test_a_missing_directory_is_named_to_whom_wants_to_make_the_file(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
     with pytest.raises(BadMetadataUri, match=f"directory {missing} does not exist; create it"):
-        run(open_store(f"sqlite://{missing}/meta.db", create=True))
+        await open_store(f"sqlite://{missing}/meta.db", create=True)

@@ -10,8 +10,7 @@ import pytest
 from metadata.counting.counting_store import CountingStore
 from metadata.counting.outage import Outage, weight
 from metadata.errors import KeyExists, StoreRefused, StoreUnavailable
-from metadata.memory import MemoryData, MemoryStore
-from tests.support.aio import run
+from tests.support.faulty_store import FaultyStore
 
 
 @pytest.fixture
@@ -50,25 +49,16 @@ def test_an_answer_that_is_no_is_an_answer(now: list[float], caplog: pytest.LogC
     assert weight(StoreUnavailable("away")) == logging.DEBUG, "the outage is told already"
 
 
-def test_a_counting_store_tells_of_its_outage(caplog: pytest.LogCaptureFixture) -> None:
-    class Away(MemoryStore):
-        is_away = True
-
-        async def get(self, key: str) -> None:
-            if self.is_away:
-                raise StoreUnavailable("away")
-
-    async def main() -> None:
-        inner = Away(MemoryData())
-        store = CountingStore(inner)
-        await store.list_page("x")
-        for _ in range(3):
-            with pytest.raises(StoreUnavailable):
-                await store.get("a")
-        inner.is_away = False
-        await store.get("a")
-
-    run(main())
+async def test_a_counting_store_tells_of_its_outage(caplog: pytest.LogCaptureFixture) -> None:
+    inner = FaultyStore()
+    inner.fail(StoreUnavailable("away"), calls=["get"])
+    store = CountingStore(inner)
+    await store.list_page("x")
+    for _ in range(3):
+        with pytest.raises(StoreUnavailable):
+            await store.get("a")
+    inner.heal()
+    await store.get("a")
     assert [record.getMessage().split(",")[0] for record in caplog.records] == [
         "the metadata does not answer",
         "the metadata answers again",
@@ -80,11 +70,9 @@ async def test_what_a_store_tells_of_its_members_neither_begins_nor_ends_an_outa
 ) -> None:
     """etcd's health is told in an outage, too: of each member that it does not answer."""
 
-    class Away(MemoryStore):
-        async def get(self, key: str) -> None:
-            raise StoreUnavailable("away")
-
-    store = CountingStore(Away(MemoryData()))
+    inner = FaultyStore()
+    inner.fail(StoreUnavailable("away"), calls=["get"])
+    store = CountingStore(inner)
     await store.list_page("x")
     for _ in range(3):
         with pytest.raises(StoreUnavailable):

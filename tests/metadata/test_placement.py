@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -152,3 +153,24 @@ def test_bookies_without_a_domain_count_as_one_together() -> None:
 def test_the_host_of_an_address_is_what_stands_before_its_port() -> None:
     assert host_of(bookie("a", host="[::1]")) == "[::1]"
     assert host_of(bookie("a", host="10.0.0.1")) == "10.0.0.1"
+
+
+def on_disk(name: str, free_gib: int) -> Registration:
+    return replace(bookie(name), disk_bytes_total=8 << 30, disk_bytes_free=free_gib << 30)
+
+
+@pytest.mark.parametrize(
+    ("candidates", "least"),
+    [
+        ([on_disk("a", 4), bookie("b")], 400),
+        ([on_disk("a", 1), on_disk("b", 1)], 350),
+        ([on_disk("a", 1), on_disk("b", 3)], 600),
+        ([on_disk("a", 1), on_disk("b", 0)], 0),
+    ],
+    ids=["one has not told of its disk yet", "as much room", "three times the room", "no room"],
+)
+def test_bookies_with_more_room_are_chosen_more_often(candidates: list[Registration], least: int) -> None:
+    """In proportion: of a thousand choices between two."""
+    rng = random.Random(7)
+    chosen = [names(choose(candidates, 1, rng=rng)) for _ in range(1000)].count({"b"})
+    assert least <= chosen <= least + 300

@@ -14,6 +14,7 @@ from metadata.errors import (
     VersionConflict,
 )
 from metadata.memory import MemoryStore
+from tests.support.present import there
 
 
 class LosesAnswers(MemoryStore):
@@ -55,8 +56,7 @@ async def test_M1_a_replace_whose_answer_was_lost_is_made_exactly_once(fates: li
     version = await store.create("k", b"before")
     store.fates = list(fates)
     new_version = await settled_writes.replace(store, "k", b"mine, with a nonce", version)
-    found = await store.get("k")
-    assert found is not None
+    found = there(await store.get("k"))
     assert (found.value, found.version) == (b"mine, with a nonce", new_version)
     assert new_version == version + 1, "applied once"
 
@@ -66,8 +66,7 @@ async def test_M1_a_create_whose_answer_was_lost_is_recognised_as_ones_own(fates
     store = LosesAnswers()
     store.fates = list(fates)
     version = await settled_writes.create(store, "k", b"mine, with a nonce")
-    found = await store.get("k")
-    assert found is not None
+    found = there(await store.get("k"))
     assert (found.value, found.version) == (b"mine, with a nonce", version)
 
 

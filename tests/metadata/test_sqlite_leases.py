@@ -6,7 +6,8 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,9 +16,8 @@ import pytest
 from metadata.errors import LeaseLost
 from metadata.sqlite.clock import LeaseClock
 from metadata.sqlite.store import SqliteStore
-from metadata.store import Versioned
+from metadata.store import Lease, Versioned
 from tests.support import stepped_clock
-from tests.support.aio import run
 from tests.support.stepped_clock import SteppedClock
 
 TTL_SECONDS = 10.0
@@ -85,60 +85,49 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "meta.db"
 
 
-def on_clocks(
-    path: Path, *clocks: SetClock, does: Callable[..., Awaitable[None]], leased: tuple[str, ...] = ("a",)
+@asynccontextmanager
+async def on_clocks(path: Path, *clocks: SetClock) -> AsyncIterator[tuple[Lease, list[SqliteStore]]]:
+    """A store for each clock; the first has granted the lease, under which `a` stands."""
+    stores = [SqliteStore(str(path), clock=clock) for clock in clocks]
+    lease = await stores[0].grant_lease(TTL_SECONDS)
+    await stores[0].create("a", b"", lease=lease)
+    yield lease, stores
+    for store in stores:
+        await store.close()
+
+
+@pytest.mark.parametrize("seconds", [3.0, 50_000.0], ids=["behind the old boot's clock", "ahead of it"])
+async def test_a_lease_of_an_earlier_boot_ends_its_own_length_after_the_file_is_looked_at(
+    path: Path, seconds: float
 ) -> None:
-    """Runs it with a store for each clock; the first has granted a lease, under which these keys stand."""
-
-    async def test() -> None:
-        stores = [SqliteStore(str(path), clock=clock) for clock in clocks]
-        lease = await stores[0].grant_lease(TTL_SECONDS)
-        for key in leased:
-            await stores[0].create(key, b"", lease=lease)
-        await does(lease, *stores)
-        for store in stores:
-            await store.close()
-
-    run(test())
+    """The two clocks say nothing about each other."""
+    now = SetClock("now", seconds)
+    async with on_clocks(path, SetClock("before"), now) as (lease, (_, store)):
+        assert await store.lease_left("a") == TTL_SECONDS
+        now.seconds += TTL_SECONDS - 0.1
+        assert await store.get("a") is not None
+        now.seconds += 0.1
+        assert await store.get("a") is None
+        with pytest.raises(LeaseLost):
+            await store.keep_lease(lease)
 
 
-def test_a_lease_of_an_earlier_boot_ends_its_own_length_after_the_file_is_looked_at(path: Path) -> None:
-    """Whether the new boot's clock is behind the old one's or ahead of it: the two say nothing about each other."""
-    for seconds in (3.0, 50_000.0):
-        before, now = SetClock("before"), SetClock(f"now {seconds}", seconds)
-
-        async def does(lease: object, _: SqliteStore, store: SqliteStore, now: SetClock = now) -> None:
-            assert await store.lease_left("a") == TTL_SECONDS
-            now.seconds += TTL_SECONDS - 0.1
-            assert await store.get("a") is not None
-            now.seconds += 0.1
-            assert await store.get("a") is None
-            with pytest.raises(LeaseLost):
-                await store.keep_lease(lease)  # type: ignore[arg-type]
-
-        on_clocks(path, before, now, does=does)
-
-
-def test_a_lease_that_its_holder_renews_lives_for_whoever_has_another_clock_too(path: Path) -> None:
+async def test_a_lease_that_its_holder_renews_lives_for_whoever_has_another_clock_too(path: Path) -> None:
     mine, other = SetClock("mine"), SetClock("other", 5.0)
-
-    async def does(lease: object, holder: SqliteStore, store: SqliteStore) -> None:
+    async with on_clocks(path, mine, other) as (lease, (holder, store)):
         for _ in range(5):
             assert await store.get("a") is not None
             mine.seconds += TTL_SECONDS - 1
             other.seconds += TTL_SECONDS - 1
-            await holder.keep_lease(lease)  # type: ignore[arg-type]
+            await holder.keep_lease(lease)
         assert await store.get("a") is not None
         other.seconds += TTL_SECONDS
         assert await store.get("a") is None
 
-    on_clocks(path, mine, other, does=does)
 
-
-def test_two_clocks_that_look_by_turns_do_not_keep_a_dead_holders_lease(path: Path) -> None:
+async def test_two_clocks_that_look_by_turns_do_not_keep_a_dead_holders_lease(path: Path) -> None:
     one, two = SetClock("one"), SetClock("two", 5.0)
-
-    async def does(lease: object, *stores: SqliteStore) -> None:
+    async with on_clocks(path, one, two) as (_, stores):
         for _ in range(4):
             for store in stores:
                 assert await store.get("a") is not None
@@ -146,20 +135,15 @@ def test_two_clocks_that_look_by_turns_do_not_keep_a_dead_holders_lease(path: Pa
             two.seconds += TTL_SECONDS / 4
         assert await stores[1].get("a") is None
 
-    on_clocks(path, one, two, does=does)
 
-
-def test_no_lease_lasts_longer_than_its_length_from_now_whatever_the_file_says(path: Path) -> None:
+async def test_no_lease_lasts_longer_than_its_length_from_now_whatever_the_file_says(path: Path) -> None:
     """As where a kernel has no boot id, and an earlier boot's clock was ahead."""
     clock = SetClock("")
-
-    async def does(lease: object, store: SqliteStore) -> None:
+    async with on_clocks(path, clock) as (_, (store,)):
         clock.seconds = 3.0
         assert await store.lease_left("a") == TTL_SECONDS
         clock.seconds += TTL_SECONDS
         assert await store.get("a") is None
-
-    on_clocks(path, clock, does=does)
 
 
 async def test_leases_of_a_file_of_version_1_begin_anew_and_none_is_lost_or_ended(path: Path) -> None:

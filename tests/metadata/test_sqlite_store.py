@@ -10,7 +10,6 @@ import sqlite3
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -18,14 +17,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from metadata.errors import BadMetadataUri, LeaseLost, OutcomeUnknown, StoreUnavailable
+from metadata.errors import BadMetadataUri, OutcomeUnknown, StoreUnavailable
 from metadata.sqlite import file_lock
 from metadata.sqlite import store as sqlite_module
 from metadata.sqlite.file import PAGE_AFTER, PAGE_FROM
 from metadata.sqlite.store import SqliteStore
 from metadata.store import EventKind, MetadataStore, Versioned
 from tests.contracts.metadata_store import MetadataStoreContract, watching
-from tests.support.aio import cancel, run, take
+from tests.metadata.test_sqlite_leases import SetClock
+from tests.support.aio import cancel, take
+from tests.support.present import there
 
 EVENTS_KEPT = 500
 PROCESSES = 4
@@ -132,8 +133,7 @@ class TestSqliteStore(MetadataStoreContract):
         return SqliteStore(str(self.path), events_kept_max=EVENTS_KEPT)
 
     async def forget_history(self, store: MetadataStore, key: str) -> None:
-        found = await store.get(key)
-        assert found is not None
+        found = there(await store.get(key))
         version = found.version
         for _ in range(EVENTS_KEPT):
             version = await store.replace(key, b"", version)
@@ -205,8 +205,7 @@ async def test_increments_by_several_processes_are_all_counted(path: Path) -> No
     await store.create("counter", b"0")
     processes = [asyncio.to_thread(python, INCREMENT, path) for _ in range(PROCESSES)]
     assert await asyncio.gather(*processes) == [(0, "")] * PROCESSES
-    found = await store.get("counter")
-    assert found is not None
+    found = there(await store.get("counter"))
     assert int(found.value) == PROCESSES * INCREMENTS_PER_PROCESS
     async with watching(store, "counter", 0) as events:
         seen = await take(int(found.value) + 1, events)
@@ -222,116 +221,80 @@ async def test_a_process_that_dies_in_a_transaction_leaves_nothing_of_it_and_no_
     await store.close()
 
 
-def test_a_reopened_file_keeps_its_keys_versions_history_and_leases(path: Path) -> None:
-    async def first() -> tuple[int, int]:
-        store = SqliteStore(str(path))
-        lease = await store.grant_lease(60)
-        version = await store.create("a", b"one", lease=lease)
-        await store.close()
-        return version, lease.lease_id
-
-    async def second(version: int, lease_id: int) -> None:
-        store = SqliteStore(str(path))
-        assert await store.get("a") == Versioned("a", b"one", version)
-        lease = await store.grant_lease(60)
-        assert lease.lease_id != lease_id
-        async with watching(store, "a", version - 1) as events:
-            assert (await anext(events)).value == b"one"
-        assert await store.create("b", b"") > version
-        await store.close()
-
-    run(second(*run(first())))
+async def test_a_reopened_file_keeps_its_keys_versions_history_and_leases(path: Path) -> None:
+    store = SqliteStore(str(path))
+    former = await store.grant_lease(60)
+    version = await store.create("a", b"one", lease=former)
+    await store.close()
+    store = SqliteStore(str(path))
+    assert await store.get("a") == Versioned("a", b"one", version)
+    assert (await store.grant_lease(60)).lease_id != former.lease_id
+    async with watching(store, "a", version - 1) as events:
+        assert (await anext(events)).value == b"one"
+    assert await store.create("b", b"") > version
+    await store.close()
 
 
-def test_a_lease_that_ran_out_while_nobody_had_the_file_open_is_gone(path: Path) -> None:
-    async def first() -> float:
-        """Returns when a lease that held long enough for a create runs out."""
-        store = SqliteStore(str(path))
-        for seconds in (0.05, 0.5, 5.0):
-            granted_at = time.monotonic()
-            try:
-                await store.create("a", b"one", lease=await store.grant_lease(seconds))
-            except LeaseLost:  # a machine too busy for so short a lease
-                continue
+async def test_a_lease_that_ran_out_while_nobody_had_the_file_open_is_gone(path: Path) -> None:
+    for clock in (SetClock("now"), SetClock("now", 1000.0 + 60.0)):
+        store = SqliteStore(str(path), clock=clock)
+        if clock.seconds == 1000.0:
+            await store.create("a", b"one", lease=await store.grant_lease(60.0))
             await store.close()
-            return granted_at + seconds
-        raise AssertionError("five seconds are too short for a create")
-
-    async def second() -> None:
-        store = SqliteStore(str(path))
-        assert await store.get("a") is None
-        async with watching(store, "a", 0) as events:
-            kinds = [event.kind for event in await take(2, events)]
-        assert kinds == [EventKind.PUT, EventKind.DELETE]
-        await store.close()
-
-    runs_out_at = run(first())
-    time.sleep(max(0.0, runs_out_at - time.monotonic()) + 0.1)  # it has to pass while no process looks
-    run(second())
+    assert await store.get("a") is None
+    async with watching(store, "a", 0) as events:
+        kinds = [event.kind for event in await take(2, events)]
+    assert kinds == [EventKind.PUT, EventKind.DELETE]
+    await store.close()
 
 
-def test_the_file_and_its_lock_are_readable_by_their_owner_alone(path: Path) -> None:
-    run(opened(path))
+async def test_the_file_and_its_lock_are_readable_by_their_owner_alone(path: Path) -> None:
+    await opened(path)
     for file in (path, Path(f"{path}.lock")):
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_a_missing_directory_is_named(path: Path) -> None:
-    missing = path.parent / "nowhere"
-    with pytest.raises(BadMetadataUri, match=f"directory {missing} does not exist; create it"):
-        run(opened(missing / "meta.db"))
+def sql(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(statement)
 
 
-def test_a_directory_in_the_place_of_the_file_is_refused(path: Path) -> None:
-    path.mkdir()
-    with pytest.raises(BadMetadataUri, match="unable to open database file"):
-        run(opened(path))
-
-
-def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path) -> None:
-    content = b"these are my holiday notes\n" * 1000
-    path.write_bytes(content)
-    with pytest.raises(BadMetadataUri, match="file is not a database"):
-        run(opened(path))
-    assert path.read_bytes() == content
-
-
-def test_the_database_of_another_program_is_refused_and_left_alone(path: Path) -> None:
-    foreign = sqlite3.connect(path)
-    foreign.execute("CREATE TABLE store (format_version)")
-    foreign.commit()
-    foreign.close()
-    content = path.read_bytes()
-    with pytest.raises(BadMetadataUri, match="another program"):
-        run(opened(path))
-    assert path.read_bytes() == content
-
-
-def test_a_file_of_another_format_version_is_refused(path: Path) -> None:
-    run(opened(path))
-    database = sqlite3.connect(path)
-    database.execute("UPDATE store SET format_version = 3")
-    database.commit()
-    database.close()
-    with pytest.raises(BadMetadataUri, match="format version 3, this program reads 2"):
-        run(opened(path))
-
-
-def test_a_file_that_was_refused_is_not_kept_open(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("a directory", "unable to open database file"),
+        ("no database", "file is not a database"),
+        ("another program's database", "another program"),
+        ("a file of another version", "format version 3, this program reads 2"),
+    ],
+)
+async def test_what_is_no_file_of_ours_is_refused_left_alone_and_not_kept_open(
+    path: Path, what: str, why: str
+) -> None:
     """Also while somebody keeps the error, and with its traceback all that opening had in hand."""
-    path.write_bytes(b"these are my holiday notes\n" * 1000)
-    with pytest.raises(BadMetadataUri) as refusal:
-        run(opened(path))
+    if what == "a directory":
+        path.mkdir()
+    elif what == "no database":
+        path.write_bytes(b"these are my holiday notes\n" * 1000)
+    elif what == "another program's database":
+        sql(path, "CREATE TABLE store (format_version)")
+    else:
+        await opened(path)
+        sql(path, "UPDATE store SET format_version = 3")
+    content = None if path.is_dir() else path.read_bytes()
+    with pytest.raises(BadMetadataUri, match=why) as refusal:
+        await opened(path)
+    assert content is None or path.read_bytes() == content
     assert str(path) not in [file.path for file in psutil.Process().open_files()]
     assert refusal.value.__traceback__ is not None
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
-def test_a_file_that_may_not_be_written_is_refused(path: Path) -> None:
-    run(opened(path))
+async def test_a_file_that_may_not_be_written_is_refused(path: Path) -> None:
+    await opened(path)
     path.chmod(0o400)
     with pytest.raises(BadMetadataUri, match="readonly"):
-        run(opened(path))
+        await opened(path)
 
 
 async def test_a_file_that_is_taken_away_takes_nothing_until_it_is_back(path: Path) -> None:

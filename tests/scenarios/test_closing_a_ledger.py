@@ -17,7 +17,6 @@ LANES = [CloseLane(1), CloseLane(2), CloseLane(3)]
 
 
 def test_C1_a_writer_closes_with_one_change_at_its_lac() -> None:
-    """C1"""
     pipeline = writer(SMALL, appended=3, confirmed=3)
     asked = proposed(pipeline.close())
     assert asked == record(SMALL).closed(2, 6)
@@ -35,12 +34,10 @@ def test_C1_the_end_is_the_lac_and_not_the_last_entry_pushed() -> None:
 
 
 def test_C1_an_empty_ledger_closes_before_its_first_entry() -> None:
-    """C1"""
     assert proposed(writer(SMALL).close()) == record(SMALL).closed(-1, 0)
 
 
 def test_C1_closing_drops_a_fragment_in_which_nothing_was_confirmed() -> None:
-    """C1"""
     pipeline = writer(SMALL, appended=4, confirmed=3)
     pipeline.lane_failed(2, "gone")
     pipeline.changed(proposed(pipeline.replacements({1: B3}, {})))
@@ -48,7 +45,7 @@ def test_C1_closing_drops_a_fragment_in_which_nothing_was_confirmed() -> None:
 
 
 def test_C1_found_closed_at_the_same_entry_is_success() -> None:
-    """C1: a recoverer was as fast, and came to the same end."""
+    """A recoverer was as fast, and came to the same end."""
     pipeline = writer(SMALL, appended=3, confirmed=3)
     pipeline.close()
     found = record(SMALL, (0, (B0, B1, B5))).closed(2, 6)
@@ -69,7 +66,6 @@ def test_C1_found_closed_at_the_same_entry_is_success() -> None:
 def test_C1_closing_never_overrides_what_others_decided(
     found: LedgerRecord | None, error: type[LedgerError]
 ) -> None:
-    """C1"""
     pipeline = writer(SMALL, appended=4, confirmed=3)
     pipeline.close()
     assert isinstance(failure(pipeline.conflicted(found)), error)
@@ -77,7 +73,7 @@ def test_C1_closing_never_overrides_what_others_decided(
 
 
 def test_C1_a_conflict_with_an_open_record_closes_on_top_of_it() -> None:
-    """C1: an earlier fragment was repaired meanwhile."""
+    """An earlier fragment was repaired meanwhile."""
     pipeline = writer(SMALL, appended=4, confirmed=3)
     pipeline.lane_failed(2, "gone")
     changed = proposed(pipeline.replacements({1: B3}, {}))
@@ -91,7 +87,7 @@ def test_C1_a_conflict_with_an_open_record_closes_on_top_of_it() -> None:
 
 
 def test_C1_closing_waits_for_a_change_that_is_in_flight() -> None:
-    """C1: what its outcome allows to be confirmed is inside."""
+    """What its outcome allows to be confirmed is inside."""
     pipeline = writer(SMALL, appended=4, confirmed=3)
     pipeline.lane_failed(2, "gone")
     asked = proposed(pipeline.replacements({1: B3}, {}))
@@ -103,7 +99,7 @@ def test_C1_closing_waits_for_a_change_that_is_in_flight() -> None:
 
 
 def test_C1_a_close_whose_outcome_stays_unknown_is_an_error() -> None:
-    """C1: whoever opens the ledger next finds out."""
+    """Whoever opens the ledger next finds out."""
     pipeline = writer(SMALL)
     pipeline.close()
     error = MetadataUnavailable("silent")

@@ -32,7 +32,7 @@ def test_writing_goes_on_while_the_bookie_is_away() -> None:
 
 
 def test_W3_a_bookie_that_comes_back_is_sent_all_that_is_pending() -> None:
-    """W3: and its acks from before count for nothing beyond what is confirmed."""
+    """And its acks from before count for nothing beyond what is confirmed."""
     pipeline = delaying(1)
     pipeline.acked(1, 0)
     pipeline.lane_failed(1, "gone")

@@ -30,13 +30,13 @@ def changing(appended: int = 5, confirmed: int = 3) -> tuple[AppendPipeline, Led
 
 
 def test_W4_the_new_fragment_begins_after_the_last_confirmed_entry() -> None:
-    """W4: with the length of what is before it."""
+    """With the length of what is before it."""
     _, asked = changing()
     assert asked == record(SMALL, (0, (B0, B1, B2)), (3, (B0, B3, B2)))
 
 
 def test_W4_a_fragment_in_which_nothing_is_confirmed_is_replaced() -> None:
-    """W4: fragments stay strictly increasing."""
+    """Fragments stay strictly increasing."""
     pipeline, asked = changing(confirmed=3)
     pipeline.changed(asked)
     pipeline.lane_failed(4, "gone too")
@@ -98,7 +98,7 @@ def test_W3_entries_are_sent_again_to_the_new_bookie_of_their_write_set_only() -
 
 
 def test_W3_a_replaced_bookies_acks_of_entries_after_the_lac_are_lost_even_if_it_had_them_all() -> None:
-    """W3: 3/3/2, e3 and e4 on B0 and B1, only e3 on B2; B1 goes."""
+    """3/3/2, e3 and e4 on B0 and B1, only e3 on B2; B1 goes."""
     pipeline = writer(SMALL, appended=5, confirmed=3)
     pipeline.acked(2, 4)
     pipeline.lane_failed(2, "gone")
@@ -110,7 +110,6 @@ def test_W3_a_replaced_bookies_acks_of_entries_after_the_lac_are_lost_even_if_it
 
 
 def test_W5_failures_that_come_together_make_one_change() -> None:
-    """W5"""
     pipeline = writer((5, 3, 2), appended=2)
     pipeline.lane_failed(1, "gone")
     pipeline.replacements({}, {})
@@ -192,7 +191,6 @@ def test_W4_a_change_that_meets_a_closed_ledger_ends_the_writer() -> None:
 
 
 def test_W4_a_change_of_a_deleted_ledger_ends_the_writer() -> None:
-    """W4"""
     pipeline, _ = changing()
     assert isinstance(failure(pipeline.conflicted(None)), NoSuchLedger)
 
@@ -216,7 +214,7 @@ def test_W4_the_writers_own_change_is_recognised_though_something_was_changed_af
 
 
 def test_W4_a_conflict_with_a_repair_of_an_earlier_fragment_tries_again_on_top_of_it() -> None:
-    """W4: still nothing is confirmed until the second change stands."""
+    """Still nothing is confirmed until the second change stands."""
     pipeline, asked = changing()
     pipeline.changed(asked)
     for lane in (1, 3):
@@ -232,7 +230,7 @@ def test_W4_a_conflict_with_a_repair_of_an_earlier_fragment_tries_again_on_top_o
 
 
 def test_W4_a_last_ensemble_changed_by_somebody_else_ends_the_writer() -> None:
-    """W4: a ledger has one writer."""
+    """A ledger has one writer."""
     pipeline, _ = changing()
     assert isinstance(failure(pipeline.conflicted(record(SMALL, (0, (B5, B1, B2))))), LedgerFenced)
 

@@ -88,7 +88,7 @@ def test_R3_a_recovery_read_fences_so_that_what_it_found_absent_stays_absent() -
 
 
 def test_R3_what_a_bookie_took_before_the_fence_is_read_behind_it() -> None:
-    """R3: an add that waits for the disk when the fence comes is on disk before the fence is answered."""
+    """An add that waits for the disk when the fence comes is on disk before the fence is answered."""
     bookie = BookieByHand()
     bookie.add(entries(0))
     bookie.fence()
@@ -122,7 +122,7 @@ def test_R1_a_fence_that_a_crash_took_was_never_answered() -> None:
 
 
 def test_R1_a_second_fence_waits_for_the_first_to_be_on_disk() -> None:
-    """R1: two recoverers at once; neither is answered before the disk is."""
+    """Two recoverers at once; neither is answered before the disk is."""
     bookie = BookieByHand()
     bookie.fence()
     bookie.fence()

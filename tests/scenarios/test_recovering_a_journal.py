@@ -12,12 +12,7 @@ from dataclasses import dataclass
 import pytest
 
 from qjm_compat.errors import QuorumFailed
-from qjm_compat.requests import (
-    AcceptRecovery,
-    FinalizeLogSegment,
-    NewEpoch,
-    SegmentState,
-)
+from qjm_compat.requests import AcceptRecovery, FinalizeLogSegment, NewEpoch, SegmentState
 from tests.qjm_compat.acceptor.one_writer import OneWriter, content, edits, formatted, logs, writer_of
 from tests.qjm_compat.by_hand import ALL, NAMES, ThreeDisks, WriterByHand
 

@@ -64,7 +64,6 @@ def reading(lac_through: int = -1) -> Recovery:
 
 
 def test_R2_recovery_begins_by_fencing_every_bookie_of_the_last_ensemble() -> None:
-    """R2"""
     recovery = in_recovery(SMALL, (0, (B0, B1, B2)), (4, (B0, B3, B2)))
     assert recovery.start() == [FenceLac(0, B0), FenceLac(1, B3), FenceLac(2, B2)]
 
@@ -89,7 +88,7 @@ def test_R2_with_one_ack_for_an_entry_every_bookie_must_be_fenced() -> None:
 
 
 def test_R2_failed_bookies_do_not_count_as_fenced() -> None:
-    """R2: 3/3/2 with one of three."""
+    """3/3/2 with one of three."""
     recovery = in_recovery(SMALL)
     recovery.start()
     assert recovery.lac_failed(0, "timeout") == []
@@ -121,7 +120,7 @@ def test_R2_only_an_answer_from_behind_the_fence_counts(reply: LacReply) -> None
 def test_R2_a_last_add_confirmed_with_a_wrong_digest_tells_nothing_and_its_bookie_is_fenced(
     sizes: tuple[int, int, int],
 ) -> None:
-    """R2: one frame of a stranger must not make a ledger unrecoverable, and must not move where the walk begins."""
+    """One frame of a stranger must not make a ledger unrecoverable, and must not move where the walk begins."""
     ensemble = (B0, B1, B2)[: sizes[0]]
     recovery = in_recovery(sizes, (0, ensemble))
     recovery.start()
@@ -133,7 +132,6 @@ def test_R2_a_last_add_confirmed_with_a_wrong_digest_tells_nothing_and_its_booki
 
 
 def test_R3_the_walk_begins_after_the_highest_lac_that_was_told() -> None:
-    """R3"""
     recovery = in_recovery(SMALL)
     recovery.start()
     recovery.lac_answered(0, told(3))
@@ -172,7 +170,7 @@ def test_R3_so_many_absences_end_the_ledger_without_waiting_for_the_rest() -> No
 
 
 def test_R3_a_bookie_that_knows_nothing_of_the_ledger_lacks_its_entries() -> None:
-    """R3: "no such ledger" from behind a fence is as good as "no such entry"."""
+    """From behind a fence "no such ledger" is as good as "no such entry"."""
     recovery = reading()
     recovery.read_answered(0, ReadReply(Status.NO_SUCH_LEDGER, covered_through=5000))
     effects = recovery.read_answered(1, ReadReply(Status.NO_SUCH_LEDGER, covered_through=5000))
@@ -210,7 +208,7 @@ def test_R3_damage_is_no_absence(reply: ReadReply) -> None:
 
 
 def test_R3_bytes_with_a_wrong_digest_are_never_written_back() -> None:
-    """R3: and when nobody has better ones, recovery fails."""
+    """And when nobody has better ones, recovery fails."""
     recovery = reading()
     assert recovery.read_answered(0, forged(0)) == []
     recovery.read_answered(1, page())
@@ -218,7 +216,7 @@ def test_R3_bytes_with_a_wrong_digest_are_never_written_back() -> None:
 
 
 def test_R3_recovery_reads_on_where_a_page_ended() -> None:
-    """R3: what a page does not speak of is not absent."""
+    """What a page does not speak of is not absent."""
     recovery = reading()
     effects = recovery.read_answered(1, page(0, 1, through=1))
     assert effects == [
@@ -232,7 +230,7 @@ def test_R3_recovery_reads_on_where_a_page_ended() -> None:
 
 
 def test_R3_a_page_that_says_nothing_is_not_asked_for_again_for_ever() -> None:
-    """R3: no progress is a failure of that bookie."""
+    """No progress is a failure of that bookie."""
     recovery = reading()
     assert recovery.read_answered(0, page(through=-1)) == []
     assert recovery.read_answered(1, page(through=-1)) == []
@@ -248,7 +246,6 @@ def test_R3_a_late_entry_that_was_never_confirmed_may_be_cut_off() -> None:
 
 
 def test_R4_recovery_waits_for_the_ack_quorum_of_what_it_wrote_back() -> None:
-    """R4"""
     recovery = reading()
     recovery.read_answered(1, page(0))
     recovery.read_answered(0, page())
@@ -296,7 +293,6 @@ def test_R4_replacements_are_published_only_with_the_close() -> None:
 
 
 def test_R4_an_entry_that_cannot_be_written_back_fails_recovery_and_changes_nothing() -> None:
-    """R4"""
     recovery = reading()
     recovery.read_answered(0, page(0))
     recovery.lane_failed(1, "timeout")
@@ -308,7 +304,7 @@ def test_R4_an_entry_that_cannot_be_written_back_fails_recovery_and_changes_noth
 
 
 def test_R4_a_bookie_that_fails_while_the_close_is_in_flight_spoils_nothing() -> None:
-    """R4: found by a random schedule (seed 20701): the close succeeded after recovery had called itself failed."""
+    """Found by a random schedule (seed 20701): the close succeeded after recovery had called itself failed."""
     recovery = in_recovery((4, 2, 2))
     recovery.start()
     for position in range(4):
@@ -324,7 +320,7 @@ def test_R4_a_bookie_that_fails_while_the_close_is_in_flight_spoils_nothing() ->
 
 
 def test_R4_a_bookie_that_refuses_what_is_written_back_fails_recovery() -> None:
-    """R4: the recovery flag opens every fence, so such an answer is no race but an error."""
+    """The recovery flag opens every fence, so such an answer is no race but an error."""
     recovery = reading()
     recovery.read_answered(0, page(0))
     assert isinstance(failure(recovery.refused(1, LedgerFenced(7, "b0"))), LedgerRecoveryFailed)
@@ -338,7 +334,7 @@ def with_doubt(closed: LedgerRecord, through: int) -> LedgerRecord:
 
 
 def test_W6_a_recovery_calls_lacking_what_it_did_not_walk() -> None:
-    """W6: e0 to e4 were confirmed, by whom nobody knows."""
+    """Nobody knows who confirmed e0 to e4."""
     recovery = reading(lac_through=4)
     recovery.read_answered(0, page())
     (fragment,) = proposed(recovery.read_answered(1, page())).fragments
@@ -346,7 +342,6 @@ def test_W6_a_recovery_calls_lacking_what_it_did_not_walk() -> None:
 
 
 def test_R5_the_end_is_what_the_close_says() -> None:
-    """R5"""
     recovery = reading(lac_through=4)
     recovery.read_answered(0, page())
     asked = proposed(recovery.read_answered(1, page()))
@@ -355,7 +350,7 @@ def test_R5_the_end_is_what_the_close_says() -> None:
 
 
 def test_R5_a_close_that_meets_a_closed_ledger_adopts_its_end() -> None:
-    """R5: even where it found another one."""
+    """Even where it found another one."""
     recovery = reading()
     recovery.read_answered(0, page())
     recovery.read_answered(1, page())
@@ -375,7 +370,6 @@ def test_R5_a_close_that_meets_another_change_starts_over_from_what_stands() -> 
 
 
 def test_R5_a_ledger_deleted_meanwhile_is_gone() -> None:
-    """R5"""
     recovery = reading()
     recovery.read_answered(0, page())
     recovery.read_answered(1, page())
@@ -383,7 +377,7 @@ def test_R5_a_ledger_deleted_meanwhile_is_gone() -> None:
 
 
 def test_R5_a_close_whose_outcome_stays_unknown_is_an_error() -> None:
-    """R5: the next recoverer adopts it or closes anew."""
+    """The next recoverer adopts it or closes anew."""
     recovery = reading()
     recovery.read_answered(0, page())
     recovery.read_answered(1, page())

@@ -8,24 +8,11 @@ import pytest
 
 from bookie.wire import LacReply, Status
 from ledgers.errors import LedgerRecoveryFailed
-from ledgers.protocol.effects import (
-    ChangeRecord,
-    FenceLac,
-    ReadFenced,
-)
+from ledgers.protocol.effects import ChangeRecord, FenceLac, ReadFenced
 from ledgers.protocol.recovery import Recovery
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 
-from .ledger7 import (
-    ALL,
-    B3,
-    B4,
-    DIGESTER,
-    KNOWS_NOTHING,
-    failure,
-    page,
-    record,
-)
+from .ledger7 import ALL, B3, B4, DIGESTER, KNOWS_NOTHING, failure, page, record
 
 WRITTEN_AT = 50
 RECOVERING = replace(record((3, 3, 2), state=LedgerState.IN_RECOVERY), written_at=WRITTEN_AT)

@@ -24,7 +24,7 @@ def with_lane_3_behind(*, delay: bool = False) -> AppendPipeline:
 
 
 def test_W6_another_bookie_is_looked_for_in_place_of_one_that_is_behind() -> None:
-    """W6: it goes on receiving meanwhile."""
+    """It goes on receiving meanwhile."""
     pipeline = with_lane_3_behind()
     assert pipeline.lane_behind(3, "slow") == [asks_for(ALL, p2="slow")]
     assert pipeline.is_behind
@@ -43,7 +43,7 @@ def test_W6_where_there_is_another_it_takes_the_place_and_the_record_says_what_t
 
 
 def test_W6_where_there_is_no_other_it_keeps_its_place_and_another_is_looked_for_later() -> None:
-    """W6: that it answers when it is asked is no news."""
+    """That it answers when it is asked is no news."""
     pipeline = with_lane_3_behind()
     pipeline.lane_behind(3, "slow")
     assert pipeline.replacements({2: B2}, {}) == [RetryLater()]
@@ -52,7 +52,6 @@ def test_W6_where_there_is_no_other_it_keeps_its_place_and_another_is_looked_for
 
 
 def test_W6_one_that_has_caught_up_stays_though_another_was_found() -> None:
-    """W6"""
     pipeline = with_lane_3_behind()
     pipeline.lane_behind(3, "slow")
     assert pipeline.lane_behind(3, "") == []
@@ -89,7 +88,7 @@ def test_C1_closing_gives_a_copy_up_with_its_lane_and_says_what_it_lacks() -> No
 
 
 def test_W6_a_bookie_that_came_back_lacks_what_was_confirmed_without_it() -> None:
-    """W6: only what is pending is sent to it again."""
+    """Only what is pending is sent to it again."""
     pipeline = with_lane_3_behind()
     pipeline.append(entries(10))
     pipeline.lane_failed(3, "gone")
@@ -102,7 +101,7 @@ def test_W6_a_bookie_that_came_back_lacks_what_was_confirmed_without_it() -> Non
 
 
 def test_W6_what_was_under_way_at_a_change_and_has_arrived_is_lacking_no_longer() -> None:
-    """W6: B1 has e4 to e9 only after B0 was replaced."""
+    """B1 has e4 to e9 only after B0 was replaced."""
     pipeline = writer(SHAPE)
     pipeline.append(entries(*range(10)))
     for lane, through in ((2, 3), (1, 9), (3, 9)):

@@ -16,13 +16,12 @@ def test_a_writer_begins_with_a_lane_to_each_bookie_of_its_ensemble() -> None:
 
 
 def test_W1_every_bookie_gets_every_entry_when_the_ledger_is_not_striped() -> None:
-    """W1"""
     batch = entries(0, 1, 2)
     assert writer((3, 3, 2)).append(batch) == [Send(1, batch), Send(2, batch), Send(3, batch)]
 
 
 def test_W1_each_entry_of_a_striped_ledger_goes_to_its_write_set_only() -> None:
-    """W1: entry i goes to positions (i mod E) … (i+Qw−1 mod E)."""
+    """Entry i goes to positions (i mod E) … (i+Qw−1 mod E)."""
     assert writer((5, 3, 2)).append(entries(0, 1, 2, 3, 4, 5, 6)) == [
         Send(1, entries(0, 3, 4, 5)),
         Send(2, entries(0, 1, 4, 5, 6)),
@@ -33,12 +32,10 @@ def test_W1_each_entry_of_a_striped_ledger_goes_to_its_write_set_only() -> None:
 
 
 def test_W1_nothing_is_sent_to_a_bookie_outside_the_write_set() -> None:
-    """W1"""
     assert writer((4, 2, 2)).append(entries(0)) == [Send(1, entries(0)), Send(2, entries(0))]
 
 
 def test_W2_an_entry_is_confirmed_when_an_ack_quorum_has_it() -> None:
-    """W2"""
     pipeline = writer((3, 3, 2), appended=1)
     assert pipeline.acked(1, 0) == []
     assert pipeline.acked(3, 0) == [Confirm(0)]
@@ -46,7 +43,7 @@ def test_W2_an_entry_is_confirmed_when_an_ack_quorum_has_it() -> None:
 
 
 def test_W2_an_entry_waits_for_the_entry_before_it() -> None:
-    """W2: strictly in entry order, whichever write set is first."""
+    """Strictly in entry order, whichever write set is first."""
     pipeline = writer((4, 2, 2), appended=3)
     assert pipeline.acked(3, 2) == []
     assert pipeline.acked(4, 2) == []  # entry 2 is complete
@@ -55,7 +52,6 @@ def test_W2_an_entry_waits_for_the_entry_before_it() -> None:
 
 
 def test_W2_one_bookies_ack_said_twice_counts_once() -> None:
-    """W2"""
     pipeline = writer((3, 3, 2), appended=2)
     assert pipeline.acked(1, 1) + pipeline.acked(1, 1) + pipeline.acked(1, 0) == []
     assert pipeline.last_add_confirmed == -1
@@ -63,7 +59,7 @@ def test_W2_one_bookies_ack_said_twice_counts_once() -> None:
 
 
 def test_W2_the_lac_never_goes_back() -> None:
-    """W2: older acks that come late change nothing."""
+    """Older acks that come late change nothing."""
     pipeline = writer((3, 3, 2), appended=6)
     pipeline.acked(1, 5)
     assert pipeline.acked(2, 4) == [Confirm(4)]
@@ -83,7 +79,7 @@ def test_W2_a_late_ack_of_a_replaced_bookie_counts_for_nothing() -> None:
 
 
 def test_W3_the_acks_of_a_failed_bookie_count_while_the_metadata_names_it() -> None:
-    """W3: what it acknowledged is on its disk, and it is still named."""
+    """What it acknowledged is on its disk, and it is still named."""
     pipeline = writer((3, 3, 2), appended=2)
     pipeline.acked(1, 0)
     pipeline.lane_failed(1, "gone")
@@ -92,7 +88,7 @@ def test_W3_the_acks_of_a_failed_bookie_count_while_the_metadata_names_it() -> N
 
 @pytest.mark.parametrize("error", [LedgerFenced(LEDGER, "b1"), Unauthorized(LEDGER)])
 def test_W5_a_refusal_of_one_bookie_ends_the_writer(error: LedgerFenced | Unauthorized) -> None:
-    """W5: and names the first entry that is not confirmed."""
+    """And names the first entry that is not confirmed."""
     pipeline = writer((3, 3, 2), appended=5, confirmed=3)
     assert pipeline.refused(2, error) == [CloseLane(1), CloseLane(2), CloseLane(3), Finish(error)]
     assert error.first_unconfirmed == 3
@@ -101,14 +97,13 @@ def test_W5_a_refusal_of_one_bookie_ends_the_writer(error: LedgerFenced | Unauth
 
 
 def test_W5_a_refusal_of_a_replaced_bookie_is_no_longer_heard() -> None:
-    """W5: it is in no write set any more; a fence that matters shows in the metadata."""
+    """It is in no write set any more; a fence that matters shows in the metadata."""
     pipeline = writer((3, 3, 2))
     pipeline.lane_failed(1, "gone")
     assert pipeline.refused(1, LedgerFenced(LEDGER, "b0")) == []
 
 
 def test_W5_any_other_failure_asks_for_a_replacement() -> None:
-    """W5"""
     pipeline = writer((3, 3, 2), appended=1)
     assert pipeline.lane_failed(2, "i/o error") == [
         CloseLane(2),
@@ -117,14 +112,13 @@ def test_W5_any_other_failure_asks_for_a_replacement() -> None:
 
 
 def test_W5_a_failure_that_many_entries_report_is_one_failure() -> None:
-    """W5"""
     pipeline = writer((3, 3, 2), appended=4)
     assert len(pipeline.lane_failed(2, "gone")) == 2
     assert pipeline.lane_failed(2, "gone") == []
 
 
 def test_W6_a_slow_bookie_delays_no_entry_that_has_its_ack_quorum() -> None:
-    """W6: lane 3 never answers."""
+    """Lane 3 never answers."""
     pipeline = writer((3, 3, 2))
     for entry_id in range(50):
         pipeline.append(entries(entry_id))
@@ -134,7 +128,7 @@ def test_W6_a_slow_bookie_delays_no_entry_that_has_its_ack_quorum() -> None:
 
 
 def test_W6_a_bookie_that_falls_too_far_behind_is_replaced_like_any_failed_one() -> None:
-    """W6: only what is not confirmed is sent to its successor; the rest has its ack quorum."""
+    """Only what is not confirmed is sent to its successor; the rest has its ack quorum."""
     pipeline = writer((3, 3, 2), appended=9, confirmed=7)
     pipeline.lane_failed(3, "it is more than 64 bytes behind")
     pipeline.replacements({2: B3}, {})

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.long
 def test_secrets_reach_executors_and_are_seen_nowhere(tls_etcd: EtcdServer, tmp_path: Path) -> None:
     authority = tls_etcd.certificate
-    certificate, key = authority.with_name("client.pem"), authority.with_name("client.key")
+    certificate, key = authority.with_name("cert.pem"), authority.with_name("key.pem")
     uri = f"etcds://{tls_etcd.endpoint}/prod?ca_cert={authority}&cert_cert={certificate}&cert_key={key}"
     password_file(tmp_path / "password", PASSWORD)
     (tmp_path / "events").mkdir()

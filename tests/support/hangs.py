@@ -14,14 +14,14 @@ from tests.support import aio
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> None:
-    """Its function gets the limit that `run` gives."""
+    """Its function gets the limit that `run` gives, or its module's own: where tests set the loop's clock forward."""
     if isinstance(item, pytest.Function) and inspect.iscoroutinefunction(item.obj):
-        item.obj = _limited(item.obj)
+        item.obj = _limited(item.obj, getattr(item.module, "TEST_SECONDS_MAX", aio.TEST_SECONDS_MAX))
 
 
-def _limited(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+def _limited(test: Callable[..., Awaitable[None]], seconds: float) -> Callable[..., Awaitable[None]]:
     @functools.wraps(test)
     async def within(*arguments: Any, **named: Any) -> None:
-        await aio.limited(test(*arguments, **named), aio.TEST_SECONDS_MAX)
+        await aio.limited(test(*arguments, **named), seconds)
 
     return within

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import errno
 from pathlib import Path
-from random import Random
 
 import pytest
 
 from bookie.disk.reserve import NAME, RELEASE_BYTES_MIN, FileReserve, reserve_size
 from bookie.disk.space import SpaceLimit, SpaceWatch
-from bookie.log.format import Record
-from tests.bookie.logs import fence_of, record_of, records_in, writer_on
-from tests.bookie.simulated_disk import SimulatedDisk
 
 LIMIT = SpaceLimit(free_share_min=0.05, free_bytes_min=10_000)
 
@@ -95,64 +91,3 @@ def test_a_reserve_there_is_no_room_for_stays_touched(
 def test_a_reserve_is_small_beside_its_disk() -> None:
     assert reserve_size(1_000_000, 1_000_000_000) == 1_000_000
     assert reserve_size(1_000_000, 5_000_000) == 100_000
-
-
-class DiskReserve:
-    """Lets a simulated disk grow by so much, once."""
-
-    def __init__(self, disk: SimulatedDisk, size: int) -> None:
-        self._disk, self._size = disk, size
-        self.is_touched = False
-
-    def release(self, size: int) -> bool:
-        if self.is_touched or size > self._size:
-            return False
-        self.is_touched = True
-        assert self._disk.capacity_bytes is not None
-        self._disk.capacity_bytes += self._size
-        return True
-
-
-RECORD_BYTES = 128
-RECOVERED = Record(record_of(1, [90]).kind, 1, record_of(1, [90]).columns, recovery=True)
-
-
-def test_B4_fences_and_recovery_writes_find_room_where_appends_find_none() -> None:
-    """B4"""
-    disk = SimulatedDisk(Random(0), capacity_bytes=64 + 2 * RECORD_BYTES)
-    writer, reports = writer_on(disk, reserve=DiskReserve(disk, 10 * RECORD_BYTES))
-    appends = [record_of(1, [n]) for n in range(4)]
-    writer.start()
-    for record in appends[:2]:
-        writer.submit(record, record)
-        reports.wait_for(durable=len(reports.durable) + 1)
-    for record in (appends[2], fence_of(1), RECOVERED, appends[3]):
-        writer.submit(record, record)
-    reports.wait_for(durable=4, refused=2)
-    writer.stop()
-    assert reports.refused == appends[2:]
-    assert records_in(disk) == [*appends[:2], fence_of(1), RECOVERED]
-
-
-def test_B4_no_append_takes_of_the_reserve_once_it_is_open() -> None:
-    """B4: there may be room for it, and it is not for appends."""
-    disk = SimulatedDisk(Random(0), capacity_bytes=64 + RECORD_BYTES)
-    writer, reports = writer_on(disk, reserve=DiskReserve(disk, 10 * RECORD_BYTES))
-    writer.start()
-    writer.submit(record_of(1, [0]), 0)
-    reports.wait_for(durable=1)
-    for record in (record_of(1, [1]), fence_of(1), record_of(1, [2])):
-        writer.submit(record, record)
-    reports.wait_for(durable=2, refused=2)
-    writer.stop()
-    assert records_in(disk) == [record_of(1, [0]), fence_of(1)]
-
-
-def test_B4_a_log_is_begun_on_a_full_disk_with_what_was_kept_back() -> None:
-    """B4: or a bookie that stopped could not serve what it has."""
-    disk = SimulatedDisk(Random(0), capacity_bytes=10)
-    writer, reports = writer_on(disk, reserve=DiskReserve(disk, 10 * RECORD_BYTES))
-    writer.submit(fence_of(1), 0)
-    writer.start()
-    writer.stop()
-    assert reports.acknowledged == [fence_of(1)]

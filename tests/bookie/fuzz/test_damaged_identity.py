@@ -28,6 +28,7 @@ from metadata.records.cluster import Cookie
 from tests.bookie.fuzz.mutations import Change, changed, changes
 from tests.bookie.logs import INCARNATION
 from tests.support.aio import run
+from tests.support.present import there
 
 DEEP = b"[" * 4000
 """Deeper than a recursive parser goes."""
@@ -75,7 +76,6 @@ def bytes_of(cookie: Cookie) -> bytes:
 
 @given(changes())
 def test_W7_a_changed_cookie_is_the_same_or_refused(made: Made, by: tuple[Change, ...]) -> None:
-    """W7"""
     assert told(made, changed(bytes_of(made[2]), by)) in (made[2], None)
 
 
@@ -119,16 +119,12 @@ def test_a_cookie_with_another_value_in_it_is_refused_where_it_is_read(
 # --- a format that a crash interrupted
 
 
-def formatted_again(path: Path, data: MemoryData) -> Cookie | None:
+async def formatted_again(path: Path, data: MemoryData) -> Cookie | None:
     """What formatting makes of an unfinished directory; None where it refuses."""
-
-    async def again() -> Cookie | None:
-        try:
-            return await format_directory(path, "b1", MemoryStore(data))
-        except DataDirectoryError:
-            return None
-
-    return run(again())
+    try:
+        return await format_directory(path, "b1", MemoryStore(data))
+    except DataDirectoryError:
+        return None
 
 
 def unfinished(tmp_path: Path, data: bytes) -> Path:
@@ -153,9 +149,11 @@ begun = st.one_of(
 @example(DEEP)
 @example(b"5")
 @example(b"null")
-def test_a_damaged_format_that_nobody_knows_of_is_begun_anew_or_refused(tmp_path: Path, data: bytes) -> None:
+async def test_a_damaged_format_that_nobody_knows_of_is_begun_anew_or_refused(
+    tmp_path: Path, data: bytes
+) -> None:
     path, metadata = unfinished(tmp_path, data), MemoryData()
-    cookie = formatted_again(path, metadata)
+    cookie = await formatted_again(path, metadata)
     if cookie is None:
         assert os.listdir(path) == [UNFINISHED], "what is refused is left as it is"
         assert (path / UNFINISHED).read_bytes() == data
@@ -168,19 +166,16 @@ def test_a_damaged_format_that_nobody_knows_of_is_begun_anew_or_refused(tmp_path
 @given(begun)
 @example(DEEP)
 @example(b"5")
-def test_W7_a_damaged_format_never_gets_a_name_that_another_identity_has(tmp_path: Path, data: bytes) -> None:
+async def test_W7_a_damaged_format_never_gets_a_name_that_another_identity_has(
+    tmp_path: Path, data: bytes
+) -> None:
     """W7: the metadata knew the identity before the crash; it is finished as it was, or the name is refused."""
     metadata = MemoryData()
-
-    async def known() -> None:
-        store = MemoryStore(metadata)
-        await format_directory(tmp_path / "other", "b2", store)
-        cluster_id = await cluster.cluster_id(store)
-        assert cluster_id is not None
-        cookie = Cookie(cluster_id, "b1", COOKIE_BEGUN.incarnation)
-        await store.create(f"cookies/{cookie.bookie_id}", cookie.encode())
-
     shutil.rmtree(tmp_path / "other", ignore_errors=True)
-    run(known())
-    cookie = formatted_again(unfinished(tmp_path, data), metadata)
+    store = MemoryStore(metadata)
+    await format_directory(tmp_path / "other", "b2", store)
+    cluster_id = there(await cluster.cluster_id(store))
+    known = Cookie(cluster_id, "b1", COOKIE_BEGUN.incarnation)
+    await store.create(f"cookies/{known.bookie_id}", known.encode())
+    cookie = await formatted_again(unfinished(tmp_path, data), metadata)
     assert cookie is None or cookie.incarnation == COOKIE_BEGUN.incarnation

@@ -10,15 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bookie.errors import IndexUnusable
 from bookie.index.index import Index
 from bookie.index.ledger_state import Fence, LedgerState
 from bookie.index.places import FrameLocation
 from bookie.wire.messages import LacStatement
-from tests.bookie import messages
 from tests.bookie.fuzz.lmdb_damage import OUTCOMES
 
 PLACE = FrameLocation(first_entry=12, position=5 << 32 | 640, last_entry=19, entries=8, size=1208)
@@ -26,25 +23,6 @@ STATE = LedgerState(7, Fence.DURABLE, True, LacStatement(19, 2000, b"digest"), b
 SEEDS = 12
 REPOSITORY = Path(__file__).parents[3]
 UNREADABLE = (IndexUnusable, ValueError)
-
-
-# --- rows
-
-
-states = st.builds(
-    LedgerState,
-    st.just(7),
-    st.sampled_from([Fence.NONE, Fence.DURABLE]),
-    st.booleans(),
-    messages.maybe_lac,
-    st.none() | st.just(b"") | st.binary(min_size=32, max_size=32),
-    st.booleans(),
-)
-
-
-@given(states)
-def test_a_state_comes_back_as_it_was_written(state: LedgerState) -> None:
-    assert LedgerState.decode(7, state.encode()) == state
 
 
 # --- an index in which LMDB finds nothing wrong, with other rows in it

@@ -187,7 +187,6 @@ def check_page(files: Files, places: list[FrameLocation], ledger_id: int) -> Wat
 def test_R6_an_entry_in_a_damaged_log_is_damaged_or_right_and_never_absent(
     changes: dict[str, tuple[Change, ...]], ledger_id: int
 ) -> None:
-    """R6"""
     disk = check_page(after(changes), places_of(ledger_id), ledger_id)
     assert disk.read_bytes_max <= READ_BYTES_MAX
 

@@ -17,6 +17,7 @@ from bookie.index.index import Index
 from bookie.index.ledger_state import Fence, LedgerState
 from bookie.index.places import SPAN_CLASSES, FrameLocation, RecentPlaces, reach, span_class
 from bookie.wire.messages import VERIFIER_BYTES
+from metadata.records.ledger_record import IDENTITY_BYTES
 from tests.bookie.entries import lac_of
 
 ENTRY_MAX = 2**63 - 1
@@ -180,7 +181,9 @@ states = st.builds(
     st.sampled_from([Fence.NONE, Fence.DURABLE]),
     st.booleans(),
     st.none() | st.integers(-1, ENTRY_MAX).map(lac_of).filter(lambda lac: lac.length_bytes < 2**63),
-    st.sampled_from([b"", b"v" * VERIFIER_BYTES]),
+    st.sampled_from([None, b"", b"v" * VERIFIER_BYTES]),
+    st.booleans(),
+    st.sampled_from([None, b"", b"i" * IDENTITY_BYTES]),
 )
 
 
@@ -189,8 +192,7 @@ def test_a_ledgers_state_comes_back_as_it_was(state: LedgerState) -> None:
     assert LedgerState.decode(5, state.encode()) == state
 
 
-def test_a_fence_that_is_not_on_disk_is_not_kept_as_a_fence() -> None:
-    """R1"""
+def test_R1_a_fence_that_is_not_on_disk_is_not_kept_as_a_fence() -> None:
     assert LedgerState.decode(5, LedgerState(5, Fence.PENDING, verifier=b"").encode()) == LedgerState(
         5, verifier=b""
     )

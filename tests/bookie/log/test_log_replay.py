@@ -31,7 +31,8 @@ from tests.bookie.logs import (
     records_in,
     use_small_sizes,
     write_all,
-    writer_on,
+    write_each,
+    writing,
 )
 from tests.bookie.simulated_disk import SimulatedDisk, disk_with
 
@@ -45,14 +46,8 @@ def offset_of(index: int) -> int:
 
 
 def disk_with_records(count: int = len(RECORDS)) -> SimulatedDisk:
-    """Each record is a group of its own, so each says that those before it were on disk."""
     disk = SimulatedDisk(Random(0))
-    writer, reports = writer_on(disk)
-    writer.start()
-    for n, record in enumerate(RECORDS[:count], 1):
-        writer.submit(record, 0)
-        reports.wait_for(durable=n)
-    writer.stop()
+    write_each(disk, RECORDS[:count])
     return disk
 
 
@@ -93,8 +88,7 @@ def test_the_zeros_a_segment_was_prepared_with_are_its_end() -> None:
     assert len(disk.contents()[FIRST]) == offset_of(3)
 
 
-def test_a_torn_tail_is_cut_wherever_the_last_record_was_torn() -> None:
-    """B2"""
+def test_B2_a_torn_tail_is_cut_wherever_the_last_record_was_torn() -> None:
     whole = disk_with_records(3).contents()[FIRST]
     end = SEGMENT_HEADER.size + RECORD_BYTES * 2 + RECORD_HEADER.size + 44  # without padding
     for size in range(offset_of(2), len(whole)):
@@ -102,8 +96,7 @@ def test_a_torn_tail_is_cut_wherever_the_last_record_was_torn() -> None:
         assert after_restart_and_crash(disk) == (RECORDS[:2] if size < end else RECORDS[:3])
 
 
-def test_a_record_whose_end_was_never_written_is_cut() -> None:
-    """B2"""
+def test_B2_a_record_whose_end_was_never_written_is_cut() -> None:
     whole = disk_with_records(3).contents()[FIRST]
     for size in range(offset_of(2), offset_of(3) - 16, 8):
         disk = disk_with([(FIRST, whole[:size].ljust(len(whole) + 4096, b"\0"))], Random(size))
@@ -112,8 +105,7 @@ def test_a_record_whose_end_was_never_written_is_cut() -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_tail_of_garbage_is_cut(seed: int) -> None:
-    """B2"""
+def test_B2_a_tail_of_garbage_is_cut(seed: int) -> None:
     disk = disk_with_records(3)
     disk.resize(FIRST, offset_of(3) + 1000)
     disk.overwrite(FIRST, offset_of(3), Random(seed).randbytes(1000))
@@ -188,8 +180,7 @@ def test_replay_begins_where_the_checkpoint_ends() -> None:
 
 
 @pytest.mark.parametrize("index", range(len(RECORDS) - 1))
-def test_damage_before_a_record_that_was_written_later_refuses_to_start(index: int) -> None:
-    """B2"""
+def test_B2_damage_before_a_record_that_was_written_later_refuses_to_start(index: int) -> None:
     for at in range(0, RECORD_BYTES - 4, 8):
         disk = disk_with_records()
         byte = disk.contents()[FIRST][offset_of(index) + at]
@@ -208,8 +199,7 @@ def test_damage_is_seen_however_far_behind_it_the_next_whole_record_lies(
     assert refusal_of(disk).offset == offset_of(1)
 
 
-def test_damage_in_a_segment_that_others_follow_refuses_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    """B2"""
+def test_B2_damage_in_a_segment_that_others_follow_refuses_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
     use_small_sizes(monkeypatch, segment=SEGMENT_HEADER.size + 2 * RECORD_BYTES, group=RECORD_BYTES)
     for damage in ("flip", "zeros behind", "cut into"):
         disk = SimulatedDisk(Random(0))
@@ -284,14 +274,12 @@ def test_what_a_failed_sync_left_in_memory_is_on_disk_before_it_is_served() -> N
     that the next crash takes away."""
     for seed in range(20):
         disk = SimulatedDisk(Random(seed))
-        writer, reports = writer_on(disk)
-        writer.start()
-        writer.submit(RECORDS[0], 0)
-        reports.wait_for(durable=1)
-        disk.fail_sync_after(0, OSError(errno.EIO, "the disk is broken"))
-        writer.submit(fence_of(1), 0)
-        reports.wait_for(durable=1, failures=1)
-        writer.stop()
+        with writing(disk) as (writer, reports):
+            writer.submit(RECORDS[0], 0)
+            reports.wait_for(durable=1)
+            disk.fail_sync_after(0, OSError(errno.EIO, "the disk is broken"))
+            writer.submit(fence_of(1), 0)
+            reports.wait_for(durable=1, failures=1)
         assert after_restart_and_crash(disk) == [RECORDS[0], fence_of(1)]
 
 
@@ -322,10 +310,9 @@ def crash_during(operation: int, seed: int) -> tuple[SimulatedDisk, Reports]:
     return disk, reports
 
 
-def test_after_a_crash_at_any_operation_all_that_was_acknowledged_is_there(
+def test_B2_after_a_crash_at_any_operation_all_that_was_acknowledged_is_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """B2"""
     use_small_sizes(monkeypatch, segment=900, group=420, step=600)
     calm = SimulatedDisk(Random(0))
     assert write_all(calm, WORKLOAD).acknowledged == WORKLOAD
@@ -337,31 +324,6 @@ def test_after_a_crash_at_any_operation_all_that_was_acknowledged_is_there(
             found = after_restart_and_crash(disk)
             assert found == WORKLOAD[: len(found)]
             assert found[: len(reports.acknowledged)] == reports.acknowledged
-
-
-def test_a_log_that_crashed_is_written_on_and_crashes_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """B2"""
-    use_small_sizes(monkeypatch, segment=900, group=420, step=600)
-    for seed in range(150):
-        random = Random(seed)
-        disk, expected = SimulatedDisk(random), list[Record]()
-        for life in range(4):
-            disk.power_off_before(random.randrange(40))
-            reports = Reports()
-            records = [record_of(10 + life, [n]) for n in range(random.randrange(12))]
-            try:
-                found = records_in(disk)
-                assert found[: len(expected)] == expected
-                expected = found
-                numbers = segments.numbers(disk)
-                following = numbers[-1] + 1 if numbers else 0
-                reports = write_all(disk, records, segment=following)
-            except OSError as error:
-                reports.on_failure(error)
-            expected = expected + reports.acknowledged
-            disk.crash()
-        found = after_restart_and_crash(disk)
-        assert found[: len(expected)] == expected
 
 
 def test_a_crash_while_the_torn_tail_is_being_cut_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

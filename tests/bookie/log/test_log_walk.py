@@ -9,7 +9,7 @@ import pytest
 from bookie.log.format import SEGMENT_HEADER, record_bytes
 from bookie.log.records import Found
 from bookie.log.walk import Gap, walk
-from tests.bookie.logs import record_of, write_all, writer_on
+from tests.bookie.logs import record_of, write_all, write_each
 from tests.bookie.simulated_disk import SimulatedDisk
 
 FIRST = "00000000.log"
@@ -45,12 +45,7 @@ def one_group() -> SimulatedDisk:
 def groups() -> SimulatedDisk:
     """Each record says that those before it were on disk."""
     disk = SimulatedDisk(Random(0))
-    writer, reports = writer_on(disk)
-    writer.start()
-    for n, record in enumerate(RECORDS, 1):
-        writer.submit(record, 0)
-        reports.wait_for(durable=n)
-    writer.stop()
+    write_each(disk, RECORDS)
     return disk
 
 

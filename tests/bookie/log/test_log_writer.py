@@ -10,19 +10,18 @@ import pytest
 
 from bookie.errors import DamagedLog
 from bookie.log import segments
-from bookie.log.format import SEGMENT_HEADER, Record, RecordKind, position_of
+from bookie.log.format import SEGMENT_HEADER, Record, position_of
 from bookie.wire.messages import LacStatement
-from tests.bookie.entries import frame_of
 from tests.bookie.logs import (
     INCARNATION,
     WAIT_SECONDS_MAX,
-    Reports,
     fence_of,
     record_of,
     records_in,
     use_small_sizes,
     write_all,
     writer_on,
+    writing,
 )
 from tests.bookie.platter import Inode
 from tests.bookie.simulated_disk import SimulatedDisk, SimulatedFile
@@ -53,15 +52,13 @@ def disk_with_room(bytes_for_records: int) -> SimulatedDisk:
 
 def test_nothing_is_reported_before_its_sync_has_returned() -> None:
     disk = SlowSyncDisk()
-    writer, reports = writer_on(disk)
-    disk.slow = True
-    writer.start()
-    writer.submit(RECORDS[0], "ticket")
-    assert disk.syncing.wait(WAIT_SECONDS_MAX)
-    assert reports.durable == []
-    disk.go_on.set()
-    reports.wait_for(durable=1)
-    writer.stop()
+    with writing(disk) as (writer, reports):
+        disk.slow = True
+        writer.submit(RECORDS[0], "ticket")
+        assert disk.syncing.wait(WAIT_SECONDS_MAX)
+        assert reports.durable == []
+        disk.go_on.set()
+        reports.wait_for(durable=1)
     assert [(w.record, w.position, w.size, w.ticket) for w in reports.durable] == [
         (RECORDS[0], position_of(0, SEGMENT_HEADER.size), RECORD_BYTES, "ticket")
     ]
@@ -69,17 +66,15 @@ def test_nothing_is_reported_before_its_sync_has_returned() -> None:
 
 def test_all_that_waited_during_a_sync_is_one_group_with_one_sync() -> None:
     disk = SlowSyncDisk()
-    writer, reports = writer_on(disk)
-    disk.slow = True
-    writer.start()
-    writer.submit(RECORDS[0], 0)
-    assert disk.syncing.wait(WAIT_SECONDS_MAX)
-    for record in RECORDS[1:]:
-        writer.submit(record, 0)
-    disk.go_on.set()
-    reports.wait_for(durable=len(RECORDS))
-    assert writer.syncs == 2
-    writer.stop()
+    with writing(disk) as (writer, reports):
+        disk.slow = True
+        writer.submit(RECORDS[0], 0)
+        assert disk.syncing.wait(WAIT_SECONDS_MAX)
+        for record in RECORDS[1:]:
+            writer.submit(record, 0)
+        disk.go_on.set()
+        reports.wait_for(durable=len(RECORDS))
+        assert writer.syncs == 2
     assert reports.groups == [1, len(RECORDS) - 1]
 
 
@@ -93,33 +88,21 @@ def test_records_are_reported_in_the_order_they_were_submitted_in() -> None:
 
 def test_records_of_many_threads_are_each_written_once() -> None:
     disk = SimulatedDisk(Random(0))
-    writer, reports = writer_on(disk)
-    writer.start()
-    of_thread = [[record_of(ledger, [n]) for n in range(50)] for ledger in range(4)]
+    with writing(disk) as (writer, reports):
+        of_thread = [[record_of(ledger, [n]) for n in range(50)] for ledger in range(4)]
 
-    def submit(records: list[Record]) -> None:
-        for record in records:
-            writer.submit(record, 0)
+        def submit(records: list[Record]) -> None:
+            for record in records:
+                writer.submit(record, 0)
 
-    threads = [threading.Thread(target=submit, args=(records,)) for records in of_thread]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    writer.stop()
+        threads = [threading.Thread(target=submit, args=(records,)) for records in of_thread]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     for ledger, records in enumerate(of_thread):
         assert [record for record in reports.acknowledged if record.ledger_id == ledger] == records
     assert records_in(disk) == reports.acknowledged
-
-
-def test_stopping_writes_what_waits() -> None:
-    disk = SimulatedDisk(Random(0))
-    writer, reports = writer_on(disk)
-    for record in RECORDS:
-        writer.submit(record, 0)
-    writer.start()
-    writer.stop()
-    assert reports.acknowledged == RECORDS
 
 
 def test_a_group_takes_no_more_than_its_bytes_and_at_least_one_record(
@@ -154,14 +137,6 @@ def test_a_record_larger_than_a_segment_gets_one_of_its_own(monkeypatch: pytest.
     reports = write_all(disk, records)
     assert [written.position >> 32 for written in reports.durable] == [0, 1, 2]
     assert records_in(disk) == records
-
-
-def test_a_restart_writes_to_a_segment_of_its_own() -> None:
-    disk = SimulatedDisk(Random(0))
-    write_all(disk, RECORDS[:3])
-    assert records_in(disk) == RECORDS[:3]
-    write_all(disk, RECORDS[3:], segment=1)
-    assert records_in(disk) == RECORDS
 
 
 def test_a_segment_that_was_begun_and_not_written_to_is_used_again() -> None:
@@ -204,15 +179,13 @@ def test_a_segment_with_content_is_not_begun_anew() -> None:
 
 def test_a_full_disk_refuses_the_group_and_takes_it_back() -> None:
     disk = disk_with_room(3 * RECORD_BYTES)
-    writer, reports = writer_on(disk)
-    writer.start()
-    writer.submit(RECORDS[0], 0)
-    reports.wait_for(durable=1)
-    writer.submit(record_of(1, [1], payload_bytes=1000), 0)
-    reports.wait_for(durable=1, refused=1)
-    writer.submit(RECORDS[2], 0)
-    reports.wait_for(durable=2, refused=1)
-    writer.stop()
+    with writing(disk) as (writer, reports):
+        writer.submit(RECORDS[0], 0)
+        reports.wait_for(durable=1)
+        writer.submit(record_of(1, [1], payload_bytes=1000), 0)
+        reports.wait_for(durable=1, refused=1)
+        writer.submit(RECORDS[2], 0)
+        reports.wait_for(durable=2, refused=1)
     assert reports.acknowledged == [RECORDS[0], RECORDS[2]] == records_in(disk)
     assert reports.failures == []
 
@@ -231,94 +204,55 @@ def test_none_of_a_refused_group_is_there_after_a_crash() -> None:
         writer.stop()
 
 
-def test_a_disk_with_room_again_is_written_to_again() -> None:
-    disk = disk_with_room(0)
-    writer, reports = writer_on(disk)
-    writer.start()
-    writer.submit(RECORDS[0], 0)
-    reports.wait_for(refused=1)
-    disk.capacity_bytes = None
-    writer.submit(RECORDS[1], 0)
-    reports.wait_for(refused=1, durable=1)
-    writer.stop()
-    assert reports.acknowledged == [RECORDS[1]] == records_in(disk)
-
-
 def test_a_segment_that_was_sealed_takes_nothing_more_where_the_next_could_not_begin(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     use_small_sizes(monkeypatch, segment=1000, group=400)
     for room_for_next_header in (0, 10, SEGMENT_HEADER.size):
         disk = disk_with_room(5 * RECORD_BYTES + room_for_next_header)
-        writer, reports = writer_on(disk)
-        writer.start()
-        for count, record in enumerate(RECORDS[:5], 1):
-            writer.submit(record, 0)
-            reports.wait_for(durable=count)
-        writer.submit(record_of(1, [5], payload_bytes=300), 0)
-        reports.wait_for(durable=5, refused=1)
-        disk.capacity_bytes = None
-        writer.submit(fence_of(1), 0)  # small enough for the first segment
-        reports.wait_for(durable=6, refused=1)
-        disk.crash()
-        assert records_in(disk) == [*RECORDS[:5], fence_of(1)]
-        assert place_of_last(reports) == position_of(1, SEGMENT_HEADER.size)
-        writer.stop()
+        with writing(disk) as (writer, reports):
+            for count, record in enumerate(RECORDS[:5], 1):
+                writer.submit(record, 0)
+                reports.wait_for(durable=count)
+            writer.submit(record_of(1, [5], payload_bytes=300), 0)
+            reports.wait_for(durable=5, refused=1)
+            disk.capacity_bytes = None
+            writer.submit(fence_of(1), 0)  # small enough for the first segment
+            reports.wait_for(durable=6, refused=1)
+            disk.crash()
+            assert records_in(disk) == [*RECORDS[:5], fence_of(1)]
+            assert reports.durable[-1].position == position_of(1, SEGMENT_HEADER.size)
 
 
-def place_of_last(reports: Reports) -> int:
-    return reports.durable[-1].position
-
-
-def test_after_a_failed_sync_nothing_is_acknowledged_any_more() -> None:
-    """B1"""
+def test_B1_after_a_failed_sync_nothing_is_acknowledged_any_more() -> None:
     disk = SimulatedDisk(Random(0))
-    writer, reports = writer_on(disk)
-    disk.fail_sync_after(1, OSError(errno.EIO, "the disk is broken"))
-    writer.start()
-    writer.submit(RECORDS[0], 0)
-    reports.wait_for(durable=1)
-    writer.submit(RECORDS[1], 0)
-    reports.wait_for(durable=1, failures=1)
-    writer.submit(RECORDS[2], 0)
-    writer.stop()
+    with writing(disk) as (writer, reports):
+        disk.fail_sync_after(1, OSError(errno.EIO, "the disk is broken"))
+        writer.submit(RECORDS[0], 0)
+        reports.wait_for(durable=1)
+        writer.submit(RECORDS[1], 0)
+        reports.wait_for(durable=1, failures=1)
+        writer.submit(RECORDS[2], 0)
     assert reports.acknowledged == RECORDS[:1]
     assert [str(error) for error in reports.failures] == ["[Errno 5] the disk is broken"]
     assert reports.refused == []
 
 
-def test_a_disk_full_at_the_sync_is_a_failed_sync() -> None:
-    """B1"""
-    disk = SimulatedDisk(Random(0))
-    writer, reports = writer_on(disk)
-    disk.fail_sync_after(0, OSError(errno.ENOSPC, "no space"))
-    writer.submit(RECORDS[0], 0)
-    writer.start()
-    reports.wait_for(failures=1)
-    writer.stop()
+@pytest.mark.parametrize(
+    "trouble", ["the disk is full at the sync", "the write fails", "no record can hold what is to be written"]
+)
+def test_B1_a_log_that_failed_says_so_and_acknowledges_nothing(trouble: str) -> None:
+    disk, record = SimulatedDisk(Random(0)), RECORDS[0]
+    with writing(disk) as (writer, reports):
+        if trouble == "the disk is full at the sync":
+            disk.fail_sync_after(0, OSError(errno.ENOSPC, "no space"))
+        elif trouble == "the write fails":
+            disk.power_off_before(0)
+        else:
+            record = record._replace(last_add_confirmed=LacStatement(0, 0, bytes(70_000)))
+        writer.submit(record, 0)
+        reports.wait_for(failures=1)
     assert (reports.acknowledged, reports.refused) == ([], [])
-
-
-def test_after_a_failed_write_nothing_is_acknowledged_any_more() -> None:
-    disk = SimulatedDisk(Random(0))
-    writer, reports = writer_on(disk)
-    disk.power_off_before(0)
-    writer.submit(RECORDS[0], 0)
-    writer.start()
-    reports.wait_for(failures=1)
-    writer.stop()
-    assert (reports.acknowledged, reports.refused) == ([], [])
-
-
-def test_what_no_record_can_hold_fails_the_log_rather_than_leave_it_hanging() -> None:
-    disk = SimulatedDisk(Random(0))
-    writer, reports = writer_on(disk)
-    frame = frame_of(1, [0])
-    writer.submit(Record(RecordKind.ENTRIES, 1, frame.columns, LacStatement(0, 0, bytes(70_000))), 0)
-    writer.start()
-    reports.wait_for(failures=1)
-    writer.stop()
-    assert reports.acknowledged == []
 
 
 def test_small_groups_go_to_zeroed_space_and_large_ones_to_reserved_space(

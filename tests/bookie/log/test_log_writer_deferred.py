@@ -9,7 +9,7 @@ import pytest
 from bookie.log import writer as writer_module
 from bookie.log.format import SEGMENT_HEADER, position_of, record_bytes
 from bookie.log.writer import LogWriter
-from tests.bookie.logs import found_in, record_of, records_in, use_small_sizes, writer_on
+from tests.bookie.logs import found_in, record_of, records_in, use_small_sizes, writer_on, writing
 from tests.bookie.simulated_disk import SimulatedDisk
 
 RECORDS = [record_of(1, [n]) for n in range(4)]
@@ -48,16 +48,14 @@ def test_a_deferred_record_is_synced_after_a_while_though_others_keep_coming(
 ) -> None:
     now = 0.0
     monkeypatch.setattr(LogWriter, "_now", lambda _: now)
-    writer, reports = writer_on(SimulatedDisk(Random(0)))
-    writer.start()
-    for n in range(3):
-        writer.submit(RECORDS[n], n, deferred_sync=True)
-        reports.wait_for(written=n + 1)
-        now += 0.4 * writer_module.DEFERRED_SYNC_SECONDS_MAX
-    writer.submit(RECORDS[3], 3, deferred_sync=True)
-    reports.wait_for(durable=4)
-    assert len(reports.written) == 3, "the last one was due"
-    writer.stop()
+    with writing(SimulatedDisk(Random(0))) as (writer, reports):
+        for n in range(3):
+            writer.submit(RECORDS[n], n, deferred_sync=True)
+            reports.wait_for(written=n + 1)
+            now += 0.4 * writer_module.DEFERRED_SYNC_SECONDS_MAX
+        writer.submit(RECORDS[3], 3, deferred_sync=True)
+        reports.wait_for(durable=4)
+        assert len(reports.written) == 3, "the last one was due"
 
 
 def test_a_turn_that_comes_too_early_for_a_deferred_sync_reports_nothing_again() -> None:
@@ -91,14 +89,12 @@ def test_a_record_that_nobody_waits_for_is_reported_once_and_no_sync_is_made_for
 
 def test_deferred_records_past_their_bound_are_synced_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer_module, "UNSYNCED_BYTES_MAX", 2 * RECORD_BYTES)
-    writer, reports = writer_on(SimulatedDisk(Random(0)))
-    writer.start()
-    writer.submit(RECORDS[0], 0, deferred_sync=True)
-    reports.wait_for(written=1)
-    writer.submit(RECORDS[1], 0, deferred_sync=True)
-    reports.wait_for(durable=2)
-    assert len(reports.written) == 1, "what is on disk is not reported as written"
-    writer.stop()
+    with writing(SimulatedDisk(Random(0))) as (writer, reports):
+        writer.submit(RECORDS[0], 0, deferred_sync=True)
+        reports.wait_for(written=1)
+        writer.submit(RECORDS[1], 0, deferred_sync=True)
+        reports.wait_for(durable=2)
+        assert len(reports.written) == 1, "what is on disk is not reported as written"
 
 
 def test_what_the_end_of_a_segment_has_synced_is_durable_and_nothing_behind_it(
@@ -106,14 +102,12 @@ def test_what_the_end_of_a_segment_has_synced_is_durable_and_nothing_behind_it(
 ) -> None:
     """B2: a checkpoint at what was reported is not ahead of the disk."""
     use_small_sizes(monkeypatch, segment=SEGMENT_HEADER.size + 2 * RECORD_BYTES)
-    writer, reports = writer_on(SimulatedDisk(Random(0)))
-    writer.start()
-    for n, record in enumerate(RECORDS[:3], 1):
-        writer.submit(record, 0, deferred_sync=True)
-        reports.wait_for(written=n)
-    assert reports.acknowledged == RECORDS[:2]
-    assert reports.next_position <= reports.written[-1].position
-    writer.stop()
+    with writing(SimulatedDisk(Random(0))) as (writer, reports):
+        for n, record in enumerate(RECORDS[:3], 1):
+            writer.submit(record, 0, deferred_sync=True)
+            reports.wait_for(written=n)
+        assert reports.acknowledged == RECORDS[:2]
+        assert reports.next_position <= reports.written[-1].position
 
 
 def test_deferred_records_are_durable_when_the_writer_has_stopped() -> None:
@@ -145,14 +139,12 @@ def test_a_full_disk_takes_back_a_group_and_keeps_the_deferred_ones_before_it() 
 def test_a_record_says_no_more_was_on_disk_than_was_synced() -> None:
     """B2: `synced` of a record behind deferred ones is where the last sync ended, or a torn tail is damage."""
     disk = SimulatedDisk(Random(0))
-    writer, reports = writer_on(disk)
-    writer.start()
-    writer.submit(RECORDS[0], 0)
-    reports.wait_for(durable=1)
-    writer.submit(RECORDS[1], 0, deferred_sync=True)
-    reports.wait_for(written=1)
-    writer.submit(RECORDS[2], 0, deferred_sync=True)
-    reports.wait_for(written=2)
-    writer.stop()
+    with writing(disk) as (writer, reports):
+        writer.submit(RECORDS[0], 0)
+        reports.wait_for(durable=1)
+        writer.submit(RECORDS[1], 0, deferred_sync=True)
+        reports.wait_for(written=1)
+        writer.submit(RECORDS[2], 0, deferred_sync=True)
+        reports.wait_for(written=2)
     synced = [found.header.synced for found in found_in(disk)]
     assert synced == [position_of(0, SEGMENT_HEADER.size + at) for at in (0, RECORD_BYTES, RECORD_BYTES)]

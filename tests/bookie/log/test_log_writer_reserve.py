@@ -6,24 +6,60 @@ from random import Random
 
 from bookie.log.format import SEGMENT_HEADER, record_bytes
 from bookie.log.writer import RELEASES_MAX
-from tests.bookie.disk.test_space import DiskReserve
-from tests.bookie.logs import fence_of, record_of, records_in, writer_on
+from tests.bookie.logs import fence_of, record_of, records_in, write_all, writing
 from tests.bookie.simulated_disk import SimulatedDisk
 
-RECORDS = [record_of(1, [n]) for n in range(2)]
-RECORD_BYTES = record_bytes(RECORDS[0])
+APPENDS = [record_of(1, [n]) for n in range(4)]
+RECOVERED = record_of(1, [90])._replace(recovery=True)
+FENCE = fence_of(1)
+RECORD_BYTES = record_bytes(APPENDS[0])
 
 
-def test_a_fence_in_a_group_that_found_no_room_is_written_to_what_was_kept_back() -> None:
-    """B4, R1"""
-    disk = SimulatedDisk(Random(0), capacity_bytes=SEGMENT_HEADER.size)
-    writer, reports = writer_on(disk, reserve=DiskReserve(disk, RECORD_BYTES))
-    for record in (RECORDS[0], fence_of(1), RECORDS[1]):
-        writer.submit(record, 0)
-    writer.start()
-    writer.stop()
-    assert (reports.acknowledged, reports.refused) == ([fence_of(1)], RECORDS)
-    assert records_in(disk) == [fence_of(1)]
+def disk_with_room_for(records: int) -> SimulatedDisk:
+    return SimulatedDisk(Random(0), capacity_bytes=SEGMENT_HEADER.size + records * RECORD_BYTES)
+
+
+class DiskReserve:
+    """Lets a simulated disk grow by so much, once."""
+
+    def __init__(self, disk: SimulatedDisk) -> None:
+        self._disk, self._size = disk, 10 * RECORD_BYTES
+        self.is_touched = False
+
+    def release(self, size: int) -> bool:
+        if self.is_touched or size > self._size:
+            return False
+        self.is_touched = True
+        assert self._disk.capacity_bytes is not None
+        self._disk.capacity_bytes += self._size
+        return True
+
+
+def test_B4_fences_and_recovery_writes_find_room_where_appends_find_none() -> None:
+    disk = disk_with_room_for(2)
+    with writing(disk, reserve=DiskReserve(disk)) as (writer, reports):
+        for record in APPENDS[:2]:
+            writer.submit(record, record)
+            reports.wait_for(durable=len(reports.durable) + 1)
+        for record in (APPENDS[2], FENCE, RECOVERED, APPENDS[3]):
+            writer.submit(record, record)
+        reports.wait_for(durable=4, refused=2)
+    assert reports.refused == APPENDS[2:]
+    assert records_in(disk) == [*APPENDS[:2], FENCE, RECOVERED]
+
+
+def test_B4_no_append_takes_of_the_reserve_once_it_is_open() -> None:
+    """B4: there may be room for it, and it is not for appends."""
+    disk = disk_with_room_for(0)
+    reports = write_all(disk, [APPENDS[0], FENCE, APPENDS[1]], reserve=DiskReserve(disk))
+    assert (reports.acknowledged, reports.refused) == ([FENCE], APPENDS[:2])
+    assert records_in(disk) == [FENCE]
+
+
+def test_B4_a_log_is_begun_on_a_full_disk_with_what_was_kept_back() -> None:
+    """B4: or a bookie that stopped could not serve what it has."""
+    disk = SimulatedDisk(Random(0), capacity_bytes=10)
+    assert write_all(disk, [FENCE], reserve=DiskReserve(disk)).acknowledged == [FENCE]
 
 
 class TakenReserve:
@@ -41,24 +77,15 @@ class TakenReserve:
         return True
 
 
-def test_a_fence_is_refused_where_somebody_else_takes_all_that_was_kept_back() -> None:
+def test_B4_a_fence_is_refused_where_somebody_else_takes_all_that_was_kept_back() -> None:
     """B4: the rest of the reserve stays for the next one."""
     reserve = TakenReserve()
-    disk = SimulatedDisk(Random(0), capacity_bytes=SEGMENT_HEADER.size)
-    writer, reports = writer_on(disk, reserve=reserve)
-    writer.submit(fence_of(1), 0)
-    writer.start()
-    writer.stop()
-    assert (reports.acknowledged, reports.refused, reports.failures) == ([], [fence_of(1)], [])
-    assert reserve.released == [record_bytes(fence_of(1))] * RELEASES_MAX
+    reports = write_all(disk_with_room_for(0), [FENCE], reserve=reserve)
+    assert (reports.acknowledged, reports.refused, reports.failures) == ([], [FENCE], [])
+    assert reserve.released == [record_bytes(FENCE)] * RELEASES_MAX
 
 
-def test_nothing_is_given_out_for_appends_that_were_refused() -> None:
-    """B4"""
+def test_B4_nothing_is_given_out_for_appends_that_were_refused() -> None:
     reserve = TakenReserve()
-    disk = SimulatedDisk(Random(0), capacity_bytes=SEGMENT_HEADER.size)
-    writer, reports = writer_on(disk, reserve=reserve)
-    writer.submit(RECORDS[0], 0)
-    writer.start()
-    writer.stop()
-    assert (reports.refused, reserve.released) == ([RECORDS[0]], [])
+    reports = write_all(disk_with_room_for(0), APPENDS[:1], reserve=reserve)
+    assert (reports.refused, reserve.released) == (APPENDS[:1], [])

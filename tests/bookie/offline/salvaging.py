@@ -13,7 +13,13 @@ from bookie.log import segments
 from bookie.log.format import SEGMENT_HEADER, Record, RecordKind, place_of, position_of, record_bytes
 from bookie.offline.damage import LogScan
 from bookie.offline.salvage import Mended, find, mend
-from tests.bookie.logs import INCARNATION, found_in, record_of, use_small_sizes, writer_on
+from tests.bookie.logs import (
+    INCARNATION,
+    found_in,
+    record_of,
+    use_small_sizes,
+    write_each,
+)
 from tests.bookie.simulated_disk import SimulatedDisk
 
 FIRST, SECOND, THIRD = (segments.name_of(n) for n in range(3))
@@ -37,12 +43,7 @@ def log_of(records: Sequence[Record], monkeypatch: pytest.MonkeyPatch) -> Simula
     """A stopped log of these records, each a group of its own; of RECORDS three, three and two in a segment."""
     use_small_sizes(monkeypatch, segment=END, group=RECORD_BYTES)
     disk = SimulatedDisk(Random(0))
-    writer, reports = writer_on(disk)
-    writer.start()
-    for n, record in enumerate(records, 1):
-        writer.submit(record, 0)
-        reports.wait_for(durable=n)
-    writer.stop()
+    write_each(disk, records)
     return disk
 
 

@@ -28,31 +28,24 @@ from bookie.wire.messages import Frame, Status
 from metadata.memory import MemoryStore
 from tests.bookie.bookies import append, bookie_on, read
 from tests.bookie.entries import frame_of, lac_of
-from tests.bookie.logs import INCARNATION, use_small_sizes, write_all
-from tests.support.aio import run
+from tests.bookie.logs import use_small_sizes, write_all
 
 FIRST = "00000000.log"
 
 
-def stopped_bookie(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+async def stopped_bookie(path: Path) -> Path:
     """A directory with three ledgers of a few frames each, a fence, and everything in the index."""
-    monkeypatch.setattr("uuid.uuid4", lambda: INCARNATION)
-
-    async def make() -> None:
-        await directory.format_directory(path, "b1", MemoryStore())
-        async with bookie_on(path) as bookie:
-            for n in range(5):
-                frames = [frame_of(ledger, [2 * n, 2 * n + 1], lac=2 * n - 1) for ledger in (1, 2, 3)]
-                assert await append(bookie, *frames) == [Status.OK] * 3
-            assert await bookie.fence(2) == (Status.OK, "")
-
-    run(make())
+    async with bookie_on(path) as bookie:
+        for n in range(5):
+            frames = [frame_of(ledger, [2 * n, 2 * n + 1], lac=2 * n - 1) for ledger in (1, 2, 3)]
+            assert await append(bookie, *frames) == [Status.OK] * 3
+        assert await bookie.fence(2) == (Status.OK, "")
     return path
 
 
 @pytest.fixture
-def stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return stopped_bookie(tmp_path / "b1", monkeypatch)
+async def stopped(formatted: Path) -> Path:
+    return await stopped_bookie(formatted)
 
 
 def records(path: Path) -> list[Found]:
@@ -122,7 +115,9 @@ def test_a_log_that_ends_before_its_checkpoint_has_lost_its_tail(stopped: Path) 
     assert "salvage" in problem.what
 
 
-def test_a_bookie_that_was_killed_right_after_its_start_has_nothing_wrong_with_it(stopped: Path) -> None:
+async def test_a_bookie_that_was_killed_right_after_its_start_has_nothing_wrong_with_it(
+    stopped: Path,
+) -> None:
     """Its checkpoint stands in a segment in which nothing stands yet."""
 
     async def killed(path: Path, to: Path, *frames: Frame) -> None:
@@ -131,8 +126,8 @@ def test_a_bookie_that_was_killed_right_after_its_start_has_nothing_wrong_with_i
             shutil.copytree(path, to, ignore=shutil.ignore_patterns("reserve"))
 
     first, second = stopped.with_name("first"), stopped.with_name("second")
-    run(killed(stopped, first, frame_of(3, [10])))
-    run(killed(first, second))
+    await killed(stopped, first, frame_of(3, [10]))
+    await killed(first, second)
     assert place_of(only_line(second, "checkpoint")) == (2, 0)
     findings = check(second)
     assert (findings.problems, findings.notes, findings.lost) == ([], [], [])
@@ -163,6 +158,16 @@ def change_index(path: Path, change: Callable[[Index], None]) -> None:
         change(index)
 
 
+def noticed_and_made_anew(path: Path, change: Callable[[Index], None]) -> str:
+    """The one thing that is wrong after this change of the index, which a rebuild mends."""
+    change_index(path, change)
+    (problem,) = check(path).problems
+    assert "rebuild-index" in problem.what
+    assert rebuild_index(path) > 0
+    assert check(path).is_whole
+    return problem.what
+
+
 def commit(index: Index, *rows: LedgerState) -> None:
     index.begin_checkpoint()
     index.commit_checkpoint(index.checkpoint_position, [(row.ledger_id, row.encode()) for row in rows])
@@ -190,12 +195,8 @@ async def test_a_frame_that_the_index_does_not_point_to_is_garbage_as_far_as_any
 
 
 def test_an_index_that_points_to_a_frame_too_many_is_noticed_and_made_anew(stopped: Path) -> None:
-    change_index(stopped, lambda index: add_a_place(index, further=8))
-    (problem,) = check(stopped).problems
-    assert "points to a frame of ledger 1 that 00000000.log at offset 72 does not hold" in problem.what
-    assert "rebuild-index" in problem.what
-    assert rebuild_index(stopped) == 15
-    assert check(stopped).is_whole
+    told = noticed_and_made_anew(stopped, lambda index: add_a_place(index, further=8))
+    assert "points to a frame of ledger 1 that 00000000.log at offset 72 does not hold" in told
 
 
 def test_an_index_that_counts_less_of_a_segment_than_it_points_to_is_noticed_and_made_anew(
@@ -208,12 +209,8 @@ def test_an_index_that_counts_less_of_a_segment_than_it_points_to_is_noticed_and
         with index._writing() as txn:
             index.usage.change(txn, [], [(2, place)], {})
 
-    change_index(stopped, count_less)
-    (problem,) = check(stopped).problems
-    assert "of ledger 2 in 00000000.log, and points to" in problem.what
-    assert "rebuild-index" in problem.what
-    rebuild_index(stopped)
-    assert check(stopped).is_whole
+    told = noticed_and_made_anew(stopped, count_less)
+    assert "of ledger 2 in 00000000.log, and points to" in told
 
 
 def test_an_index_that_counts_more_than_it_points_to_is_in_the_middle_of_a_deletion(stopped: Path) -> None:
@@ -237,27 +234,18 @@ def test_an_index_in_which_rot_hides_a_frame_is_noticed_and_made_anew(stopped: P
             assert cursor.first()
             assert cursor.delete()
 
-    change_index(stopped, hide_a_place)
-    (problem,) = check(stopped).problems
-    assert "does not hold every frame of ledger 1" in problem.what
-    assert "rebuild-index" in problem.what
-    rebuild_index(stopped)
-    assert check(stopped).is_whole
+    assert "does not hold every frame of ledger 1" in noticed_and_made_anew(stopped, hide_a_place)
 
 
 @pytest.mark.parametrize("what", ["fence", "limbo", "that there are entries", "last-add-confirmed"])
-def test_an_index_that_has_lost_what_the_log_says_of_a_ledger_is_noticed_and_made_anew(
+async def test_an_index_that_has_lost_what_the_log_says_of_a_ledger_is_noticed_and_made_anew(
     stopped: Path, what: str
 ) -> None:
     """R1, R6"""
-
-    async def enter_limbo() -> None:
-        async with bookie_on(stopped) as bookie:
-            state = bookie.states.hold(2)
-            state.limbo = True
-            await bookie.store([Record(RecordKind.STATE, 2, content=state.encode())])
-
-    run(enter_limbo())
+    async with bookie_on(stopped) as bookie:
+        state = bookie.states.hold(2)
+        state.limbo = True
+        await bookie.store([Record(RecordKind.STATE, 2, content=state.encode())])
     findings = check(stopped)
     assert findings.is_whole
     assert [note.what for note in findings.notes] == ["ledgers in limbo: 1; run: bookledger bookie repair"]
@@ -271,12 +259,8 @@ def test_an_index_that_has_lost_what_the_log_says_of_a_ledger_is_noticed_and_mad
             state.known = False
         case _:
             state.last_add_confirmed = None
-    change_index(stopped, lambda index: commit(index, state))
-    (problem,) = check(stopped).problems
-    assert f"{what} of ledger 2, which stands in the log" in problem.what
-    assert "rebuild-index" in problem.what
-    rebuild_index(stopped)
-    assert check(stopped).is_whole
+    told = noticed_and_made_anew(stopped, lambda index: commit(index, state))
+    assert f"{what} of ledger 2, which stands in the log" in told
 
 
 def test_a_ledger_that_the_index_does_not_know_is_noticed(stopped: Path) -> None:
@@ -311,78 +295,61 @@ def test_what_stands_of_a_ledger_in_the_index_alone_is_noticed(stopped: Path) ->
 # --- segments that come and go
 
 
-def with_segments(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture
+async def in_segments(formatted: Path) -> Path:
     """A bookie whose log has several segments, of which ledger 1 had all to itself in the first, and is deleted."""
-    monkeypatch.setattr("uuid.uuid4", lambda: INCARNATION)
-
-    async def make() -> None:
-        await directory.format_directory(path, "b1", MemoryStore())
-        async with bookie_on(path, segment_bytes_max=600) as bookie:
-            for ledger_id in (1, 2, 3):
-                for n in range(3):
-                    assert await append(bookie, frame_of(ledger_id, [2 * n, 2 * n + 1])) == [Status.OK]
-            await bookie.checkpoint()
-            await bookie.forget([1])
-            kept = set(segments.numbers(OsDisk(path / "log"))) - {0}
-            await bookie.store([manifest.to_record(kept)])
-
-    run(make())
+    path = formatted
+    async with bookie_on(path, segment_bytes_max=600) as bookie:
+        for ledger_id in (1, 2, 3):
+            for n in range(3):
+                assert await append(bookie, frame_of(ledger_id, [2 * n, 2 * n + 1])) == [Status.OK]
+        await bookie.checkpoint()
+        await bookie.forget([1])
+        kept = set(segments.numbers(OsDisk(path / "log"))) - {0}
+        await bookie.store([manifest.to_record(kept)])
     assert check(path).is_whole
     return path
 
 
-def test_a_segment_that_was_dropped_is_not_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = with_segments(tmp_path / "b1", monkeypatch)
-    (path / "log" / FIRST).unlink()
-    findings = check(path)
+def test_a_segment_that_was_dropped_is_not_missed(in_segments: Path) -> None:
+    (in_segments / "log" / FIRST).unlink()
+    findings = check(in_segments)
     assert (findings.problems, findings.notes, findings.lost) == ([], [], [])
-    assert rebuild_index(path) == 6
+    assert rebuild_index(in_segments) == 6
 
 
-def test_a_segment_that_was_dropped_and_is_still_there_is_a_note(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    findings = check(with_segments(tmp_path / "b1", monkeypatch))
+def test_a_segment_that_was_dropped_and_is_still_there_is_a_note(in_segments: Path) -> None:
+    findings = check(in_segments)
     assert (FIRST, 0, "dropped, and not deleted: a crash came in between") in [
         (note.file, note.offset, note.what) for note in findings.notes
     ]
 
 
-def test_a_missing_segment_is_named_with_the_entries_that_stood_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_segment_is_named_with_the_entries_that_stood_in_it(in_segments: Path) -> None:
     """R6: rebuilding the index would make them absent, so that is refused."""
-    path = with_segments(tmp_path / "b1", monkeypatch)
-    (path / "log" / "00000001.log").unlink()
-    findings = check(path)
+    (in_segments / "log" / "00000001.log").unlink()
+    findings = check(in_segments)
     assert [(p.file, p.offset, "salvage" in p.what) for p in findings.problems] == [("00000001.log", 0, True)]
     assert [
         (one.file, one.ledger, one.first_entry, one.last_entry, one.entries) for one in findings.lost
     ] == [("00000001.log", 2, 0, 5, 6)]
     with pytest.raises(DamagedLog, match=r"00000001\.log"):
-        rebuild_index(path)
+        rebuild_index(in_segments)
 
 
-def test_entries_that_the_index_places_in_a_dropped_segment_are_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_entries_that_the_index_places_in_a_dropped_segment_are_lost(in_segments: Path) -> None:
     """R6: it was dropped too early; to make the index anew would hide that, before it is salvaged."""
-    path = with_segments(tmp_path / "b1", monkeypatch)
-
-    async def drop_another() -> None:
-        async with bookie_on(path) as bookie:
-            await bookie.store([manifest.to_record([2, 3])])
-
-    run(drop_another())
-    (path / "log" / "00000001.log").unlink()
-    findings = check(path)
+    async with bookie_on(in_segments) as bookie:
+        await bookie.store([manifest.to_record([2, 3])])
+    (in_segments / "log" / "00000001.log").unlink()
+    findings = check(in_segments)
     assert [(one.file, one.ledger, one.entries) for one in findings.lost] == [("00000001.log", 2, 6)]
     assert whats(findings) == [("00000001.log", 0)]
     with pytest.raises(DamagedLog, match=r"00000001\.log"):
-        rebuild_index(path)
-    salvage(path, lambda _: None)
-    assert check(path).problems == []
-    rebuild_index(path)
+        rebuild_index(in_segments)
+    salvage(in_segments, lambda _: None)
+    assert check(in_segments).problems == []
+    rebuild_index(in_segments)
 
 
 def test_the_file_of_another_segment_is_named(stopped: Path) -> None:
@@ -427,11 +394,11 @@ async def test_a_bookie_that_runs_is_left_alone(stopped: Path) -> None:
                 await asyncio.to_thread(work, stopped)
 
 
-def test_a_segment_cut_between_two_records_is_noticed_by_what_the_next_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_segment_cut_between_two_records_is_noticed_by_what_the_next_says(
+    formatted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_small_sizes(monkeypatch, segment=1024, group=512)
-    path = stopped_bookie(tmp_path / "b1", monkeypatch)
+    path = await stopped_bookie(formatted)
     assert check(path).problems == []
     first = records(path)
     with (path / "log" / FIRST).open("r+b") as file:

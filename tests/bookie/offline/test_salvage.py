@@ -135,10 +135,9 @@ def test_damage_to_a_header_and_what_follows_it_loses_both(disk: SimulatedDisk, 
     assert nothing_more_to_do(disk)
 
 
-def test_a_newest_segment_of_which_nothing_can_be_read_is_lost_and_never_taken_for_empty(
+def test_R6_a_newest_segment_of_which_nothing_can_be_read_is_lost_and_never_taken_for_empty(
     disk: SimulatedDisk,
 ) -> None:
-    """R6"""
     disk.overwrite(THIRD, 0, bytes(offset_of(8)))
     salvaged(disk)
     assert records_in(disk) == [*RECORDS[:6], LOST]

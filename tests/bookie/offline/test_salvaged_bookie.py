@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -18,13 +17,9 @@ from bookie.offline.damage import MISSING
 from bookie.offline.rebuild import rebuild_index
 from bookie.offline.salvage import SALVAGED, Mended, SalvageOutcome, salvage
 from bookie.serving import directory
-from bookie.storage.bookie import Bookie
 from bookie.wire.messages import Frame, Status
-from metadata.memory import MemoryStore
 from tests.bookie.bookies import append, bookie_on, damaged_ids, entries, read_request
 from tests.bookie.entries import entries_of, frame_of
-from tests.bookie.logs import INCARNATION
-from tests.support.aio import run
 
 FIRST, SECOND, THIRD = (segments.name_of(n) for n in range(3))
 FRAMES = 8
@@ -39,33 +34,19 @@ FRAME_BYTES = record_bytes(Record(RecordKind.ENTRIES, 7, frame(0).columns, frame
 
 
 @pytest.fixture
-def stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+async def stopped(formatted: Path) -> Path:
     """A stopped bookie with one ledger of eight frames, three in a segment, all of them in its index."""
-    return made(tmp_path / "b1", monkeypatch, killed=False)
+    async with bookie_on(formatted, segment_bytes_max=550) as bookie:
+        for n in range(FRAMES):
+            assert await append(bookie, frame(n)) == [Status.OK]
+        shutil.copytree(formatted, formatted.with_name("killed"))
+    return formatted
 
 
 @pytest.fixture
-def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def killed(stopped: Path) -> Path:
     """The same, killed with nothing in its index."""
-    return made(tmp_path / "b1", monkeypatch, killed=True)
-
-
-def made(path: Path, monkeypatch: pytest.MonkeyPatch, *, killed: bool) -> Path:
-    monkeypatch.setattr("uuid.uuid4", lambda: INCARNATION)
-    running = path.with_name("running")
-
-    async def make() -> None:
-        await directory.format_directory(running, "b1", MemoryStore())
-        async with bookie_on(running, segment_bytes_max=550) as bookie:
-            for n in range(FRAMES):
-                assert await append(bookie, frame(n)) == [Status.OK]
-            if killed:
-                shutil.copytree(running, path)
-        if not killed:
-            running.rename(path)
-
-    run(make())
-    return path
+    return stopped.with_name("killed")
 
 
 def offset_of(index: int) -> int:
@@ -97,17 +78,16 @@ def contents(path: Path) -> dict[str, bytes]:
     return {str(p): p.read_bytes() for p in path.rglob("*") if p.is_file() and p.name != "lock.mdb"}
 
 
-def served(path: Path, also: Callable[[Bookie], None] = lambda _: None) -> tuple[set[int], set[int]]:
-    """Entry ids that a bookie on this directory reads, and those that it calls damaged."""
+async def served(path: Path, *, has_lost: bool | None = None) -> tuple[set[int], set[int]]:
+    """Entry ids that a bookie on this directory reads, and those that it calls damaged.
 
-    async def ask() -> tuple[set[int], set[int]]:
-        async with bookie_on(path) as bookie:
-            also(bookie)
-            reply = await bookie.read(read_request(7, 0, 2 * FRAMES - 1))
-            assert entries_of(reply.columns) == entries(7, reply.columns.ids)
-            return set(reply.columns.ids), damaged_ids(reply.damaged)
-
-    return run(ask())
+    `has_lost`: whether nobody knows what it has lost. Then the daemon puts the ledgers into limbo before it serves.
+    """
+    async with bookie_on(path) as bookie:
+        assert has_lost is None or bookie.has_lost is has_lost
+        reply = await bookie.read(read_request(7, 0, 2 * FRAMES - 1))
+        assert entries_of(reply.columns) == entries(7, reply.columns.ids)
+        return set(reply.columns.ids), damaged_ids(reply.damaged)
 
 
 def ids_of(*frames: int) -> set[int]:
@@ -117,15 +97,6 @@ def ids_of(*frames: int) -> set[int]:
 ALL = ids_of(*range(FRAMES))
 
 
-def has_lost_the_unknown(bookie: Bookie) -> None:
-    """Then the daemon puts the ledgers into limbo before it serves."""
-    assert bookie.has_lost
-
-
-def has_lost_nothing_unknown(bookie: Bookie) -> None:
-    assert not bookie.has_lost
-
-
 def test_a_directory_that_is_whole_is_left_alone(stopped: Path) -> None:
     before = contents(stopped)
     assert salvaged(stopped) == ([], SalvageOutcome("b1", ""))
@@ -133,7 +104,9 @@ def test_a_directory_that_is_whole_is_left_alone(stopped: Path) -> None:
     assert not (stopped / SALVAGED).exists()
 
 
-def test_what_was_lost_before_the_checkpoint_is_damaged_and_nothing_else_is_doubted(stopped: Path) -> None:
+async def test_what_was_lost_before_the_checkpoint_is_damaged_and_nothing_else_is_doubted(
+    stopped: Path,
+) -> None:
     for index in (1, 6):
         flip(stopped, index)
     done, outcome = salvaged(stopped)
@@ -142,7 +115,7 @@ def test_what_was_lost_before_the_checkpoint_is_damaged_and_nothing_else_is_doub
         (THIRD, offset_of(6)),
     ]
     assert outcome == SalvageOutcome("b1", "")
-    assert served(stopped, has_lost_nothing_unknown) == (ALL - ids_of(1, 6), ids_of(1, 6))
+    assert await served(stopped, has_lost=False) == (ALL - ids_of(1, 6), ids_of(1, 6))
     assert salvaged(stopped)[0] == []
 
 
@@ -163,26 +136,26 @@ def test_a_check_of_a_salvaged_directory_names_the_entries_that_are_lost(stopped
     assert not findings.is_whole
 
 
-def test_what_was_lost_behind_the_checkpoint_may_have_been_anything(killed: Path) -> None:
+async def test_what_was_lost_behind_the_checkpoint_may_have_been_anything(killed: Path) -> None:
     flip(killed, 1)
     with pytest.raises(DamagedLog, match=r"00000000\.log .* check.* salvage"):
-        served(killed)
+        await served(killed)
     salvaged(killed)
-    assert served(killed, has_lost_the_unknown) == (ALL - ids_of(1), set())
+    assert await served(killed, has_lost=True) == (ALL - ids_of(1), set())
 
 
-def test_a_segment_that_the_index_needs_is_missed_at_the_start(stopped: Path) -> None:
+async def test_a_segment_that_the_index_needs_is_missed_at_the_start(stopped: Path) -> None:
     """R6: also where no replay comes near it."""
     (stopped / "log" / FIRST).unlink()
     with pytest.raises(DamagedLog, match=r"00000000\.log is damaged at offset 0"):
-        served(stopped)
+        await served(stopped)
     done, _ = salvaged(stopped)
     assert MISSING in done[0].what
-    assert served(stopped, has_lost_nothing_unknown) == (ALL - ids_of(0, 1, 2), ids_of(0, 1, 2))
+    assert await served(stopped, has_lost=False) == (ALL - ids_of(0, 1, 2), ids_of(0, 1, 2))
 
 
 @pytest.mark.parametrize("zeros", [0, 5000])
-def test_a_log_that_was_cut_before_its_checkpoint_starts_again_and_knows_that_its_end_is_unknown(
+async def test_a_log_that_was_cut_before_its_checkpoint_starts_again_and_knows_that_its_end_is_unknown(
     stopped: Path, zeros: int
 ) -> None:
     """R6: whatever was acknowledged after the checkpoint is gone with it."""
@@ -191,32 +164,30 @@ def test_a_log_that_was_cut_before_its_checkpoint_starts_again_and_knows_that_it
     if zeros:
         cut(stopped, THIRD, end + zeros)
     with pytest.raises(DamagedLog, match=rf"{THIRD} is damaged at offset {end}"):
-        served(stopped)
+        await served(stopped)
     before = contents(stopped)
     with pytest.raises(DamagedLog):
         rebuild_index(stopped)
     assert contents(stopped) == before, "the index alone knows what is missing"
     salvaged(stopped)
     assert [(note.file, note.offset) for note in check(stopped).notes] == [(THIRD, end)], "it is one stretch"
-    assert served(stopped, has_lost_the_unknown) == (ALL - ids_of(7), ids_of(7))
+    assert await served(stopped, has_lost=True) == (ALL - ids_of(7), ids_of(7))
 
 
-def test_a_bookie_goes_on_writing_on_a_salvaged_log(stopped: Path) -> None:
+async def test_a_bookie_goes_on_writing_on_a_salvaged_log(stopped: Path) -> None:
     cut(stopped, THIRD, offset_of(7))
     salvaged(stopped)
-
-    async def write() -> None:
-        async with bookie_on(stopped) as bookie:
-            assert await append(bookie, frame_of(8, range(3))) == [Status.OK]
-            assert await bookie.fence(7) == (Status.OK, "")
-
-    run(write())
-    assert served(stopped) == (ALL - ids_of(7), ids_of(7))
+    async with bookie_on(stopped) as bookie:
+        assert await append(bookie, frame_of(8, range(3))) == [Status.OK]
+        assert await bookie.fence(7) == (Status.OK, "")
+    assert await served(stopped) == (ALL - ids_of(7), ids_of(7))
     assert check(stopped).problems == []
 
 
 @pytest.mark.parametrize("lost", ["unusable", "emptied", "gone"])
-def test_an_index_made_of_a_salvaged_log_knows_that_something_was_lost(stopped: Path, lost: str) -> None:
+async def test_an_index_made_of_a_salvaged_log_knows_that_something_was_lost(
+    stopped: Path, lost: str
+) -> None:
     """R6: nobody knows any more what it was."""
     flip(stopped, 4)
     shutil.rmtree(stopped / "index")
@@ -229,7 +200,7 @@ def test_an_index_made_of_a_salvaged_log_knows_that_something_was_lost(stopped: 
     assert bool(outcome.index_problem) == (lost != "emptied")
     assert rebuild_index(stopped) == FRAMES - 1
     assert any("the next start puts every ledger into limbo" in note.what for note in check(stopped).notes)
-    assert served(stopped, has_lost_the_unknown) == (ALL - ids_of(4), set())
+    assert await served(stopped, has_lost=True) == (ALL - ids_of(4), set())
 
 
 def test_a_checkpoint_that_does_not_fit_the_log_is_called_the_indexs_problem(stopped: Path) -> None:

@@ -29,6 +29,7 @@ from metadata.records.directory_generations import last_registrations
 from metadata.store import StoreHealth
 from tests.support.aio import until_true
 from tests.support.authority import TestAuthority
+from tests.support.present import there
 
 from .served import Client, served
 from .test_grpc_tools import NOT_SERVING, SERVING, health
@@ -169,8 +170,7 @@ async def is_found(world: World, fact: Fact, verdict: Verdict) -> bool:
 
 
 async def is_published(store: MemoryStore, fact: Fact, why: str) -> bool:
-    found = await store.get(keys.bookie("b1"))
-    assert found is not None
+    found = there(await store.get(keys.bookie("b1")))
     return why in registration.decode(found.key, found.value).amiss.get(fact.name, "")
 
 

@@ -25,14 +25,14 @@ from metadata.records.cluster import PREDECESSORS_MAX, Cookie
 from metadata.records.decommissioned import Decommissioned
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore
-from metadata.store import Lease
 from tests.bookie.serving.served import served
+from tests.support.faulty_store import FaultyStore
+from tests.support.present import there
 
 
 async def lost(store: MemoryStore, *lost_keys: str) -> None:
     for key in lost_keys:
-        found = await store.get(key)
-        assert found is not None
+        found = there(await store.get(key))
         await store.delete(key, found.version)
 
 
@@ -194,10 +194,10 @@ async def test_a_disk_that_replaced_another_after_the_copy_joins_by_an_admin_whe
     backup = await backed_up(data)
     second = await formatted_in_place(tmp_path / "second", MemoryStore(data))
     await hold.begin(MemoryStore(backup), backup_ms=0, now_ms=2)
-    said = await _refusal_of_start(tmp_path / "second", NoCookies(backup))
+    said = await _refusal_of_start(tmp_path / "second", without_cookies(backup))
     assert "restore-cookie --data" in said and "role admin" in said
     assert (await restore_cookie(tmp_path / "second", MemoryStore(backup))).was_missing
-    assert await check_cookie(tmp_path / "second", NoCookies(backup)) == second
+    assert await check_cookie(tmp_path / "second", without_cookies(backup)) == second
 
 
 async def test_a_disk_of_an_older_program_is_newer_where_an_operator_writes_so_into_its_cookie(
@@ -223,22 +223,11 @@ async def test_a_cookie_remembers_a_bounded_number_of_predecessors(tmp_path: Pat
     assert read_cookie(tmp_path / str(PREDECESSORS_MAX + 1)).predecessors == names[1:-1]
 
 
-class NoCookies(MemoryStore):
+def without_cookies(data: MemoryData) -> FaultyStore:
     """As etcd has it for the role of bookies."""
-
-    async def create(
-        self, key: str, value: bytes, *, lease: Lease | None = None, unless: str | None = None
-    ) -> int:
-        if key.startswith(keys.COOKIES):
-            raise StoreRefused("permission denied")
-        return await super().create(key, value, lease=lease, unless=unless)
-
-    async def replace(
-        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
-    ) -> int:
-        if key.startswith(keys.COOKIES):
-            raise StoreRefused("permission denied")
-        return await super().replace(key, value, version, unless=unless, begins=begins)
+    store = FaultyStore(data)
+    store.fail(StoreRefused("permission denied"), calls=["create", "replace"], keys=keys.COOKIES)
+    return store
 
 
 async def test_one_that_older_metadata_does_not_know_joins_again_by_an_admin_where_bookies_write_no_cookies(
@@ -249,10 +238,10 @@ async def test_one_that_older_metadata_does_not_know_joins_again_by_an_admin_whe
     layout = pb.Layout(format_version=1, cluster_id=cookie.cluster_id)
     await MemoryStore(data).create(keys.LAYOUT, layout.SerializeToString())
     await hold.begin(MemoryStore(data), backup_ms=0, now_ms=2)
-    said = await _refusal_of_start(tmp_path / "b1", NoCookies(data))
+    said = await _refusal_of_start(tmp_path / "b1", without_cookies(data))
     assert "restore-cookie --data" in said and "role admin" in said
     assert (await restore_cookie(tmp_path / "b1", MemoryStore(data))).was_missing
-    assert await check_cookie(tmp_path / "b1", NoCookies(data)) == cookie
+    assert await check_cookie(tmp_path / "b1", without_cookies(data)) == cookie
 
 
 async def _refusal_of_start(path: Path, store: MemoryStore) -> str:

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from bookie.errors import BookieError, DataDirectoryError, LogFailed, NameTaken
+from bookie.errors import DataDirectoryError, LogFailed, NameTaken
 from bookie.serving import daemon, listener
 from bookie.serving.daemon import RunningBookie, serving, until_one_fails
 from bookie.wire.data.framing import FrameKind
@@ -25,7 +25,7 @@ from tests.bookie.bookies import entries
 from tests.bookie.entries import entries_of, frame_of
 from tests.bookie.serving.served import Client, LeaseEndingStore, formatted, plain, serve_until, served
 from tests.bookie.simulated_disk import SimulatedDisk
-from tests.support.etcd import free_port
+from tests.support.present import there
 
 OK = Status.OK
 STOP_SECONDS_EXPECTED = 5.0
@@ -36,8 +36,7 @@ async def test_a_bookie_is_registered_while_it_serves_and_restarts_with_all_it_h
     store = MemoryStore()
     for life in range(2):
         async with served(tmp_path, store) as client:
-            found = await find_bookie(store, "b1")
-            assert found is not None
+            found = there(await find_bookie(store, "b1"))
             assert (found.address, found.bookie.incarnation) == (
                 client.bookie.address,
                 client.incarnation,
@@ -62,8 +61,7 @@ async def test_stopping_answers_what_was_accepted_and_waits_for_no_client(tmp_pa
         polling = asyncio.create_task(client.last_add_confirmed(8, wait_ms=60_000))
         for n in range(50):
             stream.send(FrameKind.APPEND, 0, client.request(n, frame_of(7, [n])))
-        first = await stream.acks()
-        assert first is not None
+        first = there(await stream.acks())
         stopped_at = loop.time()
         stop.set()
         rest: list[Ack] = []
@@ -80,18 +78,6 @@ async def test_stopping_answers_what_was_accepted_and_waits_for_no_client(tmp_pa
     async with serving(config, store) as running:
         client = Client(running)
         assert set(answered) <= set((await client.read(7, 0, 99)).columns.ids)
-
-
-async def test_two_bookies_on_one_port_are_refused(tmp_path: Path) -> None:
-    store = MemoryStore()
-    port = free_port()
-    first = await formatted(tmp_path, store, "b1", port=port)
-    second = await formatted(tmp_path, store, "b2", port=port)
-    async with serving(first, store):
-        with pytest.raises(BookieError, match=f"cannot listen on 127.0.0.1:{port}"):
-            async with serving(second, store):
-                pass
-        assert await find_bookie(store, "b2") is None
 
 
 async def test_two_bookies_on_one_directory_are_refused(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ from tests.bookie.messages import whole
 from tests.bookie.serving.served import Client, LeaseEndingStore, formatted, serve_until, served
 from tests.support.aio import cancel, run
 from tests.support.etcd import free_port
+from tests.support.present import there
 from tests.support.raw_data import raw_connection
 
 STOP_SECONDS_EXPECTED = 10.0
@@ -87,8 +88,7 @@ async def test_a_bookie_whose_name_is_taken_does_not_touch_the_log(tmp_path: Pat
             async with serving(config, store):
                 pass
         assert contents(tmp_path) == before
-        found = await find_bookie(store, "b1")
-        assert found is not None
+        found = there(await find_bookie(store, "b1"))
         assert found.address == "elsewhere:3181"
     async with serving(config, store) as running:
         client = Client(running)
@@ -163,8 +163,7 @@ async def test_a_bookie_keeps_its_name_however_long_its_log_is_read_and_callers_
     over = loop.time() + 2 * config.lease_seconds
     address = ""
     while loop.time() < over:
-        found = await find_bookie(store, "b1")
-        assert found is not None
+        found = there(await find_bookie(store, "b1"))
         address = found.address
         for method in (rpc.INFO, rpc.MAINTAIN):
             refused = await refusal_from(address, method)
@@ -182,10 +181,9 @@ async def test_a_bookie_keeps_its_name_however_long_its_log_is_read_and_callers_
     await serve
 
 
-async def test_a_bookie_that_lost_its_name_while_it_reads_its_log_ends_with_the_reason(
+async def test_M2_a_bookie_that_lost_its_name_while_it_reads_its_log_ends_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """M2"""
     store = LeaseEndingStore()
     config = await formatted(tmp_path, store, lease_seconds=1.0)
     replay = SlowReplay(monkeypatch)

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import uuid
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,7 +21,10 @@ from metadata.errors import OutcomeUnknown
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records import cluster
 from metadata.records.cluster import Cookie
+from tests.bookie.serving.served import served
 from tests.support.aio import run
+from tests.support.faulty_store import FaultyStore
+from tests.support.present import there
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -44,144 +46,150 @@ def contents(path: Path) -> dict[str, bytes | None]:
     }
 
 
-def formatted(path: Path, data: MemoryData, name: str = "b1") -> Cookie:
-    return run(_formatted(path, data, name))
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore(MemoryData())
 
 
-async def _formatted(path: Path, data: MemoryData, name: str) -> Cookie:
-    return await format_directory(path, name, MemoryStore(data))
-
-
-def refusal_of_check(path: Path, data: MemoryData) -> str:
+async def refusal_of_check(path: Path, store: MemoryStore) -> str:
     """What a start says that must refuse; it changes nothing."""
-
-    async def check() -> None:
-        await check_cookie(path, MemoryStore(data))
-
     before = contents(path)
     with pytest.raises(DataDirectoryError) as refused:
-        run(check())
+        await check_cookie(path, store)
     assert contents(path) == before
     return str(refused.value)
 
 
-def refusal_of_format(path: Path, data: MemoryData, name: str = "b1") -> str:
+async def refusal_of_format(
+    path: Path, store: MemoryStore, name: str = "b1", *, replace: bool = False
+) -> str:
     """What formatting says that must refuse; it changes nothing, here or in the metadata."""
-
-    async def keys_of() -> list[str]:
-        return [item.key for item in (await MemoryStore(data).list_page("")).items]
-
-    before, keys_before = contents(path), run(keys_of())
+    before, metadata = contents(path), (await store.list_page("")).items
     with pytest.raises((DataDirectoryError, ValueError)) as refused:
-        formatted(path, data, name)
-    assert (contents(path), run(keys_of())) == (before, keys_before)
+        await format_directory(path, name, store, replace=replace)
+    assert (contents(path), (await store.list_page("")).items) == (before, metadata)
     return str(refused.value)
 
 
 # --- format
 
 
-def test_a_formatted_directory_and_the_metadata_hold_the_same_cookie(tmp_path: Path) -> None:
-    data = MemoryData()
+async def test_a_formatted_directory_and_the_metadata_hold_the_same_cookie(
+    tmp_path: Path, store: MemoryStore
+) -> None:
     path = tmp_path / "deep" / "data"
-    cookie = formatted(path, data)
-
-    async def known() -> tuple[Cookie | None, str | None, Cookie]:
-        store = MemoryStore(data)
-        return (
-            await cluster.read_cookie(store, "b1"),
-            await cluster.cluster_id(store),
-            await check_cookie(path, store),
-        )
-
-    assert run(known()) == (cookie, cookie.cluster_id, cookie)
-    assert read_cookie(path) == cookie
-    assert cookie.bookie_id == "b1"
+    cookie = await format_directory(path, "b1", store)
+    assert (
+        await cluster.read_cookie(store, "b1")
+        == await check_cookie(path, store)
+        == read_cookie(path)
+        == cookie
+    )
+    assert (await cluster.cluster_id(store), cookie.bookie_id) == (cookie.cluster_id, "b1")
     assert str(uuid.UUID(cookie.incarnation)) == cookie.incarnation
     assert sorted(contents(path)) == ["cookie.json", "index", "log", "log/00000000.log"]
+    other = await format_directory(tmp_path / "b2", "b2", store)
+    assert other.cluster_id == cookie.cluster_id, "bookies of one cluster share its id"
+    assert other.incarnation != cookie.incarnation
 
 
-def test_bookies_of_one_cluster_share_its_id_and_nothing_else(tmp_path: Path) -> None:
-    data = MemoryData()
-    first, second = (formatted(tmp_path / name, data, name) for name in ("b1", "b2"))
-    assert first.cluster_id == second.cluster_id
-    assert first.incarnation != second.incarnation
-
-
-def test_a_directory_that_holds_anything_is_not_formatted(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("mine")
-    assert "is not an empty directory" in refusal_of_format(tmp_path, MemoryData())
-
-
-def test_a_file_is_not_formatted(tmp_path: Path) -> None:
-    path = tmp_path / "data"
-    path.write_text("mine")
+async def test_what_holds_anything_is_not_formatted(tmp_path: Path, store: MemoryStore) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "notes.txt").write_text("mine")
+    assert "is not an empty directory" in await refusal_of_format(tmp_path / "notes", store)
     with pytest.raises(DataDirectoryError, match="is not an empty directory"):
-        formatted(path, MemoryData())
-    assert path.read_text() == "mine"
-
-
-def test_a_formatted_directory_is_not_formatted_again(tmp_path: Path) -> None:
-    data = MemoryData()
-    formatted(tmp_path, data)
-    assert "is not an empty directory" in refusal_of_format(tmp_path, data, "b2")
-
-
-def test_a_name_that_is_taken_is_refused(tmp_path: Path) -> None:
-    """W7: an empty disk never comes up under an old name."""
-    data = MemoryData()
-    formatted(tmp_path / "first", data)
-    (tmp_path / "second").mkdir()
-    assert "the name b1 belongs to a bookie formatted before" in refusal_of_format(tmp_path / "second", data)
+        await format_directory(tmp_path / "notes" / "notes.txt", "b1", store)
+    assert (tmp_path / "notes" / "notes.txt").read_text() == "mine"
+    await format_directory(tmp_path / "b1", "b1", store)
+    assert "is not an empty directory" in await refusal_of_format(tmp_path / "b1", store, "b2")
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "a..b", "-a", "ä", "a" * 129, "a b", "a\n"])
-def test_a_name_that_cannot_stand_in_a_key_is_refused(tmp_path: Path, name: str) -> None:
-    assert "is not a usable name" in refusal_of_format(tmp_path, MemoryData(), name)
+async def test_a_name_that_cannot_stand_in_a_key_is_refused(
+    tmp_path: Path, store: MemoryStore, name: str
+) -> None:
+    assert "is not a usable name" in await refusal_of_format(tmp_path, store, name)
 
 
-def test_of_two_who_format_under_one_name_at_once_one_is_refused(tmp_path: Path) -> None:
-    data = MemoryData()
-
-    async def both() -> list[Cookie | BaseException]:
-        paths = tmp_path / "a", tmp_path / "b"
-        return await asyncio.gather(*(_formatted(path, data, "b1") for path in paths), return_exceptions=True)
-
-    outcomes = run(both())
-    refused = [outcome for outcome in outcomes if not isinstance(outcome, Cookie)]
-    assert [type(one) for one in refused] == [DataDirectoryError]
+async def test_of_two_who_format_under_one_name_at_once_one_is_refused(
+    tmp_path: Path, store: MemoryStore
+) -> None:
+    both = (format_directory(tmp_path / name, "b1", store) for name in "ab")
+    outcomes = await asyncio.gather(*both, return_exceptions=True)
+    assert sorted(type(one).__name__ for one in outcomes) == ["Cookie", "DataDirectoryError"]
 
 
-async def test_a_cookie_whose_answer_was_lost_is_recognised(tmp_path: Path) -> None:
-    """M1"""
+async def test_M1_a_cookie_whose_answer_was_lost_is_recognised(tmp_path: Path) -> None:
+    """Also one that takes the place of another."""
+    store = FaultyStore()
+    for name in ("old", "new"):
+        store.fail(OutcomeUnknown("the answer was lost"), keys=keys.COOKIES, bad=1, done=True)
+        cookie = await format_directory(tmp_path / name, "b1", store, replace=name == "new")
+        assert await check_cookie(tmp_path / name, store) == cookie
+    assert store.failures == 2
 
-    class AnswersGetLost(MemoryStore):
-        lost = False
 
-        async def create(self, key: str, *args: Any, **options: Any) -> int:
-            version = await super().create(key, *args, **options)
-            if key.startswith(keys.COOKIES) and not self.lost:
-                self.lost = True
-                raise OutcomeUnknown("the answer was lost")
-            return version
+# --- a name whose disk is lost, which may be given to a new directory
 
-    path = tmp_path
-    store = AnswersGetLost()
-    cookie = await format_directory(path, "b1", store)
-    assert await check_cookie(path, store) == cookie
+
+async def test_W7_a_name_goes_to_a_new_incarnation_where_that_is_wanted_and_the_old_disk_is_refused(
+    tmp_path: Path, store: MemoryStore
+) -> None:
+    old = await format_directory(tmp_path / "old", "b1", store)
+    (tmp_path / "new").mkdir()
+    said = await refusal_of_format(tmp_path / "new", store)
+    assert "the name b1 belongs to a bookie formatted before" in said and "--replace" in said
+    new = await format_directory(tmp_path / "new", "b1", store, replace=True)
+    assert new.incarnation != old.incarnation
+    assert await check_cookie(tmp_path / "new", store) == new
+    refused = await refusal_of_check(tmp_path / "old", store)
+    assert "old or foreign disk" in refused
+    assert f"holds incarnation {old.incarnation}" in refused
+    assert f"knows incarnation {new.incarnation}" in refused
+
+
+async def test_a_living_bookie_is_not_replaced(tmp_path: Path, store: MemoryStore) -> None:
+    async with served(tmp_path, store) as client:
+        with pytest.raises(
+            DataDirectoryError, match=r"b1 is registered: it is alive, or was killed.*stop it if it runs"
+        ):
+            await format_directory(tmp_path / "new", "b1", store, replace=True)
+        assert await cluster.read_cookie(store, "b1") == client.bookie.cookie
+        assert not (tmp_path / "new").exists()
+
+
+async def test_replacing_a_name_that_nobody_has_is_a_plain_format(tmp_path: Path, store: MemoryStore) -> None:
+    cookie = await format_directory(tmp_path / "new", "b1", store, replace=True)
+    assert await cluster.read_cookie(store, "b1") == cookie == read_cookie(tmp_path / "new")
+
+
+@pytest.mark.parametrize("step", ["take_name", "_finish"])
+async def test_a_replacement_that_a_crash_interrupted_is_finished_by_another_try(
+    tmp_path: Path, store: MemoryStore, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await format_directory(tmp_path / "old", "b1", store)
+
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(directory, step, crash)
+        with pytest.raises(KeyboardInterrupt):
+            await format_directory(tmp_path / "new", "b1", store, replace=True)
+    new = await format_directory(tmp_path / "new", "b1", store, replace=True)
+    assert await check_cookie(tmp_path / "new", store) == new
 
 
 # --- lock
 
 
-def test_a_directory_in_use_is_not_used_by_a_second_process(tmp_path: Path) -> None:
-    formatted(tmp_path, MemoryData())
+def test_a_directory_in_use_is_not_used_by_a_second_process(tmp_path: Path, store: MemoryStore) -> None:
+    run(format_directory(tmp_path, "b1", store))
     command = [sys.executable, "-c", LOCK_IT, str(tmp_path)]
     with subprocess.Popen(
         command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "locked\n"
+        assert there(holder.stdout).readline() == "locked\n"
         before = contents(tmp_path)
         with pytest.raises(DataDirectoryError, match="is in use by another bookie process"):
             lock(tmp_path)
@@ -190,8 +198,8 @@ def test_a_directory_in_use_is_not_used_by_a_second_process(tmp_path: Path) -> N
     lock(tmp_path).close()
 
 
-def test_a_lock_ends_when_it_is_closed(tmp_path: Path) -> None:
-    formatted(tmp_path, MemoryData())
+async def test_a_lock_ends_when_it_is_closed(tmp_path: Path, store: MemoryStore) -> None:
+    await format_directory(tmp_path, "b1", store)
     first = lock(tmp_path)
     with pytest.raises(DataDirectoryError, match="is in use"):
         lock(tmp_path)
@@ -215,123 +223,76 @@ def test_an_unformatted_directory_is_not_locked(tmp_path: Path) -> None:
 # --- the cookie at every start
 
 
-def test_a_directory_without_a_cookie_is_refused(tmp_path: Path) -> None:
-    data = MemoryData()
-    formatted(tmp_path, data)
+async def test_a_directory_without_a_cookie_is_refused(tmp_path: Path, store: MemoryStore) -> None:
+    await format_directory(tmp_path, "b1", store)
     (tmp_path / directory.COOKIE).unlink()
-    refusal = refusal_of_check(tmp_path, data)
+    refusal = await refusal_of_check(tmp_path, store)
     assert "cookie.json is gone, and the log of a bookie is there: put the file back" in refusal
 
 
-def test_a_directory_of_another_cluster_is_refused(tmp_path: Path) -> None:
-    """W7"""
-    cookie = formatted(tmp_path / "here", MemoryData())
-    elsewhere = MemoryData()
-    formatted(tmp_path / "there", elsewhere)
-    refused = refusal_of_check(tmp_path / "here", elsewhere)
-    assert f"belongs to bookie b1 of another cluster ({cookie.cluster_id})" in refused
-    refused = refusal_of_check(tmp_path / "here", MemoryData())
+async def test_W7_a_directory_of_another_cluster_is_refused(tmp_path: Path, store: MemoryStore) -> None:
+    cookie, elsewhere = await format_directory(tmp_path / "here", "b1", store), MemoryStore(MemoryData())
+    refused = await refusal_of_check(tmp_path / "here", elsewhere)
     assert f"of cluster {cookie.cluster_id}, and there is none under this --metadata" in refused
+    await format_directory(tmp_path / "there", "b1", elsewhere)
+    refused = await refusal_of_check(tmp_path / "here", elsewhere)
+    assert f"belongs to bookie b1 of another cluster ({cookie.cluster_id})" in refused
 
 
-def test_a_disk_of_an_older_incarnation_is_refused(tmp_path: Path) -> None:
-    """W7"""
-    data = MemoryData()
-    old = formatted(tmp_path / "old", data)
-
-    async def give_the_name_up() -> None:
-        store = MemoryStore(data)
-        found = await store.get(keys.cookie("b1"))
-        assert found is not None
-        await store.delete(found.key, found.version)
-
-    run(give_the_name_up())
-    assert "the cookie was lost" in refusal_of_check(tmp_path / "old", data)
-    new = formatted(tmp_path / "new", data)
-    refused = refusal_of_check(tmp_path / "old", data)
-    assert f"holds incarnation {old.incarnation}" in refused
-    assert f"knows incarnation {new.incarnation}" in refused
-
-
-@pytest.mark.parametrize(
-    "damaged",
-    [
-        b"",
-        b"{",
-        b"[]",
-        b"null",
-        b'"text"',
-        b"{}",
-        b'{"format_version": 1}',
-        b"\xff\xfe",
-        b'{"format_version": 1, "x": 2}',
-    ],
-)
-def test_a_damaged_cookie_is_refused(tmp_path: Path, damaged: bytes) -> None:
-    data = MemoryData()
-    formatted(tmp_path, data)
-    (tmp_path / directory.COOKIE).write_bytes(damaged)
-    assert "cannot be read" in refusal_of_check(tmp_path, data)
-
-
-def test_a_directory_of_a_later_format_is_refused_by_its_version(tmp_path: Path) -> None:
-    data = MemoryData()
-    formatted(tmp_path, data)
+async def test_a_damaged_cookie_and_one_of_a_later_format_are_refused(
+    tmp_path: Path, store: MemoryStore
+) -> None:
+    """Whatever the damage: fuzz/test_damaged_identity."""
+    await format_directory(tmp_path, "b1", store)
     path = tmp_path / directory.COOKIE
     fields = json.loads(path.read_text()) | {"format_version": 3, "news": True}
-    path.write_text(json.dumps(fields))
-    assert "has format version 3; this program knows 2" in refusal_of_check(tmp_path, data)
+    for written, why in (
+        ("{}", "cannot be read"),
+        (json.dumps(fields), "has format version 3; this program knows 2"),
+    ):
+        path.write_text(written)
+        assert why in await refusal_of_check(tmp_path, store)
 
 
 @pytest.mark.parametrize(
     ("lost", "says"),
     [("log", "is missing"), ("index", "is missing"), ("log/00000000.log", "what this bookie stored is lost")],
 )
-def test_R6_a_bookie_that_lost_part_of_its_directory_does_not_come_up_empty(
-    tmp_path: Path, lost: str, says: str
+async def test_R6_a_bookie_that_lost_part_of_its_directory_does_not_come_up_empty(
+    tmp_path: Path, store: MemoryStore, lost: str, says: str
 ) -> None:
-    path = tmp_path / "b1"
-    run(format_directory(path, "b1", MemoryStore()))
-    check_parts(path)
-    shutil.rmtree(path / lost) if (path / lost).is_dir() else (path / lost).unlink()
+    await format_directory(tmp_path, "b1", store)
+    check_parts(tmp_path)
+    shutil.rmtree(tmp_path / lost) if (tmp_path / lost).is_dir() else (tmp_path / lost).unlink()
     with pytest.raises(DataDirectoryError, match=says):
-        check_parts(path)
+        check_parts(tmp_path)
 
 
-class DiesAfterTheCookie(MemoryStore):
-    """A store behind which the process dies as soon as its cookie is created."""
-
-    async def create(self, key: str, *args: Any, **options: Any) -> int:
-        version = await super().create(key, *args, **options)
-        if key.startswith(keys.COOKIES):
-            raise KeyboardInterrupt
-        return version
+# --- formats that were interrupted
 
 
-def test_a_format_interrupted_after_the_name_was_taken_is_finished_by_formatting_again(
+async def begun(path: Path) -> FaultyStore:
+    """The process that formats it as b1 dies as soon as its cookie is created."""
+    store = FaultyStore()
+    store.fail(KeyboardInterrupt(), calls=["create"], keys=keys.COOKIES, bad=1, done=True)
+    with pytest.raises(KeyboardInterrupt):
+        await format_directory(path, "b1", store)
+    return store
+
+
+async def test_a_format_interrupted_after_the_name_was_taken_is_finished_by_formatting_again(
     tmp_path: Path,
 ) -> None:
-    data = MemoryData()
-    path = tmp_path / "b1"
-    with pytest.raises(KeyboardInterrupt):
-        run(format_directory(path, "b1", DiesAfterTheCookie(data)))
-    with pytest.raises(DataDirectoryError, match="belongs to a bookie formatted before"):
-        run(format_directory(tmp_path / "elsewhere", "b1", MemoryStore(data)))
-    cookie = run(format_directory(path, "b1", MemoryStore(data)))
-    assert run(check_cookie(path, MemoryStore(data))) == cookie
+    store = await begun(tmp_path / "b1")
+    assert "belongs to a bookie formatted before" in await refusal_of_format(tmp_path / "elsewhere", store)
+    assert "interrupted format of bookie b1" in await refusal_of_format(tmp_path / "b1", store, "b2")
+    cookie = await format_directory(tmp_path / "b1", "b1", store)
+    assert await check_cookie(tmp_path / "b1", store) == cookie
 
 
-@pytest.mark.parametrize("left", ["", "{", '{"format_version": 1}'])
-def test_a_format_interrupted_while_it_wrote_its_first_file_begins_anew(tmp_path: Path, left: str) -> None:
-    (tmp_path / "cookie.json.new").write_text(left)
-    store_data = MemoryData()
-    cookie = run(format_directory(tmp_path, "b1", MemoryStore(store_data)))
-    assert run(check_cookie(tmp_path, MemoryStore(store_data))) == cookie
-
-
-def test_an_interrupted_format_of_another_name_is_not_taken_over(tmp_path: Path) -> None:
-    data = MemoryData()
-    with pytest.raises(KeyboardInterrupt):
-        run(format_directory(tmp_path / "d", "b1", DiesAfterTheCookie(data)))
-    with pytest.raises(DataDirectoryError, match="interrupted format of bookie b1"):
-        run(format_directory(tmp_path / "d", "b2", MemoryStore(data)))
+async def test_a_format_interrupted_while_it_wrote_its_first_file_begins_anew(
+    tmp_path: Path, store: MemoryStore
+) -> None:
+    (tmp_path / "cookie.json.new").write_text("{")
+    cookie: Cookie = await format_directory(tmp_path, "b1", store)
+    assert await check_cookie(tmp_path, store) == cookie

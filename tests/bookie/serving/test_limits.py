@@ -36,6 +36,7 @@ from metadata.memory import MemoryStore
 from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import Client, served
 from tests.support.aio import until_true
+from tests.support.present import there
 from tests.support.raw_data import RawConnection, raw_connection
 
 ROOMY = {"peer_share": 1 / 8}
@@ -252,8 +253,7 @@ async def test_a_thousand_proofs_in_one_message_let_the_others_go_on_in_between(
         stream.send(FrameKind.APPEND, 0, client.request(0, *frames))
         count = 0
         while count < len(frames):
-            found = await stream.acks()
-            assert found is not None
+            found = there(await stream.acks())
             count += len(found)
         done.set()
         await ticking
@@ -352,7 +352,6 @@ async def test_a_message_is_not_left_behind_that_comes_in_the_turn_in_which_the_
             stream.send(FrameKind.APPEND, 0, client.request(0, frame_of(7, [0])))  # whose ledger is looked up
             sequences = list[int]()
             while len(sequences) < 2:
-                found = await stream.acks()
-                assert found is not None
+                found = there(await stream.acks())
                 sequences += [ack.sequence for ack in found]
             assert sequences == [0, 1]

@@ -25,6 +25,7 @@ from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import Client, served
 from tests.bookie.serving.test_roles import calls_of
 from tests.support.authority import TestAuthority
+from tests.support.present import there
 from tests.support.raw_data import RawConnection, after_handshake
 
 LEDGERS = {20: b"team-a", 21: b"team-a/billing", 22: b"team-b", 23: b"team-ab", 24: b"", 25: b"Team-a"}
@@ -48,8 +49,7 @@ async def status_of(
 ) -> tuple[Status, str]:
     if kind is FrameKind.APPEND:
         raw.send(kind, 0, body)
-        acks = await raw.acks()
-        assert acks is not None
+        acks = there(await raw.acks())
         return acks[0].status, acks[0].detail
     answer = await raw.call(kind, body)
     assert answer.kind is kind, bytes(answer.body)
@@ -90,8 +90,7 @@ async def test_of_frames_in_one_message_those_for_others_ledgers_are_refused(tmp
                 raw.send(FrameKind.APPEND, 0, codec.encode_append_request(request))
                 found: dict[int, Status] = {}
                 while len(found) < len(frames):
-                    acks = await raw.acks()
-                    assert acks is not None
+                    acks = there(await raw.acks())
                     found |= {ack.sequence: ack.status for ack in acks}
                 assert found == {0: Status.OK, 1: Status.UNAUTHORIZED, 2: Status.OK}
 

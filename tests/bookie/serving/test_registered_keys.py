@@ -11,30 +11,16 @@ import pytest
 from bookie.serving.lookups import registered_keys
 from bookie.serving.lookups.registered_keys import RegisteredKeys
 from metadata.errors import StoreUnavailable
-from metadata.memory import MemoryStore
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
-from metadata.store import Page
+from tests.support.faulty_store import FaultyStore
 
 OURS = b"k" * 32
 
 
-class Counted(MemoryStore):
-    """Counts the looks; `is_away`: it answers nothing."""
-
-    looks = 0
-    is_away = False
-
-    async def list_page(self, *asked: object, **how: object) -> Page:
-        self.looks += 1
-        if self.is_away:
-            raise StoreUnavailable("away")
-        return await super().list_page(*asked, **how)  # type: ignore[arg-type]
-
-
 @asynccontextmanager
-async def registered() -> AsyncIterator[tuple[Counted, RegisteredKeys]]:
-    store = Counted()
+async def registered() -> AsyncIterator[tuple[FaultyStore, RegisteredKeys]]:
+    store = FaultyStore()
     one = Registration(BookieRef("b1", "i1"), "127.0.0.1:1", reading_key=OURS)
     await store.create(one.key, one.encode())
     yield store, RegisteredKeys(store)
@@ -48,11 +34,11 @@ async def test_strangers_with_keys_of_their_own_do_not_delay_a_bookie(
         strangers = [bytes([n]) * 32 for n in range(50)]
         answers = await asyncio.gather(*map(keys.hold, [*strangers, OURS]))
         assert answers == [False] * 50 + [True]
-        assert store.looks <= 2
+        assert store.calls["list_page"] <= 2
         await asyncio.gather(*map(keys.hold, strangers))
-        assert store.looks <= 4
+        assert store.calls["list_page"] <= 4
         assert await keys.hold(OURS)
-        assert store.looks <= 4
+        assert store.calls["list_page"] <= 4
 
 
 async def test_what_was_known_is_believed_for_a_while_without_the_metadata_and_then_no_more(
@@ -61,7 +47,7 @@ async def test_what_was_known_is_believed_for_a_while_without_the_metadata_and_t
     monkeypatch.setattr(registered_keys, "LOOK_SECONDS_MIN", 0.0)
     async with registered() as (store, keys):
         assert await keys.hold(OURS)
-        store.is_away = True
+        store.fail(StoreUnavailable("away"), calls=["list_page"])
         assert await keys.hold(OURS)
         assert not await keys.hold(b"x" * 32)
         assert await keys.hold(OURS)

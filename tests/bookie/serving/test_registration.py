@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,12 +16,14 @@ from bookie.serving.registration import Registrar, lock_identity
 from metadata import keys
 from metadata.errors import LeaseLost, OutcomeUnknown, StoreUnavailable
 from metadata.memory import MemoryData, MemoryStore
-from metadata.records.cluster import find_bookie
+from metadata.records.cluster import find_bookie, list_bookies
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 from metadata.sqlite.store import SqliteStore
-from metadata.store import Lease, MetadataStore, Versioned
+from metadata.store import MetadataStore, Versioned
 from tests.support.aio import cancel, run, until_true
+from tests.support.faulty_store import FaultyStore
+from tests.support.present import there
 
 LEASE_SECONDS = 0.3
 OpenStore = Callable[[], MetadataStore]
@@ -69,6 +70,16 @@ def is_registered(store: MetadataStore, address: str | None = "host:3181") -> Ca
     return check
 
 
+async def stays_registered(store: MetadataStore, seconds: float, address: str = "host:3181") -> None:
+    over = asyncio.get_running_loop().time() + seconds
+
+    async def is_over() -> bool:
+        assert await address_of(store) == address
+        return asyncio.get_running_loop().time() > over
+
+    await until_true(is_over)
+
+
 @asynccontextmanager
 async def kept(registrar: Registrar) -> AsyncIterator[asyncio.Task[None]]:
     """Registered and kept alive inside the block; nothing is given up after it, as in a crash."""
@@ -82,8 +93,7 @@ async def kept(registrar: Registrar) -> AsyncIterator[asyncio.Task[None]]:
 
 async def test_a_registration_tells_who_it_is_and_where_it_answers(open_store: OpenStore) -> None:
     async with opened(open_store) as store, kept(registrar_on(store)):
-        found = await find_bookie(store, "b1")
-        assert found is not None
+        found = there(await find_bookie(store, "b1"))
         assert (found.bookie, found.address, found.fault_domain, found.writable) == (
             BookieRef("b1", "i1"),
             "host:3181",
@@ -94,41 +104,25 @@ async def test_a_registration_tells_who_it_is_and_where_it_answers(open_store: O
 
 async def test_a_registration_outlives_its_lease_time_while_it_is_kept(open_store: OpenStore) -> None:
     async with opened(open_store) as store, kept(registrar_on(store)):
-        over = asyncio.get_running_loop().time() + 2 * LEASE_SECONDS
-
-        async def registered_until_then() -> bool:
-            assert await address_of(store) == "host:3181"
-            return asyncio.get_running_loop().time() > over
-
-        await until_true(registered_until_then)
+        await stays_registered(store, 2 * LEASE_SECONDS)
 
 
-async def test_a_second_bookie_of_the_same_name_is_refused_while_the_first_lives(
+async def test_M2_a_second_bookie_of_the_same_name_is_refused_while_the_first_lives(
     open_store: OpenStore,
 ) -> None:
-    """M2"""
     async with opened(open_store) as one, opened(open_store) as other, kept(registrar_on(one)):
         for incarnation, address in (("i2", "host:3181"), ("i1", "host:3181"), ("i2", "other:3181")):
             second = registrar_on(other, incarnation, address)
             with pytest.raises(NameTaken, match="another bookie is registered as b1"):
                 await second.register()
             await second.unregister()
-            found = await find_bookie(other, "b1")
-            assert found is not None
+            found = there(await find_bookie(other, "b1"))
             assert (found.bookie.incarnation, found.address) == ("i1", "host:3181")
 
 
-async def test_bookies_of_other_names_do_not_disturb_each_other(open_store: OpenStore) -> None:
-    async with (
-        opened(open_store) as store,
-        kept(registrar_on(store)),
-        kept(registrar_on(store, "i2", "other:1", "b2")),
-    ):
-        assert await address_of(store) == "host:3181"
-
-
-async def test_a_registration_dies_with_its_bookie_and_the_name_is_free_again(open_store: OpenStore) -> None:
-    """M2"""
+async def test_M2_a_registration_dies_with_its_bookie_and_the_name_is_free_again(
+    open_store: OpenStore,
+) -> None:
     async with opened(open_store) as store:
         async with kept(registrar_on(store)):
             pass  # and then it is dead
@@ -147,8 +141,7 @@ async def test_a_bookie_takes_over_at_once_what_its_own_last_life_left(
         started = asyncio.get_running_loop().time()
         async with kept(registrar_on(store, address=address, lock=b"lock 1")):
             assert asyncio.get_running_loop().time() - started < LEASE_SECONDS / 2
-            await until_true(lambda: _time_is(started + 2 * LEASE_SECONDS))
-            assert await address_of(store) == address
+            await stays_registered(store, 2 * LEASE_SECONDS, address)
 
 
 @pytest.mark.parametrize("lock", [b"lock 2", b""], ids=["another lock", "no lock"])
@@ -188,10 +181,6 @@ def test_the_same_file_on_another_running_kernel_is_another_lock(
     assert lock_identity(tmp_path) == b""
 
 
-async def _time_is(when: float) -> bool:
-    return asyncio.get_running_loop().time() > when
-
-
 async def test_unregistering_removes_the_registration_at_once(open_store: OpenStore) -> None:
     async with opened(open_store) as store:
         registrar = registrar_on(store)
@@ -201,36 +190,12 @@ async def test_unregistering_removes_the_registration_at_once(open_store: OpenSt
         await registrar.unregister()
 
 
-class FaultyStore(MemoryStore):
-    """A memory store whose next calls of a kind fail as told."""
-
-    def __init__(self, data: MemoryData | None = None) -> None:
-        super().__init__(data)
-        self.create_failures: list[Exception] = []
-        self.keep_failures: list[Exception] = []
-        self.lose_answers = False
-
-    async def create(self, key: str, *args: Any, **options: Any) -> int:
-        if self.create_failures:
-            raise self.create_failures.pop(0)
-        version = await super().create(key, *args, **options)
-        if self.lose_answers:
-            self.lose_answers = False
-            raise OutcomeUnknown("the answer was lost")
-        return version
-
-    async def keep_lease(self, lease: Lease) -> None:
-        if self.keep_failures:
-            raise self.keep_failures.pop(0)
-        await super().keep_lease(lease)
-
-    async def forget_lease(self, registrar: Registrar) -> None:
-        """The lease runs out, as in a long pause of the bookie."""
-        assert registrar._lease is not None
-        await self.revoke_lease(registrar._lease)
-
-
 DOWN = StoreUnavailable("the store is down")
+
+
+async def forget_lease(registrar: Registrar) -> None:
+    """It runs out, as in a long pause of the bookie."""
+    await registrar._store.revoke_lease(there(registrar._lease))
 
 
 @pytest.mark.parametrize(
@@ -245,8 +210,9 @@ def test_a_lost_registration_is_retaken_when_the_store_is_back(create_failures: 
         store = FaultyStore()
         registrar = registrar_on(store)
         async with kept(registrar):
-            store.create_failures = list(create_failures)
-            await store.forget_lease(registrar)
+            for error in create_failures:
+                store.fail(error, calls=["create"], bad=1)
+            await forget_lease(registrar)
             assert await address_of(store) is None
             await until_true(is_registered(store), LEASE_SECONDS / 10)
 
@@ -256,40 +222,32 @@ def test_a_lost_registration_is_retaken_when_the_store_is_back(create_failures: 
 async def test_a_renewal_that_failed_is_tried_again() -> None:
     store = FaultyStore()
     async with kept(registrar_on(store)) as keeping:
-        store.keep_failures = [DOWN, DOWN]
+        store.fail(DOWN, calls=["keep_lease"], bad=2)
 
         async def tried_again() -> bool:
-            return not store.keep_failures
+            return not store.is_failing
 
         await until_true(tried_again)
         assert await address_of(store) == "host:3181"
         assert not keeping.done()
 
 
-async def test_a_registration_whose_answer_was_lost_is_recognised_and_kept() -> None:
-    """M1"""
+async def test_M1_a_registration_whose_answer_was_lost_is_recognised_and_kept() -> None:
     store = FaultyStore()
     registrar = registrar_on(store)
     async with kept(registrar):
-        store.lose_answers = True
-        await store.forget_lease(registrar)
+        store.fail(OutcomeUnknown("the answer was lost"), calls=["create"], bad=1, done=True)
+        await forget_lease(registrar)
         await until_true(is_registered(store), LEASE_SECONDS / 10)
-        over = asyncio.get_running_loop().time() + 3 * LEASE_SECONDS
-
-        async def still_there_then() -> bool:
-            assert await address_of(store) == "host:3181"
-            return asyncio.get_running_loop().time() > over
-
-        await until_true(still_there_then)
+        await stays_registered(store, 3 * LEASE_SECONDS)
 
 
-async def test_a_bookie_that_lost_its_name_to_another_one_says_so() -> None:
-    """M2"""
+async def test_M2_a_bookie_that_lost_its_name_to_another_one_says_so() -> None:
     data = MemoryData()
     store, other = FaultyStore(data), MemoryStore(data)
     registrar = registrar_on(store)
     async with kept(registrar) as keeping:
-        await store.forget_lease(registrar)
+        await forget_lease(registrar)
         async with kept(registrar_on(other, "i2", "other:3181")):
             with pytest.raises(NameTaken):
                 await keeping
@@ -300,11 +258,7 @@ async def test_unregistering_without_a_store_leaves_the_registration_to_run_out(
     store = FaultyStore()
     registrar = registrar_on(store)
     await registrar.register()
-
-    async def fail(lease: Lease) -> None:
-        raise DOWN
-
-    store.revoke_lease = fail  # type: ignore[method-assign]
+    store.fail(DOWN, calls=["revoke_lease"])
     await registrar.unregister()
     assert await address_of(store) == "host:3181"
     await until_true(is_registered(store, None))
@@ -318,10 +272,8 @@ async def test_what_stands_under_an_older_lease_is_not_taken_for_ours_and_is_mad
         registrar = registrar_on(store, lock=b"k" * 32)
         await registrar.register()
         key = keys.bookie("b1")
-        older = await store.get(key)
-        assert older is not None
-        assert registrar._lease is not None
-        await store.revoke_lease(registrar._lease)
+        older = there(await store.get(key))
+        await forget_lease(registrar)
         restored = await store.grant_lease(LEASE_SECONDS)
         await store.create(key, older.value, lease=restored)
         async with kept(registrar):
@@ -343,8 +295,81 @@ async def test_a_key_that_is_gone_though_its_lease_lives_is_made_again(open_stor
     async with opened(open_store) as store:
         registrar = registrar_on(store)
         await registrar.register()
-        found = await store.get(keys.bookie("b1"))
-        assert found is not None
+        found = there(await store.get(keys.bookie("b1")))
         await store.delete(keys.bookie("b1"), found.version)
         async with kept(registrar):
             await until_true(is_registered(store))
+
+
+# --- B4: a bookie that turns read-only says so under its one key, without ever letting go of its name
+
+
+async def until_writable_is(store: MetadataStore, writable: bool) -> None:
+    async def holds() -> bool:
+        found = await find_bookie(store, "b1")
+        return found is not None and found.writable == writable
+
+    await until_true(holds)
+
+
+async def test_a_read_only_bookie_is_listed_as_one_and_comes_back() -> None:
+    store = MemoryStore()
+    registrar = registrar_on(store)
+    async with kept(registrar):
+        registrar.set_read_only(True)
+        await until_writable_is(store, False)
+        assert [(r.bookie.bookie_id, r.writable) for r in await list_bookies(store)] == [("b1", False)]
+        registrar.set_read_only(False)
+        await until_writable_is(store, True)
+
+
+async def test_the_change_keeps_the_lease_and_the_lease_the_registration() -> None:
+    """It vanishes with the bookie as before."""
+    store = MemoryStore()
+    registrar = registrar_on(store)
+    async with kept(registrar):
+        registrar.set_read_only(True)
+        await until_writable_is(store, False)
+        await asyncio.sleep(2 * LEASE_SECONDS)  # renewed meanwhile, or it were gone
+        assert await find_bookie(store, "b1") is not None
+
+    async def gone() -> bool:
+        return await find_bookie(store, "b1") is None
+
+    await until_true(gone)
+
+
+@pytest.mark.parametrize("makes_it", [True, False])
+async def test_a_change_the_store_was_silent_about_is_made_in_the_end(makes_it: bool) -> None:
+    store = FaultyStore()
+    silence = OutcomeUnknown("silent") if makes_it else StoreUnavailable("silent")
+    store.fail(silence, calls=["replace"], bad=1, done=makes_it)
+    registrar = registrar_on(store)
+    async with kept(registrar):
+        registrar.set_read_only(True)
+        await until_writable_is(store, False)
+        registrar.set_read_only(False)
+        await until_writable_is(store, True)
+
+
+async def test_a_registration_that_was_lost_is_retaken_as_read_only() -> None:
+    store = MemoryStore()
+    registrar = registrar_on(store)
+    async with kept(registrar):
+        registrar.set_read_only(True)
+        await until_writable_is(store, False)
+        assert await store.get(keys.bookie("b1")) is not None
+        await forget_lease(registrar)
+        await until_writable_is(store, False)
+
+
+async def test_another_bookie_of_the_name_is_never_overwritten() -> None:
+    store = MemoryStore()
+    registrar = registrar_on(store)
+    async with kept(registrar):
+        await forget_lease(registrar)
+        other = Registration(BookieRef("b1", "i2"), "elsewhere:1")
+        await store.create(other.key, other.encode())
+        registrar.set_read_only(True)
+        await asyncio.sleep(LEASE_SECONDS)
+        assert await find_bookie(store, "b1") == other

@@ -29,6 +29,7 @@ from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import Client, inside, served
 from tests.support.aio import until_true
 from tests.support.authority import TestAuthority, wrong_credentials
+from tests.support.present import there
 from tests.support.raw_data import RawConnection, after_handshake, raw_connection
 
 SAID_BY_BOOKIES = {FrameKind.SERVER_HELLO, FrameKind.GOODBYE, FrameKind.ACKS, FrameKind.REFUSED}
@@ -80,8 +81,7 @@ async def is_let(raw: RawConnection, kind: FrameKind, body: Body) -> bool:
     """Whether the bookie does what is asked, and not refuses it for what we are."""
     if kind is FrameKind.APPEND:
         raw.send(kind, 0, body)
-        acks = await raw.acks()
-        assert acks is not None
+        acks = there(await raw.acks())
         status, detail = acks[0].status, acks[0].detail
     else:
         answer = await raw.call(kind, body)

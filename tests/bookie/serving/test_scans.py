@@ -17,6 +17,7 @@ from bookie.wire.messages import ReadReply, ScanRequest, Status
 from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import Client, served
 from tests.bookie.serving.test_limits import told, until_held, with_limits
+from tests.support.present import there
 from tests.support.raw_data import RawConnection
 
 FRAMES, ENTRIES, PAYLOAD_BYTES = 12, 10, 1000
@@ -128,8 +129,7 @@ async def test_a_scan_of_which_nothing_is_taken_is_ended_in_words(
         await write(client)
         async with scanning(client, window_bytes=0) as stream:
             await page(stream)
-            answer = await stream.receive()
-            assert answer is not None
+            answer = there(await stream.receive())
             assert (answer.kind, answer.call, answer.body) == (FrameKind.REFUSED, SCAN, NOT_TAKEN.encode())
             await until_held(client, "calls", 0)
             assert await is_silent(client, stream), "its connection goes on"

@@ -21,13 +21,11 @@ from cryptography.x509.oid import ExtensionOID
 
 from bookie.config import BookieConfig
 from bookie.errors import BookieError
-from bookie.serving.data.session import UNTAKEN_BYTES_MAX
 from bookie.serving.listener import Listener
 from bookie.wire import LacRequest, ReadRequest, codec
 from bookie.wire.data import sockets
 from bookie.wire.data.connection import Connection
-from bookie.wire.data.framing import HEADER, Body, FrameKind
-from bookie.wire.data.outbox import SLICE_BYTES
+from bookie.wire.data.framing import HEADER, FrameKind
 from bookie.wire.trust.certificates import CERTIFICATE, KEY, Certificates
 from bookie.wire.trust.roles import Role
 from bookledger.cli.certs.authority import _new_key, _pem_of, _put
@@ -182,111 +180,6 @@ async def test_a_certificate_that_cannot_be_understood_takes_no_place(tmp_path: 
                 await reader.readexactly(1)
             writer.close()
         await until_true(lambda: nothing_is_left(listener))
-
-
-# --- what is sent ---------------------------------------------------------------------------
-
-
-class Ear:
-    """A handler that counts what it hears."""
-
-    def __init__(self) -> None:
-        self.received_bytes = 0
-        self.why: str | None = None
-
-    def received(self, kind: FrameKind, call: int, body: Body) -> None:
-        self.received_bytes += len(body)
-
-    def writable(self) -> None:
-        pass
-
-    def lost(self, why: str) -> None:
-        self.why = why
-
-
-@asynccontextmanager
-async def sender(
-    tmp_path: Path, *, silence_seconds_max: float = 60.0
-) -> AsyncIterator[tuple[Connection, asyncio.StreamReader, asyncio.StreamWriter]]:
-    """One end that serves, over TLS, and a client's that reads when it likes."""
-    authority = TestAuthority(tmp_path)
-    made: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
-
-    class Made(Connection):
-        def connection_made(self, transport: asyncio.BaseTransport) -> None:
-            super().connection_made(transport)
-            made.set_result(self)
-
-    def connection() -> Connection:
-        return Made(
-            Ear(),
-            asks=False,
-            untaken_bytes_max=UNTAKEN_BYTES_MAX,
-            silence_seconds_max=silence_seconds_max,
-        )
-
-    server = await asyncio.get_running_loop().create_server(
-        connection, "127.0.0.1", 0, ssl=Certificates(authority.bookie("b1")).server
-    )
-    tls: ssl.SSLContext = Certificates(authority.of(Role.CLIENT)).client
-    port = server.sockets[0].getsockname()[1]
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls, limit=1024)
-    try:
-        yield await made, reader, writer
-    finally:
-        writer.transport.abort()
-        server.close()
-
-
-async def test_what_a_peer_does_not_take_is_counted_over_tls(tmp_path: Path) -> None:
-    async def is_empty(connection: Connection) -> bool:
-        return connection.taken_bytes == connection.sent_bytes
-
-    async with sender(tmp_path) as (connection, reader, _):
-        for _ in range(8):
-            connection.send(FrameKind.READ, 1, [bytes(4 * MIB)])
-        assert not connection.is_writable and connection.is_held
-        await asyncio.sleep(0.2)
-        assert connection.taken_bytes < 8 * MIB, "no more than the kernel's buffers take"
-        left = connection.sent_bytes
-        while left and (piece := await reader.read(MIB)):
-            left -= len(piece)
-        await until_true(lambda: is_empty(connection))
-        assert connection.is_writable and not connection.is_held
-
-
-async def test_who_takes_slowly_and_steadily_is_not_cut(tmp_path: Path) -> None:
-    async with sender(tmp_path, silence_seconds_max=1.0) as (connection, reader, _):
-        for _ in range(2):
-            connection.send(FrameKind.READ, 1, [bytes(4 * MIB)])
-        left = connection.sent_bytes
-        while piece := await reader.read(SLICE_BYTES):
-            left -= len(piece)
-            if not left:
-                break
-            await asyncio.sleep(0.02)
-        assert left == 0, "it was cut before it had everything"
-
-
-async def test_who_takes_nothing_is_cut(tmp_path: Path) -> None:
-    async def is_lost(connection: Connection) -> bool:
-        return connection.is_lost
-
-    async with sender(tmp_path, silence_seconds_max=0.3) as (connection, _, _w):
-        connection.send(FrameKind.READ, 1, [bytes(32 * MIB)])
-        await until_true(lambda: is_lost(connection))
-
-
-async def test_what_was_sent_before_a_close_arrives(tmp_path: Path) -> None:
-    async with sender(tmp_path) as (connection, reader, _):
-        connection.send(FrameKind.READ, 1, [bytes(8 * MIB)])
-        wanted = connection.sent_bytes
-        connection.close()
-        found = 0
-        while piece := await reader.read(SLICE_BYTES):
-            found += len(piece)
-            await asyncio.sleep(0.005)
-        assert found == wanted
 
 
 # --- what is told ---------------------------------------------------------------------------

@@ -57,8 +57,7 @@ async def _without_close(directory: Path, disk: SimulatedDisk, *frames: Frame) -
     await bookie.close()
 
 
-async def test_a_crash_loses_nothing_acknowledged_whatever_the_checkpoint(tmp_path: Path) -> None:
-    """B2"""
+async def test_B2_a_crash_loses_nothing_acknowledged_whatever_the_checkpoint(tmp_path: Path) -> None:
     disk = SimulatedDisk(Random(1))
     for life in range(3):
         await _without_close(tmp_path, disk, frame_of(7, [life], lac=life - 1), frame_of(9 + life, [0]))
@@ -80,8 +79,7 @@ async def test_an_index_that_was_lost_is_made_again_from_the_log(tmp_path: Path)
         assert await append(bookie, frame_of(404, [0])) == [Status.FENCED]
 
 
-async def test_a_log_that_lost_a_segment_refuses_to_start(tmp_path: Path) -> None:
-    """R6"""
+async def test_R6_a_log_that_lost_a_segment_refuses_to_start(tmp_path: Path) -> None:
     async with bookie_on(tmp_path) as bookie:
         await append(bookie, frame_of(7, [0]))
     for file in (tmp_path / "log").iterdir():

@@ -32,77 +32,39 @@ ADD = frame_of(7, [0, 1], lac=-1)
 RECOVERY_ADD = frame_of(7, [2], lac=1, recovery=True)
 
 
-def test_an_add_is_answered_when_it_is_on_disk() -> None:
-    """B1"""
+def test_B1_an_add_is_answered_when_it_is_on_disk() -> None:
     core = Ledgers().core
     assert core.append(ADD, "a") == [Write(record_of(ADD), "a")]
     assert core.on_disk(record_of(ADD), "a") == [Answer("a", Status.OK)]
 
 
-def test_a_fence_is_answered_only_when_it_is_on_disk() -> None:
-    """R1"""
-    core = Ledgers().core
-    assert core.fence(7, "f") == [Write(FENCE, "f")]
-    assert core.on_disk(FENCE, "f") == [Answer("f", Status.OK)]
-
-
-def test_a_second_fencer_waits_for_the_same_fence() -> None:
+def test_R1_a_fence_is_answered_to_all_who_asked_for_it_when_it_is_on_disk_and_at_once_from_then_on() -> None:
     """R1: an answer before the fence is on disk would be undone by a crash."""
     core = Ledgers().core
-    core.fence(7, "f")
+    assert core.fence(7, "f") == [Write(FENCE, "f", deferred_sync=False)]
     assert core.fence(7, "g") == core.fence(7, "h") == []
-    assert core.on_disk(FENCE, "f") == [
-        Answer("f", Status.OK),
-        Answer("g", Status.OK),
-        Answer("h", Status.OK),
-    ]
+    assert core.on_disk(FENCE, "f") == [Answer(who, Status.OK) for who in "fgh"]
+    assert core.fence(7, "i") == [Answer("i", Status.OK)]
 
 
-def test_a_fence_that_is_on_disk_is_answered_at_once() -> None:
-    core = Ledgers().core
-    core.fence(7, "f")
-    core.on_disk(FENCE, "f")
-    assert core.fence(7, "g") == [Answer("g", Status.OK)]
-
-
-def test_a_ledger_takes_no_normal_add_from_the_moment_its_fence_is_submitted() -> None:
-    """R1"""
-    core = Ledgers().core
-    core.fence(7, "f")
-    assert core.append(ADD, "a") == [Answer("a", Status.FENCED)]
-    core.on_disk(FENCE, "f")
-    assert core.append(ADD, "b") == [Answer("b", Status.FENCED)]
-
-
-def test_a_fenced_ledger_takes_recovery_adds() -> None:
-    core = Ledgers().core
-    core.fence(7, "f")
-    assert core.append(RECOVERY_ADD, "a") == [Write(record_of(RECOVERY_ADD), "a")]
-    core.on_disk(FENCE, "f")
-    assert core.append(RECOVERY_ADD, "b") == [Write(record_of(RECOVERY_ADD), "b")]
-
-
-def test_a_fence_holds_for_its_own_ledger_only() -> None:
-    core = Ledgers().core
-    core.fence(8, "f")
-    assert core.append(ADD, "a") == [Write(record_of(ADD), "a")]
-
-
-def test_an_add_submitted_before_the_fence_is_accepted_and_comes_first() -> None:
-    """R3: what a fenced bookie denies having, it will not have later."""
+def test_R1_from_the_moment_its_fence_is_submitted_a_ledger_takes_recovery_adds_and_no_others() -> None:
+    """R3: what was submitted before is accepted and comes first; what a fenced bookie denies it will not have later."""
     core = Ledgers().core
     assert core.append(ADD, "a") + core.fence(7, "f") == [Write(record_of(ADD), "a"), Write(FENCE, "f")]
+    for is_on_disk in (False, True):
+        if is_on_disk:
+            core.on_disk(FENCE, "f")
+        assert core.append(ADD, "b") == [Answer("b", Status.FENCED)]
+        assert core.append(RECOVERY_ADD, "c") == [Write(record_of(RECOVERY_ADD), "c")]
+    other = ADD._replace(ledger_id=8)
+    assert core.append(other, "d") == [Write(record_of(other), "d")], "the fence is of one ledger"
 
 
-def test_a_fence_the_disk_refused_is_not_a_fence_and_tells_all_who_waited() -> None:
-    """R1"""
+def test_R1_a_fence_the_disk_refused_is_not_a_fence_and_tells_all_who_waited() -> None:
     core = Ledgers().core
     core.fence(7, "f")
     core.fence(7, "g")
-    assert core.refused([("f", FENCE)], "full") == [
-        Answer("f", Status.READ_ONLY, "full"),
-        Answer("g", Status.READ_ONLY, "full"),
-    ]
+    assert core.refused([("f", FENCE)], "full") == [Answer(who, Status.READ_ONLY, "full") for who in "fg"]
     assert core.append(ADD, "a") == [Write(record_of(ADD), "a")]
     assert core.fence(7, "h") == [Write(FENCE, "h")]
 
@@ -194,19 +156,13 @@ def keyed(verifier: bytes) -> Frame:
     return ADD._replace(credential=Credential(verifier, b"p" * PROOF_BYTES))
 
 
-def test_the_first_verifier_of_a_ledger_is_its_verifier() -> None:
+def test_the_first_verifier_of_a_ledger_is_its_verifier_and_a_stranger_can_fence_nothing() -> None:
     ledgers = Ledgers()
     (write,) = ledgers.core.append(keyed(V1), "a")
     assert isinstance(write, Write) and write.record.verifier == V1
-    assert ledgers.core.append(keyed(V2), "b") == [Answer("b", Status.UNAUTHORIZED)]
-    assert ledgers.core.append(ADD, "c") == [Answer("c", Status.UNAUTHORIZED)]
-
-
-def test_a_stranger_can_fence_nothing() -> None:
-    ledgers = Ledgers()
-    ledgers.core.append(keyed(V1), "a")
-    assert ledgers.core.fence(7, "b", V2) == [Answer("b", Status.UNAUTHORIZED)]
-    assert ledgers.core.fence(7, "c") == [Answer("c", Status.UNAUTHORIZED)]
+    refused = [Answer("b", Status.UNAUTHORIZED)]
+    assert ledgers.core.append(keyed(V2), "b") == ledgers.core.append(ADD, "b") == refused
+    assert ledgers.core.fence(7, "b", V2) == ledgers.core.fence(7, "b") == refused
     assert ledgers.states[7].fence is Fence.NONE
 
 
@@ -238,12 +194,6 @@ def test_a_record_with_deferred_sync_is_answered_once_when_it_is_written() -> No
     assert ledgers.core.written("a") == [Answer("a", Status.WRITTEN)]
     assert ledgers.core.on_disk(write.record, None) == []
     assert ledgers.states[7].known
-
-
-def test_a_fence_is_never_put_off() -> None:
-    """R1"""
-    (write,) = Ledgers().core.fence(7, "a")
-    assert isinstance(write, Write) and not write.deferred_sync
 
 
 def test_the_writer_is_where_the_last_frame_that_was_taken_from_it_came_from() -> None:

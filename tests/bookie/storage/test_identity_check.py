@@ -68,15 +68,6 @@ def test_a_ledger_of_an_older_program_stays_usable_and_is_no_other() -> None:
     assert is_refused(core.append(frame([0], FIRST), "b"))
 
 
-@pytest.mark.parametrize("identity", [None, NONE, FIRST])
-@pytest.mark.parametrize("verifier", [None, b"", b"v" * 32])
-def test_a_row_of_the_index_keeps_it(identity: bytes | None, verifier: bytes | None) -> None:
-    state = LedgerState(
-        7, Fence.DURABLE, True, frame([3], FIRST).last_add_confirmed, verifier, True, identity
-    )
-    assert LedgerState.decode(7, state.encode()) == state
-
-
 async def gives(bookie: Bookie, identity: bytes) -> tuple[Status, int, Status]:
     """What a read says, of how many entries, and a look at the last-add-confirmed."""
     page = await bookie.read(replace(read_request(7, 0, 9), identity=identity))

@@ -138,41 +138,35 @@ async def test_each_fragment_has_its_note_and_of_one_the_newest_stays(bookie: Bo
 
 
 @pytest.mark.parametrize("restarted", ["stopped", "killed", "with the index made anew"])
-async def test_notes_outlive_the_process_and_the_index(tmp_path: Path, restarted: str) -> None:
-    await directory.format_directory(tmp_path / "b", "b1", MemoryStore())
-    path = tmp_path / "b"
-    incarnation = directory.read_cookie(path).incarnation
+async def test_notes_outlive_the_process_and_the_index(formatted: Path, restarted: str) -> None:
     first, second = record_of(7), record_of(8, custom={"owner": b"us"})
-    async with bookie_on(path, incarnation=incarnation) as bookie:
+    async with bookie_on(formatted) as bookie:
         await append(bookie, noted(first, [0]))
         await bookie.checkpoint()
         await append(bookie, noted(second, [0]), frame_of(9, [0]))
         if restarted == "killed":
             bookie.failed.set_result(LogFailed("killed"))  # so that it makes no checkpoint
     if restarted == "with the index made anew":
-        rebuild_index(path)
+        rebuild_index(formatted)
     expected = [
         HeldNote(7, 0, first.identity, note_of(first)),
         HeldNote(8, 0, second.identity, note_of(second)),
         HeldNote(9, 0, b"", b""),
     ]
-    assert [*notes_in(path)] == expected
-    async with bookie_on(path, incarnation=incarnation) as bookie:
+    assert [*notes_in(formatted)] == expected
+    async with bookie_on(formatted) as bookie:
         assert of_record(bookie, 8) == [note_of(second)]
         await bookie.checkpoint()
         assert held(bookie) == expected
 
 
 async def test_compaction_writes_the_notes_of_what_it_moves_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    formatted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_small_sizes(monkeypatch, segment=2048, group=512, step=512)
-    await directory.format_directory(tmp_path / "b", "b1", MemoryStore())
-    path = tmp_path / "b"
-    incarnation = directory.read_cookie(path).incarnation
     records = [record_of(n) for n in range(6)]
     closed = records[3].closed(40, 820)
-    async with bookie_on(path, incarnation=incarnation) as bookie:
+    async with bookie_on(formatted) as bookie:
         for record in records:
             await append(bookie, noted(record, [0]))
         await append(bookie, noted(closed, [], recovery=True))
@@ -188,8 +182,8 @@ async def test_compaction_writes_the_notes_of_what_it_moves_again(
         expected = [HeldNote(n, 0, records[n].identity, note_of(records[n])) for n in range(5)]
         expected[3] = expected[3]._replace(note=note_of(closed))
         assert held(bookie) == expected
-    rebuild_index(path)
-    assert [one for one in notes_in(path) if one.ledger_id < 5] == expected
+    rebuild_index(formatted)
+    assert [one for one in notes_in(formatted) if one.ledger_id < 5] == expected
 
 
 async def test_segments_full_of_notes_are_not_compacted_for_ever(

@@ -70,8 +70,7 @@ def test_an_entry_written_twice_is_in_the_page_once() -> None:
     assert entries_of(page.columns) == entries(0, 1, 2, 3)
 
 
-def test_a_damaged_record_makes_its_entries_damaged_never_absent() -> None:
-    """R6"""
+def test_R6_a_damaged_record_makes_its_entries_damaged_never_absent() -> None:
     stored = Stored([of_ids(0, 1), of_ids(2, 3, 4), of_ids(5)])
     stored.damage(1)
     page = stored.page(0, 9)
@@ -79,15 +78,13 @@ def test_a_damaged_record_makes_its_entries_damaged_never_absent() -> None:
     assert (page.covered_through, page.damaged) == (9, (EntryRange(2, 4),))
 
 
-def test_a_missing_segment_makes_its_entries_damaged_never_absent() -> None:
-    """R6"""
+def test_R6_a_missing_segment_makes_its_entries_damaged_never_absent() -> None:
     stored = Stored([of_ids(0, 1)])
     stored.disk.lose("00000000.log")
     assert stored.page(0, 9) == EntryPage(NO_ENTRIES, 9, (EntryRange(0, 1),))
 
 
-def test_a_disk_that_cannot_be_read_makes_entries_damaged_never_absent() -> None:
-    """R6"""
+def test_R6_a_disk_that_cannot_be_read_makes_entries_damaged_never_absent() -> None:
     stored = Stored([of_ids(0, 1)])
     stored.files.get(0)
     stored.disk.power_off_before(0)

@@ -27,6 +27,7 @@ from metadata.records.ledger_store import LedgerStore
 from tests.bookie.bookies import append, bookie_on
 from tests.bookie.entries import columns_of, entries_of, entry_of
 from tests.bookie.logs import INCARNATION
+from tests.support.present import there
 
 ME = BookieRef("b0", INCARNATION)
 B1, B2, B3, B4, B5 = (BookieRef(f"b{n}", f"i{n}") for n in range(1, 6))
@@ -170,8 +171,7 @@ async def closed_ledger(
 ) -> LedgerRecord:
     """A closed ledger of this shape, by default with ME in position 0 of its only fragment."""
     opened = await open_ledger(ledgers, ledger_id, shape, *fragments)
-    found = await ledgers.read(ledger_id)
-    assert found is not None
+    found = there(await ledgers.read(ledger_id))
     return (await ledgers.change(opened.closed(last_entry, 0), found.version)).record
 
 

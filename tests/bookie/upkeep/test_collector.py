@@ -29,6 +29,8 @@ from metadata.store import Page, Versioned
 from tests.bookie.bookies import append, bookie_on, entries, read, read_request
 from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import acks, plain, served
+from tests.support.ledgers import change, delete
+from tests.support.present import there
 
 OK = Status.OK
 ME, OTHER = BookieRef("b1", "mine"), BookieRef("b2", "another")
@@ -50,9 +52,7 @@ class Site:
 
     async def delete(self, *ledger_ids: int) -> None:
         for ledger_id in ledger_ids:
-            found = await self.ledgers.read(ledger_id)
-            assert found is not None
-            await self.ledgers.delete(found)
+            await delete(self.ledgers, ledger_id)
 
     async def here(self) -> list[int]:
         return [n for n in LEDGERS if (await self.bookie.read(read_request(n))).status is OK]
@@ -61,8 +61,7 @@ class Site:
 @asynccontextmanager
 async def on_site(path: Path, store: MemoryStore | None = None) -> AsyncIterator[Site]:
     store = store or MemoryStore()
-    cluster_id = await cluster.cluster_id(store, create=True)
-    assert cluster_id is not None
+    cluster_id = there(await cluster.cluster_id(store, create=True))
     for ledger_id in LEDGERS:
         await LedgerStore(store).create(LedgerRecord(ledger_id, Shape(1, 1, 1), (Fragment(0, (ME,)),)))
     async with bookie_on(path) as bookie:
@@ -183,9 +182,7 @@ async def test_a_late_writer_to_a_forgotten_ledger_is_refused_in_this_life_and_t
     async with served(tmp_path, store) as client:
         assert plain(await client.append(client.request(1, frame_of(7, [0])))) == acks(1, [OK])
         ledgers = LedgerStore(store)
-        found = await ledgers.read(7)
-        assert found is not None
-        await ledgers.delete(found)
+        await delete(ledgers, 7)
         bookie = client.bookie
         assert (
             await Collector(bookie.bookie, store, bookie.cookie, RateLimit(1e9)).collect(also_misplaced=False)
@@ -206,9 +203,7 @@ async def test_frames_that_were_on_their_way_when_their_ledger_was_forgotten_do_
     async with served(tmp_path, store) as client:
         assert plain(await client.append(client.request(1, frame_of(7, [0])))) == acks(1, [OK])
         ledgers, bookie = LedgerStore(store), client.bookie.bookie
-        found = await ledgers.read(7)
-        assert found is not None
-        await ledgers.delete(found)
+        await delete(ledgers, 7)
         on_its_way = asyncio.get_running_loop().create_future()
         bookie.append(frame_of(7, [1]), lambda status, _: on_its_way.set_result(status))
         await bookie.forget([7])
@@ -228,8 +223,7 @@ async def test_frames_that_were_on_their_way_when_their_ledger_was_forgotten_do_
 
 async def placed_elsewhere(site: Site, *, closed: bool) -> None:
     """Ledger 4 has moved to another bookie from entry 2 on; 0 and 1 are ours."""
-    found = await site.ledgers.read(4)
-    assert found is not None
+    found = there(await site.ledgers.read(4))
     record = found.record.changed_ensemble(Fragment(2, (OTHER,)))
     assert await append(site.bookie, frame_of(4, [3]), frame_of(4, [1])) == [OK, OK]
     await site.ledgers.change(record.closed(9, 180) if closed else record, found.version)
@@ -249,8 +243,7 @@ async def test_W8_who_was_away_when_older_metadata_was_accepted_drops_none_befor
     await placed_elsewhere(site, closed=True)
     await hold.begin(site.store, backup_ms=0, now_ms=1)
     assert await hold.accept(site.store, [OTHER])
-    one = await hold.accepted(site.store)
-    assert one is not None
+    one = there(await hold.accepted(site.store))
     collector = Collector(site.bookie, site.store, site.cookie, RateLimit(1e9), one.number)
     assert await collector.collect(also_misplaced=True) == Collected()
     assert not await hold.accept(site.store, [ME, OTHER]), "nothing is held back"
@@ -263,17 +256,14 @@ async def test_copies_of_a_ledger_that_is_open_or_in_recovery_are_kept_wherever_
     """A recovery writes to bookies that the metadata names only when it closes the ledger (R4)."""
     await placed_elsewhere(site, closed=False)
     assert await site.collect(also_misplaced=True) == Collected()
-    found = await site.ledgers.read(4)
-    assert found is not None
-    await site.ledgers.change(found.record.in_recovery(), found.version)
+    await change(site.ledgers, 4, lambda it: it.in_recovery())
     assert await site.collect(also_misplaced=True) == Collected()
     assert await read(site.bookie, 4) == entries(4, range(4))
 
 
 async def test_the_fence_of_a_ledger_outlives_its_copies(site: Site) -> None:
     await site.bookie.fence(4)
-    found = await site.ledgers.read(4)
-    assert found is not None
+    found = there(await site.ledgers.read(4))
     elsewhere = replace(found.record, fragments=(Fragment(0, (OTHER,)),)).closed(2, 60)
     await site.ledgers.change(elsewhere, found.version)
     assert await site.collect(also_misplaced=True) == Collected(frames_dropped=1)
@@ -288,8 +278,7 @@ async def test_W8_nothing_is_dropped_of_a_ledger_closed_before_an_entry_that_the
     assert await append(site.bookie, frame_of(4, [11], lac=10)) == [OK]
     assert await site.collect(also_misplaced=True) == Collected()
     assert await read(site.bookie, 4) == entries(4, [*range(4), 11])
-    found = await site.ledgers.read(4)
-    assert found is not None
+    found = there(await site.ledgers.read(4))
     loss = AcceptedLoss(at_ms=1, by="an operator", proven_through=10)
     await site.ledgers.change(replace(found.record, accepted_loss=loss), found.version)
     assert await site.collect(also_misplaced=True) == Collected(frames_dropped=2), "it was given up"
@@ -305,8 +294,7 @@ async def test_a_record_that_has_changed_since_the_listing_decides(site: Site) -
     await placed_elsewhere(site, closed=True)
     collector = Collector(site.bookie, site.store, site.cookie, RateLimit(1e9))
     listing = await collector._compare([4])
-    found = await site.ledgers.read(4)
-    assert found is not None
+    found = there(await site.ledgers.read(4))
     back = replace(found.record, fragments=(Fragment(0, (ME,)),))
     await site.ledgers.change(back, found.version)
     assert listing.elsewhere == [4]

@@ -15,11 +15,9 @@ from bookie.log.manifest import newest
 from bookie.log.records import Found
 from bookie.log.walk import walk
 from bookie.offline import rebuild
-from bookie.serving import directory
 from bookie.storage.bookie import Bookie
 from bookie.upkeep.collecting.compactor import Compacted, Compactor
 from bookie.wire.messages import LacReply, Status
-from metadata.memory import MemoryStore
 from metadata.rate_limit import RateLimit
 from tests.bookie.bookies import append, bookie_on, entries, fenced_read, lac_request, read, read_request
 from tests.bookie.entries import frame_of, lac_of
@@ -72,13 +70,9 @@ async def test_segments_of_which_nothing_is_alive_are_deleted_without_being_read
 
 @pytest.mark.parametrize("restarted", ["stopped", "with the index made anew", "with the index lost"])
 async def test_what_is_alive_in_thin_segments_is_read_as_before_in_this_life_and_the_next(
-    tmp_path: Path, restarted: str
+    formatted: Path, restarted: str
 ) -> None:
-    await directory.format_directory(tmp_path / "b", "b1", MemoryStore())
-    path = tmp_path / "b"
-    cookie = directory.read_cookie(path)
-
-    async with bookie_on(path, incarnation=cookie.incarnation) as bookie:
+    async with bookie_on(formatted) as bookie:
         await interleaved(bookie, 4, 30)
         await bookie.forget([0, 1, 2])
         before = log_bytes(bookie)
@@ -88,22 +82,19 @@ async def test_what_is_alive_in_thin_segments_is_read_as_before_in_this_life_and
         assert log_bytes(bookie) < before / 2
         assert await read(bookie, 3) == entries(3, range(30))
     if restarted == "with the index made anew":
-        rebuild.rebuild_index(path)
+        rebuild.rebuild_index(formatted)
     elif restarted == "with the index lost":
-        for file in (path / "index").iterdir():
+        for file in (formatted / "index").iterdir():
             file.unlink()
-    async with bookie_on(path, incarnation=cookie.incarnation) as bookie:
+    async with bookie_on(formatted) as bookie:
         assert await read(bookie, 3) == entries(3, range(30))
 
 
 async def test_fences_and_last_add_confirmed_outlive_the_segments_they_were_written_in(
-    tmp_path: Path,
+    formatted: Path,
 ) -> None:
     """R1: also for one who has nothing but the log."""
-    await directory.format_directory(tmp_path / "b", "b1", MemoryStore())
-    path = tmp_path / "b"
-    cookie = directory.read_cookie(path)
-    async with bookie_on(path, incarnation=cookie.incarnation) as bookie:
+    async with bookie_on(formatted) as bookie:
         await bookie.fence(404)
         await append(bookie, frame_of(5, [0], lac=-1), frame_of(5, [], lac=0))
         await append(bookie, *(frame_of(7, [n]) for n in range(60)))
@@ -115,8 +106,8 @@ async def test_fences_and_last_add_confirmed_outlive_the_segments_they_were_writ
             await bookie.forget([7])
             await compactor(bookie).compact(0.99)
         assert 0 not in segments.numbers(bookie.disk)
-    rebuild.rebuild_index(path)
-    async with bookie_on(path, incarnation=cookie.incarnation) as bookie:
+    rebuild.rebuild_index(formatted)
+    async with bookie_on(formatted) as bookie:
         assert await append(bookie, frame_of(404, [0])) == [Status.FENCED]
         assert await read(bookie, 5) == entries(5, [0])
         assert await bookie.last_add_confirmed(lac_request(5)) == LacReply(OK, lac_of(0))
@@ -136,10 +127,9 @@ async def test_readers_in_the_middle_of_a_compaction_find_every_entry(bookie: Bo
     assert reads > 1
 
 
-async def test_a_segment_that_cannot_be_read_is_kept_and_its_other_frames_are_not_lost(
+async def test_R6_a_segment_that_cannot_be_read_is_kept_and_its_other_frames_are_not_lost(
     tmp_path: Path, bookie: Bookie
 ) -> None:
-    """R6"""
     await interleaved(bookie, 2, 40)
     await bookie.checkpoint()
     await bookie.forget([0])
@@ -247,8 +237,7 @@ async def test_a_copy_with_other_bytes_is_no_copy(bookie: Bookie) -> None:
     assert sum(1 for _ in bookie.index.places(1)) == 2
 
 
-async def test_a_full_disk_interrupts_a_compaction_and_nothing_is_lost(bookie: Bookie) -> None:
-    """B4"""
+async def test_B4_a_full_disk_interrupts_a_compaction_and_nothing_is_lost(bookie: Bookie) -> None:
     await interleaved(bookie, 3, 40)
     await bookie.checkpoint()
     await bookie.forget([0, 1])

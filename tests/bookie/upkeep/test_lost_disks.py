@@ -18,12 +18,13 @@ from metadata.memory import MemoryStore
 from metadata.records import directory_generations
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore
-from metadata.store import Page
 from tests.bookie.bookies import bookie_on, open_bookie
 from tests.bookie.entries import entries_of, frame_of
 from tests.bookie.serving.served import Client, acks, plain, served
 from tests.bookie.simulated_disk import SimulatedDisk
 from tests.support.aio import until_true
+from tests.support.faulty_store import FaultyStore
+from tests.support.present import there
 
 OK = Status.OK
 OPEN, CLOSED, ELSEWHERE = 7, 8, 9
@@ -33,8 +34,7 @@ async def give_ledgers(store: MemoryStore, client: Client) -> None:
     """OPEN and CLOSED are placed on this bookie, ELSEWHERE is not."""
     me, ledgers = BookieRef("b1", client.incarnation), LedgerStore(store)
     for ledger_id in (OPEN, CLOSED):
-        found = await ledgers.read(ledger_id)
-        assert found is not None
+        found = there(await ledgers.read(ledger_id))
         record = LedgerRecord(ledger_id, Shape(1, 1, 1), (Fragment(0, (me,)),))
         await ledgers.change(record.closed(4, 100) if ledger_id == CLOSED else record, found.version)
 
@@ -94,25 +94,16 @@ async def test_limbo_outlives_restarts_and_the_loss_of_the_index(tmp_path: Path)
             file.unlink()
 
 
-class BreaksOff(MemoryStore):
-    broken = False
-
-    async def list_page(self, prefix: str, *, after: str | None = None, limit: int = 1000) -> Page:
-        if self.broken and prefix == "ledgers/":
-            raise ConnectionError("gone")
-        return await super().list_page(prefix, after=after, limit=limit)
-
-
 async def test_a_start_that_cannot_find_out_what_may_be_lost_does_not_serve_and_the_next_one_asks_again(
     tmp_path: Path,
 ) -> None:
-    store = BreaksOff()
+    store = FaultyStore()
     await an_older_copy(tmp_path, store)
-    store.broken = True
+    store.fail(ConnectionError("gone"), calls=["list_page"], keys="ledgers/")
     with pytest.raises(ConnectionError):
         async with served(tmp_path, store, accept_loss=True):
             pass
-    store.broken = False
+    store.heal()
     with pytest.raises(DataDirectoryError, match="older copy"):  # until all that may be lost is in limbo
         async with served(tmp_path, store):
             pass

@@ -28,7 +28,6 @@ def closed_records(draw: st.DrawFn) -> LedgerRecord:
 
 @given(closed_records())
 def test_W1_shares_hold_the_entries_that_the_rule_places_at_a_bookie(record: LedgerRecord) -> None:
-    """W1"""
     found = [
         n for share in shares(record, ME) for n in sorted(share.ids(share.first_entry, share.last_entry))
     ]
@@ -61,7 +60,6 @@ def test_parts_ascend_and_hold_what_is_placed_there_of_the_spans(
 
 
 def test_W7_another_incarnation_is_another_bookie() -> None:
-    """W7"""
     former = replace(ME, incarnation="before")
     record = LedgerRecord(7, Shape(2, 2, 2), (Fragment(0, (former, B1)), Fragment(9, (ME, B1)))).closed(20, 0)
     assert [(share.first_entry, share.last_entry) for share in shares(record, ME)] == [(9, 20)]

@@ -21,7 +21,6 @@ from tests.bookie.upkeep.replicas import (
     B4,
     ME,
     SHAPES,
-    DictionaryPeers,
     Mended,
     closed_ledger,
     hold,
@@ -29,6 +28,8 @@ from tests.bookie.upkeep.replicas import (
     open_ledger,
     placed,
 )
+from tests.support.ledgers import change
+from tests.support.present import there
 
 LAST = 99
 WHOLE = Shape(3, 3, 2)
@@ -53,8 +54,7 @@ class Watched(LedgerStore):
 
 
 async def named(ledgers: LedgerStore, ledger_id: int) -> LedgerRecord:
-    found = await ledgers.read(ledger_id)
-    assert found is not None
+    found = there(await ledgers.read(ledger_id))
     return found.record
 
 
@@ -116,55 +116,51 @@ async def test_several_former_selves_are_replaced_by_one_change(tmp_path: Path) 
         assert now.length_bytes == record.length_bytes
 
 
-async def test_W7_a_living_bookies_places_stay_its_own(tmp_path: Path) -> None:
+async def test_W7_a_living_bookies_places_stay_its_own(world: Mended) -> None:
     """W7: those of its former selves do not."""
-    ledgers = LedgerStore(MemoryStore())
     alive = replace(LOST, incarnation="alive")
-    await closed_ledger(ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, B1, B2)), Fragment(50, (alive, B1, B2)))
-    await closed_ledger(ledgers, 8, WHOLE, LAST, Fragment(0, (alive, B1, B2)))
-    async with mended(tmp_path, ledgers) as world:
-        report = await world.repair.adopt("lost", living="alive")
-        assert (report.ledgers, report.entries) == (1, 50)
-        assert [f.ensemble[0] for f in (await named(ledgers, 7)).fragments] == [ME, alive]
-        assert (await named(ledgers, 8)).fragments[0].ensemble[0] == alive
+    await closed_ledger(
+        world.ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, B1, B2)), Fragment(50, (alive, B1, B2))
+    )
+    await closed_ledger(world.ledgers, 8, WHOLE, LAST, Fragment(0, (alive, B1, B2)))
+    report = await world.repair.adopt("lost", living="alive")
+    assert (report.ledgers, report.entries) == (1, 50)
+    assert [f.ensemble[0] for f in (await named(world.ledgers, 7)).fragments] == [ME, alive]
+    assert (await named(world.ledgers, 8)).fragments[0].ensemble[0] == alive
 
 
-async def test_a_place_in_an_ensemble_that_names_the_bookie_already_is_left_and_told(tmp_path: Path) -> None:
+async def test_a_place_in_an_ensemble_that_names_the_bookie_already_is_left_and_told(world: Mended) -> None:
     """Also where it is a former self that stands there: no name stands twice in an ensemble."""
-    ledgers = LedgerStore(MemoryStore())
     fragments = (
         Fragment(0, (LOST, B1, B2)),
         Fragment(20, (LOST, ME, B2)),
         Fragment(40, (LOST, FORMER, B2)),
         Fragment(60, (LOST, B1, B2)),
     )
-    await closed_ledger(ledgers, 7, WHOLE, LAST, *fragments)
-    await closed_ledger(ledgers, 8, WHOLE, LAST, Fragment(0, (LOST, ME, B2)))
-    async with mended(tmp_path, ledgers) as world:
-        report = await world.repair.adopt("lost", living=None)
-        assert (report.fragments_moved, report.entries, report.ledgers_unrepaired) == (2, 60, 2)
-        assert "from entry 20, 40 on" in report.unrepaired[0].why
-        assert "from entry 0 on" in report.unrepaired[1].why
-        now = await named(ledgers, 7)
-        assert [f.ensemble[0] for f in now.fragments] == [ME, LOST, LOST, ME]
-        assert world.peers.asked == [(7, 0, 19, LOST), (7, 60, 99, LOST)]
+    await closed_ledger(world.ledgers, 7, WHOLE, LAST, *fragments)
+    await closed_ledger(world.ledgers, 8, WHOLE, LAST, Fragment(0, (LOST, ME, B2)))
+    report = await world.repair.adopt("lost", living=None)
+    assert (report.fragments_moved, report.entries, report.ledgers_unrepaired) == (2, 60, 2)
+    assert "from entry 20, 40 on" in report.unrepaired[0].why
+    assert "from entry 0 on" in report.unrepaired[1].why
+    now = await named(world.ledgers, 7)
+    assert [f.ensemble[0] for f in now.fragments] == [ME, LOST, LOST, ME]
+    assert world.peers.asked == [(7, 0, 19, LOST), (7, 60, 99, LOST)]
 
 
-async def test_what_no_other_replica_has_leaves_the_record_as_it_was(tmp_path: Path) -> None:
-    ledgers = LedgerStore(MemoryStore())
-    peers = DictionaryPeers(ledgers, lost={7: {42}})
-    before = await closed_ledger(ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, B1, B2)))
-    await closed_ledger(ledgers, 8, WHOLE, LAST, Fragment(0, (LOST, B1, B2)))
-    async with mended(tmp_path, ledgers, peers=peers) as world:
-        report = await world.repair.adopt("lost", living=None)
-        assert [one.ledger_id for one in report.unrepaired] == [7]
-        assert "entry 42 of" in report.unrepaired[0].why
-        assert await named(ledgers, 7) == before
-        assert ME in (await named(ledgers, 8)).fragments[0].ensemble
-        peers.lost.clear()
-        peers.asked.clear()
-        report = await world.repair.adopt("lost", living=None)
-        assert (report.entries, peers.asked) == (1, [(7, 42, 42, LOST)])
+async def test_what_no_other_replica_has_leaves_the_record_as_it_was(world: Mended) -> None:
+    world.peers.lost = {7: {42}}
+    before = await closed_ledger(world.ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, B1, B2)))
+    await closed_ledger(world.ledgers, 8, WHOLE, LAST, Fragment(0, (LOST, B1, B2)))
+    report = await world.repair.adopt("lost", living=None)
+    assert [one.ledger_id for one in report.unrepaired] == [7]
+    assert "entry 42 of" in report.unrepaired[0].why
+    assert await named(world.ledgers, 7) == before
+    assert ME in (await named(world.ledgers, 8)).fragments[0].ensemble
+    world.peers.lost.clear()
+    world.peers.asked.clear()
+    report = await world.repair.adopt("lost", living=None)
+    assert (report.entries, world.peers.asked) == (1, [(7, 42, 42, LOST)])
 
 
 async def test_a_record_that_somebody_else_changes_is_decided_anew(tmp_path: Path) -> None:
@@ -176,8 +172,7 @@ async def test_a_record_that_somebody_else_changes_is_decided_anew(tmp_path: Pat
 
     async def comes_first(_: LedgerRecord) -> None:
         if ledgers.changes == 1:
-            found = await ledgers.read(7)
-            assert found is not None
+            found = there(await ledgers.read(7))
             taken = replace(before, fragments=(Fragment(0, (SPARE, B1, B2)), fragments[1]))
             await ledgers.change(taken, found.version)
 
@@ -225,32 +220,26 @@ async def test_a_ledger_that_is_deleted_meanwhile_is_done_with(tmp_path: Path) -
 @pytest.mark.parametrize("state", [LedgerState.OPEN, LedgerState.IN_RECOVERY])
 @pytest.mark.parametrize("in_use", [True, False], ids=["in the last ensemble", "in an earlier one"])
 async def test_a_ledger_is_closed_first_unless_its_writer_goes_on_without_the_lost_bookie(
-    tmp_path: Path, state: LedgerState, in_use: bool
+    world: Mended, state: LedgerState, in_use: bool
 ) -> None:
-    ledgers = LedgerStore(MemoryStore())
-    peers = DictionaryPeers(ledgers, ends={7: 79})
+    world.peers.ends = {7: 79}
     last = (B3, B1, LOST) if in_use else (B3, B1, B2)
-    await open_ledger(ledgers, 7, WHOLE, Fragment(0, (LOST, B1, B2)), Fragment(40, last))
+    await open_ledger(world.ledgers, 7, WHOLE, Fragment(0, (LOST, B1, B2)), Fragment(40, last))
     if state is LedgerState.IN_RECOVERY:
-        found = await ledgers.read(7)
-        assert found is not None
-        await ledgers.change(found.record.in_recovery(), found.version)
-    async with mended(tmp_path, ledgers, peers=peers) as world:
-        report = await world.repair.adopt("lost", living=None)
-        writes_on = state is LedgerState.OPEN and not in_use
-        assert (report.ledgers_unrepaired, peers.recovered) == (0, [] if writes_on else [7])
-        assert report.entries == (80 if in_use else 40)
-        now = await named(ledgers, 7)
-        assert now.is_closed != writes_on
-        assert LOST not in {b for f in now.fragments for b in f.ensemble}
+        await change(world.ledgers, 7, lambda it: it.in_recovery())
+    report = await world.repair.adopt("lost", living=None)
+    writes_on = state is LedgerState.OPEN and not in_use
+    assert (report.ledgers_unrepaired, world.peers.recovered) == (0, [] if writes_on else [7])
+    assert report.entries == (80 if in_use else 40)
+    now = await named(world.ledgers, 7)
+    assert now.is_closed != writes_on
+    assert LOST not in {b for f in now.fragments for b in f.ensemble}
 
 
-async def test_an_empty_ledgers_place_is_taken_without_asking_anybody(tmp_path: Path) -> None:
-    ledgers = LedgerStore(MemoryStore())
-    await closed_ledger(ledgers, 7, WHOLE, -1, Fragment(0, (LOST, B1, B2)))
-    async with mended(tmp_path, ledgers) as world:
-        assert (await world.repair.adopt("lost", living=None)).fragments_moved == 1
-        assert world.peers.asked == []
+async def test_an_empty_ledgers_place_is_taken_without_asking_anybody(world: Mended) -> None:
+    await closed_ledger(world.ledgers, 7, WHOLE, -1, Fragment(0, (LOST, B1, B2)))
+    assert (await world.repair.adopt("lost", living=None)).fragments_moved == 1
+    assert world.peers.asked == []
 
 
 async def test_a_listing_that_fails_changes_nothing(tmp_path: Path) -> None:

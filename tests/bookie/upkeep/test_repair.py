@@ -19,11 +19,12 @@ from bookie.upkeep.mending import gap_filling
 from bookie.upkeep.reports import Repaired, Unrepaired
 from bookie.wire.columns import FRAME_BYTES_MAX
 from bookie.wire.messages import EntryRange, Frame, LacRequest, Status
+from metadata import keys
 from metadata.errors import StoreUnavailable
 from metadata.memory import MemoryStore
 from metadata.rate_limit import RateLimit
 from metadata.records.ledger_record import Fragment, LedgerRecord, Shape
-from metadata.records.ledger_store import LedgerStore, VersionedRecord
+from metadata.records.ledger_store import LedgerStore
 from tests.bookie.bookies import append, bookie_on
 from tests.bookie.entries import columns_of, entry_of
 from tests.bookie.logs import INCARNATION
@@ -46,6 +47,9 @@ from tests.bookie.upkeep.replicas import (
     placed,
     tools,
 )
+from tests.support.faulty_store import FaultyStore
+from tests.support.ledgers import change, delete
+from tests.support.present import there
 
 LAST = 99
 WHOLE = Shape(3, 3, 2)
@@ -71,38 +75,36 @@ def some_frames(record: LedgerRecord, random: Random, count_max: int = 8) -> lis
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 async def test_what_is_missing_is_what_is_placed_here_and_not_held(
-    tmp_path: Path, shape: Shape, monkeypatch: pytest.MonkeyPatch
+    world: Mended, shape: Shape, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the windows, the frames, and the ensembles of the fragments are."""
     monkeypatch.setattr(inventory, "WINDOW_ENTRIES", 16)
     monkeypatch.setattr(inventory, "FRAMES_PER_WINDOW", 3)
     random = Random(shape.ensemble_size)
-    async with mended(tmp_path) as world:
-        for ledger_id in range(12):
-            last = shape.ensemble_size - 1
-            others = (B1, B2, B3, B4, B5)[: last + 1]
-            fragments = (
-                Fragment(0, ensemble_of(shape, random.randint(0, last))),
-                Fragment(random.randint(1, 40), others),
-                Fragment(random.randint(41, 80), ensemble_of(shape, random.randint(0, last))),
-            )
-            record = await closed_ledger(world.ledgers, ledger_id, shape, LAST, *fragments)
-            frames = some_frames(record, random, count_max=60)
-            await hold(world.bookie, ledger_id, *frames)
-            lacking = [n for n in placed(record) if not any(n in ids for ids in frames)]
-            for verify in (False, True):
-                found = await world.repair.missing(record, verify=verify)
-                assert gaps(record, found) == lacking
-            within = EntryRange(20, 70)
-            some = await world.repair.missing(record, within=within)
-            assert gaps(record, some) == [n for n in lacking if 20 <= n <= 70]
+    for ledger_id in range(12):
+        last = shape.ensemble_size - 1
+        others = (B1, B2, B3, B4, B5)[: last + 1]
+        fragments = (
+            Fragment(0, ensemble_of(shape, random.randint(0, last))),
+            Fragment(random.randint(1, 40), others),
+            Fragment(random.randint(41, 80), ensemble_of(shape, random.randint(0, last))),
+        )
+        record = await closed_ledger(world.ledgers, ledger_id, shape, LAST, *fragments)
+        frames = some_frames(record, random, count_max=60)
+        await hold(world.bookie, ledger_id, *frames)
+        lacking = [n for n in placed(record) if not any(n in ids for ids in frames)]
+        for verify in (False, True):
+            found = await world.repair.missing(record, verify=verify)
+            assert gaps(record, found) == lacking
+        within = EntryRange(20, 70)
+        some = await world.repair.missing(record, within=within)
+        assert gaps(record, some) == [n for n in lacking if 20 <= n <= 70]
 
 
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape.ensemble_size > 1], ids=str)
 async def test_R6_a_ledger_leaves_limbo_when_all_that_is_placed_here_is_here(
     world: Mended, shape: Shape
 ) -> None:
-    """R6"""
     random = Random(shape.ensemble_size)
     records = []
     for ledger_id in range(8):
@@ -139,75 +141,66 @@ async def test_R6_it_stays_out_of_limbo_after_a_restart(tmp_path: Path) -> None:
         assert await world.read(7, 0, LAST) == (placed(record), set())
 
 
-async def test_R6_while_something_is_missing_nothing_is_denied(tmp_path: Path) -> None:
+async def test_R6_while_something_is_missing_nothing_is_denied(world: Mended) -> None:
     """R6: what others have is copied, what nobody has stays unknown, and the report names it."""
-    ledgers = LedgerStore(MemoryStore())
-    peers = DictionaryPeers(ledgers, lost={7: {3, 50}})
-    await closed_ledger(ledgers, 7, WHOLE, LAST)
-    await closed_ledger(ledgers, 8, WHOLE, LAST)
-    async with mended(tmp_path, ledgers, peers=peers) as world:
-        await world.limbo()
-        report = await world.repair.repair_limbo()
-        assert (report.ledgers, report.ledgers_unrepaired, report.entries) == (2, 1, 198)
-        (unrepaired,) = report.unrepaired
-        assert unrepaired.ledger_id == 7
-        assert "no other replica gave entry 3 of ledger 7" in unrepaired.why
-        assert peers.why in unrepaired.why
-        assert world.is_in_limbo(7)
-        assert not world.is_in_limbo(8)
-        given, damaged = await world.read(7, 0, LAST)
-        assert given == [n for n in range(LAST + 1) if n not in (3, 50)]
-        assert damaged >= {3, 50}
-        peers.lost.clear()  # a bookie came back
-        report = await world.repair.repair_limbo()
-        assert (report.ledgers, report.entries, report.ledgers_unrepaired) == (1, 2, 0)
-        assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
+    world.peers.lost = {7: {3, 50}}
+    await closed_ledger(world.ledgers, 7, WHOLE, LAST)
+    await closed_ledger(world.ledgers, 8, WHOLE, LAST)
+    await world.limbo()
+    report = await world.repair.repair_limbo()
+    assert (report.ledgers, report.ledgers_unrepaired, report.entries) == (2, 1, 198)
+    (unrepaired,) = report.unrepaired
+    assert unrepaired.ledger_id == 7
+    assert "no other replica gave entry 3 of ledger 7" in unrepaired.why
+    assert world.peers.why in unrepaired.why
+    assert world.is_in_limbo(7)
+    assert not world.is_in_limbo(8)
+    given, damaged = await world.read(7, 0, LAST)
+    assert given == [n for n in range(LAST + 1) if n not in (3, 50)]
+    assert damaged >= {3, 50}
+    world.peers.lost.clear()  # a bookie came back
+    report = await world.repair.repair_limbo()
+    assert (report.ledgers, report.entries, report.ledgers_unrepaired) == (1, 2, 0)
+    assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
 
 
-async def test_a_ledger_of_which_entry_after_entry_fails_is_left_for_another_time(tmp_path: Path) -> None:
+async def test_a_ledger_of_which_entry_after_entry_fails_is_left_for_another_time(world: Mended) -> None:
     """The bookies that hold it may all be down, and each of them is waited for."""
-    ledgers = LedgerStore(MemoryStore())
-    peers = DictionaryPeers(ledgers, lost={7: set(range(10, LAST))})
-    await closed_ledger(ledgers, 7, WHOLE, LAST)
-    async with mended(tmp_path, ledgers, peers=peers) as world:
-        await world.limbo()
-        done = await world.repair.repair_ledger(7)
-        assert done.entries == 10
-        assert len(peers.asked) == gap_filling.FAILURES_MAX
-        assert world.is_in_limbo(7)
+    world.peers.lost = {7: set(range(10, LAST))}
+    await closed_ledger(world.ledgers, 7, WHOLE, LAST)
+    await world.limbo()
+    done = await world.repair.repair_ledger(7)
+    assert done.entries == 10
+    assert len(world.peers.asked) == gap_filling.FAILURES_MAX
+    assert world.is_in_limbo(7)
 
 
-async def test_an_entry_of_others_that_is_lost_keeps_no_striped_ledger_in_limbo(tmp_path: Path) -> None:
-    ledgers = LedgerStore(MemoryStore())
-    record = await closed_ledger(ledgers, 7, Shape(3, 2, 2), LAST)
+async def test_an_entry_of_others_that_is_lost_keeps_no_striped_ledger_in_limbo(world: Mended) -> None:
+    record = await closed_ledger(world.ledgers, 7, Shape(3, 2, 2), LAST)
     elsewhere = sorted(set(range(LAST + 1)) - set(placed(record)))
-    peers = DictionaryPeers(ledgers, lost={7: {elsewhere[0], elsewhere[9]}})
-    async with mended(tmp_path, ledgers, peers=peers) as world:
-        await world.limbo()
-        assert (await world.repair.repair_ledger(7)).why_not == ""
-        assert await world.read(7, 0, LAST) == (placed(record), set())
+    world.peers.lost = {7: {elsewhere[0], elsewhere[9]}}
+    await world.limbo()
+    assert (await world.repair.repair_ledger(7)).why_not == ""
+    assert await world.read(7, 0, LAST) == (placed(record), set())
 
 
 @pytest.mark.parametrize("verifier", [b"", bytes(range(32))], ids=["without a password", "with one"])
-async def test_R6_a_ledger_that_is_not_closed_is_recovered_first(tmp_path: Path, verifier: bytes) -> None:
+async def test_R6_a_ledger_that_is_not_closed_is_recovered_first(world: Mended, verifier: bytes) -> None:
     """R6: one with a password waits for its owner, and the report says so."""
-    ledgers = LedgerStore(MemoryStore())
-    peers = DictionaryPeers(ledgers, ends={7: 30})
-    await open_ledger(ledgers, 7, WHOLE, verifier=verifier)
-    async with mended(tmp_path, ledgers, peers=peers) as world:
-        await world.limbo()
-        done = await world.repair.repair_ledger(7)
-        found = await ledgers.read(7)
-        assert found is not None
-        if verifier:
-            assert "password" in done.why_not and "owner" in done.why_not
-            assert world.is_in_limbo(7)
-            assert not found.record.is_closed
-        else:
-            assert (done.entries, done.why_not) == (31, "")
-            assert peers.recovered == [7]
-            assert found.record.last_entry == 30
-            assert await world.read(7, 0, LAST) == (list(range(31)), set())
+    world.peers.ends = {7: 30}
+    await open_ledger(world.ledgers, 7, WHOLE, verifier=verifier)
+    await world.limbo()
+    done = await world.repair.repair_ledger(7)
+    found = there(await world.ledgers.read(7))
+    if verifier:
+        assert "password" in done.why_not and "owner" in done.why_not
+        assert world.is_in_limbo(7)
+        assert not found.record.is_closed
+    else:
+        assert (done.entries, done.why_not) == (31, "")
+        assert world.peers.recovered == [7]
+        assert found.record.last_entry == 30
+        assert await world.read(7, 0, LAST) == (list(range(31)), set())
 
 
 async def test_R1_a_closed_ledger_stays_fenced_where_its_fence_may_be_lost(world: Mended) -> None:
@@ -222,35 +215,31 @@ async def test_R1_a_closed_ledger_stays_fenced_where_its_fence_may_be_lost(world
 
 
 async def test_R6_a_writer_that_goes_on_without_this_bookie_is_not_fenced_for_its_sake(
-    tmp_path: Path,
+    world: Mended,
 ) -> None:
     """R6: what stands in earlier fragments is made complete all the same: nobody writes there any more."""
-    ledgers = LedgerStore(MemoryStore())
     for ledger_id in (7, 8):
-        await open_ledger(ledgers, ledger_id, WHOLE, Fragment(0, (ME, B1, B2)), Fragment(40, (B1, B2, B3)))
-    async with mended(tmp_path, ledgers) as world:
-        await hold(world.bookie, 8, range(40))
-        await world.limbo()
-        report = await world.repair.repair_limbo()
-        assert world.peers.recovered == []
-        assert report.unrepaired == () and world.peers.asked == [(7, 0, 39, ME)]
-        assert not world.is_in_limbo(7)
-        assert not world.is_in_limbo(8)
+        await open_ledger(
+            world.ledgers, ledger_id, WHOLE, Fragment(0, (ME, B1, B2)), Fragment(40, (B1, B2, B3))
+        )
+    await hold(world.bookie, 8, range(40))
+    await world.limbo()
+    report = await world.repair.repair_limbo()
+    assert world.peers.recovered == []
+    assert report.unrepaired == () and world.peers.asked == [(7, 0, 39, ME)]
+    assert not world.is_in_limbo(7)
+    assert not world.is_in_limbo(8)
 
 
-async def test_R6_a_recovery_that_somebody_began_is_brought_to_its_end(tmp_path: Path) -> None:
+async def test_R6_a_recovery_that_somebody_began_is_brought_to_its_end(world: Mended) -> None:
     """R6: its writer is fenced already, so nobody is hurt; and in earlier fragments it may be complete only then."""
-    ledgers = LedgerStore(MemoryStore())
-    peers = DictionaryPeers(ledgers, ends={7: 60})
-    opened = await open_ledger(ledgers, 7, WHOLE, *WITHOUT_ME_AT_LAST)
-    found = await ledgers.read(7)
-    assert found is not None
-    await ledgers.change(opened.in_recovery(), found.version)
-    async with mended(tmp_path, ledgers, peers=peers) as world:
-        await world.limbo()
-        assert (await world.repair.repair_ledger(7)).entries == 40
-        assert peers.recovered == [7]
-        assert not world.is_in_limbo(7)
+    world.peers.ends = {7: 60}
+    await open_ledger(world.ledgers, 7, WHOLE, *WITHOUT_ME_AT_LAST)
+    await change(world.ledgers, 7, lambda it: it.in_recovery())
+    await world.limbo()
+    assert (await world.repair.repair_ledger(7)).entries == 40
+    assert world.peers.recovered == [7]
+    assert not world.is_in_limbo(7)
 
 
 async def test_R6_a_deleted_ledger_leaves_limbo_and_one_the_metadata_never_knew_does_not(
@@ -265,243 +254,218 @@ async def test_R6_a_deleted_ledger_leaves_limbo_and_one_the_metadata_never_knew_
         stranger = tools(world.bookie, LedgerStore(MemoryStore()), world.peers)
         assert "never heard of" in (await stranger.repair.repair_ledger(7)).why_not
         assert world.is_in_limbo(7)
-        found = await ledgers.read(7)
-        assert found is not None
-        await ledgers.delete(found)
+        await delete(ledgers, 7)
         assert await world.repair.repair_ledger(7) == Repaired(7)
         assert not world.is_in_limbo(7)
         assert world.peers.asked == []
 
 
-class FailsFor(LedgerStore):
-    """Cannot be asked about these ledgers."""
-
-    ids: frozenset[int] = frozenset()
-
-    async def read(self, ledger_id: int) -> VersionedRecord | None:
-        if ledger_id in self.ids:
-            raise StoreUnavailable("the store is away")
-        return await super().read(ledger_id)
-
-
 async def test_what_keeps_one_ledger_from_being_repaired_stops_no_other(tmp_path: Path) -> None:
-    ledgers = FailsFor(MemoryStore())
-    for ledger_id in range(5):
-        await closed_ledger(ledgers, ledger_id, WHOLE, 9)
-    async with mended(tmp_path, ledgers) as world:
+    store = FaultyStore()
+    async with mended(tmp_path, LedgerStore(store)) as world:
+        for ledger_id in range(5):
+            await closed_ledger(world.ledgers, ledger_id, WHOLE, 9)
         await world.limbo()
-        ledgers.ids = frozenset({0, 3})
+        for ledger_id in (0, 3):
+            store.fail(StoreUnavailable("the store is away"), calls=["get"], keys=keys.ledger(ledger_id))
         report = await world.repair.repair_limbo()
         assert report.unrepaired == tuple(Unrepaired(n, "the store is away") for n in (0, 3))
         assert report.entries == 30
         assert [world.is_in_limbo(n) for n in range(5)] == [True, False, False, True, False]
 
 
-async def test_frames_that_cannot_be_read_are_fetched_anew_and_no_longer_pointed_to(tmp_path: Path) -> None:
+async def test_frames_that_cannot_be_read_are_fetched_anew_and_no_longer_pointed_to(
+    tmp_path: Path, world: Mended
+) -> None:
     """R6: an I/O error before, an answer afterwards, never "no such entry"."""
-    ledgers = LedgerStore(MemoryStore())
-    record = await closed_ledger(ledgers, 7, WHOLE, LAST)
-    async with mended(tmp_path, ledgers) as world:
-        await hold(world.bookie, 7, *[range(n, n + 10) for n in range(0, 100, 10)])
-        frames = world.places(7)
-        for place in frames[2], frames[3], frames[9]:
-            flip_in(tmp_path / "log", place)
-        lost = {*range(20, 40), *range(90, 100)}
-        given, damaged = await world.read(7, 0, LAST)
-        assert (set(given), damaged) == (set(range(100)) - lost, lost)
-        assert await world.repair.missing(record) == []
-        assert gaps(record, await world.repair.missing(record, verify=True)) == sorted(lost)
-        done = await world.repair.repair_ledger(7)
-        assert (done.entries, done.frames_removed, done.why_not) == (30, 3, "")
-        assert await world.read(7, 0, LAST) == (list(range(100)), set())
-        assert not {frames[2], frames[3], frames[9]} & set(world.places(7))
+    record = await closed_ledger(world.ledgers, 7, WHOLE, LAST)
+    await hold(world.bookie, 7, *[range(n, n + 10) for n in range(0, 100, 10)])
+    frames = world.places(7)
+    for place in frames[2], frames[3], frames[9]:
+        flip_in(tmp_path / "log", place)
+    lost = {*range(20, 40), *range(90, 100)}
+    given, damaged = await world.read(7, 0, LAST)
+    assert (set(given), damaged) == (set(range(100)) - lost, lost)
+    assert await world.repair.missing(record) == []
+    assert gaps(record, await world.repair.missing(record, verify=True)) == sorted(lost)
+    done = await world.repair.repair_ledger(7)
+    assert (done.entries, done.frames_removed, done.why_not) == (30, 3, "")
+    assert await world.read(7, 0, LAST) == (list(range(100)), set())
+    assert not {frames[2], frames[3], frames[9]} & set(world.places(7))
 
 
 @pytest.mark.parametrize("shape", [WHOLE, Shape(3, 2, 2)], ids=str)
 async def test_R6_a_frame_stays_damaged_until_each_of_its_entries_stands_elsewhere(
-    tmp_path: Path, shape: Shape
+    tmp_path: Path, world: Mended, shape: Shape
 ) -> None:
     """R6: this ledger is in no limbo, so without the frame its entries would be denied."""
-    ledgers = LedgerStore(MemoryStore())
-    record = await closed_ledger(ledgers, 7, shape, LAST)
+    record = await closed_ledger(world.ledgers, 7, shape, LAST)
     ours = placed(record)
-    peers = DictionaryPeers(ledgers, lost={7: {ours[25]}})
-    async with mended(tmp_path, ledgers, peers=peers) as world:
-        await hold(world.bookie, 7, ours[:20], ours[20:40], ours[40:])
-        whole, half, rest = world.places(7)
-        flip_in(tmp_path / "log", whole)
-        flip_in(tmp_path / "log", half)
-        done = await world.repair.mend(7, [whole, half])
-        assert (done.entries, done.frames_removed) == (39, 1)
-        assert f"entry {ours[25]} of" in done.why_not
-        given, damaged = await world.read(7, 0, LAST)
-        assert given == [n for n in ours if n != ours[25]]
-        assert damaged == set(range(half.first_entry, half.last_entry + 1))
-        peers.lost.clear()
-        done = await world.repair.mend(7, [half])
-        assert (done.entries, done.frames_removed, done.why_not) == (1, 1, "")
-        assert await world.read(7, 0, LAST) == (ours, set())
-        assert rest in world.places(7)
+    world.peers.lost = {7: {ours[25]}}
+    await hold(world.bookie, 7, ours[:20], ours[20:40], ours[40:])
+    whole, half, rest = world.places(7)
+    flip_in(tmp_path / "log", whole)
+    flip_in(tmp_path / "log", half)
+    done = await world.repair.mend(7, [whole, half])
+    assert (done.entries, done.frames_removed) == (39, 1)
+    assert f"entry {ours[25]} of" in done.why_not
+    given, damaged = await world.read(7, 0, LAST)
+    assert given == [n for n in ours if n != ours[25]]
+    assert damaged == set(range(half.first_entry, half.last_entry + 1))
+    world.peers.lost.clear()
+    done = await world.repair.mend(7, [half])
+    assert (done.entries, done.frames_removed, done.why_not) == (1, 1, "")
+    assert await world.read(7, 0, LAST) == (ours, set())
+    assert rest in world.places(7)
 
 
 @pytest.mark.parametrize("away", [False, True], ids=["too many entries fail", "nothing can be asked"])
-async def test_R6_frames_that_were_not_come_to_stay_damaged(tmp_path: Path, away: bool) -> None:
+async def test_R6_frames_that_were_not_come_to_stay_damaged(
+    tmp_path: Path, world: Mended, away: bool
+) -> None:
     """R6: the ledger was given up for now before it was their turn."""
-    ledgers = LedgerStore(MemoryStore())
-    peers = DictionaryPeers(ledgers, lost={7: set(range(30))}, away=away)
-    await closed_ledger(ledgers, 7, WHOLE, LAST)
-    async with mended(tmp_path, ledgers, peers=peers) as world:
-        await hold(world.bookie, 7, range(30), range(30, 60), range(60, 100))
-        for place in world.places(7)[:2]:
-            flip_in(tmp_path / "log", place)
-        done = await world.repair.mend(7, world.places(7)[:2])
-        assert (done.entries, done.frames_removed) == (0, 0)
-        assert len(peers.asked) == (1 if away else gap_filling.FAILURES_MAX)
-        assert await world.read(7, 0, LAST) == (list(range(60, 100)), set(range(60)))
+    world.peers.lost = {7: set(range(30))}
+    world.peers.away = away
+    await closed_ledger(world.ledgers, 7, WHOLE, LAST)
+    await hold(world.bookie, 7, range(30), range(30, 60), range(60, 100))
+    for place in world.places(7)[:2]:
+        flip_in(tmp_path / "log", place)
+    done = await world.repair.mend(7, world.places(7)[:2])
+    assert (done.entries, done.frames_removed) == (0, 0)
+    assert len(world.peers.asked) == (1 if away else gap_filling.FAILURES_MAX)
+    assert await world.read(7, 0, LAST) == (list(range(60, 100)), set(range(60)))
 
 
 async def test_a_frame_that_cannot_be_read_is_only_removed_where_all_of_it_was_looked_for(
     tmp_path: Path,
+    world: Mended,
 ) -> None:
     """Two frames overlap: mending one says nothing of the other's rest."""
-    ledgers = LedgerStore(MemoryStore())
-    await closed_ledger(ledgers, 7, WHOLE, LAST)
-    async with mended(tmp_path, ledgers) as world:
-        await hold(world.bookie, 7, range(10), range(5, 30), range(30, 100))
-        first, second, _ = world.places(7)
-        flip_in(tmp_path / "log", first)
-        flip_in(tmp_path / "log", second)
-        assert (await world.repair.mend(7, [first])).frames_removed == 1
-        given, damaged = await world.read(7, 0, LAST)
-        assert damaged == set(range(5, 30))
-        assert set(given) == {*range(10), *range(30, 100)}
+    await closed_ledger(world.ledgers, 7, WHOLE, LAST)
+    await hold(world.bookie, 7, range(10), range(5, 30), range(30, 100))
+    first, second, _ = world.places(7)
+    flip_in(tmp_path / "log", first)
+    flip_in(tmp_path / "log", second)
+    assert (await world.repair.mend(7, [first])).frames_removed == 1
+    given, damaged = await world.read(7, 0, LAST)
+    assert damaged == set(range(5, 30))
+    assert set(given) == {*range(10), *range(30, 100)}
 
 
-async def test_a_damaged_frame_of_a_ledger_that_is_written_to_waits_for_its_close(tmp_path: Path) -> None:
+async def test_a_damaged_frame_of_a_ledger_that_is_written_to_waits_for_its_close(
+    tmp_path: Path, world: Mended
+) -> None:
     """Its writer is not fenced for one record; unless the entries stand here twice."""
-    ledgers = LedgerStore(MemoryStore())
     for ledger_id in (7, 8):
-        await open_ledger(ledgers, ledger_id, WHOLE)
-    async with mended(tmp_path, ledgers) as world:
-        await hold(world.bookie, 7, range(10))
-        await hold(world.bookie, 8, range(10), range(10))
-        for ledger_id in (7, 8):
-            flip_in(tmp_path / "log", world.places(ledger_id)[0])
-        waits = await world.repair.mend(7, world.places(7)[:1])
-        assert "not closed" in waits.why_not
-        assert (await world.read(7, 0, 9))[1] == set(range(10))
-        again = await world.repair.mend(8, world.places(8)[:1])
-        assert (again.frames_removed, again.why_not) == (1, "")
-        assert await world.read(8, 0, 9) == (list(range(10)), set())
-        assert not world.peers.recovered and not world.peers.asked
+        await open_ledger(world.ledgers, ledger_id, WHOLE)
+    await hold(world.bookie, 7, range(10))
+    await hold(world.bookie, 8, range(10), range(10))
+    for ledger_id in (7, 8):
+        flip_in(tmp_path / "log", world.places(ledger_id)[0])
+    waits = await world.repair.mend(7, world.places(7)[:1])
+    assert "not closed" in waits.why_not
+    assert (await world.read(7, 0, 9))[1] == set(range(10))
+    again = await world.repair.mend(8, world.places(8)[:1])
+    assert (again.frames_removed, again.why_not) == (1, "")
+    assert await world.read(8, 0, 9) == (list(range(10)), set())
+    assert not world.peers.recovered and not world.peers.asked
 
 
-async def test_a_suspected_frame_that_can_be_read_is_left_alone(tmp_path: Path) -> None:
-    ledgers = LedgerStore(MemoryStore())
-    await closed_ledger(ledgers, 7, WHOLE, LAST)
-    async with mended(tmp_path, ledgers) as world:
-        await hold(world.bookie, 7, range(50), range(50, 100))
-        whole, bad = world.places(7)
-        flip_in(tmp_path / "log", bad)
-        done = await world.repair.mend(7, [whole, bad])
-        assert (done.frames_unreadable, done.frames_removed, done.entries) == (1, 1, 50)
-        assert whole in world.places(7)
-        assert await world.repair.mend(7, world.places(7)) == Repaired(7)
+async def test_a_suspected_frame_that_can_be_read_is_left_alone(tmp_path: Path, world: Mended) -> None:
+    await closed_ledger(world.ledgers, 7, WHOLE, LAST)
+    await hold(world.bookie, 7, range(50), range(50, 100))
+    whole, bad = world.places(7)
+    flip_in(tmp_path / "log", bad)
+    done = await world.repair.mend(7, [whole, bad])
+    assert (done.frames_unreadable, done.frames_removed, done.entries) == (1, 1, 50)
+    assert whole in world.places(7)
+    assert await world.repair.mend(7, world.places(7)) == Repaired(7)
 
 
-async def test_a_damaged_frame_of_what_is_placed_elsewhere_is_only_removed(tmp_path: Path) -> None:
-    ledgers = LedgerStore(MemoryStore())
-    await closed_ledger(ledgers, 7, WHOLE, LAST, *WITHOUT_ME_AT_LAST)
-    async with mended(tmp_path, ledgers) as world:
-        await hold(world.bookie, 7, range(30), range(30, 50), range(50, 60))
-        bad = world.places(7)[1:]
-        for place in bad:
-            flip_in(tmp_path / "log", place)
-        done = await world.repair.mend(7, bad)
-        assert (done.entries, done.frames_removed, done.why_not) == (10, 2, "")
-        assert world.peers.asked == [(7, 30, 39, ME)]
-        assert await world.read(7, 0, LAST) == (list(range(40)), set())
+async def test_a_damaged_frame_of_what_is_placed_elsewhere_is_only_removed(
+    tmp_path: Path, world: Mended
+) -> None:
+    await closed_ledger(world.ledgers, 7, WHOLE, LAST, *WITHOUT_ME_AT_LAST)
+    await hold(world.bookie, 7, range(30), range(30, 50), range(50, 60))
+    bad = world.places(7)[1:]
+    for place in bad:
+        flip_in(tmp_path / "log", place)
+    done = await world.repair.mend(7, bad)
+    assert (done.entries, done.frames_removed, done.why_not) == (10, 2, "")
+    assert world.peers.asked == [(7, 30, 39, ME)]
+    assert await world.read(7, 0, LAST) == (list(range(40)), set())
 
 
-async def test_R4_what_a_recovery_wrote_here_is_not_given_up_before_it_is_placed_here(tmp_path: Path) -> None:
+async def test_R4_what_a_recovery_wrote_here_is_not_given_up_before_it_is_placed_here(
+    tmp_path: Path, world: Mended
+) -> None:
     """R4: the changes of ensemble that a recovery makes stand in the metadata only when it has closed the ledger."""
-    ledgers = LedgerStore(MemoryStore())
-    record = await open_ledger(ledgers, 7, WHOLE, Fragment(0, (B1, B2, B3)))
-    found = await ledgers.read(7)
-    assert found is not None
-    recovering = await ledgers.change(record.in_recovery(), found.version)
-    async with mended(tmp_path, ledgers) as world:
-        await hold(world.bookie, 7, range(10))
-        flip_in(tmp_path / "log", world.places(7)[0])
-        assert (await world.repair.mend(7, world.places(7))).frames_removed == 0
-        assert await world.read(7, 0, 9) == ([], set(range(10)))
-        closed = recovering.record.changed_ensemble(Fragment(0, (B1, ME, B3))).closed(9, 200)
-        await ledgers.change(closed, recovering.version)
-        assert (await world.repair.mend(7, world.places(7))).entries == 10
-        assert await world.read(7, 0, 9) == (list(range(10)), set())
+    record = await open_ledger(world.ledgers, 7, WHOLE, Fragment(0, (B1, B2, B3)))
+    found = there(await world.ledgers.read(7))
+    recovering = await world.ledgers.change(record.in_recovery(), found.version)
+    await hold(world.bookie, 7, range(10))
+    flip_in(tmp_path / "log", world.places(7)[0])
+    assert (await world.repair.mend(7, world.places(7))).frames_removed == 0
+    assert await world.read(7, 0, 9) == ([], set(range(10)))
+    closed = recovering.record.changed_ensemble(Fragment(0, (B1, ME, B3))).closed(9, 200)
+    await world.ledgers.change(closed, recovering.version)
+    assert (await world.repair.mend(7, world.places(7))).entries == 10
+    assert await world.read(7, 0, 9) == (list(range(10)), set())
 
 
-async def test_a_frame_that_claims_to_be_endless_is_not_looked_for_without_end(tmp_path: Path) -> None:
+async def test_a_frame_that_claims_to_be_endless_is_not_looked_for_without_end(world: Mended) -> None:
     """The index has no checksums: a place of an open ledger may say anything."""
-    ledgers = LedgerStore(MemoryStore())
-    await open_ledger(ledgers, 7, WHOLE)
-    async with mended(tmp_path, ledgers) as world:
-        await hold(world.bookie, 7, range(10))
-        (place,) = world.places(7)
-        done = await world.repair.mend(7, [place._replace(last_entry=2**62)])
-        assert (done.entries, done.frames_removed) == (0, 0)
-        assert await world.read(7, 0, 9) == (list(range(10)), set())
+    await open_ledger(world.ledgers, 7, WHOLE)
+    await hold(world.bookie, 7, range(10))
+    (place,) = world.places(7)
+    done = await world.repair.mend(7, [place._replace(last_entry=2**62)])
+    assert (done.entries, done.frames_removed) == (0, 0)
+    assert await world.read(7, 0, 9) == (list(range(10)), set())
 
 
 async def test_copies_reach_the_log_in_frames_and_batches_of_bounded_size(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: Mended, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gap_filling, "STORE_BYTES", FRAME_BYTES_MAX)
-    ledgers = LedgerStore(MemoryStore())
-    peers = DictionaryPeers(ledgers, payload_bytes=100_000, page_entries=150)
-    await closed_ledger(ledgers, 7, WHOLE, 149)
-    async with mended(tmp_path, ledgers, peers=peers) as world:
-        syncs = world.bookie.syncs
-        done = await world.repair.repair_ledger(7)
-        assert done.entries == 150
-        assert done.bytes == world.repair.progress.bytes > 15_000_000
-        assert all(place.size <= FRAME_BYTES_MAX + 4096 for place in places_of_recent(world, 7))
-        assert world.bookie.syncs - syncs >= done.bytes // (2 * FRAME_BYTES_MAX)
-        assert await world.read(7, 0, 149) == (list(range(150)), set())
+    world.peers.payload_bytes = 100_000
+    world.peers.page_entries = 150
+    await closed_ledger(world.ledgers, 7, WHOLE, 149)
+    syncs = world.bookie.syncs
+    done = await world.repair.repair_ledger(7)
+    assert done.entries == 150
+    assert done.bytes == world.repair.progress.bytes > 15_000_000
+    assert all(place.size <= FRAME_BYTES_MAX + 4096 for place in places_of_recent(world, 7))
+    assert world.bookie.syncs - syncs >= done.bytes // (2 * FRAME_BYTES_MAX)
+    assert await world.read(7, 0, 149) == (list(range(150)), set())
 
 
 def places_of_recent(world: Mended, ledger_id: int) -> list[FrameLocation]:
     return world.bookie.index.recent_holding(ledger_id, 0, 1 << 40)
 
 
-async def test_copies_bear_no_last_add_confirmed_and_the_ledgers_own_verifier(tmp_path: Path) -> None:
-    ledgers, verifier = LedgerStore(MemoryStore()), bytes(range(32))
-    await open_ledger(ledgers, 7, WHOLE, verifier=verifier)
-    found = await ledgers.read(7)
-    assert found is not None
-    await ledgers.change(found.record.closed(LAST, 0), found.version)
-    async with mended(tmp_path, ledgers) as world:
-        assert (await world.repair.repair_ledger(7)).entries == 100
-        records = [one.record for one in walk(world.bookie.disk, 0) if isinstance(one, Found)]
-        assert {one.kind for one in records} == {RecordKind.ENTRIES}
-        assert {one.verifier for one in records} == {verifier}
-        assert {one.last_add_confirmed for one in records} == {None}
-        assert {one.recovery for one in records} == {False}
-        assert world.bookie.metrics.counters.entries_added == 0
+async def test_copies_bear_no_last_add_confirmed_and_the_ledgers_own_verifier(world: Mended) -> None:
+    verifier = bytes(range(32))
+    await open_ledger(world.ledgers, 7, WHOLE, verifier=verifier)
+    await change(world.ledgers, 7, lambda it: it.closed(LAST, 0))
+    assert (await world.repair.repair_ledger(7)).entries == 100
+    records = [one.record for one in walk(world.bookie.disk, 0) if isinstance(one, Found)]
+    assert {one.kind for one in records} == {RecordKind.ENTRIES}
+    assert {one.verifier for one in records} == {verifier}
+    assert {one.last_add_confirmed for one in records} == {None}
+    assert {one.recovery for one in records} == {False}
+    assert world.bookie.metrics.counters.entries_added == 0
 
 
-async def test_B4_a_bookie_that_is_nearly_full_fetches_nothing(tmp_path: Path) -> None:
+async def test_B4_a_bookie_that_is_nearly_full_fetches_nothing(world: Mended) -> None:
     """B4: what is left of the disk is for fences and recoveries."""
-    ledgers = LedgerStore(MemoryStore())
-    await closed_ledger(ledgers, 7, WHOLE, LAST)
-    async with mended(tmp_path, ledgers) as world:
-        await world.limbo()
-        world.bookie.space.why_read_only = "the disk is nearly full"
-        done = await world.repair.repair_ledger(7)
-        assert (done.entries, done.why_not) == (0, "the disk is nearly full")
-        assert world.is_in_limbo(7)
-        world.bookie.space.why_read_only = ""
-        assert (await world.repair.repair_ledger(7)).why_not == ""
+    await closed_ledger(world.ledgers, 7, WHOLE, LAST)
+    await world.limbo()
+    world.bookie.space.why_read_only = "the disk is nearly full"
+    done = await world.repair.repair_ledger(7)
+    assert (done.entries, done.why_not) == (0, "the disk is nearly full")
+    assert world.is_in_limbo(7)
+    world.bookie.space.why_read_only = ""
+    assert (await world.repair.repair_ledger(7)).why_not == ""
 
 
 async def test_repair_keeps_to_its_pace_and_tells_how_far_it_is(tmp_path: Path) -> None:
@@ -526,18 +490,16 @@ async def test_repair_keeps_to_its_pace_and_tells_how_far_it_is(tmp_path: Path) 
 
 
 async def test_what_is_not_repaired_is_said_once_with_its_reason(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    world: Mended, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ledgers = LedgerStore(MemoryStore())
-    peers = DictionaryPeers(ledgers, lost={7: set(range(100))})
-    await closed_ledger(ledgers, 7, WHOLE, LAST)
-    async with mended(tmp_path, ledgers, peers=peers) as world:
-        await world.limbo()
-        caplog.clear()
-        with caplog.at_level(logging.ERROR):
-            await world.repair.repair_limbo()
-        (line,) = [record.getMessage() for record in caplog.records]
-        assert line.startswith("ledger 7 is not repaired: no other replica gave entry 0 of ledger 7")
+    world.peers.lost = {7: set(range(100))}
+    await closed_ledger(world.ledgers, 7, WHOLE, LAST)
+    await world.limbo()
+    caplog.clear()
+    with caplog.at_level(logging.ERROR):
+        await world.repair.repair_limbo()
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith("ledger 7 is not repaired: no other replica gave entry 0 of ledger 7")
 
 
 async def test_a_repair_that_is_cancelled_leaves_nothing_behind_and_is_taken_up_again(tmp_path: Path) -> None:
@@ -560,13 +522,10 @@ async def test_a_repair_that_is_cancelled_leaves_nothing_behind_and_is_taken_up_
         assert await again.read(7, 0, LAST) == (placed(record), set())
 
 
-async def test_the_last_add_confirmed_is_unknown_in_limbo_and_told_afterwards(tmp_path: Path) -> None:
-    """R6"""
-    ledgers = LedgerStore(MemoryStore())
-    await closed_ledger(ledgers, 7, WHOLE, LAST)
-    async with mended(tmp_path, ledgers) as world:
-        await world.limbo()
-        request = LacRequest(INCARNATION, 7)
-        assert (await world.bookie.last_add_confirmed(request)).status is Status.UNKNOWN
-        await world.repair.repair_limbo()
-        assert (await world.bookie.last_add_confirmed(request)).status is Status.OK
+async def test_R6_the_last_add_confirmed_is_unknown_in_limbo_and_told_afterwards(world: Mended) -> None:
+    await closed_ledger(world.ledgers, 7, WHOLE, LAST)
+    await world.limbo()
+    request = LacRequest(INCARNATION, 7)
+    assert (await world.bookie.last_add_confirmed(request)).status is Status.UNKNOWN
+    await world.repair.repair_limbo()
+    assert (await world.bookie.last_add_confirmed(request)).status is Status.OK

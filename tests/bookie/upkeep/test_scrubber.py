@@ -21,7 +21,6 @@ from bookie.log.manifest import newest
 from bookie.log.records import Found
 from bookie.log.walk import walk
 from bookie.offline import rebuild
-from bookie.serving import directory
 from bookie.upkeep.collecting.compactor import Compactor
 from bookie.upkeep.reports import ScrubReport
 from bookie.upkeep.scrubbing import scrubber
@@ -53,6 +52,7 @@ from tests.bookie.upkeep.replicas import (
     tools,
 )
 from tests.support.aio import cancel, until_true
+from tests.support.ledgers import change, delete
 
 LAST = 59
 WHOLE = Shape(3, 3, 2)
@@ -157,25 +157,23 @@ async def test_R6_any_flipped_bit_is_found_and_mended_within_one_pass(
 
 
 async def test_R6_what_a_scrub_has_mended_stays_so_after_a_restart_and_in_an_index_made_anew(
-    tmp_path: Path,
+    formatted: Path,
 ) -> None:
     """R6: once the damaged segment is emptied and deleted, the log is whole again."""
-    path, ledgers = tmp_path / "b", LedgerStore(MemoryStore())
-    await directory.format_directory(path, "b0", MemoryStore())
-    incarnation = directory.read_cookie(path).incarnation
+    ledgers = LedgerStore(MemoryStore())
     peers = DictionaryPeers(ledgers)
-    async with bookie_on(path, incarnation=incarnation) as bookie:
+    async with bookie_on(formatted) as bookie:
         world = tools(bookie, ledgers, peers)
         await filled(world, WHOLE, 7)
         await bookie.fence(404)
-        flip_in(path / "log", world.places(7)[2])
+        flip_in(formatted / "log", world.places(7)[2])
         report = await world.scrubber.scrub_once()
         for segment in report.segments_damaged:
             done = await Compactor(bookie, RateLimit(AT_ONCE)).empty(segment)
             assert done.segments_dropped == 1
         assert dealt_with(await world.scrubber.scrub_once()) == {}
-    rebuild.rebuild_index(path)
-    async with bookie_on(path, incarnation=incarnation) as bookie:
+    rebuild.rebuild_index(formatted)
+    async with bookie_on(formatted) as bookie:
         world = tools(bookie, ledgers, peers)
         assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
         assert await append(bookie, frame_of(404, [0])) == [Status.FENCED]
@@ -199,25 +197,24 @@ async def test_each_damage_is_told_once_with_its_place(
     ]
 
 
-async def test_R6_what_no_other_replica_has_stays_damaged_and_is_told_at_each_pass(tmp_path: Path) -> None:
-    """R6"""
-    ledgers = LedgerStore(MemoryStore())
-    peers = DictionaryPeers(ledgers, lost={7: {12}})
-    async with mended(tmp_path, ledgers, peers=peers) as world:
-        await filled(world, WHOLE, 7, 8)
-        for ledger_id in (7, 8):
-            flip_in(tmp_path / "log", world.places(ledger_id)[2])
-        for expected in (9, 0):
-            report = await world.scrubber.scrub_once()
-            assert (report.entries_repaired, report.ledgers_unrepaired) == (expected, 1)
-            assert report.unrepaired[0].ledger_id == 7
-            assert "no other replica gave entry 12 of ledger 7" in report.unrepaired[0].why
-            given, damaged = await world.read(7, 0, LAST)
-            assert (len(given), damaged) == (LAST, {10, 11, 12, 13, 14})
-        assert await world.read(8, 0, LAST) == (list(range(LAST + 1)), set())
-        peers.lost.clear()
-        assert (await world.scrubber.scrub_once()).ledgers_unrepaired == 0
-        assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
+async def test_R6_what_no_other_replica_has_stays_damaged_and_is_told_at_each_pass(
+    tmp_path: Path, world: Mended
+) -> None:
+    world.peers.lost = {7: {12}}
+    await filled(world, WHOLE, 7, 8)
+    for ledger_id in (7, 8):
+        flip_in(tmp_path / "log", world.places(ledger_id)[2])
+    for expected in (9, 0):
+        report = await world.scrubber.scrub_once()
+        assert (report.entries_repaired, report.ledgers_unrepaired) == (expected, 1)
+        assert report.unrepaired[0].ledger_id == 7
+        assert "no other replica gave entry 12 of ledger 7" in report.unrepaired[0].why
+        given, damaged = await world.read(7, 0, LAST)
+        assert (len(given), damaged) == (LAST, {10, 11, 12, 13, 14})
+    assert await world.read(8, 0, LAST) == (list(range(LAST + 1)), set())
+    world.peers.lost.clear()
+    assert (await world.scrubber.scrub_once()).ledgers_unrepaired == 0
+    assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
 
 
 async def test_rot_in_a_ledger_that_is_written_to_is_mended_when_it_is_closed(
@@ -231,9 +228,7 @@ async def test_rot_in_a_ledger_that_is_written_to_is_mended_when_it_is_closed(
     assert "not closed" in report.unrepaired[0].why
     assert world.peers.recovered == []
     assert (await world.read(7, 0, 19))[1] == set(range(10))
-    found = await world.ledgers.read(7)
-    assert found is not None
-    await world.ledgers.change(found.record.closed(19, 0), found.version)
+    await change(world.ledgers, 7, lambda it: it.closed(19, 0))
     assert (await world.scrubber.scrub_once()).entries_repaired == 10
     assert await world.read(7, 0, 19) == (list(range(20)), set())
 
@@ -369,23 +364,21 @@ async def test_R6_frames_that_the_index_has_lost_are_put_back(tmp_path: Path, sh
 
 
 @pytest.mark.parametrize("rot", ["lost", "changed"])
-async def test_R6_rows_of_the_index_that_have_rotted_are_found_and_told(tmp_path: Path, rot: str) -> None:
+async def test_R6_rows_of_the_index_that_have_rotted_are_found_and_told(formatted: Path, rot: str) -> None:
     """R6: what they pointed to is read again, and a rebuild is asked for."""
-    path, ledgers = tmp_path / "b", LedgerStore(MemoryStore())
-    await directory.format_directory(path, "b0", MemoryStore())
-    incarnation = directory.read_cookie(path).incarnation
-    async with bookie_on(path, incarnation=incarnation) as bookie:
+    ledgers = LedgerStore(MemoryStore())
+    async with bookie_on(formatted) as bookie:
         world = tools(bookie, ledgers, DictionaryPeers(ledgers))
         await filled(world, WHOLE, 7, 8)
         place = world.places(7)[3]
-    with lmdb.open(str(path / "index"), max_dbs=5) as env:
+    with lmdb.open(str(formatted / "index"), max_dbs=5) as env:
         places = env.open_db(b"places")
         with env.begin(write=True, db=places) as txn:
             key, _ = to_row(7, place)
             assert txn.delete(key)
             if rot == "changed":
                 txn.put(key, to_row(7, place._replace(last_entry=place.last_entry - 1))[1])
-    async with bookie_on(path, incarnation=incarnation) as bookie:
+    async with bookie_on(formatted) as bookie:
         world = tools(bookie, ledgers, DictionaryPeers(ledgers))
         assert {n for found in await world.read(7, 0, LAST) for n in found} == set(range(LAST + 1))
         report = await world.scrubber.scrub_once()
@@ -393,8 +386,8 @@ async def test_R6_rows_of_the_index_that_have_rotted_are_found_and_told(tmp_path
         assert [one.ledger_id for one in report.unrepaired] == [7]
         assert "rebuild-index" in report.unrepaired[0].why
         assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
-    rebuild.rebuild_index(path)
-    async with bookie_on(path, incarnation=incarnation) as bookie:
+    rebuild.rebuild_index(formatted)
+    async with bookie_on(formatted) as bookie:
         world = tools(bookie, ledgers, DictionaryPeers(ledgers))
         assert dealt_with(await world.scrubber.scrub_once()) == {}
         assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
@@ -417,9 +410,7 @@ async def test_frames_that_were_dropped_on_purpose_stay_dropped(world: Mended) -
     await closed_ledger(world.ledgers, 9, WHOLE, 39)
     await hold(world.bookie, 9, range(20), range(20, 40))
     await world.bookie.drop([(7, world.places(7)[0]), (8, world.places(8)[1])])
-    found = await world.ledgers.read(9)
-    assert found is not None
-    await world.ledgers.delete(found)
+    await delete(world.ledgers, 9)
     await world.bookie.drop([(9, world.places(9)[0])])
     before = [world.places(n) for n in (7, 8, 9)]
     assert dealt_with(await world.scrubber.scrub_once()) == {}
@@ -442,13 +433,11 @@ async def test_a_striped_frame_is_put_back_although_anothers_span_covers_it(worl
 
 async def test_whose_a_lost_frame_is_is_asked_at_each_pass_anew(world: Mended) -> None:
     """The bookie took over places meanwhile."""
-    before = await closed_ledger(world.ledgers, 7, WHOLE, 9, Fragment(0, (B1, B2, B3)))
+    await closed_ledger(world.ledgers, 7, WHOLE, 9, Fragment(0, (B1, B2, B3)))
     await hold(world.bookie, 7, range(10))
     await world.bookie.drop([(7, world.places(7)[0])])
     assert (await world.scrubber.scrub_once()).frames_restored == 0
-    found = await world.ledgers.read(7)
-    assert found is not None
-    await world.ledgers.change(before.moved(0, B2, ME), found.version)
+    await change(world.ledgers, 7, lambda it: it.moved(0, B2, ME))
     assert (await world.scrubber.scrub_once()).frames_restored == 1
 
 
@@ -466,7 +455,6 @@ async def test_a_lost_frame_is_not_put_back_where_it_can_no_longer_be_read(world
     "points_to", ["another ledger's", "another frame", "nothing", "lost bytes", "no segment"]
 )
 async def test_R6_places_that_point_at_something_else_are_mended(world: Mended, points_to: str) -> None:
-    """R6"""
     await filled(world, WHOLE, 7, 8)
     await world.bookie.store([Record(RecordKind.LOST, -1, content=bytes(90))])
     await world.bookie.checkpoint()
@@ -555,17 +543,15 @@ async def test_writing_goes_on_during_a_scrub(tmp_path: Path) -> None:
         assert await world.read(8, 0, LAST) == (list(range(LAST + 1)), set())
 
 
-async def test_R6_a_segment_that_is_missing_is_made_up_for(tmp_path: Path) -> None:
+async def test_R6_a_segment_that_is_missing_is_made_up_for(formatted: Path) -> None:
     """R6: its frames are fetched and its states written anew; then the log is whole without it."""
-    path, ledgers = tmp_path / "b", LedgerStore(MemoryStore())
-    await directory.format_directory(path, "b0", MemoryStore())
-    incarnation = directory.read_cookie(path).incarnation
+    ledgers = LedgerStore(MemoryStore())
     peers = DictionaryPeers(ledgers, lost={7: {2}})
-    async with bookie_on(path, incarnation=incarnation) as bookie:
+    async with bookie_on(formatted) as bookie:
         world = tools(bookie, ledgers, peers)
         await bookie.fence(404)
         await filled(world, WHOLE, 7)
-        (path / "log" / segments.name_of(0)).unlink()
+        (formatted / "log" / segments.name_of(0)).unlink()
         assert 0 in (await world.read(7, 0, LAST))[1]
         report = await world.scrubber.scrub_once()
         assert (report.damaged, report.states_rewritten, report.ledgers_unrepaired) == (1, 1, 1)
@@ -575,8 +561,8 @@ async def test_R6_a_segment_that_is_missing_is_made_up_for(tmp_path: Path) -> No
         assert (report.damaged, report.states_rewritten, report.ledgers_unrepaired) == (1, 0, 0)
         assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
         assert dealt_with(await world.scrubber.scrub_once()) == {}
-    rebuild.rebuild_index(path)
-    async with bookie_on(path, incarnation=incarnation) as bookie:
+    rebuild.rebuild_index(formatted)
+    async with bookie_on(formatted) as bookie:
         assert (await fenced_read(bookie, 404)).status is Status.NO_SUCH_LEDGER
         assert await append(bookie, frame_of(404, [0])) == [Status.FENCED]
         assert await tools(bookie, ledgers, peers).read(7, 0, LAST) == (list(range(LAST + 1)), set())
@@ -618,19 +604,18 @@ async def test_a_pass_begins_in_its_time(first_seconds: float, passes: int, worl
 
 
 async def test_passes_follow_each_other_with_a_pause_however_short_the_period_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: Mended, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scrubber, "PAUSE_SECONDS_MIN", 0.3)
     loop = asyncio.get_running_loop()
-    async with mended(tmp_path) as world:
-        began, seen = loop.time(), dict[int, ScrubReport]()
-        scrubbing = asyncio.create_task(world.scrubber.scrub_for_ever(0.001, 60))
-        while len(seen) < 3:
-            if world.scrubber.last is not None:
-                seen[id(world.scrubber.last)] = world.scrubber.last
-            await asyncio.wait([scrubbing], timeout=0.02)
-        assert loop.time() - began > 0.6
-        await cancel(scrubbing)
+    began, seen = loop.time(), dict[int, ScrubReport]()
+    scrubbing = asyncio.create_task(world.scrubber.scrub_for_ever(0.001, 60))
+    while len(seen) < 3:
+        if world.scrubber.last is not None:
+            seen[id(world.scrubber.last)] = world.scrubber.last
+        await asyncio.wait([scrubbing], timeout=0.02)
+    assert loop.time() - began > 0.6
+    await cancel(scrubbing)
 
 
 async def test_one_pass_at_a_time_reads_the_log(tmp_path: Path) -> None:

@@ -19,11 +19,12 @@ from bookie.wire.messages import MaintainRequest, MaintenanceAction, Status
 from metadata.errors import StoreUnavailable
 from metadata.memory import MemoryStore
 from metadata.records.ledger_store import LedgerStore
-from metadata.store import Page
 from tests.bookie.entries import frame_of
 from tests.bookie.logs import use_small_sizes
 from tests.bookie.serving.served import Client, served
 from tests.support.aio import until_true
+from tests.support.faulty_store import FaultyStore
+from tests.support.ledgers import delete
 
 OK = Status.OK
 OFTEN = UpkeepConfig(collection_seconds=0.05, minor_compaction_seconds=0.1, major_compaction_seconds=0.2)
@@ -39,12 +40,6 @@ async def fill(client: Client) -> None:
     for entry_id in range(40):
         frames = (frame_of(7, [entry_id]), frame_of(8, [entry_id]))
         assert [ack.status for ack in await client.append(client.request(1, *frames))] == [OK, OK]
-
-
-async def delete(store: MemoryStore, ledger_id: int) -> None:
-    found = await LedgerStore(store).read(ledger_id)
-    assert found is not None
-    await LedgerStore(store).delete(found)
 
 
 async def say(bookie: RunningBookie, action: MaintenanceAction) -> dict[str, Any]:
@@ -63,7 +58,7 @@ async def test_space_comes_back_by_itself_when_a_ledger_is_deleted(tmp_path: Pat
     store = MemoryStore()
     async with served(tmp_path, store, upkeep=OFTEN) as client:
         await fill(client)
-        await delete(store, 7)
+        await delete(LedgerStore(store), 7)
 
         async def is_gone() -> bool:
             there = list((tmp_path / "b1" / "log").iterdir())
@@ -77,7 +72,7 @@ async def test_a_round_by_command_says_what_it_did(tmp_path: Path) -> None:
     store = MemoryStore()
     async with served(tmp_path, store) as client:
         await fill(client)
-        await delete(store, 7)
+        await delete(LedgerStore(store), 7)
         said = await say(client.bookie, MaintenanceAction.COLLECT)
         assert said["round"] == "major"
         assert said["ledgers_forgotten"] == 1
@@ -92,7 +87,7 @@ async def test_rounds_that_are_asked_for_at_once_come_one_after_the_other(tmp_pa
     store = MemoryStore()
     async with served(tmp_path, store) as client:
         await fill(client)
-        await delete(store, 7)
+        await delete(LedgerStore(store), 7)
         upkeep = client.bookie.upkeep
         said = await asyncio.gather(*(upkeep.round(Depth.MAJOR) for _ in range(3)))
         assert [one["ledgers_forgotten"] for one in said] == [1, 0, 0]
@@ -114,7 +109,7 @@ async def test_suspending_interrupts_a_round_and_keeps_others_from_beginning(
     async with served(tmp_path, store) as client:
         upkeep = client.bookie.upkeep
         await fill(client)
-        await delete(store, 7)
+        await delete(LedgerStore(store), 7)
         working = asyncio.ensure_future(upkeep.round(Depth.MAJOR))
         await begun.wait()
         assert (await say(client.bookie, MaintenanceAction.STATUS))["working"]
@@ -143,21 +138,10 @@ async def test_a_stopping_bookie_does_not_wait_for_its_upkeep(
     monkeypatch.setattr(Compactor, "_move", stuck)
     async with served(tmp_path, store, upkeep=OFTEN) as client:
         await fill(client)
-        await delete(store, 7)
+        await delete(LedgerStore(store), 7)
         await begun.wait()
     async with served(tmp_path, store) as client:
         assert await is_read(client)
-
-
-class SometimesGone(MemoryStore):
-    gone = False
-    asked = 0
-
-    async def list_page(self, prefix: str, *, after: str | None = None, limit: int = 1000) -> Page:
-        self.asked += self.gone
-        if self.gone:
-            raise StoreUnavailable("no answer")
-        return await super().list_page(prefix, after=after, limit=limit)
 
 
 @pytest.mark.parametrize("trouble", ["the metadata is gone", "the disk is full"])
@@ -165,7 +149,7 @@ async def test_a_round_that_fails_comes_again_and_the_bookie_serves_on(
     tmp_path: Path, trouble: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One failure must not stop all later collections."""
-    store, failures = SometimesGone(), 0
+    store, failures = FaultyStore(), 0
     real = Compactor._move
 
     async def full(*_: Any) -> None:
@@ -174,7 +158,7 @@ async def test_a_round_that_fails_comes_again_and_the_bookie_serves_on(
         raise DiskIsFull("no space")
 
     async def failed_twice() -> bool:
-        return max(failures, store.asked) >= 2
+        return max(failures, store.failures) >= 2
 
     async def is_collected() -> bool:
         return (await client.read(7, 0, 0)).status is Status.NO_SUCH_LEDGER
@@ -183,11 +167,12 @@ async def test_a_round_that_fails_comes_again_and_the_bookie_serves_on(
         monkeypatch.setattr(Compactor, "_move", full)
     async with served(tmp_path, store, upkeep=OFTEN) as client:
         await fill(client)
-        await delete(store, 7)
-        store.gone = trouble == "the metadata is gone"
+        await delete(LedgerStore(store), 7)
+        if trouble == "the metadata is gone":
+            store.fail(StoreUnavailable("no answer"), calls=["list_page"])
         await until_true(failed_twice)
         assert await is_read(client)
-        store.gone = False
+        store.heal()
         monkeypatch.setattr(Compactor, "_move", real)
         await until_true(is_collected)
         assert await is_read(client)

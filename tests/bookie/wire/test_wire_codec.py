@@ -14,7 +14,17 @@ from bookie.wire import bookie_pb2 as pb
 from bookie.wire import codec
 from bookie.wire.attachments import BadMessage, Unsealed, sealed
 from bookie.wire.columns import Columns
-from bookie.wire.messages import HOLDINGS_MAX, AppendRequest, Frame, ReadReply, Status
+from bookie.wire.messages import (
+    HOLDINGS_MAX,
+    REPORT_BYTES_MAX,
+    AppendRequest,
+    Frame,
+    MaintainReply,
+    MaintainRequest,
+    MaintenanceAction,
+    ReadReply,
+    Status,
+)
 from tests.bookie import messages
 from tests.bookie.entries import frame_of, lac_of
 from tests.bookie.messages import whole
@@ -147,6 +157,7 @@ def test_a_status_that_nobody_knows_is_refused(number: int) -> None:
     for decode, kind in (
         (codec.decode_read_reply, pb.ReadReply),
         (codec.decode_lac_reply, pb.LastAddConfirmedReply),
+        (codec.decode_maintain_reply, pb.MaintainReply),
     ):
         reply = kind(status=number)  # type: ignore[arg-type]
         with pytest.raises(BadMessage, match="unknown status"):
@@ -207,3 +218,32 @@ def holdings_reply(runs: int) -> pb.HoldingsReply:
         entries=[1] * runs,
         payload_bytes=[100] * runs,
     )
+
+
+# --- what an operator asks of a bookie's upkeep, and its report
+
+
+def test_every_act_of_maintenance_has_a_number_of_its_own_that_never_changes() -> None:
+    numbers = {action.name: pb.MaintenanceAction.Value(action.name) for action in MaintenanceAction}
+    assert numbers == {"STATUS": 0, "COLLECT": 1, "SUSPEND": 2, "RESUME": 3, "SCRUB": 4, "REPAIR": 5}
+
+
+def test_a_request_that_says_nothing_only_asks_how_things_are() -> None:
+    request = codec.decode_maintain_request(whole(sealed(pb.MaintainRequest())))
+    assert request == MaintainRequest(MaintenanceAction.STATUS)
+
+
+@pytest.mark.parametrize("number", [6, 2**31 - 1, -1])
+def test_an_act_of_maintenance_that_nobody_knows_is_refused(number: int) -> None:
+    request = pb.MaintainRequest(action=number)  # type: ignore[arg-type]
+    with pytest.raises(BadMessage, match=f"unknown act of maintenance {number}"):
+        codec.decode_maintain_request(whole(sealed(request)))
+
+
+def test_a_report_at_its_limit_arrives_and_one_byte_more_is_refused() -> None:
+    """Counted in UTF-8: an é takes two."""
+    full = MaintainReply(Status.OK, report="é" * (REPORT_BYTES_MAX // 2))
+    assert codec.decode_maintain_reply(whole(codec.encode_maintain_reply(full))) == full
+    over = MaintainReply(Status.OK, report=full.report + "x")
+    with pytest.raises(BadMessage, match=f"a report of {REPORT_BYTES_MAX + 1} bytes"):
+        codec.decode_maintain_reply(whole(codec.encode_maintain_reply(over)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import resource
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +17,6 @@ from bookie.serving.limits.long_polls import LongPolls
 from bookie.serving.limits.loop_quota import LoopQuota
 from bookie.wire import connection_table
 from bookie.wire.connection_table import ClientConnection, ConnectionTable, Places
-from tests.support.aio import run
 
 
 @dataclass
@@ -47,99 +45,80 @@ PLACES = Places(
 )
 
 
-def with_table(test: Callable[[Visits], None], **places: Any) -> None:
-    async def main() -> None:
-        test(Visits(ConnectionTable(replace(PLACES, **places))))
-
-    run(main())
+def visits_of(**places: Any) -> Visits:
+    return Visits(ConnectionTable(replace(PLACES, **places)))
 
 
-def test_an_address_has_so_many_connections_and_not_one_more() -> None:
-    def test(visits: Visits) -> None:
-        first = visits.enter("a")
-        assert isinstance(first, ClientConnection) and isinstance(visits.enter("a"), ClientConnection)
-        assert visits.enter("a") == "2 connections of this address are open, and no more may be"
-        assert isinstance(visits.enter("b"), ClientConnection) and visits.table.refused == 1
-        visits.table.leave(first)
-        visits.table.leave(first)
-        assert isinstance(visits.enter("a"), ClientConnection) and visits.table.count == 3
-
-    with_table(test, connections_a_peer_max=2)
+async def test_an_address_has_so_many_connections_and_not_one_more() -> None:
+    visits = visits_of(connections_a_peer_max=2)
+    first = visits.enter("a")
+    assert isinstance(first, ClientConnection) and isinstance(visits.enter("a"), ClientConnection)
+    assert visits.enter("a") == "2 connections of this address are open, and no more may be"
+    assert isinstance(visits.enter("b"), ClientConnection) and visits.table.refused == 1
+    visits.table.leave(first)
+    visits.table.leave(first)
+    assert isinstance(visits.enter("a"), ClientConnection) and visits.table.count == 3
 
 
-def test_where_all_places_are_taken_the_largest_crowd_gives_one_of_those_that_wait_for_nothing() -> None:
-    def test(visits: Visits) -> None:
-        for busy in (True, False, False, True):
-            visits.enter("many", busy=busy)
-        for _ in range(2):
-            visits.enter("few", busy=False)
-        assert isinstance(visits.enter("new"), ClientConnection) and visits.cut == ["many"]
-        assert isinstance(visits.enter("few"), str), "with three each nobody gives way"
-        assert visits.cut == ["many"] and visits.table.count == 6
-
-    with_table(test)
-
-
-def test_nobody_who_waits_for_something_gives_way() -> None:
-    def test(visits: Visits) -> None:
-        for _ in range(6):
-            visits.enter("many", busy=True)
-        assert visits.enter("new") == "6 connections are open at this port, and no more may be"
-        assert not visits.cut and visits.table.refused == 1
-
-    with_table(test)
+async def test_where_all_places_are_taken_the_largest_crowd_gives_one_of_those_that_wait_for_nothing() -> (
+    None
+):
+    visits = visits_of()
+    for busy in (True, False, False, True):
+        visits.enter("many", busy=busy)
+    for _ in range(2):
+        visits.enter("few", busy=False)
+    assert isinstance(visits.enter("new"), ClientConnection) and visits.cut == ["many"]
+    assert isinstance(visits.enter("few"), str), "with three each nobody gives way"
+    assert visits.cut == ["many"] and visits.table.count == 6
 
 
-def test_where_that_is_allowed_the_largest_crowd_gives_even_one_that_is_at_work() -> None:
-    def test(visits: Visits) -> None:
-        for _ in range(6):
-            visits.enter("many", busy=True)
-        assert isinstance(visits.enter("new"), ClientConnection) and visits.cut == ["many"]
-
-    with_table(test, busy_go=True)
-
-
-def test_where_that_is_allowed_an_address_at_its_bound_loses_its_oldest_idle_one() -> None:
-    def test(visits: Visits) -> None:
-        visits.enter("a", busy=True)
-        idle = visits.enter("a", busy=False)
-        newest = visits.enter("a", busy=True)
-        assert (
-            visits.cut == ["a"]
-            and isinstance(newest, ClientConnection)
-            and isinstance(idle, ClientConnection)
-        )
-        visits.table.leave(idle)
-        assert visits.table.count == 2, "the idle one has gone already"
-        assert visits.enter("a") == "2 connections of this address are open, and no more may be"
-
-    with_table(test, connections_a_peer_max=2, own_idle_go=True)
+async def test_nobody_who_waits_for_something_gives_way() -> None:
+    visits = visits_of()
+    for _ in range(6):
+        visits.enter("many", busy=True)
+    assert visits.enter("new") == "6 connections are open at this port, and no more may be"
+    assert not visits.cut and visits.table.refused == 1
 
 
-def test_a_stranger_that_had_its_time_gives_way_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    def test(visits: Visits) -> None:
-        for peer in ("a", "b", "b"):
-            visits.enter(peer)
-        assert not visits.cut, "none of them had the time to say what it is"
-        monkeypatch.setattr(connection_table, "STRANGER_SECONDS_MIN", 0.0)
-        visits.enter("b")
-        assert visits.cut == ["b"], "its own address is past its bound"
-        visits.enter("c")
-        assert visits.cut == ["b", "a"], "the oldest of all"
-        assert visits.table.strangers == 3
-
-    with_table(test, connections_max=20, strangers_max=3, strangers_a_peer_max=2)
+async def test_where_that_is_allowed_the_largest_crowd_gives_even_one_that_is_at_work() -> None:
+    visits = visits_of(busy_go=True)
+    for _ in range(6):
+        visits.enter("many", busy=True)
+    assert isinstance(visits.enter("new"), ClientConnection) and visits.cut == ["many"]
 
 
-def test_so_many_tools_are_let_in() -> None:
-    def test(visits: Visits) -> None:
-        seen = [visits.enter(peer) for peer in ("a", "a", "b", "c")]
-        visitors = [one for one in seen if isinstance(one, ClientConnection)]
-        assert [visits.table.is_tool(one) for one in visitors] == [True, False, True, False]
-        visits.table.leave(visitors[0])
-        assert visits.table.is_tool(visitors[3])
+async def test_where_that_is_allowed_an_address_at_its_bound_loses_its_oldest_idle_one() -> None:
+    visits = visits_of(connections_a_peer_max=2, own_idle_go=True)
+    visits.enter("a", busy=True)
+    idle = visits.enter("a", busy=False)
+    newest = visits.enter("a", busy=True)
+    assert visits.cut == ["a"] and isinstance(newest, ClientConnection) and isinstance(idle, ClientConnection)
+    visits.table.leave(idle)
+    assert visits.table.count == 2, "the idle one has gone already"
+    assert visits.enter("a") == "2 connections of this address are open, and no more may be"
 
-    with_table(test, tools_max=2, tools_a_peer_max=1)
+
+async def test_a_stranger_that_had_its_time_gives_way_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    visits = visits_of(connections_max=20, strangers_max=3, strangers_a_peer_max=2)
+    for peer in ("a", "b", "b"):
+        visits.enter(peer)
+    assert not visits.cut, "none of them had the time to say what it is"
+    monkeypatch.setattr(connection_table, "STRANGER_SECONDS_MIN", 0.0)
+    visits.enter("b")
+    assert visits.cut == ["b"], "its own address is past its bound"
+    visits.enter("c")
+    assert visits.cut == ["b", "a"], "the oldest of all"
+    assert visits.table.strangers == 3
+
+
+async def test_so_many_tools_are_let_in() -> None:
+    visits = visits_of(tools_max=2, tools_a_peer_max=1)
+    seen = [visits.enter(peer) for peer in ("a", "a", "b", "c")]
+    visitors = [one for one in seen if isinstance(one, ClientConnection)]
+    assert [visits.table.is_tool(one) for one in visitors] == [True, False, True, False]
+    visits.table.leave(visitors[0])
+    assert visits.table.is_tool(visitors[3])
 
 
 async def test_past_the_bound_the_poll_that_waits_the_longest_is_answered() -> None:

@@ -12,7 +12,6 @@ from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 from tests.bookie.upkeep.healing.test_worker import Healing, healing
 from tests.bookie.upkeep.replicas import B1, B2, B3
-from tests.support.aio import run
 
 
 def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -25,19 +24,17 @@ async def returns(one: Healing, *bookies: BookieRef) -> None:
         await one.store.create(registration.key, registration.encode())
 
 
-def test_nothing_is_said_while_a_cluster_starts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_nothing_is_said_while_a_cluster_starts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """The first of its bookies is the auditor, and alone until the others serve."""
-
-    async def test() -> None:
-        async with healing(tmp_path) as one:
-            for bookie in (B1, B2, B3):
-                await one.dies(bookie)
-            for _ in range(3):
-                assert (await one.auditor.look_once()).is_braked
-            await returns(one, B1, B2, B3)
-            assert not (await one.auditor.look_once()).is_braked
-
-    run(test())
+    async with healing(tmp_path) as one:
+        for bookie in (B1, B2, B3):
+            await one.dies(bookie)
+        for _ in range(3):
+            assert (await one.auditor.look_once()).is_braked
+        await returns(one, B1, B2, B3)
+        assert not (await one.auditor.look_once()).is_braked
     assert errors(caplog) == []
 
 

@@ -12,6 +12,7 @@ from metadata.healing import lease_lock
 from metadata.records.registration import Registration
 from tests.bookie.upkeep.healing.test_worker import CONFIG, NOW, Healing, healing
 from tests.bookie.upkeep.replicas import B1, B2, ME
+from tests.support.present import there
 
 WHY = "cannot connect to 192.0.2.1:3181"
 
@@ -24,15 +25,13 @@ async def told(one: Healing) -> dict[str, str]:
     if (probes := one.auditor._reachability.probes) is not None:
         await asyncio.wait([probes])
     await one.auditor._tell_office(view)
-    found = await lease_lock.read(one.store, keys.AUDITOR)
-    assert found is not None
+    found = there(await lease_lock.read(one.store, keys.AUDITOR))
     return {name: one.why for name, one in found.unreachable.items()}
 
 
 async def called_at(one: Healing) -> str:
     """The address of the one bookie that was called in vain."""
-    found = await lease_lock.read(one.store, keys.AUDITOR)
-    assert found is not None
+    found = there(await lease_lock.read(one.store, keys.AUDITOR))
     (unreached,) = found.unreachable.values()
     return unreached.address
 

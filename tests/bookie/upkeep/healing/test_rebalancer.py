@@ -13,6 +13,8 @@ from metadata.healing.planned_moves import Move, Moves
 from metadata.memory import MemoryStore
 from metadata.records.ledger_record import Fragment, LedgerRecord
 from tests.bookie.upkeep.replicas import B1, B2, B3, ME, closed_ledger, open_ledger
+from tests.support.ledgers import delete
+from tests.support.present import there
 
 from .test_worker import CONFIG, LAST, SHAPE, Healing, healing
 
@@ -50,8 +52,7 @@ async def test_what_others_shall_take_is_left_to_them(tmp_path: Path) -> None:
 
 async def test_a_wish_that_does_not_fit_any_more_is_dropped_and_nothing_is_changed(tmp_path: Path) -> None:
     async with moving(tmp_path, Move(50, B2, ME), WISH) as (one, rebalancer):
-        found = await one.ledgers.read(7)
-        assert found is not None
+        found = there(await one.ledgers.read(7))
         lacking = found.record.with_lacking(2, 5, 5)  # it is to be healed first
         await one.ledgers.change(lacking, found.version)
         await rebalancer.look_once()
@@ -71,9 +72,7 @@ async def test_what_is_still_written_is_not_moved_and_a_deleted_ledger_is_droppe
     async with moving(tmp_path, WISH) as (one, rebalancer):
         await open_ledger(one.ledgers, 8, SHAPE, Fragment(0, (B1, B2, B3)))
         await planned_moves.plan(one.store, Moves(8, (WISH,)))
-        found = await one.ledgers.read(7)
-        assert found is not None
-        await one.ledgers.delete(found)
+        await delete(one.ledgers, 7)
         await rebalancer.look_once()
         assert (await one.record(8)).fragments[0].ensemble == (B1, B2, B3)
         assert await planned(one.store) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 
 import pytest
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 from bookie.upkeep.healing.replication_tasks import is_left_behind, replication_tasks, takers
 from bookie.upkeep.healing.view import ClusterView, Fate
 from bookie.upkeep.mending.replication_task import Reason, ReplicationTask
-from metadata import placement
 from metadata.healing.absent_bookies import RESTART_MS
 from metadata.healing.operator_requests import OrderKind
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
@@ -29,92 +27,116 @@ def found(record: LedgerRecord, seen: ClusterView) -> list[tuple[int, str, Reaso
     ]
 
 
-# --- who is lost -------------------------------------------------------------------------------
+# --- who is lost, and which part of a ledger
+
+LOST_A = [(0, "a", Reason.LOST)]
+ALL_BUT_A = (B, C, D, E, F)
+GONE_FOR_LONG = view(*ALL_BUT_A, absent_ms=LONG)
+RESTARTING = dict.fromkeys("ab", RESTART_MS)
+LACKING = ABC.with_lacking(1, 10, 20)
+GOES_ON = LedgerRecord(7, WHOLE, (ABC, Fragment(50, (A, B, D), 500)))
 
 
-def test_a_bookie_that_lives_needs_nothing() -> None:
-    assert found(closed(ABC), view(A, B, C, D, E, F)) == []
+@pytest.mark.parametrize(
+    ("record", "seen", "needs"),
+    [
+        pytest.param(closed(ABC), view(A, *ALL_BUT_A), [], id="one that lives needs nothing"),
+        pytest.param(closed(ABC), view(*ALL_BUT_A), [], id="one that has just vanished is waited for"),
+        pytest.param(
+            closed(ABC),
+            view(*ALL_BUT_A, absent_ms={"a": WAIT_MS - 1}),
+            [],
+            id="and waited for until its time is over",
+        ),
+        pytest.param(closed(ABC), GONE_FOR_LONG, LOST_A, id="one that is absent for long is lost"),
+        pytest.param(
+            closed(Fragment(0, (BookieRef("a", "before"), B, C))),
+            view(A, B, C, D),
+            LOST_A,
+            id="W7: what stood under an earlier incarnation never comes back",
+        ),
+        pytest.param(
+            closed(ABC),
+            view(*ALL_BUT_A, orders={"a": OrderKind.GIVEN_UP}),
+            LOST_A,
+            id="one that was given up is lost at once",
+        ),
+        pytest.param(
+            closed(ABC),
+            view(*ALL_BUT_A, absent_ms={"a": 9_000_000}, orders={"a": OrderKind.MAINTENANCE}),
+            [],
+            id="one in maintenance is waited for as long as it takes",
+        ),
+        pytest.param(
+            closed(ABC),
+            view(A, B, C, D, orders={"a": OrderKind.DRAIN}),
+            [(0, "a", Reason.DRAINING)],
+            id="one that is drained is copied while it lives",
+        ),
+        pytest.param(
+            closed(ABC),
+            view(C, D, E, F, absent_ms=RESTARTING),
+            [*LOST_A, (0, "b", Reason.LOST)],
+            id="where a second copy is gone the delay is over",
+        ),
+        pytest.param(
+            closed(ABC),
+            view(C, D, E, F, absent_ms={"a": 1, "b": 1}),
+            [],
+            id="but not before either could have restarted",
+        ),
+        pytest.param(
+            closed(Fragment(0, (A, D, E))),
+            view(C, D, E, F, absent_ms=RESTARTING),
+            [],
+            id="nor for copies of other ledgers",
+        ),
+        pytest.param(
+            closed(LACKING),
+            view(*ALL_BUT_A, absent_ms=SHORT),
+            [*LOST_A, (0, "b", Reason.LACKING)],
+            id="a copy that lacks something counts as gone",
+        ),
+        pytest.param(
+            GOES_ON, GONE_FOR_LONG, LOST_A, id="the last fragment of an open ledger is its writer's"
+        ),
+        pytest.param(
+            replace(GOES_ON, state=LedgerState.IN_RECOVERY), GONE_FOR_LONG, [], id="a recovery is let alone"
+        ),
+        pytest.param(
+            closed(LACKING),
+            view(A, B, C),
+            [(0, "b", Reason.LACKING)],
+            id="what a copy lacks is for its own bookie",
+        ),
+        pytest.param(closed(LACKING), view(A, C, D, E, F), [], id="which is asked again when it is back"),
+    ],
+)
+def test_what_must_be_copied_and_why(
+    record: LedgerRecord, seen: ClusterView, needs: list[tuple[int, str, Reason]]
+) -> None:
+    assert found(record, seen) == needs
 
 
-def test_a_bookie_that_has_just_vanished_is_waited_for() -> None:
-    assert found(closed(ABC), view(B, C, D, E, F)) == []
-    assert found(closed(ABC), view(B, C, D, E, F, absent_ms={"a": WAIT_MS - 1})) == []
+def test_a_task_says_what_it_is_and_reaches_to_the_end_of_its_fragment() -> None:
+    (task,) = replication_tasks(GOES_ON, GONE_FOR_LONG)
+    assert (task.last_entry, str(task)) == (49, "entries 0 to 49: a is lost")
 
 
-def test_a_bookie_that_is_absent_for_long_is_lost() -> None:
-    assert found(closed(ABC), view(B, C, D, E, F, absent_ms=LONG)) == [(0, "a", Reason.LOST)]
-
-
-def test_what_stood_under_an_earlier_incarnation_never_comes_back() -> None:
-    """W7: the disk was exchanged; there is nothing to wait for."""
-    old = BookieRef("a", "before")
-    assert found(closed(Fragment(0, (old, B, C))), view(A, B, C, D)) == [(0, "a", Reason.LOST)]
-
-
-def test_a_bookie_that_was_given_up_is_lost_at_once() -> None:
-    seen = view(B, C, D, E, F, orders={"a": OrderKind.GIVEN_UP})
-    assert found(closed(ABC), seen) == [(0, "a", Reason.LOST)]
-
-
-def test_a_bookie_in_maintenance_is_waited_for_as_long_as_it_takes() -> None:
-    orders = {"a": OrderKind.MAINTENANCE}
-    assert found(closed(ABC), view(B, C, D, E, F, absent_ms={"a": 9_000_000}, orders=orders)) == []
-
-
-def test_a_bookie_that_is_drained_is_copied_while_it_lives() -> None:
+def test_a_bookie_that_is_drained_takes_nothing() -> None:
     seen = view(A, B, C, D, orders={"a": OrderKind.DRAIN})
-    assert found(closed(ABC), seen) == [(0, "a", Reason.DRAINING)]
     assert seen.fate(A) is Fate.DRAINING and A not in [one.bookie for one in seen.takers()]
-
-
-def test_where_a_second_copy_is_gone_the_delay_is_over() -> None:
-    """But not before either could have restarted."""
-    gone = {"a": RESTART_MS, "b": RESTART_MS}
-    lost = [(0, "a", Reason.LOST), (0, "b", Reason.LOST)]
-    assert found(closed(ABC), view(C, D, E, F, absent_ms=gone)) == lost
-    assert found(closed(ABC), view(C, D, E, F, absent_ms={"a": 1, "b": 1})) == []
-    assert found(closed(Fragment(0, (A, D, E))), view(C, D, E, F, absent_ms=gone)) == []
-
-
-def test_a_copy_that_lacks_something_counts_as_gone() -> None:
-    lacking = ABC.with_lacking(1, 10, 20)
-    expected = [(0, "a", Reason.LOST), (0, "b", Reason.LACKING)]
-    assert found(closed(lacking), view(B, C, D, E, F, absent_ms=SHORT)) == expected
 
 
 def test_nothing_is_copied_when_half_of_the_cluster_vanishes_at_once() -> None:
     """It looks like a network that failed; those that an operator gives up are copied all the same."""
-    gone = dict.fromkeys("abc", WAIT_MS)
-    seen = view(D, E, F, absent_ms=gone)
+    seen = view(D, E, F, absent_ms=dict.fromkeys("abc", WAIT_MS))
     assert seen.is_braked and seen.unexpectedly_absent == ["a", "b", "c"]
     assert found(closed(ABC), seen) == []
     given_up = replace(seen, orders={"a": OrderKind.GIVEN_UP})
     assert given_up.is_braked
-    assert found(closed(ABC), given_up) == [(0, "a", Reason.LOST)]
-
-
-def test_one_bookie_of_two_is_no_half_of_a_cluster() -> None:
-    assert not view(B, formatted="ab", absent_ms=LONG).is_braked
-
-
-# --- which part of a ledger --------------------------------------------------------------------
-
-
-def test_the_last_fragment_of_an_open_ledger_is_its_writers() -> None:
-    record = LedgerRecord(7, WHOLE, (ABC, Fragment(50, (A, B, D), 500)))
-    assert found(record, view(B, C, D, E, F, absent_ms=LONG)) == [(0, "a", Reason.LOST)]
-    assert replication_tasks(record, view(B, C, D, E, F, absent_ms=LONG))[0].last_entry == 49
-
-
-def test_a_ledger_in_recovery_is_let_alone() -> None:
-    record = replace(LedgerRecord(7, WHOLE, (ABC, Fragment(50, (A, B, D)))), state=LedgerState.IN_RECOVERY)
-    assert found(record, view(B, C, D, E, F, absent_ms=LONG)) == []
-
-
-def test_what_a_copy_lacks_is_for_its_own_bookie_while_that_lives() -> None:
-    record = closed(ABC.with_lacking(2, 5, 6))
-    assert found(record, view(A, B, C)) == [(0, "c", Reason.LACKING)]
-    assert found(record, view(A, B, D, E, F, formatted="abcdef")) == []  # away: asked again when it is back
+    assert found(closed(ABC), given_up) == LOST_A
+    assert not view(B, formatted="ab", absent_ms=LONG).is_braked, "one of two is no half of a cluster"
 
 
 # --- who takes it ------------------------------------------------------------------------------
@@ -183,27 +205,6 @@ def test_a_taker_stands_as_well_as_any_that_there_is(data: st.DataObject) -> Non
 GONE = {"a": OrderKind.GIVEN_UP}
 
 
-def test_a_bookie_that_has_not_told_of_its_disk_yet_is_chosen_like_the_others() -> None:
-    rng = random.Random(7)
-    told = Registration(A, "a:1", disk_bytes_total=8 << 30, disk_bytes_free=4 << 30)
-    silent = Registration(B, "b:1")
-    chosen = [placement.choose([told, silent], 1, rng=rng)[0].bookie for _ in range(1000)]
-    assert 400 < chosen.count(B) < 600
-
-
-@pytest.mark.parametrize(("free", "least"), [((1, 1), 350), ((1, 3), 600), ((1, 0), 0)])
-def test_bookies_with_more_room_are_chosen_more_often(free: tuple[int, int], least: int) -> None:
-    """In proportion: of a thousand choices between two."""
-    rng = random.Random(7)
-    candidates = [
-        Registration(one, f"{one}:1", disk_bytes_total=8 << 30, disk_bytes_free=gib << 30)
-        for one, gib in zip((A, B), free, strict=True)
-    ]
-    chosen = [placement.choose(candidates, 1, rng=rng)[0].bookie for _ in range(1000)]
-    assert chosen.count(B) >= least
-    assert chosen.count(B) <= least + 300
-
-
 # --- ledgers that nobody closes ------------------------------------------------------------------
 
 
@@ -217,8 +218,3 @@ def test_a_ledger_is_left_behind_when_its_writer_did_not_replace_a_lost_bookie()
     assert not is_left_behind(replace(record, reserved=True), lost)
     assert not is_left_behind(record.closed(99, 1000), lost)
     assert is_left_behind(record.in_recovery(), view(A, B, C, D))
-
-
-def test_a_need_says_what_it_is() -> None:
-    (task,) = replication_tasks(closed(ABC), view(B, C, D, E, F, absent_ms=LONG))
-    assert str(task) == "entries 0 to 99: a is lost"

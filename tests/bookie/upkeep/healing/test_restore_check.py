@@ -18,6 +18,8 @@ from metadata.records.notes.fragment_note import FragmentNote
 from tests.bookie.bookies import append
 from tests.bookie.entries import frame_of
 from tests.bookie.upkeep.test_collector import ME, OK, on_site
+from tests.support.ledgers import change
+from tests.support.present import there
 
 
 async def test_W8_ledgers_closed_before_an_entry_that_the_bookie_proves_to_be_confirmed_are_named(
@@ -26,9 +28,7 @@ async def test_W8_ledgers_closed_before_an_entry_that_the_bookie_proves_to_be_co
     async with on_site(tmp_path) as site:
         assert await append(site.bookie, frame_of(2, [3], lac=2), frame_of(3, [3], lac=2)) == [OK, OK]
         for ledger_id, last_entry in (2, 1), (3, 2):
-            found = await site.ledgers.read(ledger_id)
-            assert found is not None
-            await site.ledgers.change(found.record.closed(last_entry, 20), found.version)
+            await change(site.ledgers, ledger_id, lambda it, end=last_entry: it.closed(end, 20))  # type: ignore[misc]
         check = RestoreCheck(site.bookie, site.store, ME, asyncio.Lock(), cast(LocalCheck, None))
         misfits = await check._compare(Restored(0, 1, b"nonce", 1))
         assert misfits.cut_short == HoldKind.of([2])
@@ -50,16 +50,14 @@ async def test_W8_ids_that_only_this_bookie_knows_are_not_given_again_once_it_ha
         assert await append(site.bookie, frame_of(977, [0])) == [OK]
         await hold.begin(site.store, backup_ms=0, now_ms=1)
         check = RestoreCheck(site.bookie, site.store, ME, asyncio.Lock(), cast(LocalCheck, NothingLacks()))
-        layout = await site.store.get(keys.LAYOUT)
-        assert layout is not None
+        layout = there(await site.store.get(keys.LAYOUT))
         await site.store.delete(keys.LAYOUT, layout.version)
         before = await site.store.list_page("")
         await check.look_once()
         assert await site.store.list_page("") == before, "a backup is being restored: nothing is compared yet"
         await site.store.create(keys.LAYOUT, layout.value)
         await check.look_once()
-        restored = await hold.read(site.store)
-        assert restored is not None
+        restored = there(await hold.read(site.store))
         (told,) = (await hold.told(site.store, restored)).values()
         assert 977 in told.unknown.first
         assert await ledger_ids.counted_end(site.store) == 978

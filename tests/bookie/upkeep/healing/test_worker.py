@@ -24,15 +24,14 @@ from metadata.healing import absent_bookies, lease_lock, operator_requests
 from metadata.healing.lease_lock import LeaseLock
 from metadata.healing.marks import Marks
 from metadata.healing.operator_requests import Order, OrderKind
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory import MemoryStore
 from metadata.rate_limit import RateLimit
 from metadata.records.cluster import Cookie
-from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
+from metadata.records.ledger_record import BookieRef, Ensemble, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.notes import fragment_note
 from metadata.records.notes.fragment_note import FragmentNote
 from metadata.records.registration import Registration
-from metadata.store import PAGE_KEYS_MAX, Page
 from tests.bookie.upkeep.replicas import (
     AT_ONCE,
     B1,
@@ -46,7 +45,10 @@ from tests.bookie.upkeep.replicas import (
     mended,
     open_ledger,
 )
-from tests.support.aio import cancel, run, until_true
+from tests.support.aio import cancel, until_true
+from tests.support.faulty_store import FaultyStore
+from tests.support.ledgers import change
+from tests.support.present import there
 
 SHAPE = Shape(3, 3, 2)
 LAST = 99
@@ -55,8 +57,8 @@ LOST_MS = CONFIG.lost_bookie_ms
 NOW = 1_000_000.0
 """Seconds; the wall clock of a test stands still unless it is moved."""
 
-PASSES_SECONDS_MAX = 2 * CONFIG.lost_bookie_seconds + 120
-"""For a test that lets time pass: how long it may take by the clock of its event loop."""
+TEST_SECONDS_MAX = 2 * CONFIG.lost_bookie_seconds + 120
+"""By the clock of its event loop, which a test may set forward."""
 
 
 @dataclass
@@ -87,47 +89,41 @@ class Healing:
         loop.time = lambda: before() + seconds  # type: ignore[method-assign]
 
     async def record(self, ledger_id: int) -> LedgerRecord:
-        found = await self.ledgers.read(ledger_id)
-        assert found is not None
+        found = there(await self.ledgers.read(ledger_id))
         return found.record
+
+    async def ensemble(self, ledger_id: int) -> Ensemble:
+        """Of its first fragment."""
+        return (await self.record(ledger_id)).fragments[0].ensemble
 
     async def joins(self, *bookies: BookieRef, lives: bool = True) -> None:
         for bookie in bookies:
             cookie = Cookie("cluster", bookie.bookie_id, bookie.incarnation)
             await self.store.create(keys.cookie(bookie.bookie_id), cookie.encode())
             if lives:
-                registration = Registration(bookie, f"{bookie}:1")
-                await self.store.create(registration.key, registration.encode())
+                await self.registers(Registration(bookie, f"{bookie}:1"))
+
+    async def registers(self, registration: Registration) -> None:
+        await self.store.create(registration.key, registration.encode())
 
     async def dies(self, bookie: BookieRef) -> None:
-        found = await self.store.get(keys.bookie(bookie.bookie_id))
-        assert found is not None
+        found = there(await self.store.get(keys.bookie(bookie.bookie_id)))
         await self.store.delete(found.key, found.version)
+
+    async def is_lost(self, *bookies: BookieRef) -> None:
+        """They are dead and given up, and the auditor has seen that."""
+        for bookie in bookies:
+            await self.dies(bookie)
+            await self.given_up(bookie)
+        await self.auditor.look_once()
 
     async def given_up(self, bookie: BookieRef) -> None:
         await operator_requests.give(self.store, Order(bookie.bookie_id, OrderKind.GIVEN_UP, 0))
 
     async def loses_b2(self) -> None:
-        """Ledger 7 is closed on b1, b2 and b3, b2 is dead and given up, and the auditor has seen that."""
+        """Ledger 7 is closed on b1, b2 and b3."""
         await closed_ledger(self.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
-        await self.dies(B2)
-        await self.given_up(B2)
-        await self.auditor.look_once()
-
-
-class AwayOnce(MemoryStore):
-    """A store that does not answer one listing, when it is told to."""
-
-    def __init__(self, data: MemoryData) -> None:
-        super().__init__(data)
-        self.is_away, self.was_away = False, asyncio.Event()
-
-    async def list_page(self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX) -> Page:
-        if self.is_away:
-            self.is_away = False
-            self.was_away.set()
-            raise StoreUnavailable("away, for this once")
-        return await super().list_page(prefix, after=after, limit=limit)
+        await self.is_lost(B2)
 
 
 @asynccontextmanager
@@ -151,13 +147,12 @@ async def one(tmp_path: Path) -> AsyncIterator[Healing]:
 async def test_W3_the_worker_takes_the_place_of_a_lost_bookie_with_every_entry(one: Healing) -> None:
     """W3: and the mark goes when nothing is amiss any more."""
     await one.loses_b2()
-    mark = await one.marks.read(7)
-    assert mark is not None and mark.reasons == ("entries 0 to 99: b2 is lost",)
+    assert there(await one.marks.read(7)).reasons == ("entries 0 to 99: b2 is lost",)
     audit = one.auditor.last
     assert (audit.marked, dict(audit.ledger_states)) == (1, {LedgerState.CLOSED: 1})
     await one.worker.look_once()
     assert one.worker.marked == 1
-    assert (await one.record(7)).fragments[0].ensemble == (B1, ME, B3)
+    assert await one.ensemble(7) == (B1, ME, B3)
     assert await one.world.read(7, 0, LAST) == (list(range(100)), set())
     assert await one.marks.read(7) is None
     assert await lease_lock.read(one.store, keys.healing(7)) is None
@@ -167,23 +162,19 @@ async def test_W3_the_worker_takes_the_place_of_a_lost_bookie_with_every_entry(o
 
 async def test_W3_what_another_bookie_lacks_is_no_place_to_take(one: Healing) -> None:
     """W3: it has all the rest; one who took its place with what it lacks would have only that."""
-    record = await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
-    found = await one.ledgers.read(7)
-    assert found is not None
-    await one.ledgers.change(record.with_lacking(1, 98, 99), found.version)
+    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+    await change(one.ledgers, 7, lambda it: it.with_lacking(1, 98, 99))
     await one.marks.set(7, ["b2 lacks something"], 0)
     await one.worker.look_once()
-    assert (await one.record(7)).fragments[0].ensemble == (B1, B2, B3)
+    assert await one.ensemble(7) == (B1, B2, B3)
     assert one.peers.asked == [] and await one.marks.read(7) is not None
 
 
 async def test_W6_the_worker_fetches_what_lacks_here_and_says_that_it_is_whole(one: Healing) -> None:
     """W6: of what may be lacking only what is lacking is asked for."""
-    record = await closed_ledger(one.ledgers, 7, SHAPE, LAST)
+    await closed_ledger(one.ledgers, 7, SHAPE, LAST)
     await hold(one.world.bookie, 7, range(90))
-    found = await one.ledgers.read(7)
-    assert found is not None
-    await one.ledgers.change(record.with_lacking(0, 80, 99), found.version)
+    await change(one.ledgers, 7, lambda it: it.with_lacking(0, 80, 99))
     await one.marks.set(7, ["b0 lacks something"], 0)
     await one.worker.look_once()
     assert (await one.record(7)).fragments[0].lacking == ()
@@ -194,15 +185,13 @@ async def test_W6_the_worker_fetches_what_lacks_here_and_says_that_it_is_whole(o
 async def test_H1_a_place_of_which_all_is_here_is_taken_from_one_that_lacks_some_of_it(one: Healing) -> None:
     """H1: what was moved here, and the metadata has forgotten that; with a gap here it stays where it is."""
     for ledger_id, held in ((7, range(100)), (8, range(1, 100))):
-        record = await closed_ledger(one.ledgers, ledger_id, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+        await closed_ledger(one.ledgers, ledger_id, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
         await hold(one.world.bookie, ledger_id, held)
-        found = await one.ledgers.read(ledger_id)
-        assert found is not None
-        await one.ledgers.change(record.with_lacking(1, 0, 99), found.version)
+        await change(one.ledgers, ledger_id, lambda it: it.with_lacking(1, 0, 99))
         await one.marks.set(ledger_id, ["b2 lacks all"], 0)
     await one.worker.look_once()
     assert (await one.record(7)).fragments == (Fragment(0, (B1, ME, B3)),)
-    assert (await one.record(8)).fragments[0].ensemble == (B1, B2, B3)
+    assert await one.ensemble(8) == (B1, B2, B3)
     assert await one.marks.read(7) is None and await one.marks.read(8) is not None
 
 
@@ -210,10 +199,10 @@ async def test_nothing_is_healed_of_metadata_that_was_restored_and_is_not_accept
     await one.loses_b2()
     await restored.begin(one.store, backup_ms=1, now_ms=2)
     await one.worker.look_once()
-    assert B2 in (await one.record(7)).fragments[0].ensemble
+    assert B2 in await one.ensemble(7)
     await restored.accept(one.store)
     await one.worker.look_once()
-    assert B2 not in (await one.record(7)).fragments[0].ensemble
+    assert B2 not in await one.ensemble(7)
 
 
 async def test_what_comes_to_nothing_is_told_and_tried_again_later(one: Healing) -> None:
@@ -222,7 +211,7 @@ async def test_what_comes_to_nothing_is_told_and_tried_again_later(one: Healing)
     await one.worker.look_once()
     mark = await one.marks.read(7)
     assert mark is not None and mark.tries == 1 and "entry 42" in mark.why_not
-    assert B2 in (await one.record(7)).fragments[0].ensemble
+    assert B2 in await one.ensemble(7)
     one.peers.lost.clear()
     await one.worker.look_once()  # it is not due yet
     assert (await one.marks.read(7)) == mark
@@ -247,31 +236,25 @@ async def test_a_ledger_that_another_bookie_has_claimed_is_left_to_it(one: Heali
     lease = await one.store.grant_lease(60)
     await lease_lock.take(one.store, keys.healing(7), LeaseLock(B3, 0), lease)
     await one.worker.look_once()
-    assert B2 in (await one.record(7)).fragments[0].ensemble
+    assert B2 in await one.ensemble(7)
     await one.store.revoke_lease(lease)
     await one.worker.look_once()
-    assert B2 not in (await one.record(7)).fragments[0].ensemble
+    assert B2 not in await one.ensemble(7)
 
 
 async def test_a_bookie_that_is_not_registered_says_nothing_of_what_is_whole(one: Healing) -> None:
     """W7: another one may have its name by now."""
-    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
-    await one.given_up(B2)
-    await one.dies(B2)
-    await one.auditor.look_once()
+    await one.loses_b2()
     await one.dies(ME)
     await one.worker.look_once()
-    assert B2 in (await one.record(7)).fragments[0].ensemble
+    assert B2 in await one.ensemble(7)
 
 
 async def test_a_ledger_that_was_left_behind_is_closed_and_then_healed(one: Healing) -> None:
     one.peers.ends = {7: 49}
     await open_ledger(one.ledgers, 7, SHAPE, Fragment(0, (B1, B2, B3)))
-    await one.dies(B2)
-    await one.given_up(B2)
-    await one.auditor.look_once()
-    mark = await one.marks.read(7)
-    assert mark is not None and mark.reasons == (NOT_CLOSED,)
+    await one.is_lost(B2)
+    assert there(await one.marks.read(7)).reasons == (NOT_CLOSED,)
     await one.worker.look_once()
     assert one.peers.recovered == [7]
     await one.worker.look_once()
@@ -288,169 +271,123 @@ async def test_where_nobody_can_take_what_is_to_leave_a_living_bookie_the_mark_s
     await one.given_up(B3)
     await operator_requests.give(one.store, Order(B2.bookie_id, OrderKind.DRAIN, 0))
     await one.auditor.look_once()
-    mark = await one.marks.read(7)
-    assert mark is not None and mark.why_not == f"entries 0 to 99: b2 is drained or given up: {NO_TAKER}"
+    assert there(await one.marks.read(7)).why_not == f"entries 0 to 99: b2 is drained or given up: {NO_TAKER}"
 
 
 async def test_H2_what_is_closed_on_a_bookie_that_is_to_leave_is_marked_soon(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    one: Healing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """H2: nothing else changes in the cluster then that the auditor would look for."""
     monkeypatch.setattr(auditor, "LEAVING_SHARE", 0.0)
     monkeypatch.setattr(auditor, "LEAVING_SECONDS_MIN", 0.0)
-    async with healing(tmp_path) as one:
-        one.auditor = Auditor(one.store, ME, CONFIG, lambda: one.now, one.peers)
-        await open_ledger(one.ledgers, 7, SHAPE, Fragment(0, (ME, B1, B2)))
-        await operator_requests.give(one.store, Order(B2.bookie_id, OrderKind.DRAIN, 0))
-        await one.auditor.look_once()
-        assert await one.marks.read(7) is None
-        found = await one.ledgers.read(7)
-        assert found is not None
-        await one.ledgers.change(found.record.closed(LAST, 1000), found.version)
-        await one.auditor.look_once()
-        mark = await one.marks.read(7)
-        assert mark is not None and mark.reasons == ("entries 0 to 99: b2 is drained or given up",)
+    one.auditor = Auditor(one.store, ME, CONFIG, lambda: one.now, one.peers)
+    await open_ledger(one.ledgers, 7, SHAPE, Fragment(0, (ME, B1, B2)))
+    await operator_requests.give(one.store, Order(B2.bookie_id, OrderKind.DRAIN, 0))
+    await one.auditor.look_once()
+    assert await one.marks.read(7) is None
+    await change(one.ledgers, 7, lambda it: it.closed(LAST, 1000))
+    await one.auditor.look_once()
+    assert there(await one.marks.read(7)).reasons == ("entries 0 to 99: b2 is drained or given up",)
 
 
 async def test_H2_what_a_bookie_that_does_not_heal_lacks_goes_to_another(one: Healing) -> None:
-    """H2"""
-    record = await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
-    found = await one.ledgers.read(7)
-    assert found is not None
-    await one.ledgers.change(record.with_lacking(1, 98, 99), found.version)
+    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+    await change(one.ledgers, 7, lambda it: it.with_lacking(1, 98, 99))
     await one.dies(B2)
-    registration = Registration(B2, "b2:1", heals=False)
-    await one.store.create(registration.key, registration.encode())
+    await one.registers(Registration(B2, "b2:1", heals=False))
     await one.marks.set(7, ["b2 lacks something"], 0)
     await one.worker.look_once()
-    assert (await one.record(7)).fragments[0].ensemble == (B1, ME, B3)
+    assert await one.ensemble(7) == (B1, ME, B3)
     assert await one.world.read(7, 0, LAST) == (list(range(100)), set())
 
 
-def test_H2_a_place_that_the_best_taker_does_not_take_goes_to_whoever_can(tmp_path: Path) -> None:
+async def test_H2_a_place_that_the_best_taker_does_not_take_goes_to_whoever_can(one: Healing) -> None:
     """H2: it lives, and something keeps it from healing."""
-
-    async def test() -> None:
-        async with healing(tmp_path) as one:
-            for bookie, rack in ((ME, "r1"), (B1, "r1"), (B3, "r2")):
-                await one.dies(bookie)
-                registration = Registration(bookie, f"{bookie}:1", rack)
-                await one.store.create(registration.key, registration.encode())
-            await closed_ledger(one.ledgers, 7, Shape(2, 2, 2), LAST, Fragment(0, (B1, B2)))
-            await one.dies(B2)
-            await one.given_up(B2)
-            await one.auditor.look_once()
-            await one.worker.look_once()
-            assert (await one.record(7)).fragments[0].ensemble == (B1, B2), "b3 stands better"
-            one.passes(OVERDUE_SECONDS)
-            one.worker._backoffs.clear()
-            await one.worker.look_once()
-            assert (await one.record(7)).fragments[0].ensemble == (B1, ME)
-
-    run(test(), PASSES_SECONDS_MAX)
+    for bookie, rack in ((ME, "r1"), (B1, "r1"), (B3, "r2")):
+        await one.dies(bookie)
+        await one.registers(Registration(bookie, f"{bookie}:1", rack))
+    await closed_ledger(one.ledgers, 7, Shape(2, 2, 2), LAST, Fragment(0, (B1, B2)))
+    await one.is_lost(B2)
+    await one.worker.look_once()
+    assert await one.ensemble(7) == (B1, B2), "b3 stands better"
+    one.passes(OVERDUE_SECONDS)
+    one.worker._backoffs.clear()
+    await one.worker.look_once()
+    assert await one.ensemble(7) == (B1, ME)
 
 
 async def test_where_nobody_can_take_a_place_the_mark_says_so(one: Healing) -> None:
     await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B2)))
-    for bookie in (B2, B3):
-        await one.dies(bookie)
-        await one.given_up(bookie)
-    await one.auditor.look_once()
+    await one.is_lost(B2, B3)
     mark = await one.marks.read(7)
     assert mark is not None and NO_TAKER in mark.why_not
 
 
-def test_the_auditor_counts_how_long_a_bookie_is_absent_and_notes_when_it_is_back(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with healing(tmp_path) as one:
-            await one.dies(B3)
-            await one.auditor.look_once()
-            one.passes(5)
-            await one.auditor.look_once()
-            (absence,) = await absent_bookies.list_absences(one.store)
-            assert (absence.bookie_id, absence.since_ms) == ("b3", int(NOW * 1000))
-            assert 5_000 <= absence.absent_ms < LOST_MS
-            registration = Registration(B3, "b3:1")
-            await one.store.create(registration.key, registration.encode())
-            await one.auditor.look_once()
-            assert await absent_bookies.list_absences(one.store) == []
-
-    run(test(), PASSES_SECONDS_MAX)
+async def test_the_auditor_counts_how_long_a_bookie_is_absent_and_notes_when_it_is_back(one: Healing) -> None:
+    await one.dies(B3)
+    await one.auditor.look_once()
+    one.passes(5)
+    await one.auditor.look_once()
+    (absence,) = await absent_bookies.list_absences(one.store)
+    assert (absence.bookie_id, absence.since_ms) == ("b3", int(NOW * 1000))
+    assert 5_000 <= absence.absent_ms < LOST_MS
+    await one.registers(Registration(B3, "b3:1"))
+    await one.auditor.look_once()
+    assert await absent_bookies.list_absences(one.store) == []
 
 
-def test_a_lost_bookies_ledgers_are_marked_when_the_delay_is_over_and_not_before(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with healing(tmp_path) as one:
-            await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B3)))
-            await one.dies(B3)
-            await one.auditor.look_once()
-            one.passes(CONFIG.lost_bookie_seconds / 2)
-            await one.auditor.look_once()
-            assert await one.marks.read(7) is None
-            one.passes(CONFIG.lost_bookie_seconds / 2)
-            await one.auditor.look_once()
-            assert await one.marks.read(7) is not None
-
-    run(test(), PASSES_SECONDS_MAX)
-
-
-@pytest.mark.parametrize("seconds", [-3600.0, 3600.0], ids=["back", "forward"])
-def test_a_step_of_the_auditors_wall_clock_makes_no_absence_shorter_or_longer(
-    tmp_path: Path, seconds: float
+@pytest.mark.parametrize("seconds", [0.0, -3600.0, 3600.0], ids=["none", "back", "forward"])
+async def test_a_lost_bookies_ledgers_are_marked_when_the_delay_is_over_whatever_step_the_wall_clock_makes(
+    one: Healing, seconds: float
 ) -> None:
     """Nor does the clock of another auditor: the next one goes on where this one has ended."""
-
-    async def test() -> None:
-        async with healing(tmp_path) as one:
-            await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B3)))
-            await one.dies(B3)
-            await one.auditor.look_once()
-            one.passes(CONFIG.lost_bookie_seconds / 2)
-            await one.auditor.look_once()
-            one.now += seconds
-            await one.auditor.look_once()
-            assert await one.marks.read(7) is None
-            other = Auditor(one.store, B1, CONFIG, lambda: NOW - seconds, one.peers)
-            await other.look_once()
-            one.passes(CONFIG.lost_bookie_seconds / 4)
-            await other.look_once()
-            assert await one.marks.read(7) is None
-            one.passes(CONFIG.lost_bookie_seconds / 4)
-            await other.look_once()
-            assert await one.marks.read(7) is not None
-
-    run(test(), PASSES_SECONDS_MAX)
+    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B3)))
+    await one.dies(B3)
+    await one.auditor.look_once()
+    one.passes(CONFIG.lost_bookie_seconds / 2)
+    await one.auditor.look_once()
+    one.now += seconds
+    await one.auditor.look_once()
+    assert await one.marks.read(7) is None
+    other = Auditor(one.store, B1, CONFIG, lambda: NOW - seconds, one.peers)
+    await other.look_once()
+    one.passes(CONFIG.lost_bookie_seconds / 4)
+    await other.look_once()
+    assert await one.marks.read(7) is None
+    one.passes(CONFIG.lost_bookie_seconds / 4)
+    await other.look_once()
+    assert await one.marks.read(7) is not None
 
 
-def test_what_passes_while_the_metadata_is_away_is_no_absence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_what_passes_while_the_metadata_is_away_is_no_absence(
+    one: Healing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A bookie that came back meanwhile could not register."""
     monkeypatch.setattr(auditor, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(auditor, "LEASE_SECONDS", 10 * CONFIG.lost_bookie_seconds)
 
-    async def test() -> None:
-        async with healing(tmp_path) as one:
-            await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B3)))
-            await one.dies(B3)
-            store = AwayOnce(one.store._data)
-            one.auditor = Auditor(store, ME, CONFIG, lambda: NOW, one.peers)
-            auditing = asyncio.create_task(one.auditor.run())
-            try:
-                await until_true(lambda: counted(one.store))
-                store.is_away = True
-                one.passes(2 * CONFIG.lost_bookie_seconds)
-                await asyncio.wait_for(store.was_away.wait(), 60)
-                before = (await absent_bookies.list_absences(one.store))[0].absent_ms
-                await until_true(lambda: counted(one.store, before))
-                assert await one.marks.read(7) is None
-            finally:
-                await cancel(auditing)
-
     async def counted(store: MemoryStore, more_than: int = 0) -> bool:
         return any(one.absent_ms > more_than for one in await absent_bookies.list_absences(store))
 
-    run(test(), PASSES_SECONDS_MAX)
+    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B3)))
+    await one.dies(B3)
+    store = FaultyStore(one.store._data)
+    one.auditor = Auditor(store, ME, CONFIG, lambda: NOW, one.peers)
+
+    async def was_away() -> bool:
+        return bool(store.failures)
+
+    auditing = asyncio.create_task(one.auditor.run())
+    try:
+        await until_true(lambda: counted(one.store))
+        store.fail(StoreUnavailable("away, for this once"), calls=["list_page"], bad=1)
+        one.passes(2 * CONFIG.lost_bookie_seconds)
+        await until_true(was_away)
+        before = (await absent_bookies.list_absences(one.store))[0].absent_ms
+        await until_true(lambda: counted(one.store, before))
+        assert await one.marks.read(7) is None
+    finally:
+        await cancel(auditing)
 
 
 async def test_there_is_one_auditor_at_a_time(one: Healing) -> None:
@@ -487,16 +424,13 @@ async def test_two_bookies_that_take_stock_of_a_ledger_at_once_both_tell_what_th
     async with one.world.upkeep:  # it has read the record, and looks at its frames next
         taking = asyncio.create_task(one.stock.take_once())
         await asyncio.sleep(0)
-        found = await one.ledgers.read(7)
-        assert found is not None
-        await one.ledgers.change(found.record.with_lacking(1, 10, 20), found.version)
+        await change(one.ledgers, 7, lambda it: it.with_lacking(1, 10, 20))
     assert (await taking).ledgers_lacking == 1
     lacking = (await one.record(7)).fragments[0].lacking
     assert {(lack.position, lack.first_entry) for lack in lacking} == {(0, 50), (1, 10)}
 
 
-async def test_limbo_ends_by_itself(one: Healing) -> None:
-    """R6"""
+async def test_R6_limbo_ends_by_itself(one: Healing) -> None:
     await closed_ledger(one.ledgers, 7, SHAPE, LAST)
     await hold(one.world.bookie, 7, range(50))
     await one.world.limbo()
@@ -520,7 +454,7 @@ async def test_a_draining_bookies_copy_is_read_from_it_too(one: Healing) -> None
     await operator_requests.give(one.store, Order("b2", OrderKind.DRAIN, 0))
     await one.auditor.look_once()
     await one.worker.look_once()
-    assert (await one.record(7)).fragments[0].ensemble == (B1, ME, B3)
+    assert await one.ensemble(7) == (B1, ME, B3)
     assert one.peers.asked == [(7, 0, 99, ME)]
 
 
@@ -531,12 +465,10 @@ async def test_a_record_that_cannot_be_read_keeps_nobody_else_from_being_healed(
     await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
     await closed_ledger(one.ledgers, 4, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
     await one.marks.set(3, ["something"], 0)
-    await one.dies(B2)
-    await one.given_up(B2)
-    await one.auditor.look_once()
+    await one.is_lost(B2)
     await one.marks.set(3, ["something"], 0)
     await one.worker.look_once()
-    assert B2 not in (await one.record(7)).fragments[0].ensemble
+    assert B2 not in await one.ensemble(7)
     mark = await one.marks.read(3)
     assert mark is not None and "format version" in mark.why_not
 
@@ -547,9 +479,7 @@ NEWER = b"\x08\x63"
 
 async def test_a_bookie_that_took_a_place_notes_what_it_belongs_to_now(one: Healing) -> None:
     await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3), number=1))
-    await one.dies(B2)
-    await one.given_up(B2)
-    await one.auditor.look_once()
+    await one.is_lost(B2)
     await one.worker.look_once()
     record = await one.record(7)
     assert ME in record.fragments[0].ensemble

@@ -23,6 +23,7 @@ from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore
 from metadata.records.logs.retention import Retention
 from metadata.records.registration import Registration
+from tests.support.present import there
 
 SECOND = 1_000_000
 BOOKIE = BookieRef("b1", "i1")
@@ -68,8 +69,7 @@ class One:
         await directory_generations.write(self.store, "b1", "i1", life)
         self.passed += ROUND_SECONDS
         await (auditor or self.rounds).look()
-        found = await self.logs.read(bytes(16))
-        assert found is not None
+        found = there(await self.logs.read(bytes(16)))
         return found.record
 
     async def left(self) -> list[int]:
@@ -139,13 +139,11 @@ async def test_nothing_goes_under_a_legal_hold_and_what_had_gone_before_it_is_de
     one: One,
 ) -> None:
     record = await one.make(Retention(age_seconds=10))
-    found = await one.logs.read(record.identity)
-    assert found is not None
+    found = there(await one.logs.read(record.identity))
     await one.logs.change(found.record.truncated(10).held(True), found.version)
     assert (await one.at(10**6)).first_position == 10
     assert await one.left() == [1, 2, 3, 4]
-    found = await one.logs.read(record.identity)
-    assert found is not None
+    found = there(await one.logs.read(record.identity))
     await one.logs.change(found.record.held(False).retained(Retention(age_seconds=10**9)), found.version)
     assert (await one.at(10**6)).first_position == 10
     assert await one.left() == [2, 3, 4]

@@ -14,6 +14,7 @@ from metadata.records.logs.log_ledgers import SEGMENT, SegmentOf
 from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore
 from tests.support.aio import run
+from tests.support.present import there
 
 A, UNKNOWN = b"a" * 16, b"u" * 16
 PAGED = Segment(1, 0, 1, 1, end_position=10, ended_us=2, length_bytes=100)
@@ -35,8 +36,7 @@ def is_deleted(said: SegmentOf | None, ledger_id: int, log: LogRecord = LOG) -> 
         await logs.create(log)
         await logs.put_page(A, (PAGED,))
         await ledgers.create(ledger(ledger_id, said))
-        found = await ledgers.read(ledger_id)
-        assert found is not None
+        found = there(await ledgers.read(ledger_id))
         deleted = await UnneededSegments(store).delete(found)
         assert (await ledgers.read(ledger_id) is None) == deleted
         return deleted

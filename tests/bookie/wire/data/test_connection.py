@@ -11,11 +11,15 @@ from typing import cast
 
 import pytest
 
+from bookie.serving.data.session import UNTAKEN_BYTES_MAX
 from bookie.wire.data import connection as module
 from bookie.wire.data import in_process, sockets
 from bookie.wire.data.connection import WRITE_BUFFER_BYTES_MAX, Connection
 from bookie.wire.data.framing import FRAMES_AT_ONCE_MAX, Body, FrameKind, framed
+from bookie.wire.trust.certificates import Certificates
+from bookie.wire.trust.roles import Role
 from tests.support.aio import until_true
+from tests.support.authority import TestAuthority
 
 MIB = 1024 * 1024
 
@@ -76,13 +80,40 @@ async def inside_the_process(client: Ear, server: Ear) -> AsyncIterator[None]:
     yield
 
 
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> TestAuthority:
+    return TestAuthority(tmp_path_factory.mktemp("certificates"))
+
+
+def over_tls(authority: TestAuthority) -> Joined:
+    @asynccontextmanager
+    async def join(client: Ear, server: Ear) -> AsyncIterator[None]:
+        ours, theirs = Certificates(authority.bookie("b1")), Certificates(authority.of(Role.CLIENT))
+        listening = sockets.bound("127.0.0.1", 0)
+        serving = await asyncio.get_running_loop().create_server(
+            lambda: server.connection, sock=listening, ssl=ours.server
+        )
+        try:
+            address = f"127.0.0.1:{listening.getsockname()[1]}"
+            await sockets.connect(address, lambda: client.connection, theirs.client)
+            yield
+        finally:
+            serving.close()
+            await serving.wait_closed()
+
+    return join
+
+
 Joined = Callable[[Ear, Ear], AbstractAsyncContextManager[None]]
 joined: Joined = over_sockets
 
 
-@pytest.fixture(autouse=True, params=[over_sockets, inside_the_process])
-def every_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(f"{__name__}.joined", request.param)
+@pytest.fixture(autouse=True, params=[over_sockets, inside_the_process, over_tls])
+def every_way(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, authority: TestAuthority
+) -> None:
+    way = over_tls(authority) if request.param is over_tls else request.param
+    monkeypatch.setattr(f"{__name__}.joined", way)
 
 
 @asynccontextmanager
@@ -145,6 +176,31 @@ async def test_what_was_sent_before_a_close_arrives_and_then_the_end() -> None:
         assert [(kind, len(body)) for kind, _, body in server.heard] == [(FrameKind.APPEND, 5 * MIB)]
         assert (client.why, server.why) == (["done"], ["it ended the connection"])
         client.connection.send(FrameKind.APPEND, 2, [b"into the void"])
+
+
+async def test_what_a_peer_does_not_take_is_counted_and_sent_once_it_does() -> None:
+    async with both_ends(untaken_bytes_max=UNTAKEN_BYTES_MAX) as (client, server):
+        client.connection.hold("it takes nothing")
+        for _ in range(8):
+            server.connection.send(FrameKind.READ, 1, [bytes(4 * MIB)])
+        assert not server.connection.is_writable and server.connection.is_held
+        await asyncio.sleep(0.2)
+        assert server.connection.taken_bytes < 8 * MIB, "no more than the kernel's buffers take"
+        client.connection.go_on("it takes nothing")
+        await until(lambda: server.connection.taken_bytes == server.connection.sent_bytes)
+        assert server.connection.is_writable and not server.connection.is_held
+
+
+async def test_who_takes_slowly_and_steadily_is_not_cut() -> None:
+    async with both_ends(server_silence=1.0, untaken_bytes_max=UNTAKEN_BYTES_MAX) as (client, server):
+        for _ in range(2):
+            server.connection.send(FrameKind.READ, 1, [bytes(4 * MIB)])
+        while len(client.heard) < 2:
+            assert not server.why, "it was cut before it had everything"
+            client.connection.hold("it is slow")
+            await asyncio.sleep(0.01)
+            client.connection.go_on("it is slow")
+            await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("end", ["close", "abort"])
@@ -265,12 +321,11 @@ async def test_nobody_is_given_up_who_was_not_asked_first_however_late_the_timer
 
 
 async def test_a_server_reads_nothing_from_one_that_takes_nothing_and_ends_it_in_time() -> None:
-    async with both_ends(server_silence=0.2, untaken_bytes_max=16 * 1024) as (client, server):
+    async with both_ends(server_silence=0.3, untaken_bytes_max=16 * 1024) as (client, server):
         client.connection.hold("it takes nothing")
-        while server.connection.is_writable:
+        for _ in range(32):
             server.connection.send(FrameKind.READ, 1, [bytes(MIB)])
-            await asyncio.sleep(0)
-        assert server.connection.is_held
+        assert not server.connection.is_writable and server.connection.is_held
         client.connection.send(FrameKind.INFO, 2, [b"heard by nobody"])
         await until(lambda: server.why)
         assert server.why == [module.UNTAKEN] and not server.heard

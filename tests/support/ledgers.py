@@ -1,0 +1,22 @@
+"""Records of ledgers, changed as anybody may who has the metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_store import LedgerStore, VersionedRecord
+from tests.support.present import there
+
+
+async def change(
+    ledgers: LedgerStore, ledger_id: int, to: Callable[[LedgerRecord], LedgerRecord]
+) -> VersionedRecord:
+    """The record as it stands becomes another."""
+    found = there(await ledgers.read(ledger_id))
+    return await ledgers.change(to(found.record), found.version)
+
+
+async def delete(ledgers: LedgerStore, *ledger_ids: int) -> None:
+    for ledger_id in ledger_ids:
+        await ledgers.delete(there(await ledgers.read(ledger_id)))
