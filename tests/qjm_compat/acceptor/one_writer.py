@@ -104,6 +104,12 @@ async def writer_of(acceptor: requests.Acceptor, epoch: int) -> OneWriter:
     return writer
 
 
+async def first_writer(acceptor: requests.Acceptor) -> OneWriter:
+    """The writer of epoch 1, of a journal that is formatted for it."""
+    await formatted(acceptor)
+    return await writer_of(acceptor, 1)
+
+
 async def next_writer(acceptor: requests.Acceptor) -> OneWriter:
     """A writer of the first epoch that the acceptor has not promised away."""
     return await writer_of(

@@ -21,7 +21,15 @@ from qjm_compat.acceptor.programs.effects import CopySegment, Effect, NewLedger,
 from qjm_compat.acceptor.programs.memory import CONFLICTS_MAX
 from qjm_compat.errors import BadJournalState, JournalUnavailable
 from tests.contracts.journal_acceptor import UPGRADED
-from tests.qjm_compat.acceptor.one_writer import OneWriter, content, edits, formatted, logs, writer_of
+from tests.qjm_compat.acceptor.one_writer import (
+    OneWriter,
+    content,
+    edits,
+    first_writer,
+    formatted,
+    logs,
+    writer_of,
+)
 from tests.qjm_compat.journals import NAMESPACE
 from tests.qjm_compat.model import ModelAcceptor, ModelDisk
 
@@ -102,35 +110,30 @@ async def empty(a: ModelAcceptor, _: ModelAcceptor) -> None:
 
 async def written(a: ModelAcceptor, _: ModelAcceptor) -> None:
     """Two segments finalized, and a third one in progress."""
-    await formatted(a)
-    writer = await writer_of(a, 1)
+    writer = await first_writer(a)
     await writer.write_final(1, 3)
     await writer.write_final(4, 6)
     await writer.write_open(7, 9)
 
 
 async def all_final(a: ModelAcceptor, _: ModelAcceptor) -> None:
-    await formatted(a)
-    writer = await writer_of(a, 1)
+    writer = await first_writer(a)
     await writer.write_final(1, 3)
     await writer.write_final(4, 6)
 
 
 async def single_edit(a: ModelAcceptor, _: ModelAcceptor) -> None:
-    await formatted(a)
-    await (await writer_of(a, 1)).write_open(1, 1)
+    await (await first_writer(a)).write_open(1, 1)
 
 
 async def empty_segment(a: ModelAcceptor, _: ModelAcceptor) -> None:
-    await formatted(a)
-    await (await writer_of(a, 1)).start(1)
+    await (await first_writer(a)).start(1)
 
 
 async def prepared(a: ModelAcceptor, b: ModelAcceptor) -> None:
     """Segment 1-3 here and 1-5 there, and a recovery that has asked both."""
     for acceptor, last in ((a, 3), (b, 5)):
-        await formatted(acceptor)
-        await (await writer_of(acceptor, 1)).write_open(1, last)
+        await (await first_writer(acceptor)).write_open(1, last)
         await (await writer_of(acceptor, 2)).prepare(1)
 
 
@@ -154,8 +157,7 @@ async def upgraded(a: ModelAcceptor, b: ModelAcceptor) -> None:
 
 
 async def final_without_a_record(a: ModelAcceptor, _: ModelAcceptor) -> None:
-    await formatted(a)
-    writer = await writer_of(a, 1)
+    writer = await first_writer(a)
     await writer.write_final(1, 3)
     await writer.write_open(4, 6)
     a.disk.finalize_without_a_record(4, 6)

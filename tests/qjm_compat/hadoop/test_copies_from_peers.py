@@ -63,9 +63,7 @@ async def peer_with(body: bytes, *, at_once: bool = True) -> AsyncIterator[Peer]
 
 async def accept(writer: NameNode, peer: Peer) -> Any:
     state = pb.SegmentState(start_txid=SEGMENT, end_txid=END, in_progress=True)
-    return await writer.ask(
-        "acceptRecovery", pb.AcceptRecovery, info=writer.info(), state=state, from_url=peer.url
-    )
+    return await writer.ask("acceptRecovery", state=state, from_url=peer.url)
 
 
 async def next_writer(writer: NameNode) -> NameNode:
@@ -129,13 +127,7 @@ async def test_a_copy_for_a_writer_that_is_overtaken_meanwhile_is_not_accepted(t
             with pytest.raises(StaleEpoch, match="less than the last promised epoch"):
                 await accepting
             assert list((await later.manifest(in_progress_ok=True)).logs) == []
-            prepared = await later.ask(
-                "prepareRecovery",
-                pb.PrepareRecovery,
-                pb.PrepareReply,
-                info=later.info(),
-                segment_txid=SEGMENT,
-            )
+            prepared = await later.ask("prepareRecovery", segment_txid=SEGMENT)
             assert not prepared.HasField("segment") and not prepared.HasField("accepted_in_epoch")
 
 
