@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -20,6 +21,8 @@ LAYOUT = NAMESPACE.layout_version
 NOON_MS = 1_700_000_000_000
 JOURNAL = "ns1"
 ACCEPTORS = ("a", "b", "c")
+SOON = 0.05
+"""How long what must not happen is given to happen."""
 
 
 def mkdir(txid: int, path: str) -> Mkdir:
@@ -71,6 +74,13 @@ async def on_journal(
         await manager.format(NAMESPACE)
         await manager.recover_unfinalized_segments()
         yield cluster, manager
+
+
+async def send(out: EditLogOutputStream) -> asyncio.Future[int]:
+    """The flush of one edit, under way."""
+    out.write_raw(frames(out.next_txid, 1), 1)
+    out.set_ready_to_flush()
+    return await out.flush_async()
 
 
 async def write(out: EditLogOutputStream, count: int = 1, by: str = "w") -> int:

@@ -17,7 +17,7 @@ from qjm_compat import JournalConfig
 from qjm_compat.acceptor.programs.transitions import segment_at
 from qjm_compat.aio import DEFAULT_ACCEPTOR, QuorumJournalManager
 from qjm_compat.errors import BadJournalState, QuorumFailed, StaleEpoch
-from tests.qjm_compat.faulty import Down, NoFaults, OnModels
+from tests.qjm_compat.faulty import Down, OnModels, Plan
 from tests.qjm_compat.journals import JOURNAL, NAMESPACE, all_edits, frames, manager_on, write, write_segment
 from tests.support.aio import until_true
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies
@@ -54,7 +54,7 @@ each_change = pytest.mark.parametrize("change", KEPT, ids=lambda change: change.
 
 
 def manager_of(models: OnModels) -> QuorumJournalManager:
-    return models.manager([NoFaults() for _ in range(models.acceptors)])
+    return models.manager([Plan() for _ in range(models.acceptors)])
 
 
 async def two_segments(manager: QuorumJournalManager) -> None:
@@ -179,7 +179,7 @@ async def test_a_copy_in_progress_that_a_recovery_overruled_elsewhere_is_no_obst
     segments_behind: int,
 ) -> None:
     models = OnModels(3)
-    plans = [Down(), Down(), NoFaults()]
+    plans = [Down(), Down(), Plan()]
     async with models.manager(plans) as manager:
         await manager.format(NAMESPACE)
         await manager.recover_unfinalized_segments()
@@ -190,7 +190,7 @@ async def test_a_copy_in_progress_that_a_recovery_overruled_elsewhere_is_no_obst
             await write(out, 20)  # has got to the third only
     away = Down()
     away.is_down = True
-    async with models.manager([NoFaults(), NoFaults(), away]) as manager:
+    async with models.manager([Plan(), Plan(), away]) as manager:
         await manager.recover_unfinalized_segments()
         assert await ends(manager) == [(1, 5)]
         for n in range(segments_behind):
