@@ -14,21 +14,15 @@ class AppendBacklog:
 
     def __init__(self) -> None:
         self.payloads: list[bytes] = []
-        """Whoever takes in one entry while `head` is empty adds its payload here, without a call."""
+        self.size_bytes = 0
+        """Whoever takes in one entry while `head` is empty adds to these two by itself, without a call."""
         self.head = b""
         """With which each of them begins."""
-        self._counted = 0  # of these payloads
-        self._counted_bytes = 0
         self._leaving = 0  # payloads that are on their way to the machine
 
     @property
     def entries(self) -> int:
         return self._leaving + len(self.payloads)
-
-    @property
-    def size_bytes(self) -> int:
-        """Changes nothing: the blocking client's threads ask at any moment."""
-        return self._counted_bytes + sum(map(len, self.payloads[self._counted :]))
 
     def add_all(self, payloads: Sequence[bytes], size_bytes: int, head: bytes = b"") -> None:
         """Adds payloads that are so many bytes together, each with `head` before it."""
@@ -37,8 +31,7 @@ class AppendBacklog:
         elif head != self.head:
             self._spell_out()
             payloads = [head + payload for payload in payloads]
-        self._counted_bytes = self.size_bytes + size_bytes
-        self._counted = len(self.payloads) + len(payloads)  # before they are there: nobody counts them twice
+        self.size_bytes += size_bytes
         self.payloads += payloads
 
     def _spell_out(self) -> None:
@@ -48,10 +41,9 @@ class AppendBacklog:
     def batches(self) -> Iterator[tuple[bytes, list[bytes]]]:
         """Yields all that waits, a full frame at a time, as a head and payloads; batches not taken are dropped."""
         left_bytes, start = self.size_bytes, 0
-        self._counted_bytes = left_bytes
         head, self.head = self.head, b""
         payloads, self.payloads = self.payloads, []
-        self._leaving, self._counted = len(payloads), 0
+        self._leaving = len(payloads)
         while start < len(payloads):
             if left_bytes <= FRAME_BYTES_MAX and len(payloads) - start <= FRAME_ENTRIES_MAX:
                 batch, size = payloads[start:] if start else payloads, left_bytes  # as nearly always
@@ -62,4 +54,4 @@ class AppendBacklog:
             start += len(batch)
             left_bytes -= size
             self._leaving -= len(batch)
-            self._counted_bytes -= size
+            self.size_bytes -= size

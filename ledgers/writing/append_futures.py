@@ -75,6 +75,9 @@ class AppendFutures:
 
     def append(self, future: AppendFuture | None, entries: int = 1) -> None:
         """Adds the future of the next entries, completed with the last id; None if nobody waits."""
+        if future is not None and entries == 1:
+            self.last_run.append(future)
+            return
         self._end_run()
         self._counted_through += entries
         if future is not None:

@@ -92,7 +92,7 @@ class PipelineShell:
         self._answers.complete = complete_and(cluster.turn.expect)
         self._will_take = False
         self._room = asyncio.Event()
-        self._room_bytes = 0  # may be taken in before it is looked again; nothing before a turn's first entry
+        self._room_bytes = 0  # may be taken in before pending bytes are counted again
         self._finished: asyncio.Future[LedgerError | None] = self._loop.create_future()
         self._closing = False
         self._is_close_told = False
@@ -172,8 +172,13 @@ class PipelineShell:
 
     def submit(self, payload: bytes, future: AppendFuture | None) -> None:
         """Takes one entry in without waiting; the caller keeps the bound. Raises what is wrong with this call."""
-        self._take_in([payload], checked_size(payload, self.entry_bytes_max))
-        self._answers.append_each(1, [future] if future is not None else [])
+        size = checked_size(payload, self.entry_bytes_max)
+        self.raise_if_ended()
+        self._waiting.add_all([payload], size)
+        self._room_bytes -= size + ENTRY_OVERHEAD_BYTES
+        if not self._will_take:
+            self._take_soon()
+        self._answers.append(future)
 
     def submit_each(
         self, payloads: Sequence[bytes], size_bytes: int, futures: Sequence[AppendFuture]
@@ -211,6 +216,12 @@ class PipelineShell:
         while self.is_full:
             self._room.clear()
             await self._room.wait()
+        self._count_room()
+
+    def _count_room(self) -> None:
+        """There is none for what comes behind a close or the end: it is looked at each time, and refused."""
+        is_over = self._closing or self._finished.done()
+        self._room_bytes = 0 if is_over else self._config.pending_bytes_max - self.pending_bytes
 
     def _raise_if_failed(self) -> None:
         if self.failure is not None:
@@ -232,7 +243,6 @@ class PipelineShell:
     def _take_waiting(self) -> None:
         """Gives the machine everything appended since the last step."""
         self._will_take = False
-        self._room_bytes = 0
         if self._machine.has_ended:
             return
         self._clock.start()

@@ -13,7 +13,7 @@ from metadata.audit import DONE, Act, tell
 from ..entry import ENTRY_OVERHEAD_BYTES
 from ..errors import LedgerClosed, LedgerError, LedgerFenced, WriterFull
 from .append_shell import PipelineShell
-from .checked_batch import CheckedBatch, checked_size
+from .checked_batch import CheckedBatch
 from .closed_by_others import closed_by_others
 from .slow_wait_warning import told_when_long, why_closing_waits
 
@@ -50,24 +50,24 @@ class WriteHandle(PipelineShell):
         Waits only while `pending_bytes_max` are unconfirmed, or `is_behind`.
         """
         self.check_process()
-        room_bytes = self._room_bytes
-        if room_bytes <= 0:
-            return await self._append_first(payload)
-        if type(payload) is not bytes or len(payload) > self.entry_bytes_max:
-            checked_size(payload, self.entry_bytes_max)  # raises
-        self._room_bytes = room_bytes - len(payload) - ENTRY_OVERHEAD_BYTES
-        future: asyncio.Future[int] = asyncio.Future(loop=self._loop)
-        self._waiting.payloads.append(payload)
-        self._answers.last_run.append(future)
-        return future
-
-    async def _append_first(self, payload: bytes) -> asyncio.Future[int]:
-        """Takes one entry in once there is room. Those that follow in this turn need not look again while there is."""
-        if self.is_full:
+        if self._room_bytes <= 0:
             await self._until_room()
+            self.raise_if_ended()
         future: asyncio.Future[int] = asyncio.Future(loop=self._loop)
-        self.submit(payload, future)
-        self._room_bytes = self._config.pending_bytes_max - self.pending_bytes
+        waiting = self._waiting
+        if (
+            type(payload) is bytes
+            and len(payload) <= self.entry_bytes_max
+            and self._will_take
+            and not waiting.head
+        ):
+            size = len(payload)  # as `submit` does, without a call
+            self._room_bytes -= size + ENTRY_OVERHEAD_BYTES
+            waiting.size_bytes += size
+            waiting.payloads.append(payload)
+            self._answers.last_run.append(future)
+        else:
+            self.submit(payload, future)
         return future
 
     async def append_batch(self, payloads: Sequence[bytes]) -> range:
@@ -91,8 +91,10 @@ class WriteHandle(PipelineShell):
         the writer.
         """
         self.check_process()
-        if self.is_full:
-            raise WriterFull(f"ledger {self.ledger_id}", self._config.pending_bytes_max)
+        if self._room_bytes <= 0:
+            if self.is_full:
+                raise WriterFull(f"ledger {self.ledger_id}", self._config.pending_bytes_max)
+            self._count_room()
         self.submit(payload, None)
         return self._answers.next_entry - 1
 

@@ -22,6 +22,7 @@ def test_entries_come_out_as_they_came_in_and_are_counted(parts: list[tuple[byte
         entries = [head + payload for payload in payloads]
         if not head and not backlog.head and len(payloads) == 1:
             backlog.payloads.append(payloads[0])
+            backlog.size_bytes += len(payloads[0])
         else:
             backlog.add_all(payloads, sum(map(len, entries)), head)
         twin += entries

@@ -238,11 +238,19 @@ async def test_an_entry_that_follows_another_in_one_turn_is_refused_and_waits_fo
 async def test_no_entry_is_taken_in_behind_a_close_of_the_same_turn() -> None:
     bookies = HeldBookies()
     writer, _ = await writer_of(bookies)
+
+    async def append_in_every_way() -> None:
+        with pytest.raises(LedgerClosed):
+            writer.append_nowait(b"late")
+        with pytest.raises(LedgerClosed):
+            await writer.append_batch([b"late"])
+        with pytest.raises(LedgerClosed):
+            await writer.append_async(b"late")
+
     closing = asyncio.create_task(writer.close())
-    late = asyncio.create_task(writer.append_async(b"late"))
+    late = asyncio.create_task(append_in_every_way())
     appended = await writer.append_async(b"before both")
-    with pytest.raises(LedgerClosed):
-        await late
+    await late
     bookies.acknowledge(0, 1, 2)
     await closing
     assert await appended == writer.last_add_confirmed == 0
