@@ -31,13 +31,7 @@ from .manager.proposer import Proposer
 from .manager.quorum_call import wait_for
 from .manager.segments_seen import check_no_gap, readable_segments, segments_seen
 from .opening import OpenAcceptors
-from .requests import (
-    GetEditLogManifest,
-    GetStorageInfo,
-    NamespaceInfo,
-    PurgeLogs,
-    SegmentState,
-)
+from .requests import GetEditLogManifest, GetStorageInfo, NamespaceInfo, PurgeLogs, SegmentState
 from .sync.background import BackgroundSync
 from .sync.syncer import JournalSyncer, Synced
 

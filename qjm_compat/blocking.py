@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
+from functools import wraps
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from ledgers import ClientConfig
 from ledgers.blocking.base_client import BlockingClient
 from ledgers.loop_thread import LoopThread, iterate
 
-from . import aio
+from .aio import QuorumJournalManager as Manager
 from .batch import Batch
 from .config import AcceptorConfig, JournalConfig
 from .edits import EditOp
-from .formatting import Formatted
 from .manager import input_stream, output_stream
 from .manager.input_stream import decoded
-from .requests import NamespaceInfo, SegmentState
+from .requests import NamespaceInfo
 from .sync.syncer import Synced
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class QuorumJournalManager(BlockingClient[aio.QuorumJournalManager]):
+def waiting_for(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Any, P], T]:
+    """The method of an asyncio twin, with its documentation, as one that returns when it is done."""
+
+    @wraps(method)
+    def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> T:
+        done: T = self._thread.run(method(self._twin, *arguments, **named))
+        return done
+
+    return call
+
+
+class QuorumJournalManager(BlockingClient[Manager]):
     """A journal; see `qjm_compat.aio.QuorumJournalManager`. Use as `with`. May be used from several threads."""
 
     def __init__(
@@ -39,7 +53,7 @@ class QuorumJournalManager(BlockingClient[aio.QuorumJournalManager]):
         client_config: ClientConfig | None = None,
     ) -> None:
         super().__init__(
-            aio.QuorumJournalManager(
+            Manager(
                 metadata_uri,
                 journal_id,
                 namespace=namespace,
@@ -58,41 +72,22 @@ class QuorumJournalManager(BlockingClient[aio.QuorumJournalManager]):
         """This writer's epoch, once it has one."""
         return self._twin.epoch
 
-    def format(self, namespace: NamespaceInfo, *, force: bool = False) -> Formatted:
-        """Formats the journal, or adds acceptors that are new to the others; see the asyncio manager.
-
-        Raises QuorumFailed if every acceptor has the journal already, unless `force`.
-        """
-        return self._thread.run(self._twin.format(namespace, force=force))
+    format = waiting_for(Manager.format)
+    is_formatted = waiting_for(Manager.is_formatted)
+    namespace = waiting_for(Manager.namespace)
 
     def sync(self, *, bytes_per_second: float | None = None) -> Synced:
         """Copies finalized segments to the acceptors that lack them. Returns what it did and what is left."""
         return self._thread.run(self._twin.sync(bytes_per_second=bytes_per_second))
 
-    def is_formatted(self) -> bool:
-        """Whether any acceptor has the journal."""
-        return self._thread.run(self._twin.is_formatted())
-
-    def namespace(self) -> NamespaceInfo:
-        """The namespace of the journal's edits."""
-        return self._thread.run(self._twin.namespace())
-
-    def recover_unfinalized_segments(self) -> SegmentState | None:
-        """Becomes the writer, once; finalizes the segment that the last one left open and returns it."""
-        return self._thread.run(self._twin.recover_unfinalized_segments())
-
-    def create_new_unique_epoch(self) -> int:
-        """First half of becoming the writer."""
-        return self._thread.run(self._twin.create_new_unique_epoch())
+    recover_unfinalized_segments = waiting_for(Manager.recover_unfinalized_segments)
+    create_new_unique_epoch = waiting_for(Manager.create_new_unique_epoch)
+    finalize_log_segment = waiting_for(Manager.finalize_log_segment)
 
     def start_log_segment(self, first_txid: int, layout_version: int | None = None) -> EditLogOutputStream:
         """Begins a segment and returns its output stream."""
         stream = self._thread.run(self._twin.start_log_segment(first_txid, layout_version))
         return EditLogOutputStream(self._thread, stream)
-
-    def finalize_log_segment(self, first_txid: int, last_txid: int) -> None:
-        """Ends a segment for ever at a majority."""
-        self._thread.run(self._twin.finalize_log_segment(first_txid, last_txid))
 
     def purge_logs_older_than(self, min_txid_to_keep: int) -> None:
         """Deletes segments that end before a txid, without waiting."""
@@ -114,42 +109,20 @@ class QuorumJournalManager(BlockingClient[aio.QuorumJournalManager]):
         )
         return [EditLogInputStream(self._thread, stream) for stream in streams]
 
-    def journaled_edits(self, from_txid: int) -> Batch | None:
-        """The next edits that a quorum has on disk, None if there are none yet."""
-        return self._thread.run(self._twin.journaled_edits(from_txid))
+    journaled_edits = waiting_for(Manager.journaled_edits)
 
     def tail(self, from_txid: int) -> Iterator[EditOp]:
         """Yields every edit from `from_txid` on as it becomes durable, for ever."""
         for ops in iterate(self._thread, self._twin.tail_batches(from_txid)):
             yield from ops
 
-    def do_pre_upgrade(self) -> None:
-        """First step of an upgrade."""
-        self._thread.run(self._twin.do_pre_upgrade())
-
-    def do_upgrade(self, namespace: NamespaceInfo) -> None:
-        """Second step of an upgrade."""
-        self._thread.run(self._twin.do_upgrade(namespace))
-
-    def do_finalize(self) -> None:
-        """Gives up the rollback."""
-        self._thread.run(self._twin.do_finalize())
-
-    def can_roll_back(self, target_layout_version: int) -> bool:
-        """Whether there is a state of this layout to roll back to."""
-        return self._thread.run(self._twin.can_roll_back(target_layout_version))
-
-    def do_rollback(self) -> None:
-        """Restores the state before the upgrade."""
-        self._thread.run(self._twin.do_rollback())
-
-    def discard_segments(self, start_txid: int) -> None:
-        """Drops every segment from a txid on."""
-        self._thread.run(self._twin.discard_segments(start_txid))
-
-    def get_journal_c_time(self) -> int:
-        """The journal's creation time."""
-        return self._thread.run(self._twin.get_journal_c_time())
+    do_pre_upgrade = waiting_for(Manager.do_pre_upgrade)
+    do_upgrade = waiting_for(Manager.do_upgrade)
+    do_finalize = waiting_for(Manager.do_finalize)
+    can_roll_back = waiting_for(Manager.can_roll_back)
+    do_rollback = waiting_for(Manager.do_rollback)
+    discard_segments = waiting_for(Manager.discard_segments)
+    get_journal_c_time = waiting_for(Manager.get_journal_c_time)
 
     def metrics(self) -> dict[str, dict[str, int | float | str]]:
         """Counters by Hadoop's names."""
@@ -177,54 +150,46 @@ class EditLogOutputStream:
 
     def __init__(self, thread: LoopThread, stream: output_stream.EditLogOutputStream) -> None:
         self._thread = thread
-        self._stream = stream
+        self._twin = stream
 
     @property
     def first_txid(self) -> int:
-        return self._stream.first_txid
+        return self._twin.first_txid
 
     @property
     def next_txid(self) -> int:
         """The transaction that must be written next."""
-        return self._stream.next_txid
+        return self._twin.next_txid
 
     @property
     def committed_txid(self) -> int:
         """The last transaction known to be on a quorum."""
-        return self._stream.committed_txid
+        return self._twin.committed_txid
 
     def write(self, op: EditOp) -> None:
         """Buffers one edit."""
-        self._stream.write(op)
+        self._twin.write(op)
 
     def write_raw(self, records: bytes, num_txns: int) -> None:
         """Buffers op frames as they are."""
-        self._stream.write_raw(records, num_txns)
+        self._twin.write_raw(records, num_txns)
 
     def should_force_sync(self) -> bool:
         """Whether the buffer is full enough to flush."""
-        return self._stream.should_force_sync()
+        return self._twin.should_force_sync()
 
     def set_ready_to_flush(self) -> None:
         """Moves what was written so far to the flush buffer."""
-        self._stream.set_ready_to_flush()
+        self._twin.set_ready_to_flush()
 
-    def flush(self) -> int:
-        """Waits until the flush buffer is on a quorum; returns the last txid there."""
-        return self._thread.run(self._stream.flush())
+    flush = waiting_for(output_stream.EditLogOutputStream.flush)
+    close = waiting_for(output_stream.EditLogOutputStream.close)
+    abort = waiting_for(output_stream.EditLogOutputStream.abort)
 
     def flush_async(self) -> Future[int]:
         """Sends the flush buffer; the future ends when it is on a quorum. Waits while many are in flight."""
-        settled = self._thread.run(self._stream.flush_async())
+        settled = self._thread.run(self._twin.flush_async())
         return self._thread.submit(_result(settled))
-
-    def close(self) -> None:
-        """Closes the stream; everything must have been flushed."""
-        self._thread.run(self._stream.close())
-
-    def abort(self) -> None:
-        """Closes the stream and drops what was not flushed."""
-        self._thread.run(self._stream.abort())
 
     def __enter__(self) -> Self:
         return self
@@ -243,25 +208,25 @@ class EditLogInputStream:
 
     def __init__(self, thread: LoopThread, stream: input_stream.EditLogInputStream) -> None:
         self._thread = thread
-        self._stream = stream
+        self._twin = stream
 
     @property
     def first_txid(self) -> int:
-        return self._stream.first_txid
+        return self._twin.first_txid
 
     @property
     def last_txid(self) -> int:
-        return self._stream.last_txid
+        return self._twin.last_txid
 
     @property
     def is_in_progress(self) -> bool:
-        return self._stream.is_in_progress
+        return self._twin.is_in_progress
 
     def __iter__(self) -> Iterator[EditOp]:
         """Yields the edits, decoded."""
         for batch in self.batches():
-            yield from decoded(batch, self._stream.layout_version)
+            yield from decoded(batch, self._twin.layout_version)
 
     def batches(self) -> Iterator[Batch]:
         """Yields the same edits in batches as they were flushed."""
-        return iterate(self._thread, self._stream.batches())
+        return iterate(self._thread, self._twin.batches())

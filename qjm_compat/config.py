@@ -20,18 +20,12 @@ HEARTBEAT_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalConfig:
-    """Settings of a journal's ledgers and of its manager.
+    """Settings of a journal's ledgers and of its manager; each says what it is.
 
-    `ensemble_size`, `write_quorum`, `ack_quorum`, `digest`, `password`: of each segment's ledger; see
-    `ledgers.NewLedger`. `takeover_seconds_max` … `operations_seconds_max`: how long a quorum
-    may take to answer (Hadoop's `dfs.qjournal.*.timeout.ms` and `dfs.qjm.operations.timeout`).
-    `queued_edits_bytes_max`: edits queued for one acceptor, past which it is left out until the next
-    segment; a single batch is always accepted. `edits_cache_bytes_max`: the latest edits an acceptor caches for
-    readers. `tail_poll_seconds`: how often a follower polls. `verify_edits`: refuse a batch whose frames,
-    checksums or txids are wrong; Hadoop does not check. `sync_interval_seconds`: how often acceptors
-    are given the finalized segments that they lack (Hadoop's `dfs.journalnode.sync.interval`), 0 for never;
-    `sync_bytes_per_second`: how fast these are copied. `pipelined_batches_max` and `heartbeat_seconds` are no
-    settings: the constants of these names say what they are.
+    The first five are of each segment's ledger, see `ledgers.NewLedger`; `*_seconds_max` are Hadoop's
+    `dfs.qjournal.*.timeout.ms` and `dfs.qjm.operations.timeout`. A single batch is always accepted, however little
+    `queued_edits_bytes_max` allows. `pipelined_batches_max` and `heartbeat_seconds` are no settings: the constants
+    of these names say what they are.
     """
 
     ensemble_size: int = tunable(3, "Bookies of each segment's ledger.", 1, 32)
@@ -112,11 +106,7 @@ class JournalConfig:
             raise ValueError(
                 "sync_interval_seconds must not be negative, and sync_bytes_per_second must be positive"
             )
-        positive = (
-            "pipelined_batches_max",
-            "queued_edits_bytes_max",
-            "edits_cache_bytes_max",
-        )
+        positive = ("pipelined_batches_max", "queued_edits_bytes_max", "edits_cache_bytes_max")
         for name in positive:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")

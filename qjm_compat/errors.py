@@ -135,12 +135,7 @@ class QuorumFailed(JournalError):
     java_class = _CLIENT + "QuorumException"
 
     def __init__(
-        self,
-        what: str,
-        needed: int,
-        asked: int,
-        errors: Mapping[str, Exception],
-        done: Sequence[str] = (),
+        self, what: str, needed: int, asked: int, errors: Mapping[str, Exception], done: Sequence[str] = ()
     ) -> None:
         said = "\n".join(f"{name}: {error}" for name, error in errors.items())
         super().__init__(

@@ -117,12 +117,7 @@ class EditsIntake:
         return batch, appended
 
     def _over(
-        self,
-        batch: Batch,
-        segment: OpenSegment,
-        began: float,
-        done: BatchDone,
-        appended: asyncio.Future[int],
+        self, batch: Batch, segment: OpenSegment, began: float, done: BatchDone, appended: asyncio.Future[int]
     ) -> None:
         try:
             with ledger_errors("the batch is not confirmed"):

@@ -25,15 +25,7 @@ from ..errors import (
     NewerTxid,
     SegmentUnreadable,
 )
-from ..requests import (
-    BatchDone,
-    GetJournaledEdits,
-    JournaledEdits,
-    R,
-    RemoteEditLog,
-    Request,
-    SendEdits,
-)
+from ..requests import BatchDone, GetJournaledEdits, JournaledEdits, R, RemoteEditLog, Request, SendEdits
 from .copying import Pace, SegmentContent, SegmentReader, checked_part, copy_segment
 from .edits_cache import EditsCache, cut
 from .intake import EditsIntake, Turns
@@ -59,13 +51,7 @@ from .programs.effects import (
 from .programs.machine import CONCURRENT, RESETS, program
 from .programs.manifest import place_of
 from .programs.memory import Memory, OpenSegment
-from .programs.syncing import (
-    SegmentsHeld,
-    Taken,
-    make_room_for_another,
-    segments_held,
-    take_finalized,
-)
+from .programs.syncing import SegmentsHeld, Taken, make_room_for_another, segments_held, take_finalized
 from .segment_ledgers import NewSegment, SegmentLedgers
 
 TAIL_BYTES_MAX = 8 * 1024 * 1024

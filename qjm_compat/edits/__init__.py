@@ -13,99 +13,35 @@ from __future__ import annotations
 
 from . import ops as ops
 from .as_xml import op_to_xml as op_to_xml
-from .batches import (
-    check_batch as check_batch,
-)
-from .batches import (
-    frame_offsets as frame_offsets,
-)
-from .batches import (
-    slice_batch as slice_batch,
-)
-from .codec import (
-    decode_op as decode_op,
-)
-from .codec import (
-    encode_op as encode_op,
-)
-from .codec import (
-    iter_ops as iter_ops,
-)
-from .codec import (
-    iter_segment as iter_segment,
-)
-from .codec import (
-    op_to_json as op_to_json,
-)
-from .errors import (
-    BrokenFrame as BrokenFrame,
-)
-from .errors import (
-    BrokenHeader as BrokenHeader,
-)
-from .errors import (
-    BrokenOp as BrokenOp,
-)
-from .errors import (
-    EditLogError as EditLogError,
-)
-from .errors import (
-    UnknownLayout as UnknownLayout,
-)
-from .errors import (
-    UnknownOp as UnknownOp,
-)
-from .frames import (
-    HEADER_BYTES as HEADER_BYTES,
-)
-from .frames import (
-    INVALID_TXID as INVALID_TXID,
-)
-from .frames import (
-    OLDEST_LAYOUT as OLDEST_LAYOUT,
-)
-from .frames import (
-    OP_BYTES_MAX as OP_BYTES_MAX,
-)
-from .frames import (
-    OP_BYTES_MIN as OP_BYTES_MIN,
-)
-from .frames import (
-    PREALLOCATION_BYTES as PREALLOCATION_BYTES,
-)
-from .frames import (
-    TERMINATOR as TERMINATOR,
-)
-from .frames import (
-    decode_header as decode_header,
-)
-from .frames import (
-    encode_frame as encode_frame,
-)
-from .frames import (
-    encode_header as encode_header,
-)
-from .frames import (
-    frame_at as frame_at,
-)
-from .frames import (
-    segment_bytes as segment_bytes,
-)
-from .op import (
-    NEWEST_LAYOUT as NEWEST_LAYOUT,
-)
-from .op import (
-    OPS as OPS,
-)
-from .op import (
-    EditOp as EditOp,
-)
-from .scan import (
-    Damage as Damage,
-)
-from .scan import (
-    SegmentScan as SegmentScan,
-)
-from .scan import (
-    scan_segment as scan_segment,
-)
+from .batches import check_batch as check_batch
+from .batches import frame_offsets as frame_offsets
+from .batches import slice_batch as slice_batch
+from .codec import decode_op as decode_op
+from .codec import encode_op as encode_op
+from .codec import iter_ops as iter_ops
+from .codec import iter_segment as iter_segment
+from .codec import op_to_json as op_to_json
+from .errors import BrokenFrame as BrokenFrame
+from .errors import BrokenHeader as BrokenHeader
+from .errors import BrokenOp as BrokenOp
+from .errors import EditLogError as EditLogError
+from .errors import UnknownLayout as UnknownLayout
+from .errors import UnknownOp as UnknownOp
+from .frames import HEADER_BYTES as HEADER_BYTES
+from .frames import INVALID_TXID as INVALID_TXID
+from .frames import OLDEST_LAYOUT as OLDEST_LAYOUT
+from .frames import OP_BYTES_MAX as OP_BYTES_MAX
+from .frames import OP_BYTES_MIN as OP_BYTES_MIN
+from .frames import PREALLOCATION_BYTES as PREALLOCATION_BYTES
+from .frames import TERMINATOR as TERMINATOR
+from .frames import decode_header as decode_header
+from .frames import encode_frame as encode_frame
+from .frames import encode_header as encode_header
+from .frames import frame_at as frame_at
+from .frames import segment_bytes as segment_bytes
+from .op import NEWEST_LAYOUT as NEWEST_LAYOUT
+from .op import OPS as OPS
+from .op import EditOp as EditOp
+from .scan import Damage as Damage
+from .scan import SegmentScan as SegmentScan
+from .scan import scan_segment as scan_segment

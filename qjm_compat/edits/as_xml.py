@@ -111,10 +111,7 @@ _PARTS: dict[type, tuple[str, str]] = {
     AclEntry: ("ENTRY", "SCOPE=scope TYPE=type NAME=name PERM=permissions"),
     Block: ("BLOCK", "BLOCK_ID=block_id NUM_BYTES=length_bytes GENSTAMP=genstamp"),
     CacheDirective: ("", "ID=directive_id PATH=path REPLICATION=replication POOL=pool EXPIRATION=expires_ms"),
-    CachePool: (
-        "",
-        f"{_POOL} DEFAULTREPLICATION=default_replication",
-    ),
+    CachePool: ("", f"{_POOL} DEFAULTREPLICATION=default_replication"),
     DelegationKey: ("DELEGATION_KEY", "KEY_ID=key_id EXPIRY_DATE=expires_ms KEY=key"),
     DelegationToken: (
         "DELEGATION_TOKEN_IDENTIFIER",

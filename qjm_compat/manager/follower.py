@@ -11,14 +11,7 @@ from ..acceptor.copying import checked_part
 from ..batch import Batch
 from ..config import JournalConfig
 from ..edits import EditOp
-from ..errors import (
-    EditsMissing,
-    EditsNotCached,
-    JournalError,
-    NewerTxid,
-    QuorumFailed,
-    QuorumTimeout,
-)
+from ..errors import EditsMissing, EditsNotCached, JournalError, NewerTxid, QuorumFailed, QuorumTimeout
 from ..requests import GetJournaledEdits, JournaledEdits
 from .effects import Answers, Need
 from .input_stream import EditLogInputStream, decoded

@@ -44,9 +44,7 @@ def noted(path: Path) -> list[Confirmed]:
 
 
 async def audit(
-    manager: QuorumJournalManager,
-    notes: Iterable[Confirmed],
-    look: Callable[[Mkdir], None] = lambda op: None,
+    manager: QuorumJournalManager, notes: Iterable[Confirmed], look: Callable[[Mkdir], None] = lambda op: None
 ) -> int:
     """The last finalized txid. Fails unless everything confirmed is there as it was written, and nothing twice.
 

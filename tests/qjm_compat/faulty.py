@@ -39,30 +39,22 @@ STATE_FAILS, EPOCH_FAILS = 0.1, 0.4
 """How often the two calls for a new epoch fail."""
 
 
-class Plan(Protocol):
-    """Decides over each call to one acceptor. Raises JournalUnavailable for a call that never gets there."""
-
-    def before(self, request: Request[Any]) -> None: ...
-
-    def persisting_fault(self, request: Request[Any]) -> str:
-        """When the write of an acceptance fails: "before" it has happened, "after" it, or "" for never."""
-        ...
-
-
-class NoFaults:
-    """Counts the calls."""
+class Plan:
+    """Decides over each call to one acceptor; one such as this lets all pass, and counts them."""
 
     def __init__(self) -> None:
         self.calls = 0
 
     def before(self, request: Request[Any]) -> None:
+        """Raises JournalUnavailable for a call that never gets there."""
         self.calls += 1
 
     def persisting_fault(self, request: Request[Any]) -> str:
+        """When the write of an acceptance fails: "before" it has happened, "after" it, or "" for never."""
         return ""
 
 
-class FailsAt(NoFaults):
+class FailsAt(Plan):
     """The calls of these numbers fail, counted from 1."""
 
     def __init__(self) -> None:
@@ -75,7 +67,7 @@ class FailsAt(NoFaults):
             raise JournalUnavailable(f"Injected: call {self.calls} fails")
 
 
-class Down(NoFaults):
+class Down(Plan):
     """Fails all calls while it is down."""
 
     def __init__(self) -> None:
@@ -88,7 +80,7 @@ class Down(NoFaults):
             raise JournalUnavailable("Injected: it is down")
 
 
-class UpAndDown(NoFaults):
+class UpAndDown(Plan):
     """Hadoop's randomised test: the channel flips, and acceptances fail around the moment that decides."""
 
     def __init__(self, seed: int) -> None:
@@ -110,7 +102,7 @@ class UpAndDown(NoFaults):
         return "after" if self._rng.random() < PERSISTING_FAILS else ""
 
 
-class EpochFaults(NoFaults):
+class EpochFaults(Plan):
     """The calls for a new epoch fail."""
 
     def __init__(self, rng: random.Random) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from qjm_compat import JournalError
 from qjm_compat.acceptor.copying import SegmentContent, SegmentReader
@@ -15,6 +15,8 @@ from qjm_compat.batch import Batch
 from qjm_compat.manager.logger import Logger
 from qjm_compat.requests import Acceptor, BatchDone, R, Request, SendEdits
 from tests.support.aio import until_true
+
+C = TypeVar("C", bound=Request[Any])
 
 
 class Gate:
@@ -27,6 +29,10 @@ class Gate:
         self.refusal: JournalError | None = None
         self._may_answer = asyncio.Event()
         self.open()
+
+    def called(self, kind: type[C]) -> list[C]:
+        """The calls of one kind."""
+        return [call for call in self.calls if isinstance(call, kind)]
 
     def open(self) -> None:
         self._may_answer.set()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 from ledgers import ClientConfig
@@ -20,6 +21,8 @@ LAYOUT = NAMESPACE.layout_version
 NOON_MS = 1_700_000_000_000
 JOURNAL = "ns1"
 ACCEPTORS = ("a", "b", "c")
+SOON = 0.05
+"""How long what must not happen is given to happen."""
 
 
 def mkdir(txid: int, path: str) -> Mkdir:
@@ -73,6 +76,13 @@ async def on_journal(
         yield cluster, manager
 
 
+async def send(out: EditLogOutputStream) -> asyncio.Future[int]:
+    """The flush of one edit, under way."""
+    out.write_raw(frames(out.next_txid, 1), 1)
+    out.set_ready_to_flush()
+    return await out.flush_async()
+
+
 async def write(out: EditLogOutputStream, count: int = 1, by: str = "w") -> int:
     """One flush of so many edits; the last txid on a quorum."""
     out.write_raw(frames(out.next_txid, count, by), count)
@@ -87,3 +97,12 @@ async def write_segment(
     async with await manager.start_log_segment(first_txid) as out:
         await write(out, last_txid - first_txid + 1, by)
     await manager.finalize_log_segment(first_txid, last_txid)
+
+
+async def all_edits(manager: QuorumJournalManager) -> bytes:
+    """Those of finalized segments, in order."""
+    found: list[bytes] = []
+    for stream in await manager.select_input_streams():
+        async with aclosing(stream.batches()) as batches:
+            found += [batch.records async for batch in batches]
+    return b"".join(found)

@@ -17,13 +17,7 @@ import sys
 from pathlib import Path
 
 from ledgers import ClientConfig
-from qjm_compat import (
-    JournalError,
-    JournalOutOfSync,
-    JournalUnavailable,
-    QuorumFailed,
-    StaleEpoch,
-)
+from qjm_compat import JournalError, JournalOutOfSync, JournalUnavailable, QuorumFailed, StaleEpoch
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.manager.output_stream import EditLogOutputStream
 

@@ -11,7 +11,6 @@ import pytest
 from qjm_compat import AcceptorConfig, JournalConfig
 from qjm_compat.aio import QuorumJournalManager
 from tests.qjm_compat.journals import JOURNAL, NAMESPACE, frames, write
-from tests.support.aio import run
 from tests.support.in_process import InProcessCluster, cluster_of
 
 NAMES = ("a", "b", "c")
@@ -29,25 +28,22 @@ async def begun(clusters: list[InProcessCluster]) -> QuorumJournalManager:
     return manager
 
 
-def test_the_acceptor_that_does_not_answer_is_named_with_its_segment(
+async def test_the_acceptor_that_does_not_answer_is_named_with_its_segment(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario() -> None:
-        async with AsyncExitStack() as stack:
-            clusters = []
-            for name in NAMES:
-                (tmp_path / name).mkdir()
-                clusters.append(await stack.enter_async_context(cluster_of(tmp_path / name, 1)))
-            manager = await begun(clusters)
-            await clusters[2].stop("b1")
-            stream = manager._stream
-            assert stream is not None
-            stream.write_raw(frames(4, 2), 2)
-            stream.set_ready_to_flush()
-            assert await stream.flush() == 5  # the other two have it
-            await manager.close()
-
-    run(scenario(), timeout_seconds=60)
+    async with AsyncExitStack() as stack:
+        clusters = []
+        for name in NAMES:
+            (tmp_path / name).mkdir()
+            clusters.append(await stack.enter_async_context(cluster_of(tmp_path / name, 1)))
+        manager = await begun(clusters)
+        await clusters[2].stop("b1")
+        stream = manager._stream
+        assert stream is not None
+        stream.write_raw(frames(4, 2), 2)
+        stream.set_ready_to_flush()
+        assert await stream.flush() == 5  # the other two have it
+        await manager.close()
     (line,) = [
         line for line in caplog.messages if line.startswith("closing ")
     ]  # and none about the ledger itself

@@ -22,9 +22,9 @@ from tests.qjm_compat.faulty import (
     Down,
     EpochFaults,
     FailsAt,
-    NoFaults,
     OnBookies,
     OnModels,
+    Plan,
     Setting,
     UpAndDown,
     check_only_injected,
@@ -48,7 +48,7 @@ either_form = pytest.mark.parametrize("acceptors", [1, 3])
 
 
 def without_faults(setting: Setting) -> QuorumJournalManager:
-    return setting.manager([NoFaults() for _ in range(setting.acceptors)])
+    return setting.manager([Plan() for _ in range(setting.acceptors)])
 
 
 async def formatted(setting: Setting) -> None:
@@ -88,7 +88,7 @@ async def workload(manager: QuorumJournalManager) -> int:
 
 
 async def calls_of_a_workload(setting: Setting) -> list[int]:
-    plans = [NoFaults() for _ in range(setting.acceptors)]
+    plans = [Plan() for _ in range(setting.acceptors)]
     async with setting.manager(plans) as manager:
         await manager.format(NAMESPACE)
         assert await workload(manager) == 6

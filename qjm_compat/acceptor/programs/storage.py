@@ -6,13 +6,7 @@ from collections.abc import Callable
 
 from metadata.records.journal_record import JournalState, JournalStorage
 
-from ...errors import (
-    BadJournalState,
-    JournalError,
-    JournalNotEmpty,
-    JournalNotFormatted,
-    JournalUnavailable,
-)
+from ...errors import BadJournalState, JournalError, JournalNotEmpty, JournalNotFormatted, JournalUnavailable
 from ...requests import (
     CanRollBack,
     DiscardSegments,

@@ -15,36 +15,17 @@ import pytest
 
 from metadata.records.journal_record import JournalState
 from metadata.records.journal_store import VersionedState
+from qjm_compat import requests
 from qjm_compat.acceptor.programs import transitions
 from qjm_compat.acceptor.programs.effects import CopySegment, Effect, NewLedger, SwapState
 from qjm_compat.acceptor.programs.memory import CONFLICTS_MAX
 from qjm_compat.errors import BadJournalState, JournalUnavailable
-from qjm_compat.requests import (
-    AcceptRecovery,
-    DiscardSegments,
-    DoFinalize,
-    DoPreUpgrade,
-    DoRollback,
-    DoUpgrade,
-    FinalizeLogSegment,
-    Format,
-    GetEditLogManifest,
-    GetJournalState,
-    Heartbeat,
-    IsFormatted,
-    NewEpoch,
-    PrepareRecovery,
-    PurgeLogs,
-    Request,
-    RequestInfo,
-    SegmentState,
-    StartLogSegment,
-)
 from tests.contracts.journal_acceptor import UPGRADED
 from tests.qjm_compat.acceptor.one_writer import (
     OneWriter,
     content,
     edits,
+    first_writer,
     formatted,
     logs,
     writer_of,
@@ -116,7 +97,7 @@ class Case:
     """A call, and what the journal was before: of the acceptor that is called, and of one to copy from."""
 
     before: Before
-    request: Request[Any]
+    request: requests.Request[Any]
 
 
 async def nothing(_: ModelAcceptor, __: ModelAcceptor) -> None:
@@ -129,51 +110,46 @@ async def empty(a: ModelAcceptor, _: ModelAcceptor) -> None:
 
 async def written(a: ModelAcceptor, _: ModelAcceptor) -> None:
     """Two segments finalized, and a third one in progress."""
-    await formatted(a)
-    writer = await writer_of(a, 1)
+    writer = await first_writer(a)
     await writer.write_final(1, 3)
     await writer.write_final(4, 6)
     await writer.write_open(7, 9)
 
 
 async def all_final(a: ModelAcceptor, _: ModelAcceptor) -> None:
-    await formatted(a)
-    writer = await writer_of(a, 1)
+    writer = await first_writer(a)
     await writer.write_final(1, 3)
     await writer.write_final(4, 6)
 
 
 async def single_edit(a: ModelAcceptor, _: ModelAcceptor) -> None:
-    await formatted(a)
-    await (await writer_of(a, 1)).write_open(1, 1)
+    await (await first_writer(a)).write_open(1, 1)
 
 
 async def empty_segment(a: ModelAcceptor, _: ModelAcceptor) -> None:
-    await formatted(a)
-    await (await writer_of(a, 1)).start(1)
+    await (await first_writer(a)).start(1)
 
 
 async def prepared(a: ModelAcceptor, b: ModelAcceptor) -> None:
     """Segment 1-3 here and 1-5 there, and a recovery that has asked both."""
     for acceptor, last in ((a, 3), (b, 5)):
-        await formatted(acceptor)
-        await (await writer_of(acceptor, 1)).write_open(1, last)
+        await (await first_writer(acceptor)).write_open(1, last)
         await (await writer_of(acceptor, 2)).prepare(1)
 
 
 async def accepted(a: ModelAcceptor, b: ModelAcceptor) -> None:
     await prepared(a, b)
-    await OneWriter(a, 2, first_serial=1).accept(SegmentState(1, 5, True, 1), source="b")
+    await OneWriter(a, 2, first_serial=1).accept(requests.SegmentState(1, 5, True, 1), source="b")
 
 
 async def pre_upgraded(a: ModelAcceptor, b: ModelAcceptor) -> None:
     await written(a, b)
-    await a.call(DoPreUpgrade())
+    await a.call(requests.DoPreUpgrade())
 
 
 async def upgraded(a: ModelAcceptor, b: ModelAcceptor) -> None:
     await pre_upgraded(a, b)
-    await a.call(DoUpgrade(UPGRADED.storage))
+    await a.call(requests.DoUpgrade(UPGRADED.storage))
     writer = await writer_of(a, AFTER_THE_UPGRADE)
     await writer.take_over(7)
     await writer.write_final(10, 11)
@@ -181,51 +157,53 @@ async def upgraded(a: ModelAcceptor, b: ModelAcceptor) -> None:
 
 
 async def final_without_a_record(a: ModelAcceptor, _: ModelAcceptor) -> None:
-    await formatted(a)
-    writer = await writer_of(a, 1)
+    writer = await first_writer(a)
     await writer.write_final(1, 3)
     await writer.write_open(4, 6)
     a.disk.finalize_without_a_record(4, 6)
     a.memory.open = None
 
 
-def info(epoch: int) -> RequestInfo:
-    return RequestInfo(epoch, 30)
+def info(epoch: int) -> requests.RequestInfo:
+    return requests.RequestInfo(epoch, 30)
 
 
 CASES: dict[str, Case] = {
-    "format": Case(nothing, Format(NAMESPACE)),
-    "format by force": Case(written, Format(NAMESPACE, force=True)),
-    "format by force in an upgrade": Case(upgraded, Format(NAMESPACE, force=True)),
-    "newEpoch": Case(written, NewEpoch(NAMESPACE, 5)),
-    "newEpoch on an empty segment": Case(empty_segment, NewEpoch(NAMESPACE, 5)),
-    "a call of a later epoch": Case(written, Heartbeat(info=info(5))),
-    "startLogSegment, the first": Case(empty, StartLogSegment(info=info(1), txid=1)),
-    "startLogSegment after others": Case(all_final, StartLogSegment(info=info(1), txid=7)),
+    "format": Case(nothing, requests.Format(NAMESPACE)),
+    "format by force": Case(written, requests.Format(NAMESPACE, force=True)),
+    "format by force in an upgrade": Case(upgraded, requests.Format(NAMESPACE, force=True)),
+    "newEpoch": Case(written, requests.NewEpoch(NAMESPACE, 5)),
+    "newEpoch on an empty segment": Case(empty_segment, requests.NewEpoch(NAMESPACE, 5)),
+    "a call of a later epoch": Case(written, requests.Heartbeat(info=info(5))),
+    "startLogSegment, the first": Case(empty, requests.StartLogSegment(info=info(1), txid=1)),
+    "startLogSegment after others": Case(all_final, requests.StartLogSegment(info=info(1), txid=7)),
     "startLogSegment after one without a record": Case(
-        final_without_a_record, StartLogSegment(info=info(1), txid=7)
+        final_without_a_record, requests.StartLogSegment(info=info(1), txid=7)
     ),
-    "startLogSegment beside one in progress": Case(written, StartLogSegment(info=info(1), txid=10)),
-    "startLogSegment over an empty one": Case(empty_segment, StartLogSegment(info=info(2), txid=1)),
-    "startLogSegment over a single edit": Case(single_edit, StartLogSegment(info=info(2), txid=1)),
-    "finalizeLogSegment": Case(written, FinalizeLogSegment(info=info(1), start_txid=7, end_txid=9)),
+    "startLogSegment beside one in progress": Case(written, requests.StartLogSegment(info=info(1), txid=10)),
+    "startLogSegment over an empty one": Case(empty_segment, requests.StartLogSegment(info=info(2), txid=1)),
+    "startLogSegment over a single edit": Case(single_edit, requests.StartLogSegment(info=info(2), txid=1)),
+    "finalizeLogSegment": Case(written, requests.FinalizeLogSegment(info=info(1), start_txid=7, end_txid=9)),
     "finalizeLogSegment of a recovery": Case(
-        accepted, FinalizeLogSegment(info=info(2), start_txid=1, end_txid=5)
+        accepted, requests.FinalizeLogSegment(info=info(2), start_txid=1, end_txid=5)
     ),
-    "purgeLogs": Case(written, PurgeLogs(info=info(1), min_txid_to_keep=4)),
-    "purgeLogs in an upgrade": Case(upgraded, PurgeLogs(info=info(AFTER_THE_UPGRADE), min_txid_to_keep=11)),
-    "prepareRecovery": Case(written, PrepareRecovery(info=info(5), segment_txid=7)),
+    "purgeLogs": Case(written, requests.PurgeLogs(info=info(1), min_txid_to_keep=4)),
+    "purgeLogs in an upgrade": Case(
+        upgraded, requests.PurgeLogs(info=info(AFTER_THE_UPGRADE), min_txid_to_keep=11)
+    ),
+    "prepareRecovery": Case(written, requests.PrepareRecovery(info=info(5), segment_txid=7)),
     "acceptRecovery of what is here": Case(
-        written, AcceptRecovery(info=info(2), state=SegmentState(7, 9, True, 1), source="a")
+        written, requests.AcceptRecovery(info=info(2), state=requests.SegmentState(7, 9, True, 1), source="a")
     ),
     "acceptRecovery with a copy": Case(
-        prepared, AcceptRecovery(info=info(2), state=SegmentState(1, 5, True, 1), source="b")
+        prepared,
+        requests.AcceptRecovery(info=info(2), state=requests.SegmentState(1, 5, True, 1), source="b"),
     ),
-    "doPreUpgrade": Case(written, DoPreUpgrade()),
-    "doUpgrade": Case(pre_upgraded, DoUpgrade(UPGRADED.storage)),
-    "doFinalize": Case(upgraded, DoFinalize()),
-    "doRollback": Case(upgraded, DoRollback()),
-    "discardSegments": Case(written, DiscardSegments(4)),
+    "doPreUpgrade": Case(written, requests.DoPreUpgrade()),
+    "doUpgrade": Case(pre_upgraded, requests.DoUpgrade(UPGRADED.storage)),
+    "doFinalize": Case(upgraded, requests.DoFinalize()),
+    "doRollback": Case(upgraded, requests.DoRollback()),
+    "discardSegments": Case(written, requests.DiscardSegments(4)),
 }
 
 
@@ -247,7 +225,7 @@ class Trial:
         await case.before(self.acceptor, self.process("b"))
         self.disk.effects.clear()
 
-    async def call(self, request: Request[Any], fault_at: int, fault: Fault) -> None:
+    async def call(self, request: requests.Request[Any], fault_at: int, fault: Fault) -> None:
         self.disk.fault_at, self.disk.fault = fault_at, fault
         try:
             await self.acceptor.call(request)
@@ -275,12 +253,12 @@ class Trial:
         }
 
     async def _format_if_need_be(self) -> None:
-        if await self.acceptor.call(IsFormatted()):
+        if await self.acceptor.call(requests.IsFormatted()):
             return
         if self.disk.state is not None:
-            await self.acceptor.call(DoRollback())
+            await self.acceptor.call(requests.DoRollback())
         else:
-            await self.acceptor.call(Format(NAMESPACE))
+            await self.acceptor.call(requests.Format(NAMESPACE))
 
     # --- what must hold ------------------------------------------------------------------------------
 
@@ -384,7 +362,7 @@ async def test_without_a_fault_nothing_is_leaked(name: str) -> None:
 
 
 async def test_nothing_is_discarded_below_what_was_purged_wherever_the_purge_died() -> None:
-    case = Case(written, PurgeLogs(info=info(1), min_txid_to_keep=7))
+    case = Case(written, requests.PurgeLogs(info=info(1), min_txid_to_keep=7))
     for number in range(1, 1 + len(await effects_of(case))):
         trial = Trial()
         await trial.prepare(case)
@@ -392,14 +370,14 @@ async def test_nothing_is_discarded_below_what_was_purged_wherever_the_purge_die
         assert trial.disk.state is not None
         if trial.disk.state.state.purged_below == 7:
             with pytest.raises(BadJournalState, match="before 7 was purged"):
-                await trial.acceptor.call(DiscardSegments(5))
+                await trial.acceptor.call(requests.DiscardSegments(5))
             assert all(start >= 7 for start, _, _ in await logs(trial.acceptor)), number
 
 
 def test_every_call_that_changes_a_journal_is_tried() -> None:
     from qjm_compat.acceptor.programs.machine import CONCURRENT, PROGRAMS
 
-    changing = set(PROGRAMS) - CONCURRENT - {GetJournalState, GetEditLogManifest}
+    changing = set(PROGRAMS) - CONCURRENT - {requests.GetJournalState, requests.GetEditLogManifest}
     assert changing == {type(case.request) for case in CASES.values()}
 
 

@@ -20,7 +20,7 @@ from qjm_compat.config import JournalConfig
 from qjm_compat.errors import BadRequest, EditsNotCached
 from qjm_compat.requests import DiscardSegments, GetJournaledEdits
 from tests.contracts.journal_acceptor import SyncedAcceptorContract, assert_shows
-from tests.qjm_compat.acceptor.one_writer import content, edits, formatted, next_writer, writer_of
+from tests.qjm_compat.acceptor.one_writer import content, edits, first_writer, next_writer, writer_of
 from tests.support.in_process import QUICK, InProcessCluster, cluster_of, on_bookies
 
 CONFIG = JournalConfig(ensemble_size=1)
@@ -105,8 +105,7 @@ async def served(journal: Journal, since_txid: int, last_txid: int) -> dict[str,
 async def test_the_latest_edits_come_from_memory_and_older_ones_from_the_ledgers(tmp_path: Path) -> None:
     async with on_one_bookie(tmp_path, JournalConfig(ensemble_size=1, edits_cache_bytes_max=500)) as place:
         journal = place.process()
-        await formatted(journal)
-        await (await writer_of(journal, 1)).write_open(1, 20)
+        await (await first_writer(journal)).write_open(1, 20)
         await assert_shows(place.process(), [(1, 20, True)])
         values = await served(journal, 18, 20)
         assert values["RpcRequestCacheMissAmountNumMisses"] == 0
@@ -118,8 +117,7 @@ async def test_the_latest_edits_come_from_memory_and_older_ones_from_the_ledgers
 async def test_who_counts_on_being_told_gets_a_miss_for_edits_that_are_not_at_hand(tmp_path: Path) -> None:
     async with on_one_bookie(tmp_path, JournalConfig(ensemble_size=1, edits_cache_bytes_max=500)) as place:
         journal = place.process()
-        await formatted(journal)
-        await (await writer_of(journal, 1)).write_final(1, 20)
+        await (await first_writer(journal)).write_final(1, 20)
         assert (await journal.call(GetJournaledEdits(18, 1000, cached_only=True))).records == edits(18, 20, 1)
         restarted = place.process()
         for one, since_txid in ((journal, 2), (restarted, 18)):
@@ -132,8 +130,7 @@ async def test_who_counts_on_being_told_gets_a_miss_for_edits_that_are_not_at_ha
 async def test_edits_at_hand_are_forgotten_with_the_journal_they_belonged_to(tmp_path: Path) -> None:
     async with on_one_bookie(tmp_path) as place:
         journal = place.process()
-        await formatted(journal)
-        await (await writer_of(journal, 1)).write_open(1, 3)
+        await (await first_writer(journal)).write_open(1, 3)
         await journal.call(DiscardSegments(1))
         assert (await journal.call(GetJournaledEdits(1, 10))).txn_count == 0
         later = await next_writer(journal)
@@ -144,8 +141,7 @@ async def test_edits_at_hand_are_forgotten_with_the_journal_they_belonged_to(tmp
 async def test_batches_on_their_way_to_disk_together_are_confirmed_in_order(tmp_path: Path) -> None:
     async with on_one_bookie(tmp_path) as place:
         journal = place.process()
-        await formatted(journal)
-        writer = await writer_of(journal, 1)
+        writer = await first_writer(journal)
         await writer.start(1)
         await asyncio.gather(*(writer.send(1, txid) for txid in range(1, 101)))
         await writer.finalize(1, 100)
@@ -155,8 +151,7 @@ async def test_batches_on_their_way_to_disk_together_are_confirmed_in_order(tmp_
 async def test_a_crash_between_any_two_batches_keeps_what_was_confirmed(tmp_path: Path) -> None:
     async with on_one_bookie(tmp_path) as place:
         journal = place.process()
-        await formatted(journal)
-        writer = await writer_of(journal, 1)
+        writer = await first_writer(journal)
         await writer.start(1)
         under_way = [asyncio.ensure_future(writer.send(1, txid)) for txid in range(1, 31)]
         await under_way[9]

@@ -14,7 +14,7 @@ from metadata.memory import MemoryData, MemoryStore
 from metadata.store import MetadataStore, Page, Versioned
 from qjm_compat.acceptor.journal import Journal
 from qjm_compat.config import JournalConfig
-from tests.qjm_compat.acceptor.one_writer import OneWriter, formatted, writer_of
+from tests.qjm_compat.acceptor.one_writer import OneWriter, first_writer
 from tests.support.in_process import QUICK, InProcessCluster, cluster_of
 
 CONFIG = JournalConfig(ensemble_size=1)
@@ -63,8 +63,7 @@ async def cost_of_a_segment(
     """Operations on the journal's records, and changes of the ledgers', from the start to the finalization."""
     store = CountingStore()
     journal = Journal(f"ns{batches}", "a", store, client, CONFIG, {})
-    await formatted(journal)
-    writer = await writer_of(journal, 1)
+    writer = await first_writer(journal)
     await writer.write_final(1, 1)
     store.operations.clear()
     before = (await cluster.store.list_page("ledgers/")).revision
@@ -94,8 +93,7 @@ async def test_the_state_does_not_grow_with_the_journal(tmp_path: Path, segments
     async with cluster_of(tmp_path, 1) as cluster, LedgerClient(cluster.uri, config=QUICK) as client:
         store = CountingStore()
         journal = Journal("ns1", "a", store, client, CONFIG, {})
-        await formatted(journal)
-        writer = await writer_of(journal, 1)
+        writer = await first_writer(journal)
         for first in range(1, 2 * segments, 2):
             await writer.write_final(first, first + 1)
         found = await store.get("journals/ns1/a/state")

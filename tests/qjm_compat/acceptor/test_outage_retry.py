@@ -13,7 +13,6 @@ from qjm_compat.config import JournalConfig
 from qjm_compat.error_translation import metadata_errors
 from qjm_compat.errors import JournalUnavailable, MetadataAway
 from qjm_compat.requests import GetEditLogManifest
-from tests.support.aio import run
 
 
 class Effects:
@@ -35,11 +34,8 @@ def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outage_retry, "PAUSE_SECONDS", 0.001)
 
 
-def test_an_effect_is_performed_again_until_the_metadata_is_back() -> None:
-    async def scenario() -> str:
-        return await OutageRetry(60).until_answered(Effects(5).perform, "swap")
-
-    assert run(scenario()) == "swap"
+async def test_an_effect_is_performed_again_until_the_metadata_is_back() -> None:
+    assert await OutageRetry(60).until_answered(Effects(5).perform, "swap") == "swap"
 
 
 async def test_it_fails_with_the_last_error_when_the_time_is_over() -> None:

@@ -22,7 +22,7 @@ from qjm_compat.requests import (
     SegmentState,
     StartLogSegment,
 )
-from tests.qjm_compat.acceptor.one_writer import formatted, writer_of
+from tests.qjm_compat.acceptor.one_writer import first_writer, writer_of
 from tests.qjm_compat.model import ModelAcceptor, ModelDisk
 
 LATER = 50
@@ -66,8 +66,7 @@ async def prepared() -> tuple[ModelAcceptor, OvertakenDisk]:
     disks = {"a": disk, "b": ModelDisk()}
     for name, last in (("a", 6), ("b", 9)):
         acceptor = ModelAcceptor("ns1", name, disks)
-        await formatted(acceptor)
-        first = await writer_of(acceptor, 1)
+        first = await first_writer(acceptor)
         await first.write_final(1, 3)
         await first.write_open(4, last)
     acceptor = ModelAcceptor("ns1", "a", disks)

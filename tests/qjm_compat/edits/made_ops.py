@@ -125,10 +125,7 @@ _BY_KIND = {
         (_kind(TypeOfStorage), st.sampled_from(StorageType)),
         (_kind(Sources), tuples_of(java_strings)),
         (_kind(RenameOptions), tuples_of(st.sampled_from(RenameOption))),
-        (
-            _kind(MasterKey),
-            st.builds(DelegationKey, numbers_32, numbers_64, _maybe(st.binary(max_size=40))),
-        ),
+        (_kind(MasterKey), st.builds(DelegationKey, numbers_32, numbers_64, _maybe(st.binary(max_size=40)))),
     )
 }
 

@@ -7,10 +7,14 @@ attributes and no storage policy of a new file, a directory's atime is its mtime
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
+
 from qjm_compat.edits import EditOp
 from qjm_compat.edits.fields.access import AclChange, AclEntry, AclScope, AclType, Permission
 from qjm_compat.edits.fields.blocks import Block
 from qjm_compat.edits.fields.xattrs import XAttr, XAttrChange, XAttrNamespace
+from qjm_compat.edits.op import RetriedOp
 from qjm_compat.edits.ops import (
     attributes,
     cache,
@@ -45,188 +49,144 @@ POOL = CachePool("fast", "ada", "staff", 0o755, 1 << 40, 86_400_000)
 POLICY = ErasureCodingPolicy("rs", 6, 3, 1024 * 1024, (ExtraOption("speed", "höchste"),))
 
 
-def sample_ops() -> list[EditOp]:
-    """In the order of their op codes; txids from 1 on."""
+SAMPLES: list[EditOp] = [
+    files.Add(
+        txid=1,
+        inode_id=16386,
+        path="/a/ünï €\0𝄞",
+        replication=3,
+        mtime_ms=NOON_MS,
+        atime_ms=NOON_MS + 1,
+        block_size=134217728,
+        blocks=BLOCKS,
+        permission=PERMISSION,
+        acl=ACL,
+        client_name="DFSClient_1",
+        client_machine="10.0.0.7",
+        overwrite=True,
+        erasure_coding_policy_id=0,
+    ),
+    namespace.RenameOld(txid=2, source="/a", target="/b", timestamp_ms=NOON_MS),
+    namespace.Delete(txid=3, path="/b", timestamp_ms=NOON_MS),
+    namespace.Mkdir(
+        txid=4,
+        inode_id=16387,
+        path="/dir",
+        mtime_ms=NOON_MS,
+        atime_ms=NOON_MS,
+        permission=PERMISSION,
+        acl=ACL,
+        attributes=ATTRIBUTES,
+    ),
+    attributes.SetReplication(txid=5, path="/f", replication=2),
+    attributes.SetPermissions(txid=6, path="/f", mode=0o1777),
+    attributes.SetOwner(txid=7, path="/f", user="ada", group=""),
+    files.Close(
+        txid=8,
+        inode_id=0,
+        path="/f",
+        replication=3,
+        mtime_ms=NOON_MS,
+        atime_ms=NOON_MS,
+        block_size=134217728,
+        blocks=BLOCKS,
+        permission=PERMISSION,
+    ),
+    segments.SetGenstampV1(txid=9, genstamp=999),
+    attributes.Times(txid=12, path="/f", mtime_ms=NOON_MS, atime_ms=-1),
+    attributes.SetQuota(txid=13, path="/q", names=-1, space_bytes=1 << 50),
+    namespace.Rename(
+        txid=14, source="/c", target="/d", timestamp_ms=NOON_MS, options=(namespace.RenameOption.OVERWRITE,)
+    ),
+    namespace.ConcatDelete(txid=15, target="/t", sources=("/s1", "/s2", "/s3"), timestamp_ms=NOON_MS),
+    namespace.Symlink(
+        txid=16,
+        inode_id=16388,
+        path="/link",
+        target="../somewhere",
+        mtime_ms=NOON_MS,
+        atime_ms=NOON_MS + 5,
+        permission=PERMISSION,
+    ),
+    tokens.GetDelegationToken(txid=17, token=TOKEN, expires_ms=NOON_MS),
+    tokens.RenewDelegationToken(txid=18, token=TOKEN, expires_ms=NOON_MS + 1),
+    tokens.CancelDelegationToken(txid=19, token=TOKEN),
+    tokens.UpdateMasterKey(txid=20, key=DelegationKey(-200, NOON_MS, b"\x01\x02\xfe")),
+    files.ReassignLease(txid=21, lease_holder="DFSClient_1", path="/f", new_holder="HDFS_NameNode"),
+    segments.EndLogSegment(txid=22),
+    segments.StartLogSegment(txid=23),
+    files.UpdateBlocks(txid=24, path="/f", blocks=BLOCKS),
+    snapshots.CreateSnapshot(txid=25, root="/s", snapshot="s1"),
+    snapshots.DeleteSnapshot(txid=26, root="/s", snapshot="s1"),
+    snapshots.RenameSnapshot(txid=27, root="/s", old_name="s1", new_name="s2"),
+    snapshots.AllowSnapshot(txid=28, root="/s"),
+    snapshots.DisallowSnapshot(txid=29, root="/s"),
+    segments.SetGenstampV2(txid=30, genstamp=1003),
+    segments.AllocateBlockId(txid=31, block_id=1073741827),
+    files.AddBlock(txid=32, path="/f", blocks=BLOCKS[:2]),
+    cache.AddCacheDirective(txid=33, directive=DIRECTIVE),
+    cache.RemoveCacheDirective(txid=34, directive_id=5),
+    cache.AddCachePool(txid=35, info=POOL),
+    cache.ModifyCachePool(txid=36, info=CachePool("fast", group="g")),
+    cache.RemoveCachePool(txid=37, pool="fast"),
+    cache.ModifyCacheDirective(txid=38, directive=CacheDirective(5, replication=1)),
+    attributes.SetAcl(txid=39, change=AclChange("/f", ACL)),
+    segments.RollingUpgradeStart(txid=40, started_ms=NOON_MS),
+    segments.RollingUpgradeFinalize(txid=41, finalized_ms=NOON_MS),
+    attributes.SetXAttr(txid=42, change=XAttrChange("/f", ATTRIBUTES[:1])),
+    attributes.RemoveXAttr(txid=43, change=XAttrChange("/f", (XAttr(XAttrNamespace.TRUSTED, "gone"),))),
+    attributes.SetStoragePolicy(txid=44, path="/f", policy_id=12),
+    files.Truncate(
+        txid=45,
+        path="/f",
+        client_name="DFSClient_1",
+        client_machine="10.0.0.7",
+        length_bytes=5,
+        timestamp_ms=NOON_MS,
+        blocks=(),
+    ),
+    files.Append(txid=46, path="/f", client_name="DFSClient_1", client_machine="10.0.0.7", new_block=True),
+    attributes.SetQuotaByStorageType(
+        txid=47, path="/q", storage_type=attributes.StorageType.ARCHIVE, space_bytes=1 << 40
+    ),
+]
+"""In the order of their op codes; txids from 1 on."""
+
+NEWER: list[EditOp] = [
+    erasure_coding.AddErasureCodingPolicy(txid=48, policy=POLICY),
+    erasure_coding.EnableErasureCodingPolicy(txid=49, policy_name="RS-6-3-1024k"),
+    erasure_coding.DisableErasureCodingPolicy(txid=50, policy_name="RS-6-3-1024k"),
+    erasure_coding.RemoveErasureCodingPolicy(txid=51, policy_name="RS-6-3-1024k"),
+    snapshots.CreateSnapshot(txid=52, root="/s", snapshot="s1", mtime_ms=NOON_MS),
+    attributes.SetQuotaByStorageType(
+        txid=53, path="/q", storage_type=attributes.StorageType.NVDIMM, space_bytes=1
+    ),
+    namespace.Rename(
+        txid=54,
+        source="/c",
+        target="/d",
+        timestamp_ms=NOON_MS,
+        options=(namespace.RenameOption.OVERWRITE, namespace.RenameOption.TO_TRASH),
+    ),
+    cache.AddCachePool(txid=55, info=CachePool("slow", default_replication=2)),
+]
+"""What only layout -67 has, also of ops that were there before."""
+
+
+def called(first_call: int, ops: list[EditOp]) -> list[EditOp]:
+    """The same ops, each asked for by a call of its own where it can say so; oev writes none of ops on blocks."""
+    calls = itertools.count(first_call)
     return [
-        files.Add(
-            txid=1,
-            inode_id=16386,
-            path="/a/ünï €\0𝄞",
-            replication=3,
-            mtime_ms=NOON_MS,
-            atime_ms=NOON_MS + 1,
-            block_size=134217728,
-            blocks=BLOCKS,
-            permission=PERMISSION,
-            acl=ACL,
-            client_name="DFSClient_1",
-            client_machine="10.0.0.7",
-            overwrite=True,
-            erasure_coding_policy_id=0,
-            rpc_client_id=CLIENT,
-            rpc_call_id=12,
-        ),
-        namespace.RenameOld(
-            txid=2,
-            source="/a",
-            target="/b",
-            timestamp_ms=NOON_MS,
-            rpc_client_id=CLIENT,
-            rpc_call_id=13,
-        ),
-        namespace.Delete(txid=3, path="/b", timestamp_ms=NOON_MS, rpc_client_id=CLIENT, rpc_call_id=14),
-        namespace.Mkdir(
-            txid=4,
-            inode_id=16387,
-            path="/dir",
-            mtime_ms=NOON_MS,
-            atime_ms=NOON_MS,
-            permission=PERMISSION,
-            acl=ACL,
-            attributes=ATTRIBUTES,
-        ),
-        attributes.SetReplication(txid=5, path="/f", replication=2),
-        attributes.SetPermissions(txid=6, path="/f", mode=0o1777),
-        attributes.SetOwner(txid=7, path="/f", user="ada", group=""),
-        files.Close(
-            txid=8,
-            inode_id=0,
-            path="/f",
-            replication=3,
-            mtime_ms=NOON_MS,
-            atime_ms=NOON_MS,
-            block_size=134217728,
-            blocks=BLOCKS,
-            permission=PERMISSION,
-        ),
-        segments.SetGenstampV1(txid=9, genstamp=999),
-        attributes.Times(txid=12, path="/f", mtime_ms=NOON_MS, atime_ms=-1),
-        attributes.SetQuota(txid=13, path="/q", names=-1, space_bytes=1 << 50),
-        namespace.Rename(
-            txid=14,
-            source="/c",
-            target="/d",
-            timestamp_ms=NOON_MS,
-            options=(namespace.RenameOption.OVERWRITE,),
-            rpc_client_id=CLIENT,
-            rpc_call_id=15,
-        ),
-        namespace.ConcatDelete(
-            txid=15,
-            target="/t",
-            sources=("/s1", "/s2", "/s3"),
-            timestamp_ms=NOON_MS,
-            rpc_client_id=CLIENT,
-            rpc_call_id=16,
-        ),
-        namespace.Symlink(
-            txid=16,
-            inode_id=16388,
-            path="/link",
-            target="../somewhere",
-            mtime_ms=NOON_MS,
-            atime_ms=NOON_MS + 5,
-            permission=PERMISSION,
-            rpc_client_id=CLIENT,
-            rpc_call_id=17,
-        ),
-        tokens.GetDelegationToken(txid=17, token=TOKEN, expires_ms=NOON_MS),
-        tokens.RenewDelegationToken(txid=18, token=TOKEN, expires_ms=NOON_MS + 1),
-        tokens.CancelDelegationToken(txid=19, token=TOKEN),
-        tokens.UpdateMasterKey(txid=20, key=DelegationKey(-200, NOON_MS, b"\x01\x02\xfe")),
-        files.ReassignLease(txid=21, lease_holder="DFSClient_1", path="/f", new_holder="HDFS_NameNode"),
-        segments.EndLogSegment(txid=22),
-        segments.StartLogSegment(txid=23),
-        files.UpdateBlocks(txid=24, path="/f", blocks=BLOCKS),
-        snapshots.CreateSnapshot(txid=25, root="/s", snapshot="s1", rpc_client_id=CLIENT, rpc_call_id=18),
-        snapshots.DeleteSnapshot(txid=26, root="/s", snapshot="s1", rpc_client_id=CLIENT, rpc_call_id=19),
-        snapshots.RenameSnapshot(
-            txid=27, root="/s", old_name="s1", new_name="s2", rpc_client_id=CLIENT, rpc_call_id=20
-        ),
-        snapshots.AllowSnapshot(txid=28, root="/s"),
-        snapshots.DisallowSnapshot(txid=29, root="/s"),
-        segments.SetGenstampV2(txid=30, genstamp=1003),
-        segments.AllocateBlockId(txid=31, block_id=1073741827),
-        files.AddBlock(txid=32, path="/f", blocks=BLOCKS[:2]),
-        cache.AddCacheDirective(txid=33, directive=DIRECTIVE, rpc_client_id=CLIENT, rpc_call_id=21),
-        cache.RemoveCacheDirective(txid=34, directive_id=5, rpc_client_id=CLIENT, rpc_call_id=22),
-        cache.AddCachePool(txid=35, info=POOL, rpc_client_id=CLIENT, rpc_call_id=23),
-        cache.ModifyCachePool(
-            txid=36, info=CachePool("fast", group="g"), rpc_client_id=CLIENT, rpc_call_id=24
-        ),
-        cache.RemoveCachePool(txid=37, pool="fast", rpc_client_id=CLIENT, rpc_call_id=25),
-        cache.ModifyCacheDirective(
-            txid=38, directive=CacheDirective(5, replication=1), rpc_client_id=CLIENT, rpc_call_id=26
-        ),
-        attributes.SetAcl(txid=39, change=AclChange("/f", ACL)),
-        segments.RollingUpgradeStart(txid=40, started_ms=NOON_MS),
-        segments.RollingUpgradeFinalize(txid=41, finalized_ms=NOON_MS),
-        attributes.SetXAttr(
-            txid=42, change=XAttrChange("/f", ATTRIBUTES[:1]), rpc_client_id=CLIENT, rpc_call_id=27
-        ),
-        attributes.RemoveXAttr(
-            txid=43,
-            change=XAttrChange("/f", (XAttr(XAttrNamespace.TRUSTED, "gone"),)),
-            rpc_client_id=CLIENT,
-            rpc_call_id=28,
-        ),
-        attributes.SetStoragePolicy(txid=44, path="/f", policy_id=12),
-        files.Truncate(
-            txid=45,
-            path="/f",
-            client_name="DFSClient_1",
-            client_machine="10.0.0.7",
-            length_bytes=5,
-            timestamp_ms=NOON_MS,
-            blocks=(),
-        ),
-        files.Append(
-            txid=46,
-            path="/f",
-            client_name="DFSClient_1",
-            client_machine="10.0.0.7",
-            new_block=True,
-            rpc_client_id=CLIENT,
-            rpc_call_id=29,
-        ),
-        attributes.SetQuotaByStorageType(
-            txid=47, path="/q", storage_type=attributes.StorageType.ARCHIVE, space_bytes=1 << 40
-        ),
+        replace(op, rpc_client_id=CLIENT, rpc_call_id=next(calls))
+        if isinstance(op, RetriedOp) and not isinstance(op, files.UpdateBlocks | files.AddBlock)
+        else op
+        for op in ops
     ]
+
+
+def sample_ops() -> list[EditOp]:
+    return called(12, SAMPLES)
 
 
 def newer_ops() -> list[EditOp]:
-    """What only layout -67 has, also of ops that were there before."""
-    return [
-        erasure_coding.AddErasureCodingPolicy(txid=48, policy=POLICY, rpc_client_id=CLIENT, rpc_call_id=30),
-        erasure_coding.EnableErasureCodingPolicy(
-            txid=49, policy_name="RS-6-3-1024k", rpc_client_id=CLIENT, rpc_call_id=31
-        ),
-        erasure_coding.DisableErasureCodingPolicy(
-            txid=50, policy_name="RS-6-3-1024k", rpc_client_id=CLIENT, rpc_call_id=32
-        ),
-        erasure_coding.RemoveErasureCodingPolicy(
-            txid=51, policy_name="RS-6-3-1024k", rpc_client_id=CLIENT, rpc_call_id=33
-        ),
-        snapshots.CreateSnapshot(
-            txid=52, root="/s", snapshot="s1", mtime_ms=NOON_MS, rpc_client_id=CLIENT, rpc_call_id=34
-        ),
-        attributes.SetQuotaByStorageType(
-            txid=53, path="/q", storage_type=attributes.StorageType.NVDIMM, space_bytes=1
-        ),
-        namespace.Rename(
-            txid=54,
-            source="/c",
-            target="/d",
-            timestamp_ms=NOON_MS,
-            options=(namespace.RenameOption.OVERWRITE, namespace.RenameOption.TO_TRASH),
-            rpc_client_id=CLIENT,
-            rpc_call_id=35,
-        ),
-        cache.AddCachePool(
-            txid=55,
-            info=CachePool("slow", default_replication=2),
-            rpc_client_id=CLIENT,
-            rpc_call_id=36,
-        ),
-    ]
+    return called(30, NEWER)

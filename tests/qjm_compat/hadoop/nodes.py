@@ -18,6 +18,7 @@ from qjm_compat.hadoop.client.connection import NodeClient
 from qjm_compat.hadoop.limits import NodeLimits
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
 from qjm_compat.hadoop.wire.framing import frame_of, parts_of
+from qjm_compat.hadoop.wire.methods import METHODS
 from qjm_compat.hadoop.wire.rpc import JOURNAL_PROTOCOL
 from tests.qjm_compat.acceptor.one_writer import edits
 from tests.support.in_process import InProcessCluster, on_bookies
@@ -33,6 +34,14 @@ def namespace(storage: pb.StorageInfo = STORAGE) -> pb.NamespaceInfo:
     return pb.NamespaceInfo(
         build_version="b", unused=0, block_pool_id="BP-1", storage=storage, software_version="3.4.1"
     )
+
+
+def message(method: str, **fields: Any) -> Message:
+    """What a call of the journal is asked with."""
+    kind = METHODS[JOURNAL_PROTOCOL][method].message
+    if "journal_id" in kind.DESCRIPTOR.fields_by_name:
+        fields.setdefault("journal_id", JID)
+    return kind(**fields)
 
 
 class NameNode:
@@ -54,33 +63,31 @@ class NameNode:
         self.serial += 1
         return pb.RequestInfo(journal_id=JID, epoch=self.epoch, serial=self.serial, committed_txid=committed)
 
-    async def ask(self, method: str, kind: Any, reply: Any = pb.Nothing, **fields: Any) -> Any:
-        return await self.client.call(method, kind(**fields), reply)
-
-    async def of_journal(self, method: str, reply: Any = pb.Nothing) -> Any:
-        return await self.ask(method, pb.OfJournal, reply, journal_id=JID)
+    async def ask(self, method: str, **fields: Any) -> Any:
+        """A call by the next number if it is a writer's, unless the fields say otherwise."""
+        found = METHODS[JOURNAL_PROTOCOL][method]
+        if "info" in found.message.DESCRIPTOR.fields_by_name and "info" not in fields:
+            fields["info"] = self.info()
+        return await self.client.call(method, message(method, **fields), found.reply)
 
     async def format(self, **fields: Any) -> None:
-        await self.ask("format", pb.Format, journal_id=JID, namespace=namespace(), **fields)
+        await self.ask("format", namespace=namespace(), **fields)
 
     async def promised(self) -> int:
-        reply = await self.of_journal("getJournalState", pb.JournalStateReply)
+        reply = await self.ask("getJournalState")
         assert isinstance(reply.last_promised_epoch, int)
         return reply.last_promised_epoch
 
     async def become_writer(self) -> Any:
         self.epoch = await self.promised() + 1
-        return await self.ask(
-            "newEpoch", pb.NewEpoch, pb.NewEpochReply, journal_id=JID, namespace=namespace(), epoch=self.epoch
-        )
+        return await self.ask("newEpoch", namespace=namespace(), epoch=self.epoch)
 
     async def start(self, txid: int) -> None:
-        await self.ask("startLogSegment", pb.StartLogSegment, info=self.info(), txid=txid, layout_version=-67)
+        await self.ask("startLogSegment", txid=txid, layout_version=-67)
 
     async def write(self, segment: int, first: int, last: int, committed: int | None = None) -> None:
         await self.ask(
             "journal",
-            pb.Journal,
             info=self.info(committed),
             first_txid=first,
             num_txns=last - first + 1,
@@ -89,14 +96,10 @@ class NameNode:
         )
 
     async def finalize(self, start: int, end: int) -> None:
-        await self.ask(
-            "finalizeLogSegment", pb.FinalizeLogSegment, info=self.info(), start_txid=start, end_txid=end
-        )
+        await self.ask("finalizeLogSegment", start_txid=start, end_txid=end)
 
     async def manifest(self, since: int = 0, **fields: Any) -> pb.Manifest:
-        reply = await self.ask(
-            "getEditLogManifest", pb.GetManifest, pb.ManifestReply, journal_id=JID, since_txid=since, **fields
-        )
+        reply = await self.ask("getEditLogManifest", since_txid=since, **fields)
         assert isinstance(reply.manifest, pb.Manifest)
         return reply.manifest
 
@@ -171,7 +174,7 @@ NOT_FORMATTED = bytes.fromhex("0000001e1a0800100018093a105e83af4fa4084e4f8b5fd80
 
 def call_frame(
     method: str,
-    message: Message,
+    said: Message,
     call_id: int = 1,
     *,
     client_id: bytes = b"s" * 16,
@@ -182,7 +185,7 @@ def call_frame(
     """A call as a stock client sends it."""
     header = pb.RequestHeader(rpc_kind=2, rpc_op=0, call_id=call_id, client_id=client_id, retry_count=retry)
     call = pb.CallHeader(method=method, protocol=protocol, version=version)
-    return frame_of([one.SerializeToString() for one in (header, call, message)])
+    return frame_of([one.SerializeToString() for one in (header, call, said)])
 
 
 async def next_frame(reader: asyncio.StreamReader) -> bytes:

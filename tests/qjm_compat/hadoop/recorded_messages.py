@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
+from qjm_compat.hadoop.wire.methods import METHODS
+from qjm_compat.hadoop.wire.rpc import INTER_PROTOCOL, JOURNAL_PROTOCOL
 from tests.qjm_compat.acceptor.one_writer import edits
 
 NAMESPACE_ID = 7
@@ -30,6 +31,36 @@ class Recorded:
     service: str
     answer: str
     only_others: bool
+
+    @property
+    def protocol(self) -> str:
+        return INTER_PROTOCOL if self.method in METHODS[INTER_PROTOCOL] else JOURNAL_PROTOCOL
+
+
+NAMES = {
+    "bytes": "records",
+    "end": "end_txid",
+    "epoch": "epoch",
+    "first": "first_txid",
+    "force": "force",
+    "inProgress": "in_progress",
+    "inProgressOk": "in_progress_ok",
+    "lv": "layout_version",
+    "max": "max_txns",
+    "n": "num_txns",
+    "nsInfo": "namespace",
+    "prev": "previous",
+    "sInfo": "storage",
+    "segment": "segment_txid",
+    "since": "since_txid",
+    "start": "start_txid",
+    "state": "state",
+    "storage": "storage",
+    "target": "target_layout_version",
+    "txid": "txid",
+    "url": "from_url",
+}
+"""Of fields, by what a recording calls them."""
 
 
 @dataclass
@@ -55,24 +86,40 @@ class Facts:
             match["others"] is not None,
         )
 
-    def jid(self) -> pb.JournalId:
-        return pb.JournalId(identifier="ns1")
-
-    def info(self, line: Recorded) -> pb.RequestInfo:
-        assert line.epoch is not None
-        info = pb.RequestInfo(journal_id=self.jid(), epoch=self.epochs[line.epoch], serial=line.serial)
-        if line.committed is not None:
-            info.committed_txid = line.committed
-        if line.service:
-            info.name_service_id = line.service
-        return info
-
-    def namespace(self, line: Recorded) -> pb.NamespaceInfo:
-        storage = storage_info(line.fields["nsInfo"]["st"])
-        self.cluster_id = storage.cluster_id
-        return pb.NamespaceInfo(
-            build_version="b", unused=0, block_pool_id="BP-1", storage=storage, software_version="3.4.1"
+    def message(self, line: Recorded) -> Any:
+        """The call of a line, as its NameNode made it."""
+        kind = METHODS[line.protocol][line.method].message
+        fields = {NAMES[name]: self._value(name, value) for name, value in line.fields.items()}
+        if "records" in fields:
+            fields["records"] = self.records(line)
+        named = {"journal_id": {"identifier": "ns1"}, "name_service_id": line.service or None}
+        if line.epoch is not None:
+            told = {"epoch": self.epochs[line.epoch], "serial": line.serial, "committed_txid": line.committed}
+            fields["info"] = named | told
+        return kind(
+            **fields, **{name: one for name, one in named.items() if name in kind.DESCRIPTOR.fields_by_name}
         )
+
+    def _value(self, name: str, value: Any) -> Any:
+        match name:
+            case "nsInfo":
+                self.cluster_id = value["st"]["clusterId"]
+                namespace = {
+                    "build_version": "b",
+                    "unused": 0,
+                    "block_pool_id": "BP-1",
+                    "software_version": "3.4.1",
+                }
+                return namespace | {"storage": storage_info(value["st"])}
+            case "storage" | "prev" | "sInfo":
+                return storage_info(value)
+            case "state":
+                return {NAMES[one]: number for one, number in value.items()}
+            case "url":
+                return value.replace("HOST:PORT", self.source_address).partition("&storageInfo")[0]
+            case "epoch":
+                return self.epochs[value]
+        return value
 
     def records(self, line: Recorded) -> bytes:
         assert line.epoch is not None
@@ -82,18 +129,14 @@ class Facts:
             self.edits[txid] = edits(txid, txid, self.epochs[line.epoch])
         return b"".join(self.edits[txid] for txid in range(first, first + count))
 
-    def source(self, line: Recorded) -> str:
-        url: str = line.fields["url"]
-        return url.replace("HOST:PORT", self.source_address).partition("&storageInfo")[0]
 
-
-def storage_info(found: dict[str, Any]) -> pb.StorageInfo:
-    return pb.StorageInfo(
-        layout_version=found["layoutVersion"] & 0xFFFFFFFF,
-        namespace_id=found["nsId"],
-        cluster_id=found["clusterId"],
-        c_time=found["cTime"],
-    )
+def storage_info(found: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "layout_version": found["layoutVersion"] & 0xFFFFFFFF,
+        "namespace_id": found["nsId"],
+        "cluster_id": found["clusterId"],
+        "c_time": found["cTime"],
+    }
 
 
 def manifest(found: pb.Manifest) -> dict[str, Any]:
@@ -105,105 +148,3 @@ def prepared(found: pb.PrepareReply) -> dict[str, Any]:
     segment = found.segment
     told = {"start": segment.start_txid, "end": segment.end_txid, "inProgress": int(segment.in_progress)}
     return {"seg": told, "lastWriter": found.last_writer_epoch, "committed": found.last_committed_txid}
-
-
-def _of_journal(facts: Facts, line: Recorded) -> pb.OfJournal:
-    message = pb.OfJournal(journal_id=facts.jid())
-    if line.service:
-        message.name_service_id = line.service
-    return message
-
-
-def _manifest_wanted(facts: Facts, line: Recorded) -> pb.GetManifest:
-    since, in_progress = line.fields["since"], bool(line.fields["inProgressOk"])
-    return pb.GetManifest(
-        journal_id=facts.jid(), since_txid=since, in_progress_ok=in_progress, name_service_id=line.service
-    )
-
-
-def _accepted(facts: Facts, line: Recorded) -> pb.AcceptRecovery:
-    state = line.fields["state"]
-    segment = pb.SegmentState(
-        start_txid=state["start"], end_txid=state["end"], in_progress=bool(state["inProgress"])
-    )
-    return pb.AcceptRecovery(info=facts.info(line), state=segment, from_url=facts.source(line))
-
-
-def _rolling_back(facts: Facts, line: Recorded) -> pb.CanRollBack:
-    return pb.CanRollBack(
-        journal_id=facts.jid(),
-        storage=storage_info(line.fields["storage"]),
-        previous=storage_info(line.fields["prev"]),
-        target_layout_version=line.fields["target"],
-        name_service_id=line.service,
-    )
-
-
-MESSAGES: dict[str, tuple[Callable[[Facts, Recorded], Any], Any]] = {
-    "isFormatted": (_of_journal, pb.IsFormattedReply),
-    "getJournalState": (_of_journal, pb.JournalStateReply),
-    "getJournalCTime": (_of_journal, pb.CTimeReply),
-    "doPreUpgrade": (_of_journal, pb.Nothing),
-    "doFinalize": (_of_journal, pb.Nothing),
-    "doRollback": (_of_journal, pb.Nothing),
-    "canRollBack": (_rolling_back, pb.CanRollBackReply),
-    "doUpgrade": (
-        lambda r, q: pb.DoUpgrade(journal_id=r.jid(), storage=storage_info(q.fields["sInfo"])),
-        pb.Nothing,
-    ),
-    "format": (
-        lambda r, q: pb.Format(
-            journal_id=r.jid(),
-            namespace=r.namespace(q),
-            name_service_id=q.service,
-            force=bool(q.fields["force"]),
-        ),
-        pb.Nothing,
-    ),
-    "newEpoch": (
-        lambda r, q: pb.NewEpoch(
-            journal_id=r.jid(),
-            namespace=r.namespace(q),
-            epoch=r.epochs[q.fields["epoch"]],
-            name_service_id=q.service,
-        ),
-        pb.NewEpochReply,
-    ),
-    "startLogSegment": (
-        lambda r, q: pb.StartLogSegment(info=r.info(q), txid=q.fields["txid"], layout_version=q.fields["lv"]),
-        pb.Nothing,
-    ),
-    "journal": (
-        lambda r, q: pb.Journal(
-            info=r.info(q),
-            first_txid=q.fields["first"],
-            num_txns=q.fields["n"],
-            records=r.records(q),
-            segment_txid=q.fields["segment"],
-            name_service_id=q.service,
-        ),
-        pb.Nothing,
-    ),
-    "finalizeLogSegment": (
-        lambda r, q: pb.FinalizeLogSegment(
-            info=r.info(q), start_txid=q.fields["start"], end_txid=q.fields["end"]
-        ),
-        pb.Nothing,
-    ),
-    "prepareRecovery": (
-        lambda r, q: pb.PrepareRecovery(info=r.info(q), segment_txid=q.fields["segment"]),
-        pb.PrepareReply,
-    ),
-    "acceptRecovery": (_accepted, pb.Nothing),
-    "getEditLogManifest": (_manifest_wanted, pb.ManifestReply),
-    "getEditLogManifestFromJournal": (_manifest_wanted, pb.ManifestReply),
-    "getJournaledEdits": (
-        lambda r, q: pb.GetJournaledEdits(
-            journal_id=r.jid(),
-            since_txid=q.fields["since"],
-            max_txns=q.fields["max"],
-            name_service_id=q.service,
-        ),
-        pb.JournaledEditsReply,
-    ),
-}

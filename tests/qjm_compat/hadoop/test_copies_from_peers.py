@@ -63,9 +63,7 @@ async def peer_with(body: bytes, *, at_once: bool = True) -> AsyncIterator[Peer]
 
 async def accept(writer: NameNode, peer: Peer) -> Any:
     state = pb.SegmentState(start_txid=SEGMENT, end_txid=END, in_progress=True)
-    return await writer.ask(
-        "acceptRecovery", pb.AcceptRecovery, info=writer.info(), state=state, from_url=peer.url
-    )
+    return await writer.ask("acceptRecovery", state=state, from_url=peer.url)
 
 
 async def next_writer(writer: NameNode) -> NameNode:
@@ -98,10 +96,7 @@ async def test_a_copy_that_is_not_whole_is_not_accepted_and_a_whole_one_is_after
     async with on_a_node(tmp_path) as nodes:
         await active(nodes)
         _, _, whole = await nodes.get(f"jid=ns1&segmentTxId={SEGMENT}")
-        async with (
-            peer_with(spoil(whole)) as peer,
-            nodes.another("jn2", [peer.address]) as node,
-        ):
+        async with peer_with(spoil(whole)) as peer, nodes.another("jn2", [peer.address]) as node:
             writer = await next_writer(nodes.name_node(node))
             with pytest.raises(SegmentUnreadable):
                 await accept(writer, peer)
@@ -132,13 +127,7 @@ async def test_a_copy_for_a_writer_that_is_overtaken_meanwhile_is_not_accepted(t
             with pytest.raises(StaleEpoch, match="less than the last promised epoch"):
                 await accepting
             assert list((await later.manifest(in_progress_ok=True)).logs) == []
-            prepared = await later.ask(
-                "prepareRecovery",
-                pb.PrepareRecovery,
-                pb.PrepareReply,
-                info=later.info(),
-                segment_txid=SEGMENT,
-            )
+            prepared = await later.ask("prepareRecovery", segment_txid=SEGMENT)
             assert not prepared.HasField("segment") and not prepared.HasField("accepted_in_epoch")
 
 

@@ -58,7 +58,7 @@ async def test_a_node_tells_its_address_and_whose_edits_it_holds(tmp_path: Path)
         assert info["StorageInfos"] == ["{ClusterId=CID-x, CreationTime=0, NamespaceId=7, LayoutVersion=-67}"]
         assert info["Version"].startswith("bookledger ")
         await writer.finalize(3, 4)
-        await writer.of_journal("doPreUpgrade")  # after which a JournalNode counts as not formatted
+        await writer.ask("doPreUpgrade")  # after which a JournalNode counts as not formatted
         info = (await beans(nodes))["JournalNodeInfo"]
         assert json.loads(info["JournalsStatus"]) == {"ns1": {"Formatted": "false"}}
         assert info["StorageInfos"] == []

@@ -126,8 +126,6 @@ async def wrote_much(nodes: Nodes, batches: int) -> NameNode:
     for txid in range(1, 40 * batches, 40):
         await writer.ask(
             "journal",
-            pb.Journal,
-            info=writer.info(),
             first_txid=txid,
             num_txns=40,
             records=frames(txid, 40, path_bytes=25 * KIB),
@@ -186,14 +184,10 @@ async def test_as_many_journals_as_allowed_are_served_and_one_more_is_refused(tm
         one = nodes.name_node()
 
         async def formatted(name: str) -> None:
-            await one.ask(
-                "format", pb.Format, journal_id=pb.JournalId(identifier=name), namespace=namespace()
-            )
+            await one.ask("format", journal_id=pb.JournalId(identifier=name), namespace=namespace())
 
         for name in ("nobody-1", "nobody-2", "nobody-3"):  # asked for, and there is no such journal
-            await one.ask(
-                "isFormatted", pb.OfJournal, pb.IsFormattedReply, journal_id=pb.JournalId(identifier=name)
-            )
+            await one.ask("isFormatted", journal_id=pb.JournalId(identifier=name))
         await formatted("ns1")
         await formatted("ns2")
         with pytest.raises(BadRequest, match="serves 2 journals already, and takes no more"):

@@ -9,17 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from qjm_compat.errors import (
-    BadRequest,
-    JournalError,
-    JournalNotEmpty,
-    JournalNotFormatted,
-    StaleEpoch,
-)
+from qjm_compat.errors import BadRequest, JournalError, JournalNotEmpty, JournalNotFormatted, StaleEpoch
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
 from qjm_compat.hadoop.wire.messages import UNKNOWN_TXID
 from qjm_compat.hadoop.wire.segment_file import SegmentCutter
-from tests.qjm_compat.hadoop.nodes import CONFIG, JID, STORAGE, UPGRADED, active, namespace, on_a_node
+from tests.qjm_compat.hadoop.nodes import CONFIG, STORAGE, UPGRADED, active, namespace, on_a_node
 from tests.support.served_journal_node import served_node
 
 
@@ -28,7 +22,7 @@ async def test_a_format_without_force_is_of_2_7_and_wipes_and_one_with_force_fal
 ) -> None:
     async with on_a_node(tmp_path) as nodes:
         node = nodes.name_node()
-        reply = await node.of_journal("isFormatted", pb.IsFormattedReply)
+        reply = await node.ask("isFormatted")
         assert reply.is_formatted is False
         await node.format(force=False)
         with pytest.raises(JournalNotEmpty, match="current directory is not empty"):
@@ -40,7 +34,7 @@ async def test_a_format_without_force_is_of_2_7_and_wipes_and_one_with_force_fal
         await node.finalize(1, 2)
         await node.format()
         assert list((await node.manifest()).logs) == []
-        assert (await node.of_journal("isFormatted", pb.IsFormattedReply)).is_formatted
+        assert (await node.ask("isFormatted")).is_formatted
 
 
 async def test_a_name_node_upgrades_under_its_own_epoch_and_what_was_committed_stays_known(
@@ -51,28 +45,20 @@ async def test_a_name_node_upgrades_under_its_own_epoch_and_what_was_committed_s
         node = nodes.name_node()
         assert (await node.become_writer()).last_segment_txid == 3
         epoch = node.epoch
-        await node.ask(
-            "prepareRecovery", pb.PrepareRecovery, pb.PrepareReply, info=node.info(), segment_txid=3
-        )
+        await node.ask("prepareRecovery", segment_txid=3)
         state = pb.SegmentState(start_txid=3, end_txid=4, in_progress=True)
-        await node.ask(
-            "acceptRecovery",
-            pb.AcceptRecovery,
-            info=node.info(),
-            state=state,
-            from_url="http://nowhere:1/getJournal",
-        )
+        await node.ask("acceptRecovery", state=state, from_url="http://nowhere:1/getJournal")
         await node.finalize(3, 4)
-        await node.of_journal("doPreUpgrade")
+        await node.ask("doPreUpgrade")
         manifest = await node.manifest()
         assert [(log.start_txid, log.end_txid) for log in manifest.logs] == [(1, 2), (3, 4)]
-        await node.ask("doUpgrade", pb.DoUpgrade, journal_id=JID, storage=UPGRADED)
+        await node.ask("doUpgrade", storage=UPGRADED)
         assert await node.promised() == epoch
         assert (await node.manifest()).committed_txid == 3
-        assert (await node.of_journal("getJournalCTime", pb.CTimeReply)).c_time == 99
+        assert (await node.ask("getJournalCTime")).c_time == 99
         await node.start(5)
         await node.write(5, 5, 5)
-        await node.of_journal("doFinalize")
+        await node.ask("doFinalize")
         await node.write(5, 6, 6, committed=5)
         assert (await node.manifest(in_progress_ok=True)).committed_txid == 5
 
@@ -85,23 +71,23 @@ async def test_a_writers_promise_outlives_the_daemon_when_it_upgrades_discards_a
         node = await active(nodes)
         await node.finalize(3, 4)
         epoch = node.epoch
-        for method, kind, fields in (
-            ("doPreUpgrade", pb.OfJournal, {}),
-            ("doUpgrade", pb.DoUpgrade, {"storage": UPGRADED}),
-            ("discardSegments", pb.DiscardSegments, {"start_txid": 5}),
-            ("doRollback", pb.OfJournal, {}),
+        for method, fields in (
+            ("doPreUpgrade", {}),
+            ("doUpgrade", {"storage": UPGRADED}),
+            ("discardSegments", {"start_txid": 5}),
+            ("doRollback", {}),
         ):
             async with nodes.another("jn1", []) as restarted:
                 await node.go_on_at(restarted)
-                await node.ask(method, kind, journal_id=JID, **fields)
+                await node.ask(method, **fields)
                 if method != "doPreUpgrade":  # after which a JournalNode counts as not formatted
                     assert await node.promised() == epoch, method
         await node.go_on_at(nodes.node)
         await node.start(5)
         await node.write(5, 5, 5)
         stranger = nodes.name_node()
-        await stranger.of_journal("doPreUpgrade")
-        await stranger.ask("doUpgrade", pb.DoUpgrade, journal_id=JID, storage=UPGRADED)
+        await stranger.ask("doPreUpgrade")
+        await stranger.ask("doUpgrade", storage=UPGRADED)
         with pytest.raises(StaleEpoch):
             await node.start(6)
 
@@ -110,22 +96,14 @@ async def test_after_a_rollback_what_was_there_and_committed_is_back(tmp_path: P
     async with on_a_node(tmp_path) as nodes:
         node = await active(nodes)
         await node.finalize(3, 4)
-        await node.of_journal("doPreUpgrade")
-        await node.ask("doUpgrade", pb.DoUpgrade, journal_id=JID, storage=UPGRADED)
+        await node.ask("doPreUpgrade")
+        await node.ask("doUpgrade", storage=UPGRADED)
         await node.start(5)
         await node.write(5, 5, 6, committed=4)
         other = nodes.name_node()
-        can = await other.ask(
-            "canRollBack",
-            pb.CanRollBack,
-            pb.CanRollBackReply,
-            journal_id=JID,
-            storage=STORAGE,
-            previous=STORAGE,
-            target_layout_version=-67,
-        )
+        can = await other.ask("canRollBack", storage=STORAGE, previous=STORAGE, target_layout_version=-67)
         assert can.can_roll_back
-        await other.of_journal("doRollback")
+        await other.ask("doRollback")
         manifest = await other.manifest(in_progress_ok=True)
         assert [(log.start_txid, log.end_txid) for log in manifest.logs] == [(1, 2), (3, 4)]
         assert manifest.committed_txid == 3
@@ -137,11 +115,11 @@ async def test_discarding_keeps_the_epoch_of_the_writer_that_asks_and_ends_all_o
     async with on_a_node(tmp_path) as nodes:
         writer = await active(nodes)
         await writer.finalize(3, 4)
-        await writer.ask("discardSegments", pb.DiscardSegments, journal_id=JID, start_txid=3)
+        await writer.ask("discardSegments", start_txid=3)
         await writer.start(3)
         await writer.write(3, 3, 3)
         stranger = nodes.name_node()
-        await stranger.ask("discardSegments", pb.DiscardSegments, journal_id=JID, start_txid=3)
+        await stranger.ask("discardSegments", start_txid=3)
         with pytest.raises(StaleEpoch, match="is less than the last promised epoch"):
             await writer.start(3)
 
@@ -193,9 +171,7 @@ async def test_a_copy_is_taken_from_a_peer_and_from_nobody_else(tmp_path: Path) 
                 node = nodes.name_node(other)
                 await node.format(force=False)
                 await node.become_writer()
-                accept = node.ask(
-                    "acceptRecovery", pb.AcceptRecovery, info=node.info(), state=state, from_url=url
-                )
+                accept = node.ask("acceptRecovery", state=state, from_url=url)
                 if not allowed:
                     with pytest.raises(BadRequest, match="is no JournalNode that this one copies from"):
                         await accept
@@ -256,7 +232,7 @@ async def test_a_segment_in_progress_is_sent_as_far_as_the_manifest_says_though_
 async def test_a_purged_segment_is_gone(tmp_path: Path) -> None:
     async with on_a_node(tmp_path) as nodes:
         node = await active(nodes)
-        await node.ask("purgeLogs", pb.PurgeLogs, info=node.info(), min_txid_to_keep=3)
+        await node.ask("purgeLogs", min_txid_to_keep=3)
         assert (await nodes.get("jid=ns1&segmentTxId=1"))[0] == 410
 
 
@@ -269,16 +245,9 @@ async def test_reads_are_answered_beside_a_call_that_changes_the_journal(tmp_pat
             reader = nodes.name_node()
             assert len((await reader.manifest(in_progress_ok=True)).logs) == 2
             assert (await nodes.get("jid=ns1&segmentTxId=3"))[0] == 200
-            edits_of_3 = await reader.ask(
-                "getJournaledEdits",
-                pb.GetJournaledEdits,
-                pb.JournaledEditsReply,
-                journal_id=JID,
-                since_txid=3,
-                max_txns=10,
-            )
+            edits_of_3 = await reader.ask("getJournaledEdits", since_txid=3, max_txns=10)
             assert edits_of_3.txn_count == 2
-            assert (await reader.of_journal("isFormatted", pb.IsFormattedReply)).is_formatted
+            assert (await reader.ask("isFormatted")).is_formatted
             assert not waiting.done()
         await waiting
 
@@ -289,11 +258,7 @@ async def test_a_wrong_cluster_and_a_bad_journal_id_get_hadoops_errors(tmp_path:
         await node.format(force=False)
         other = pb.StorageInfo(layout_version=-67 & 0xFFFFFFFF, namespace_id=7, cluster_id="CID-o", c_time=0)
         with pytest.raises(JournalError, match="Incompatible clusterID for journal"):
-            await node.ask(
-                "newEpoch", pb.NewEpoch, pb.NewEpochReply, journal_id=JID, namespace=namespace(other), epoch=1
-            )
+            await node.ask("newEpoch", namespace=namespace(other), epoch=1)
         for name in ("", "../x", ".hidden", "a/b"):
             with pytest.raises(BadRequest, match="bad journal id"):
-                await node.ask(
-                    "isFormatted", pb.OfJournal, pb.IsFormattedReply, journal_id=pb.JournalId(identifier=name)
-                )
+                await node.ask("isFormatted", journal_id=pb.JournalId(identifier=name))

@@ -22,17 +22,9 @@ from qjm_compat.edits.frames import HEADER_BYTES
 from qjm_compat.errors import JournalError
 from qjm_compat.hadoop.client.connection import NodeClient
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
-from qjm_compat.hadoop.wire.rpc import INTER_PROTOCOL, JOURNAL_PROTOCOL
+from qjm_compat.hadoop.wire.methods import METHODS
 from tests.qjm_compat.hadoop.nodes import Nodes, on_a_node
-from tests.qjm_compat.hadoop.recorded_messages import (
-    LINE,
-    MESSAGES,
-    NAMESPACE_ID,
-    Facts,
-    Recorded,
-    manifest,
-    prepared,
-)
+from tests.qjm_compat.hadoop.recorded_messages import LINE, NAMESPACE_ID, Facts, Recorded, manifest, prepared
 from tests.support.aio import until_true
 from tests.support.served_journal_node import ServedNode
 
@@ -93,15 +85,17 @@ class Replay:
         if line.method == "newEpoch":
             self.owners[line.fields["epoch"]] = process
             self.facts.epochs[line.fields["epoch"]] = self.promised = self.promised + 1
-        message, reply = MESSAGES[line.method]
-        request = message(self.facts, line)
-        protocol = INTER_PROTOCOL if line.method == "getEditLogManifestFromJournal" else JOURNAL_PROTOCOL
+        request, reply = self.facts.message(line), METHODS[line.protocol][line.method].reply
+
+        async def call(node: ServedNode) -> Any:
+            return await process.at(node).call(line.method, request, reply, line.protocol)
+
         if line.only_others:
-            await process.at(self.other).call(line.method, request, reply, protocol)
+            await call(self.other)
             return
-        answer = await answered(process.at(self.node).call(line.method, request, reply, protocol))
+        answer = await answered(call(self.node))
         if line.epoch is not None or line.method in WITHOUT_EPOCH:
-            await process.at(self.other).call(line.method, request, reply, protocol)
+            await call(self.other)
         self.after(line)
         self.compare(line, answer)
         self.compared += 1
@@ -178,14 +172,13 @@ class Replay:
         )
         reader = Process()
         self.processes.insert(0, reader)
-        ask = MESSAGES["getEditLogManifest"][0]
 
         async def sees_all() -> bool:
             """What is in progress is seen by others soon."""
             line = Recorded(
                 "getEditLogManifest", {"since": 1, "inProgressOk": 1}, None, 0, None, "ns1", "", False
             )
-            reply = await reader.at(self.node).call(line.method, ask(self.facts, line), pb.ManifestReply)
+            reply = await reader.at(self.node).call(line.method, self.facts.message(line), pb.ManifestReply)
             return reply.manifest.logs[-1].end_txid == max(self.facts.edits)
 
         await until_true(sees_all)

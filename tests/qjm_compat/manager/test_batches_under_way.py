@@ -11,7 +11,6 @@ from qjm_compat.manager import batches_under_way
 from qjm_compat.manager.batches_under_way import BatchesUnderWay
 from qjm_compat.manager.effects import Acceptors
 from qjm_compat.requests import SendEdits
-from tests.support.aio import run
 
 LONG = 30.0
 SHORT = 0.1
@@ -72,38 +71,31 @@ async def test_a_batch_without_answers_ends_in_time_and_those_behind_it_have_the
     assert await second == 2
 
 
-def test_a_process_that_stood_still_gives_its_acceptors_the_time_back(
+async def test_a_process_that_stood_still_gives_its_acceptors_the_time_back(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The clock rings far too late: nobody has answered because nobody was listened to."""
-
-    async def scenario() -> None:
-        sent = Sent(SHORT)
-        settled, (a, b, _) = sent.add(1)
-        sent.batches._due -= 10 * SHORT  # as if it had been due so long ago
-        sent.batches._look()
-        assert not settled.done()
-        a.set_result(None)
-        b.set_result(None)
-        assert await settled == 1
-
     monkeypatch.setattr(batches_under_way, "STEP_SECONDS_MAX", 10 * SHORT)
-    run(scenario())
+    sent = Sent(SHORT)
+    settled, (a, b, _) = sent.add(1)
+    sent.batches._due -= 10 * SHORT  # as if it had been due so long ago
+    sent.batches._look()
+    assert not settled.done()
+    a.set_result(None)
+    b.set_result(None)
+    assert await settled == 1
     assert "was suspended" in caplog.text
 
 
-def test_a_long_wait_is_told_twice_in_the_log_at_most(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        sent = Sent(SHORT)
-        settled, _ = sent.add(7)
-        with pytest.raises(QuorumTimeout):
-            while True:
-                sent.batches._look()
-                await asyncio.wait([settled], timeout=SHORT / 20)
-                if settled.done():
-                    settled.result()
-
-    run(scenario())
+async def test_a_long_wait_is_told_twice_in_the_log_at_most(caplog: pytest.LogCaptureFixture) -> None:
+    sent = Sent(SHORT)
+    settled, _ = sent.add(7)
+    with pytest.raises(QuorumTimeout):
+        while True:
+            sent.batches._look()
+            await asyncio.wait([settled], timeout=SHORT / 20)
+            if settled.done():
+                settled.result()
     assert caplog.text.count("for a quorum: journal(7-7)") == 2
 
 

@@ -48,6 +48,12 @@ class At:
         assert [type(effect) for effect in effects] == [Send]
         return call
 
+    def waits(self, request: Request[Any]) -> int:
+        """Submits a call that does not go out yet."""
+        call, effects = self.submit(request)
+        assert effects == []
+        return call
+
     def answered(self, call: int) -> list[ChannelEffect]:
         return self.channel.answered(call, self.now)
 
@@ -74,10 +80,8 @@ def infos_of(effects: list[ChannelEffect]) -> list[RequestInfo]:
 def test_calls_go_one_at_a_time_and_in_order() -> None:
     at = At()
     first = at.sent(StartLogSegment(txid=1))
-    second, effects = at.submit(FinalizeLogSegment(start_txid=1, end_txid=1))
-    assert effects == []
-    third, effects = at.submit(PurgeLogs(min_txid_to_keep=1))
-    assert effects == []
+    second = at.waits(FinalizeLogSegment(start_txid=1, end_txid=1))
+    third = at.waits(PurgeLogs(min_txid_to_keep=1))
     assert [effect.call for effect in at.answered(first)] == [second]
     assert [effect.call for effect in at.failed(second)] == [third]
     assert at.answered(third) == []
@@ -87,22 +91,17 @@ def test_calls_go_one_at_a_time_and_in_order() -> None:
 def test_batches_follow_each_other_without_waiting_up_to_the_bound() -> None:
     at = At()
     calls = [at.sent(batch(txid)) for txid in (1, 2, 3)]
-    fourth, effects = at.submit(batch(4))
-    assert effects == []
+    fourth = at.waits(batch(4))
     assert [effect.call for effect in at.answered(calls[0])] == [fourth]
 
 
 def test_a_batch_waits_for_a_call_before_it_and_a_call_for_all_batches_before_it() -> None:
     at = At()
     start = at.sent(StartLogSegment(txid=1))
-    _, effects = at.submit(batch(1))
-    assert effects == []
-    _, effects = at.submit(batch(2))
-    assert effects == []
-    finalize, effects = at.submit(FinalizeLogSegment(start_txid=1, end_txid=2))
-    assert effects == []
-    _, effects = at.submit(batch(3))
-    assert effects == []
+    at.waits(batch(1))
+    at.waits(batch(2))
+    finalize = at.waits(FinalizeLogSegment(start_txid=1, end_txid=2))
+    at.waits(batch(3))
     one, two = at.answered(start)
     assert at.answered(two.call) == []
     assert [effect.call for effect in at.answered(one.call)] == [finalize]
@@ -112,8 +111,7 @@ def test_the_queue_is_bounded_in_bytes_and_gives_back_what_is_over() -> None:
     at = At()
     first = at.sent(batch(1, 60))
     assert at.channel.queued_bytes == 60
-    _, effects = at.submit(batch(2, 41))
-    assert errors_of(effects) == [LoggerTooFarBehind]
+    assert errors_of(at.submit(batch(2, 41))[1]) == [LoggerTooFarBehind]
     assert at.channel.queued_bytes == 60
     second = at.sent(batch(2, 40))
     at.answered(first)
@@ -124,8 +122,7 @@ def test_the_queue_is_bounded_in_bytes_and_gives_back_what_is_over() -> None:
 def test_a_single_batch_is_let_in_however_large_it_is() -> None:
     at = At()
     call = at.sent(batch(1, 1000))
-    _, effects = at.submit(batch(2, 1))
-    assert errors_of(effects) == [LoggerTooFarBehind]
+    assert errors_of(at.submit(batch(2, 1))[1]) == [LoggerTooFarBehind]
     at.answered(call)
     at.sent(batch(2, 1000))
 
@@ -141,8 +138,7 @@ def test_the_queue_is_bounded_in_calls() -> None:
     at = At()
     for _ in range(QUEUED_CALLS_MAX):
         at.submit(GetJournalState())
-    _, effects = at.submit(GetJournalState())
-    assert errors_of(effects) == [LoggerTooFarBehind]
+    assert errors_of(at.submit(GetJournalState())[1]) == [LoggerTooFarBehind]
 
 
 def test_an_acceptor_that_missed_a_batch_gets_no_more_until_it_has_begun_a_segment() -> None:
@@ -168,8 +164,7 @@ def test_batches_that_wait_when_one_before_them_fails_are_never_sent() -> None:
     first = at.sent(batch(1))
     at.sent(batch(2))
     at.sent(batch(3))
-    waiting, effects = at.submit(batch(4))
-    assert effects == []
+    waiting = at.waits(batch(4))
     (refused,) = at.failed(first)
     assert isinstance(refused, Fail)
     assert refused.call == waiting

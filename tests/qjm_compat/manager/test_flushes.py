@@ -8,23 +8,14 @@ from pathlib import Path
 import pytest
 
 from qjm_compat import BadJournalState, JournalConfig, JournalUnavailable, QuorumFailed, QuorumTimeout
-from qjm_compat.manager.output_stream import FLUSHES_UNDER_WAY_MAX, EditLogOutputStream
+from qjm_compat.manager.output_stream import FLUSHES_UNDER_WAY_MAX
 from qjm_compat.requests import SendEdits
 from tests.qjm_compat.gates import gates_of
-from tests.qjm_compat.journals import frames, on_journal, write
+from tests.qjm_compat.journals import SOON, frames, on_journal, send, write
 from tests.support.aio import cancel
-
-SOON = 0.05
-"""How long what must not happen is given to happen."""
 
 ROOM = 2000
 """Bytes that may wait for one acceptor, where a test fills that up."""
-
-
-async def send(out: EditLogOutputStream) -> asyncio.Future[int]:
-    out.write_raw(frames(out.next_txid, 1), 1)
-    out.set_ready_to_flush()
-    return await out.flush_async()
 
 
 async def test_flushes_follow_each_other_without_waiting_in_order_and_only_so_many(tmp_path: Path) -> None:
@@ -39,7 +30,7 @@ async def test_flushes_follow_each_other_without_waiting_in_order_and_only_so_ma
         gate.open()
         assert [await task for task in sent] == list(range(1, FLUSHES_UNDER_WAY_MAX + 1))
         assert await (await one_more) == FLUSHES_UNDER_WAY_MAX + 1
-        batches = [call.first_txid for call in gate.calls if isinstance(call, SendEdits)]
+        batches = [call.first_txid for call in gate.called(SendEdits)]
         assert batches == list(range(1, FLUSHES_UNDER_WAY_MAX + 2))
         await out.close()
 
@@ -104,10 +95,7 @@ async def test_who_gives_up_a_flush_of_nothing_does_not_give_up_those_before_it(
 
 
 async def test_while_no_majority_has_room_the_next_flush_waits_instead_of_failing(tmp_path: Path) -> None:
-    async with on_journal(tmp_path, 3, config=JournalConfig(queued_edits_bytes_max=ROOM)) as (
-        _,
-        manager,
-    ):
+    async with on_journal(tmp_path, 3, config=JournalConfig(queued_edits_bytes_max=ROOM)) as (_, manager):
         _, b, c = gates_of(manager)
         out = await manager.start_log_segment(1)
         b.shut()

@@ -23,10 +23,7 @@ def refused_by(*errors: Exception) -> QuorumFailed:
 async def test_a_follower_that_is_ahead_of_the_acceptors_goes_on_when_they_know_more(
     tmp_path: Path, acceptors: int
 ) -> None:
-    async with on_journal(tmp_path, acceptors, config=JournalConfig(tail_poll_seconds=0.01)) as (
-        _,
-        writer,
-    ):
+    async with on_journal(tmp_path, acceptors, config=JournalConfig(tail_poll_seconds=0.01)) as (_, writer):
         out = await writer.start_log_segment(1)
         await write(out, 3)
         with pytest.raises(QuorumFailed, match="but requested txns starting at 6"):

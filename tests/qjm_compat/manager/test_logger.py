@@ -27,20 +27,16 @@ from qjm_compat.requests import (
     WriterRequest,
 )
 from tests.qjm_compat.gates import gates_of, leave_out
-from tests.qjm_compat.journals import frames, manager_on, on_journal, write
+from tests.qjm_compat.journals import SOON, frames, manager_on, on_journal, write
 from tests.support.aio import until_true
 
-SOON = 0.05
 FOLLOWED = 30
 """How often a follower asks, while one acceptor does not answer."""
 
 
 def edits(first_txid: int, count: int = 1, segment_txid: int = 1) -> SendEdits:
     return SendEdits(
-        segment_txid=segment_txid,
-        first_txid=first_txid,
-        num_txns=count,
-        records=frames(first_txid, count),
+        segment_txid=segment_txid, first_txid=first_txid, num_txns=count, records=frames(first_txid, count)
     )
 
 
@@ -63,7 +59,7 @@ async def test_batches_follow_each_other_and_what_changes_the_segment_waits_for_
         gate.open()
         await asyncio.gather(*sent, end, start)
         assert isinstance(gate.calls[3], FinalizeLogSegment) and isinstance(gate.calls[4], StartLogSegment)
-        serials = [call.info.serial for call in gate.calls if isinstance(call, WriterRequest)]
+        serials = [call.info.serial for call in gate.called(WriterRequest)]
         assert serials == list(range(serials[0], serials[0] + 5))
 
 
@@ -76,10 +72,7 @@ async def test_reads_go_past_calls_that_wait(tmp_path: Path) -> None:
         waiting = logger.call(edits(2))
         read = logger.call(GetEditLogManifest(1, True))
 
-        async def asked() -> bool:
-            return any(isinstance(call, GetEditLogManifest) for call in gate.calls)
-
-        await until_true(asked)
+        await until_true(lambda: bool(gate.called(GetEditLogManifest)))
         assert not waiting.done()
         gate.open()
         assert [log.start_txid for log in (await read).logs] == [1]
@@ -93,15 +86,10 @@ async def test_an_acceptor_that_missed_a_batch_is_left_out_until_it_has_begun_th
         gate, logger = gates_of(manager)[2], manager._set.loggers[2]
         out = await manager.start_log_segment(1)
         await write(out)
-
         await until_true(lambda: logger.channel.highest_acked_txid == 1)
         gate.refusal = JournalUnavailable("its disk is away")
         await write(out)
-
-        async def left_out() -> bool:
-            return logger.channel.is_out_of_sync
-
-        await until_true(left_out)
+        await until_true(lambda: logger.channel.is_out_of_sync)
         gate.refusal = None
         gate.calls.clear()
         await write(out)
@@ -112,10 +100,9 @@ async def test_an_acceptor_that_missed_a_batch_is_left_out_until_it_has_begun_th
         assert "behind) (will try to re-sync on next segment)" in out.report()
         await out.close()
         await manager.finalize_log_segment(1, 3)
-        assert not any(isinstance(call, FinalizeLogSegment) for call in gate.calls)
+        assert not gate.called(FinalizeLogSegment)
         out = await manager.start_log_segment(4)
         await write(out)
-
         await until_true(lambda: "c (Written txid 4)" in out.report())
         assert manager.metrics()["IPCLoggerChannel-c"]["IsOutOfSync"] == "false"
         async with manager_on(cluster.uri, 3) as reader:
@@ -132,8 +119,7 @@ async def test_an_acceptor_out_of_sync_is_told_now_and_then_what_is_committed(tm
 
         async def told() -> bool:
             await write(out)
-            beats = [call for call in gate.calls if isinstance(call, Heartbeat)]
-            return any((beat.info.committed_txid or 0) >= 2 for beat in beats)
+            return any((beat.info.committed_txid or 0) >= 2 for beat in gate.called(Heartbeat))
 
         await until_true(told)
 
@@ -141,10 +127,7 @@ async def test_an_acceptor_out_of_sync_is_told_now_and_then_what_is_committed(tm
 async def test_an_acceptor_for_which_too_much_waits_gets_no_more_and_the_writer_goes_on(
     tmp_path: Path,
 ) -> None:
-    async with on_journal(tmp_path, 3, config=JournalConfig(queued_edits_bytes_max=2000)) as (
-        _,
-        manager,
-    ):
+    async with on_journal(tmp_path, 3, config=JournalConfig(queued_edits_bytes_max=2000)) as (_, manager):
         gate, logger = gates_of(manager)[2], manager._set.loggers[2]
         out = await manager.start_log_segment(1)
         gate.shut()
@@ -158,15 +141,10 @@ async def test_an_acceptor_for_which_too_much_waits_gets_no_more_and_the_writer_
         assert int(lag["LagTimeMillis"]) > 0
         assert 0 < int(lag["QueuedEditsSize"]) <= 2000
         gate.open()
-
         await until_true(lambda: logger.channel.queued_bytes == 0)
         assert logger.channel.highest_acked_txid == out.committed_txid - 10
         await write(out, 10)  # comes behind a gap
-
-        async def left_out() -> bool:
-            return logger.channel.is_out_of_sync
-
-        await until_true(left_out)
+        await until_true(lambda: logger.channel.is_out_of_sync)
 
 
 async def test_a_single_batch_is_let_in_however_large_it_is(tmp_path: Path) -> None:
@@ -203,10 +181,7 @@ async def test_so_many_reads_wait_for_an_acceptor_and_those_given_up_make_room(t
             await logger.call(GetEditLogManifest(1))
 
         async def so_many_asked(count: int) -> None:
-            async def asked() -> bool:
-                return len(gate.calls) >= count
-
-            await until_true(asked)
+            await until_true(lambda: len(gate.calls) >= count)
             assert len(gate.calls) == count
 
         await so_many_asked(PARALLEL_READS_MAX)

@@ -7,28 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from qjm_compat import (
-    BadJournalState,
-    BadRequest,
-    JournalUnavailable,
-    QuorumFailed,
-    StreamClosed,
-)
+from qjm_compat import BadJournalState, BadRequest, JournalUnavailable, QuorumFailed, StreamClosed
 from qjm_compat.manager import output_stream
-from qjm_compat.manager.output_stream import FLUSHES_UNDER_WAY_MAX, EditLogOutputStream
+from qjm_compat.manager.output_stream import FLUSHES_UNDER_WAY_MAX
 from qjm_compat.requests import SendEdits
 from tests.qjm_compat.gates import gates_of
-from tests.qjm_compat.journals import frames, manager_on, mkdir, on_journal, write
+from tests.qjm_compat.journals import SOON, frames, manager_on, mkdir, on_journal, send, write
 from tests.support.aio import cancel, until_true
-
-SOON = 0.05
-"""How long what must not happen is given to happen."""
-
-
-async def send(out: EditLogOutputStream) -> asyncio.Future[int]:
-    out.write_raw(frames(out.next_txid, 1), 1)
-    out.set_ready_to_flush()
-    return await out.flush_async()
 
 
 async def test_edits_written_after_one_buffer_was_set_apart_wait_for_the_next_flush(tmp_path: Path) -> None:
@@ -201,10 +186,7 @@ async def test_an_aborted_stream_says_nothing_of_what_it_held_and_ends_flushes_u
         gate.shut()
         flush = asyncio.create_task(write(out))
 
-        async def sent() -> bool:
-            return len([call for call in gate.calls if isinstance(call, SendEdits)]) == 2
-
-        await until_true(sent)
+        await until_true(lambda: len(gate.called(SendEdits)) == 2)
         out.write(mkdir(4, "/not-sent"))
         await out.abort()
         with pytest.raises(StreamClosed, match="not known"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -38,6 +39,13 @@ def new_journal() -> ThreeDisks:
     return three
 
 
+def recovered(three: ThreeDisks | None = None, reaches: Collection[int] = ALL) -> WriterByHand:
+    """The active writer, of a new journal unless it is of this one."""
+    writer = WriterByHand(three or new_journal(), reaches)
+    writer.recover()
+    return writer
+
+
 def asked(writer: WriterByHand) -> list[type[Any]]:
     return [type(ask.request) for ask in writer.asked]
 
@@ -51,8 +59,7 @@ def test_the_first_writer_of_a_journal_has_nothing_to_recover() -> None:
 
 def test_a_recovery_prepares_accepts_and_finalizes_the_latest_segment() -> None:
     three = new_journal()
-    first = WriterByHand(three)
-    first.recover()
+    first = recovered(three)
     first.start(1)
     first.send(1, 1, 3)
     writer = WriterByHand(three)
@@ -64,8 +71,7 @@ def test_a_recovery_prepares_accepts_and_finalizes_the_latest_segment() -> None:
 def test_J1_an_epoch_is_above_all_that_a_majority_knows() -> None:
     three = new_journal()
     WriterByHand(three, {0, 1}).recover()
-    second = WriterByHand(three, {1, 2})
-    second.recover()
+    second = recovered(three, {1, 2})
     assert second.proposer.epoch == 2
     assert [channel.epoch for channel in second.channels] == [2, 2, 2], "those not reached included"
 
@@ -82,8 +88,7 @@ def test_J1_an_epoch_that_a_majority_did_not_promise_is_nobodys() -> None:
 
 
 def test_a_writer_gets_an_epoch_once() -> None:
-    writer = WriterByHand(new_journal())
-    writer.recover()
+    writer = recovered()
     with pytest.raises(BadJournalState, match="has epoch 1 already"):
         writer.recover()
 
@@ -99,8 +104,7 @@ def test_nothing_is_begun_before_the_recovery() -> None:
 
 def test_a_recovery_that_failed_leaves_no_active_writer() -> None:
     three = new_journal()
-    first = WriterByHand(three)
-    first.recover()
+    first = recovered(three)
     first.start(1)
     first.send(1, 1)
     writer = WriterByHand(three)
@@ -112,8 +116,7 @@ def test_a_recovery_that_failed_leaves_no_active_writer() -> None:
 
 
 def test_J5_a_segment_begins_only_when_this_writer_has_finalized_the_one_before() -> None:
-    writer = WriterByHand(new_journal())
-    writer.recover()
+    writer = recovered()
     writer.start(1)
     for first_txid in (
         1,
@@ -131,8 +134,7 @@ def test_J5_a_segment_begins_only_when_this_writer_has_finalized_the_one_before(
 
 
 def test_a_segment_that_was_given_up_before_anything_was_sent_may_begin_anew() -> None:
-    writer = WriterByHand(new_journal())
-    writer.recover()
+    writer = recovered()
     writer.start(1)
     writer.proposer.nothing_was_written(2)
     with pytest.raises(BadJournalState, match="segment 1 is not finalized"):
@@ -143,8 +145,7 @@ def test_a_segment_that_was_given_up_before_anything_was_sent_may_begin_anew() -
 
 
 def test_J5_a_finalization_without_a_quorum_leaves_the_segment_unfinalized() -> None:
-    writer = WriterByHand(new_journal())
-    writer.recover()
+    writer = recovered()
     writer.start(1)
     writer.send(1, 1, 3)
     writer.lost = lambda number, request: number > 0 and isinstance(request, FinalizeLogSegment)
@@ -159,8 +160,7 @@ def test_J5_a_finalization_without_a_quorum_leaves_the_segment_unfinalized() -> 
 
 def test_J4_a_writer_begins_no_segment_at_a_txid_that_is_taken() -> None:
     three = new_journal()
-    first = WriterByHand(three)
-    first.recover()
+    first = recovered(three)
     first.start(1)
     first.send(1, 1, 10)
     second = WriterByHand(three)
@@ -179,8 +179,7 @@ def test_J4_a_writer_begins_no_segment_at_a_txid_that_is_taken() -> None:
 
 
 def test_a_start_without_a_quorum_may_be_tried_again() -> None:
-    writer = WriterByHand(new_journal())
-    writer.recover()
+    writer = recovered()
     writer.lost = lambda number, request: number > 0 and isinstance(request, StartLogSegment)
     with pytest.raises(QuorumFailed):
         writer.start(1)
@@ -197,8 +196,7 @@ def test_who_changes_the_whole_journal_is_its_writer_no_more(change: str, reache
     if change == "do_rollback":
         writer.run(writer.proposer.do_pre_upgrade())
         writer.run(writer.proposer.do_upgrade(NAMESPACE))
-        writer = WriterByHand(three)
-    writer.recover()
+    writer = recovered(three)
     writer.start(1)
     writer.send(1, 1, 3)
     writer.finalize(1, 3)
@@ -226,8 +224,7 @@ def test_who_changes_the_whole_journal_is_its_writer_no_more(change: str, reache
 
 def test_an_old_writer_is_refused_by_whoever_promised_the_journal_to_the_next() -> None:
     three = new_journal()
-    old = WriterByHand(three)
-    old.recover()
+    old = recovered(three)
     old.start(1)
     WriterByHand(three, {1, 2}).recover()
     assert old.send(1, 1) == {0}

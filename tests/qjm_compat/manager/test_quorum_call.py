@@ -15,7 +15,6 @@ from ledgers.protocol.quorum import Outcome
 from qjm_compat import JournalUnavailable, QuorumFailed, QuorumTimeout
 from qjm_compat.manager.effects import Acceptors, Need
 from qjm_compat.manager.quorum_call import wait_for
-from tests.support.aio import run
 
 LONG = 30.0
 SHORT = 0.05
@@ -63,16 +62,15 @@ async def test_a_majority_that_cannot_come_any_more_is_not_waited_for() -> None:
         Acceptors(("a", "b", "c")).check("flush", answers, Need.MAJORITY, LONG)
 
 
-def test_when_the_time_is_over_those_that_were_silent_are_named(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
+async def test_when_the_time_is_over_those_that_were_silent_are_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.WARNING):
         calls = calls_of(3)
         calls[1].set_exception(JournalUnavailable("no"))
         answers = await wait_for("flush", calls, Need.MAJORITY, SHORT)
         with pytest.raises(QuorumTimeout, match=r"waiting 50 ms .* No answer from a, c\.\nb: no"):
             Acceptors(("a", "b", "c")).check("flush", answers, Need.MAJORITY, SHORT)
-
-    with caplog.at_level(logging.WARNING):
-        run(scenario())
     assert [record.getMessage().split(" for a ")[1] for record in caplog.records] == ["quorum: flush"] * 2
 
 

@@ -74,10 +74,7 @@ def test_J3_a_copy_that_lacks_what_was_committed_is_not_taken() -> None:
 
 
 replies = st.builds(
-    reply,
-    st.none() | st.integers(101, 104),
-    accepted=st.none() | st.integers(1, 4),
-    writer=st.integers(0, 4),
+    reply, st.none() | st.integers(101, 104), accepted=st.none() | st.integers(1, 4), writer=st.integers(0, 4)
 )
 """Segments in progress, or none; final ones that differ are an error."""
 

@@ -23,7 +23,7 @@ from qjm_compat.sync.syncer import JournalSyncer
 from tests.qjm_compat.acceptor.one_writer import logs, writer_of
 from tests.qjm_compat.journals import ACCEPTORS, JOURNAL, NAMESPACE, acceptors_on, on_journal, write_segment
 from tests.qjm_compat.model import ModelAcceptor, ModelDisk
-from tests.support.aio import run, until_true
+from tests.support.aio import until_true
 from tests.support.in_process import QUICK, InProcessCluster
 
 SECONDS = 0.01
@@ -59,26 +59,20 @@ class Rounds:
         return {JOURNAL: self._syncer}
 
     async def reach(self, count: int) -> None:
-        async def reached() -> bool:
-            return self.count >= count
-
-        await until_true(reached)
+        await until_true(lambda: self.count >= count)
 
 
-def test_what_an_acceptor_lacks_comes_by_itself_and_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        acceptors = await two()
-        background = BackgroundSync(SECONDS, Rounds(JournalSyncer(acceptors, unpaced)))
-        background.start()
-
-        async def is_there() -> bool:
-            return await logs(acceptors[1]) == [(1, 3, False)]
-
-        await until_true(is_there)
-        await background.close()
-
+async def test_what_an_acceptor_lacks_comes_by_itself_and_is_told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "qjm_compat.sync.background")
-    run(scenario())
+    acceptors = await two()
+    background = BackgroundSync(SECONDS, Rounds(JournalSyncer(acceptors, unpaced)))
+    background.start()
+
+    async def is_there() -> bool:
+        return await logs(acceptors[1]) == [(1, 3, False)]
+
+    await until_true(is_there)
+    await background.close()
     (line,) = [record.getMessage() for record in caplog.records]
     assert line.startswith("journal ns1: 1 segments (")
 
@@ -98,18 +92,17 @@ async def test_what_fails_is_logged_once_in_a_while_and_tried_in_every_round(
     await background.close()
 
 
-def test_a_round_that_breaks_off_does_not_end_those_that_follow(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario() -> None:
-        acceptors = await two()
-        errors = JournalUnavailable("etcd is away"), RuntimeError("a defect")
-        rounds = Rounds(JournalSyncer(acceptors, unpaced), *errors)
-        background = BackgroundSync(SECONDS, rounds)
-        background.start()
-        await rounds.reach(4)
-        await background.close()
-        assert await logs(acceptors[1]) == [(1, 3, False)]
-
-    run(scenario())
+async def test_a_round_that_breaks_off_does_not_end_those_that_follow(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    acceptors = await two()
+    errors = JournalUnavailable("etcd is away"), RuntimeError("a defect")
+    rounds = Rounds(JournalSyncer(acceptors, unpaced), *errors)
+    background = BackgroundSync(SECONDS, rounds)
+    background.start()
+    await rounds.reach(4)
+    await background.close()
+    assert await logs(acceptors[1]) == [(1, 3, False)]
     assert "journals cannot be looked after: etcd is away" in caplog.messages
     (broken,) = [record for record in caplog.records if record.exc_info]
     assert broken.getMessage() == "a round of syncing journals broke off"

@@ -21,10 +21,7 @@ STATE = JournalState(
     storage=JournalStorage(-63, 1, "c"),
     last_promised_epoch=2,
     last_writer_epoch=2,
-    segments=(
-        SegmentRecord(1, 100, -63, 1, 10, finalized=True),
-        SegmentRecord(11, 101, -63, 2, 15),
-    ),
+    segments=(SegmentRecord(1, 100, -63, 1, 10, finalized=True), SegmentRecord(11, 101, -63, 2, 15)),
     accepted=(AcceptedRecovery(11, 15, True, 2),),
     last_finalized_start=1,
 )
