@@ -27,11 +27,8 @@ class AppendBacklog:
 
     @property
     def size_bytes(self) -> int:
-        """Those that were added without a call are counted now: once, however often it is asked."""
-        if (count := len(self.payloads)) > self._counted:
-            self._counted_bytes += sum(map(len, self.payloads[self._counted :]))
-            self._counted = count
-        return self._counted_bytes
+        """Changes nothing: the blocking client's threads ask at any moment."""
+        return self._counted_bytes + sum(map(len, self.payloads[self._counted :]))
 
     def add_all(self, payloads: Sequence[bytes], size_bytes: int, head: bytes = b"") -> None:
         """Adds payloads that are so many bytes together, each with `head` before it."""
@@ -41,7 +38,7 @@ class AppendBacklog:
             self._spell_out()
             payloads = [head + payload for payload in payloads]
         self._counted_bytes = self.size_bytes + size_bytes
-        self._counted += len(payloads)  # first: the blocking client's threads ask for the bytes at any moment
+        self._counted = len(self.payloads) + len(payloads)  # before they are there: nobody counts them twice
         self.payloads += payloads
 
     def _spell_out(self) -> None:
@@ -51,6 +48,7 @@ class AppendBacklog:
     def batches(self) -> Iterator[tuple[bytes, list[bytes]]]:
         """Yields all that waits, a full frame at a time, as a head and payloads; batches not taken are dropped."""
         left_bytes, start = self.size_bytes, 0
+        self._counted_bytes = left_bytes
         head, self.head = self.head, b""
         payloads, self.payloads = self.payloads, []
         self._leaving, self._counted = len(payloads), 0
