@@ -245,8 +245,8 @@ async def test_an_idle_connection_lives_as_long_as_the_other_end_answers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "KEEPALIVE_SECONDS", 0.05)
-    async with both_ends(client_silence=0.3, server_silence=0.4) as (client, server):
-        await asyncio.sleep(0.7)
+    async with both_ends(client_silence=1.0, server_silence=1.2) as (client, server):
+        await asyncio.sleep(2.0)
         assert not client.why and not server.why and not client.heard and not server.heard
 
 
