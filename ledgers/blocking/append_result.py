@@ -60,6 +60,8 @@ class AppendResult(Future[int]):
 
     def result(self, timeout: float | None = None) -> int:
         """See `Future.result`."""
+        if self._state == FINISHED and self._exception is None:  # without the lock: as for `done`
+            return cast(int, self._result)
         self._check_process()
         self._wait(timeout)
         return super().result(0)

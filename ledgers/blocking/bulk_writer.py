@@ -76,12 +76,15 @@ class BulkWriter(ClosedOnExit, Generic[W, R]):
     def _append_one(self, record: R, size_bytes: int) -> Future[int]:
         """Takes one in; waits for room."""
         self._thread.check_open()
-        future = AppendResult(self._appender)
+        future, counted = AppendResult(self._appender), size_bytes + ENTRY_OVERHEAD_BYTES
         room = self._room
         with room.lock:
-            if room.free_bytes <= 0:
+            if room.free_bytes <= 0 or not self._is_taking_due or self._handle.has_ended:
                 room.wait_while_full(self._free_bytes)
-            self._hand_over(1, size_bytes + ENTRY_OVERHEAD_BYTES)
+                self._take_soon()
+            room.handed_bytes += counted  # `enter`, without the call
+            room.free_bytes -= counted
+            self._next_entry += 1
             self._handed.add(record, size_bytes, future)
         return future
 
@@ -119,15 +122,19 @@ class BulkWriter(ClosedOnExit, Generic[W, R]):
         self._thread.run(self._after_taking(call))
 
     def _hand_over(self, entries: int, size_bytes: int) -> None:
-        """Schedules the taking of what is handed over now. Callers hold the lock, which orders the ids."""
+        """Counts what is handed over now, and schedules its taking. Callers hold the lock, which orders the ids."""
+        self._take_soon()
+        self._next_entry += entries
+        self._room.enter(size_bytes)
+
+    def _take_soon(self) -> None:
+        """Schedules the taking of what is handed over until then. Raises what has ended the writer."""
         failure = self._handle.failure
         if failure is not None:
             raise failure
         if not self._is_taking_due:
             self._thread.call_soon(self._turn.of_thread(self._take_handed))
             self._is_taking_due = True
-        self._next_entry += entries
-        self._room.enter(size_bytes)
 
     def _free_bytes(self) -> int:
         """Bytes that may be handed over now. Callers never wait for a writer that has ended."""

@@ -7,9 +7,8 @@ from concurrent.futures import Future
 
 from .. import aio
 from ..entry import check_is_bytes
-from ..errors import EntryTooLarge
 from ..loop_thread import LoopThread
-from ..writing.checked_batch import CheckedBatch
+from ..writing.checked_batch import CheckedBatch, checked_size
 from .back_pressure import BackPressure, bytes_of
 from .bulk_writer import BulkWriter
 from .handle import BlockingHandle
@@ -44,12 +43,9 @@ class WriteHandle(BulkWriter[aio.WriteHandle, bytes], BlockingHandle[aio.WriteHa
         has ended the writer; what ends it later is the future's error, and that of `flush` and `close`.
         Callbacks of the future may append too; where that would have to wait it raises WouldDeadlock.
         """
-        if type(payload) is not bytes:
-            check_is_bytes(payload)
-        size = len(payload)
-        if size > self._entry_bytes_max:
-            raise EntryTooLarge(size, self._entry_bytes_max)
-        return self._append_one(payload, size)
+        if type(payload) is not bytes or len(payload) > self._entry_bytes_max:
+            checked_size(payload, self._entry_bytes_max)  # raises
+        return self._append_one(payload, len(payload))
 
     def append_batch(self, payloads: Sequence[bytes]) -> range:
         """Appends consecutive entries; returns their ids when all are confirmed, as for `append`.
@@ -64,10 +60,8 @@ class WriteHandle(BulkWriter[aio.WriteHandle, bytes], BlockingHandle[aio.WriteHa
 
         Raises WriterFull instead of waiting for room, else as `append_async`.
         """
-        check_is_bytes(payload)
-        if len(payload) > self._entry_bytes_max:
-            raise EntryTooLarge(len(payload), self._entry_bytes_max)
-        return self._append_now(payload, len(payload), f"ledger {self.ledger_id}")
+        size = checked_size(payload, self._entry_bytes_max)
+        return self._append_now(payload, size, f"ledger {self.ledger_id}")
 
     def confirmed(self, through: int) -> None:
         """Waits until every appended entry through this id is confirmed.

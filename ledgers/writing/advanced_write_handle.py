@@ -13,8 +13,9 @@ from typing import Self
 
 from metadata.records.ledger_record import LedgerRecord
 
-from ..entry import ENTRY_OVERHEAD_BYTES, check_is_bytes
-from ..errors import DuplicateEntry, EntryTooLarge, LedgerClosed, LedgerError, WriterFull
+from ..entry import ENTRY_OVERHEAD_BYTES
+from ..errors import DuplicateEntry, LedgerClosed, LedgerError, WriterFull
+from .checked_batch import checked_size
 from .write_handle import WriteHandle
 
 
@@ -132,9 +133,7 @@ class AdvancedWriteHandle:
     # ------------------------------------------------------------------------------------------
 
     def _check(self, entry_id: int, payload: bytes) -> None:
-        check_is_bytes(payload)
-        if len(payload) > self.entry_bytes_max:
-            raise EntryTooLarge(len(payload), self.entry_bytes_max)
+        checked_size(payload, self.entry_bytes_max)
         self._writer.check_process()
         self._refuse_duplicate(entry_id)
 

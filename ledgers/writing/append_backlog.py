@@ -13,47 +13,55 @@ class AppendBacklog:
     """What is appended between two loop iterations. Counted until the machine has it."""
 
     def __init__(self) -> None:
-        self._payloads: list[bytes] = []
-        self._head = b""  # with which each of them begins
-        self.entries = 0
-        self.bytes = 0
+        self.payloads: list[bytes] = []
+        """Whoever takes in one entry while `head` is empty adds its payload here, without a call."""
+        self.head = b""
+        """With which each of them begins."""
+        self._counted = 0  # of these payloads
+        self._counted_bytes = 0
+        self._leaving = 0  # payloads that are on their way to the machine
 
-    def add(self, payload: bytes) -> None:
-        if self._head:
-            self._spell_out()
-        self._payloads.append(payload)
-        self.entries += 1
-        self.bytes += len(payload)
+    @property
+    def entries(self) -> int:
+        return self._leaving + len(self.payloads)
+
+    @property
+    def size_bytes(self) -> int:
+        """Those that were added without a call are counted now: once, however often it is asked."""
+        if (count := len(self.payloads)) > self._counted:
+            self._counted_bytes += sum(map(len, self.payloads[self._counted :]))
+            self._counted = count
+        return self._counted_bytes
 
     def add_all(self, payloads: Sequence[bytes], size_bytes: int, head: bytes = b"") -> None:
         """Adds payloads that are so many bytes together, each with `head` before it."""
-        if not self._payloads:
-            self._head = head
-        elif head != self._head:
+        if not self.payloads:
+            self.head = head
+        elif head != self.head:
             self._spell_out()
             payloads = [head + payload for payload in payloads]
-        self._payloads += payloads
-        self.entries += len(payloads)
-        self.bytes += size_bytes
+        self._counted_bytes = self.size_bytes + size_bytes
+        self._counted += len(payloads)  # first: the blocking client's threads ask for the bytes at any moment
+        self.payloads += payloads
 
     def _spell_out(self) -> None:
         """Puts the head in front of each: what comes now has another one."""
-        self._payloads, self._head = [self._head + payload for payload in self._payloads], b""
+        self.payloads, self.head = [self.head + payload for payload in self.payloads], b""
 
     def batches(self) -> Iterator[tuple[bytes, list[bytes]]]:
         """Yields all that waits, a full frame at a time, as a head and payloads; batches not taken are dropped."""
-        head, self._head = self._head, b""
-        payloads, self._payloads = self._payloads, []
-        if self.bytes <= FRAME_BYTES_MAX and self.entries <= FRAME_ENTRIES_MAX:  # as nearly always
-            if payloads:
-                yield head, payloads
-            self.entries = self.bytes = 0
-            return
-        start = 0
+        left_bytes, start = self.size_bytes, 0
+        head, self.head = self.head, b""
+        payloads, self.payloads = self.payloads, []
+        self._leaving, self._counted = len(payloads), 0
         while start < len(payloads):
-            stop = batch_end(payloads, start, len(head))
-            batch = payloads[start:stop]
+            if left_bytes <= FRAME_BYTES_MAX and len(payloads) - start <= FRAME_ENTRIES_MAX:
+                batch, size = payloads[start:] if start else payloads, left_bytes  # as nearly always
+            else:
+                batch = payloads[start : batch_end(payloads, start, len(head))]
+                size = len(head) * len(batch) + sum(map(len, batch))
             yield head, batch
-            self.entries -= len(batch)
-            self.bytes -= len(head) * len(batch) + sum(map(len, batch))
-            start = stop
+            start += len(batch)
+            left_bytes -= size
+            self._leaving -= len(batch)
+            self._counted_bytes -= size

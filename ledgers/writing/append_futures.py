@@ -26,12 +26,6 @@ Complete = Callable[[Sequence[tuple[int, Sequence[AppendFuture]]]], None]
 """Completes runs of futures in this order, each future with its entry id: a run's first, and one more for each next.
 Cancelled ones stay cancelled."""
 
-NO_RUN = -1
-"""No entry's id: the next future begins a run of its own."""
-
-RUN_FUTURES_MAX = 1024
-"""Single futures that are added to one run: where it is confirmed in parts, the rest of it is moved each time."""
-
 
 @dataclass(slots=True)
 class _Run:
@@ -54,9 +48,9 @@ class AppendFutures:
     def __init__(self, first: int = 0) -> None:
         """`first`: the id of the first entry that will be taken in."""
         self._runs: deque[_Run] = deque()  # a batch has one future, with its last id
-        self._run: list[AppendFuture] = []  # the last of them, and what id its next future has
-        self._run_next = NO_RUN
-        self._taken_through = first - 1
+        self.last_run: list[AppendFuture] = []
+        """Those of the next entries, one for each: whoever takes in one entry adds its future here, without a call."""
+        self._counted_through = first - 1  # the last entry before that run
         self._answered_through = first - 1
         self._flushes: list[tuple[int, AppendFuture]] = []
         self._forces: deque[tuple[int, AppendFuture]] = deque()
@@ -65,6 +59,10 @@ class AppendFutures:
     @property
     def appends_wait(self) -> bool:
         return self._taken_through > self._answered_through
+
+    @property
+    def _taken_through(self) -> int:
+        return self._counted_through + len(self.last_run)
 
     @property
     def any_wait(self) -> bool:
@@ -77,29 +75,25 @@ class AppendFutures:
 
     def append(self, future: AppendFuture | None, entries: int = 1) -> None:
         """Adds the future of the next entries, completed with the last id; None if nobody waits."""
-        self._taken_through = last = self._taken_through + entries
-        if future is None:
-            return
-        if last != self._run_next:
-            self._run = []
-            self._runs.append(_Run(last, self._run))
-        self._run.append(future)
-        self._run_next = last + 1 if len(self._run) < RUN_FUTURES_MAX else NO_RUN
+        self._end_run()
+        self._counted_through += entries
+        if future is not None:
+            self._runs.append(_Run(self._counted_through, [future]))
 
     def append_each(self, entries: int, futures: Sequence[AppendFuture]) -> None:
         """Adds the futures of so many next entries, one for each; or none, if nobody waits."""
         assert len(futures) in (0, entries)
-        if entries == 1 and futures:
-            self.append(futures[0])
-            return
         if futures:
-            self._runs.append(_Run(self.next_entry, list(futures)))
-            self._end_run()
-        self._taken_through += entries
+            self.last_run += futures
+        else:
+            self.append(None, entries)
 
     def _end_run(self) -> None:
         """Lets go of the futures: one that is completed keeps its writer alive."""
-        self._run, self._run_next = [], NO_RUN
+        if self.last_run:
+            self._runs.append(_Run(self._counted_through + 1, self.last_run))
+            self._counted_through += len(self.last_run)
+            self.last_run = []
 
     def flush(self, future: AppendFuture, through: int | None = None) -> None:
         """Adds a future that completes when all appends so far, or those through an entry, have; there must be one."""
@@ -144,11 +138,11 @@ class AppendFutures:
 
     def fail(self, error: LedgerError) -> None:
         """Fails all futures."""
+        self._end_run()
         appends = [future for run in self._runs for future in run.futures]
         waiting = [*appends, *(future for _, future in (*self._flushes, *self._forces))]
         self._answered_through = self._taken_through
         self._runs.clear()
-        self._end_run()
         self._flushes.clear()
         self._forces.clear()
         for future in waiting:

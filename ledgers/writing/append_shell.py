@@ -18,8 +18,8 @@ from ..bookies.lane_notes import LaneNotes
 from ..bookies.lanes import Lanes
 from ..bookies.replacements import find_replacements
 from ..cluster import Cluster
-from ..entry import ENTRY_OVERHEAD_BYTES, check_is_bytes
-from ..errors import AppendTimeout, EntryTooLarge, LedgerClosed, LedgerError
+from ..entry import ENTRY_OVERHEAD_BYTES
+from ..errors import AppendTimeout, LedgerClosed, LedgerError
 from ..integrity.digest import Digester
 from ..integrity.encryption import Cipher, entry_bytes_max
 from ..integrity.ledger_keys import LedgerKey
@@ -41,7 +41,7 @@ from ..record_change import RecordVersion
 from ..tasks import Tasks
 from .append_backlog import AppendBacklog
 from .append_futures import AppendFuture, AppendFutures, Complete, complete_and
-from .checked_batch import CheckedBatch
+from .checked_batch import CheckedBatch, checked_size
 from .idle_lac import IdleLac
 from .progress_timeout import ProgressClock
 from .quorum_watch import QuorumWatch, why_writing_waits
@@ -92,7 +92,7 @@ class PipelineShell:
         self._answers.complete = complete_and(cluster.turn.expect)
         self._will_take = False
         self._room = asyncio.Event()
-        self._room_bytes = 0  # may be taken in before pending bytes are counted again
+        self._room_bytes = 0  # may be taken in before it is looked again; nothing before a turn's first entry
         self._finished: asyncio.Future[LedgerError | None] = self._loop.create_future()
         self._closing = False
         self._is_close_told = False
@@ -144,7 +144,7 @@ class PipelineShell:
     def pending_bytes(self) -> int:
         """Payload bytes appended and not confirmed, and ENTRY_OVERHEAD_BYTES for each such entry."""
         entries = self._machine.last_add_pushed - self.last_add_confirmed + self._waiting.entries
-        payload = self._machine.pending_bytes + self._waiting.bytes
+        payload = self._machine.pending_bytes + self._waiting.size_bytes
         return payload + ENTRY_OVERHEAD_BYTES * entries
 
     @property
@@ -172,18 +172,8 @@ class PipelineShell:
 
     def submit(self, payload: bytes, future: AppendFuture | None) -> None:
         """Takes one entry in without waiting; the caller keeps the bound. Raises what is wrong with this call."""
-        if type(payload) is not bytes:
-            check_is_bytes(payload)
-        size = len(payload)
-        if size > self.entry_bytes_max:
-            raise EntryTooLarge(size, self.entry_bytes_max)
-        if self._closing or self._finished.done():
-            self.raise_if_ended()
-        self._waiting.add(payload)
-        self._room_bytes -= size + ENTRY_OVERHEAD_BYTES
-        if not self._will_take:
-            self._take_soon()
-        self._answers.append(future)
+        self._take_in([payload], checked_size(payload, self.entry_bytes_max))
+        self._answers.append_each(1, [future] if future is not None else [])
 
     def submit_each(
         self, payloads: Sequence[bytes], size_bytes: int, futures: Sequence[AppendFuture]
@@ -221,7 +211,6 @@ class PipelineShell:
         while self.is_full:
             self._room.clear()
             await self._room.wait()
-        self._room_bytes = self._config.pending_bytes_max - self.pending_bytes
 
     def _raise_if_failed(self) -> None:
         if self.failure is not None:
@@ -243,6 +232,7 @@ class PipelineShell:
     def _take_waiting(self) -> None:
         """Gives the machine everything appended since the last step."""
         self._will_take = False
+        self._room_bytes = 0
         if self._machine.has_ended:
             return
         self._clock.start()
@@ -359,6 +349,7 @@ class PipelineShell:
         if self._finished.done():
             return
         self._finished.set_result(error)
+        self._room_bytes = 0
         failure = error or LedgerClosed(self.ledger_id, "it was closed before this entry was confirmed")
         self._answers.fail(failure)
         if self._metrics is not None:

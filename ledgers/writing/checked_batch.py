@@ -1,4 +1,4 @@
-"""Payloads of a batch append, validated before any is taken in."""
+"""Payloads of an append, validated before any is taken in."""
 
 from __future__ import annotations
 
@@ -7,6 +7,14 @@ from itertools import repeat
 
 from ..entry import check_is_bytes
 from ..errors import EntryTooLarge
+
+
+def checked_size(payload: bytes, entry_bytes_max: int) -> int:
+    """The bytes of an entry. Raises as `check_is_bytes`, and EntryTooLarge."""
+    check_is_bytes(payload)
+    if (size := len(payload)) > entry_bytes_max:
+        raise EntryTooLarge(size, entry_bytes_max)
+    return size
 
 
 class CheckedBatch:

@@ -10,9 +10,10 @@ from typing import Self
 
 from metadata.audit import DONE, Act, tell
 
+from ..entry import ENTRY_OVERHEAD_BYTES
 from ..errors import LedgerClosed, LedgerError, LedgerFenced, WriterFull
 from .append_shell import PipelineShell
-from .checked_batch import CheckedBatch
+from .checked_batch import CheckedBatch, checked_size
 from .closed_by_others import closed_by_others
 from .slow_wait_warning import told_when_long, why_closing_waits
 
@@ -49,10 +50,24 @@ class WriteHandle(PipelineShell):
         Waits only while `pending_bytes_max` are unconfirmed, or `is_behind`.
         """
         self.check_process()
-        if self._room_bytes <= 0:
+        room_bytes = self._room_bytes
+        if room_bytes <= 0:
+            return await self._append_first(payload)
+        if type(payload) is not bytes or len(payload) > self.entry_bytes_max:
+            checked_size(payload, self.entry_bytes_max)  # raises
+        self._room_bytes = room_bytes - len(payload) - ENTRY_OVERHEAD_BYTES
+        future: asyncio.Future[int] = asyncio.Future(loop=self._loop)
+        self._waiting.payloads.append(payload)
+        self._answers.last_run.append(future)
+        return future
+
+    async def _append_first(self, payload: bytes) -> asyncio.Future[int]:
+        """Takes one entry in once there is room. Those that follow in this turn need not look again while there is."""
+        if self.is_full:
             await self._until_room()
         future: asyncio.Future[int] = asyncio.Future(loop=self._loop)
         self.submit(payload, future)
+        self._room_bytes = self._config.pending_bytes_max - self.pending_bytes
         return future
 
     async def append_batch(self, payloads: Sequence[bytes]) -> range:
@@ -134,7 +149,7 @@ class WriteHandle(PipelineShell):
         its end. Does not raise if that was done already, at the very entry confirmed last.
         """
         self.check_process()
-        self._closing = True
+        self._closing, self._room_bytes = True, 0
         with told_when_long(self._why_closing_waits):
             with suppress(LedgerError):  # what ended the writer is raised below
                 await (self.force() if self._deferred_sync else self.flush())
@@ -167,7 +182,7 @@ class WriteHandle(PipelineShell):
     async def abandon(self) -> None:
         """Gives the ledger up without closing it, as a crash would; unconfirmed appends fail."""
         self.check_process()
-        self._closing = True
+        self._closing, self._room_bytes = True, 0
         self._perform(self._machine.fail(LedgerClosed(self.ledger_id, "its writer was abandoned")))
         await self._let_go()
 

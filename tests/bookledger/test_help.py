@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from functools import cache
@@ -99,6 +100,17 @@ def test_help_reads_well_in_80_columns(path: str) -> None:
     for line in help_of(path).splitlines():
         assert len(line) <= COLUMNS and line == line.rstrip() and line.isprintable(), line
     assert "..." not in help_of(path).partition("\n")[2], "something is cut off"
+
+
+@pytest.mark.parametrize("path", commands())
+def test_every_command_says_what_it_does_and_explains_every_option(path: str) -> None:
+    text = help_of(path)
+    assert text.startswith(f"Usage: {path}")
+    assert text.split("\n\n")[1].strip().endswith(".")
+    for line in text.splitlines():
+        if line.startswith("  -"):  # what stands further in goes on from the line before
+            option, *explanation = re.split(r"  +", line.strip(), maxsplit=1)
+            assert explanation or len(option) > 25, f"{option} is not explained"
 
 
 @pytest.mark.parametrize("path", commands())

@@ -161,7 +161,7 @@ class Faults:
     async def _member_hangs(self, _: Host) -> None:
         for one in self._choose_members(1):
             self._note("one of etcd's members hung")
-            one.pause()
+            one.hang()
             await asyncio.sleep(self._random.uniform(0, HUNG_SECONDS_MAX))
             one.go_on()
             self._members_down -= {one.name}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -21,7 +20,8 @@ from tests.integration.test_lost_quorum_commands import give_up
 from tests.integration.test_missing_cookie import lose, refusal_of_start
 from tests.integration.test_salvaged_ledgers import append, away, cluster, confirmed_through, entries_in
 from tests.support.cluster_status import status
-from tests.support.command_line import bookledger
+from tests.support.command_line import bookledger, told
+from tests.support.processes import serving
 from tests.support.waiting import until
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "operators.md").read_text()
@@ -69,8 +69,7 @@ def test_a_bookies_cookie_was_lost(tmp_path: Path) -> None:
         follow("A bookie's cookie was lost", tmp_path, uri)
         host4.start()
         until(lambda: status(uri)["whole"] is True)
-        row = json.loads(bookledger("bookie", "info", f"--metadata={uri}", "--json", "host4").stdout)
-        assert row["state"] == "serving"
+        assert told("bookie", "info", f"--metadata={uri}", "host4")["state"] == "serving"
 
 
 def test_a_bookie_lives_and_is_given_up(tmp_path: Path) -> None:
@@ -151,11 +150,8 @@ def test_tail_prints_nothing(tmp_path: Path) -> None:
             bookie.kill()
         done = bookledger("ledger", "tail", f"--metadata={uri}", "1", "--first=990", "--outage-max=1")
         assert done.returncode == 1 and b"go on with --first 990" in done.stderr, done
-        for bookie in bookies.values():
-            bookie.launch()
-        for bookie in bookies.values():
-            bookie.await_ready()
-        follow("`tail -f` prints nothing", tmp_path, uri)
+        with serving(bookies.values()):
+            follow("`tail -f` prints nothing", tmp_path, uri)
 
 
 def test_a_program_runs_out_of_descriptors(tmp_path: Path) -> None:

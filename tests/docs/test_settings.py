@@ -10,15 +10,7 @@ import pytest
 
 from bookledger.cli.config.sections import SECTIONS
 from metadata.settings.constants import GONE
-from metadata.settings.tunable import (
-    Tunable,
-    defaults_of,
-    elsewhere_of,
-    ranged,
-    shown,
-    tunables_of,
-    unit_of,
-)
+from metadata.settings.tunable import Tunable, defaults_of, elsewhere_of, ranged, shown, tunables_of, unit_of
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "operators.md"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from metadata.healing.marks import Mark, Marks
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.store import MetadataStore
 from tests.support.aio import until_true
-from tests.support.command_line import bookledger, fails_with_one_line, succeeds
+from tests.support.command_line import bookledger, fails_with_one_line, succeeds, told
 from tests.support.failing_disk import LOG, Call, FailingDisk, compiled
 from tests.support.writing import payload_of
 
@@ -152,7 +151,7 @@ async def test_the_commands_say_who_was_absent_and_strict_refuses(tmp_path: Path
             assert (
                 b"; bookie-2 may lack everything\n" in bookledger("ledger", "show", ledger_id, *where).stdout
             )
-            shown = json.loads(bookledger("ledger", "show", "--json", ledger_id, *where).stdout)
+            shown = told("ledger", "show", ledger_id, *where)
             (lacking,) = shown["fragments"][0]["lacking"]
             assert lacking == {"bookie_id": B2, "first_entry": 0, "last_entry": None}
             succeeds("ledger", "append", "--ledger", ledger_id, *where, stdin=b"one\ntwo\n")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bookie.index.ledger_state import Fence
-from bookie.wire import ReadRequest, Status
+from bookie.wire import ReadRequest
 from bookie.wire.trust.roles import Role
 from ledgers import (
     ClientConfig,
@@ -37,6 +38,7 @@ from metadata.records.ledger_record import BookieRef
 from tests.support.aio import until_true
 from tests.support.authority import TestAuthority
 from tests.support.in_process import QUICK, InProcessCluster, cluster_of, on_bookies, payloads
+from tests.support.lane_listener import Listener
 
 SILENT = replace(QUICK, idle_lac_seconds=60)
 """A writer that tells its last-add-confirmed with entries only."""
@@ -45,6 +47,12 @@ SILENT = replace(QUICK, idle_lac_seconds=60)
 async def appended(writer: WriteHandle, *numbers: int) -> None:
     for n in numbers:
         assert await writer.append(b"%d" % n) == n
+
+
+async def written(client: LedgerClient, *numbers: int, **shape: Any) -> WriteHandle:
+    writer = await client.create_ledger(**shape)
+    await appended(writer, *numbers)
+    return writer
 
 
 async def everywhere(cluster: InProcessCluster, writer: WriteHandle, entry: int) -> None:
@@ -88,8 +96,7 @@ async def test_R7_it_is_closed_where_the_survivors_end_and_the_record_says_so_fo
 ) -> None:
     """And whoever comes back with more changes nothing: neither what is read, nor for the old writer."""
     async with on_bookies(tmp_path, 3, SILENT) as (cluster, client):
-        writer = await client.create_ledger()
-        await appended(writer, 0, 1, 2)
+        writer = await written(client, 0, 1, 2)
         await everywhere(cluster, writer, 2)
         await stop(cluster, "b1")
         await appended(writer, 3, 4)  # b2 and b3 alone
@@ -145,8 +152,7 @@ async def test_R7_a_writer_that_goes_on_with_those_who_were_cut_off_is_fenced_wh
 ) -> None:
     """They and their writer were on the other side of a network that failed, and never stopped."""
     async with on_bookies(tmp_path, 3, ALONE) as (cluster, client):
-        writer = await client.create_ledger()
-        await appended(writer, 0, 1)
+        writer = await written(client, 0, 1)
         await everywhere(cluster, writer, 1)
         await stop(cluster, "b1")
         await appended(writer, 2)
@@ -169,8 +175,7 @@ async def test_R7_a_writer_that_goes_on_with_those_who_were_cut_off_is_fenced_wh
 async def test_what_survives_is_copied_to_other_bookies(tmp_path: Path) -> None:
     """Once the lost ones are given up; the record keeps how it was closed."""
     async with on_bookies(tmp_path, 3) as (cluster, client):
-        writer = await client.create_ledger()
-        await appended(writer, *range(5))
+        writer = await written(client, *range(5))
         await writer.abandon()
         await start(cluster, "b4", "b5")
         await stop(cluster, "b2", "b3")
@@ -190,8 +195,7 @@ async def test_what_survives_is_copied_to_other_bookies(tmp_path: Path) -> None:
 
 async def test_R7_it_is_refused_where_the_end_can_be_proven(tmp_path: Path) -> None:
     async with on_bookies(tmp_path, 3) as (cluster, client):
-        writer = await client.create_ledger()
-        await appended(writer, 0)
+        writer = await written(client, 0)
         await stop(cluster, "b3")
         with pytest.raises(LedgerError, match=f"use `bookledger ledger recover {writer.ledger_id}`"):
             await client.assess_loss(writer.ledger_id)
@@ -209,8 +213,7 @@ async def test_R7_it_is_refused_where_the_end_can_be_proven(tmp_path: Path) -> N
 
 async def test_R7_no_more_is_given_up_than_was_told(tmp_path: Path) -> None:
     async with on_bookies(tmp_path, 5) as (cluster, client):
-        writer = await client.create_ledger(ensemble_size=5)
-        await appended(writer, 0, 1)
+        writer = await written(client, 0, 1, ensemble_size=5)
         await stop(cluster, "b3", "b4", "b5")
         assessment = await client.assess_loss(writer.ledger_id)
         await stop(cluster, "b2")
@@ -225,8 +228,7 @@ async def test_R7_no_more_is_given_up_than_was_told(tmp_path: Path) -> None:
 async def test_R7_no_more_confirmed_entries_are_given_up_than_was_told(tmp_path: Path) -> None:
     """While the operator was asked, a survivor heard of confirmed entries that it lacks; the record says how many."""
     async with on_bookies(tmp_path, 3, SILENT) as (cluster, client):
-        writer = await client.create_ledger()
-        await appended(writer, *range(4))
+        writer = await written(client, *range(4))
         await everywhere(cluster, writer, 3)
         await stop(cluster, "b2", "b3")
         assessment = await client.assess_loss(writer.ledger_id)
@@ -248,8 +250,7 @@ async def test_R7_no_more_confirmed_entries_are_given_up_than_was_told(tmp_path:
 async def test_R7_two_operators_at_once_close_it_once(tmp_path: Path) -> None:
     """Both are given the one closed record, which has the word of the first."""
     async with on_bookies(tmp_path, 3) as (cluster, client):
-        writer = await client.create_ledger()
-        await appended(writer, 0, 1)
+        writer = await written(client, 0, 1)
         await writer.abandon()
         await stop(cluster, "b2", "b3")
         async with LedgerClient(cluster.uri, config=QUICK) as other:
@@ -263,8 +264,7 @@ async def test_R7_two_operators_at_once_close_it_once(tmp_path: Path) -> None:
 async def test_R7_whoever_would_have_kept_more_is_given_what_another_has_closed(tmp_path: Path) -> None:
     """And the other way around: what was told is not what the ledger ends with."""
     async with on_bookies(tmp_path, 3) as (cluster, client):
-        writer = await client.create_ledger()
-        await appended(writer, 0)
+        writer = await written(client, 0)
         await everywhere(cluster, writer, 0)
         await stop(cluster, "b1")
         await appended(writer, 1, 2)
@@ -283,8 +283,7 @@ async def test_R7_whoever_would_have_kept_more_is_given_what_another_has_closed(
 async def test_R7_nothing_is_accepted_while_the_metadata_is_an_older_copy(tmp_path: Path) -> None:
     """Nor asked: it may name bookies that were replaced since, and others have the entries."""
     async with on_bookies(tmp_path, 3) as (cluster, client):
-        writer = await client.create_ledger()
-        await appended(writer, 0)
+        writer = await written(client, 0)
         await writer.abandon()
         await stop(cluster, "b2", "b3")
         assessment = await client.assess_loss(writer.ledger_id)
@@ -301,8 +300,7 @@ async def test_R7_nothing_is_accepted_while_the_metadata_is_an_older_copy(tmp_pa
 
 async def test_R7_a_password_is_asked_for_and_whoever_comes_back_needs_none(tmp_path: Path) -> None:
     async with on_bookies(tmp_path, 3) as (cluster, client):
-        writer = await client.create_ledger(password=b"secret", digest=DigestType.HMAC_SHA256)
-        await appended(writer, 0, 1)
+        writer = await written(client, 0, 1, password=b"secret", digest=DigestType.HMAC_SHA256)
         await writer.abandon()
         await stop(cluster, "b2", "b3")
         for wrong in (b"", b"another"):
@@ -319,28 +317,6 @@ async def test_R7_a_password_is_asked_for_and_whoever_comes_back_needs_none(tmp_
         assert await payloads(reader) == [b"0", b"1"]
 
 
-class _Listener:
-    """Of a lane on which nothing but a last-add-confirmed is sent."""
-
-    def acked(self, through: int) -> None:
-        raise AssertionError(through)
-
-    def written(self, through: int) -> None:
-        raise AssertionError(through)
-
-    def behind(self, why: str) -> None:
-        raise AssertionError(why)
-
-    def caught_up(self) -> None:
-        raise AssertionError
-
-    def failed(self, why: str) -> None:
-        raise AssertionError(why)
-
-    def refused(self, status: Status, why: str) -> None:
-        raise AssertionError(status, why)
-
-
 async def tell_lac(
     cluster: InProcessCluster, client: LedgerClient, name: str, record: LedgerRecord, last: int
 ) -> None:
@@ -348,8 +324,8 @@ async def tell_lac(
     (bookie,) = [one for one in record.fragments[-1].ensemble if one.bookie_id == name]
     signed = Crc32cDigester(record.ledger_id).sign_lac(last, last + 1)
     terms = LaneTerms(record.ledger_id, LedgerKey(record.ledger_id, b""), identity=record.identity)
-    bookies = (await client._connected()).bookies
-    lane = bookies.open_lane(bookie, terms, _Listener(), lambda: signed)
+    bookies, listener = (await client._connected()).bookies, Listener()
+    lane = bookies.open_lane(bookie, terms, listener, lambda: signed)
     lane.send_lac()
 
     async def is_there() -> bool:
@@ -357,13 +333,13 @@ async def tell_lac(
         return statement is not None and statement.last_entry == last
 
     await until_true(is_there)
+    assert listener.heard == []
     lane.close()
 
 
 async def test_of_a_striped_ledger_what_is_lost_before_its_end_stays_a_hole(tmp_path: Path) -> None:
     async with on_bookies(tmp_path, 3) as (cluster, client):
-        writer = await client.create_ledger(write_quorum=2, ack_quorum=2)
-        await appended(writer, *range(9))
+        writer = await written(client, *range(9), write_quorum=2, ack_quorum=2)
         _, *others = [str(bookie) for bookie in writer.record.fragments[0].ensemble]
         reader = await client.open_ledger(writer.ledger_id, recovery=False)
         await until_true(lambda: _is_told(reader, 8))
@@ -411,8 +387,7 @@ async def test_where_nobody_of_the_last_ensemble_is_left_all_that_is_proven_by_t
     tmp_path: Path,
 ) -> None:
     async with on_bookies(tmp_path, 3) as (cluster, client):
-        writer = await client.create_ledger(ensemble_size=2, ack_quorum=2)
-        await appended(writer, 0, 1)
+        writer = await written(client, 0, 1, ensemble_size=2, ack_quorum=2)
         (fragment,) = writer.record.fragments
         await stop(cluster, str(fragment.ensemble[1]))
         await appended(writer, 2)  # on another one
@@ -436,8 +411,7 @@ async def test_R7_only_an_admin_accepts_a_loss_where_there_are_certificates(tmp_
         LedgerClient(cluster.uri, config=config(Role.ADMIN)) as admin,
         LedgerClient(cluster.uri, config=config(Role.CLIENT)) as client,
     ):
-        writer = await client.create_ledger()
-        await appended(writer, 0)
+        writer = await written(client, 0)
         await writer.abandon()
         await stop(cluster, "b2", "b3")
         assessment = await admin.assess_loss(writer.ledger_id)

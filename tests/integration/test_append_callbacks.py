@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from pathlib import Path
 
 import pytest
 
@@ -12,26 +11,22 @@ import ledgers
 from ledgers.blocking.client import WouldDeadlock
 from ledgers.config import MIB, ClientConfig
 from ledgers.errors import LedgerError
-from tests.support.blocking import use_on_bookies
 
 WAIT_SECONDS = 20.0
 
 
-async def test_a_callback_may_append_the_next_entry(tmp_path: Path) -> None:
-    def use_it(uri: str) -> None:
-        with ledgers.LedgerClient(uri) as client, client.create_ledger() as writer:
-            whole: Future[int] = Future()
+def test_a_callback_may_append_the_next_entry(uri: str) -> None:
+    with ledgers.LedgerClient(uri) as client, client.create_ledger() as writer:
+        whole: Future[int] = Future()
 
-            def append_next(confirmed: Future[int]) -> None:
-                if confirmed.result() == 200:
-                    whole.set_result(200)
-                else:
-                    writer.append_async(b"next").add_done_callback(append_next)
+        def append_next(confirmed: Future[int]) -> None:
+            if confirmed.result() == 200:
+                whole.set_result(200)
+            else:
+                writer.append_async(b"next").add_done_callback(append_next)
 
-            writer.append_async(b"first").add_done_callback(append_next)
-            assert whole.result(WAIT_SECONDS) == 200
-
-    await use_on_bookies(tmp_path, use_it)
+        writer.append_async(b"first").add_done_callback(append_next)
+        assert whole.result(WAIT_SECONDS) == 200
 
 
 WAITING: dict[str, Callable[[ledgers.LedgerClient, ledgers.WriteHandle], object]] = {
@@ -45,84 +40,68 @@ WAITING: dict[str, Callable[[ledgers.LedgerClient, ledgers.WriteHandle], object]
 
 
 @pytest.mark.parametrize("call", WAITING.values(), ids=WAITING.keys())
-async def test_a_call_that_would_wait_in_a_callback_is_refused_and_the_writer_goes_on(
-    tmp_path: Path, call: Callable[[ledgers.LedgerClient, ledgers.WriteHandle], object]
+def test_a_call_that_would_wait_in_a_callback_is_refused_and_the_writer_goes_on(
+    uri: str, call: Callable[[ledgers.LedgerClient, ledgers.WriteHandle], object]
 ) -> None:
-    def use_it(uri: str) -> None:
-        with ledgers.LedgerClient(uri) as client, client.create_ledger() as writer:
-            refused: Future[object] = Future()
+    with ledgers.LedgerClient(uri) as client, client.create_ledger() as writer:
+        refused: Future[object] = Future()
 
-            def wait_there(_: Future[int]) -> None:
-                try:
-                    refused.set_result(call(client, writer))
-                except LedgerError as error:
-                    refused.set_exception(error)
+        def wait_there(_: Future[int]) -> None:
+            try:
+                refused.set_result(call(client, writer))
+            except LedgerError as error:
+                refused.set_exception(error)
 
-            writer.append_async(b"first").add_done_callback(wait_there)
-            with pytest.raises(WouldDeadlock, match="hand it to another thread") as error:
-                refused.result(WAIT_SECONDS)
-            assert isinstance(error.value, RuntimeError)
-            assert writer.append(b"undisturbed") == 1
-
-    await use_on_bookies(tmp_path, use_it)
+        writer.append_async(b"first").add_done_callback(wait_there)
+        with pytest.raises(WouldDeadlock, match="hand it to another thread") as error:
+            refused.result(WAIT_SECONDS)
+        assert isinstance(error.value, RuntimeError)
+        assert writer.append(b"undisturbed") == 1
 
 
-async def test_an_append_without_room_is_refused_in_a_callback_and_what_was_taken_is_confirmed(
-    tmp_path: Path,
-) -> None:
+def test_an_append_without_room_is_refused_in_a_callback_and_what_was_taken_is_confirmed(uri: str) -> None:
     config = ClientConfig(pending_bytes_max=MIB)
+    with ledgers.LedgerClient(uri, config=config) as client, client.create_ledger() as writer:
+        refused: Future[list[Future[int]]] = Future()
 
-    def use_it(uri: str) -> None:
-        with ledgers.LedgerClient(uri, config=config) as client, client.create_ledger() as writer:
-            refused: Future[list[Future[int]]] = Future()
+        def append_many(_: Future[int]) -> None:
+            taken: list[Future[int]] = []
+            try:
+                for _n in range(100):
+                    taken.append(writer.append_async(bytes(300_000)))
+            except WouldDeadlock:
+                refused.set_result(taken)
 
-            def append_many(_: Future[int]) -> None:
-                taken: list[Future[int]] = []
-                try:
-                    for _n in range(100):
-                        taken.append(writer.append_async(bytes(300_000)))
-                except WouldDeadlock:
-                    refused.set_result(taken)
-
-            writer.append_async(b"first").add_done_callback(append_many)
-            taken = refused.result(WAIT_SECONDS)
-            assert [future.result(WAIT_SECONDS) for future in taken] == [1, 2, 3, 4]
-            assert writer.append(b"there is room again") == 5
-
-    await use_on_bookies(tmp_path, use_it)
+        writer.append_async(b"first").add_done_callback(append_many)
+        taken = refused.result(WAIT_SECONDS)
+        assert [future.result(WAIT_SECONDS) for future in taken] == [1, 2, 3, 4]
+        assert writer.append(b"there is room again") == 5
 
 
-async def test_the_callback_of_a_failed_append_may_call_the_writer(tmp_path: Path) -> None:
+def test_the_callback_of_a_failed_append_may_call_the_writer(uri: str) -> None:
     """It runs without any lock held that another thread's append needs."""
+    with ledgers.LedgerClient(uri) as client:
+        writer = client.create_ledger()
+        writer.append(b"x")
+        writer.close()
+        answer: Future[object] = Future()
 
-    def use_it(uri: str) -> None:
-        with ledgers.LedgerClient(uri) as client:
-            writer = client.create_ledger()
-            writer.append(b"x")
-            writer.close()
-            answer: Future[object] = Future()
+        def append_again(failed: Future[int]) -> None:
+            answer.set_result((type(failed.exception()), writer._room.changed._is_owned()))  # type: ignore[attr-defined]
 
-            def append_again(failed: Future[int]) -> None:
-                answer.set_result((type(failed.exception()), writer._room.changed._is_owned()))  # type: ignore[attr-defined]
-
-            writer.append_async(b"late").add_done_callback(append_again)
-            assert answer.result(WAIT_SECONDS) == (ledgers.LedgerClosed, False)
-
-    await use_on_bookies(tmp_path, use_it)
+        writer.append_async(b"late").add_done_callback(append_again)
+        assert answer.result(WAIT_SECONDS) == (ledgers.LedgerClosed, False)
 
 
-async def test_an_advanced_writers_callback_may_append_too(tmp_path: Path) -> None:
-    def use_it(uri: str) -> None:
-        with ledgers.LedgerClient(uri) as client, client.create_ledger_adv() as writer:
-            whole: Future[int] = Future()
+def test_an_advanced_writers_callback_may_append_too(uri: str) -> None:
+    with ledgers.LedgerClient(uri) as client, client.create_ledger_adv() as writer:
+        whole: Future[int] = Future()
 
-            def append_next(confirmed: Future[int]) -> None:
-                if confirmed.result() == 50:
-                    whole.set_result(50)
-                else:
-                    writer.append_async(confirmed.result() + 1, b"next").add_done_callback(append_next)
+        def append_next(confirmed: Future[int]) -> None:
+            if confirmed.result() == 50:
+                whole.set_result(50)
+            else:
+                writer.append_async(confirmed.result() + 1, b"next").add_done_callback(append_next)
 
-            writer.append_async(0, b"first").add_done_callback(append_next)
-            assert whole.result(WAIT_SECONDS) == 50
-
-    await use_on_bookies(tmp_path, use_it)
+        writer.append_async(0, b"first").add_done_callback(append_next)
+        assert whole.result(WAIT_SECONDS) == 50

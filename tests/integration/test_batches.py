@@ -111,47 +111,36 @@ async def test_entries_with_ids_of_the_caller_come_in_batches_too(tmp_path: Path
         assert await payloads(await client.open_ledger(writer.ledger_id)) == [b"a", b"b", b"c", b"d"]
 
 
-async def test_the_blocking_client_has_the_same(tmp_path: Path) -> None:
-    def use(uri: str) -> None:
-        with LedgerClient(uri) as client:
-            with client.create_ledger(digest=DigestType.CRC32C) as writer:
-                assert writer.append_batch([]) == range(0)
-                futures = [writer.append_async(one) for one in numbered(10)]
-                assert writer.append_nowait(b"entry 10") == 10
-                assert writer.append_batch(numbered(500, 11)) == range(11, 511)
-                assert writer.append(b"entry 511") == 511
-                done, not_done = wait(futures, timeout=10)
-                assert ({one.result() for one in done}, not_done) == (set(range(10)), set())
-                last = [writer.append_nowait(one) for one in numbered(1000, 512)][-1]
-                writer.confirmed(last)
-                assert writer.last_add_confirmed >= last == 1511
-                with pytest.raises(ValueError, match="was not appended"):
-                    writer.confirmed(1512)
-                with pytest.raises(EntryTooLarge):
-                    writer.append_batch([bytes(ENTRY_BYTES_MAX + 1)])
-            with pytest.raises(LedgerClosed):
-                writer.append_nowait(b"x")
-            with client.create_ledger_adv() as advanced:
-                advanced.append_nowait(0, b"a")
-                assert advanced.append_batch([(1, b"b")]) == [1]
-                advanced.confirmed(1)
-            with client.open_ledger(writer.ledger_id) as reader:
-                assert [bytes(entry.payload) for entry in reader.read()] == numbered(1512)
-
-    async with on_bookies(tmp_path, 3) as (cluster, other):
-        del other
-        await asyncio.to_thread(use, cluster.uri)
+def test_the_blocking_client_has_the_same(uri: str) -> None:
+    with LedgerClient(uri) as client:
+        with client.create_ledger(digest=DigestType.CRC32C) as writer:
+            assert writer.append_batch([]) == range(0)
+            futures = [writer.append_async(one) for one in numbered(10)]
+            assert writer.append_nowait(b"entry 10") == 10
+            assert writer.append_batch(numbered(500, 11)) == range(11, 511)
+            assert writer.append(b"entry 511") == 511
+            done, not_done = wait(futures, timeout=10)
+            assert ({one.result() for one in done}, not_done) == (set(range(10)), set())
+            last = [writer.append_nowait(one) for one in numbered(1000, 512)][-1]
+            writer.confirmed(last)
+            assert writer.last_add_confirmed >= last == 1511
+            with pytest.raises(ValueError, match="was not appended"):
+                writer.confirmed(1512)
+            with pytest.raises(EntryTooLarge):
+                writer.append_batch([bytes(ENTRY_BYTES_MAX + 1)])
+        with pytest.raises(LedgerClosed):
+            writer.append_nowait(b"x")
+        with client.create_ledger_adv() as advanced:
+            advanced.append_nowait(0, b"a")
+            assert advanced.append_batch([(1, b"b")]) == [1]
+            advanced.confirmed(1)
+        with client.open_ledger(writer.ledger_id) as reader:
+            assert [bytes(entry.payload) for entry in reader.read()] == numbered(1512)
 
 
-async def test_a_future_of_the_blocking_client_waits_for_itself_and_not_for_others(tmp_path: Path) -> None:
+def test_a_future_of_the_blocking_client_waits_for_itself_and_not_for_others(uri: str) -> None:
     """All futures of a writer share one condition."""
-
-    def use(uri: str) -> None:
-        with LedgerClient(uri) as client, client.create_ledger() as writer:
-            futures = [writer.append_async(b"x") for _ in range(200)]
-            assert [future.result(timeout=10) for future in reversed(futures)] == list(range(199, -1, -1))
-            assert all(future.exception(timeout=1) is None for future in futures)
-
-    async with on_bookies(tmp_path, 3) as (cluster, other):
-        del other
-        await asyncio.to_thread(use, cluster.uri)
+    with LedgerClient(uri) as client, client.create_ledger() as writer:
+        futures = [writer.append_async(b"x") for _ in range(200)]
+        assert [future.result(timeout=10) for future in reversed(futures)] == list(range(199, -1, -1))
+        assert all(future.exception(timeout=1) is None for future in futures)

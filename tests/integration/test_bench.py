@@ -41,6 +41,7 @@ def test_bench_prints_one_object_a_workload_beside_the_baseline(tmp_path: Path) 
             "bookies_cpu_us",
             "baseline_mb_per_s",
             "ratio",
+            "of_lists",
         }
         assert result["baseline_mb_per_s"] > 0
         assert 0 < result["p50_ms"] <= result["p99_ms"]
@@ -51,6 +52,12 @@ def test_bench_prints_one_object_a_workload_beside_the_baseline(tmp_path: Path) 
         assert result["mb_per_s"] == pytest.approx(
             result["adds_per_s"] * result["entry_bytes"] / 1e6, rel=0.01, abs=0.001
         )
+    assert [r["workload"] for r in results if r["of_lists"]] == [
+        "throughput",
+        "throughput, blocking",
+        "small entries",
+        "small entries, blocking",
+    ]
     assert children_left() == []
     texts = [element.text or "" for element in ElementTree.parse(picture).iter(f"{SVG}text")]
     assert {workload.name for workload in WORKLOADS} <= set(texts)

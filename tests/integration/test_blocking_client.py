@@ -14,18 +14,11 @@ import pytest
 
 import ledgers
 from bookledger.cli.processes import bookie_processes
-from ledgers import (
-    ClientConfig,
-    Columns,
-    Entry,
-    NoSuchEntry,
-    NoSuchLedger,
-    NotEnoughBookies,
-)
+from ledgers import ClientConfig, Columns, Entry, NoSuchEntry, NoSuchLedger, NotEnoughBookies
 from ledgers.blocking.client import ClientClosed
 from ledgers.config import MIB
-from tests.support.blocking import in_thread, use_on_bookies
-from tests.support.in_process import on_bookies
+from tests.support.blocking import in_thread
+from tests.support.in_process import InProcessCluster
 from tests.support.processes import pause
 
 
@@ -38,7 +31,7 @@ def payloads_of(pages: Iterator[Columns]) -> list[tuple[int, bytes]]:
     ]
 
 
-async def test_the_contract_of_the_blocking_client(tmp_path: Path) -> None:
+async def test_the_contract_of_the_blocking_client(cluster: InProcessCluster) -> None:
     def use_it(uri: str) -> None:
         with ledgers.LedgerClient(uri) as client:
             with client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=2) as writer:
@@ -68,55 +61,48 @@ async def test_the_contract_of_the_blocking_client(tmp_path: Path) -> None:
             with pytest.raises(NoSuchLedger):
                 client.open_ledger(writer.ledger_id)
 
-    async with on_bookies(tmp_path, 3) as (cluster, _):
-        await asyncio.to_thread(use_it, cluster.uri)
+    await asyncio.to_thread(use_it, cluster.uri)
 
 
-async def test_a_blocked_append_is_told_when_its_writer_ends(tmp_path: Path) -> None:
+async def test_a_blocked_append_is_told_when_its_writer_ends(cluster: InProcessCluster) -> None:
     config = ClientConfig(pending_bytes_max=1024 * 1024, append_seconds_max=1, append_quorum_seconds_max=1)
 
     def append_for_ever(writer: ledgers.WriteHandle) -> None:
         while True:
             writer.append_async(bytes(100_000))
 
-    async with on_bookies(tmp_path, 3) as (cluster, _):
+    def use_it() -> None:
+        with ledgers.LedgerClient(cluster.uri, config=config) as client:
+            writer = client.create_ledger()
+            writer.append(b"x")
+            asyncio.run_coroutine_threadsafe(stop_two(), loop).result()
+            with pytest.raises(NotEnoughBookies):
+                append_for_ever(writer)
 
-        def use_it() -> None:
-            with ledgers.LedgerClient(cluster.uri, config=config) as client:
-                writer = client.create_ledger()
-                writer.append(b"x")
-                asyncio.run_coroutine_threadsafe(stop_two(), loop).result()
-                with pytest.raises(NotEnoughBookies):
-                    append_for_ever(writer)
+    async def stop_two() -> None:
+        await cluster.stop("b1")
+        await cluster.stop("b2")
 
-        async def stop_two() -> None:
-            await cluster.stop("b1")
-            await cluster.stop("b2")
-
-        loop = asyncio.get_running_loop()
-        await asyncio.to_thread(use_it)
+    loop = asyncio.get_running_loop()
+    await asyncio.to_thread(use_it)
 
 
-async def test_an_advanced_writer_bounds_what_waits_for_a_gap_and_takes_what_fills_it(tmp_path: Path) -> None:
+def test_an_advanced_writer_bounds_what_waits_for_a_gap_and_takes_what_fills_it(uri: str) -> None:
     config = ClientConfig(pending_bytes_max=MIB)
+    with ledgers.LedgerClient(uri, config=config) as client, client.create_ledger_adv() as writer:
+        assert (writer.first_gap, writer.last_add_confirmed) == (0, -1)
+        early: list[Future[int]] = []
 
-    def use_it(uri: str) -> None:
-        with ledgers.LedgerClient(uri, config=config) as client, client.create_ledger_adv() as writer:
-            assert (writer.first_gap, writer.last_add_confirmed) == (0, -1)
-            early: list[Future[int]] = []
+        def append_early() -> None:
+            for entry_id in range(1, 12):
+                early.append(writer.append_async(entry_id, bytes(300_000)))
 
-            def append_early() -> None:
-                for entry_id in range(1, 12):
-                    early.append(writer.append_async(entry_id, bytes(300_000)))
-
-            appending = in_thread(append_early)
-            while writer._room.handed_bytes + writer._handle.unconfirmed_bytes < config.pending_bytes_max:
-                assert len(early) < 11, "it took in more than its bounds"
-            assert writer.append_async(0, b"fills the gap").result(20) == 0
-            appending()
-            assert [future.result() for future in early] == list(range(1, 12))
-
-    await use_on_bookies(tmp_path, use_it)
+        appending = in_thread(append_early)
+        while writer._room.handed_bytes + writer._handle.unconfirmed_bytes < config.pending_bytes_max:
+            assert len(early) < 11, "it took in more than its bounds"
+        assert writer.append_async(0, b"fills the gap").result(20) == 0
+        appending()
+        assert [future.result() for future in early] == list(range(1, 12))
 
 
 CALLS: dict[str, Callable[[Session], object]] = {
@@ -162,31 +148,25 @@ def session(uri: str) -> Session:
     return Session(client, writer, reader, half_read)
 
 
-async def test_after_the_client_is_closed_every_call_says_so(tmp_path: Path) -> None:
-    def use_it(uri: str) -> None:
-        closed = session(uri)
-        closed.client.close()
-        closed.client.close()
-        for name, call in CALLS.items():
-            with pytest.raises(ClientClosed, match="this client is closed"):
-                call(closed)
-                pytest.fail(f"{name} did not notice")
-        assert closed.reader.last_add_confirmed >= 0, "what was known is still told"
-
-    await use_on_bookies(tmp_path, use_it)
+def test_after_the_client_is_closed_every_call_says_so(uri: str) -> None:
+    closed = session(uri)
+    closed.client.close()
+    closed.client.close()
+    for name, call in CALLS.items():
+        with pytest.raises(ClientClosed, match="this client is closed"):
+            call(closed)
+            pytest.fail(f"{name} did not notice")
+    assert closed.reader.last_add_confirmed >= 0, "what was known is still told"
 
 
-async def test_calls_that_wait_while_the_client_is_closed_end_with_that_error(tmp_path: Path) -> None:
-    def use_it(uri: str) -> None:
-        closing = session(uri)
-        start = closing.reader.last_add_confirmed + 1
-        tailing = in_thread(lambda: list(closing.reader.tail(start)))
-        closing.reader.read_last_add_confirmed()
-        closers = [in_thread(closing.client.close) for _ in range(3)]
-        assert isinstance(tailing(), ClientClosed)
-        assert [closer() for closer in closers] == [None] * 3
-
-    await use_on_bookies(tmp_path, use_it)
+def test_calls_that_wait_while_the_client_is_closed_end_with_that_error(uri: str) -> None:
+    closing = session(uri)
+    start = closing.reader.last_add_confirmed + 1
+    tailing = in_thread(lambda: list(closing.reader.tail(start)))
+    closing.reader.read_last_add_confirmed()
+    closers = [in_thread(closing.client.close) for _ in range(3)]
+    assert isinstance(tailing(), ClientClosed)
+    assert [closer() for closer in closers] == [None] * 3
 
 
 def test_an_append_that_waits_for_room_while_the_client_is_closed_ends_with_that_error(

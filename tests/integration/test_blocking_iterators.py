@@ -11,7 +11,7 @@ import pytest
 import ledgers
 from ledgers import EntryUnreadable
 from ledgers.aio import LedgerClient
-from tests.support.blocking import run_script, use_on_bookies
+from tests.support.blocking import run_script
 from tests.support.in_process import on_bookies
 
 ENTRIES = 5000
@@ -71,27 +71,24 @@ async def test_an_iterator_collected_on_the_loop_thread_itself_stops_nothing(tmp
         assert await run_script(DROPPED_ON_THE_LOOP_THREAD, cluster.uri, str(ledger_id)) == (0, "read on\n")
 
 
-async def test_an_iterator_that_is_dropped_ends_what_it_has_running(tmp_path: Path) -> None:
+def test_an_iterator_that_is_dropped_ends_what_it_has_running(uri: str) -> None:
     async def reading() -> set[str]:
         running = {task.get_coro().__qualname__ for task in asyncio.all_tasks()}  # type: ignore[union-attr]
         return {name for name in running if name.startswith(("PageFetcher", "LedgerView", "PageSource"))}
 
-    def use_it(uri: str) -> None:
-        with ledgers.LedgerClient(uri) as client:
-            with client.create_ledger() as writer:
-                for _ in range(100):
-                    writer.append_async(bytes(1_000_000))
-            reader = client.open_ledger(writer.ledger_id)
-            half_read = reader.read()
-            next(half_read)
-            following = reader.tail()
-            next(following)
-            assert client._thread.run(reading())
-            del half_read, following
-            while client._thread.run(reading()):
-                time.sleep(0.01)  # what was cancelled is ending
-
-    await use_on_bookies(tmp_path, use_it)
+    with ledgers.LedgerClient(uri) as client:
+        with client.create_ledger() as writer:
+            for _ in range(100):
+                writer.append_async(bytes(1_000_000))
+        reader = client.open_ledger(writer.ledger_id)
+        half_read = reader.read()
+        next(half_read)
+        following = reader.tail()
+        next(following)
+        assert client._thread.run(reading())
+        del half_read, following
+        while client._thread.run(reading()):
+            time.sleep(0.01)  # what was cancelled is ending
 
 
 async def test_entries_before_an_unreadable_one_are_given_before_the_error(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from metadata.healing import operator_requests
 from metadata.healing.operator_requests import Order, OrderKind
 from metadata.records.ledger_record import LedgerRecord
 from tests.support.aio import run
-from tests.support.command_line import bookledger, fails_with_one_line, succeeds
+from tests.support.command_line import bookledger, fails_with_one_line, printed, succeeds, told
 from tests.support.waiting import until
 
 
@@ -35,11 +35,12 @@ def cluster(tmp_path: Path, count: int) -> Iterator[tuple[str, dict[str, BookieP
         yield f"--metadata={uri}", {bookie.bookie_id: bookie for bookie in bookies}
 
 
-def printed(*arguments: str) -> list[dict[str, Any]]:
-    """The JSON lines that a command prints."""
-    done = bookledger(*arguments, "--json")
+def status(meta: str) -> dict[str, Any]:
+    """Also of a cluster that is not whole, which its exit code says."""
+    done = bookledger("cluster", "status", meta, "--json")
     assert done.stderr == b"", done
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
 def ensemble(meta: str) -> list[str]:
@@ -57,23 +58,23 @@ def test_a_dead_bookie_makes_the_cluster_not_whole_until_it_is_given_up_copied_a
     tmp_path: Path,
 ) -> None:
     with cluster(tmp_path, 4) as (meta, bookies):
-        until(lambda: printed("cluster", "status", meta)[0]["whole"])
+        until(lambda: status(meta)["whole"])
         done = bookledger("cluster", "status", meta)
         assert done.returncode == 0 and b": whole" in done.stdout and b"1 whole" in done.stdout
         dead = ensemble(meta)[0]
         line = fails_with_one_line("cluster", "decommission", "--yes", meta, dead)
         assert line == f"bookie {dead} lives: stop it first, or use `bookledger bookie drain {dead}`"
         bookies[dead].kill()
-        until(lambda: not printed("cluster", "status", meta)[0]["whole"])
+        until(lambda: not status(meta)["whole"])
         done = bookledger("cluster", "status", meta)
         assert done.returncode == 1 and b"NOT WHOLE" in done.stdout
-        (status,) = printed("cluster", "status", meta)
-        states = {row["bookie_id"]: row["state"] for row in status["bookies"]}
+        seen = status(meta)
+        states = {row["bookie_id"]: row["state"] for row in seen["bookies"]}
         assert states[dead] == "away" and len(states) == 4
-        assert (status["fragments"], status["under_replicated_ledgers"]) == ({"away": 1}, 1)
-        (row,) = printed("cluster", "ledgers", "--under-replicated", meta)
+        assert (seen["fragments"], seen["under_replicated_ledgers"]) == ({"away": 1}, 1)
+        row = told("cluster", "ledgers", "--under-replicated", meta)
         assert row["ledger_id"] == 1 and f"{dead} from entry 0: away" in row["first_of_them"]
-        rows = printed("ledger", "check", meta, "1")
+        rows = printed("ledger", "check", meta, "1", code=1)
         assert {row["bookie_id"]: row["copy"] for row in rows}[dead] == "away"
         assert bookledger("ledger", "check", meta, "1").returncode == 1
         done = bookledger("cluster", "decommission", "--yes", "--wait", meta, dead)
@@ -81,29 +82,29 @@ def test_a_dead_bookie_makes_the_cluster_not_whole_until_it_is_given_up_copied_a
         assert f"nothing refers to {dead} any more: it is forgotten".encode() in done.stdout
         assert dead not in ensemble(meta)
         assert dead not in [row["bookie_id"] for row in printed("cluster", "bookies", meta)]
-        until(lambda: printed("cluster", "status", meta)[0]["whole"])
+        until(lambda: status(meta)["whole"])
         assert bookledger("ledger", "check", meta, "1").returncode == 0
 
 
 async def test_a_cluster_whose_bookies_live_and_take_nothing_is_not_whole(tmp_path: Path) -> None:
     """Whoever looks is told why, and what to do."""
     with cluster(tmp_path, 3) as (meta, bookies):
-        until(lambda: printed("cluster", "status", meta)[0]["whole"])
+        until(lambda: status(meta)["whole"])
         given_up, lost, _ = sorted(bookies)
         async with opened_store(meta.removeprefix("--metadata=")) as store:
             await operator_requests.give(store, Order(given_up, OrderKind.GIVEN_UP, 0))
             cookie = await store.get(keys.cookie(lost))
             assert cookie is not None
             await store.delete(cookie.key, cookie.version)
-        (status,) = printed("cluster", "status", meta)
-        assert [why for why in status["why_not_whole"] if f"gets nothing: {given_up}; `bookledger" in why]
-        assert [why for why in status["why_not_whole"] if f"no restart succeeds: {lost}" in why]
+        seen = status(meta)
+        assert [why for why in seen["why_not_whole"] if f"gets nothing: {given_up}; `bookledger" in why]
+        assert [why for why in seen["why_not_whole"] if f"no restart succeeds: {lost}" in why]
         done = bookledger("cluster", "status", meta)
         assert done.returncode == 1 and b"decommission NAME --cancel" in done.stdout
 
 
 def test_H1_a_bookie_that_came_back_is_not_forgotten_while_it_lives(tmp_path: Path) -> None:
-    """H1: it would go on taking entries, and never start again."""
+    """It would go on taking entries, and never start again."""
     with cluster(tmp_path, 4) as (meta, bookies):
         dead = ensemble(meta)[1]
         bookies[dead].kill()
@@ -120,7 +121,7 @@ def test_H1_a_bookie_that_came_back_is_not_forgotten_while_it_lives(tmp_path: Pa
         until(lambda: not takes_entries(meta, dead))
         printed("cluster", "decommission", "--cancel", meta, dead)
         assert takes_entries(meta, dead), "when the command ends"
-        until(lambda: printed("cluster", "status", meta)[0]["whole"])
+        until(lambda: status(meta)["whole"])
         assert dead in [row["bookie_id"] for row in printed("cluster", "bookies", meta)]
 
 
@@ -165,7 +166,7 @@ def test_a_bookie_is_drained_and_may_be_stopped(tmp_path: Path) -> None:
         assert row["state"] == "draining"
         assert bookies[leaving].stop() == 0
         assert bookledger("cluster", "decommission", "--yes", meta, leaving).returncode == 0
-        until(lambda: printed("cluster", "status", meta)[0]["whole"])
+        until(lambda: status(meta)["whole"])
 
 
 def test_orders_that_nobody_can_follow_are_refused(tmp_path: Path) -> None:
@@ -183,10 +184,10 @@ def test_nothing_is_copied_from_a_bookie_in_maintenance(tmp_path: Path) -> None:
         away = ensemble(meta)[0]
         assert bookledger("cluster", "maintenance", meta, away).returncode == 0
         bookies[away].stop()
-        (audit,) = printed("cluster", "audit", meta, "--lost-after=0")
+        audit = told("cluster", "audit", meta, "--lost-after=0")
         assert audit["needs"] == {}
         assert bookledger("cluster", "maintenance", "--end", meta, away).returncode == 0
-        until(lambda: printed("cluster", "audit", meta, "--lost-after=0")[0]["needs"] == {"is lost": 1})
+        until(lambda: told("cluster", "audit", meta, "--lost-after=0")["needs"] == {"is lost": 1})
 
 
 def make_empty_store(uri: str) -> None:
@@ -255,19 +256,19 @@ def test_a_new_bookie_is_given_its_share_and_nothing_is_lost(tmp_path: Path) -> 
             for _ in range(20):
                 with client.create_ledger(ensemble_size=3, ack_quorum=2) as writer:
                     writer.append(b"y" * 5000)
-            (even,) = printed("cluster", "rebalance", "--dry-run", meta)
+            even = told("cluster", "rebalance", "--dry-run", meta)
             assert even["copies"] == 0
             with bookie_processes(1, tmp_path, uri, prefix="new", lease_seconds=2):
                 # Once it lives in this look, too: its lease is short.
-                until(lambda: printed("cluster", "rebalance", "--dry-run", meta)[0]["copies"] > 5)
-                assert printed("cluster", "status", meta)[0]["moving_ledgers"] == 0
+                until(lambda: told("cluster", "rebalance", "--dry-run", meta)["copies"] > 5)
+                assert status(meta)["moving_ledgers"] == 0
                 done = bookledger("cluster", "rebalance", "--wait", meta)
                 assert done.returncode == 0 and b"ledgers to be moved" in done.stdout, done
-                (after,) = printed("cluster", "rebalance", "--dry-run", meta)
+                after = told("cluster", "rebalance", "--dry-run", meta)
                 assert after["copies"] == 0
                 used = {row["bookie_id"]: row["placed_bytes"] for row in after["bookies"]}
                 assert used["new-1"] > 20_000
-                until(lambda: printed("cluster", "status", meta)[0]["whole"])
+                until(lambda: status(meta)["whole"])
                 assert printed("cluster", "rebalance", "--cancel", meta) == [{"cancelled_ledgers": 0}]
                 for record in client.list_ledgers():
                     if record.ledger_id > 1:
@@ -282,24 +283,24 @@ def test_an_auditor_without_a_bookie_takes_the_office_when_it_is_free(tmp_path: 
     with bookie_processes(3, tmp_path, uri, lease_seconds=2, options=("--no-heal",)) as bookies:
         with LedgerClient(uri) as client, client.create_ledger(ensemble_size=3, ack_quorum=2) as writer:
             writer.append(b"x")
-        assert printed("cluster", "status", meta)[0]["auditor"] is None
+        assert status(meta)["auditor"] is None
         command = (*BOOKLEDGER, "autorecovery", meta, "--lost-after=0")
         auditor = Child(command, name="autorecovery", log=tmp_path / "autorecovery.log")
         try:
-            until(lambda: (printed("cluster", "status", meta)[0]["auditor"] or "").startswith("autorecovery"))
+            until(lambda: (status(meta)["auditor"] or "").startswith("autorecovery"))
             bookies[0].kill()
-            until(lambda: printed("cluster", "status", meta)[0]["oldest_mark_seconds"] is not None)
+            until(lambda: status(meta)["oldest_mark_seconds"] is not None)
         finally:
             assert auditor.stop() == 0
-        assert printed("cluster", "status", meta)[0]["auditor"] is None, "it has left its office"
+        assert status(meta)["auditor"] is None, "it has left its office"
 
 
 def test_one_order_does_not_silently_end_another_and_is_shown_before_it_is_given(tmp_path: Path) -> None:
     with cluster(tmp_path, 4) as (meta, _):
         name = ensemble(meta)[0]
-        (shown,) = printed("bookie", "drain", name, "--dry-run", meta)
+        shown = told("bookie", "drain", name, "--dry-run", meta)
         assert (shown["ordered"], shown["fragment_count"], shown["bytes"]) == (None, 1, 10_000)
-        assert printed("cluster", "status", meta)[0]["to_copy_bytes"] == 0
+        assert status(meta)["to_copy_bytes"] == 0
         printed("bookie", "drain", name, meta)
         assert "drain NAME --cancel" in fails_with_one_line("cluster", "maintenance", name, meta)
         assert "drain NAME --cancel" in fails_with_one_line("cluster", "maintenance", name, "--end", meta)
@@ -324,7 +325,7 @@ def test_a_rebalance_that_waits_for_a_dead_bookie_says_so(tmp_path: Path) -> Non
             new.kill()  # it counts as there until its lease is over, which is long after the moves were planned
             line = fails_with_last_line("cluster", "rebalance", "--wait", meta)
             assert "ledgers were to go to new-1, which is absent or read-only" in line
-            assert printed("cluster", "rebalance", "--cancel", meta)[0]["cancelled_ledgers"] > 0
+            assert told("cluster", "rebalance", "--cancel", meta)["cancelled_ledgers"] > 0
 
 
 def fails_with_last_line(*arguments: str) -> str:

@@ -13,6 +13,7 @@ import pytest
 from bookledger.cli.processes import BookieProcess, started
 from ledgers import LedgerClient
 from metadata.sqlite.uri import uri_of
+from tests.support import stopping
 from tests.support.command_line import bookledger, succeeds
 
 ONE = ("--ensemble=1", "--write-quorum=1", "--ack-quorum=1")
@@ -41,9 +42,10 @@ def said(*arguments: str, code: int, stdin: bytes = b"") -> str:
 
 
 @pytest.mark.parametrize("command", ["read", "tail"])
-def test_an_id_past_the_end_of_a_closed_ledger_is_an_error_that_names_the_end(uri: str, command: str) -> None:
+def test_an_id_past_the_end_of_a_closed_ledger_is_an_error_that_names_the_end(
+    uri: str, meta: str, command: str
+) -> None:
     closed, empty = ledger_with(uri, 3), ledger_with(uri, 0)
-    meta = f"--metadata={uri}"
     for first in ("3", "4000"):
         told = said("ledger", command, closed, "--first", first, meta, code=1)
         assert f"ledger {closed} has no readable entry {first}; its last confirmed entry is 2" in told
@@ -53,8 +55,9 @@ def test_an_id_past_the_end_of_a_closed_ledger_is_an_error_that_names_the_end(ur
     assert bookledger("ledger", command, closed, "--first=2", meta).stdout == b"2\t2\n"
 
 
-def test_an_id_past_what_is_confirmed_is_an_error_for_who_reads_and_told_to_who_follows(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_an_id_past_what_is_confirmed_is_an_error_for_who_reads_and_told_to_who_follows(
+    uri: str, meta: str
+) -> None:
     with LedgerClient(uri) as client:
         writer = client.create_ledger(ensemble_size=1)
         ledger_id = str(writer.ledger_id)
@@ -62,21 +65,17 @@ def test_an_id_past_what_is_confirmed_is_an_error_for_who_reads_and_told_to_who_
         assert f"ledger {ledger_id} has no readable entry 1; none of it is confirmed" in told
         told = said("ledger", "tail", ledger_id, "--first=9", "--timeout=0", meta, code=0)
         assert f"ledger {ledger_id} has no entry yet: waiting for entry 9" in told
-        with subprocess.Popen(
-            [sys.executable, "-m", "bookledger", "ledger", "tail", ledger_id, "--first=9", meta],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        ) as following:
+        with stopping.started("ledger", "tail", ledger_id, "--first=9", meta) as following:
             assert following.stderr is not None
-            assert b"waiting for entry 9" in following.stderr.readline()
+            assert "waiting for entry 9" in following.stderr.readline()
             writer.append(b"the only one")
             writer.close()
-            assert b"no readable entry 9; its last confirmed entry is 0" in following.stderr.readline()
+            assert "no readable entry 9; its last confirmed entry is 0" in following.stderr.readline()
             assert following.wait(30) == 1
 
 
-def test_a_range_that_ends_before_it_begins_is_wrong_usage(uri: str) -> None:
-    told = said("ledger", "read", "1", "--first=5", "--last=3", f"--metadata={uri}", code=2)
+def test_a_range_that_ends_before_it_begins_is_wrong_usage(meta: str) -> None:
+    told = said("ledger", "read", "1", "--first=5", "--last=3", meta, code=2)
     assert "--last 3 comes before --first 5" in told
 
 

@@ -1,4 +1,4 @@
-"""What every command has in common: help, exit codes, one clear line for what goes wrong, its output."""
+"""What every command has in common: exit codes, one clear line for what goes wrong, its output."""
 
 from __future__ import annotations
 
@@ -8,19 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
 
-from bookledger.cli.main import cli
 from bookledger.cli.messages.exit_codes import ExitCode
-from tests.support.command_line import bookledger, fails_with_one_line, succeeds
+from tests.support.command_line import bookledger, fails_with_one_line
 
 
-def test_bookie_info_shows_every_live_bookie(uri: str) -> None:
-    said = [
-        json.loads(line)
-        for line in bookledger("bookie", "info", "--json", f"--metadata={uri}").stdout.splitlines()
-    ]
+def test_bookie_info_shows_every_live_bookie(meta: str) -> None:
+    said = [json.loads(line) for line in bookledger("bookie", "info", "--json", meta).stdout.splitlines()]
     assert [row["bookie_id"] for row in said] == ["bookie-1", "bookie-2", "bookie-3"]
     assert {row["state"] for row in said} == {"serving"}
 
@@ -32,43 +27,6 @@ def test_wrong_usage_exits_with_two(tmp_path: Path) -> None:
     assert bookledger("no-such-command").returncode == 2
     assert bookledger("bookie", "info").returncode == 2
     assert bookledger("bookie", "run", "--metadata=memory://x", "--data=x", "--port=70000").returncode == 2
-
-
-def test_a_mistyped_metadata_file_is_refused_and_not_made(tmp_path: Path) -> None:
-    meta = f"--metadata=sqlite://{tmp_path}/mistyped.db"
-    for command in (["ledger", "list"], ["ledger", "create"], ["bookie", "info"]):
-        line = fails_with_one_line(*command, meta)
-        assert (
-            "there is no such file; `bookledger standalone` and `bookledger bookie format` make one" in line
-        )
-    assert list(tmp_path.iterdir()) == []
-
-
-def commands(*path: str) -> list[tuple[str, ...]]:
-    """Every command there is, with its groups before it."""
-    group: click.Command = cli
-    context = click.Context(cli)
-    for name in path:
-        assert isinstance(group, click.Group)
-        found = group.get_command(context, name)
-        assert found is not None
-        group = found
-    if not isinstance(group, click.Group):
-        return [path]
-    below = [one for name in group.list_commands(context) for one in commands(*path, name)]
-    return [path, *below]
-
-
-@pytest.mark.parametrize("command", commands(), ids=" ".join)
-def test_every_command_has_a_help_that_explains_every_option(command: tuple[str, ...]) -> None:
-    text = succeeds(*command, "--help").decode()
-    assert text.startswith(f"Usage: {' '.join(['bookledger', *command])}")
-    described = text.split("\n\n")[1]
-    assert described.strip().endswith(".")
-    for line in text.splitlines():
-        if line.startswith("  -"):  # what stands further in goes on from the line before
-            option, *explanation = re.split(r"  +", line.strip(), maxsplit=1)
-            assert explanation or len(option) > 25, f"{option} is not explained"
 
 
 # --- standard input, output and error
@@ -98,11 +56,11 @@ def test_a_full_output_is_one_line(uri: str) -> None:
     assert done.stderr == b"bookledger: standard output cannot be written: No space left on device\n"
 
 
-def test_input_that_cannot_be_read_is_not_told_as_output_that_cannot_be_written(uri: str) -> None:
+def test_input_that_cannot_be_read_is_not_told_as_output_that_cannot_be_written(meta: str) -> None:
     """The address 0 of a process's memory gives EIO, as a file on a failing disk does."""
     line = fails_with_one_line("journal", "dump", "/proc/self/mem")
     assert line == "a file that was named cannot be read, or standard output be written: Input/output error"
-    line = fails_with_one_line("ledger", "append", f"--metadata={uri}", "/proc/self/mem")
+    line = fails_with_one_line("ledger", "append", meta, "/proc/self/mem")
     assert re.match(
         r"/proc/self/mem cannot be read: Input/output error; ledger \d+ is closed and empty", line
     )

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from bookledger.cli.processes import bookie_processes
 from ledgers import LedgerClient
-from tests.support.command_line import bookledger, fails_with_one_line
-
-LAG = ("lag_records", "lag_bytes", "lag_seconds", "truncated", "problem")
+from tests.support.command_line import bookledger, fails_with_one_line, told
 
 
 @pytest.fixture(scope="module")
@@ -27,30 +24,26 @@ def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield uri
 
 
-def told(*arguments: str) -> list[Any]:
-    done = bookledger("log", *arguments, "--json")
-    assert (done.returncode, done.stderr) == (0, b""), done
-    return [json.loads(line) for line in done.stdout.splitlines()]
+of_json = partial(told, "log")
 
 
-def test_a_seek_makes_a_cursor_where_it_is_told_to_and_moves_it(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_a_seek_makes_a_cursor_where_it_is_told_to_and_moves_it(uri: str, meta: str) -> None:
     said = fails_with_one_line("log", "seek", meta, "orders", "billing", "4")
     assert said == "log 'orders' has no cursor 'billing'"
-    (made,) = told("seek", meta, "orders", "billing", "4", "--create")
+    made = of_json("seek", meta, "orders", "billing", "4", "--create")
     assert (made["log"], made["cursor"], made["position"]) == ("orders", "billing", 4)
     assert (made["lag_records"], made["lag_bytes"], made["truncated"], made["problem"]) == (6, 600, 0, None)
     for arguments, position in ((("--to", "end"), 10), (("--at", "2020-01-01"), 0), (("7",), 7)):
-        (moved,) = told("seek", meta, "orders", "billing", *arguments)
+        moved = of_json("seek", meta, "orders", "billing", *arguments)
         assert moved["position"] == position
-    (listed,) = told("cursors", meta, "orders")
+    listed = of_json("cursors", meta, "orders")
     assert (listed["cursor"], listed["position"], listed["lag_records"]) == ("billing", 7, 3)
     assert listed["lag_seconds"] > 0
     assert listed["changed_at"] is not None
     with LedgerClient(uri) as client:
         log = client.log("orders")
         assert [record.position for record in log.consume("billing", timeout=0, consumer="a")] == [7, 8, 9]
-        (listed,) = told("cursors", meta, "orders")
+        listed = of_json("cursors", meta, "orders")
         assert (listed["consumer"], listed["position"], listed["lag_records"]) == ("a", 10, 0)
         log.delete_cursor("billing")
     done = bookledger("log", "cursors", meta, "orders")
@@ -67,7 +60,7 @@ def test_a_seek_makes_a_cursor_where_it_is_told_to_and_moves_it(uri: str) -> Non
         (("nothing", "x", "1"), "there is no log 'nothing'"),
     ],
 )
-def test_a_seek_that_cannot_be_made_says_why(uri: str, arguments: tuple[str, ...], words: str) -> None:
-    done = bookledger("log", "seek", f"--metadata={uri}", *arguments)
+def test_a_seek_that_cannot_be_made_says_why(meta: str, arguments: tuple[str, ...], words: str) -> None:
+    done = bookledger("log", "seek", meta, *arguments)
     assert done.returncode != 0
     assert words in done.stderr.decode()

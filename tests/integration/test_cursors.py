@@ -6,23 +6,13 @@ import asyncio
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
-from bookledger.cli.processes import bookie_processes
-from ledgers import (
-    CursorClosed,
-    CursorMoved,
-    Lag,
-    LogTruncated,
-    NoSuchCursor,
-    NoSuchLog,
-    Record,
-)
+from ledgers import CursorClosed, CursorMoved, Lag, LogTruncated, NoSuchCursor, NoSuchLog, Record
 from ledgers import LedgerClient as BlockingClient
 from ledgers.aio import LedgerClient
 from ledgers.logs.cursors import consumption
@@ -31,21 +21,10 @@ from ledgers.logs.log import Log
 from metadata import keys
 from metadata.records.coordination.cursor_record import CursorRecord
 from tests.support.aio import until_true
-from tests.support.in_process import InProcessCluster, on_bookies
+from tests.support.in_process import InProcessCluster
 
 NEVER = 3600.0
 """What is committed is written by `flush` and `close` only."""
-
-
-@pytest.fixture
-async def running(tmp_path: Path) -> AsyncIterator[tuple[InProcessCluster, LedgerClient]]:
-    async with on_bookies(tmp_path, 3) as running:
-        yield running
-
-
-@pytest.fixture
-def client(running: tuple[InProcessCluster, LedgerClient]) -> LedgerClient:
-    return running[1]
 
 
 async def log_of(client: LedgerClient, records: int, roll_records: int = 1000) -> Log:
@@ -195,9 +174,8 @@ async def test_what_is_behind_the_end_is_not_committed(client: LedgerClient) -> 
 
 
 async def test_a_deleted_cursor_takes_no_commits_and_goes_with_its_log(
-    running: tuple[InProcessCluster, LedgerClient],
+    cluster: InProcessCluster, client: LedgerClient
 ) -> None:
-    cluster, client = running
     log = await log_of(client, 10)
     cursor = await log.cursor("billing", commit_seconds=NEVER)
     await log.delete_cursor("billing")
@@ -214,9 +192,8 @@ async def test_a_deleted_cursor_takes_no_commits_and_goes_with_its_log(
 
 
 async def test_a_closed_client_writes_what_its_cursors_have_committed(
-    running: tuple[InProcessCluster, LedgerClient],
+    cluster: InProcessCluster, client: LedgerClient
 ) -> None:
-    cluster, client = running
     log = await log_of(client, 10)
     async with LedgerClient(cluster.uri) as other:
         cursor = await (await other.log("orders")).cursor("billing", commit_seconds=NEVER)
@@ -286,9 +263,8 @@ async def test_a_second_consumer_waits_and_takes_over_when_the_first_one_ends(cl
 
 
 async def test_a_consumer_that_lost_its_place_commits_nothing_more_and_queues_up_again(
-    running: tuple[InProcessCluster, LedgerClient],
+    cluster: InProcessCluster, client: LedgerClient
 ) -> None:
-    cluster, client = running
     log = await log_of(client, 10)
     reading = log.consumption("billing", consumer="first", commit_seconds=NEVER, lease_seconds=1)
     first = reading.records()
@@ -331,9 +307,8 @@ async def test_a_seek_moves_a_consumer_that_reads_and_one_that_waits(
         assert (await waiting).position == 5
 
 
-def test_blocking_programs_have_cursors_and_consume(tmp_path: Path) -> None:
-    uri = f"sqlite://{tmp_path}/metadata.db"
-    with bookie_processes(3, tmp_path, uri), BlockingClient(uri) as client:
+def test_blocking_programs_have_cursors_and_consume(uri: str) -> None:
+    with BlockingClient(uri) as client:
         log = client.log("orders", create=True)
         with log.writer() as writer:
             writer.append_batch([b"%d" % n for n in range(10)])
@@ -361,16 +336,15 @@ import sys
 import time
 from ledgers import LedgerClient
 with LedgerClient(sys.argv[1]) as client:
-    for record in client.log("orders").consume("billing", lease_seconds=1, commit_seconds=0.01):
+    for record in client.log("bills").consume("billing", lease_seconds=1, commit_seconds=0.01):
         print(record.position, flush=True)
         sys.stdin.readline()
 """
 
 
-def test_a_consumer_that_is_killed_is_followed_and_no_record_is_passed_over(tmp_path: Path) -> None:
-    uri = f"sqlite://{tmp_path}/metadata.db"
-    with bookie_processes(3, tmp_path, uri), BlockingClient(uri) as client:
-        log = client.log("orders", create=True)
+def test_a_consumer_that_is_killed_is_followed_and_no_record_is_passed_over(uri: str) -> None:
+    with BlockingClient(uri) as client:
+        log = client.log("bills", create=True)
         with log.writer() as writer:
             writer.append_batch([b"%d" % n for n in range(10)])
         command = [sys.executable, "-c", CONSUMER, uri]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -93,21 +94,32 @@ def test_an_outage_of_the_metadata_is_told_once_by_each_bookie_and_its_end(tmp_p
                 assert len(new) <= 5, new
 
 
-def test_what_is_no_request_is_one_short_line_however_often_it_comes(tmp_path: Path) -> None:
+@pytest.fixture
+def listening(tmp_path: Path) -> Iterator[HttpBookie]:
     uri = uri_of(tmp_path / "metadata.db")
     bookie = HttpBookie("b1", tmp_path / "b1", uri, lease_seconds=1, options=["--http=127.0.0.1:0"])
     with started([bookie]):
-        host, _, port = bookie.url.removeprefix("http://").rpartition(":")
-        for noise in (
-            b"\x16\x03\x01 no request\r\n\r\n",
-            b"GET / HTTP/1.1\r\nX: " + b"x" * 100_000 + b"\r\n\r\n",
-        ):
-            for _ in range(20):
-                with socket.create_connection((host, int(port)), timeout=10) as one:
-                    one.sendall(noise)
-                    assert one.recv(10)
-        assert get(f"{bookie.url}/healthz")[0] == 200
-    text = bookie.log.read_text()
+        yield bookie
+
+
+def answered(bookie: HttpBookie, noise: bytes) -> None:
+    """Returns when it has said something to what is no request."""
+    host, _, port = bookie.url.removeprefix("http://").rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as one:
+        one.sendall(noise)
+        assert one.recv(10)
+
+
+def test_what_is_no_request_is_one_short_line_however_often_it_comes(listening: HttpBookie) -> None:
+    for noise in (
+        b"\x16\x03\x01 no request\r\n\r\n",
+        b"GET / HTTP/1.1\r\nX: " + b"x" * 100_000 + b"\r\n\r\n",
+    ):
+        for _ in range(20):
+            answered(listening, noise)
+    assert get(f"{listening.url}/healthz")[0] == 200
+    listening.stop()
+    text = listening.log.read_text()
     assert "Traceback" not in text
     told = [line for line in text.splitlines() if "no request" in line]
     assert 1 <= len(told) <= 3 and all(len(line) < 500 for line in told), told
@@ -125,15 +137,9 @@ PASSWORD = b"mellon"
     ],
     ids=["no header", "a long header", "no chunk"],
 )
-def test_what_was_sent_over_http_is_never_told(tmp_path: Path, noise: bytes) -> None:
+def test_what_was_sent_over_http_is_never_told(listening: HttpBookie, noise: bytes) -> None:
     """It may be a password that came in a header that is none."""
-    bookie = HttpBookie(
-        "b1", tmp_path / "b1", uri_of(tmp_path / "metadata.db"), options=["--http=127.0.0.1:0"]
-    )
-    with started([bookie]):
-        host, _, port = bookie.url.removeprefix("http://").rpartition(":")
-        with socket.create_connection((host, int(port)), timeout=10) as one:
-            one.sendall(noise)
-            assert one.recv(10)
-    text = bookie.log.read_text()
+    answered(listening, noise)
+    listening.stop()
+    text = listening.log.read_text()
     assert "no request" in text and PASSWORD.decode() not in text

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from bookie.wire.trust.roles import Role
-from ledgers import ClientConfig, LedgerError, NewLedger, NotAllowed, Unauthorized
+from ledgers import LedgerError, NewLedger, NotAllowed, Unauthorized
 from ledgers.aio import LedgerClient
 from metadata.records.ledger_record import JOURNAL, OWNER
 from metadata.sqlite.uri import uri_of
 from tests.support.authority import TestAuthority
 from tests.support.command_line import bookledger, succeeds
-from tests.support.in_process import QUICK, cluster_of
 
 PASSWORD = b"a secret"
 
@@ -45,10 +43,6 @@ MAY_DELETE: Mapping[tuple[Role, str], frozenset[str]] = {
 MAY_CREATE = {Role.ADMIN, Role.JOURNAL, Role.CLIENT, Role.BOOKIE}
 
 
-def config_of(authority: TestAuthority, role: Role, owner: str = "") -> ClientConfig:
-    return replace(QUICK, certificates=str(authority.of(role, owner=owner)))
-
-
 def test_every_role_is_here() -> None:
     assert {role for role, _ in MAY_DELETE} == set(Role)
 
@@ -56,14 +50,9 @@ def test_every_role_is_here() -> None:
 @pytest.mark.parametrize("force", [False, True], ids=["recovered first", "by force"])
 @pytest.mark.parametrize(("role", "owner"), MAY_DELETE, ids=str)
 async def test_a_role_deletes_what_it_may_and_nothing_else(
-    role: Role, owner: str, force: bool, tmp_path: Path
+    role: Role, owner: str, force: bool, of_role: Callable[..., LedgerClient]
 ) -> None:
-    authority = TestAuthority(tmp_path)
-    async with (
-        cluster_of(tmp_path, 3, authority.bookie) as cluster,
-        LedgerClient(cluster.uri, config=config_of(authority, Role.ADMIN)) as admin,
-        LedgerClient(cluster.uri, config=config_of(authority, role, owner)) as client,
-    ):
+    async with of_role(Role.ADMIN) as admin, of_role(role, owner) as client:
         deleted = set()
         for kind, new in LEDGERS.items():
             ledger_id = await admin.reserve_ledger(new)
@@ -81,13 +70,10 @@ async def test_a_role_deletes_what_it_may_and_nothing_else(
 
 
 @pytest.mark.parametrize("role", Role)
-async def test_only_an_admin_deletes_a_ledger_whose_password_is_lost(role: Role, tmp_path: Path) -> None:
-    authority = TestAuthority(tmp_path)
-    async with (
-        cluster_of(tmp_path, 3, authority.bookie) as cluster,
-        LedgerClient(cluster.uri, config=config_of(authority, Role.ADMIN)) as admin,
-        LedgerClient(cluster.uri, config=config_of(authority, role)) as client,
-    ):
+async def test_only_an_admin_deletes_a_ledger_whose_password_is_lost(
+    role: Role, of_role: Callable[..., LedgerClient]
+) -> None:
+    async with of_role(Role.ADMIN) as admin, of_role(role) as client:
         ledger_id = await admin.reserve_ledger(NewLedger(password=PASSWORD))
         for force in (False, True):
             with pytest.raises(Unauthorized, match="it has a password, and none was given"):
@@ -100,13 +86,12 @@ async def test_only_an_admin_deletes_a_ledger_whose_password_is_lost(role: Role,
 
 
 async def test_without_certificates_a_lost_password_is_said_and_no_force_gets_around_it(
-    tmp_path: Path,
+    client: LedgerClient,
 ) -> None:
-    async with cluster_of(tmp_path, 3) as cluster, LedgerClient(cluster.uri, config=QUICK) as client:
-        ledger_id = await client.reserve_ledger(NewLedger(password=PASSWORD))
-        with pytest.raises(LedgerError, match="it has a password, and none was given"):
-            await client.delete_ledger(ledger_id, force=True)
-        await client.delete_ledger(ledger_id, password_is_lost=True)
+    ledger_id = await client.reserve_ledger(NewLedger(password=PASSWORD))
+    with pytest.raises(LedgerError, match="it has a password, and none was given"):
+        await client.delete_ledger(ledger_id, force=True)
+    await client.delete_ledger(ledger_id, password_is_lost=True)
 
 
 ORDERS = (

@@ -85,8 +85,8 @@ def test_the_demos_ledger_is_on_a_bookie_of_its_own_however_many_others_there_ar
         ("etcd://127.0.0.1:1/x?timeout=1", "did not answer"),
     ],
 )
-def test_a_store_that_cannot_be_used_is_one_line_before_anything_is_started(uri: str, says: str) -> None:
-    assert says in fails_with_one_line("demo", "--json", f"--metadata={uri}")
+def test_a_store_that_cannot_be_used_is_one_line_before_anything_is_started(meta: str, says: str) -> None:
+    assert says in fails_with_one_line("demo", "--json", meta)
 
 
 @pytest.mark.parametrize("name", ["", 'a"b', "a'b", "a b", "a$HOME", "-n", "a;b", "a`b", "a\\b", "a#b", "*"])

@@ -14,7 +14,6 @@ from ledgers.aio import LedgerClient
 from ledgers.integrity.encryption import ENCRYPTION, TAG_BYTES
 from qjm_compat.aio import QuorumJournalManager
 from tests.qjm_compat.journals import JOURNAL, NAMESPACE, frames, write_segment
-from tests.support.blocking import use_on_bookies
 from tests.support.in_process import QUICK, on_bookies, payloads
 
 KEY, OTHER = bytes(range(32)), bytes(32)
@@ -104,24 +103,21 @@ async def test_a_reserved_ledger_is_claimed_with_its_key_only(tmp_path: Path) ->
         assert await payloads(await client.open_ledger(ledger_id)) == [SECRET]
 
 
-async def test_an_entry_has_the_room_that_a_tag_leaves(tmp_path: Path) -> None:
-    def use(uri: str) -> None:
-        with BlockingClient(uri, config=ClientConfig(encryption_key=KEY)) as client:
-            writer = client.create_ledger()
-            largest = writer._entry_bytes_max
-            for append in (
-                writer.append,
-                writer.append_nowait,
-                lambda payload: writer.append_batch([payload]),
-            ):
-                with pytest.raises(EntryTooLarge):
-                    append(bytes(largest + 1))
-            writer.append(bytes(largest))
-            writer.close()
-            (entry,) = client.open_ledger(writer.ledger_id).read()
-            assert entry.payload == bytes(largest)
-
-    await use_on_bookies(tmp_path, use)
+def test_an_entry_has_the_room_that_a_tag_leaves(uri: str) -> None:
+    with BlockingClient(uri, config=ClientConfig(encryption_key=KEY)) as client:
+        writer = client.create_ledger()
+        largest = writer._entry_bytes_max
+        for append in (
+            writer.append,
+            writer.append_nowait,
+            lambda payload: writer.append_batch([payload]),
+        ):
+            with pytest.raises(EntryTooLarge):
+                append(bytes(largest + 1))
+        writer.append(bytes(largest))
+        writer.close()
+        (entry,) = client.open_ledger(writer.ledger_id).read()
+        assert entry.payload == bytes(largest)
 
 
 async def test_custom_metadata_of_an_encrypted_ledger_is_not_copied_to_another(tmp_path: Path) -> None:

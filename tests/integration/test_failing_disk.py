@@ -6,7 +6,6 @@ The disk takes back what a failed sync should have saved, so whatever was acknow
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -49,15 +48,17 @@ def uri(tmp_path: Path) -> str:
     return f"sqlite://{tmp_path}/metadata.db"
 
 
-@contextmanager
-def bookie_on(disk: FailingDisk, directory: Path, uri: str) -> Iterator[BookieProcess]:
-    with bookie_processes(1, directory, uri, lease_seconds=1, environment=disk.environment) as (bookie,):
+@pytest.fixture
+def bookie(tmp_path: Path, uri: str, disk: FailingDisk) -> Iterator[BookieProcess]:
+    """The only one, on that disk."""
+    with bookie_processes(1, tmp_path, uri, lease_seconds=1, environment=disk.environment) as (bookie,):
         yield bookie
 
 
-def restart_on_a_good_disk(bookie: BookieProcess) -> None:
+def has_all_on_a_good_disk(bookie: BookieProcess, ledger_id: int, confirmed: int, size: int = SIZE) -> None:
     bookie.environment = None
     bookie.start()
+    run(check(bookie.metadata_uri, ledger_id, confirmed, size))
 
 
 def does_not_start(bookie: BookieProcess, disk: FailingDisk) -> None:
@@ -125,19 +126,17 @@ async def check(uri: str, ledger_id: int, confirmed: int, size: int = SIZE) -> N
     ),
 )
 def test_B1_a_bookie_whose_sync_or_write_fails_ends_and_has_all_that_it_acknowledged(
-    tmp_path: Path, uri: str, disk: FailingDisk, call: Call, good: int
+    bookie: BookieProcess, uri: str, disk: FailingDisk, call: Call, good: int
 ) -> None:
-    """B1: the sync is not tried again, though it would succeed, and nothing is acknowledged behind it. The writes are
+    """The sync is not tried again, though it would succeed, and nothing is acknowledged behind it. The writes are
     of space, of the first record, and of one in the middle."""
-    with bookie_on(disk, tmp_path, uri) as bookie:
-        disk.fail(call, LOG, good=good)
-        ledger_id, confirmed = run(write_until_it_fails(uri))
-        assert disk.failures == 1
-        assert bookie.child.wait() == FAILED
-        assert "the log could not be written or synced: [Errno 5]" in last_words(bookie)
-        assert bool(confirmed) == bool(good) or call is Call.WRITE
-        restart_on_a_good_disk(bookie)
-        run(check(uri, ledger_id, confirmed))
+    disk.fail(call, LOG, good=good)
+    ledger_id, confirmed = run(write_until_it_fails(uri))
+    assert disk.failures == 1
+    assert bookie.child.wait() == FAILED
+    assert "the log could not be written or synced: [Errno 5]" in last_words(bookie)
+    assert bool(confirmed) == bool(good) or call is Call.WRITE
+    has_all_on_a_good_disk(bookie, ledger_id, confirmed)
 
 
 @pytest.mark.parametrize(
@@ -149,34 +148,30 @@ def test_B1_a_bookie_whose_sync_or_write_fails_ends_and_has_all_that_it_acknowle
     ),
 )
 def test_B1_a_bookie_that_cannot_finish_its_files_at_a_stop_says_so_and_loses_nothing(
-    tmp_path: Path, uri: str, disk: FailingDisk, call: Call, files: str, good: int
+    bookie: BookieProcess, uri: str, disk: FailingDisk, call: Call, files: str, good: int
 ) -> None:
-    """B1: sealing the segment, and the checkpoint: the sync of its pages, a page, and the one that makes them count."""
-    with bookie_on(disk, tmp_path, uri) as bookie:
-        ledger_id = run(write(uri, ENTRIES))
-        disk.fail(call, files, good=good)
-        exit_code = bookie.stop()
-        assert disk.failures == 1
-        assert exit_code == FAILED
-        assert "Input/output error" in last_words(bookie)
-        restart_on_a_good_disk(bookie)
-        run(check(uri, ledger_id, ENTRIES))
+    """Sealing the segment, and the checkpoint: the sync of its pages, a page, and the one that makes them count."""
+    ledger_id = run(write(uri, ENTRIES))
+    disk.fail(call, files, good=good)
+    exit_code = bookie.stop()
+    assert disk.failures == 1
+    assert exit_code == FAILED
+    assert "Input/output error" in last_words(bookie)
+    has_all_on_a_good_disk(bookie, ledger_id, ENTRIES)
 
 
 @pytest.mark.parametrize(("call", "good"), first_then_long([(Call.SYNC, 0), (Call.WRITE, 2)], in_rows=True))
 def test_B1_a_bookie_whose_checkpoint_fails_ends_and_has_all_that_it_acknowledged(
-    tmp_path: Path, uri: str, disk: FailingDisk, call: Call, good: int
+    bookie: BookieProcess, uri: str, disk: FailingDisk, call: Call, good: int
 ) -> None:
-    """B1: under way, after so much log that one is due; what the log has is served whatever became of the index."""
-    with bookie_on(disk, tmp_path, uri) as bookie:
-        disk.fail(call, INDEX, good=good)
-        ledger_id, confirmed = run(write_until_it_fails(uri, size=MIB), timeout_seconds=120)
-        assert disk.failures == 1
-        assert confirmed * MIB > CHECKPOINT_BYTES
-        assert bookie.child.wait() == FAILED
-        assert "the index cannot be written" in last_words(bookie)
-        restart_on_a_good_disk(bookie)
-        run(check(uri, ledger_id, confirmed, size=MIB), timeout_seconds=120)
+    """Under way, after so much log that one is due; what the log has is served whatever became of the index."""
+    disk.fail(call, INDEX, good=good)
+    ledger_id, confirmed = run(write_until_it_fails(uri, size=MIB), timeout_seconds=120)
+    assert disk.failures == 1
+    assert confirmed * MIB > CHECKPOINT_BYTES
+    assert bookie.child.wait() == FAILED
+    assert "the index cannot be written" in last_words(bookie)
+    has_all_on_a_good_disk(bookie, ledger_id, confirmed, size=MIB)
 
 
 def offset_in_segment(data: bytes, where: str) -> int:
@@ -187,17 +182,15 @@ def offset_in_segment(data: bytes, where: str) -> int:
 
 @pytest.mark.parametrize("where", first_then_long(["last header", "segment header", "last body"]))
 def test_B2_a_log_that_cannot_be_read_at_the_start_is_no_torn_tail_to_be_cut(
-    tmp_path: Path, uri: str, disk: FailingDisk, where: str
+    bookie: BookieProcess, uri: str, disk: FailingDisk, where: str
 ) -> None:
-    """B2: also where it could be read a moment later; nothing is lost."""
-    with bookie_on(disk, tmp_path, uri) as bookie:
-        ledger_id = run(write(uri, ENTRIES))
-        bookie.kill()
-        segment = (bookie.directory / "log" / "00000000.log").read_bytes()
-        disk.fail(Call.READ, LOG, at=offset_in_segment(segment, where))
-        does_not_start(bookie, disk)
-        restart_on_a_good_disk(bookie)
-        run(check(uri, ledger_id, ENTRIES))
+    """Also where it could be read a moment later; nothing is lost."""
+    ledger_id = run(write(uri, ENTRIES))
+    bookie.kill()
+    segment = (bookie.directory / "log" / "00000000.log").read_bytes()
+    disk.fail(Call.READ, LOG, at=offset_in_segment(segment, where))
+    does_not_start(bookie, disk)
+    has_all_on_a_good_disk(bookie, ledger_id, ENTRIES)
 
 
 @pytest.mark.parametrize(
@@ -209,29 +202,26 @@ def test_B2_a_log_that_cannot_be_read_at_the_start_is_no_torn_tail_to_be_cut(
     ),
 )
 def test_B1_a_bookie_that_cannot_finish_its_files_at_a_start_does_not_start_and_loses_nothing(
-    tmp_path: Path, uri: str, disk: FailingDisk, call: Call, files: str, good: int
+    bookie: BookieProcess, uri: str, disk: FailingDisk, call: Call, files: str, good: int
 ) -> None:
-    """B1: the end of the log, the segment that follows, the checkpoint."""
-    with bookie_on(disk, tmp_path, uri) as bookie:
-        ledger_id = run(write(uri, ENTRIES))
-        bookie.kill()
-        disk.fail(call, files, good=good)
-        does_not_start(bookie, disk)
-        restart_on_a_good_disk(bookie)
-        run(check(uri, ledger_id, ENTRIES))
+    """The end of the log, the segment that follows, the checkpoint."""
+    ledger_id = run(write(uri, ENTRIES))
+    bookie.kill()
+    disk.fail(call, files, good=good)
+    does_not_start(bookie, disk)
+    has_all_on_a_good_disk(bookie, ledger_id, ENTRIES)
 
 
-def test_R1_a_fence_whose_sync_fails_is_not_answered(tmp_path: Path, uri: str, disk: FailingDisk) -> None:
-    """R1"""
-    with bookie_on(disk, tmp_path, uri) as bookie:
-        ledger_id = run(write(uri, ENTRIES))
-        disk.fail(Call.SYNC, LOG)
-        with pytest.raises(LedgerRecoveryFailed):
-            run(check(uri, ledger_id, ENTRIES))
-        assert disk.failures == 1
-        assert bookie.child.wait() == FAILED
-        restart_on_a_good_disk(bookie)
+def test_R1_a_fence_whose_sync_fails_is_not_answered(
+    bookie: BookieProcess, uri: str, disk: FailingDisk
+) -> None:
+    ledger_id = run(write(uri, ENTRIES))
+    disk.fail(Call.SYNC, LOG)
+    with pytest.raises(LedgerRecoveryFailed):
         run(check(uri, ledger_id, ENTRIES))
+    assert disk.failures == 1
+    assert bookie.child.wait() == FAILED
+    has_all_on_a_good_disk(bookie, ledger_id, ENTRIES)
 
 
 async def asked(client: LedgerClient, ledger_id: int, bookie_id: str, last: int) -> ReadReply:
@@ -243,13 +233,13 @@ async def asked(client: LedgerClient, ledger_id: int, bookie_id: str, last: int)
 
 
 @pytest.mark.parametrize("where", first_then_long(["last body", "last header"]))
-def test_R6_an_entry_that_cannot_be_read_is_damaged_to_its_bookie_and_served_by_the_next(
+async def test_R6_an_entry_that_cannot_be_read_is_damaged_to_its_bookie_and_served_by_the_next(
     tmp_path: Path, uri: str, disk: FailingDisk, where: str
 ) -> None:
-    """R6: never "no such entry"; and the bookie goes on."""
+    """Never "no such entry"; and the bookie goes on."""
     last = ENTRIES - 1
-
-    async def scenario(bookie: BookieProcess) -> None:
+    with bookie_processes(2, tmp_path, uri, environment=disk.environment) as (bookie, _):
+        ledger_id = await write(uri, ENTRIES, copies=2)
         async with LedgerClient(uri, config=QUICK) as client:
             file = bookie.directory / "log" / "00000000.log"
             disk.fail(Call.READ, str(file), bad=EVERY, at=offset_in_segment(file.read_bytes(), where))
@@ -261,23 +251,18 @@ def test_R6_an_entry_that_cannot_be_read_is_damaged_to_its_bookie_and_served_by_
             disk.fail(Call.READ, LOG, bad=0)
             healed = await asked(client, ledger_id, bookie.bookie_id, last)
             assert (list(healed.columns.ids), healed.damaged) == (list(range(ENTRIES)), ())
-
-    with bookie_processes(2, tmp_path, uri, environment=disk.environment) as (bookie, _):
-        ledger_id = run(write(uri, ENTRIES, copies=2))
-        run(scenario(bookie))
         assert bookie.child.is_alive
 
 
 def test_R6_a_recovery_that_cannot_read_the_only_copy_fails_rather_than_close_before_it(
-    tmp_path: Path, uri: str, disk: FailingDisk
+    bookie: BookieProcess, uri: str, disk: FailingDisk
 ) -> None:
     """R6, R3: the ledger stays in recovery, and is recovered whole once the disk can be read."""
-    with bookie_on(disk, tmp_path, uri) as bookie:
-        ledger_id = run(write(uri, ENTRIES))
-        disk.fail(Call.READ, LOG, bad=EVERY)
-        with pytest.raises(LedgerRecoveryFailed):
-            run(check(uri, ledger_id, ENTRIES))
-        assert disk.failures
-        disk.fail(Call.READ, LOG, bad=0)
+    ledger_id = run(write(uri, ENTRIES))
+    disk.fail(Call.READ, LOG, bad=EVERY)
+    with pytest.raises(LedgerRecoveryFailed):
         run(check(uri, ledger_id, ENTRIES))
-        assert bookie.child.is_alive
+    assert disk.failures
+    disk.fail(Call.READ, LOG, bad=0)
+    run(check(uri, ledger_id, ENTRIES))
+    assert bookie.child.is_alive

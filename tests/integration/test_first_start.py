@@ -132,14 +132,14 @@ def test_a_directory_that_cannot_be_written_is_told_with_whose_it_has_to_be(
 
 
 def test_a_place_that_is_not_ours_is_asked_of_root_and_nothing_above_it_is_given_away(
-    tmp_path: Path, uri: str
+    tmp_path: Path, meta: str
 ) -> None:
     place = tmp_path / "locked"
     place.mkdir(mode=0o500)
     me = os.geteuid()
     for command, data in (
         (("standalone", f"--data={place}/data", "--port=0"), place / "data"),
-        (("bookie", "format", f"--data={place}/a/b1", "--id=b1", f"--metadata={uri}"), place / "a" / "b1"),
+        (("bookie", "format", f"--data={place}/a/b1", "--id=b1", meta), place / "a" / "b1"),
     ):
         (line,) = without_roots_rights(*command).stderr.decode().splitlines()
         made = place / "a" if data.name == "b1" else data
@@ -207,19 +207,23 @@ def test_an_index_that_the_system_does_not_open_is_not_told_as_damaged(formatted
         assert "rebuild-index" not in said
 
 
-def test_a_metadata_file_that_is_not_there_is_told_with_what_makes_one(
+def test_a_metadata_file_that_is_not_there_is_told_with_what_makes_one_and_not_made(
     tmp_path: Path, formatted: Path
 ) -> None:
     gone = uri_of(tmp_path / "none.db")
     for command in (
-        run_on(formatted, gone),
-        ("autorecovery", f"--metadata={gone}"),
-        (*JOURNAL, f"--metadata={gone}"),
+        ("bookie", "run", f"--data={formatted}", "--port=0"),
+        ("autorecovery",),
+        JOURNAL,
+        ("ledger", "list"),
+        ("ledger", "create"),
+        ("bookie", "info"),
     ):
-        line = fails_with_one_line(*command)
+        line = fails_with_one_line(*command, f"--metadata={gone}")
         assert (
             "there is no such file; `bookledger standalone` and `bookledger bookie format` make one" in line
         )
+    assert not (tmp_path / "none.db").exists()
 
 
 @pytest.mark.parametrize("command", [("autorecovery",), JOURNAL], ids=lambda one: one[0])
@@ -229,14 +233,20 @@ def test_etcd_that_is_not_there_is_told_with_how_to_have_one(command: tuple[str,
     assert "apt-get install etcd-server" in line and "sqlite:///PATH/metadata.db" in line
 
 
+def first_line_of(*arguments: str) -> str:
+    """What a daemon says of itself, which stops then, as it is told."""
+    command = [sys.executable, "-m", "bookledger", *arguments]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as daemon:
+        assert daemon.stderr is not None
+        line = daemon.stderr.readline().decode()
+        daemon.send_signal(signal.SIGTERM)
+        assert daemon.wait(60) == 0
+    return line
+
+
 def test_a_bookie_waits_for_etcd_says_how_to_have_one_and_stops_when_told(formatted: Path) -> None:
     away = f"etcd://127.0.0.1:{free_port()}/x?timeout=1"
-    command = [sys.executable, "-m", "bookledger", *run_on(formatted, away)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE) as bookie:
-        assert bookie.stderr is not None
-        line = bookie.stderr.readline().decode()
-        bookie.send_signal(signal.SIGTERM)
-        assert bookie.wait(60) == 0
+    line = first_line_of(*run_on(formatted, away))
     assert "waiting for the metadata, to serve when it answers: etcd did not answer" in line
     assert "apt-get install etcd-server" in line
 
@@ -307,30 +317,21 @@ def full_disk() -> Iterator[Path]:
         yield path
 
 
-def test_a_disk_without_room_is_told(full_disk: Path, uri: str) -> None:
+def test_a_disk_without_room_is_told(full_disk: Path, meta: str) -> None:
     (full_disk / "filler").write_bytes(b"x" * (1 << 20))
-    line = fails_with_one_line("bookie", "format", f"--data={full_disk}/b1", "--id=b1", f"--metadata={uri}")
+    line = fails_with_one_line("bookie", "format", f"--data={full_disk}/b1", "--id=b1", meta)
     assert "No space left on device" in line and line.endswith("; free some space on that disk")
 
 
 def test_a_disk_that_is_nearly_full_is_told_with_what_to_do(
     formatted: Path, uri: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "settings.toml").write_text("[bookie]\ndisk_free_share_min = 0.49\n")
-    command = (
-        "--config",
-        str(tmp_path / "settings.toml"),
-        *run_on(formatted, uri),
-        "--free-space-min=999999999",
-    )
+    settings = tmp_path / "settings.toml"
+    settings.write_text("[bookie]\ndisk_free_share_min = 0.49\n")
+    command = (f"--config={settings}", *run_on(formatted, uri), "--free-space-min=999999999")
     disk = shutil.disk_usage(formatted)
     if disk.free >= 0.97 * disk.total:
         pytest.skip("this disk is empty")
-    whole = [sys.executable, "-m", "bookledger", *command]
-    with subprocess.Popen(whole, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as bookie:
-        assert bookie.stderr is not None
-        line = bookie.stderr.readline().decode()
-        bookie.send_signal(signal.SIGTERM)
-        assert bookie.wait(60) == 0
+    line = first_line_of(*command)
     assert f"{formatted} is nearly full: " in line
     assert "the bookie is read-only (--free-space-min): free some, or add bookies" in line

@@ -100,11 +100,3 @@ def test_a_client_made_in_a_forked_child_works_while_the_parent_has_one_open(uri
 def test_workers_of_a_pool_write_and_read_while_the_parent_has_a_client_open(uri: str, method: str) -> None:
     (parent,) = lines_of("pool", uri, method)
     assert parent == {"good": [True] * 4, "last": 1}
-
-
-@pytest.mark.parametrize("method", first_then_long(METHODS))
-def test_workers_of_an_executor_write_and_read_while_the_parent_has_a_client_open(
-    uri: str, method: str
-) -> None:
-    (parent,) = lines_of("executor", uri, method)
-    assert parent == {"good": [True] * 4, "last": 1}

@@ -17,6 +17,7 @@ from metadata.records.ledger_store import LedgerStore
 from metadata.records.notes import fragment_note
 from metadata.records.notes.fragment_note import FragmentNote
 from tests.support.in_process import QUICK, InProcessCluster, cluster_of
+from tests.support.upkeep import ref
 
 
 async def told_by(cluster: InProcessCluster, name: str) -> list[HeldNote]:
@@ -25,10 +26,6 @@ async def told_by(cluster: InProcessCluster, name: str) -> list[HeldNote]:
         return [one async for one in bookies.notes(ref(cluster, name))]
     finally:
         await bookies.close()
-
-
-def ref(cluster: InProcessCluster, name: str) -> BookieRef:
-    return BookieRef(name, cluster.running[name].cookie.incarnation)
 
 
 async def record_of(cluster: InProcessCluster, ledger_id: int) -> LedgerRecord:

@@ -77,7 +77,7 @@ def use_up(disk: Path) -> None:
 async def test_B4_a_full_bookie_is_read_only_serves_what_it_has_and_is_writable_again_by_itself_with_space(
     tmp_path: Path, small_disk: Path
 ) -> None:
-    """B4: reads, fences and recovery writes are still served; nothing confirmed is lost."""
+    """Reads, fences and recovery writes are still served; nothing confirmed is lost."""
     uri = f"sqlite://{tmp_path}/metadata.db"
     with bookie_processes(1, small_disk, uri) as (bookie,):
         async with LedgerClient(uri, config=QUICK) as client:
@@ -99,7 +99,7 @@ async def test_B4_a_full_bookie_is_read_only_serves_what_it_has_and_is_writable_
 async def test_B4_a_bookie_starts_on_a_full_disk_and_serves_what_it_has(
     tmp_path: Path, small_disk: Path, end: str
 ) -> None:
-    """B4: kill -9, or a stop whose space somebody else takes, on a disk without a byte left, and again."""
+    """Kill -9, or a stop whose space somebody else takes, on a disk without a byte left, and again."""
     uri = f"sqlite://{tmp_path}/metadata.db"
     with bookie_processes(1, small_disk, uri) as (bookie,):
         async with LedgerClient(uri, config=QUICK) as client:
@@ -117,7 +117,7 @@ async def test_B4_a_bookie_starts_on_a_full_disk_and_serves_what_it_has(
 async def test_B4_space_is_freed_on_a_disk_that_somebody_else_has_filled(
     tmp_path: Path, small_disk: Path
 ) -> None:
-    """B4: forgetting ledgers takes a little space first, which comes out of the reserve."""
+    """Forgetting ledgers takes a little space first, which comes out of the reserve."""
     uri = f"sqlite://{tmp_path}/metadata.db"
     alone = {"ensemble_size": 1, "write_quorum": 1, "ack_quorum": 1}
     with bookie_processes(1, small_disk, uri, options=["--segment-size=1"]):

@@ -13,7 +13,6 @@ import pytest
 import ledgers
 from ledgers import LedgerFenced, NewLedger
 from ledgers.blocking.handle import BlockingHandle
-from tests.support.blocking import use_on_bookies
 from tests.support.in_process import on_bookies
 
 
@@ -36,70 +35,54 @@ async def test_a_handle_shows_its_ledger_and_its_state(tmp_path: Path) -> None:
         assert repr(advanced) == f"<AdvancedWriteHandle {of} ended by LedgerFenced, confirmed through -1>"
 
 
-async def test_a_blocking_handle_shows_the_same(tmp_path: Path) -> None:
-    def use_it(uri: str) -> None:
-        with ledgers.LedgerClient(uri) as client, client.create_ledger() as writer:
-            assert repr(writer) == f"<WriteHandle of ledger {writer.ledger_id}: open, confirmed through -1>"
-        assert repr(writer) == f"<WriteHandle of ledger {writer.ledger_id}: closed, confirmed through -1>"
-
-    await use_on_bookies(tmp_path, use_it)
+def test_a_blocking_handle_shows_the_same(uri: str) -> None:
+    with ledgers.LedgerClient(uri) as client, client.create_ledger() as writer:
+        assert repr(writer) == f"<WriteHandle of ledger {writer.ledger_id}: open, confirmed through -1>"
+    assert repr(writer) == f"<WriteHandle of ledger {writer.ledger_id}: closed, confirmed through -1>"
 
 
-async def test_an_advanced_and_a_reserved_ledger_are_created_with_the_arguments_of_any_other(
-    tmp_path: Path,
-) -> None:
-    def use_it(uri: str) -> None:
-        with ledgers.LedgerClient(uri) as client:
-            with client.create_ledger_adv(ack_quorum=3, custom_metadata={"name": b"x"}) as writer:
-                assert (writer.record.shape.ack_quorum, writer.record.custom_metadata["name"]) == (3, b"x")
-            reserved = client.describe_ledger(client.reserve_ledger(ledger_id=4711, ensemble_size=2))
-            assert (reserved.ledger_id, reserved.shape.ensemble_size) == (4711, 2)
-            with pytest.raises(TypeError, match="give a NewLedger, or ack_quorum, but not both"):
-                client.create_ledger_adv(NewLedger(), ack_quorum=3)
-
-    await use_on_bookies(tmp_path, use_it)
+def test_an_advanced_and_a_reserved_ledger_are_created_with_the_arguments_of_any_other(uri: str) -> None:
+    with ledgers.LedgerClient(uri) as client:
+        with client.create_ledger_adv(ack_quorum=3, custom_metadata={"name": b"x"}) as writer:
+            assert (writer.record.shape.ack_quorum, writer.record.custom_metadata["name"]) == (3, b"x")
+        reserved = client.describe_ledger(client.reserve_ledger(ledger_id=4711, ensemble_size=2))
+        assert (reserved.ledger_id, reserved.shape.ensemble_size) == (4711, 2)
+        with pytest.raises(TypeError, match="give a NewLedger, or ack_quorum, but not both"):
+            client.create_ledger_adv(NewLedger(), ack_quorum=3)
 
 
 @pytest.mark.parametrize("how", ["closed", "dropped"])
-async def test_what_a_half_read_iterator_holds_is_freed_when_it_is_closed_or_dropped(
-    how: str, tmp_path: Path
-) -> None:
-    def use_it(uri: str) -> None:
-        with ledgers.LedgerClient(uri) as client:
-            writer = client.create_ledger()
-            writer.append_batch([bytes(1000)] * 5000)
-            reader = client.open_ledger(writer.ledger_id, recovery=False)
-            held = reader._thread._sources
-            for begin in (reader.read, partial(reader.tail, 4999), client.list_ledgers):
-                half_read = begin()
-                assert next(half_read)
-                assert held
-                if how == "closed":
-                    with closing(half_read):
-                        pass
-                    assert list(half_read) == []
-                else:
-                    del half_read
-                reader._thread.run(asyncio.sleep(0))
-                assert not held
-
-    await use_on_bookies(tmp_path, use_it)
+def test_what_a_half_read_iterator_holds_is_freed_when_it_is_closed_or_dropped(how: str, uri: str) -> None:
+    with ledgers.LedgerClient(uri) as client:
+        writer = client.create_ledger()
+        writer.append_batch([bytes(1000)] * 5000)
+        reader = client.open_ledger(writer.ledger_id, recovery=False)
+        held = reader._thread._sources
+        for begin in (reader.read, partial(reader.tail, 4999), client.list_ledgers):
+            half_read = begin()
+            assert next(half_read)
+            assert held
+            if how == "closed":
+                with closing(half_read):
+                    pass
+                assert list(half_read) == []
+            else:
+                del half_read
+            reader._thread.run(asyncio.sleep(0))
+            assert not held
 
 
-async def test_former_keywords_of_readers_and_clients_still_work(tmp_path: Path) -> None:
-    def use_it(uri: str) -> None:
-        with ledgers.LedgerClient(uri) as client:
-            with client.create_ledger() as writer:
-                writer.append_batch([b"0", b"1", b"2"])
-            reader = client.open_ledger(writer.ledger_id)
-            with pytest.warns(
-                DeprecationWarning, match=r"ReadHandle.tail: the argument start is called first_entry"
-            ):
-                assert [entry.entry_id for entry in reader.tail(start=1)] == [1, 2]  # type: ignore[call-arg]
-            with pytest.warns(DeprecationWarning, match="first_entry"):
-                assert len(reader.poll(start=1, timeout=0)) == 2  # type: ignore[call-arg]
-
-    await use_on_bookies(tmp_path, use_it)
+def test_former_keywords_of_readers_and_clients_still_work(uri: str) -> None:
+    with ledgers.LedgerClient(uri) as client:
+        with client.create_ledger() as writer:
+            writer.append_batch([b"0", b"1", b"2"])
+        reader = client.open_ledger(writer.ledger_id)
+        with pytest.warns(
+            DeprecationWarning, match=r"ReadHandle.tail: the argument start is called first_entry"
+        ):
+            assert [entry.entry_id for entry in reader.tail(start=1)] == [1, 2]  # type: ignore[call-arg]
+        with pytest.warns(DeprecationWarning, match="first_entry"):
+            assert len(reader.poll(start=1, timeout=0)) == 2  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("one", [ledgers.LedgerClient, *BlockingHandle.__subclasses__(), ledgers.Salvage])

@@ -113,7 +113,7 @@ def either(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 async def test_W3_H2_what_a_lost_bookie_held_is_copied_though_wall_clocks_are_set_back(
     tmp_path: Path, clock: SteppedClock, either: str
 ) -> None:
-    """H2: nor does it matter that the absence was noted in what is the future now."""
+    """Nor does it matter that the absence was noted in what is the future now."""
     clock.step(3600)
     async with on_healing_bookies(tmp_path, 4, environment=clock.environment, uri=either) as (
         cluster,
@@ -134,7 +134,7 @@ async def test_W3_H2_what_a_lost_bookie_held_is_copied_though_wall_clocks_are_se
 async def test_H3_wall_clocks_that_are_set_ahead_make_no_bookie_lost(
     tmp_path: Path, clock: SteppedClock, either: str
 ) -> None:
-    """H3: it may only be restarting."""
+    """It may only be restarting."""
     async with on_healing_bookies(tmp_path, 4, lost_after=600, environment=clock.environment, uri=either) as (
         cluster,
         client,
@@ -151,7 +151,7 @@ async def test_H3_wall_clocks_that_are_set_ahead_make_no_bookie_lost(
 
 
 async def test_W6_a_copy_that_a_writer_gave_up_is_made_by_its_own_bookie(tmp_path: Path) -> None:
-    """W6: the record said what it lacks, and nobody searched for it."""
+    """The record said what it lacks, and nobody searched for it."""
     async with on_healing_bookies(tmp_path, 3, lost_after=600) as (cluster, client, store):
         writer = await new_ledger(client)
         hung = writer.record.fragments[0].ensemble[2]
@@ -168,7 +168,7 @@ async def test_W6_a_copy_that_a_writer_gave_up_is_made_by_its_own_bookie(tmp_pat
 
 
 async def test_W6_what_a_recovery_was_told_nothing_of_is_looked_after(tmp_path: Path) -> None:
-    """W6: a writer died whose third copy was far behind."""
+    """A writer died whose third copy was far behind."""
     async with on_healing_bookies(tmp_path, 3, lost_after=600) as (cluster, client, _):
         writer = await new_ledger(client)
         hung = writer.record.fragments[0].ensemble[0]
@@ -183,7 +183,7 @@ async def test_W6_what_a_recovery_was_told_nothing_of_is_looked_after(tmp_path: 
 
 
 async def test_W4_a_closed_fragment_is_healed_while_the_writer_goes_on(tmp_path: Path) -> None:
-    """W4: it meets the change of an earlier fragment when it closes."""
+    """It meets the change of an earlier fragment when it closes."""
     async with on_healing_bookies(tmp_path, 5) as (cluster, client, _):
         writer = await new_ledger(client)
         lost = writer.record.fragments[0].ensemble[0]

@@ -14,6 +14,7 @@ from ledgers import LedgerClient
 from metadata.sqlite.uri import uri_of
 from tests.support.cluster_status import status
 from tests.support.etcd import EtcdServer
+from tests.support.processes import serving
 from tests.support.waiting import until
 
 ENVIRONMENT = {"BOOKLEDGER_LOG_FORMAT": "json"}
@@ -41,20 +42,6 @@ def metadata_of(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> It
     else:
         etcd: EtcdServer = request.getfixturevalue("etcd")
         yield f"etcd://{etcd.endpoint}/healthy-logs"
-
-
-@contextmanager
-def serving(bookies: list[BookieProcess]) -> Iterator[None]:
-    """Started at once, and told to stop at the end."""
-    try:
-        for bookie in bookies:
-            bookie.launch()
-        for bookie in bookies:
-            bookie.await_ready()
-        yield
-    finally:
-        codes = [bookie.stop() for bookie in bookies]
-    assert codes == [0] * len(bookies)
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "etcd"])

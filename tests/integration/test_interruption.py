@@ -18,7 +18,7 @@ from tests.qjm_compat.transfer.made_directories import made_directory
 from tests.support.command_line import bookledger, succeeds
 from tests.support.made_clusters import a_large_cluster
 from tests.support.processes import hung
-from tests.support.stopping import SECONDS_MAX, await_connected, silent_server, started, stopped
+from tests.support.stopping import SECONDS_MAX, await_connected, next_line, silent_server, started, stopped
 from tests.support.waiting import until
 
 TRIES_MAX = 20
@@ -41,20 +41,20 @@ def bookies(uri: str, directory: Path) -> Iterator[list[BookieProcess]]:
         yield running
 
 
-def closed_ledger(uri: str) -> tuple[int, set[str]]:
-    """Its id, and the bookies that hold it."""
+def interrupted_read(uri: str, bookies: list[BookieProcess], output: Path) -> tuple[tuple[str, ...], str]:
+    """Of a closed ledger, whose bookies hang; the command, and what it said."""
     with LedgerClient(uri) as client, client.create_ledger() as writer:
         writer.append(b"x" * 100)
-        return writer.ledger_id, {one.bookie_id for one in writer.record.fragments[0].ensemble}
+    holders = {one.bookie_id for one in writer.record.fragments[0].ensemble}
+    holding = [one for one in bookies if one.bookie_id in holders]
+    arguments = ("ledger", "read", f"--metadata={uri}", str(writer.ledger_id), f"--output={output}")
+    with hung(holding), started(*arguments) as program:
+        await_connected(program, holding[0].port)
+        return arguments, stopped(program)
 
 
 def test_a_read_into_a_file_leaves_no_file(uri: str, bookies: list[BookieProcess], tmp_path: Path) -> None:
-    ledger_id, holders = closed_ledger(uri)
-    arguments = ("ledger", "read", f"--metadata={uri}", str(ledger_id), f"--output={tmp_path}/entries")
-    holding = [one for one in bookies if one.bookie_id in holders]
-    with hung(holding), started(*arguments) as program:
-        await_connected(program, holding[0].port)
-        said = stopped(program)
+    arguments, said = interrupted_read(uri, bookies, tmp_path / "entries")
     assert said == (
         f"bookledger: interrupted; {tmp_path}/entries is not there; go on with: bookledger {' '.join(arguments)}\n"
     )
@@ -66,12 +66,7 @@ def test_a_read_into_a_file_leaves_no_file(uri: str, bookies: list[BookieProcess
 def test_a_read_into_a_directory_goes_on_with_the_same_command(
     uri: str, bookies: list[BookieProcess], tmp_path: Path
 ) -> None:
-    ledger_id, holders = closed_ledger(uri)
-    arguments = ("ledger", "read", f"--metadata={uri}", str(ledger_id), f"--output={tmp_path}")
-    holding = [one for one in bookies if one.bookie_id in holders]
-    with hung(holding), started(*arguments) as program:
-        await_connected(program, holding[0].port)
-        said = stopped(program)
+    arguments, said = interrupted_read(uri, bookies, tmp_path)
     assert said == (
         f"bookledger: interrupted; {tmp_path} has some of the entries, each of them whole; "
         f"go on with: bookledger {' '.join(arguments)}\n"
@@ -102,8 +97,7 @@ def test_a_tail_says_what_was_printed(uri: str, number: signal.Signals, how: str
         writer.append(b"one")
         writer.append(b"two")
         with started("ledger", "tail", f"--metadata={uri}", str(writer.ledger_id)) as program:
-            assert program.stdout is not None
-            assert [program.stdout.readline() for _ in range(2)] == ["0\tone\n", "1\ttwo\n"]
+            assert [next_line(program) for _ in range(2)] == ["0\tone\n", "1\ttwo\n"]
             said = stopped(program, number)
     # What it has just printed it may not have noted yet.
     noted = r"the entries to (0|1) are printed, perhaps more; go on with --first [12]"
@@ -114,9 +108,8 @@ def test_a_tail_says_what_was_printed(uri: str, number: signal.Signals, how: str
 def test_a_listing_that_is_stopped_names_the_ledger_to_go_on_with(tmp_path: Path) -> None:
     arguments = ("ledger", "list", f"--metadata={asyncio.run(a_large_cluster(tmp_path, 2000))}", "--json")
     with started(*arguments) as program:  # whoever reads takes two lines, and a pipe has no room for all
-        assert program.stdout is not None
         # What it has just printed it may not have noted yet.
-        assert [json.loads(program.stdout.readline())["ledger_id"] for _ in range(2)] == [1, 2]
+        assert [json.loads(next_line(program))["ledger_id"] for _ in range(2)] == [1, 2]
         said = stopped(program)
     how = r"the ledgers to (\d+) are printed, perhaps more; go on with --first (\d+)"
     told = re.fullmatch(f"bookledger: interrupted; {how}\n", said)
@@ -132,8 +125,7 @@ def test_a_drain_goes_on_without_whoever_waited_for_it(uri: str) -> None:
         name = writer.record.fragments[0].ensemble[0].bookie_id
         arguments = ("bookie", "drain", f"--metadata={uri}", name, "--wait")
         with started(*arguments) as program:
-            assert program.stdout is not None
-            assert " to go" in program.stdout.readline()
+            assert " to go" in next_line(program)
             said = stopped(program)
         assert said == (
             "bookledger: interrupted; the order stands, and bookies go on without this command; "
@@ -143,9 +135,9 @@ def test_a_drain_goes_on_without_whoever_waited_for_it(uri: str) -> None:
         assert bookledger("bookie", "drain", name, "--cancel", f"--metadata={uri}").returncode == 0
 
 
-def test_a_repair_says_which_bookies_are_done(uri: str, bookies: list[BookieProcess]) -> None:
+def test_a_repair_says_which_bookies_are_done(meta: str, bookies: list[BookieProcess]) -> None:
     one, other = sorted(bookies, key=lambda bookie: bookie.bookie_id)[:2]
-    arguments = ("bookie", "repair", f"--metadata={uri}", one.bookie_id, other.bookie_id)
+    arguments = ("bookie", "repair", meta, one.bookie_id, other.bookie_id)
     with hung([other]), started(*arguments) as program:
         await_connected(program, other.port)
         said = stopped(program)
@@ -155,16 +147,13 @@ def test_a_repair_says_which_bookies_are_done(uri: str, bookies: list[BookieProc
     )
 
 
-def test_a_backup_and_a_restoring_that_are_stopped_leave_nothing_half_done(
-    uri: str, bookies: list[BookieProcess], tmp_path: Path
-) -> None:
-    assert bookies
-    closed_ledger(uri)
+@pytest.mark.usefixtures("bookies")
+def test_a_backup_and_a_restoring_that_are_stopped_leave_nothing_half_done(meta: str, tmp_path: Path) -> None:
     whole = tmp_path / "whole"
-    assert bookledger("metadata", "backup", f"--metadata={uri}", str(whole)).returncode == 0
+    assert bookledger("metadata", "backup", meta, str(whole)).returncode == 0
     with silent_server() as port:
-        meta = f"--metadata=etcd://127.0.0.1:{port}/x?timeout=60"
-        arguments = ("metadata", "backup", meta, f"{tmp_path}/half")
+        silent = f"--metadata=etcd://127.0.0.1:{port}/x?timeout=60"
+        arguments = ("metadata", "backup", silent, f"{tmp_path}/half")
         with started(*arguments) as program:
             await_connected(program, port)
             said = stopped(program)
@@ -172,7 +161,7 @@ def test_a_backup_and_a_restoring_that_are_stopped_leave_nothing_half_done(
             f"bookledger: interrupted; {tmp_path}/half is not there; begin again with: bookledger "
         )
         assert list(tmp_path.iterdir()) == [whole]
-        with started("metadata", "restore", meta, str(whole)) as program:
+        with started("metadata", "restore", silent, str(whole)) as program:
             await_connected(program, port)
             said = stopped(program)
     assert (

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +32,7 @@ from tests.qjm_compat.transfer.made_directories import (
 from tests.support.aio import run, until_true
 from tests.support.command_line import bookledger, fails_with_one_line, succeeds
 from tests.support.etcd import free_port
+from tests.support.stopping import next_line, started, stopped
 
 WAITING_SECONDS = 1.5
 """How long a follower is seen to wait for a first edit; on a slow machine it may have to wait for less."""
@@ -47,8 +46,7 @@ def journal(command: str, *arguments: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in succeeds("journal", command, "--json", *arguments).splitlines()]
 
 
-def test_a_directory_is_imported_shown_followed_checked_and_exported(uri: str, tmp_path: Path) -> None:
-    meta = f"--metadata={uri}"
+def test_a_directory_is_imported_shown_followed_checked_and_exported(meta: str, tmp_path: Path) -> None:
     current = made_directory(tmp_path / "name")
     (done,) = journal("import", meta, "ns1", str(tmp_path / "name"))
     assert (done["formatted"], done["segments"], done["ops"], done["last_txid"]) == (True, 3, 30, 30)
@@ -72,8 +70,7 @@ def test_a_directory_is_imported_shown_followed_checked_and_exported(uri: str, t
     ).read_bytes()
 
 
-def test_a_journal_is_formatted_once_and_forgotten_only_by_force(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_a_journal_is_formatted_once_and_forgotten_only_by_force(meta: str) -> None:
     about = ("--namespace-id=7", "--cluster-id=c7")
     journal("format", meta, "ns2", *about)
     assert fails_with_one_line("journal", "format", meta, "ns2", *about) == (
@@ -86,8 +83,8 @@ def test_a_journal_is_formatted_once_and_forgotten_only_by_force(uri: str) -> No
     assert journal("tail", meta, "ns2") == []
 
 
-def test_what_is_formatted_at_all_acceptors_is_told_once(uri: str) -> None:
-    about = (f"--metadata={uri}", "ns12", "--namespace-id=7", "--cluster-id=c7")
+def test_what_is_formatted_at_all_acceptors_is_told_once(meta: str) -> None:
+    about = (meta, "ns12", "--namespace-id=7", "--cluster-id=c7")
     three = tuple(f"--acceptor={name}" for name in "abc")
     journal("format", *about, *three)
     assert fails_with_one_line("journal", "format", *about, *three) == (
@@ -96,8 +93,7 @@ def test_what_is_formatted_at_all_acceptors_is_told_once(uri: str) -> None:
     )
 
 
-def test_a_segment_left_in_progress_is_recovered_and_purged(uri: str, tmp_path: Path) -> None:
-    meta = f"--metadata={uri}"
+def test_a_segment_left_in_progress_is_recovered_and_purged(meta: str, tmp_path: Path) -> None:
     made_directory(tmp_path / "name")
     (done,) = journal("import", meta, "ns3", str(tmp_path / "name"), "--in-progress")
     assert done["left_in_progress"] == 21
@@ -119,31 +115,24 @@ def test_a_segment_left_in_progress_is_recovered_and_purged(uri: str, tmp_path: 
 
 
 def test_a_follower_of_a_journal_without_edits_begins_with_the_first_there_will_be(
-    uri: str, tmp_path: Path
+    meta: str, tmp_path: Path
 ) -> None:
-    meta = f"--metadata={uri}"
     journal("format", meta, "ns10", f"--namespace-id={NAMESPACE_ID}", f"--cluster-id={CLUSTER_ID}")
     finalized(tmp_path, 1817, 1819)
-    command = [sys.executable, "-m", "bookledger", "journal", "tail", "-f", meta, "ns10"]
-    with (
-        subprocess.Popen(command, stdout=subprocess.PIPE) as following,
-        contextlib.ExitStack() as ended,
-    ):
-        ended.callback(following.kill)
-        assert following.stdout is not None
+    with started("journal", "tail", "-f", meta, "ns10") as following:
         with pytest.raises(subprocess.TimeoutExpired):
             following.wait(WAITING_SECONDS)
         journal("import", meta, "ns10", str(tmp_path))
-        assert [json.loads(following.stdout.readline())["txid"] for _ in range(3)] == [1817, 1818, 1819]
+        assert [json.loads(next_line(following))["txid"] for _ in range(3)] == [1817, 1818, 1819]
         finalized(tmp_path, 1820, 1821)
         journal("import", meta, "ns10", str(tmp_path))
-        assert [json.loads(following.stdout.readline())["txid"] for _ in range(2)] == [1820, 1821]
-        following.send_signal(signal.SIGINT)
-        assert following.wait(30) == 128 + signal.SIGINT
+        assert [json.loads(next_line(following))["txid"] for _ in range(2)] == [1820, 1821]
+        stopped(following)
 
 
-def test_orphans_are_deleted_by_command_unless_they_are_the_last_copy(uri: str, tmp_path: Path) -> None:
-    meta = f"--metadata={uri}"
+def test_orphans_are_deleted_by_command_unless_they_are_the_last_copy(
+    uri: str, meta: str, tmp_path: Path
+) -> None:
     made_directory(tmp_path / "name")
     journal("import", meta, "ns11", str(tmp_path / "name"))
     lost = journal("show", meta, "ns11")[0]["segments"][0]["ledger"]
@@ -173,8 +162,7 @@ async def _lose_record(uri: str, journal_id: str, start_txid: int) -> None:
         await records.delete_segment(found)
 
 
-def test_problems_are_a_line_each_and_the_exit_code(uri: str, tmp_path: Path) -> None:
-    meta = f"--metadata={uri}"
+def test_problems_are_a_line_each_and_the_exit_code(meta: str, tmp_path: Path) -> None:
     made_directory(tmp_path / "name")
     journal("import", meta, "ns5", str(tmp_path / "name"))
     ledger = str(journal("show", meta, "ns5")[0]["segments"][1]["ledger"])
@@ -186,8 +174,7 @@ def test_problems_are_a_line_each_and_the_exit_code(uri: str, tmp_path: Path) ->
     assert journal("show", meta, "ns5")[0]["segments"][1]["state"] == "finalized, its ledger is gone"
 
 
-def test_acceptors_must_all_be_named(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_acceptors_must_all_be_named(meta: str) -> None:
     three = tuple(f"--acceptor={name}" for name in "abc")
     journal("format", meta, "ns6", "--namespace-id=7", "--cluster-id=c7", *three)
     line = fails_with_one_line("journal", "recover", meta, "ns6")
@@ -197,9 +184,9 @@ def test_acceptors_must_all_be_named(uri: str) -> None:
     journal("recover", meta, "ns6", *three)
 
 
-def test_a_new_name_does_not_join_beside_the_one_whose_place_it_is_to_take(uri: str) -> None:
+def test_a_new_name_does_not_join_beside_the_one_whose_place_it_is_to_take(meta: str) -> None:
     """With both there would be four acceptors, of which no two may be away."""
-    meta, made = f"--metadata={uri}", ("--namespace-id=7", "--cluster-id=c7")
+    made = ("--namespace-id=7", "--cluster-id=c7")
     journal("format", meta, "ns6b", *made, *(f"--acceptor={name}" for name in "abc"))
     line = fails_with_one_line(
         "journal", "format", meta, "ns6b", *made, *(f"--acceptor={name}" for name in "abd")
@@ -211,8 +198,8 @@ def test_a_new_name_does_not_join_beside_the_one_whose_place_it_is_to_take(uri: 
     assert [row["acceptor"] for row in journal("show", meta, "ns6b")] == ["a", "b", "c"]
 
 
-def test_a_minority_that_is_down_is_done_without_and_told_by_a_check(uri: str) -> None:
-    meta, two = f"--metadata={uri}", ("--acceptor=a", "--acceptor=b")
+def test_a_minority_that_is_down_is_done_without_and_told_by_a_check(meta: str) -> None:
+    two = ("--acceptor=a", "--acceptor=b")
     journal("format", meta, "ns7", "--namespace-id=7", "--cluster-id=c7", *two)
     nobody = f"--acceptor=c=etcd://127.0.0.1:{free_port()}/x?timeout=1"
     assert journal("recover", meta, "ns7", *two, nobody)[0]["epoch"] == 1
@@ -236,11 +223,11 @@ def test_a_minority_that_is_down_is_done_without_and_told_by_a_check(uri: str) -
         (("import", "nobody", "/usr"), "holds no edits to import"),
     ],
 )
-def test_what_is_not_there_is_one_clear_line(uri: str, arguments: tuple[str, ...], said: str) -> None:
-    assert said in fails_with_one_line("journal", *arguments, f"--metadata={uri}")
+def test_what_is_not_there_is_one_clear_line(meta: str, arguments: tuple[str, ...], said: str) -> None:
+    assert said in fails_with_one_line("journal", *arguments, meta)
 
 
-def test_wrong_usage_exits_with_two(uri: str, tmp_path: Path) -> None:
+def test_wrong_usage_exits_with_two(meta: str, tmp_path: Path) -> None:
     about = ("--namespace-id=7", "--cluster-id=c7")
     for wrong in (
         ("show", "a/b"),
@@ -257,7 +244,7 @@ def test_wrong_usage_exits_with_two(uri: str, tmp_path: Path) -> None:
         ("recover", "ns1", "--ensemble=99999999999999999999"),
         ("import", "ns1", str(tmp_path), "--digest=hmac-sha256"),
     ):
-        assert bookledger("journal", *wrong, f"--metadata={uri}").returncode == 2, wrong
+        assert bookledger("journal", *wrong, meta).returncode == 2, wrong
 
 
 def test_a_file_is_dumped_as_json_and_checked(tmp_path: Path) -> None:
@@ -281,15 +268,14 @@ def test_a_file_that_is_no_edit_log_is_one_clear_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_an_import_that_was_killed_is_gone_on_with(uri: str, tmp_path: Path) -> None:
-    meta, current = f"--metadata={uri}", tmp_path / "current"
+def test_an_import_that_was_killed_is_gone_on_with(uri: str, meta: str, tmp_path: Path) -> None:
+    current = tmp_path / "current"
     current.mkdir()
     version(current)
     finalized(current, 1, 10)
     finalized(current, 11, LARGE_TXNS, LARGE_PATH_BYTES)
     in_progress(current, LARGE_TXNS + 1, LARGE_TXNS + 10)
-    command = [sys.executable, "-m", "bookledger", "journal", "import", meta, "ns9", str(current)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as importing:
+    with started("journal", "import", meta, "ns9", str(current)) as importing:
         run(_until_half_way(uri), timeout_seconds=60)
         importing.kill()
     assert importing.returncode == -signal.SIGKILL, "it was stopped before its end"
@@ -325,8 +311,7 @@ async def _until_half_way(uri: str) -> None:
         await until_true(is_half_way)
 
 
-def test_a_namespace_is_asked_for_where_a_directory_does_not_tell_it(uri: str, tmp_path: Path) -> None:
-    meta = f"--metadata={uri}"
+def test_a_namespace_is_asked_for_where_a_directory_does_not_tell_it(meta: str, tmp_path: Path) -> None:
     (tmp_path / in_progress_name(1)).write_bytes(segment_bytes(LAYOUT, [frames(1, 3)]))
     line = fails_with_one_line("journal", "import", meta, "ns8", str(tmp_path))
     assert "has no VERSION: format the journal first" in line

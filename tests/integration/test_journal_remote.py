@@ -12,6 +12,7 @@ from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.errors import QuorumFailed
 from qjm_compat.requests import NamespaceInfo
 from tests.qjm_compat.acceptor.one_writer import edits
+from tests.qjm_compat.journals import all_edits
 from tests.support.aio import run
 from tests.support.hadoop import JournalNode, each_version
 from tests.support.journal_node_daemons import JournalNodeDaemon, journal_nodes, qjournal
@@ -26,13 +27,6 @@ async def written(manager: QuorumJournalManager, first: int, last: int, epoch: i
         out.set_ready_to_flush()
         await out.flush()
     await out.close()
-
-
-async def read(manager: QuorumJournalManager) -> bytes:
-    found = [
-        batch.records for stream in await manager.select_input_streams() async for batch in stream.batches()
-    ]
-    return b"".join(found)
 
 
 async def there_and_back(uri: str, nodes: list[JournalNode | JournalNodeDaemon]) -> None:
@@ -55,7 +49,7 @@ async def there_and_back(uri: str, nodes: list[JournalNode | JournalNodeDaemon])
             nodes[1].kill()
             await written(rival, 6, 8, 2)
             await rival.finalize_log_segment(6, 8)
-            assert await read(rival) == edits(1, 5, 1) + edits(6, 8, 2)
+            assert await all_edits(rival) == edits(1, 5, 1) + edits(6, 8, 2)
             async with aclosing(rival.tail(2)) as following:
                 assert [(await anext(following)).txid for _ in range(7)] == list(range(2, 9))
                 await written(rival, 9, 10, 2)

@@ -8,6 +8,7 @@ from pathlib import Path
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.requests import NamespaceInfo
 from tests.qjm_compat.acceptor.one_writer import edits
+from tests.qjm_compat.journals import all_edits
 from tests.support.aio import run
 from tests.support.command_line import bookledger
 from tests.support.http import get
@@ -61,9 +62,7 @@ def test_a_daemon_that_lost_its_host_comes_back_elsewhere_with_nothing_missing(
         async with QuorumJournalManager(qjournal([address], "lost")) as manager:
             recovered = await manager.recover_unfinalized_segments()
             assert recovered is not None and recovered.end_txid == 3
-            (stream,) = await manager.select_input_streams()
-            found = [batch.records async for batch in stream.batches()]
-            assert b"".join(found) == edits(1, 3, 1)
+            assert await all_edits(manager) == edits(1, 3, 1)
 
     with JournalNodeDaemon(uri, "wanderer", tmp_path) as daemon:
         run(write(daemon.address))

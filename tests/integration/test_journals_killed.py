@@ -26,7 +26,6 @@ from tests.qjm_compat.auditor import Confirmed, audit, confirmed_batch, differin
 from tests.qjm_compat.doomed import FLUSHES, SEGMENTS, TXNS, Doom
 from tests.qjm_compat.gates import leave_out
 from tests.qjm_compat.journals import NAMESPACE, frames, manager_on, write, write_segment
-from tests.support.aio import run
 from tests.support.etcd import EtcdServer
 from tests.support.in_process import InProcessCluster, cluster_of
 from tests.support.long_runs import first_then_long
@@ -204,43 +203,33 @@ def of_these(step: str, steps: int, acceptors: int) -> list[int]:
 
 
 @pytest.mark.parametrize("acceptors", first_then_long([3, 1]))
-def test_a_writer_killed_before_or_after_any_call_to_an_acceptor_leaves_all_it_was_told_is_confirmed(
+async def test_a_writer_killed_before_or_after_any_call_to_an_acceptor_leaves_all_it_was_told_is_confirmed(
     tmp_path: Path, acceptors: int
 ) -> None:
-    async def whole() -> None:
-        async with trial_of(tmp_path, acceptors) as trial:
-            numbers = of_these("call", await trial.steps("call"), acceptors)
-            dooms = [trial.doom("call", n, when) for n in numbers for when in ("before", "after")]
-            await trial.run_all(dooms, lambda maker, doom: killed(trial, maker, doom))
-
-    run(whole(), SECONDS_MAX)
+    async with asyncio.timeout(SECONDS_MAX), trial_of(tmp_path, acceptors) as trial:
+        numbers = of_these("call", await trial.steps("call"), acceptors)
+        dooms = [trial.doom("call", n, when) for n in numbers for when in ("before", "after")]
+        await trial.run_all(dooms, lambda maker, doom: killed(trial, maker, doom))
 
 
 @pytest.mark.parametrize("acceptors", first_then_long([3, 1]))
-def test_a_writer_killed_before_anything_that_an_acceptor_does_leaves_all_it_was_told_is_confirmed(
+async def test_a_writer_killed_before_anything_that_an_acceptor_does_leaves_all_it_was_told_is_confirmed(
     tmp_path: Path, acceptors: int
 ) -> None:
-    async def whole() -> None:
-        async with trial_of(tmp_path, acceptors) as trial:
-            numbers = of_these("effect", await trial.steps("effect"), acceptors)
-            dooms = [trial.doom("effect", n) for n in numbers]
-            await trial.run_all(dooms, lambda maker, doom: killed(trial, maker, doom))
-
-    run(whole(), SECONDS_MAX)
+    async with asyncio.timeout(SECONDS_MAX), trial_of(tmp_path, acceptors) as trial:
+        numbers = of_these("effect", await trial.steps("effect"), acceptors)
+        dooms = [trial.doom("effect", n) for n in numbers]
+        await trial.run_all(dooms, lambda maker, doom: killed(trial, maker, doom))
 
 
 @pytest.mark.parametrize("acceptors", first_then_long([3, 1]))
-def test_a_writer_that_stood_still_at_any_call_while_another_took_over_is_refused_when_it_wakes_up(
+async def test_a_writer_that_stood_still_at_any_call_while_another_took_over_is_refused_when_it_wakes_up(
     tmp_path: Path, etcd: EtcdServer, acceptors: int
 ) -> None:
     """Over etcd: a process that is stopped while it holds the lock of an SQLite file stops everybody at that file."""
     uri = f"etcd://{etcd.endpoint}/{uuid.uuid4().hex}"
-
-    async def whole() -> None:
-        async with trial_of(tmp_path, acceptors, uri) as trial:
-            numbers = of_these("call", await trial.steps("call"), acceptors)
-            dooms = [trial.doom("call", n, how=signal.SIGSTOP) for n in numbers]
-            dooms += [replace(trial.doom("call", n, how=signal.SIGSTOP), when="after") for n in numbers[::3]]
-            await trial.run_all(dooms, lambda maker, doom: stopped(trial, maker, doom))
-
-    run(whole(), SECONDS_MAX)
+    async with asyncio.timeout(SECONDS_MAX), trial_of(tmp_path, acceptors, uri) as trial:
+        numbers = of_these("call", await trial.steps("call"), acceptors)
+        dooms = [trial.doom("call", n, how=signal.SIGSTOP) for n in numbers]
+        dooms += [replace(trial.doom("call", n, how=signal.SIGSTOP), when="after") for n in numbers[::3]]
+        await trial.run_all(dooms, lambda maker, doom: stopped(trial, maker, doom))

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -19,7 +19,7 @@ from ledgers.elections.errors import LeadershipLost
 from metadata import keys, open_store
 from tests.support.aio import run
 from tests.support.etcd import EtcdServer
-from tests.support.in_process import QUICK, InProcessCluster, cluster_of
+from tests.support.in_process import QUICK, InProcessCluster
 
 LEASE_SECONDS = 2.0
 
@@ -30,12 +30,6 @@ with LedgerClient(sys.argv[1]) as client, client.election("scheduler").lead(leas
     print(term.token, flush=True)
     sys.stdin.read()
 """
-
-
-@pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[InProcessCluster]:
-    async with cluster_of(tmp_path, 3) as running:
-        yield running
 
 
 @pytest.fixture(params=["sqlite", "etcd"])

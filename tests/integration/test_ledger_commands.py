@@ -5,11 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import json
-import os
 import re
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,38 +14,34 @@ import pytest
 from bookie.wire import ENTRY_BYTES_MAX
 from bookledger.cli.processes import bookie_processes
 from ledgers import LedgerClient, aio
-from tests.support.command_line import bookledger, fails_with_one_line, lines, succeeds
+from tests.support.command_line import bookledger, fails_with_one_line, lines, printed, succeeds, told
 from tests.support.long_runs import first_then_long
 from tests.support.secrets import password_file
+from tests.support.stopping import feed, next_line, started
 
 
-def test_lines_appended_are_read_back_listed_shown_and_deleted(uri: str) -> None:
-    meta = f"--metadata={uri}"
-    appended = json.loads(bookledger("ledger", "append", "--json", meta, stdin=lines(1000)).stdout)
+def test_lines_appended_are_read_back_listed_shown_and_deleted(meta: str) -> None:
+    appended = told("ledger", "append", meta, stdin=lines(1000))
     ledger_id = str(appended["ledger_id"])
     assert appended["entries"] == 1000
     read = bookledger("ledger", "read", meta, ledger_id, "--first=998")
     assert read.stdout == b"998\tline 998\n999\tline 999\n"
-    shown = json.loads(bookledger("ledger", "show", "--json", meta, ledger_id).stdout)
+    shown = told("ledger", "show", meta, ledger_id)
     assert (shown["state"], shown["last_entry"], len(shown["fragments"][0]["bookies"])) == ("closed", 999, 3)
-    listed = [json.loads(line) for line in bookledger("ledger", "list", "--json", meta).stdout.splitlines()]
-    assert appended["ledger_id"] in [record["ledger_id"] for record in listed]
+    assert appended["ledger_id"] in [record["ledger_id"] for record in printed("ledger", "list", meta)]
     assert bookledger("ledger", "delete", "--yes", meta, ledger_id).returncode == 0
     assert fails_with_one_line("ledger", "read", meta, ledger_id) == f"there is no ledger {ledger_id}"
 
 
-def test_of_an_open_ledger_show_and_list_tell_what_its_bookies_know(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_of_an_open_ledger_show_and_list_tell_what_its_bookies_know(uri: str, meta: str) -> None:
     with LedgerClient(uri) as client, client.create_ledger() as writer:
         ledger_id = str(writer.ledger_id)
         writer.append_batch([b"x" * 100] * 10)
         writer.append(b"x" * 100)  # so many bookies know of the ten before it that it is seen
-        told = json.loads(bookledger("ledger", "show", "--json", meta, ledger_id).stdout)
         only = ("--first", ledger_id, "--limit=1", meta)
-        (line,) = bookledger("ledger", "list", "--json", *only).stdout.splitlines()
+        shown, listed = told("ledger", "show", meta, ledger_id), told("ledger", "list", *only)
         table = bookledger("ledger", "list", *only).stdout.decode().splitlines()
-    listed = json.loads(line)
-    for found in (told, listed):
+    for found in (shown, listed):
         assert found["last_add_confirmed"] in (9, 10) and found["writer_address"].startswith("127.0.0.1:")
         assert found["confirmed_bytes"] == 100 * (found["last_add_confirmed"] + 1)
         assert (found["last_entry"], found["length_bytes"]) == (None, None)
@@ -67,8 +59,7 @@ def test_of_an_open_ledger_that_has_a_password_it_is_told_that_this_is_unknown(u
     assert re.search("^why unknown +it has a password, which is not known here$", shown, re.MULTILINE)
 
 
-def test_a_reserved_ledger_has_exactly_one_writer(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_a_reserved_ledger_has_exactly_one_writer(meta: str) -> None:
     ledger_id = bookledger("ledger", "create", meta).stdout.decode().strip()
     assert bookledger("ledger", "append", meta, f"--ledger={ledger_id}", stdin=b"one\n").returncode == 0
     assert "has or had a writer" in fails_with_one_line(
@@ -77,54 +68,36 @@ def test_a_reserved_ledger_has_exactly_one_writer(uri: str) -> None:
     assert bookledger("ledger", "read", meta, ledger_id).stdout == b"0\tone\n"
 
 
-def test_tail_follows_an_open_ledger_to_its_close(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_tail_follows_an_open_ledger_to_its_close(meta: str) -> None:
     ledger_id = bookledger("ledger", "create", meta).stdout.decode().strip()
     with (
-        subprocess.Popen(
-            [sys.executable, "-m", "bookledger", "ledger", "append", meta, f"--ledger={ledger_id}"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-        ) as appending,
-        subprocess.Popen(
-            [sys.executable, "-m", "bookledger", "ledger", "tail", meta, ledger_id], stdout=subprocess.PIPE
-        ) as tailing,
+        started("ledger", "append", meta, f"--ledger={ledger_id}") as appending,
+        started("ledger", "tail", meta, ledger_id) as tailing,
     ):
-        assert appending.stdin is not None
-        assert tailing.stdout is not None
         for n in range(5):
-            appending.stdin.write(b"entry %d\n" % n)
-            appending.stdin.flush()
-            assert tailing.stdout.readline() == b"%d\tentry %d\n" % (n, n), (
-                "the last entry of an idle writer is seen"
-            )
-        appending.stdin.close()
-        assert tailing.stdout.read() == b""
-        assert tailing.wait(30) == 0
-        assert appending.wait(30) == 0
+            feed(appending, f"entry {n}\n")
+            assert next_line(tailing) == f"{n}\tentry {n}\n", "the last entry of an idle writer is seen"
+        appending.communicate(timeout=30)
+        assert tailing.communicate(timeout=30) == ("", "")
+        assert (appending.returncode, tailing.returncode) == (0, 0)
 
 
-def test_tail_with_a_timeout_ends(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_tail_with_a_timeout_ends(meta: str) -> None:
     ledger_id = bookledger("ledger", "create", meta).stdout.decode().strip()
     assert bookledger("ledger", "tail", meta, ledger_id, "--timeout=0").stdout == b""
     assert bookledger("ledger", "append", meta, f"--ledger={ledger_id}", stdin=b"one\ntwo\n").returncode == 0
     assert bookledger("ledger", "tail", meta, ledger_id, "--first=1", "--timeout=0").stdout == b"1\ttwo\n"
 
 
-def test_what_read_prints_as_json_append_takes(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_what_read_prints_as_json_append_takes(uri: str, meta: str) -> None:
     entries = [b"", b"\x00\n\xff", "é".encode() * 1000, bytes(range(256))]
     with LedgerClient(uri) as client, client.create_ledger() as writer:
         for payload in entries:
             writer.append(payload)
-    printed = bookledger("ledger", "read", meta, str(writer.ledger_id), "--json").stdout
-    done = bookledger(
-        "ledger", "append", meta, "--json-lines", "--json", stdin=printed + b'{"payload":"text"}\n'
-    )
-    copy = json.loads(done.stdout)["ledger_id"]
+    as_json = bookledger("ledger", "read", meta, str(writer.ledger_id), "--json").stdout
+    copy = told("ledger", "append", meta, "--json-lines", stdin=as_json + b'{"payload":"text"}\n')
     with LedgerClient(uri) as client:
-        found = [entry.payload for entry in client.open_ledger(copy).read()]
+        found = [entry.payload for entry in client.open_ledger(copy["ledger_id"]).read()]
     assert found == [*entries, b"text"]
 
 
@@ -140,18 +113,16 @@ def test_what_read_prints_as_json_append_takes(uri: str) -> None:
         (b"\xff\xfe{}", "no text in UTF-8 from its byte 1"),
     ],
 )
-def test_a_line_that_is_no_entry_is_told_by_its_number(uri: str, line: bytes, why: str) -> None:
+def test_a_line_that_is_no_entry_is_told_by_its_number(meta: str, line: bytes, why: str) -> None:
     said = fails_with_one_line(
-        "ledger", "append", f"--metadata={uri}", "--json-lines", stdin=b'{"payload":"good"}\n' + line + b"\n"
+        "ledger", "append", meta, "--json-lines", stdin=b'{"payload":"good"}\n' + line + b"\n"
     )
     assert "line 2 of the input" in said and why in said
 
 
-def test_a_file_that_is_read_into_is_there_only_when_it_is_whole(uri: str, tmp_path: Path) -> None:
-    meta, ledger_id = f"--metadata={uri}", ""
-    ledger_id = json.loads(bookledger("ledger", "append", meta, "--json", stdin=b"one\ntwo\n").stdout)[
-        "ledger_id"
-    ]
+def test_a_file_that_is_read_into_is_there_only_when_it_is_whole(meta: str, tmp_path: Path) -> None:
+    ledger_id = ""
+    ledger_id = told("ledger", "append", meta, stdin=b"one\ntwo\n")["ledger_id"]
     file = tmp_path / "entries"
     fails_with_one_line("ledger", "read", meta, str(ledger_id), "--last=7", "-o", str(file))
     assert not list(tmp_path.iterdir())
@@ -163,11 +134,11 @@ def test_a_file_that_is_read_into_is_there_only_when_it_is_whole(uri: str, tmp_p
 
 
 def test_a_directory_gets_a_file_for_each_entry_and_an_interrupted_read_goes_on_there(
-    uri: str, tmp_path: Path
+    meta: str, tmp_path: Path
 ) -> None:
-    meta, entries = f"--metadata={uri}", tmp_path / "entries"
-    done = bookledger("ledger", "append", meta, "--json", "--record-bytes=3", stdin=b"one\0\n\xffend")
-    command = ("ledger", "read", meta, str(json.loads(done.stdout)["ledger_id"]), f"--output={entries}")
+    entries = tmp_path / "entries"
+    appended = told("ledger", "append", meta, "--record-bytes=3", stdin=b"one\0\n\xffend")
+    command = ("ledger", "read", meta, str(appended["ledger_id"]), f"--output={entries}")
     entries.mkdir()
     (entries / f"{1:019}").write_bytes(b"\0\n\xff")  # of an earlier run
     done = bookledger(*command)
@@ -181,8 +152,7 @@ def test_a_directory_gets_a_file_for_each_entry_and_an_interrupted_read_goes_on_
     assert bookledger(*command, "--json").returncode == 2
 
 
-def test_a_tail_ends_after_so_many_entries(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_a_tail_ends_after_so_many_entries(uri: str, meta: str) -> None:
     with LedgerClient(uri) as client, client.create_ledger() as writer:
         for n in range(5):
             writer.append(b"%d" % n)
@@ -193,39 +163,26 @@ def test_a_tail_ends_after_so_many_entries(uri: str) -> None:
     assert bookledger(*command, "--count=0").returncode == 2
 
 
-def test_records_end_with_any_delimiter(uri: str) -> None:
-    meta = f"--metadata={uri}"
-    done = bookledger("ledger", "append", meta, "--json", r"--delimiter=\0", stdin=b"a\nb\0\0c")
-    ledger_id = json.loads(done.stdout)["ledger_id"]
+def test_records_end_with_any_delimiter(uri: str, meta: str) -> None:
+    appended = told("ledger", "append", meta, r"--delimiter=\0", stdin=b"a\nb\0\0c")
     with LedgerClient(uri) as client:
-        assert [entry.payload for entry in client.open_ledger(ledger_id)] == [b"a\nb", b"", b"c"]
+        assert [entry.payload for entry in client.open_ledger(appended["ledger_id"])] == [b"a\nb", b"", b"c"]
     done = bookledger("ledger", "append", meta, "--delimiter=,", "--record-bytes=3")
     assert done.returncode == 2 and b"--delimiter and --record-bytes are two ways" in done.stderr
 
 
-def test_an_append_notices_that_its_ledger_was_recovered(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_an_append_notices_that_its_ledger_was_recovered(meta: str) -> None:
     ledger_id = bookledger("ledger", "create", meta).stdout.decode().strip()
-    with subprocess.Popen(
-        [sys.executable, "-m", "bookledger", "ledger", "append", meta, f"--ledger={ledger_id}"],
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as appending:
-        assert appending.stdin is not None
-        assert appending.stderr is not None
-        appending.stdin.write(b"before\n")
-        appending.stdin.flush()
+    with started("ledger", "append", meta, f"--ledger={ledger_id}") as appending:
+        feed(appending, "before\n")
         while bookledger("ledger", "read", meta, ledger_id).stdout != b"0\tbefore\n":
             pass
         assert bookledger("ledger", "recover", meta, ledger_id).returncode == 0
         with contextlib.suppress(BrokenPipeError):
             while appending.poll() is None:
-                appending.stdin.write(b"after\n")
-                appending.stdin.flush()
-        assert b"has been fenced" in appending.stderr.read()
-        with contextlib.suppress(BrokenPipeError):
-            appending.stdin.close()
-        assert appending.wait(30) == 1
+                feed(appending, "after\n")
+        assert "has been fenced" in appending.communicate(timeout=30)[1]
+        assert appending.returncode == 1
 
 
 def test_an_append_whose_writer_has_failed_ends_though_its_pipe_stays_open(tmp_path: Path) -> None:
@@ -234,37 +191,25 @@ def test_an_append_whose_writer_has_failed_ends_though_its_pipe_stays_open(tmp_p
     settings.write_text("[client]\nappend_seconds_max = 1\nappend_quorum_seconds_max = 2\n")
     with (
         bookie_processes(3, tmp_path, uri) as bookies,
-        subprocess.Popen(
-            [sys.executable, "-m", "bookledger", "ledger", "append", f"--metadata={uri}"],
-            stdin=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**os.environ, "BOOKLEDGER_CONFIG": str(settings)},
-        ) as appending,
+        started(f"--config={settings}", "ledger", "append", f"--metadata={uri}") as appending,
     ):
-        assert appending.stdin is not None and appending.stderr is not None
-        appending.stdin.write(b"before\n")
-        appending.stdin.flush()
+        feed(appending, "before\n")
         while bookledger("ledger", "read", f"--metadata={uri}", "1").stdout != b"0\tbefore\n":
             pass
         for bookie in bookies[:2]:
             bookie.kill()
-        appending.stdin.write(b"after\n")
-        appending.stdin.flush()
-        try:
-            assert appending.wait(60) == 1, "nothing more comes, and the pipe is open"
-        finally:
-            appending.kill()
-        said = appending.stderr.read().decode().splitlines()[-1]
+        feed(appending, "after\n")
+        assert appending.wait(60) == 1, "nothing more comes, and the pipe is open"
+        said = appending.communicate()[1].splitlines()[-1]
         assert "not enough bookies for ledger 1" in said
         assert "its last confirmed entry is 0; `bookledger ledger recover 1` finds its end" in said
 
 
-def test_recover_closes_a_ledger_whose_writer_is_gone(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_recover_closes_a_ledger_whose_writer_is_gone(meta: str) -> None:
     ledger_id = bookledger("ledger", "create", meta).stdout.decode().strip()
-    recovered = json.loads(bookledger("ledger", "recover", "--json", meta, ledger_id).stdout)
+    recovered = told("ledger", "recover", meta, ledger_id)
     assert (recovered["state"], recovered["last_entry"]) == ("closed", -1)
-    again = json.loads(bookledger("ledger", "recover", "--json", meta, ledger_id).stdout)
+    again = told("ledger", "recover", meta, ledger_id)
     assert again["last_entry"] == -1
 
 
@@ -279,16 +224,15 @@ def test_recover_closes_a_ledger_whose_writer_is_gone(uri: str) -> None:
     ],
 )
 def test_a_shape_that_cannot_be_is_refused_and_no_ledger_is_made(
-    uri: str, arguments: tuple[str, ...], says: bytes, code: int
+    meta: str, arguments: tuple[str, ...], says: bytes, code: int
 ) -> None:
-    before = bookledger("ledger", "list", "--json", f"--metadata={uri}").stdout
-    done = bookledger("ledger", "append", f"--metadata={uri}", *arguments, stdin=b"x\n")
+    before = bookledger("ledger", "list", "--json", meta).stdout
+    done = bookledger("ledger", "append", meta, *arguments, stdin=b"x\n")
     assert (done.returncode, done.stdout) == (code, b"") and says in done.stderr
-    assert bookledger("ledger", "list", "--json", f"--metadata={uri}").stdout == before
+    assert bookledger("ledger", "list", "--json", meta).stdout == before
 
 
-def test_an_oversized_record_is_named_and_what_was_stored_before_it_is_told(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_an_oversized_record_is_named_and_what_was_stored_before_it_is_told(meta: str) -> None:
     ledger_id = bookledger("ledger", "create", meta).stdout.decode().strip()
     oversized = lines(2) + bytes(ENTRY_BYTES_MAX + 1) + b"\nnever read\n"
     line = fails_with_one_line("ledger", "append", meta, f"--ledger={ledger_id}", stdin=oversized)
@@ -299,39 +243,33 @@ def test_an_oversized_record_is_named_and_what_was_stored_before_it_is_told(uri:
     assert bookledger("ledger", "read", meta, ledger_id).stdout == b"0\tline 0\n1\tline 1\n"
 
 
-def test_an_append_of_nothing_but_an_oversized_record_leaves_an_empty_ledger_and_says_so(uri: str) -> None:
-    line = fails_with_one_line("ledger", "append", f"--metadata={uri}", stdin=bytes(ENTRY_BYTES_MAX + 1))
+def test_an_append_of_nothing_but_an_oversized_record_leaves_an_empty_ledger_and_says_so(meta: str) -> None:
+    line = fails_with_one_line("ledger", "append", meta, stdin=bytes(ENTRY_BYTES_MAX + 1))
     assert line.endswith("is closed and empty; record 1 of the input goes to a new ledger")
 
 
-def test_an_entry_of_exactly_the_limit_is_stored_without_its_newline(uri: str) -> None:
-    meta, largest = f"--metadata={uri}", b"x" * ENTRY_BYTES_MAX
-    appended = json.loads(bookledger("ledger", "append", "--json", meta, stdin=largest + b"\n\n").stdout)
+def test_an_entry_of_exactly_the_limit_is_stored_without_its_newline(meta: str) -> None:
+    largest = b"x" * ENTRY_BYTES_MAX
+    appended = told("ledger", "append", meta, stdin=largest + b"\n\n")
     assert (appended["entries"], appended["bytes"]) == (2, ENTRY_BYTES_MAX)
     read = bookledger("ledger", "read", "--raw", meta, str(appended["ledger_id"]))
     assert read.stdout == largest
 
 
-def test_records_of_a_size_are_cut_from_a_file(uri: str, tmp_path: Path) -> None:
+def test_records_of_a_size_are_cut_from_a_file(meta: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"abcdefgh")
-    appended = bookledger(
-        "ledger", "append", "--json", f"--metadata={uri}", "--record-bytes=3", str(tmp_path / "file")
-    )
-    ledger_id = str(json.loads(appended.stdout)["ledger_id"])
-    assert bookledger("ledger", "read", f"--metadata={uri}", ledger_id).stdout == b"0\tabc\n1\tdef\n2\tgh\n"
+    appended = told("ledger", "append", meta, "--record-bytes=3", str(tmp_path / "file"))
+    assert bookledger("ledger", "read", meta, str(appended["ledger_id"])).stdout == b"0\tabc\n1\tdef\n2\tgh\n"
 
 
-def test_entries_are_printed_as_json_with_their_bytes_in_base64(uri: str) -> None:
-    meta = f"--metadata={uri}"
-    appended = json.loads(bookledger("ledger", "append", "--json", meta, stdin=b"\xff\x00\n").stdout)
+def test_entries_are_printed_as_json_with_their_bytes_in_base64(meta: str) -> None:
+    appended = told("ledger", "append", meta, stdin=b"\xff\x00\n")
     for command in ("read", "tail"):
-        printed = bookledger("ledger", command, "--json", meta, str(appended["ledger_id"]))
-        said = json.loads(printed.stdout)
+        said = told("ledger", command, meta, str(appended["ledger_id"]))
         assert (said["entry_id"], base64.b64decode(said["payload_base64"])) == (0, b"\xff\x00")
 
 
-def test_custom_metadata_is_kept_and_shown(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_custom_metadata_is_kept_and_shown(meta: str) -> None:
     ledger_id = (
         bookledger("ledger", "create", meta, "--custom=owner=ann", "--custom=note=a=b")
         .stdout.decode()
@@ -339,7 +277,7 @@ def test_custom_metadata_is_kept_and_shown(uri: str) -> None:
     )
     shown = bookledger("ledger", "show", meta, ledger_id).stdout.decode()
     assert "custom note=a=b\ncustom owner=ann\n" in shown
-    said = json.loads(bookledger("ledger", "show", "--json", meta, ledger_id).stdout)
+    said = told("ledger", "show", meta, ledger_id)
     found = {name: base64.b64decode(value) for name, value in said["custom_metadata"].items()}
     assert found == {"owner": b"ann", "note": b"a=b"}
     for wanted, is_listed in (
@@ -349,21 +287,20 @@ def test_custom_metadata_is_kept_and_shown(uri: str) -> None:
         (["owner=ann", "note=c"], False),
         (["team"], False),
     ):
-        listing = bookledger("ledger", "list", "--json", meta, *(f"--custom={pair}" for pair in wanted))
-        ids = {json.loads(line)["ledger_id"] for line in listing.stdout.splitlines()}
+        listing = printed("ledger", "list", meta, *(f"--custom={pair}" for pair in wanted))
+        ids = {row["ledger_id"] for row in listing}
         assert (int(ledger_id) in ids) is is_listed, wanted
 
 
 @pytest.mark.parametrize("pairs", [["novalue"], ["=x"], ["a=1", "a=2"]])
-def test_custom_metadata_that_is_no_pair_is_wrong_usage(uri: str, pairs: list[str]) -> None:
-    done = bookledger("ledger", "create", f"--metadata={uri}", *(f"--custom={pair}" for pair in pairs))
+def test_custom_metadata_that_is_no_pair_is_wrong_usage(meta: str, pairs: list[str]) -> None:
+    done = bookledger("ledger", "create", meta, *(f"--custom={pair}" for pair in pairs))
     assert done.returncode == 2
     assert b"--custom" in done.stderr
 
 
-def test_ids_are_printed_as_they_are_typed(uri: str, tmp_path: Path) -> None:
+def test_ids_are_printed_as_they_are_typed(meta: str, tmp_path: Path) -> None:
     """What `show` prints can be given to the next command: no separators, whatever the size."""
-    meta = f"--metadata={uri}"
     (tmp_path / "many").write_bytes(b"\n" * 12_345)
     appended = bookledger("ledger", "append", meta, str(tmp_path / "many")).stdout.decode()
     assert "entries    12345\n" in appended
@@ -373,17 +310,13 @@ def test_ids_are_printed_as_they_are_typed(uri: str, tmp_path: Path) -> None:
         assert b"12,344" not in shown.stdout
 
 
-def test_the_newest_ledgers_come_first_and_a_table_fits_eighty_columns(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_the_newest_ledgers_come_first_and_a_table_fits_eighty_columns(meta: str) -> None:
     for n in range(3):
-        bookledger(
-            "ledger", "create", meta, f"--custom=topic=orders{n}", f"--custom=only=newest{n}-of-{uri[-8:]}"
-        )
-    newest = bookledger("ledger", "list", meta, "--newest", "--limit=2", "--json").stdout.splitlines()
-    first, second = map(json.loads, newest)
+        bookledger("ledger", "create", meta, f"--custom=topic=orders{n}", f"--custom=only=newest{n}")
+    first, second = printed("ledger", "list", meta, "--newest", "--limit=2")
     assert first["ledger_id"] > second["ledger_id"] and first["fragment_count"] == 1
     assert base64.b64decode(first["custom_metadata"]["topic"]) == b"orders2"
-    part = bookledger("ledger", "list", meta, f"--custom=only~newest1-of-{uri[-8:]}").stdout.decode()
+    part = bookledger("ledger", "list", meta, "--custom=only~newest1").stdout.decode()
     head, row, total = part.splitlines()
     assert head.split()[:3] == ["ledger", "state", "last"] and "topic=orders1" in row
     assert len(row.partition("only=")[0]) <= 80 and total.startswith("1 ledger, 1 not closed")
@@ -394,16 +327,15 @@ def test_the_newest_ledgers_come_first_and_a_table_fits_eighty_columns(uri: str)
 
 @pytest.mark.parametrize("digest", first_then_long(["crc32c", "hmac-sha256"]))
 def test_a_password_comes_from_a_file_and_opens_its_ledger_alone(
-    uri: str, tmp_path: Path, digest: str
+    meta: str, tmp_path: Path, digest: str
 ) -> None:
-    meta = f"--metadata={uri}"
     password_file(tmp_path / "right", b"s3cret \xff\n")
     password_file(tmp_path / "same", b"s3cret \xff")
     password_file(tmp_path / "wrong", b"s3cret\n")
     right, same, wrong = (f"--password-file={tmp_path}/{name}" for name in ("right", "same", "wrong"))
     created = bookledger("ledger", "create", meta, right, f"--digest={digest}")
     ledger_id = created.stdout.decode().strip()
-    said = json.loads(bookledger("ledger", "show", "--json", meta, ledger_id).stdout)
+    said = told("ledger", "show", meta, ledger_id)
     assert said["digest"] == digest
     none_given = f"ledger {ledger_id}: it has a password, and none was given"
     refusal = f"the password does not fit ledger {ledger_id}"
@@ -414,21 +346,21 @@ def test_a_password_comes_from_a_file_and_opens_its_ledger_alone(
         assert fails_with_one_line("ledger", command, meta, ledger_id, wrong) == refusal
 
 
-def test_an_append_needs_the_password_that_the_ledger_was_created_with(uri: str, tmp_path: Path) -> None:
+def test_an_append_needs_the_password_that_the_ledger_was_created_with(meta: str, tmp_path: Path) -> None:
     password_file(tmp_path / "right", b"right\n")
     password_file(tmp_path / "wrong", b"wrong\n")
     for given, why in (
         ([], "ledger {}: it has a password, and none was given"),
         ([f"--password-file={tmp_path}/wrong"], "the password does not fit ledger {}"),
     ):
-        created = bookledger("ledger", "create", f"--metadata={uri}", f"--password-file={tmp_path}/right")
+        created = bookledger("ledger", "create", meta, f"--password-file={tmp_path}/right")
         ledger_id = created.stdout.decode().strip()
-        append = ("ledger", "append", f"--metadata={uri}", f"--ledger={ledger_id}", *given)
+        append = ("ledger", "append", meta, f"--ledger={ledger_id}", *given)
         assert fails_with_one_line(*append, stdin=b"x\n") == why.format(ledger_id)
 
 
 def test_a_password_file_that_is_none_or_that_others_can_read_is_wrong_usage(
-    uri: str, tmp_path: Path
+    meta: str, tmp_path: Path
 ) -> None:
     password_file(tmp_path / "empty", b"\n")
     password_file(tmp_path / "read by all", b"secret\n").chmod(0o644)
@@ -438,7 +370,7 @@ def test_a_password_file_that_is_none_or_that_others_can_read_is_wrong_usage(
         "read by all": b"has mode 0644, so others can read it: chmod 600",
     }
     for name, why in refusals.items():
-        done = bookledger("ledger", "create", f"--metadata={uri}", f"--password-file={tmp_path / name}")
+        done = bookledger("ledger", "create", meta, f"--password-file={tmp_path / name}")
         assert done.returncode == 2
         assert why in done.stderr
 
@@ -447,37 +379,35 @@ def test_a_password_file_that_is_none_or_that_others_can_read_is_wrong_usage(
 
 
 @pytest.mark.parametrize("option", ["--ensemble=3", "--write-quorum=2", "--digest=crc32c", "--custom=a=b"])
-def test_what_was_settled_when_a_ledger_was_made_is_not_asked_for_again(uri: str, option: str) -> None:
-    ledger_id = bookledger("ledger", "create", f"--metadata={uri}").stdout.decode().strip()
-    append = ("ledger", "append", f"--metadata={uri}", f"--ledger={ledger_id}")
+def test_what_was_settled_when_a_ledger_was_made_is_not_asked_for_again(meta: str, option: str) -> None:
+    ledger_id = bookledger("ledger", "create", meta).stdout.decode().strip()
+    append = ("ledger", "append", meta, f"--ledger={ledger_id}")
     done = bookledger(*append, option, stdin=b"x\n")
     assert done.returncode == 2
     assert b"is for a new ledger" in done.stderr
     assert bookledger(*append, stdin=b"x\n").returncode == 0, "it was not claimed"
 
 
-def test_raw_and_json_do_not_go_together(uri: str) -> None:
-    done = bookledger("ledger", "read", f"--metadata={uri}", "1", "--raw", "--json")
+def test_raw_and_json_do_not_go_together(meta: str) -> None:
+    done = bookledger("ledger", "read", meta, "1", "--raw", "--json")
     assert done.returncode == 2
 
 
-def test_when_a_ledger_was_made_and_closed_is_shown_and_asked_for(uri: str) -> None:
+def test_when_a_ledger_was_made_and_closed_is_shown_and_asked_for(meta: str) -> None:
     before = datetime.now(UTC)
-    appended = bookledger("ledger", "append", f"--metadata={uri}", "--ensemble=1", "--json", stdin=b"x\n")
-    ledger_id = json.loads(appended.stdout)["ledger_id"]
-    shown = json.loads(bookledger("ledger", "show", str(ledger_id), f"--metadata={uri}", "--json").stdout)
+    ledger_id = told("ledger", "append", meta, "--ensemble=1", stdin=b"x\n")["ledger_id"]
+    shown = told("ledger", "show", str(ledger_id), meta)
     made, closed = (datetime.fromisoformat(shown[name]) for name in ("created_at", "closed_at"))
     assert before - timedelta(seconds=1) <= made <= closed <= datetime.now(UTC) + timedelta(seconds=1)
 
     def listed(*options: str) -> list[int]:
-        told = bookledger("ledger", "list", f"--metadata={uri}", "--json", *options)
-        return [json.loads(line)["ledger_id"] for line in told.stdout.splitlines()]
+        return [row["ledger_id"] for row in printed("ledger", "list", meta, *options)]
 
     later = (closed + timedelta(seconds=1)).isoformat()
     assert ledger_id in listed(f"--since={before.isoformat()}", f"--until={later}")
     assert ledger_id not in listed(f"--since={later}")
     assert ledger_id not in listed(f"--until={(made - timedelta(seconds=1)).isoformat()}")
-    wrong = bookledger("ledger", "list", f"--metadata={uri}", "--since=yesterday")
+    wrong = bookledger("ledger", "list", meta, "--since=yesterday")
     assert wrong.returncode == 2
     assert b"'yesterday' is no time" in wrong.stderr
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bookie.wire.trust.roles import Role
 from ledgers import (
-    ClientConfig,
     EntryUnreadable,
     LedgerError,
     LedgerInLog,
@@ -25,9 +23,8 @@ from ledgers import (
 )
 from ledgers.aio import LedgerClient
 from ledgers.logs.log import Log
-from tests.support.aio import run, until_true
-from tests.support.authority import TestAuthority
-from tests.support.in_process import QUICK, InProcessCluster, cluster_of, on_bookies
+from tests.support.aio import until_true
+from tests.support.in_process import QUICK, InProcessCluster, on_bookies
 
 PASSWORD = b"a secret"
 
@@ -42,101 +39,89 @@ async def segments_of(log: Log) -> list[int]:
 
 
 @pytest.mark.parametrize("force", [False, True])
-async def test_a_segment_is_not_deleted_as_a_ledger(tmp_path: Path, force: bool) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.log("orders", create=True)
-        await appended(log, b"a")
-        await appended(log, b"b")
-        first, second = await segments_of(log)
-        for ledger_id in (first, second):
-            with pytest.raises(LedgerInLog, match=rf"ledger {ledger_id} is a segment of log 'orders'"):
-                await client.delete_ledger(ledger_id, force=force)
-        assert [record.payload async for record in log.read()] == [b"a", b"b"]
-        await log.truncate(1)
-        with pytest.raises(LedgerInLog):
-            await client.delete_ledger(second, force=force)
+async def test_a_segment_is_not_deleted_as_a_ledger(client: LedgerClient, log: Log, force: bool) -> None:
+    await appended(log, b"a")
+    await appended(log, b"b")
+    first, second = await segments_of(log)
+    for ledger_id in (first, second):
+        with pytest.raises(LedgerInLog, match=rf"ledger {ledger_id} is a segment of log 'orders'"):
+            await client.delete_ledger(ledger_id, force=force)
+    assert [record.payload async for record in log.read()] == [b"a", b"b"]
+    await log.truncate(1)
+    with pytest.raises(LedgerInLog):
+        await client.delete_ledger(second, force=force)
 
-        async def is_gone() -> bool:
-            try:
-                await client.describe_ledger(first)
-            except NoSuchLedger:
-                return True
-            return False
+    async def is_gone() -> bool:
+        try:
+            await client.describe_ledger(first)
+        except NoSuchLedger:
+            return True
+        return False
 
-        await until_true(is_gone)
+    await until_true(is_gone)
 
 
-async def test_the_segment_that_a_writer_is_at_is_not_deleted_under_it(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.log("orders", create=True)
-        writer = await log.writer()
-        await writer.append(b"a")
-        (ledger_id,) = await segments_of(log)
-        with pytest.raises(LedgerInLog):
-            await client.delete_ledger(ledger_id)
-        assert await writer.append(b"b") == 1
-        await writer.close()
+async def test_the_segment_that_a_writer_is_at_is_not_deleted_under_it(
+    client: LedgerClient, log: Log
+) -> None:
+    writer = await log.writer()
+    await writer.append(b"a")
+    (ledger_id,) = await segments_of(log)
+    with pytest.raises(LedgerInLog):
+        await client.delete_ledger(ledger_id)
+    assert await writer.append(b"b") == 1
+    await writer.close()
 
 
-async def test_a_log_is_given_up_only_with_its_password(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        right = await client.create_log("secret", password=PASSWORD)
-        await appended(right, b"a", b"b")
-        for password in (b"", b"wrong"):
-            log = await client.log("secret", password=password)
-            for act in (log.truncate(1), client.delete_log("secret", password=password), log.writer()):
-                with pytest.raises(Unauthorized):
-                    await act
-        assert [record.payload async for record in right.read()] == [b"a", b"b"]
-        assert (await right.refresh()).epoch == 1
-        await right.truncate(1)
-        await client.delete_log("secret", password=PASSWORD)
-
-
-async def test_a_legal_hold_keeps_every_ledger(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.log("orders", create=True)
-        await appended(log, b"a")
-        await log.set_legal_hold(True)
-        for act in (log.truncate(1), client.delete_log("orders")):
-            with pytest.raises(LogHeld):
+async def test_a_log_is_given_up_only_with_its_password(client: LedgerClient) -> None:
+    right = await client.create_log("secret", password=PASSWORD)
+    writer = await right.writer()
+    await writer.append_batch([b"a", b"b"])
+    for password in (b"", b"wrong"):
+        log = await client.log("secret", password=password)
+        for act in (
+            log.truncate(1),
+            client.delete_log("secret", password=password),
+            log.writer(),
+            log.end(),
+        ):
+            with pytest.raises(Unauthorized):
                 await act
-        with pytest.raises(LedgerInLog):
-            await client.delete_ledger((await segments_of(log))[0])
-        await log.set_legal_hold(False)
-        await client.delete_log("orders")
+    assert await writer.append(b"c") == 2, "nobody has disturbed the writer"
+    await writer.close()
+    assert [record.payload async for record in right.read()] == [b"a", b"b", b"c"]
+    assert (await right.refresh()).epoch == 1
+    await right.truncate(1)
+    await client.delete_log("secret", password=PASSWORD)
+
+
+async def test_a_legal_hold_keeps_every_ledger_also_when_who_holds_the_log_is_gone(
+    cluster: InProcessCluster, client: LedgerClient, log: Log
+) -> None:
+    await appended(log, b"a")
+    async with LedgerClient(cluster.uri, config=QUICK) as other:
+        await (await other.log("orders")).set_legal_hold(True)
+    for act in (log.truncate(1), client.delete_log("orders")):
+        with pytest.raises(LogHeld):
+            await act
+    with pytest.raises(LedgerInLog):
+        await client.delete_ledger((await segments_of(log))[0])
+    await log.set_legal_hold(False)
+    await log.truncate(1)
+    await client.delete_log("orders")
 
 
 MAY_WRITE = {Role.ADMIN, Role.JOURNAL, Role.CLIENT, Role.BOOKIE}
 MAY_READ = MAY_WRITE | {Role.READER}
 
 
-def config_of(authority: TestAuthority, role: Role, owner: str = "") -> ClientConfig:
-    return replace(QUICK, certificates=str(authority.of(role, owner=owner)))
-
-
-Work = Callable[[TestAuthority, InProcessCluster, LedgerClient], Awaitable[None]]
-
-
-def with_certificates(tmp_path: Path, work: Work) -> None:
-    """Runs the work on bookies that ask for certificates, with an admin's client."""
-
-    async def main() -> None:
-        authority = TestAuthority(tmp_path)
-        async with (
-            cluster_of(tmp_path, 3, authority.bookie) as cluster,
-            LedgerClient(cluster.uri, config=config_of(authority, Role.ADMIN)) as admin,
-        ):
-            await work(authority, cluster, admin)
-
-    run(main(), timeout_seconds=60)
-
-
 @pytest.mark.parametrize("role", Role)
-def test_a_role_does_to_a_log_what_it_may_do_to_ledgers(role: Role, tmp_path: Path) -> None:
-    async def work(authority: TestAuthority, cluster: InProcessCluster, admin: LedgerClient) -> None:
+async def test_a_role_does_to_a_log_what_it_may_do_to_ledgers(
+    role: Role, of_role: Callable[..., LedgerClient]
+) -> None:
+    async with of_role(Role.ADMIN) as admin:
         await appended(await admin.log("orders", create=True), b"a", b"b")
-        async with LedgerClient(cluster.uri, config=config_of(authority, role)) as client:
+        async with of_role(role) as client:
             log = await client.log("orders")
             done = {
                 "write": lambda: appended(log, b"c"),
@@ -158,8 +143,6 @@ def test_a_role_does_to_a_log_what_it_may_do_to_ledgers(role: Role, tmp_path: Pa
         }
         assert (await (await admin.log("orders")).refresh()).epoch == (2 if role in MAY_WRITE else 1)
 
-    with_certificates(tmp_path, work)
-
 
 async def is_allowed(act: Callable[[], Awaitable[object]]) -> bool:
     try:
@@ -169,30 +152,30 @@ async def is_allowed(act: Callable[[], Awaitable[object]]) -> bool:
     return True
 
 
-def test_a_log_is_of_the_owner_who_made_it_whoever_writes_to_it(tmp_path: Path) -> None:
-    async def work(authority: TestAuthority, cluster: InProcessCluster, admin: LedgerClient) -> None:
-        async with (
-            LedgerClient(cluster.uri, config=config_of(authority, Role.CLIENT, "team-a")) as ours,
-            LedgerClient(cluster.uri, config=config_of(authority, Role.CLIENT, "team-b")) as others,
+async def test_a_log_is_of_the_owner_who_made_it_whoever_writes_to_it(
+    of_role: Callable[..., LedgerClient],
+) -> None:
+    async with (
+        of_role(Role.ADMIN) as admin,
+        of_role(Role.CLIENT, "team-a") as ours,
+        of_role(Role.CLIENT, "team-b") as others,
+    ):
+        log = await ours.log("orders", create=True)
+        await appended(log, b"by us")
+        await appended(await admin.log("orders"), b"by an admin")
+        assert [record.payload async for record in log.read()] == [b"by us", b"by an admin"]
+        assert [name async for name, _ in others.list_logs()] == []
+        for act in (
+            others.log("orders"),
+            others.delete_log("orders"),
+            others.rename_log("orders", "mine"),
         ):
-            log = await ours.log("orders", create=True)
-            await appended(log, b"by us")
-            await appended(await admin.log("orders"), b"by an admin")
-            assert [record.payload async for record in log.read()] == [b"by us", b"by an admin"]
-            assert [name async for name, _ in others.list_logs()] == []
-            for act in (
-                others.log("orders"),
-                others.delete_log("orders"),
-                others.rename_log("orders", "mine"),
-            ):
-                with pytest.raises(NotAllowed, match="is not of 'team-b'"):
-                    await act
-            await log.truncate(1)
-            await ours.delete_log("orders")
-            with pytest.raises(NoSuchLog):
-                await admin.log("orders")
-
-    with_certificates(tmp_path, work)
+            with pytest.raises(NotAllowed, match="is not of 'team-b'"):
+                await act
+        await log.truncate(1)
+        await ours.delete_log("orders")
+        with pytest.raises(NoSuchLog):
+            await admin.log("orders")
 
 
 async def test_what_was_done_to_a_log_is_in_the_audit_log(

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
 
-from bookledger.cli.processes import bookie_processes
 from ledgers import LedgerClient, NewRecord, Record
-from tests.support.command_line import bookledger, fails_with_one_line, lines
-from tests.support.etcd import EtcdServer
+from tests.support.command_line import bookledger, fails_with_one_line, lines, told
 from tests.support.secrets import password_file
+from tests.support.stopping import feed, next_line, started, stopped
 from tests.support.waiting import until
 
-
-def of_json(*arguments: str, stdin: bytes = b"") -> Any:
-    """What a command that prints one object said."""
-    done = bookledger("log", *arguments, "--json", stdin=stdin)
-    assert (done.returncode, done.stderr) == (0, b""), done
-    return json.loads(done.stdout)
+of_json = partial(told, "log")
 
 
 def made(uri: str, name: str, *payloads: bytes) -> None:
@@ -41,31 +30,7 @@ def records_of(uri: str, name: str) -> list[Record]:
         return list(client.log(name).read())
 
 
-@contextmanager
-def running(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A command that goes on; it is killed where the test does not end it."""
-    command = [sys.executable, "-m", "bookledger", "log", *arguments]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def hears(process: subprocess.Popen[bytes], line: bytes) -> None:
-    assert process.stdin is not None
-    process.stdin.write(line)
-    process.stdin.flush()
-
-
-def of(stream: IO[bytes] | None) -> IO[bytes]:
-    assert stream is not None
-    return stream
-
-
-def test_lines_appended_by_one_program_after_another_are_read_as_one_sequence(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_lines_appended_by_one_program_after_another_are_read_as_one_sequence(uri: str, meta: str) -> None:
     first = of_json("append", meta, "--create", "orders", stdin=lines(1000))
     assert first == {
         "log": "orders",
@@ -90,8 +55,7 @@ def listed(uri: str) -> list[bytes]:
     return bookledger("log", "list", f"--metadata={uri}", "--json").stdout.splitlines()
 
 
-def test_a_log_is_made_with_its_settings_and_once(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_a_log_is_made_with_its_settings_and_once(meta: str) -> None:
     of_json("create", meta, "rolls", "--ensemble=2", "--ack-quorum=2", "--roll-records=10")
     assert "there is a log 'rolls' already" in fails_with_one_line("log", "create", meta, "rolls")
     of_json("append", meta, "rolls", stdin=lines(25))
@@ -100,16 +64,15 @@ def test_a_log_is_made_with_its_settings_and_once(uri: str) -> None:
     assert bookledger("log", "read", meta, "rolls", "--first=24").stdout == b"24\tline 24\n"
 
 
-def test_a_log_that_is_not_there_is_named(uri: str) -> None:
+def test_a_log_that_is_not_there_is_named(meta: str) -> None:
     for command in (["append"], ["read"], ["tail"], ["show"], ["delete", "--yes"], ["truncate", "--yes"]):
         more = ["5"] if command[0] == "truncate" else []
-        said = fails_with_one_line("log", *command, f"--metadata={uri}", "nowhere", *more)
+        said = fails_with_one_line("log", *command, meta, "nowhere", *more)
         assert said == "there is no log 'nowhere'"
-    assert fails_with_one_line("log", "rename", f"--metadata={uri}", "nowhere", "new") == said
+    assert fails_with_one_line("log", "rename", meta, "nowhere", "new") == said
 
 
-def test_what_read_prints_as_json_append_takes(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_what_read_prints_as_json_append_takes(uri: str, meta: str) -> None:
     new = [
         NewRecord(b""),
         NewRecord(b"\x00\n\xff", key=b"", headers={"é": b"\xff"}, event_time=-5),
@@ -136,34 +99,30 @@ def test_what_read_prints_as_json_append_takes(uri: str) -> None:
         (b'{"payload":"p","event_time_us":1.5}', "a whole number of microseconds"),
     ],
 )
-def test_a_line_that_is_no_record_is_told_by_its_number(uri: str, line: bytes, why: str) -> None:
+def test_a_line_that_is_no_record_is_told_by_its_number(meta: str, line: bytes, why: str) -> None:
     stdin = b'{"payload":"good"}\n' + line + b"\n"
     said = fails_with_one_line(
-        "log", "append", f"--metadata={uri}", "--create", "--take-over", "wrong", "--json-lines", stdin=stdin
+        "log", "append", meta, "--create", "--take-over", "wrong", "--json-lines", stdin=stdin
     )
     assert "line 2 of the input" in said and why in said
     assert "`bookledger log read wrong --first" in said
 
 
-def test_a_log_is_followed_from_one_writer_to_the_next(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_a_log_is_followed_from_one_writer_to_the_next(meta: str) -> None:
     of_json("create", meta, "followed")
-    with running("tail", meta, "followed") as tail:
+    with started("log", "tail", meta, "followed") as tail:
         for number in range(3):
             of_json("append", meta, "followed", stdin=b"by writer %d\n" % number)
-            assert of(tail.stdout).readline() == b"%d\tby writer %d\n" % (number, number)
-        tail.send_signal(signal.SIGINT)
-        assert b"go on with --first 3" in of(tail.stderr).read()
-        assert tail.wait(30) == 130
+            assert next_line(tail) == f"{number}\tby writer {number}\n"
+        assert "go on with --first 3" in stopped(tail)
 
 
-def test_a_follower_may_begin_with_what_is_new_and_end_by_itself(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_a_follower_may_begin_with_what_is_new_and_end_by_itself(uri: str, meta: str) -> None:
     made(uri, "news", b"old", b"older")
-    with running("tail", meta, "news", "--new", "--count=1") as tail, LedgerClient(uri) as client:
+    with started("log", "tail", meta, "news", "--new", "--count=1") as tail, LedgerClient(uri) as client:
         writer = client.log("news").writer()
         until(lambda: writer.append(b"new") >= 0 and tail.poll() is not None)
-        assert of(tail.stdout).read().endswith(b"\tnew\n")
+        assert tail.communicate()[0].endswith("\tnew\n")
         writer.close()
     assert bookledger("log", "tail", meta, "news", "--timeout=0", "--count=2").stdout == b"0\told\n1\tolder\n"
     waiting = bookledger("log", "tail", meta, "news", "--timeout=0", "--first=999999")
@@ -171,26 +130,26 @@ def test_a_follower_may_begin_with_what_is_new_and_end_by_itself(uri: str) -> No
     assert b"waiting for position 999999" in waiting.stderr
 
 
-def test_an_append_takes_no_log_from_its_writer_unless_it_is_told_to(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_an_append_takes_no_log_from_its_writer_unless_it_is_told_to(uri: str, meta: str) -> None:
     of_json("create", meta, "taken")
-    with running("append", meta, "taken", "--json") as first:
-        hears(first, b"one\n")
+    with started("log", "append", meta, "taken", "--json") as first:
+        feed(first, "one\n")
         until(lambda: [record.payload for record in records_of(uri, "taken")] == [b"one"])
         said = fails_with_one_line("log", "append", meta, "taken", stdin=b"two\n")
         assert "log taken has a writer" in said and "--take-over fences it" in said
         assert of_json("append", meta, "taken", "--take-over", stdin=b"two\n")["first_position"] == 1
-        hears(first, b"three\n")
+        feed(first, "three\n")
         assert first.wait(30) == 1, "it notices though its input stays open"
-        error = of(first.stderr).read().decode()
+        error = first.communicate()[1]
     assert "another writer has taken log 'taken' over" in error
     assert "records 1 to 1 of the input are in log taken for certain" in error
     assert "`bookledger log read taken --first 1`" in error
     assert [record.payload for record in records_of(uri, "taken")] == [b"one", b"two"]
 
 
-def test_what_was_appended_at_a_time_or_later_is_read_and_what_was_before_given_up(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_what_was_appended_at_a_time_or_later_is_read_and_what_was_before_given_up(
+    uri: str, meta: str
+) -> None:
     made(uri, "timed", b"a")
     made_at = records_of(uri, "timed")[0].time / 1_000_000
     assert bookledger("log", "read", meta, "timed", f"--since={iso(made_at - 1)}").stdout == b"0\ta\n"
@@ -204,8 +163,7 @@ def iso(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
-def test_a_truncation_is_asked_for_and_readers_are_told_where_to_go_on(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_a_truncation_is_asked_for_and_readers_are_told_where_to_go_on(uri: str, meta: str) -> None:
     made(uri, "cut", b"a", b"b", b"c")
     no = bookledger("log", "truncate", meta, "cut", "2", stdin=b"n\n")
     assert no.returncode == 1 and b"give up 2 records of log cut, from position 0 to 1?" in no.stderr
@@ -218,8 +176,7 @@ def test_a_truncation_is_asked_for_and_readers_are_told_where_to_go_on(uri: str)
     assert "ends before position 3" in fails_with_one_line("log", "truncate", meta, "cut", "9", "--yes")
 
 
-def test_a_renamed_log_has_its_records_and_the_old_name_is_free(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_a_renamed_log_has_its_records_and_the_old_name_is_free(uri: str, meta: str) -> None:
     made(uri, "before", b"a")
     made(uri, "another", b"b")
     assert "there is a log 'another' already" in fails_with_one_line(
@@ -230,8 +187,7 @@ def test_a_renamed_log_has_its_records_and_the_old_name_is_free(uri: str) -> Non
     assert of_json("append", meta, "--create", "before", stdin=b"c\n")["first_position"] == 0
 
 
-def test_a_deleted_log_leaves_no_ledger(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_a_deleted_log_leaves_no_ledger(uri: str, meta: str) -> None:
     made(uri, "gone", b"a", b"b")
     ledger_ids = {segment["ledger_id"] for segment in of_json("show", meta, "gone")["segments"]}
     assert bookledger("log", "delete", meta, "gone", stdin=b"n\n").returncode == 1
@@ -241,8 +197,8 @@ def test_a_deleted_log_leaves_no_ledger(uri: str) -> None:
         assert not ledger_ids & {record.ledger_id for record in client.list_ledgers()}
 
 
-def test_a_log_takes_the_password_that_it_was_made_with_alone(uri: str, tmp_path: Path) -> None:
-    meta, right = f"--metadata={uri}", f"--password-file={password_file(tmp_path / 'password', 'right')}"
+def test_a_log_takes_the_password_that_it_was_made_with_alone(meta: str, tmp_path: Path) -> None:
+    right = f"--password-file={password_file(tmp_path / 'password', 'right')}"
     of_json("create", meta, "secret", right, "--digest=hmac-sha256")
     of_json("append", meta, "secret", right, stdin=b"mine\n")
     assert bookledger("log", "read", meta, "secret", right).stdout == b"0\tmine\n"
@@ -251,8 +207,8 @@ def test_a_log_takes_the_password_that_it_was_made_with_alone(uri: str, tmp_path
     assert [segment["end_position"] for segment in of_json("show", meta, "secret", right)["segments"]] == [1]
 
 
-def test_records_go_into_a_file_or_a_directory(uri: str, tmp_path: Path) -> None:
-    meta, directory = f"--metadata={uri}", tmp_path / "records"
+def test_records_go_into_a_file_or_a_directory(uri: str, meta: str, tmp_path: Path) -> None:
+    directory = tmp_path / "records"
     made(uri, "filed", b"a", b"\n")
     assert bookledger("log", "read", meta, "filed", "--raw", f"--output={tmp_path}/all").returncode == 0
     assert (tmp_path / "all").read_bytes() == b"a\n"
@@ -282,38 +238,12 @@ def test_records_go_into_a_file_or_a_directory(uri: str, tmp_path: Path) -> None
         (["append", "x", "--delimiter=,", "--record-bytes=3"], "two ways to cut the input"),
     ],
 )
-def test_wrong_usage_ends_with_its_own_code(uri: str, arguments: list[str], why: str) -> None:
-    done = bookledger("log", *arguments, f"--metadata={uri}")
+def test_wrong_usage_ends_with_its_own_code(meta: str, arguments: list[str], why: str) -> None:
+    done = bookledger("log", *arguments, meta)
     assert done.returncode == 2 and why in done.stderr.decode(), done
 
 
-def test_a_log_is_followed_through_outages_of_metadata_and_bookies(
-    tmp_path: Path, own_etcd: EtcdServer
-) -> None:
-    uri = f"etcd://{own_etcd.endpoint}/test?timeout=2"
-    with (
-        bookie_processes(3, tmp_path, uri, lease_seconds=60) as bookies,
-        LedgerClient(uri) as client,
-        client.create_log("orders").writer() as writer,
-        running("tail", f"--metadata={uri}", "orders") as tail,
-    ):
-        writer.append(b"before")
-        assert of(tail.stdout).readline() == b"0\tbefore\n"
-        own_etcd.kill()
-        writer.append(b"between")
-        assert of(tail.stdout).readline() == b"1\tbetween\n"
-        own_etcd.restart()
-        for bookie in bookies:
-            os.kill(bookie.child.pid, signal.SIGSTOP)
-        assert b"waiting, for 600 s at most" in of(tail.stderr).readline()
-        for bookie in bookies:
-            os.kill(bookie.child.pid, signal.SIGCONT)
-        writer.append(b"after")
-        assert of(tail.stdout).readline() == b"2\tafter\n"
-
-
-def test_a_log_under_legal_hold_is_kept_until_that_is_ended(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_a_log_under_legal_hold_is_kept_until_that_is_ended(meta: str) -> None:
     of_json("append", meta, "--create", "held", stdin=lines(2))
     assert of_json("hold", meta, "held") == {"log": "held", "legal_hold": True}
     assert of_json("show", meta, "held")["legal_hold"] is True
@@ -323,8 +253,9 @@ def test_a_log_under_legal_hold_is_kept_until_that_is_ended(uri: str) -> None:
     of_json("delete", meta, "held", "--yes")
 
 
-def test_what_goes_by_itself_is_settled_option_by_option_and_shown_with_what_keeps_it(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_what_goes_by_itself_is_settled_option_by_option_and_shown_with_what_keeps_it(
+    uri: str, meta: str
+) -> None:
     of_json("create", meta, "kept", "--age", "7d", "--bytes", "10GiB")
     nothing: dict[str, Any] = {
         "age_seconds": None,

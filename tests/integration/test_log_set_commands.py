@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from functools import partial
 
 import pytest
 
 from ledgers import LedgerClient
-from tests.support.command_line import bookledger, fails_with_one_line
+from tests.support.command_line import bookledger, fails_with_one_line, told
+
+of_json = partial(told, "log")
 
 
-def of_json(*arguments: str) -> Any:
-    done = bookledger("log", *arguments, "--json")
-    assert (done.returncode, done.stderr) == (0, b""), done
-    return json.loads(done.stdout)
-
-
-def test_a_set_is_made_shown_grown_listed_and_deleted(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_a_set_is_made_shown_grown_listed_and_deleted(uri: str, meta: str) -> None:
     made = of_json(
         "set", "create", meta, "orders", "2", "--ensemble=2", "--ack-quorum=2", "--roll-records=10"
     )
@@ -40,8 +35,7 @@ def test_a_set_is_made_shown_grown_listed_and_deleted(uri: str) -> None:
         client.delete_log("orders.9")
 
 
-def test_what_cannot_be_done_with_a_set_is_told_in_one_line(uri: str) -> None:
-    meta = f"--metadata={uri}"
+def test_what_cannot_be_done_with_a_set_is_told_in_one_line(uri: str, meta: str) -> None:
     for command in (["show"], ["grow"], ["delete", "--yes"]):
         more = ["4"] if command[0] == "grow" else []
         said = fails_with_one_line("log", "set", *command, meta, "nowhere", *more)

@@ -10,20 +10,16 @@ from typing import Any
 
 import pytest
 
-from bookledger.cli.processes import bookie_processes
 from ledgers import (
-    DigestType,
     EntryTooLarge,
     LedgerFenced,
     LogClosed,
     LogExists,
     LogFenced,
-    LogHeld,
     LogTruncated,
     NewRecord,
     NoSuchLedger,
     NoSuchLog,
-    Unauthorized,
 )
 from ledgers import LedgerClient as BlockingClient
 from ledgers.aio import LedgerClient
@@ -36,7 +32,7 @@ from metadata.errors import OutcomeUnknown
 from metadata.records.logs.log_record import PAGE_SEGMENTS, SEGMENTS_MAX, LogRecord
 from metadata.records.logs.log_store import LogStore
 from tests.support.aio import until_true
-from tests.support.in_process import QUICK, on_bookies
+from tests.support.in_process import QUICK, InProcessCluster, on_bookies
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -49,34 +45,30 @@ async def positions(log: Log, start: int | None = None) -> list[int]:
     return [record.position async for record in log.read(start)]
 
 
-async def test_L3_positions_count_on_from_one_writer_to_the_next(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.log("orders", create=True)
-        for n in range(3):
-            async with await log.writer() as writer:
-                assert [await writer.append(b"%d" % n), await writer.append(b"x")] == [2 * n, 2 * n + 1]
-        assert await payloads(log) == [b"0", b"x", b"1", b"x", b"2", b"x"]
-        assert await positions(log, 3) == [3, 4, 5]
-        assert [await log.first_position(), await log.end()] == [0, 6]
+async def test_L3_positions_count_on_from_one_writer_to_the_next(log: Log) -> None:
+    for n in range(3):
+        async with await log.writer() as writer:
+            assert [await writer.append(b"%d" % n), await writer.append(b"x")] == [2 * n, 2 * n + 1]
+    assert await payloads(log) == [b"0", b"x", b"1", b"x", b"2", b"x"]
+    assert await positions(log, 3) == [3, 4, 5]
+    assert [await log.first_position(), await log.end()] == [0, 6]
 
 
 async def test_L1_a_fenced_writer_gets_LogFenced_at_its_next_append_and_confirms_nothing_more(
-    tmp_path: Path,
+    log: Log,
 ) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.log("orders", create=True)
-        old = await log.writer("old")
-        await old.append(b"confirmed")
-        new = await log.writer("new")
-        with pytest.raises(LogFenced, match=r"new, epoch 2.*position 1 is the first that is not confirmed"):
-            await old.append(b"too late")
-        with pytest.raises(LogFenced):
-            await old.append(b"too late")
-        assert await new.append(b"on") == 1
-        await new.close()
-        with pytest.raises(LogFenced):
-            await old.close()
-        assert await payloads(log) == [b"confirmed", b"on"]
+    old = await log.writer("old")
+    await old.append(b"confirmed")
+    new = await log.writer("new")
+    with pytest.raises(LogFenced, match=r"new, epoch 2.*position 1 is the first that is not confirmed"):
+        await old.append(b"too late")
+    with pytest.raises(LogFenced):
+        await old.append(b"too late")
+    assert await new.append(b"on") == 1
+    await new.close()
+    with pytest.raises(LogFenced):
+        await old.close()
+    assert await payloads(log) == [b"confirmed", b"on"]
 
 
 async def test_L2_rolling_under_load_keeps_the_order_and_loses_nothing(
@@ -102,106 +94,100 @@ async def test_L2_rolling_under_load_keeps_the_order_and_loses_nothing(
 
 
 async def test_a_writer_that_is_closed_while_it_rolls_leaves_no_ledger_that_no_log_needs(
-    tmp_path: Path,
+    client: LedgerClient,
 ) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.create_log("orders", roll_records=10)
-        for _n in range(5):
-            async with await log.writer() as writer:
-                await writer.append_batch([b"%d" % n for n in range(11)])
-        segments = {s.ledger_id async for s in log.segments()}
-        assert {record.ledger_id async for record in client.list_ledgers()} == segments
+    log = await client.create_log("orders", roll_records=10)
+    for _n in range(5):
+        async with await log.writer() as writer:
+            await writer.append_batch([b"%d" % n for n in range(11)])
+    segments = {s.ledger_id async for s in log.segments()}
+    assert {record.ledger_id async for record in client.list_ledgers()} == segments
 
 
 async def test_a_ledger_that_somebody_recovered_is_followed_by_another_and_no_record_is_lost(
-    tmp_path: Path,
+    client: LedgerClient, log: Log
 ) -> None:
     """Its own writer goes on: the log was not taken over."""
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.log("orders", create=True)
+    async with await log.writer() as writer:
+        for n in range(10):
+            await writer.append(b"%d" % n)
+        last = writer.record.last
+        assert last is not None
+        await client.open_ledger(last.ledger_id)
+        futures = [await writer.append_async(b"%d" % n) for n in range(10, 200)]
+        assert [await f for f in futures] == list(range(10, 200))
+    assert await payloads(log) == [b"%d" % n for n in range(200)]
+    assert len([s async for s in log.segments()]) == 2
+
+
+async def test_writers_that_append_nothing_leave_no_segment_and_disturb_nobody(log: Log) -> None:
+    for _n in range(3):
+        async with await log.writer():
+            pass
+    abandoned = await log.writer()
+    await abandoned.abandon()
+    assert await payloads(log) == []
+    async with await log.writer() as writer:
+        assert await writer.append(b"first") == 0
+    assert await payloads(log) == [b"first"]
+    assert len([s async for s in log.segments()]) == 1
+
+
+async def test_L4_a_tail_goes_on_over_rolls_and_fail_overs_and_sees_each_record_once(
+    cluster: InProcessCluster, client: LedgerClient
+) -> None:
+    log = await client.create_log("orders", roll_records=20)
+
+    async def write() -> None:
+        for n in range(10):
+            async with LedgerClient(cluster.uri, config=QUICK) as own:  # dies without closing its writer
+                writer = await (await own.log("orders")).writer()
+                for k in range(30):
+                    await writer.append(b"%d" % (30 * n + k))
+
+        async with await log.writer():
+            pass  # what the last one confirmed in its last moment nobody else knows yet
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(write())
+        seen = []
+        async for record in log.tail():
+            seen.append((record.position, record.payload))
+            if len(seen) == 300:
+                break
+    assert seen == [(n, b"%d" % n) for n in range(300)]
+
+
+async def test_a_tail_without_news_ends_after_its_timeout_and_a_poll_returns_none(log: Log) -> None:
+    assert [r async for r in log.tail(timeout=0)] == []
+    async with await log.writer() as writer:
+        await writer.append_batch([b"a", b"b", b"c"])
+        assert [r.payload for r in await log.poll(0, timeout=5, records_max=2)] == [b"a", b"b"]
+        assert await log.poll(3, timeout=0.1) == []
+    assert [r.payload async for r in log.tail(1, timeout=0)] == [b"b", b"c"]
+    assert [r async for r in log.tail(3, timeout=0.1)] == []
+
+
+async def test_L6_a_truncation_is_exact_and_deletes_whole_segments_in_the_background(
+    client: LedgerClient, log: Log
+) -> None:
+    for n in range(3):
         async with await log.writer() as writer:
-            for n in range(10):
-                await writer.append(b"%d" % n)
-            last = writer.record.last
-            assert last is not None
-            await client.open_ledger(last.ledger_id)
-            futures = [await writer.append_async(b"%d" % n) for n in range(10, 200)]
-            assert [await f for f in futures] == list(range(10, 200))
-        assert await payloads(log) == [b"%d" % n for n in range(200)]
-        assert len([s async for s in log.segments()]) == 2
-
-
-async def test_writers_that_append_nothing_leave_no_segment_and_disturb_nobody(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.log("orders", create=True)
-        for _n in range(3):
-            async with await log.writer():
-                pass
-        abandoned = await log.writer()
-        await abandoned.abandon()
-        assert await payloads(log) == []
-        async with await log.writer() as writer:
-            assert await writer.append(b"first") == 0
-        assert await payloads(log) == [b"first"]
-        assert len([s async for s in log.segments()]) == 1
-
-
-async def test_L4_a_tail_goes_on_over_rolls_and_fail_overs_and_sees_each_record_once(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (cluster, client):
-        log = await client.create_log("orders", roll_records=20)
-
-        async def write() -> None:
-            for n in range(10):
-                async with LedgerClient(cluster.uri, config=QUICK) as own:  # dies without closing its writer
-                    writer = await (await own.log("orders")).writer()
-                    for k in range(30):
-                        await writer.append(b"%d" % (30 * n + k))
-
-            async with await log.writer():
-                pass  # what the last one confirmed in its last moment nobody else knows yet
-
-        async with asyncio.TaskGroup() as group:
-            group.create_task(write())
-            seen = []
-            async for record in log.tail():
-                seen.append((record.position, record.payload))
-                if len(seen) == 300:
-                    break
-        assert seen == [(n, b"%d" % n) for n in range(300)]
-
-
-async def test_a_tail_without_news_ends_after_its_timeout_and_a_poll_returns_none(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.log("orders", create=True)
-        assert [r async for r in log.tail(timeout=0)] == []
-        async with await log.writer() as writer:
-            await writer.append_batch([b"a", b"b", b"c"])
-            assert [r.payload for r in await log.poll(0, timeout=5, records_max=2)] == [b"a", b"b"]
-            assert await log.poll(3, timeout=0.1) == []
-        assert [r.payload async for r in log.tail(1, timeout=0)] == [b"b", b"c"]
-        assert [r async for r in log.tail(3, timeout=0.1)] == []
-
-
-async def test_L6_a_truncation_is_exact_and_deletes_whole_segments_in_the_background(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.log("orders", create=True)
-        for n in range(3):
-            async with await log.writer() as writer:
-                await writer.append_batch([b"%d" % (10 * n + k) for k in range(10)])
-        ledgers = [s.ledger_id async for s in log.segments()]
-        await log.truncate(before=15)
-        assert await positions(log) == list(range(15, 30))
-        with pytest.raises(LogTruncated, match="the oldest that is left is 15") as told:
-            await positions(log, 14)
-        assert told.value.first_position == 15
-        await log.truncate(before=7)
-        assert await log.first_position() == 15, "a truncation never goes back"
-        with pytest.raises(ValueError, match="ends before position 30"):
-            await log.truncate(before=31)
-        await until_true(lambda: gone(client, ledgers[0]))
-        assert [s.ledger_id async for s in log.segments()] == ledgers[1:]
-        async with await log.writer() as writer:
-            assert await writer.append(b"30") == 30
+            await writer.append_batch([b"%d" % (10 * n + k) for k in range(10)])
+    ledgers = [s.ledger_id async for s in log.segments()]
+    await log.truncate(before=15)
+    assert await positions(log) == list(range(15, 30))
+    with pytest.raises(LogTruncated, match="the oldest that is left is 15") as told:
+        await positions(log, 14)
+    assert told.value.first_position == 15
+    await log.truncate(before=7)
+    assert await log.first_position() == 15, "a truncation never goes back"
+    with pytest.raises(ValueError, match="ends before position 30"):
+        await log.truncate(before=31)
+    await until_true(lambda: gone(client, ledgers[0]))
+    assert [s.ledger_id async for s in log.segments()] == ledgers[1:]
+    async with await log.writer() as writer:
+        assert await writer.append(b"30") == 30
 
 
 async def gone(client: LedgerClient, ledger_id: int) -> bool:
@@ -212,152 +198,114 @@ async def gone(client: LedgerClient, ledger_id: int) -> bool:
     return False
 
 
-async def test_L5_a_truncation_under_a_healthy_writer_costs_it_nothing(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.create_log("orders", roll_records=10)
+async def test_L5_a_truncation_under_a_healthy_writer_costs_it_nothing(client: LedgerClient) -> None:
+    log = await client.create_log("orders", roll_records=10)
+    async with await log.writer() as writer:
+        for n in range(100):
+            assert await writer.append(b"%d" % n) == n
+            await log.truncate(before=n)
+        assert writer.epoch == 1
+    assert await positions(log) == [99]
+
+
+async def test_a_deleted_log_is_gone_with_its_ledgers_and_its_writer_is_fenced(
+    client: LedgerClient, log: Log
+) -> None:
+    async with await log.writer() as first:
+        await first.append(b"old")
+    writer = await log.writer()
+    await writer.append(b"old")
+    ledgers = [s.ledger_id async for s in log.segments()]
+    await client.delete_log("orders")
+    with pytest.raises(NoSuchLog):
+        await writer.append(b"too late")
+    with pytest.raises(NoSuchLog):
+        await log.end()
+    with pytest.raises(NoSuchLog):
+        await client.log("orders")
+    assert all([await gone(client, ledger_id) for ledger_id in ledgers])
+    new = await client.create_log("orders")
+    assert await new.end() == 0
+
+
+async def test_a_renamed_log_keeps_its_writer_and_its_old_name_is_free(
+    client: LedgerClient, log: Log
+) -> None:
+    async with await log.writer() as writer:
+        await writer.append(b"a")
+        await client.rename_log("orders", "old-orders")
+        await writer.append(b"b")
+    with pytest.raises(NoSuchLog):
+        await client.log("orders")
+    await client.create_log("orders")
+    with pytest.raises(LogExists):
+        await client.rename_log("orders", "old-orders")
+    assert await payloads(await client.log("old-orders")) == [b"a", b"b"]
+    assert [name async for name, _ in client.list_logs()] == ["old-orders", "orders"]
+
+
+async def test_a_log_is_sought_by_the_time_of_its_records(log: Log) -> None:
+    for _n in range(3):
         async with await log.writer() as writer:
-            for n in range(100):
-                assert await writer.append(b"%d" % n) == n
-                await log.truncate(before=n)
-            assert writer.epoch == 1
-        assert await positions(log) == [99]
+            for _k in range(5):
+                await writer.append(b"x")
+    last = await log.writer()
+    await last.append(b"x")
+    times = [record.time async for record in log.read()]
+    assert times == sorted(times)
+    for time_us in sorted({0, *times, *(t + 1 for t in times)}):
+        wanted = next((n for n, t in enumerate(times) if t >= time_us), len(times))
+        assert await log.position_at(EPOCH + timedelta(microseconds=time_us)) == wanted
+    await log.truncate(before=7)
+    assert await log.position_at(EPOCH) == 7
+    await last.close()
 
 
-async def test_a_legal_hold_refuses_truncation_and_deletion_until_it_is_ended(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.log("orders", create=True)
-        async with await log.writer() as writer:
-            await writer.append_batch([b"a", b"b"])
-        await log.set_legal_hold(True)
-        with pytest.raises(LogHeld):
-            await log.truncate(before=1)
-        with pytest.raises(LogHeld):
-            await client.delete_log("orders")
-        assert await positions(log) == [0, 1]
-        await log.set_legal_hold(False)
-        await log.truncate(before=1)
-        assert await positions(log) == [1]
+async def test_records_have_keys_headers_and_times_of_the_applications_own(log: Log) -> None:
+    async with await log.writer() as writer:
+        await writer.append(b"a", key=b"k", headers={"h": b"v"}, event_time=7)
+        await writer.append_batch([b"b", NewRecord(b"c", key=b"")])
+        with pytest.raises(EntryTooLarge):
+            await writer.append(bytes(4 * 1024 * 1024))
+    records = [record async for record in log.read()]
+    assert [(r.payload, r.key, dict(r.headers), r.event_time) for r in records] == [
+        (b"a", b"k", {"h": b"v"}, 7),
+        (b"b", None, {}, None),
+        (b"c", b"", {}, None),
+    ]
 
 
-async def test_a_deleted_log_is_gone_with_its_ledgers_and_its_writer_is_fenced(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.log("orders", create=True)
-        async with await log.writer() as first:
-            await first.append(b"old")
-        writer = await log.writer()
-        await writer.append(b"old")
-        ledgers = [s.ledger_id async for s in log.segments()]
-        await client.delete_log("orders")
-        with pytest.raises(NoSuchLog):
-            await writer.append(b"too late")
-        with pytest.raises(NoSuchLog):
-            await log.end()
-        with pytest.raises(NoSuchLog):
-            await client.log("orders")
-        assert all([await gone(client, ledger_id) for ledger_id in ledgers])
-        new = await client.create_log("orders")
-        assert await new.end() == 0
-
-
-async def test_a_renamed_log_keeps_its_writer_and_its_old_name_is_free(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.log("orders", create=True)
-        async with await log.writer() as writer:
-            await writer.append(b"a")
-            await client.rename_log("orders", "old-orders")
-            await writer.append(b"b")
-        with pytest.raises(NoSuchLog):
-            await client.log("orders")
-        await client.create_log("orders")
-        with pytest.raises(LogExists):
-            await client.rename_log("orders", "old-orders")
-        assert await payloads(await client.log("old-orders")) == [b"a", b"b"]
-        assert [name async for name, _ in client.list_logs()] == ["old-orders", "orders"]
-
-
-async def test_a_log_is_sought_by_the_time_of_its_records(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.log("orders", create=True)
-        for _n in range(3):
-            async with await log.writer() as writer:
-                for _k in range(5):
-                    await writer.append(b"x")
-        last = await log.writer()
-        await last.append(b"x")
-        times = [record.time async for record in log.read()]
-        assert times == sorted(times)
-        for time_us in sorted({0, *times, *(t + 1 for t in times)}):
-            wanted = next((n for n, t in enumerate(times) if t >= time_us), len(times))
-            assert await log.position_at(EPOCH + timedelta(microseconds=time_us)) == wanted
-        await log.truncate(before=7)
-        assert await log.position_at(EPOCH) == 7
-        await last.close()
-
-
-async def test_a_wrong_password_disturbs_no_writer(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.create_log("orders", password=b"right", digest=DigestType.HMAC_SHA256)
-        async with await log.writer() as writer:
-            await writer.append(b"a")
-            for wrong in (b"wrong", b""):
-                with pytest.raises(Unauthorized):
-                    await (await client.log("orders", password=wrong)).writer()
-                with pytest.raises(Unauthorized):
-                    await (await client.log("orders", password=wrong)).end()
-            assert await writer.append(b"b") == 1
-            assert writer.record.epoch == 1
-        assert await payloads(log) == [b"a", b"b"]
-
-
-async def test_records_have_keys_headers_and_times_of_the_applications_own(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.log("orders", create=True)
-        async with await log.writer() as writer:
-            await writer.append(b"a", key=b"k", headers={"h": b"v"}, event_time=7)
-            await writer.append_batch([b"b", NewRecord(b"c", key=b"")])
-            with pytest.raises(EntryTooLarge):
-                await writer.append(bytes(4 * 1024 * 1024))
-        records = [record async for record in log.read()]
-        assert [(r.payload, r.key, dict(r.headers), r.event_time) for r in records] == [
-            (b"a", b"k", {"h": b"v"}, 7),
-            (b"b", None, {}, None),
-            (b"c", b"", {}, None),
-        ]
-
-
-async def test_many_segments_go_to_pages_and_are_read_from_there(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.create_log("orders", ensemble_size=1, roll_records=1)
-        async with await log.writer() as writer:
-            for n in range(8 * PAGE_SEGMENTS):
-                assert await writer.append(b"%d" % n) == n
-                if writer.record.paged_through:
-                    break
-            assert writer.record.paged_through > 0
-        count = await log.end()
-        assert await payloads(log) == [b"%d" % n for n in range(count)]
-        assert [s.first_position async for s in log.segments()] == sorted(
-            {s.first_position async for s in log.segments()}
-        )
-        async with await log.writer() as writer:
-            assert await writer.append(b"last") == count
-        await log.truncate(before=count - 1)
-        await until_true(lambda: is_clean(log, count - 1))
-        assert await positions(log) == [count - 1, count]
+async def test_many_segments_go_to_pages_and_are_read_from_there(client: LedgerClient) -> None:
+    log = await client.create_log("orders", ensemble_size=1, roll_records=1)
+    async with await log.writer() as writer:
+        for n in range(8 * PAGE_SEGMENTS):
+            assert await writer.append(b"%d" % n) == n
+            if writer.record.paged_through:
+                break
+        assert writer.record.paged_through > 0
+    count = await log.end()
+    assert await payloads(log) == [b"%d" % n for n in range(count)]
+    assert [s.first_position async for s in log.segments()] == sorted(
+        {s.first_position async for s in log.segments()}
+    )
+    async with await log.writer() as writer:
+        assert await writer.append(b"last") == count
+    await log.truncate(before=count - 1)
+    await until_true(lambda: is_clean(log, count - 1))
+    assert await positions(log) == [count - 1, count]
 
 
 async def test_a_log_that_is_only_taken_over_and_never_rolls_has_room_for_one_more_writer(
-    tmp_path: Path,
+    client: LedgerClient,
 ) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.create_log("orders", ensemble_size=1, write_quorum=1, ack_quorum=1)
-        for n in range(SEGMENTS_MAX + 2):
-            writer = await log.writer()
-            assert await writer.append(b"%d" % n) == n
-            await writer.abandon()
-            assert len(writer.record.segments) <= 2 * PAGE_SEGMENTS
-        async with await log.writer():
-            assert await positions(log) == list(range(SEGMENTS_MAX + 2))
+    log = await client.create_log("orders", ensemble_size=1, write_quorum=1, ack_quorum=1)
+    for n in range(SEGMENTS_MAX + 2):
+        writer = await log.writer()
+        assert await writer.append(b"%d" % n) == n
+        await writer.abandon()
+        assert len(writer.record.segments) <= 2 * PAGE_SEGMENTS
+    async with await log.writer():
+        assert await positions(log) == list(range(SEGMENTS_MAX + 2))
 
 
 async def is_clean(log: Log, position: int) -> bool:
@@ -366,46 +314,44 @@ async def is_clean(log: Log, position: int) -> bool:
 
 
 async def test_L1_a_writer_whose_epoch_was_taken_adds_no_segment_and_confirms_nothing_of_it(
-    tmp_path: Path,
+    client: LedgerClient,
 ) -> None:
     """The one that takes over hangs before it fences anything."""
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.create_log("orders", roll_records=1)
-        old = await log.writer("old")
-        await log.refresh()
-        await log._chain.change(lambda record: record.taken_over("hangs"))
-        assert await old.append(b"0") == 0, "its segment is not fenced yet"
-        with pytest.raises(LogFenced, match=r"hangs, epoch 2.*position 1 is the first"):
-            await old.append(b"lost")
-        async with await log.writer() as new:
-            assert await new.append(b"1") == 1
-        assert await payloads(log) == [b"0", b"1"]
+    log = await client.create_log("orders", roll_records=1)
+    old = await log.writer("old")
+    await log.refresh()
+    await log._chain.change(lambda record: record.taken_over("hangs"))
+    assert await old.append(b"0") == 0, "its segment is not fenced yet"
+    with pytest.raises(LogFenced, match=r"hangs, epoch 2.*position 1 is the first"):
+        await old.append(b"lost")
+    async with await log.writer() as new:
+        assert await new.append(b"1") == 1
+    assert await payloads(log) == [b"0", b"1"]
 
 
 async def test_a_change_of_the_record_whose_answer_is_lost_is_done_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client: LedgerClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.create_log("orders", roll_records=10)
-        store, lost = log._chain.logs.store, []
-        replace = store.replace
+    log = await client.create_log("orders", roll_records=10)
+    store, lost = log._chain.logs.store, []
+    replace = store.replace
 
-        async def without_answer(key: str, value: bytes, version: int, **how: Any) -> int:
-            done = await replace(key, value, version, **how)
-            if key.startswith(keys.LOGS) and value not in lost:
-                lost.append(value)
-                raise OutcomeUnknown("the answer was lost")
-            return done
+    async def without_answer(key: str, value: bytes, version: int, **how: Any) -> int:
+        done = await replace(key, value, version, **how)
+        if key.startswith(keys.LOGS) and value not in lost:
+            lost.append(value)
+            raise OutcomeUnknown("the answer was lost")
+        return done
 
-        monkeypatch.setattr(store, "replace", without_answer)
-        async with await log.writer() as writer:
-            for n in range(100):
-                assert await writer.append(b"%d" % n) == n
-            assert writer.epoch == 1
-        assert len(lost) > 5
-        assert await positions(log) == list(range(100))
-        chain = [s async for s in log.segments()]
-        assert len({s.ledger_id for s in chain}) == len(chain)
+    monkeypatch.setattr(store, "replace", without_answer)
+    async with await log.writer() as writer:
+        for n in range(100):
+            assert await writer.append(b"%d" % n) == n
+        assert writer.epoch == 1
+    assert len(lost) > 5
+    assert await positions(log) == list(range(100))
+    chain = [s async for s in log.segments()]
+    assert len({s.ledger_id for s in chain}) == len(chain)
 
 
 async def test_a_tail_whose_watch_tells_nothing_goes_on_all_the_same(
@@ -431,57 +377,51 @@ async def test_a_tail_whose_watch_tells_nothing_goes_on_all_the_same(
         await tail.aclose()
 
 
-async def test_a_tail_from_a_position_that_is_still_to_come_waits_for_it_over_segments(
-    tmp_path: Path,
-) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.log("orders", create=True)
-        writer = await log.writer()
-        await writer.append(b"0")
-        tail = log.tail(3)
-        waiting = asyncio.create_task(anext(tail))
-        await writer.append(b"1")
-        await writer.close()
-        async with await log.writer() as writer:
-            await writer.append_batch([b"2", b"3"])
-            assert (await waiting)[:2] == (3, b"3")
-        await tail.aclose()
+async def test_a_tail_from_a_position_that_is_still_to_come_waits_for_it_over_segments(log: Log) -> None:
+    writer = await log.writer()
+    await writer.append(b"0")
+    tail = log.tail(3)
+    waiting = asyncio.create_task(anext(tail))
+    await writer.append(b"1")
+    await writer.close()
+    async with await log.writer() as writer:
+        await writer.append_batch([b"2", b"3"])
+        assert (await waiting)[:2] == (3, b"3")
+    await tail.aclose()
 
 
 async def test_a_time_of_which_all_was_given_up_leads_to_the_oldest_record_that_is_left(
-    tmp_path: Path,
+    client: LedgerClient, log: Log
 ) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.log("orders", create=True)
-        for n in range(4):
-            async with await log.writer() as writer:
-                await writer.append(b"%d" % n)
-        segments = (await log.refresh()).segments
-        await turn_page(log._chain, segments[:3])
-        await log.truncate(before=2)
-        await until_true(lambda: gone(client, segments[1].ledger_id))
-        assert await log.position_at(EPOCH) == 2
-        assert [s.first_position async for s in log.segments()] == [2, 3]
-        await log.truncate(before=3)
-        await until_true(lambda: is_clean(log, 3))
-        assert await log.position_at(EPOCH) == 3
-        assert await positions(log) == [3]
+    for n in range(4):
+        async with await log.writer() as writer:
+            await writer.append(b"%d" % n)
+    segments = (await log.refresh()).segments
+    await turn_page(log._chain, segments[:3])
+    await log.truncate(before=2)
+    await until_true(lambda: gone(client, segments[1].ledger_id))
+    assert await log.position_at(EPOCH) == 2
+    assert [s.first_position async for s in log.segments()] == [2, 3]
+    await log.truncate(before=3)
+    await until_true(lambda: is_clean(log, 3))
+    assert await log.position_at(EPOCH) == 3
+    assert await positions(log) == [3]
 
 
-async def test_closing_a_client_ends_its_writers_and_tells_why(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (cluster, client):
-        async with LedgerClient(cluster.uri, config=QUICK) as own:
-            writer = await (await own.log("orders", create=True)).writer()
-            await writer.append(b"a")
-        with pytest.raises(LogClosed, match="abandoned"):
-            await writer.append(b"b")
-        async with await (await client.log("orders")).writer() as following:
-            assert await following.append(b"b") == 1
+async def test_closing_a_client_ends_its_writers_and_tells_why(
+    cluster: InProcessCluster, client: LedgerClient
+) -> None:
+    async with LedgerClient(cluster.uri, config=QUICK) as own:
+        writer = await (await own.log("orders", create=True)).writer()
+        await writer.append(b"a")
+    with pytest.raises(LogClosed, match="abandoned"):
+        await writer.append(b"b")
+    async with await (await client.log("orders")).writer() as following:
+        assert await following.append(b"b") == 1
 
 
-def test_logs_in_ordinary_code(tmp_path: Path) -> None:
-    uri = f"sqlite://{tmp_path}/metadata.db"
-    with bookie_processes(3, tmp_path, uri), BlockingClient(uri) as client:
+def test_logs_in_ordinary_code(uri: str) -> None:
+    with BlockingClient(uri) as client:
         log = client.log("orders", create=True)
         with log.writer() as writer:
             assert [writer.append(b"a"), writer.append(b"b", key=b"k")] == [0, 1]
@@ -508,7 +448,7 @@ def test_logs_in_ordinary_code(tmp_path: Path) -> None:
 
 
 async def test_a_writer_whose_ledger_failed_before_it_began_goes_on_in_another_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client: LedgerClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create = SegmentLedgers.create
     made: list[int] = []
@@ -522,10 +462,9 @@ async def test_a_writer_whose_ledger_failed_before_it_began_goes_on_in_another_o
                 await handle.append(b"of nobody")
         return handle
 
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.log("orders", create=True)
-        monkeypatch.setattr(SegmentLedgers, "create", failed_at_first)
-        async with await log.writer() as writer:
-            assert await writer.append(b"0") == 0
-        assert await payloads(log) == [b"0"]
-        assert len(made) == 2
+    log = await client.log("orders", create=True)
+    monkeypatch.setattr(SegmentLedgers, "create", failed_at_first)
+    async with await log.writer() as writer:
+        assert await writer.append(b"0") == 0
+    assert await payloads(log) == [b"0"]
+    assert len(made) == 2

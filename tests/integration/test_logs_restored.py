@@ -9,9 +9,9 @@ from bookledger.cli.processes import bookie_processes
 from ledgers import LedgerClient
 from metadata import opened_store
 from metadata.records.ledger_store import LedgerStore
-from tests.integration.test_metadata_backup import printed, started_again
+from tests.integration.test_metadata_backup import started_again
 from tests.support.aio import run
-from tests.support.command_line import bookledger
+from tests.support.command_line import bookledger, printed
 
 
 def test_a_restored_log_is_read_as_it_was_and_goes_on_where_it_ended(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ from metadata.healing.operator_requests import Order, OrderKind
 from qjm_compat.acceptor.segment_ledgers import ACCEPTOR_OF_LEDGER, JOURNAL_OF_LEDGER
 from tests.integration.test_salvaged_ledgers import append, away, cluster, confirmed_through
 from tests.support.aio import run
-from tests.support.command_line import bookledger, fails_with_one_line
+from tests.support.cluster_status import why_not_whole
+from tests.support.command_line import bookledger, fails_with_one_line, told
 from tests.support.processes import hung
 from tests.support.stopping import SECONDS_MAX, started
 from tests.support.waiting import until
@@ -64,8 +65,7 @@ def recovering(
 
 
 def shown(uri: str, ledger_id: int) -> dict[str, Any]:
-    done = bookledger("ledger", "show", f"--metadata={uri}", str(ledger_id), "--json")
-    found: dict[str, Any] = json.loads(done.stdout)
+    found: dict[str, Any] = told("ledger", "show", f"--metadata={uri}", str(ledger_id))
     return found
 
 
@@ -95,10 +95,10 @@ def test_the_loss_is_accepted_after_a_question_and_shown_for_ever(tmp_path: Path
             stdin=b"y\n",
         )
         assert done.returncode == 0, done
-        told = json.loads(done.stdout)
-        assert (told["state"], told["last_entry"]) == ("closed", 4)
+        closed = json.loads(done.stdout)
+        assert (closed["state"], closed["last_entry"]) == ("closed", 4)
         loss = shown(uri, ledger_id)["accepted_loss"]
-        assert loss == told["accepted_loss"]
+        assert loss == closed["accepted_loss"]
         assert (loss["last_entry"], loss["proven_through"], loss["given_up"]) == (4, 4, [second, third])
         assert loss["by"] and loss["at"].endswith("Z")
         (line,) = [json.loads(one) for one in log.read_text().splitlines()]
@@ -238,12 +238,8 @@ def test_what_cannot_be_recovered_says_whom_to_bring_back_and_what_to_do_without
         assert f"then `bookledger ledger delete --force {ledger_id}` deletes it as it is" in line
         assert state_of(uri, ledger_id) is LedgerState.IN_RECOVERY
 
-        def why_not_whole() -> str:
-            done = bookledger("cluster", "status", f"--metadata={uri}", "--json")
-            return "; ".join(json.loads(done.stdout)["why_not_whole"])
-
-        until(lambda: f"given up, and ledgers still refer to it: {second}, {third}" in why_not_whole())
-        assert "not registered" not in why_not_whole()
+        until(lambda: f"given up, and ledgers still refer to it: {second}, {third}" in why_not_whole(uri))
+        assert "not registered" not in why_not_whole(uri)
         done = bookledger("ledger", "delete", f"--metadata={uri}", "--yes", "--force", str(ledger_id))
         assert done.returncode == 0, done
 

@@ -8,13 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie.wire.messages import (
-    REPORT_BYTES_MAX,
-    MaintainReply,
-    MaintainRequest,
-    MaintenanceAction,
-    Status,
-)
+from bookie.wire.messages import REPORT_BYTES_MAX, MaintainReply, MaintainRequest, MaintenanceAction, Status
 from ledgers import BookieUnavailable, LedgerClient, aio
 from metadata.records.ledger_record import BookieRef
 from tests.support.in_process import cluster_of

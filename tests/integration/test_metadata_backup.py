@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +15,10 @@ from ledgers import LedgerClient, LedgerError, LedgerRecoveryFailed
 from ledgers.errors import MetadataUnavailable
 from metadata import open_store
 from metadata.backup import hold
-from tests.support.command_line import bookledger, fails_with_one_line
+from tests.support.cluster_status import status
+from tests.support.command_line import bookledger, fails_with_one_line, printed, told
+from tests.support.processes import serving
 from tests.support.waiting import until
-
-
-def printed(*arguments: str) -> list[dict[str, Any]]:
-    done = bookledger(*arguments, "--json")
-    assert done.stderr == b"", done
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def test_a_restored_backup_keeps_what_it_does_not_know_and_recovers_only_when_accepted(
@@ -35,7 +30,7 @@ def test_a_restored_backup_keeps_what_it_does_not_know_and_recovers_only_when_ac
         with LedgerClient(old) as client:
             writer = client.create_ledger(ensemble_size=3, ack_quorum=2)
             writer.append(b"before")
-            (saved,) = printed("metadata", "backup", str(file), f"--metadata={old}")
+            saved = told("metadata", "backup", str(file), f"--metadata={old}")
             assert saved["bytes"] == file.stat().st_size and saved["keys"] > 5
             again = fails_with_one_line("metadata", "backup", str(file), f"--metadata={old}")
             assert "exists already" in again
@@ -51,7 +46,7 @@ def test_a_restored_backup_keeps_what_it_does_not_know_and_recovers_only_when_ac
                 newer.append(b"newer than the backup")
         for one in bookies:
             one.kill()
-    (restored,) = printed("metadata", "restore", str(file), f"--metadata={new}")
+    restored = told("metadata", "restore", str(file), f"--metadata={new}")
     assert restored["restored"] and restored["keys"] == saved["keys"]
     again = fails_with_one_line("metadata", "restore", str(file), f"--metadata={new}")
     assert "a cluster here already" in again
@@ -64,7 +59,7 @@ def test_a_restored_backup_keeps_what_it_does_not_know_and_recovers_only_when_ac
         found = check(new)
         assert sum(row["unknown"]["ledgers"] for row in found) == 3
         assert sum(row["open_elsewhere"]["ledgers"] for row in found) == 1, "the one that came for the dead"
-        assert not printed("cluster", "status", f"--metadata={new}")[0]["whole"]
+        assert not status(new)["whole"]
         for row in found:
             done = bookledger("bookie", "gc", "run", row["bookie_id"], f"--metadata={new}", "--json")
             assert json.loads(done.stdout)["held_back"], done
@@ -85,19 +80,9 @@ def test_a_restored_backup_keeps_what_it_does_not_know_and_recovers_only_when_ac
             assert [entry.payload for entry in reader] == [b"before", *(b"after %d" % n for n in range(20))]
 
 
-@contextmanager
-def started_again(directory: Path, uri: str) -> Iterator[None]:
+def started_again(directory: Path, uri: str) -> AbstractContextManager[None]:
     """The same bookies, over other metadata."""
-    bookies = [BookieProcess(f"bookie-{n}", directory / f"bookie-{n}", uri) for n in range(1, 5)]
-    try:
-        for bookie in bookies:
-            bookie.launch()
-        for bookie in bookies:
-            bookie.await_ready()
-        yield
-    finally:
-        for bookie in bookies:
-            bookie.stop()
+    return serving([BookieProcess(f"bookie-{n}", directory / f"bookie-{n}", uri) for n in range(1, 5)])
 
 
 def test_what_was_moved_since_the_backup_is_found_again_and_not_dropped(tmp_path: Path) -> None:
@@ -125,7 +110,7 @@ def test_what_was_moved_since_the_backup_is_found_again_and_not_dropped(tmp_path
             client.create_ledger(ensemble_size=2)  # its id may be one that bookies hold entries of
         assert bookledger("metadata", "check", "--accept", "--yes", f"--metadata={new}").returncode == 0
         assert bookledger("bookie", "gc", "run", "--all", f"--metadata={new}").returncode == 0
-        until(lambda: printed("cluster", "status", f"--metadata={new}")[0]["whole"])
+        until(lambda: status(new)["whole"])
         with client.open_ledger(writer.ledger_id) as reader:
             assert [entry.payload for entry in reader.read()] == [b"moved"]
         with client.create_ledger(ensemble_size=2) as fresh:
@@ -174,7 +159,7 @@ def test_a_disk_that_was_replaced_after_the_backup_joins_again_and_nothing_is_ad
         done = bookledger("bookie", "repair", "bookie-2", "--adopt=bookie-9", f"--metadata={new}")
         assert done.returncode == 1 and b"bookledger metadata check" in done.stderr
         assert bookledger("metadata", "check", "--accept", "--yes", f"--metadata={new}").returncode == 0
-        until(lambda: printed("cluster", "status", f"--metadata={new}")[0]["whole"])
+        until(lambda: status(new)["whole"])
         with client.open_ledger(writer.ledger_id) as reader:
             assert [entry.payload for entry in reader.read()] == [b"kept"]
 
@@ -209,4 +194,5 @@ async def test_nobody_makes_a_cluster_of_half_a_backup(tmp_path: Path) -> None:
 
 def check(uri: str) -> list[dict[str, Any]]:
     """What each bookie has compared."""
-    return [row for row in printed("metadata", "check", f"--metadata={uri}") if "bookie_id" in row]
+    done = bookledger("metadata", "check", f"--metadata={uri}", "--json")
+    return [row for row in map(json.loads, done.stdout.splitlines()) if "bookie_id" in row]

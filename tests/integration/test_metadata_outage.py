@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import time
 import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bookledger.cli.processes import BookieProcess, bookie_processes
-from ledgers import MetadataUnavailable, NewLedger
+from bookledger.cli.processes import bookie_processes
 from ledgers.aio import LedgerClient
 from ledgers.protocol.phase import Phase
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
-from tests.support.aio import run, until_true
+from tests.support.aio import until_true
 from tests.support.etcd import EtcdServer
 from tests.support.proxy import Proxy
 from tests.support.writing import ConstantWriter, copies_of_every_entry, payload_of
@@ -106,13 +104,6 @@ async def test_M1_changes_whose_answers_are_lost_are_recognised_and_nothing_is_l
             assert min(copies[entry_id] for entry_id in range(last + 1)) >= 2
 
 
-def launch_and_hear_it_wait(bookie: BookieProcess) -> None:
-    bookie.launch()
-    while "waiting for the metadata, to serve when it answers" not in bookie.log.read_text():
-        assert bookie.child.is_alive
-        time.sleep(0.05)
-
-
 async def test_a_bookie_that_starts_while_etcd_is_away_waits_says_so_and_serves_when_it_is_back(
     tmp_path: Path, own_etcd: EtcdServer
 ) -> None:
@@ -121,53 +112,11 @@ async def test_a_bookie_that_starts_while_etcd_is_away_waits_says_so_and_serves_
         late = bookies[0]
         late.kill()
         own_etcd.kill()
-        launch_and_hear_it_wait(late)
+        late.launch()
+        while "waiting for the metadata, to serve when it answers" not in late.log.read_text():
+            assert late.child.is_alive
+            await asyncio.sleep(0.05)
         own_etcd.restart()
         late.await_ready()
         async with LedgerClient(uri) as client, await client.create_ledger(ensemble_size=3) as writer:
             assert await writer.append(b"all three serve") == 0
-
-
-def test_a_bookie_that_waits_for_etcd_stops_when_it_is_told_to(tmp_path: Path, own_etcd: EtcdServer) -> None:
-    with bookie_processes(1, tmp_path, f"etcd://{own_etcd.endpoint}/stop?timeout=1") as (bookie,):
-        bookie.kill()
-        own_etcd.kill()
-        launch_and_hear_it_wait(bookie)
-        assert bookie.stop() == 0
-
-
-QUOTA_BYTES = 1 << 20
-
-
-@pytest.mark.long
-def test_an_etcd_over_its_quota_is_named_while_writers_and_readers_go_on_and_serves_again_with_room(
-    tmp_path: Path,
-) -> None:
-    etcd = EtcdServer(tmp_path, quota_bytes=QUOTA_BYTES)
-    etcd.start()
-    uri = f"etcd://{etcd.endpoint}/quota?timeout=5"
-
-    async def scenario() -> None:
-        async with LedgerClient(uri) as client:
-            handle = await client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=2)
-            await handle.append(b"before")
-            large = NewLedger(custom_metadata={"filler": b"x" * 60_000})
-            with pytest.raises(MetadataUnavailable, match="database space exceeded"):
-                for _ in range(1000):
-                    await client.reserve_ledger(large)
-            await handle.append(b"meanwhile")
-            reader = await client.open_ledger(handle.ledger_id, recovery=False)
-            assert (await reader.read_entry(0)).payload == b"before"
-            with pytest.raises(MetadataUnavailable, match="database space exceeded"):
-                await client.create_ledger()
-            etcd.end_alarms(quota_bytes=64 << 20)
-            await handle.append(b"behind")
-            await handle.close()
-            assert (await client.describe_ledger(handle.ledger_id)).last_entry == 2
-            await (await client.create_ledger()).close()
-
-    try:
-        with bookie_processes(3, tmp_path, uri, lease_seconds=30):
-            run(scenario(), timeout_seconds=120)
-    finally:
-        etcd.stop()

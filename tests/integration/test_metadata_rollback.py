@@ -30,7 +30,8 @@ from metadata.records import directory_generations
 from metadata.records.cluster import list_bookies
 from metadata.records.ledger_record import BookieRef
 from tests.support.aio import run
-from tests.support.command_line import bookledger, succeeds
+from tests.support.cluster_status import status
+from tests.support.command_line import bookledger, succeeds, told
 from tests.support.etcd import EtcdServer
 from tests.support.waiting import until
 
@@ -235,10 +236,10 @@ def test_a_store_that_went_back_is_noticed_and_everything_holds_back(
                 MetadataUnavailable, match=f"whether there is a ledger {lost[0]}: .* accepts it"
             ):
                 client.open_ledger(lost[0])
-        status = json.loads(bookledger("cluster", "status", f"--metadata={metadata.uri}", "--json").stdout)
-        noticed, told = status["noticed"], "\n".join(status["why_not_whole"])
-        assert not status["whole"] and noticed["found"] < noticed["expected"], status
-        assert f"bookie {noticed['bookie_id']} found {noticed['compared']} at {noticed['found']}" in told
+        seen = status(metadata.uri)
+        noticed, why = seen["noticed"], "\n".join(seen["why_not_whole"])
+        assert not seen["whole"] and noticed["found"] < noticed["expected"], seen
+        assert f"bookie {noticed['bookie_id']} found {noticed['compared']} at {noticed['found']}" in why
         check = bookledger("metadata", "check", f"--metadata={metadata.uri}")
         assert (
             f"{noticed['found']}, where {noticed['expected']} or more was expected".encode() in check.stdout
@@ -255,8 +256,8 @@ def test_a_store_that_went_back_is_noticed_and_everything_holds_back(
                 found = [entry.payload for entry in client.open_ledger(ledger_id)]
                 assert found == [b"%d of ledger %d" % (m, n) for m in range(5)]
         for bookie in bookies:
-            done = bookledger("bookie", "gc", "run", bookie.bookie_id, f"--metadata={metadata.uri}", "--json")
-            assert json.loads(done.stdout)["ledgers_forgotten"] == 0, done
+            done = told("bookie", "gc", "run", bookie.bookie_id, f"--metadata={metadata.uri}")
+            assert done["ledgers_forgotten"] == 0, done
 
 
 def test_an_etcd_that_was_emptied_under_living_bookies_is_said_to_be_and_takes_a_backup(

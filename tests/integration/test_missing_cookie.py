@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from bookledger.cli.processes import BookieProcess, bookie_processes
@@ -10,7 +9,7 @@ from ledgers import LedgerClient
 from metadata import keys, opened_store
 from tests.support.aio import run
 from tests.support.cluster_status import status, why_not_whole
-from tests.support.command_line import bookledger, fails_with_one_line, succeeds
+from tests.support.command_line import bookledger, fails_with_one_line, succeeds, told
 from tests.support.waiting import until
 
 
@@ -53,10 +52,8 @@ def test_a_lost_cookie_is_named_and_written_anew(tmp_path: Path) -> None:
         line = fails_with_one_line("bookie", "format", meta, f"--data={tmp_path}/new", "--id=bookie-1")
         assert "restore-cookie --data DIR` writes it anew; where its disk is lost for good, format" in line
 
-        done = bookledger(*restore, "--json")
-        assert (done.returncode, done.stderr) == (0, b"")
-        told = json.loads(done.stdout)
-        assert (told["bookie_id"], told["restored"], told["must_accept_loss"]) == ("bookie-1", True, False)
+        anew = told(*restore)
+        assert (anew["bookie_id"], anew["restored"], anew["must_accept_loss"]) == ("bookie-1", True, False)
         one.start()
         until(lambda: status(uri)["whole"] is True)
         assert b"this very cookie: nothing was changed" in bookledger(*restore).stdout

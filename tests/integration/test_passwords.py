@@ -107,35 +107,47 @@ async def test_a_client_with_the_wrong_password_is_refused_and_fences_nothing(
         await writer.close()
 
 
-@pytest.mark.parametrize("key", ["none", "another password", "another ledger"])
-async def test_bookies_refuse_who_goes_around_the_client(tmp_path: Path, key: str) -> None:
-    """Neither appends nor fences: a stranger can neither add to a ledger nor stop its writer."""
-    async with on_bookies(tmp_path, 3) as (cluster, client):
-        writer = await client.create_ledger(password=PASSWORD)
-        await writer.append(b"a")
-        await writer.flush()
-        strangers = {
-            "none": LedgerKey(writer.ledger_id, b""),
-            "another password": LedgerKey(writer.ledger_id, b"guess"),
-            "another ledger": LedgerKey(
-                writer.ledger_id + 1, stretched(PASSWORD, writer.record.password_salt)
-            ),
-        }
-        assert await statuses(cluster, writer, strangers[key]) == {Status.UNAUTHORIZED}
-        assert await writer.append(b"b") == 1
-        await writer.close()
-        assert await payloads(await client.open_ledger(writer.ledger_id, password=PASSWORD)) == [b"a", b"b"]
+class Claims(LedgerKey):
+    """A verifier without its proof: it stands in the metadata for all to see."""
+
+    def credential(self, purpose: Purpose, incarnation: str, nonce: bytes = b"") -> Credential:
+        return Credential(self.verifier, bytes(64))
 
 
-async def test_a_stranger_who_comes_before_the_writer_owns_nothing(tmp_path: Path) -> None:
-    """A bookie that has not seen the ledger asks the metadata whose it is."""
+def secret_of(writer: WriteHandle) -> bytes:
+    return stretched(PASSWORD, writer.record.password_salt)
+
+
+STRANGERS: dict[str, Callable[[WriteHandle], LedgerKey]] = {
+    "nobody": lambda writer: LedgerKey(writer.ledger_id, b""),
+    "another password": lambda writer: LedgerKey(writer.ledger_id, b"guess"),
+    "another ledger": lambda writer: LedgerKey(writer.ledger_id + 1, secret_of(writer)),
+    "a verifier without its proof": lambda writer: Claims(writer.ledger_id, secret_of(writer)),
+}
+
+
+async def restart_all(cluster: InProcessCluster) -> None:
+    for name in ("b1", "b2", "b3"):
+        await cluster.stop(name)
+        await cluster.start(name)
+
+
+@pytest.mark.parametrize("stranger", STRANGERS.values(), ids=STRANGERS)
+async def test_bookies_refuse_who_goes_around_the_client(
+    tmp_path: Path, stranger: Callable[[WriteHandle], LedgerKey]
+) -> None:
+    """Neither appends nor fences: before the writer came, when a bookie asks the metadata whose the ledger is; beside
+    it; and after a restart, from the log, or from the index after a checkpoint."""
     async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger(password=PASSWORD)
-        stranger = LedgerKey(writer.ledger_id, b"")
-        assert await statuses(cluster, writer, stranger) == {Status.UNAUTHORIZED}
-        assert await writer.append(b"a") == 0
+        for n in range(2):
+            assert await statuses(cluster, writer, stranger(writer)) == {Status.UNAUTHORIZED}
+            assert await writer.append(b"%d" % n) == n
+            await writer.flush()
+        await restart_all(cluster)
+        assert await statuses(cluster, writer, stranger(writer)) == {Status.UNAUTHORIZED}
         reader = await client.open_ledger(writer.ledger_id, password=PASSWORD)
-        assert await payloads(reader) == [b"a"]
+        assert await payloads(reader) == [b"0", b"1"]
 
 
 async def test_a_ledger_that_is_not_there_yet_cannot_be_claimed_or_fenced(tmp_path: Path) -> None:
@@ -152,23 +164,6 @@ async def test_a_ledger_that_is_not_there_yet_cannot_be_claimed_or_fenced(tmp_pa
         await first.close()
 
 
-async def test_bookies_refuse_a_verifier_without_its_proof(tmp_path: Path) -> None:
-    """The verifier stands in the metadata for all to see."""
-
-    class Claims(LedgerKey):
-        def credential(self, purpose: Purpose, incarnation: str, nonce: bytes = b"") -> Credential:
-            del purpose, incarnation, nonce
-            return Credential(self.verifier, bytes(64))
-
-    async with on_bookies(tmp_path, 3) as (cluster, client):
-        writer = await client.create_ledger(password=PASSWORD)
-        await writer.append(b"a")
-        assert await statuses(
-            cluster, writer, Claims(writer.ledger_id, stretched(PASSWORD, writer.record.password_salt))
-        ) == {Status.UNAUTHORIZED}
-        await writer.close()
-
-
 async def test_a_proof_seen_on_one_stream_is_worth_nothing_on_another(tmp_path: Path) -> None:
     class Replays(LedgerKey):
         def credential(self, purpose: Purpose, incarnation: str, nonce: bytes = b"") -> Credential:
@@ -177,23 +172,8 @@ async def test_a_proof_seen_on_one_stream_is_worth_nothing_on_another(tmp_path: 
     async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger(password=PASSWORD)
         await writer.append(b"a")
-        assert Status.UNAUTHORIZED in await statuses(
-            cluster, writer, Replays(writer.ledger_id, stretched(PASSWORD, writer.record.password_salt))
-        )
-
-
-async def test_the_password_still_counts_after_the_bookies_restart(tmp_path: Path) -> None:
-    """From the log, and after a checkpoint from the index."""
-    async with on_bookies(tmp_path, 3) as (cluster, client):
-        writer = await client.create_ledger(password=PASSWORD)
-        await writer.append(b"a")
-        for name in ("b1", "b2", "b3"):
-            await cluster.stop(name)
-            await cluster.start(name)
-        stranger = LedgerKey(writer.ledger_id, b"guess")
-        assert await statuses(cluster, writer, stranger) == {Status.UNAUTHORIZED}
-        reader = await client.open_ledger(writer.ledger_id, password=PASSWORD)
-        assert await payloads(reader) == [b"a"]
+        replayed = Replays(writer.ledger_id, secret_of(writer))
+        assert Status.UNAUTHORIZED in await statuses(cluster, writer, replayed)
 
 
 async def test_the_keys_are_neither_on_disk_nor_in_the_metadata(tmp_path: Path) -> None:
@@ -201,7 +181,7 @@ async def test_the_keys_are_neither_on_disk_nor_in_the_metadata(tmp_path: Path) 
         writer = await client.create_ledger(digest=DigestType.HMAC_SHA256, password=PASSWORD)
         await writer.append(b"a")
         await writer.close()
-        secret = stretched(PASSWORD, writer.record.password_salt)
+        secret = secret_of(writer)
         key = LedgerKey(writer.ledger_id, secret)
         assert key._private is not None
         secrets = (PASSWORD, secret, key._private.private_bytes_raw())
@@ -262,9 +242,7 @@ async def on_a_connection(
         await bookies.close()
 
 
-@pytest.mark.parametrize(
-    "who", ["nobody", "another password", "another ledger", "a key of its own", "for fencing"]
-)
+@pytest.mark.parametrize("who", [*STRANGERS, "a key of its own", "for fencing"])
 @pytest.mark.parametrize("restarted", first_then_long([True, False]))
 async def test_bookies_give_entries_of_a_ledger_with_a_password_to_nobody_without_it(
     tmp_path: Path, who: str, restarted: bool, caplog: pytest.LogCaptureFixture
@@ -274,14 +252,12 @@ async def test_bookies_give_entries_of_a_ledger_with_a_password_to_nobody_withou
             await writer.append(b"a")
         record, own = writer.record, writer.ledger_id
         if restarted:
-            for name in ("b1", "b2", "b3"):
-                await cluster.stop(name)
-                await cluster.start(name)
-        secret = stretched(PASSWORD, record.password_salt)
+            await restart_all(cluster)
+        secret = secret_of(writer)
         prove: dict[str, Callable[[str], Credential]] = {
+            name: partial(stranger(writer).credential, Purpose.READ) for name, stranger in STRANGERS.items()
+        } | {
             "nobody": lambda _: NO_CREDENTIAL,
-            "another password": partial(LedgerKey(own, b"guess").credential, Purpose.READ),
-            "another ledger": partial(LedgerKey(own + 1, secret).credential, Purpose.READ),
             "a key of its own": partial(BookieKey().credential, own),
             "for fencing": partial(LedgerKey(own, secret).credential, Purpose.FENCE),
         }
@@ -290,16 +266,6 @@ async def test_bookies_give_entries_of_a_ledger_with_a_password_to_nobody_withou
         assert "read: the ledger has a password" in caplog.text
         owner = partial(LedgerKey(own, secret).credential, Purpose.READ)
         assert await answers_to_reading(cluster, record, owner) == {(Status.OK, 1)}
-
-
-async def test_a_verifier_without_its_proof_reads_nothing_and_ends_the_connection(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (cluster, client):
-        async with await client.create_ledger(password=PASSWORD) as writer:
-            await writer.append(b"a")
-        forged = Credential(writer.record.verifier, bytes(64))
-        assert await answers_to_reading(cluster, writer.record, lambda _: forged) == {
-            (Status.UNAUTHORIZED, 0)
-        }
 
 
 async def test_who_waits_for_a_ledgers_first_entry_without_its_password_is_told_nothing(
@@ -387,10 +353,9 @@ async def test_after_a_restart_ledgers_are_read_without_asking_the_metadata(
         ):
             await plain.append(b"a")
             await writer.append(b"b")
-        for name in ("b1", "b2", "b3"):
-            await cluster.stop(name)
-            await cluster.start(name)
-            cluster.running[name].bookie.states.forget_new_verifiers()  # as of what is in no checkpoint
+        await restart_all(cluster)
+        for running in cluster.running.values():
+            running.bookie.states.forget_new_verifiers()  # as of what is in no checkpoint
         monkeypatch.setattr(Verifiers, "refused", refused)
         assert await payloads(await client.open_ledger(plain.ledger_id)) == [b"a"]
         reader = await client.open_ledger(writer.ledger_id, password=PASSWORD)

@@ -22,8 +22,6 @@ from tests.support.processes import on_processes
 from tests.support.watched_peers import Watched, WatchedBookies, payload, payloads, watched, written
 
 PASSWORD = b"correct horse battery staple"
-CLOSED_SOON_SECONDS = 3.0
-"""Far less than a call to a bookie that is stopped may take."""
 
 
 async def test_an_open_ledger_is_recovered_and_closed_and_its_writer_is_fenced(tmp_path: Path) -> None:

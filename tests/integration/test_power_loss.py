@@ -27,6 +27,7 @@ from ledgers.aio import LedgerClient, WriteHandle
 from ledgers.bookie_client import LaneTerms
 from ledgers.integrity.ledger_keys import LedgerKey
 from tests.support.aio import until_true
+from tests.support.lane_listener import Listener
 from tests.support.long_runs import first_then_long
 from tests.support.mounts import mount_point
 from tests.support.writing import payload_of
@@ -189,40 +190,20 @@ async def test_what_was_forced_survives_the_loss_of_power(tmp_path: Path, disk: 
             await check(client, writer, forced)
 
 
-class Answer:
-    """What a bookie says to an append."""
-
-    def __init__(self) -> None:
-        self.given: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-
-    def acked(self, through: int) -> None:
-        self.given.set_result(through)
-
-    def written(self, through: int) -> None:
-        self.given.set_result(through)
-
-    def behind(self, why: str) -> None:
-        self.given.set_result(why)
-
-    def caught_up(self) -> None:
-        raise AssertionError("it was never behind")
-
-    def failed(self, why: str) -> None:
-        self.given.set_result(why)
-
-    def refused(self, status: Status, why: str) -> None:
-        self.given.set_result(status)
-
-
 async def answer_to_its_writer(client: LedgerClient, writer: WriteHandle) -> object:
     """What the bookie says to one more append of the old writer, whose own handle has given up."""
     bookies = (await client._connected()).bookies
-    answer = Answer()
+    listener = Listener()
     key, identity = LedgerKey(writer.ledger_id, b""), writer.record.identity
     terms = LaneTerms(writer.ledger_id, key, identity=identity)
-    lane = bookies.open_lane(writer.record.fragments[0].ensemble[0], terms, answer, lambda: None)
+    lane = bookies.open_lane(writer.record.fragments[0].ensemble[0], terms, listener, lambda: None)
     lane.send(of_payloads(1, [b"late"], bytes(4)))
-    return await answer.given
+
+    async def has_answered() -> bool:
+        return bool(listener.heard)
+
+    await until_true(has_answered)
+    return listener.heard[0]
 
 
 async def test_R1_a_fence_survives_the_loss_of_power(tmp_path: Path, disk: FileSystem) -> None:

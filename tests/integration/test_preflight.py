@@ -12,14 +12,7 @@ import pytest
 
 import ledgers
 from bookledger.cli.processes import bookie_processes
-from ledgers import (
-    BookieUnavailable,
-    ClientClosed,
-    ClientConfig,
-    LedgerClosed,
-    NewLedger,
-    NoSuchLedger,
-)
+from ledgers import BookieUnavailable, ClientClosed, ClientConfig, LedgerClosed, NewLedger, NoSuchLedger
 from ledgers.aio import LedgerClient, ReadHandle
 from ledgers.bookies.connected_bookies import ConnectedBookies
 from metadata.memory import MemoryStore
@@ -27,13 +20,13 @@ from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 from tests.support.aio import until_true
 from tests.support.command_line import bookledger
-from tests.support.in_process import on_bookies
+from tests.support.in_process import InProcessCluster
 from tests.support.processes import on_processes
 
 HUNG = BookieRef("hung", "i1")
 
 
-async def test_the_blocking_client_works_under_a_running_event_loop(tmp_path: Path) -> None:
+async def test_the_blocking_client_works_under_a_running_event_loop(cluster: InProcessCluster) -> None:
     """As in a notebook, or in a web handler that is not careful."""
 
     async def on_a_loop(uri: str) -> list[bytes]:
@@ -42,8 +35,7 @@ async def test_the_blocking_client_works_under_a_running_event_loop(tmp_path: Pa
                 writer.append(b"under a loop")
             return [entry.payload for entry in client.open_ledger(writer.ledger_id).read()]
 
-    async with on_bookies(tmp_path, 3) as (cluster, _):
-        assert await asyncio.to_thread(asyncio.run, on_a_loop(cluster.uri)) == [b"under a loop"]
+    assert await asyncio.to_thread(asyncio.run, on_a_loop(cluster.uri)) == [b"under a loop"]
 
 
 def test_a_proxy_in_the_environment_is_not_asked_for_bookies(tmp_path: Path) -> None:
@@ -112,20 +104,19 @@ CALLS: dict[str, Callable[[LedgerClient], Awaitable[object]]] = {
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
 async def test_a_client_that_is_closed_at_any_moment_of_a_call_ends_it_well_or_with_client_closed(
-    tmp_path: Path, call: Callable[[LedgerClient], Awaitable[object]]
+    cluster: InProcessCluster, client: LedgerClient, call: Callable[[LedgerClient], Awaitable[object]]
 ) -> None:
-    async with on_bookies(tmp_path, 3) as (cluster, client):
-        for turns in range(0, 120, 4):
-            await client.reserve_ledger(NewLedger())
-            other = LedgerClient(cluster.uri)
-            await other.connect()
-            calling = asyncio.ensure_future(call(other))
-            for _ in range(turns):
-                await asyncio.sleep(0)
-            await other.close()
-            (end,) = await asyncio.gather(calling, return_exceptions=True)
-            well = not isinstance(end, BaseException) or isinstance(end, NoSuchLedger | LedgerClosed)
-            assert well or isinstance(end, ClientClosed), repr(end)
+    for turns in range(0, 120, 4):
+        await client.reserve_ledger(NewLedger())
+        other = LedgerClient(cluster.uri)
+        await other.connect()
+        calling = asyncio.ensure_future(call(other))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await other.close()
+        (end,) = await asyncio.gather(calling, return_exceptions=True)
+        well = not isinstance(end, BaseException) or isinstance(end, NoSuchLedger | LedgerClosed)
+        assert well or isinstance(end, ClientClosed), repr(end)
 
 
 async def is_confirmed(reader: ReadHandle) -> bool:
@@ -141,9 +132,9 @@ READS: dict[str, Callable[[ReadHandle], Awaitable[object]]] = {
 
 @pytest.mark.parametrize("read", READS.values(), ids=READS.keys())
 async def test_a_client_that_is_closed_at_any_moment_of_a_read_ends_it_well_or_with_client_closed(
-    tmp_path: Path, read: Callable[[ReadHandle], Awaitable[object]]
+    cluster: InProcessCluster, client: LedgerClient, read: Callable[[ReadHandle], Awaitable[object]]
 ) -> None:
-    async with on_bookies(tmp_path, 3) as (cluster, client), await client.create_ledger() as writer:
+    async with await client.create_ledger() as writer:
         await writer.append(b"0")
         seen = await client.open_ledger(writer.ledger_id, recovery=False)
         await until_true(lambda: is_confirmed(seen))  # the idle writer has told its bookies

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from bookledger.cli.processes import bookie_processes
 from bookledger.errors import LogClosed, LogFenced, ProducerForgotten, SequenceTooOld
 from ledgers import LedgerClient as BlockingClient
 from ledgers import NewRecord, Record
+from ledgers.aio import LedgerClient
 from ledgers.logs.log import Log
 from ledgers.logs.producers import memory
 from ledgers.logs.producers.memory import ProducerMemory
@@ -30,143 +30,133 @@ async def snapshots(cluster: InProcessCluster) -> list[int]:
     return [int(item.key.rpartition("/")[2], 16) for item in found.items]
 
 
-async def test_L10_a_retry_gets_the_position_of_what_is_stored_already(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.log("orders", create=True)
-        async with await log.writer() as writer:
-            assert await writer.append(b"bare") == 0
-            futures = [await writer.append_async(b"a", producer="till-7", sequence=5) for _ in range(3)]
-            assert [await future for future in futures] == [1, 1, 1]
-            assert await writer.append(b"again", producer="till-7", sequence=5) == 1
-            assert await writer.append(b"b", producer="till-7", sequence=9) == 2
-            with pytest.raises(SequenceTooOld, match="older than its last one, 9 at position 2"):
-                await writer.append(b"a", producer="till-7", sequence=5)
-            assert [writer.last_sequence(name) for name in ("till-7", "till-8")] == [9, None]
-        assert await stored(log) == [(None, None, b"bare"), ("till-7", 5, b"a"), ("till-7", 9, b"b")]
+async def test_L10_a_retry_gets_the_position_of_what_is_stored_already(log: Log) -> None:
+    async with await log.writer() as writer:
+        assert await writer.append(b"bare") == 0
+        futures = [await writer.append_async(b"a", producer="till-7", sequence=5) for _ in range(3)]
+        assert [await future for future in futures] == [1, 1, 1]
+        assert await writer.append(b"again", producer="till-7", sequence=5) == 1
+        assert await writer.append(b"b", producer="till-7", sequence=9) == 2
+        with pytest.raises(SequenceTooOld, match="older than its last one, 9 at position 2"):
+            await writer.append(b"a", producer="till-7", sequence=5)
+        assert [writer.last_sequence(name) for name in ("till-7", "till-8")] == [9, None]
+    assert await stored(log) == [(None, None, b"bare"), ("till-7", 5, b"a"), ("till-7", 9, b"b")]
 
 
-async def test_the_first_records_of_a_log_with_producers_keep_their_order(tmp_path: Path) -> None:
+async def test_the_first_records_of_a_log_with_producers_keep_their_order(log: Log) -> None:
     """They wait for the log's record to be changed, and those that come a moment later do not overtake them."""
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.log("orders", create=True)
-        async with await log.writer() as writer:
-            appends: list[asyncio.Task[int]] = []
-            behind = 20
-            while behind:
-                behind -= writer.producers.is_begun
-                append = writer.append(b"x", producer="a", sequence=len(appends))
-                appends.append(asyncio.create_task(append))
-                await asyncio.sleep(0)
-            assert [await one for one in appends] == list(range(len(appends)))
+    async with await log.writer() as writer:
+        appends: list[asyncio.Task[int]] = []
+        behind = 20
+        while behind:
+            behind -= writer.producers.is_begun
+            append = writer.append(b"x", producer="a", sequence=len(appends))
+            appends.append(asyncio.create_task(append))
+            await asyncio.sleep(0)
+        assert [await one for one in appends] == list(range(len(appends)))
 
 
 async def test_L10_over_take_overs_rolls_and_truncations_each_sequence_is_stored_once(
-    tmp_path: Path,
+    cluster: InProcessCluster, client: LedgerClient
 ) -> None:
     """Each writer is gone before it could close, or closes, or has written nothing."""
-    async with on_bookies(tmp_path, 3) as (cluster, client):
-        log = await client.create_log("orders", roll_records=4)
-        for n in range(12):
-            writer = await log.writer()
-            for sequence in range(max(0, 3 * n - 1), 3 * n + 3):
-                position = await writer.append(b"%d" % sequence, producer="a", sequence=sequence)
-                assert position == sequence
-            if n % 3 == 0:
-                await writer.abandon()
-            elif n % 3 == 1:
-                await writer.close()
-            else:
-                await log.truncate(await log.end())
-                await writer.close()
-            await (await log.writer()).close()
-        async with await log.writer() as writer:
-            assert writer.last_sequence("a") == 35
-            assert await writer.append(b"35", producer="a", sequence=35) == 35
-            assert len(await snapshots(cluster)) <= 2
-        await client.delete_log("orders")
-        assert await snapshots(cluster) == []
-
-
-async def test_L10_a_batch_that_was_stored_in_part_is_stored_once(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.create_log("orders", roll_records=3)
-        batch: Sequence[bytes | NewRecord] = [b"0", NewRecord(b"1", key=b"k"), b"2", b"3", b"4"]
+    log = await client.create_log("orders", roll_records=4)
+    for n in range(12):
         writer = await log.writer()
-        assert await writer.append_batch(batch[:3], producer="a", sequence=10) == range(3)
-        await writer.append(b"of another")
-        await writer.abandon()
-        async with await log.writer() as writer:
-            assert await writer.append_batch(batch, producer="b", sequence=0) == range(4, 9)
-            assert await writer.append_batch(batch, producer="a", sequence=10) == [0, 1, 2, 9, 10]
-            assert await writer.append_batch([], producer="a", sequence=15) == range(11, 11)
-            with pytest.raises(ValueError, match="give both"):
-                await writer.append_batch(batch, producer="a")
-        assert [(s, p) for name, s, p in await stored(log) if name == "a"] == [
-            (10 + n, b"%d" % n) for n in range(5)
-        ]
+        for sequence in range(max(0, 3 * n - 1), 3 * n + 3):
+            position = await writer.append(b"%d" % sequence, producer="a", sequence=sequence)
+            assert position == sequence
+        if n % 3 == 0:
+            await writer.abandon()
+        elif n % 3 == 1:
+            await writer.close()
+        else:
+            await log.truncate(await log.end())
+            await writer.close()
+        await (await log.writer()).close()
+    async with await log.writer() as writer:
+        assert writer.last_sequence("a") == 35
+        assert await writer.append(b"35", producer="a", sequence=35) == 35
+        assert len(await snapshots(cluster)) <= 2
+    await client.delete_log("orders")
+    assert await snapshots(cluster) == []
 
 
-async def test_L10_a_writer_that_was_followed_gives_no_position_that_is_not_in_the_log(
-    tmp_path: Path,
+async def test_L10_a_batch_that_was_stored_in_part_is_stored_once(client: LedgerClient) -> None:
+    log = await client.create_log("orders", roll_records=3)
+    batch: Sequence[bytes | NewRecord] = [b"0", NewRecord(b"1", key=b"k"), b"2", b"3", b"4"]
+    writer = await log.writer()
+    assert await writer.append_batch(batch[:3], producer="a", sequence=10) == range(3)
+    await writer.append(b"of another")
+    await writer.abandon()
+    async with await log.writer() as writer:
+        assert await writer.append_batch(batch, producer="b", sequence=0) == range(4, 9)
+        assert await writer.append_batch(batch, producer="a", sequence=10) == [0, 1, 2, 9, 10]
+        assert await writer.append_batch([], producer="a", sequence=15) == range(11, 11)
+        with pytest.raises(ValueError, match="give both"):
+            await writer.append_batch(batch, producer="a")
+    assert [(s, p) for name, s, p in await stored(log) if name == "a"] == [
+        (10 + n, b"%d" % n) for n in range(5)
+    ]
+
+
+async def test_L10_a_writer_that_was_followed_gives_no_position_that_is_not_in_the_log(log: Log) -> None:
+    old = await log.writer()
+    assert await old.append(b"0", producer="a", sequence=0) == 0
+    new = await log.writer()
+    for _ in range(2):  # the second one is the retry of what was not stored
+        with pytest.raises(LogFenced):
+            await old.append(b"1", producer="a", sequence=1)
+    assert await new.append(b"1", producer="a", sequence=1) == 1
+    await new.close()
+
+
+async def test_L10_a_sequence_is_too_old_once_the_later_one_is_in_the_log(
+    cluster: InProcessCluster, log: Log
 ) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.log("orders", create=True)
-        old = await log.writer()
-        assert await old.append(b"0", producer="a", sequence=0) == 0
-        new = await log.writer()
-        for _ in range(2):  # the second one is the retry of what was not stored
-            with pytest.raises(LogFenced):
-                await old.append(b"1", producer="a", sequence=1)
-        assert await new.append(b"1", producer="a", sequence=1) == 1
-        await new.close()
-
-
-async def test_L10_a_sequence_is_too_old_once_the_later_one_is_in_the_log(tmp_path: Path) -> None:
     """A writer that fails before that does not say so: neither may be stored."""
-    async with on_bookies(tmp_path, 3) as (cluster, client):
-        log = await client.log("orders", create=True)
-        writer = await log.writer()
-        await writer.append(b"0", producer="a", sequence=0)
-        for name in ("b2", "b3"):  # nothing is confirmed from here on
-            await cluster.stop(name)
-        later = await writer.append_async(b"2", producer="a", sequence=2)
-        earlier = asyncio.create_task(writer.append(b"1", producer="a", sequence=1))
-        await asyncio.sleep(0)  # it is taken in
-        await writer.abandon()
-        outcomes = await asyncio.gather(later, earlier, return_exceptions=True)
-        assert [type(one) for one in outcomes] == [LogClosed, LogClosed]
+    writer = await log.writer()
+    await writer.append(b"0", producer="a", sequence=0)
+    for name in ("b2", "b3"):  # nothing is confirmed from here on
+        await cluster.stop(name)
+    later = await writer.append_async(b"2", producer="a", sequence=2)
+    earlier = asyncio.create_task(writer.append(b"1", producer="a", sequence=1))
+    await asyncio.sleep(0)  # it is taken in
+    await writer.abandon()
+    outcomes = await asyncio.gather(later, earlier, return_exceptions=True)
+    assert [type(one) for one in outcomes] == [LogClosed, LogClosed]
 
 
-async def test_L10_a_log_that_never_had_a_producer_keeps_nothing_of_them(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (cluster, client):
-        log = await client.create_log("orders", roll_records=2)
-        async with await log.writer() as writer:
-            for n in range(5):
-                await writer.append(b"%d" % n)
-        assert (await log.refresh()).producers_from is None
-        assert await snapshots(cluster) == []
+async def test_L10_a_log_that_never_had_a_producer_keeps_nothing_of_them(
+    cluster: InProcessCluster, client: LedgerClient
+) -> None:
+    log = await client.create_log("orders", roll_records=2)
+    async with await log.writer() as writer:
+        for n in range(5):
+            await writer.append(b"%d" % n)
+    assert (await log.refresh()).producers_from is None
+    assert await snapshots(cluster) == []
 
 
 async def test_L10_a_take_over_reads_the_records_of_the_last_segment_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client: LedgerClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.create_log("orders", roll_records=10)
-        writer = await log.writer()
-        for n in range(95):
-            await writer.append(b"%d" % n, producer=f"p{n}", sequence=n)
-        await writer.abandon()
-        read: list[int] = []
-        reads = ProducerMemory.read
+    log = await client.create_log("orders", roll_records=10)
+    writer = await log.writer()
+    for n in range(95):
+        await writer.append(b"%d" % n, producer=f"p{n}", sequence=n)
+    await writer.abandon()
+    read: list[int] = []
+    reads = ProducerMemory.read
 
-        def seen(self: ProducerMemory, *batch: object) -> None:
-            read.append(len(batch[0]))  # type: ignore[arg-type]
-            reads(self, *batch)  # type: ignore[arg-type]
+    def seen(self: ProducerMemory, *batch: object) -> None:
+        read.append(len(batch[0]))  # type: ignore[arg-type]
+        reads(self, *batch)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(ProducerMemory, "read", seen)
-        async with await log.writer() as writer:
-            assert sum(read) <= 20
-            assert [writer.last_sequence(f"p{n}") for n in range(95)] == list(range(95))
+    monkeypatch.setattr(ProducerMemory, "read", seen)
+    async with await log.writer() as writer:
+        assert sum(read) <= 20
+        assert [writer.last_sequence(f"p{n}") for n in range(95)] == list(range(95))
 
 
 async def test_what_falls_out_of_the_bound_is_refused_and_said(
@@ -187,39 +177,33 @@ async def test_what_falls_out_of_the_bound_is_refused_and_said(
 
 
 async def test_metadata_without_the_snapshot_is_told_and_the_log_read(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    cluster: InProcessCluster, client: LedgerClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As after it was made again from what bookies have."""
-    async with on_bookies(tmp_path, 3) as (cluster, client):
-        log = await client.create_log("orders", roll_records=3)
-        async with await log.writer() as writer:
-            for n in range(10):
-                await writer.append(b"%d" % n, producer="a", sequence=n)
-        await ProducerStore(cluster.store, log.record.identity).drop_all()
-        async with await log.writer() as writer:
-            assert (
-                "has no snapshot of its producers at position 10: it is read from position 0 on"
-                in caplog.text
-            )
-            assert await writer.append(b"9", producer="a", sequence=9) == 9
+    log = await client.create_log("orders", roll_records=3)
+    async with await log.writer() as writer:
+        for n in range(10):
+            await writer.append(b"%d" % n, producer="a", sequence=n)
+    await ProducerStore(cluster.store, log.record.identity).drop_all()
+    async with await log.writer() as writer:
+        assert "has no snapshot of its producers at position 10: it is read from position 0 on" in caplog.text
+        assert await writer.append(b"9", producer="a", sequence=9) == 9
 
 
-async def test_L10_a_producer_whose_answers_are_lost_stores_each_record_once(tmp_path: Path) -> None:
+async def test_L10_a_producer_whose_answers_are_lost_stores_each_record_once(client: LedgerClient) -> None:
     """It takes the log over for each try, and none of the writers before it is told to stop."""
-    async with on_bookies(tmp_path, 3) as (_, client):
-        log = await client.create_log("orders", roll_records=5)
-        for sequence in range(8):
-            for _ in range(3):
-                writer = await log.writer()
-                appended = await writer.append_async(b"%d" % sequence, producer="a", sequence=sequence)
-                await asyncio.wait([appended])
-                await writer.abandon()  # and it never heard of it
-        assert [sequence for _, sequence, _ in await stored(log)] == list(range(8))
+    log = await client.create_log("orders", roll_records=5)
+    for sequence in range(8):
+        for _ in range(3):
+            writer = await log.writer()
+            appended = await writer.append_async(b"%d" % sequence, producer="a", sequence=sequence)
+            await asyncio.wait([appended])
+            await writer.abandon()  # and it never heard of it
+    assert [sequence for _, sequence, _ in await stored(log)] == list(range(8))
 
 
-def test_L10_once_in_ordinary_code(tmp_path: Path) -> None:
-    uri = f"sqlite://{tmp_path}/metadata.db"
-    with bookie_processes(3, tmp_path, uri), BlockingClient(uri) as client:
+def test_L10_once_in_ordinary_code(uri: str) -> None:
+    with BlockingClient(uri) as client:
         log = client.log("orders", create=True)
         with log.writer() as writer:
             futures = [writer.append_async(b"%d" % n, producer="a", sequence=n // 2) for n in range(200)]

@@ -8,12 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ledgers import (
-    EntryUnreadable,
-    LedgerFenced,
-    LedgerRecoveryFailed,
-    LedgerState,
-)
+from ledgers import EntryUnreadable, LedgerFenced, LedgerRecoveryFailed, LedgerState
 from ledgers.aio import LedgerClient
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies, payloads
 
@@ -42,36 +37,6 @@ async def test_C1_a_writer_whose_ledger_was_recovered_at_its_own_end_closes_well
         await writer.append(b"all there is")
         await client.open_ledger(writer.ledger_id)
         await writer.close()
-
-
-async def test_C1_an_idle_writer_that_met_the_fence_closes_well_where_it_was_recovered_at_its_own_end(
-    tmp_path: Path,
-) -> None:
-    async with on_bookies(tmp_path, 3, replace(QUICK, idle_lac_seconds=0.2)) as (_, client):
-        writer = await client.create_ledger()
-        await writer.append(b"all there is")
-        ended = asyncio.Event()
-        writer.on_progress = ended.set
-        await client.open_ledger(writer.ledger_id)
-        await ended.wait()  # it tells its LAC, being idle, and is refused
-        with pytest.raises(LedgerFenced):
-            await writer.append(b"too late")
-        await writer.close()
-        assert (writer.record.is_closed, writer.record.last_entry) == (True, 0)
-
-
-async def test_C1_a_writer_that_met_the_fence_with_an_entry_unconfirmed_does_not_close_well(
-    tmp_path: Path,
-) -> None:
-    async with on_bookies(tmp_path, 3, replace(QUICK, idle_lac_seconds=60)) as (_, client):
-        writer = await client.create_ledger()
-        await writer.append(b"confirmed")
-        await client.open_ledger(writer.ledger_id)
-        late = await writer.append_async(b"never confirmed")
-        with pytest.raises(LedgerFenced):
-            await late
-        with pytest.raises(LedgerFenced):
-            await writer.close()
 
 
 async def test_R5_recoverers_that_race_agree_on_one_end(tmp_path: Path) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from ledgers import ClientConfig, LedgerRecord, LedgerRecoveryFailed
 from ledgers.aio import LedgerClient
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
-from tests.support.in_process import on_bookies
+from tests.support.in_process import InProcessCluster
 
 FEW_TRIES = ClientConfig(recovery_attempts_max=3)
 
@@ -39,17 +37,16 @@ class Meddled(LedgerStore):
     [(False, "its writer kept changing its metadata"), (True, "other clients kept changing its metadata")],
 )
 async def test_a_recovery_that_never_settles_says_so_after_so_many_attempts(
-    tmp_path: Path, only_closes: bool, says: str
+    cluster: InProcessCluster, client: LedgerClient, only_closes: bool, says: str
 ) -> None:
-    async with on_bookies(tmp_path, 3) as (cluster, client):
-        writer = await client.create_ledger()
-        await writer.append(b"x")
-        async with LedgerClient(cluster.uri, config=FEW_TRIES) as recoverer:
-            connected = await recoverer._connected()
-            meddled = Meddled(cluster.store, only_closes=only_closes)
-            connected.ledgers = meddled
-            with pytest.raises(LedgerRecoveryFailed, match=says):
-                await recoverer.open_ledger(writer.ledger_id)
-            assert meddled.changes == FEW_TRIES.recovery_attempts_max
-        reader = await client.open_ledger(writer.ledger_id)
-        assert reader.last_add_confirmed == 0, "left alone it is recovered at once"
+    writer = await client.create_ledger()
+    await writer.append(b"x")
+    async with LedgerClient(cluster.uri, config=FEW_TRIES) as recoverer:
+        connected = await recoverer._connected()
+        meddled = Meddled(cluster.store, only_closes=only_closes)
+        connected.ledgers = meddled
+        with pytest.raises(LedgerRecoveryFailed, match=says):
+            await recoverer.open_ledger(writer.ledger_id)
+        assert meddled.changes == FEW_TRIES.recovery_attempts_max
+    reader = await client.open_ledger(writer.ledger_id)
+    assert reader.last_add_confirmed == 0, "left alone it is recovered at once"

@@ -22,9 +22,9 @@ from ledgers.aio import LedgerClient
 from ledgers.recovering.peers import ClusterPeers
 from metadata.rate_limit import RateLimit
 from metadata.records.cluster import find_bookie
-from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import LedgerStore
 from tests.support.in_process import LITTLE_SPACE, QUICK, InProcessCluster, on_bookies, payloads
+from tests.support.upkeep import ref
 from tests.support.watched_peers import payload, written
 
 AT_ONCE = 1e12
@@ -52,10 +52,6 @@ async def mending(cluster: InProcessCluster, name: str) -> AsyncIterator[Tools]:
         yield Tools(repair, Scrubber(running.bookie, repair, lock, pace))
     finally:
         await peers.close()
-
-
-def ref(cluster: InProcessCluster, name: str) -> BookieRef:
-    return BookieRef(name, cluster.running[name].cookie.incarnation)
 
 
 async def start_older_copy(cluster: InProcessCluster, name: str) -> None:
@@ -102,7 +98,7 @@ async def abandoned_ledger(cluster: InProcessCluster, count: int) -> int:
 async def test_R6_a_bookie_restored_from_a_backup_gets_what_it_took_since_from_the_others(
     tmp_path: Path,
 ) -> None:
-    """R6: ledgers that were closed, and one whose writer is gone; then it serves them alone."""
+    """Ledgers that were closed, and one whose writer is gone; then it serves them alone."""
     async with on_bookies(tmp_path, 3) as (cluster, client):
         before = (await written(client, (3, 3, 2), 300)).ledger_id
         await back_up(cluster, "b1", tmp_path / "backup")
@@ -126,7 +122,7 @@ async def test_R6_a_bookie_restored_from_a_backup_gets_what_it_took_since_from_t
 
 @pytest.mark.parametrize("shape", SHAPES)
 async def test_R6_rot_is_found_and_mended_by_one_scrub(tmp_path: Path, shape: tuple[int, int, int]) -> None:
-    """R6: on every bookie of the ledger, one after the other.
+    """On every bookie of the ledger, one after the other.
 
     All copies are waited for: what a bookie is behind with is joined, and two rotten entries would stand in one frame.
     """
@@ -161,7 +157,7 @@ def rot(cluster: InProcessCluster, name: str, what: Sequence[bytes]) -> int:
 
 @pytest.mark.parametrize("digest", list(DigestType))
 async def test_W3_a_spare_bookie_takes_over_from_a_lost_one(tmp_path: Path, digest: DigestType) -> None:
-    """W3: closed ledgers with and without a password; then the spare serves them alone."""
+    """Closed ledgers with and without a password; then the spare serves them alone."""
     async with on_bookies(tmp_path, 4) as (cluster, client):
         async with await client.create_ledger(password=b"secret", digest=digest) as writer:
             for n in range(50):
@@ -185,7 +181,7 @@ async def living(cluster: InProcessCluster, name: str) -> str | None:
 
 
 async def test_W7_a_bookie_on_a_new_disk_takes_the_places_of_its_former_self(tmp_path: Path) -> None:
-    """W7: also in a ledger that nobody closed."""
+    """Also in a ledger that nobody closed."""
     async with on_bookies(tmp_path, 3) as (cluster, client):
         closed = (await written(client, (3, 3, 2), 300)).ledger_id
         abandoned = await abandoned_ledger(cluster, 10)

@@ -6,8 +6,7 @@ import asyncio
 import json
 from pathlib import Path
 
-from qjm_compat.aio import QuorumJournalManager
-from tests.qjm_compat.journals import JOURNAL, NAMESPACE, frames, write, write_segment
+from tests.qjm_compat.journals import JOURNAL, NAMESPACE, all_edits, frames, write, write_segment
 from tests.support.aio import run
 from tests.support.command_line import bookledger, succeeds
 from tests.support.journals_apart import NAMES, Apart, three_apart
@@ -19,14 +18,7 @@ async def until_nothing_is_wrong(apart: Apart) -> None:
         await asyncio.sleep(0.1)
 
 
-async def all_edits(manager: QuorumJournalManager) -> bytes:
-    found = b""
-    for stream in await manager.select_input_streams(0):
-        found += b"".join([bytes(batch.records) async for batch in stream.batches()])
-    return found
-
-
-def test_all_three_are_replaced_one_after_the_other_and_every_edit_is_there(tmp_path: Path) -> None:
+async def test_all_three_are_replaced_one_after_the_other_and_every_edit_is_there(tmp_path: Path) -> None:
     """Each time a writer is in the middle of a segment, which a majority of before has."""
 
     async def replaced(apart: Apart, name: str, next_txid: int) -> int:
@@ -54,16 +46,13 @@ def test_all_three_are_replaced_one_after_the_other_and_every_edit_is_there(tmp_
         await until_nothing_is_wrong(apart)
         return next_txid + 30
 
-    async def scenario(apart: Apart) -> None:
+    with three_apart(tmp_path) as apart:
+        apart.format()
         next_txid = 1
         for name in NAMES:
             next_txid = await replaced(apart, name, next_txid)
         async with apart.manager() as reader:
             assert await all_edits(reader) == frames(1, next_txid - 1)
-
-    with three_apart(tmp_path) as apart:
-        apart.format()
-        run(scenario(apart), timeout_seconds=240)
 
 
 async def test_where_two_are_lost_nothing_is_formatted_and_what_is_left_can_be_taken_out(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bookledger.cli.processes import BookieProcess, bookie_processes
-from ledgers import ClientConfig, NotEnoughBookies
+from ledgers import ClientConfig
 from ledgers.aio import LedgerClient, WriteHandle
 from tests.measure.rolling import appends, restarted
 
@@ -69,28 +69,3 @@ async def test_five_bookies_restarted_one_after_another_fail_no_append_no_close_
     with bookie_processes(5, tmp_path, uri, lease_seconds=3) as bookies:
         async with LedgerClient(uri) as client:
             assert await appends(client, asyncio.ensure_future(restarted(bookies)))
-
-
-@pytest.mark.parametrize("is_idle", [True, False], ids=["idle", "busy"])
-async def test_a_writer_without_a_quorum_gives_up_in_its_time_and_says_what_it_tried(
-    tmp_path: Path, is_idle: bool
-) -> None:
-    config = ClientConfig(retry_replacement_seconds=0.1, append_seconds_max=1, append_quorum_seconds_max=2)
-    uri = f"sqlite://{tmp_path}/metadata.db"
-    with bookie_processes(3, tmp_path, uri) as bookies:
-        async with LedgerClient(uri, config=config) as client:
-            writer = await client.create_ledger()
-            await writer.append(PAYLOAD)
-            ended = asyncio.Event()
-            writer.on_progress = lambda: ended.set() if writer.has_ended else None
-            began = asyncio.get_running_loop().time()
-            for bookie in bookies[:2]:
-                await asyncio.to_thread(bookie.kill)
-            late = None if is_idle else await writer.append_async(PAYLOAD)
-            await ended.wait()
-            assert asyncio.get_running_loop().time() - began >= config.append_quorum_seconds_max
-            assert isinstance(writer.failure, NotEnoughBookies)
-            assert {"bookie-1", "bookie-2"} <= set(writer.failure.reasons)
-            if late is not None:
-                with pytest.raises(NotEnoughBookies):
-                    await late

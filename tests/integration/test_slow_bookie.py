@@ -9,10 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bookledger.cli.processes import BookieProcess, bookie_processes
+from bookledger.cli.processes import bookie_processes
 from ledgers.aio import LedgerClient
 from ledgers.config import ClientConfig
-from tests.support.aio import run
 from tests.support.processes import hung
 from tests.support.writing import ConstantWriter
 
@@ -29,13 +28,11 @@ def private_bytes(pid: int) -> int:
     return int(psutil.Process(pid).memory_full_info().uss)
 
 
-def test_W6_a_stopped_bookie_stops_neither_appends_nor_swells_the_writer(tmp_path: Path) -> None:
+async def test_W6_a_stopped_bookie_stops_neither_appends_nor_swells_the_writer(tmp_path: Path) -> None:
     uri = f"sqlite://{tmp_path}/metadata.db"
     config = ClientConfig(lane_backlog_bytes_max=16 * MIB, pending_bytes_max=16 * MIB)
-
-    async def scenario(bookies: list[BookieProcess]) -> None:
-        loop = asyncio.get_running_loop()
-        async with LedgerClient(uri, config=config) as client:
+    with bookie_processes(4, tmp_path, uri) as bookies:
+        async with asyncio.timeout(STALL_SECONDS + 60), LedgerClient(uri, config=config) as client:
             handle = await client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=2)
             writer = ConstantWriter(handle, size=1000, in_flight=4000)
             writing = asyncio.create_task(writer.run())
@@ -44,6 +41,7 @@ def test_W6_a_stopped_bookie_stops_neither_appends_nor_swells_the_writer(tmp_pat
             stopped = next(
                 b for b in bookies if b.bookie_id == handle.record.fragments[-1].ensemble[0].bookie_id
             )
+            loop = asyncio.get_running_loop()
             largest, end = before, loop.time() + STALL_SECONDS
             with hung([stopped]):
                 while loop.time() < end:
@@ -56,16 +54,12 @@ def test_W6_a_stopped_bookie_stops_neither_appends_nor_swells_the_writer(tmp_pat
             bound = config.lane_backlog_bytes_max + config.pending_bytes_max
             assert largest - before < 2 * bound + 32 * MIB, f"grew by {(largest - before) / MIB:.0f} MiB"
 
-    with bookie_processes(4, tmp_path, uri) as bookies:
-        run(scenario(bookies), timeout_seconds=STALL_SECONDS + 60)
-
 
 @pytest.mark.long
-def test_a_bookies_private_memory_stays_small_however_much_passes_through_it(tmp_path: Path) -> None:
+async def test_a_bookies_private_memory_stays_small_however_much_passes_through_it(tmp_path: Path) -> None:
     uri = f"sqlite://{tmp_path}/metadata.db"
-
-    async def scenario(bookies: list[BookieProcess]) -> None:
-        async with LedgerClient(uri) as client:
+    with bookie_processes(3, tmp_path, uri) as bookies:
+        async with asyncio.timeout(60 + SOAK_BYTES / 10e6), LedgerClient(uri) as client:
             handle = await client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=2)
             writer = ConstantWriter(handle, size=1000, in_flight=4000)
             writing = asyncio.create_task(writer.run())
@@ -78,6 +72,3 @@ def test_a_bookies_private_memory_stays_small_however_much_passes_through_it(tmp
             await handle.close()
             print(f"{writer.confirmed * writer.size / 1e9:.2f} GB passed, largest {largest / MIB:.0f} MiB")
             assert largest < BOOKIE_PRIVATE_BYTES_MAX
-
-    with bookie_processes(3, tmp_path, uri) as bookies:
-        run(scenario(bookies), timeout_seconds=60 + SOAK_BYTES / 10e6)

@@ -14,31 +14,6 @@ from tests.support.processes import ProcessCluster, on_processes
 from tests.support.writing import ConstantWriter, copies_of_every_entry, payload_of
 
 MIB = 1024 * 1024
-PATIENT = ClientConfig(append_seconds_max=20)
-ENTRIES = 12
-"""Of 1 MiB: more than a stream has on its way, so that some still wait in the client when it closes."""
-
-
-def payload(entry_id: int) -> bytes:
-    return bytes([entry_id]) * MIB
-
-
-async def test_C1_a_close_waits_for_the_copies_of_a_slow_bookie(tmp_path: Path) -> None:
-    async with on_processes(tmp_path, 3, PATIENT) as (cluster, client):
-        writer = await client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=2)
-        slow = writer.record.fragments[0].ensemble[0]
-        cluster.pause(slow)
-        futures = [await writer.append_async(payload(n)) for n in range(ENTRIES)]
-        await asyncio.gather(*futures)
-        closing = asyncio.create_task(writer.close())
-        done, _ = await asyncio.wait([closing], timeout=1)
-        assert not done, "a copy is missing still"
-        cluster.resume_all()
-        await closing
-        copies = await copies_of_every_entry(client, writer.record, ENTRIES - 1, payload)
-        assert set(copies.values()) == {3}
-
-
 SLOW_SECONDS = float(os.environ.get("BOOKLEDGER_SLOW_SECONDS", "4"))
 HASTY = ClientConfig(lane_backlog_bytes_max=4 * MIB, pending_bytes_max=4 * MIB)
 
@@ -66,7 +41,7 @@ async def slowed_down(cluster: ProcessCluster, bookie: BookieRef) -> AsyncIterat
 async def test_W6_a_bookie_at_a_quarter_of_its_speed_has_every_entry_when_the_ledger_is_closed(
     tmp_path: Path,
 ) -> None:
-    """W6: there is no fourth bookie, so the appends go as fast as the slow one does, once it is behind its bound."""
+    """There is no fourth bookie, so the appends go as fast as the slow one does, once it is behind its bound."""
     async with on_processes(tmp_path, 3, HASTY) as (cluster, client):
         handle = await client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=2)
         slow = handle.record.fragments[0].ensemble[0]

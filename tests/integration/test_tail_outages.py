@@ -50,21 +50,23 @@ def tailing(tmp_path: Path, *arguments: str) -> Iterator[Tailing]:
         one.process.wait()
 
 
-def test_a_ledger_is_followed_through_outages_of_metadata_and_bookies(
-    tmp_path: Path, own_etcd: EtcdServer
+@pytest.mark.parametrize("what", ["ledger", "log"])
+def test_it_is_followed_through_outages_of_metadata_and_bookies(
+    tmp_path: Path, own_etcd: EtcdServer, what: str
 ) -> None:
     uri = f"etcd://{own_etcd.endpoint}/test?timeout=2"
     with (
         bookie_processes(3, tmp_path, uri, lease_seconds=60) as bookies,
         LedgerClient(uri) as client,
-        client.create_ledger() as writer,
+        client.create_ledger() if what == "ledger" else client.create_log("orders").writer() as writer,
     ):
         writer.append(b"before")
-        with tailing(tmp_path, "ledger", "tail", str(writer.ledger_id), f"--metadata={uri}") as tail:
+        name = "1" if what == "ledger" else "orders"
+        with tailing(tmp_path, what, "tail", name, f"--metadata={uri}") as tail:
             until(lambda: tail.lines == ["0\tbefore"])
             own_etcd.kill()
             with pytest.raises(MetadataUnavailable):
-                client.open_ledger(writer.ledger_id, recovery=False)
+                client.open_ledger(1, recovery=False)
             writer.append(b"between")
             until(lambda: tail.lines == ["0\tbefore", "1\tbetween"])
             own_etcd.restart()
@@ -76,20 +78,6 @@ def test_a_ledger_is_followed_through_outages_of_metadata_and_bookies(
             writer.append(b"after")
             until(lambda: tail.lines == ["0\tbefore", "1\tbetween", "2\tafter"])
             until(lambda: "it goes on" in tail.said)  # on the other stream
-
-
-def test_an_outage_that_lasts_ends_it_with_where_to_go_on_from(tmp_path: Path) -> None:
-    uri = f"sqlite://{tmp_path}/metadata.db"
-    with bookie_processes(3, tmp_path, uri, lease_seconds=60) as bookies, LedgerClient(uri) as client:
-        writer = client.create_ledger()
-        writer.append(b"a")
-        arguments = ("ledger", "tail", str(writer.ledger_id), f"--metadata={uri}", "--outage-max=1")
-        with tailing(tmp_path, *arguments) as tail:
-            until(lambda: tail.lines == ["0\ta"])
-            for bookie in bookies:
-                bookie.kill()
-            assert tail.process.wait(120) == 1
-            assert "go on with --first 1" in tail.said.splitlines()[-1]
 
 
 def test_a_journal_is_followed_through_an_outage_of_its_metadata(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 
@@ -15,6 +16,13 @@ from tests.support.aio import cancel, take, until_true
 from tests.support.processes import on_processes
 
 CONFIG = ClientConfig(append_seconds_max=2, read_seconds_max=2, retry_replacement_seconds=0.1)
+
+
+@pytest.fixture
+async def client(uri: str) -> AsyncIterator[LedgerClient]:
+    """Of bookies that live through all of the tests."""
+    async with LedgerClient(uri, config=CONFIG) as client:
+        yield client
 
 
 async def polls_wait() -> bool:
@@ -75,56 +83,53 @@ async def test_a_tail_reader_goes_on_when_the_bookies_it_asked_come_back(tmp_pat
         assert follower.seen == list(range(253))
 
 
-async def test_a_ledger_deleted_under_its_tail_reader_is_no_such_ledger(tmp_path: Path) -> None:
-    async with on_processes(tmp_path, 3, CONFIG) as (_, client):
-        writer = await client.create_ledger()
-        follower = Follower(await client.open_ledger(writer.ledger_id, recovery=False))
-        await writer.append(b"0")
-        await follower.until_seen(1)
-        await client.delete_ledger(writer.ledger_id, force=True)
-        with pytest.raises(NoSuchLedger):
-            await follower.task
-        await writer.abandon()
+async def test_a_ledger_deleted_under_its_tail_reader_is_no_such_ledger(client: LedgerClient) -> None:
+    writer = await client.create_ledger()
+    follower = Follower(await client.open_ledger(writer.ledger_id, recovery=False))
+    await writer.append(b"0")
+    await follower.until_seen(1)
+    await client.delete_ledger(writer.ledger_id, force=True)
+    with pytest.raises(NoSuchLedger):
+        await follower.task
+    await writer.abandon()
 
 
 async def test_a_client_closed_under_its_tail_reader_ends_it_with_an_error_and_no_cancellation(
-    tmp_path: Path,
+    uri: str, client: LedgerClient
 ) -> None:
-    async with on_processes(tmp_path, 3, CONFIG) as (cluster, client):
-        writer = await client.create_ledger()
-        other = LedgerClient(cluster.uri, config=CONFIG)
-        follower = Follower(await other.open_ledger(writer.ledger_id, recovery=False))
-        await writer.append(b"0")
-        await follower.until_seen(1)
-        await until_true(polls_wait)
-        await other.close()
-        with pytest.raises(ClientClosed, match="closed"):
-            await follower.task
-        await writer.close()
+    writer = await client.create_ledger()
+    other = LedgerClient(uri, config=CONFIG)
+    follower = Follower(await other.open_ledger(writer.ledger_id, recovery=False))
+    await writer.append(b"0")
+    await follower.until_seen(1)
+    await until_true(polls_wait)
+    await other.close()
+    with pytest.raises(ClientClosed, match="closed"):
+        await follower.task
+    await writer.close()
 
 
-async def test_a_tail_reader_that_is_cancelled_leaves_nothing_running(tmp_path: Path) -> None:
-    async with on_processes(tmp_path, 3, CONFIG) as (_, client):
-        writer = await client.create_ledger()
-        await writer.append(b"0")
-        await writer.close()
-        other = await client.create_ledger()
-        before = asyncio.all_tasks()
-        follower = Follower(await client.open_ledger(other.ledger_id, recovery=False))
-        await other.append(b"0")
-        await follower.until_seen(1)
-        await other.close()
-        await cancel(follower.task)
-        reading = {str(task.get_coro()) for task in asyncio.all_tasks() - before}
-        assert not [name for name in reading if "view" in name.lower() or "lac" in name.lower()]
+async def test_a_tail_reader_that_is_cancelled_leaves_nothing_running(client: LedgerClient) -> None:
+    writer = await client.create_ledger()
+    await writer.append(b"0")
+    await writer.close()
+    other = await client.create_ledger()
+    before = asyncio.all_tasks()
+    follower = Follower(await client.open_ledger(other.ledger_id, recovery=False))
+    await other.append(b"0")
+    await follower.until_seen(1)
+    await other.close()
+    await cancel(follower.task)
+    reading = {str(task.get_coro()) for task in asyncio.all_tasks() - before}
+    assert not [name for name in reading if "view" in name.lower() or "lac" in name.lower()]
 
 
 async def test_an_idle_writers_last_entry_reaches_a_waiting_reader_long_before_its_poll_ends(
-    tmp_path: Path,
+    uri: str,
 ) -> None:
     """The explicit last-add-confirmed of the writer wakes the reader's long poll."""
     config = ClientConfig(long_poll_seconds=30, idle_lac_seconds=0.05)
-    async with on_processes(tmp_path, 3, config) as (_, client):
+    async with LedgerClient(uri, config=config) as client:
         writer = await client.create_ledger()
         follower = await client.open_ledger(writer.ledger_id, recovery=False)
         async with aclosing(follower.tail()) as entries:
@@ -136,20 +141,19 @@ async def test_an_idle_writers_last_entry_reaches_a_waiting_reader_long_before_i
         await writer.close()
 
 
-async def test_a_follower_without_recovery_never_disturbs_the_writer(tmp_path: Path) -> None:
-    async with on_processes(tmp_path, 3, CONFIG) as (_, client):
-        writer = await client.create_ledger()
-        for n in range(3):
-            await writer.append(b"%d" % n)
-        follower = await client.open_ledger(writer.ledger_id, recovery=False)
-        while await follower.try_read_last_add_confirmed() < 2:
-            pass  # the writer is idle: it tells the bookies by itself
-        assert await follower.read_last_add_confirmed() == 2
-        assert [entry.payload async for entry in follower.read()] == [b"0", b"1", b"2"]
-        with pytest.raises(NoSuchEntry):
-            await follower.read_entry(3)
-        assert await writer.append(b"undisturbed") == 3
-        await writer.close()
+async def test_a_follower_without_recovery_never_disturbs_the_writer(client: LedgerClient) -> None:
+    writer = await client.create_ledger()
+    for n in range(3):
+        await writer.append(b"%d" % n)
+    follower = await client.open_ledger(writer.ledger_id, recovery=False)
+    while await follower.try_read_last_add_confirmed() < 2:
+        pass  # the writer is idle: it tells the bookies by itself
+    assert await follower.read_last_add_confirmed() == 2
+    assert [entry.payload async for entry in follower.read()] == [b"0", b"1", b"2"]
+    with pytest.raises(NoSuchEntry):
+        await follower.read_entry(3)
+    assert await writer.append(b"undisturbed") == 3
+    await writer.close()
 
 
 async def test_one_answer_is_enough_to_try_and_a_quorum_to_be_sure_how_far_a_ledger_is_confirmed(
@@ -179,62 +183,56 @@ async def test_one_answer_is_enough_to_try_and_a_quorum_to_be_sure_how_far_a_led
 # --- with an end in time ------------------------------------------------------------------------
 
 
-async def test_a_tail_with_a_timeout_ends_once_nothing_new_came_for_so_long(tmp_path: Path) -> None:
-    async with on_processes(tmp_path, 3, CONFIG) as (_, client):
-        writer = await client.create_ledger()
-        reader = await client.open_ledger(writer.ledger_id, recovery=False)
-        for n in range(3):
-            await writer.append(b"%d" % n)
-        seen = [entry.entry_id async for entry in reader.tail(timeout=0.5)]
-        assert seen in ([0, 1], [0, 1, 2]), "the writer need not have told of the last one"
-        assert not reader.is_closed
-        await writer.close()
-        assert [entry.entry_id async for entry in reader.tail(len(seen), timeout=20)] == list(
-            range(len(seen), 3)
-        )
-        assert reader.is_closed
+async def test_a_tail_with_a_timeout_ends_once_nothing_new_came_for_so_long(client: LedgerClient) -> None:
+    writer = await client.create_ledger()
+    reader = await client.open_ledger(writer.ledger_id, recovery=False)
+    for n in range(3):
+        await writer.append(b"%d" % n)
+    seen = [entry.entry_id async for entry in reader.tail(timeout=0.5)]
+    assert seen in ([0, 1], [0, 1, 2]), "the writer need not have told of the last one"
+    assert not reader.is_closed
+    await writer.close()
+    assert [entry.entry_id async for entry in reader.tail(len(seen), timeout=20)] == list(range(len(seen), 3))
+    assert reader.is_closed
 
 
-async def test_poll_returns_what_is_confirmed_as_soon_as_there_is_some(tmp_path: Path) -> None:
-    async with on_processes(tmp_path, 3, CONFIG) as (_, client):
-        writer = await client.create_ledger()
-        reader = await client.open_ledger(writer.ledger_id, recovery=False)
-        assert await reader.poll(0, timeout=0) == []
-        waiting = asyncio.create_task(reader.poll(0, timeout=60))
-        await until_true(polls_wait)
-        for n in range(3):
-            await writer.append(b"%d" % n)
-        assert (await waiting)[0].entry_id == 0
-        await writer.close()
-        found = await reader.poll(1, timeout=0)
-        assert [entry.payload for entry in found] == [b"1", b"2"], "it asks once, though it may not wait"
-        assert len(await reader.poll(0, timeout=0, entries_max=1)) == 1
-        assert reader.is_closed
-        assert await reader.poll(3, timeout=60) == [], "at once: nothing will come"
-        for following in (reader.poll(4, timeout=60), anext(aiter(reader.tail(4)))):
-            with pytest.raises(NoSuchEntry):
-                await following
+async def test_poll_returns_what_is_confirmed_as_soon_as_there_is_some(client: LedgerClient) -> None:
+    writer = await client.create_ledger()
+    reader = await client.open_ledger(writer.ledger_id, recovery=False)
+    assert await reader.poll(0, timeout=0) == []
+    waiting = asyncio.create_task(reader.poll(0, timeout=60))
+    await until_true(polls_wait)
+    for n in range(3):
+        await writer.append(b"%d" % n)
+    assert (await waiting)[0].entry_id == 0
+    await writer.close()
+    found = await reader.poll(1, timeout=0)
+    assert [entry.payload for entry in found] == [b"1", b"2"], "it asks once, though it may not wait"
+    assert len(await reader.poll(0, timeout=0, entries_max=1)) == 1
+    assert reader.is_closed
+    assert await reader.poll(3, timeout=60) == [], "at once: nothing will come"
+    for following in (reader.poll(4, timeout=60), anext(aiter(reader.tail(4)))):
+        with pytest.raises(NoSuchEntry):
+            await following
 
 
-async def test_a_poll_in_vain_takes_as_long_as_it_may(tmp_path: Path) -> None:
-    async with on_processes(tmp_path, 3, CONFIG) as (_, client):
-        writer = await client.create_ledger()
-        reader = await client.open_ledger(writer.ledger_id, recovery=False)
-        began = asyncio.get_running_loop().time()
-        assert await reader.poll(0, timeout=0.4) == []
-        assert 0.4 <= asyncio.get_running_loop().time() - began < 10
-        for wrong in (-1.0, float("nan")):
-            with pytest.raises(ValueError, match="number of seconds from 0 on"):
-                await reader.poll(0, timeout=wrong)
-        await writer.close()
+async def test_a_poll_in_vain_takes_as_long_as_it_may(client: LedgerClient) -> None:
+    writer = await client.create_ledger()
+    reader = await client.open_ledger(writer.ledger_id, recovery=False)
+    began = asyncio.get_running_loop().time()
+    assert await reader.poll(0, timeout=0.4) == []
+    assert 0.4 <= asyncio.get_running_loop().time() - began < 10
+    for wrong in (-1.0, float("nan")):
+        with pytest.raises(ValueError, match="number of seconds from 0 on"):
+            await reader.poll(0, timeout=wrong)
+    await writer.close()
 
 
-async def test_a_poll_of_a_ledger_that_is_deleted_says_so(tmp_path: Path) -> None:
-    async with on_processes(tmp_path, 3, CONFIG) as (_, client):
-        writer = await client.create_ledger()
-        readers = [await client.open_ledger(writer.ledger_id, recovery=False) for _ in range(2)]
-        await writer.close()
-        await client.delete_ledger(writer.ledger_id)
-        for reader, timeout in zip(readers, (0.0, 20.0), strict=True):
-            with pytest.raises(NoSuchLedger):
-                await reader.poll(0, timeout=timeout)
+async def test_a_poll_of_a_ledger_that_is_deleted_says_so(client: LedgerClient) -> None:
+    writer = await client.create_ledger()
+    readers = [await client.open_ledger(writer.ledger_id, recovery=False) for _ in range(2)]
+    await writer.close()
+    await client.delete_ledger(writer.ledger_id)
+    for reader, timeout in zip(readers, (0.0, 20.0), strict=True):
+        with pytest.raises(NoSuchLedger):
+            await reader.poll(0, timeout=timeout)

@@ -7,14 +7,17 @@ from contextlib import aclosing
 import grpc
 import pytest
 
-from metadata.errors import OutcomeUnknown, StoreRefused, StoreUnavailable
+from metadata.errors import OutcomeUnknown, StoreRefused, StoreTooOld, StoreUnavailable
 from metadata.etcd import etcd_pb2 as pb
+from metadata.etcd import store as etcd_store
 from metadata.etcd import watch as watch_module
 from metadata.etcd.config import EtcdConfig
-from metadata.etcd.store import EtcdStore
-from metadata.store import EventKind, WatchEvent
+from metadata.store import EventKind, StoreHealth, WatchEvent
+from tests.metadata.test_etcd_store import opened
 from tests.support.aio import run, take
+from tests.support.etcd import EtcdServer, free_port
 from tests.support.fake_etcd import Break, Change, FakeEtcd
+from tests.support.model_etcd import ModelEtcd
 
 PREFIX = "p"
 
@@ -61,13 +64,12 @@ def told(event: WatchEvent) -> tuple[int, str, int]:
 
 
 async def watched(etcd: FakeEtcd) -> list[tuple[int, str, int]]:
-    async with etcd.serving() as endpoint:
-        store = EtcdStore(EtcdConfig((endpoint,), PREFIX))
-        try:
-            async with aclosing(store.watch("a/", after_revision=FROM)) as events:
-                return [told(event) for event in await take(len(WANTED), events)]
-        finally:
-            await store.close()
+    async with (
+        etcd.serving() as endpoint,
+        opened(EtcdConfig((endpoint,), PREFIX)) as store,
+        aclosing(store.watch("a/", after_revision=FROM)) as events,
+    ):
+        return [told(event) for event in await take(len(WANTED), events)]
 
 
 @pytest.fixture(autouse=True)
@@ -75,9 +77,9 @@ def resumes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch_module, "RESUME_PAUSE_SECONDS", 0.0)
 
 
-def test_a_watch_whose_stream_stays_gives_every_event_once() -> None:
+async def test_a_watch_whose_stream_stays_gives_every_event_once() -> None:
     etcd = FakeEtcd(HISTORY, seen_at_start=3)
-    assert run(watched(etcd)) == WANTED
+    assert await watched(etcd) == WANTED
     assert etcd.streams == 1
 
 
@@ -112,14 +114,11 @@ CODES = [code for code in grpc.StatusCode if code is not grpc.StatusCode.OK]
 
 async def error_of(code: grpc.StatusCode, *, writes: bool) -> tuple[type[Exception], list[str]]:
     etcd = FakeEtcd([], refusal=(code, "etcdserver: says so"))
-    async with etcd.serving() as endpoint:
-        store = EtcdStore(EtcdConfig((endpoint,), PREFIX, timeout=0.5))
+    async with etcd.serving() as endpoint, opened(EtcdConfig((endpoint,), PREFIX, timeout=0.5)) as store:
         try:
             await (store.create("a", b"x") if writes else store.get("a"))
         except StoreUnavailable as error:
             return type(error), etcd.calls
-        finally:
-            await store.close()
     raise AssertionError("it was refused")
 
 
@@ -134,21 +133,79 @@ def test_a_write_is_refused_only_where_etcd_has_certainly_changed_nothing(code: 
 @pytest.mark.parametrize("code", CODES, ids=lambda code: code.name)
 async def test_a_read_is_repeated_unless_etcd_said_no(code: grpc.StatusCode) -> None:
     etcd = FakeEtcd([], refusal=(code, "etcdserver: says so"), refusals_max=2)
-    async with etcd.serving() as endpoint:
-        store = EtcdStore(EtcdConfig((endpoint,), PREFIX, timeout=HANGS_SECONDS))
-        try:
-            if code in REFUSES or code is grpc.StatusCode.RESOURCE_EXHAUSTED:
-                with pytest.raises(StoreRefused):
-                    await store.get("a")
-                assert len(etcd.calls) == 1
-            else:
-                assert await store.get("a") is None
-                assert len(etcd.calls) == 3
-        finally:
-            await store.close()
+    async with (
+        etcd.serving() as endpoint,
+        opened(EtcdConfig((endpoint,), PREFIX, timeout=HANGS_SECONDS)) as store,
+    ):
+        if code in REFUSES or code is grpc.StatusCode.RESOURCE_EXHAUSTED:
+            with pytest.raises(StoreRefused):
+                await store.get("a")
+            assert len(etcd.calls) == 1
+        else:
+            assert await store.get("a") is None
+            assert len(etcd.calls) == 3
 
 
 def test_an_etcd_that_stays_unavailable_is_asked_again_after_a_pause_until_the_time_is_up() -> None:
     kind, calls = run(error_of(grpc.StatusCode.UNAVAILABLE, writes=False))
     assert not issubclass(kind, StoreRefused | OutcomeUnknown)
     assert 1 <= len(calls) <= 10, "within half a second"
+
+
+# --- what is told of etcd's members, and which versions are refused
+
+
+async def health(version: str, *more_endpoints: str) -> StoreHealth:
+    etcd = ModelEtcd()
+    etcd.version = version
+    async with (
+        etcd.serving() as endpoint,
+        opened(EtcdConfig((endpoint, *more_endpoints), "prefix", timeout=60)) as store,
+    ):
+        return await store.health()
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever answers late, on a busy machine, answers all the same."""
+    monkeypatch.setattr(etcd_store, "HEALTH_SECONDS_MAX", 60.0)
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("version", ["3.3.27", "2.3.8"])
+async def test_an_old_version_is_refused_by_name(version: str) -> None:
+    with pytest.raises(StoreTooOld, match=f"etcd is version {version}; use 3.4 or newer"):
+        await health(version)
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize(
+    ("version", "is_told"),
+    [
+        ("3.4.21", True),
+        ("3.4.22", False),
+        ("3.5.1", True),
+        ("3.5.5", True),
+        ("3.5.6", False),
+        ("3.6.0-rc.1", False),
+        ("own", False),
+    ],
+)
+async def test_a_version_that_may_lose_writes_is_told(version: str, is_told: bool) -> None:
+    found = await health(version)
+    assert found.version == version
+    assert ("upgrade it" in found.doubt) == is_told
+
+
+async def test_a_member_that_does_not_answer_is_told_and_no_error() -> None:
+    nobody = f"127.0.0.1:{free_port()}"
+    found = await health("3.5.9", nobody)
+    assert (found.kind, found.size_bytes) == ("etcd", 4096)
+    assert "leader" in found.members.values()
+    assert "UNAVAILABLE" in found.members[nobody]
+
+
+async def test_the_real_one_tells_of_itself(etcd: EtcdServer) -> None:
+    async with opened(EtcdConfig((etcd.endpoint,), "prefix")) as store:
+        found = await store.health()
+    assert found.version.startswith("3.") and found.members == {etcd.endpoint: "leader"}

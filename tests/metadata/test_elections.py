@@ -7,13 +7,13 @@ import asyncio
 import pytest
 
 from metadata import keys
-from metadata.errors import BadRecord, LeaseLost
+from metadata.errors import BadRecord, LeaseLost, OutcomeUnknown
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records.coordination import election_record
 from metadata.records.coordination.candidates import CandidateStore
 from metadata.records.coordination.election_record import TermRecord, begin_term, current_term
 from metadata.store import PAGE_KEYS_MAX, MetadataStore
-from tests.metadata.test_settled_writes import LosesAnswers
+from tests.support.faulty_store import FaultyStore
 
 LED = keys.election("scheduler")
 
@@ -72,9 +72,10 @@ async def test_nobody_leads_once_the_leader_has_left(store: MetadataStore) -> No
 
 
 async def test_M1_a_term_whose_answer_was_lost_is_begun_once() -> None:
-    store = LosesAnswers()
+    store = FaultyStore()
     leader = await CandidateStore(store, LED).enter("a", 0, await store.grant_lease(60))
-    store.fates = ["applied", "not applied", "applied"]
+    for done in (True, False, True):
+        store.fail(OutcomeUnknown("the answer was lost"), bad=1, done=done)
     assert [(await begin_term(store, "scheduler", leader, 9)).token for _ in range(2)] == [1, 2]
 
 

@@ -19,7 +19,7 @@ from metadata.etcd import config as etcd_config
 from metadata.etcd.store import EtcdConfig, EtcdStore
 from metadata.store import MetadataStore, Versioned
 from tests.contracts.metadata_store import MetadataStoreContract, keys_in_pages, watching
-from tests.support.aio import run, take
+from tests.support.aio import run
 from tests.support.certificates import make_certificates
 from tests.support.etcd import EtcdServer, free_port
 from tests.support.present import there
@@ -146,26 +146,6 @@ async def test_a_write_that_never_left_goes_to_the_other_endpoint(etcd: EtcdServ
 
 
 # etcd goes and comes back
-
-
-async def test_a_watch_goes_on_without_gap_or_repeat_when_etcd_is_killed_and_restarted(
-    own_etcd: EtcdServer,
-) -> None:
-    config = config_for(own_etcd.endpoint)
-    async with opened(config) as store:
-        versions = [await store.create("a", b"0")]
-        async with watching(store, "a", versions[0]) as events:
-            for round_ in range(3):
-                versions += [await store.replace("a", b"before", versions[-1])]
-                seen = await take(1, events)
-                waiting = asyncio.ensure_future(take(3, events))
-                await asyncio.to_thread(own_etcd.kill)
-                await asyncio.to_thread(own_etcd.restart)
-                async with opened(config) as other:
-                    for _ in range(3):
-                        versions += [await other.replace("a", b"after", versions[-1])]
-                seen += await waiting
-                assert [event.revision for event in seen] == versions[-4:], round_
 
 
 async def test_a_watch_from_a_compacted_deletion_says_so_instead_of_missing_it(own_etcd: EtcdServer) -> None:

@@ -13,28 +13,26 @@ from metadata import settled_writes
 from metadata.errors import KeyExists, NoSuchKey, OutcomeUnknown, VersionConflict
 from metadata.etcd.joined_txns import CONDITIONS_MAX
 from metadata.etcd.store import EtcdConfig, EtcdStore
+from tests.metadata.test_etcd_store import opened
 from tests.support.etcd import EtcdServer
 from tests.support.model_etcd import Break, ModelEtcd
 
 
 @pytest.fixture
 async def store(etcd: EtcdServer) -> AsyncIterator[EtcdStore]:
-    store = EtcdStore(EtcdConfig((etcd.endpoint,), uuid4().hex))
-    yield store
-    await store.close()
+    async with opened(EtcdConfig((etcd.endpoint,), uuid4().hex)) as store:
+        yield store
 
 
 async def test_changes_of_one_turn_are_one_call_and_reads_another() -> None:
     etcd = ModelEtcd()
-    async with etcd.serving() as endpoint:
-        store = EtcdStore(EtcdConfig((endpoint,), "p"))
+    async with etcd.serving() as endpoint, opened(EtcdConfig((endpoint,), "p")) as store:
         names = [f"k/{n}" for n in range(CONDITIONS_MAX)]
         versions = await asyncio.gather(*(store.create(name, b"1") for name in names))
         assert etcd.messages == 1
         found = await asyncio.gather(*map(store.get, [*names, "missing"]))
         assert etcd.messages == 3, "one more than go together"
         assert [one and one.version for one in found] == [*versions, None]
-        await store.close()
 
 
 async def test_each_succeeds_or_fails_by_itself(store: EtcdStore) -> None:
@@ -102,8 +100,7 @@ async def test_one_that_is_cancelled_takes_no_other_with_it(cancelled: int, stor
 
 async def test_a_lost_answer_leaves_each_unknown_and_each_is_settled() -> None:
     etcd = ModelEtcd({1: Break.LOST, 2: Break.LOST})
-    async with etcd.serving() as endpoint:
-        store = EtcdStore(EtcdConfig((endpoint,), "p"))
+    async with etcd.serving() as endpoint, opened(EtcdConfig((endpoint,), "p")) as store:
         outcomes = await asyncio.gather(
             *(store.create(f"{n}", b"") for n in range(3)), return_exceptions=True
         )
@@ -113,4 +110,3 @@ async def test_a_lost_answer_leaves_each_unknown_and_each_is_settled() -> None:
         versions = await asyncio.gather(*settled)
         stand = [(item.value, item.version) for item in (await store.list_page("s/")).items]
         assert stand == list(zip(values, versions, strict=True))
-        await store.close()

@@ -28,8 +28,12 @@ def record(ledger_id: int) -> LedgerRecord:
     return LedgerRecord(ledger_id, Shape(3, 3, 2), (Fragment(0, ENSEMBLE),))
 
 
-async def test_a_record_is_created_once_changed_by_version_and_read_back() -> None:
-    ledgers = LedgerStore(MemoryStore())
+@pytest.fixture
+def ledgers() -> LedgerStore:
+    return LedgerStore(MemoryStore())
+
+
+async def test_a_record_is_created_once_changed_by_version_and_read_back(ledgers: LedgerStore) -> None:
     created = await ledgers.create(record(7))
     assert await ledgers.read(7) == created
     with pytest.raises(KeyExists):
@@ -43,8 +47,9 @@ async def test_a_record_is_created_once_changed_by_version_and_read_back() -> No
     assert await ledgers.read(7) is None
 
 
-async def test_W8_a_change_that_is_to_meet_no_hold_changes_nothing_where_there_is_one() -> None:
-    ledgers = LedgerStore(MemoryStore())
+async def test_W8_a_change_that_is_to_meet_no_hold_changes_nothing_where_there_is_one(
+    ledgers: LedgerStore,
+) -> None:
     created = await ledgers.create(record(7))
     await hold.begin(ledgers.store, backup_ms=0, now_ms=1)
     with pytest.raises(MetadataRestored):
@@ -68,8 +73,9 @@ def test_W8_what_others_change_in_an_open_record_makes_it_no_newer() -> None:
     assert open_record.closed(-1, 0).left_by_writer(20).written_at == 0
 
 
-async def test_W8_who_holds_more_than_an_older_record_knows_is_named_in_it_until_it_is_closed() -> None:
-    ledgers = LedgerStore(MemoryStore())
+async def test_W8_who_holds_more_than_an_older_record_knows_is_named_in_it_until_it_is_closed(
+    ledgers: LedgerStore,
+) -> None:
     created = await ledgers.create(record(7))
     other = BookieRef("b9", "i9")
     changed = await ledgers.change(created.record.found_at(other), created.version)
@@ -78,16 +84,14 @@ async def test_W8_who_holds_more_than_an_older_record_knows_is_named_in_it_until
     assert found.record.in_recovery(3).closed(-1, 0).also_at == ()
 
 
-async def test_a_listing_gives_every_ledger_in_id_order_across_pages() -> None:
-    ledgers = LedgerStore(MemoryStore())
+async def test_a_listing_gives_every_ledger_in_id_order_across_pages(ledgers: LedgerStore) -> None:
     ids = [*range(PAGE_KEYS_MAX + 5), 2**63 - 1]
     for ledger_id in reversed(ids):
         await ledgers.create(record(ledger_id))
     assert [found.record.ledger_id async for found in ledgers.list()] == ids
 
 
-async def test_a_watch_shows_each_change_of_its_ledger_and_its_end() -> None:
-    ledgers = LedgerStore(MemoryStore())
+async def test_a_watch_shows_each_change_of_its_ledger_and_its_end(ledgers: LedgerStore) -> None:
     created = await ledgers.create(record(1))
     async with aclosing(ledgers.watch(1, after_revision=created.version)) as changes:
         changed = await ledgers.change(created.record.in_recovery(), created.version)
@@ -175,9 +179,8 @@ def test_a_record_round_trips_with_everything_in_it() -> None:
     assert ledger_codec.decode(keys.ledger(3), ledger_codec.encode(full)) == full
 
 
-async def test_the_id_of_a_deleted_ledger_is_never_given_again() -> None:
+async def test_the_id_of_a_deleted_ledger_is_never_given_again(ledgers: LedgerStore) -> None:
     """Bookies may still hold the deleted ledger's entries and fences under it."""
-    ledgers = LedgerStore(MemoryStore())
     created = await ledgers.create(record(7))
     other = await ledgers.create(record(8))
     async with aclosing(ledgers.watch(7, after_revision=created.version)) as changes:
@@ -265,10 +268,9 @@ async def test_W8_a_change_compares_identity_and_version_in_one_call_of_the_stor
 
 @pytest.mark.parametrize("identity", [b"", b"1" * 16])
 async def test_W8_a_record_that_an_older_program_wrote_is_changed_and_one_of_another_identity_is_not(
-    identity: bytes,
+    identity: bytes, ledgers: LedgerStore
 ) -> None:
     """It has the identity at its end, or none."""
-    ledgers = LedgerStore(MemoryStore())
     mine = replace(record(7), identity=identity)
     value = ledger_codec.to_message(mine).SerializeToString(deterministic=True)
     version = await ledgers.store.create(keys.ledger(7), value)

@@ -8,10 +8,7 @@ import pytest
 
 from metadata.memory import MemoryData, MemoryStore
 from metadata.store import EventKind, MetadataStore
-from tests.contracts.metadata_store import MetadataStoreContract, watching
-from tests.support.present import there
-
-EVENTS_KEPT = 500
+from tests.contracts.metadata_store import EVENTS_KEPT, MetadataStoreContract, watching
 
 
 class TestMemoryStore(MetadataStoreContract):
@@ -23,12 +20,6 @@ class TestMemoryStore(MetadataStoreContract):
 
     async def open_store(self) -> MetadataStore:
         return MemoryStore(self.data)
-
-    async def forget_history(self, store: MetadataStore, key: str) -> None:
-        found = there(await store.get(key))
-        version = found.version
-        for _ in range(EVENTS_KEPT):
-            version = await store.replace(key, b"", version)
 
     async def test_a_watch_hears_of_changes_made_in_another_threads_event_loop(self) -> None:
         async def change() -> None:

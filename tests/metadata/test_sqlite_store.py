@@ -10,7 +10,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -23,12 +23,11 @@ from metadata.sqlite import store as sqlite_module
 from metadata.sqlite.file import PAGE_AFTER, PAGE_FROM
 from metadata.sqlite.store import SqliteStore
 from metadata.store import EventKind, MetadataStore, Versioned
-from tests.contracts.metadata_store import MetadataStoreContract, watching
+from tests.contracts.metadata_store import EVENTS_KEPT, MetadataStoreContract, watching
 from tests.metadata.test_sqlite_leases import SetClock
 from tests.support.aio import cancel, take
 from tests.support.present import there
 
-EVENTS_KEPT = 500
 PROCESSES = 4
 INCREMENTS_PER_PROCESS = 50
 PROCESS_SECONDS_MAX = 60
@@ -132,16 +131,18 @@ class TestSqliteStore(MetadataStoreContract):
     async def open_store(self) -> MetadataStore:
         return SqliteStore(str(self.path), events_kept_max=EVENTS_KEPT)
 
-    async def forget_history(self, store: MetadataStore, key: str) -> None:
-        found = there(await store.get(key))
-        version = found.version
-        for _ in range(EVENTS_KEPT):
-            version = await store.replace(key, b"", version)
-
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "meta.db"
+
+
+@pytest.fixture
+async def store(path: Path) -> AsyncIterator[SqliteStore]:
+    """Which opens its file at the first call."""
+    store = SqliteStore(str(path))
+    yield store
+    await store.close()
 
 
 @contextmanager
@@ -175,10 +176,9 @@ async def opened(path: Path) -> None:
 
 
 async def test_a_process_that_is_stopped_while_it_writes_is_named_and_the_lock_is_left_to_others_meanwhile(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(file_lock, "LOCK_SECONDS_MAX", 0.1)
-    store = SqliteStore(str(path))
     await store.open()
     with stopped_in_a_write(path) as pid:
         for key in ("a", "b"):
@@ -187,7 +187,6 @@ async def test_a_process_that_is_stopped_while_it_writes_is_named_and_the_lock_i
     with locked(path):  # what waited gave it back, for nobody wanted it by then
         assert await store.get("a") is None
     assert await store.create("a", b"") > 0
-    await store.close()
 
 
 def test_a_program_ends_though_another_process_keeps_the_lock(path: Path) -> None:
@@ -200,8 +199,7 @@ def test_a_program_ends_though_another_process_keeps_the_lock(path: Path) -> Non
     assert (said, program.returncode) == ("True\n", 0)
 
 
-async def test_increments_by_several_processes_are_all_counted(path: Path) -> None:
-    store = SqliteStore(str(path))
+async def test_increments_by_several_processes_are_all_counted(store: SqliteStore, path: Path) -> None:
     await store.create("counter", b"0")
     processes = [asyncio.to_thread(python, INCREMENT, path) for _ in range(PROCESSES)]
     assert await asyncio.gather(*processes) == [(0, "")] * PROCESSES
@@ -210,15 +208,14 @@ async def test_increments_by_several_processes_are_all_counted(path: Path) -> No
     async with watching(store, "counter", 0) as events:
         seen = await take(int(found.value) + 1, events)
     assert [int(event.value) for event in seen] == list(range(int(found.value) + 1))
-    await store.close()
 
 
-async def test_a_process_that_dies_in_a_transaction_leaves_nothing_of_it_and_no_lock(path: Path) -> None:
+async def test_a_process_that_dies_in_a_transaction_leaves_nothing_of_it_and_no_lock(
+    store: SqliteStore, path: Path
+) -> None:
     assert python(DIE_IN_A_TRANSACTION, path) == (9, "")
-    store = SqliteStore(str(path))
     assert [item.key for item in (await store.list_page("")).items] == ["before"]
     await store.create("after", b"")
-    await store.close()
 
 
 async def test_a_reopened_file_keeps_its_keys_versions_history_and_leases(path: Path) -> None:
@@ -297,10 +294,11 @@ async def test_a_file_that_may_not_be_written_is_refused(path: Path) -> None:
         await opened(path)
 
 
-async def test_a_file_that_is_taken_away_takes_nothing_until_it_is_back(path: Path) -> None:
+async def test_a_file_that_is_taken_away_takes_nothing_until_it_is_back(
+    store: SqliteStore, path: Path
+) -> None:
     """What would be written to it meanwhile nobody could open any more."""
     away = path.with_name("away.db")
-    store = SqliteStore(str(path))
     await store.create("a", b"1")
     path.rename(away)
     for call in (store.create("b", b"2"), store.get("a"), store.health(), store.grant_lease(1.0)):
@@ -311,7 +309,6 @@ async def test_a_file_that_is_taken_away_takes_nothing_until_it_is_back(path: Pa
     assert found is not None and found.value == b"1"
     assert await store.get("b") is None
     assert (await store.health()).size_bytes > 0
-    await store.close()
 
 
 async def test_a_file_that_was_put_back_from_a_copy_is_used_from_then_on_and_loses_nothing_to_the_former_one(
@@ -347,10 +344,9 @@ def test_a_full_disk_is_reported_and_the_store_works_again_afterwards(path: Path
 
 
 async def test_a_call_gives_up_while_another_process_holds_the_lock(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_module, "CALL_SECONDS_MAX", 0.3)
-    store = SqliteStore(str(path))
     await store.open()
     with locked(path):
         running = asyncio.ensure_future(store.create("a", b""))
@@ -363,11 +359,9 @@ async def test_a_call_gives_up_while_another_process_holds_the_lock(
         assert not isinstance(never_started.value, OutcomeUnknown)
     assert await store.get("a") is not None
     assert await store.get("b") is None
-    await store.close()
 
 
-async def test_the_event_loop_runs_on_while_the_file_is_locked(path: Path) -> None:
-    store = SqliteStore(str(path))
+async def test_the_event_loop_runs_on_while_the_file_is_locked(store: SqliteStore, path: Path) -> None:
     await store.open()
     with locked(path):
         creating = asyncio.ensure_future(store.create("a", b""))
@@ -375,17 +369,14 @@ async def test_the_event_loop_runs_on_while_the_file_is_locked(path: Path) -> No
             await asyncio.sleep(0.001)
         assert not creating.done()
     await creating
-    await store.close()
 
 
-async def test_a_cancelled_watch_leaves_the_store_working(path: Path) -> None:
-    store = SqliteStore(str(path))
+async def test_a_cancelled_watch_leaves_the_store_working(store: SqliteStore) -> None:
     async with watching(store, "a", 0) as events:
         waiting = asyncio.ensure_future(anext(events))
         await asyncio.wait([waiting], timeout=0.1)
         await cancel(waiting)
     assert await store.create("a", b"") == 1
-    await store.close()
 
 
 async def test_a_page_costs_the_same_wherever_in_a_long_listing_it_begins(tmp_path: Path) -> None:
@@ -407,13 +398,3 @@ def _steps(db: sqlite3.Connection, query: str, begin: str) -> int:
     assert len(db.execute(query, (begin, b"ledgers0", 50)).fetchall()) == 50
     db.set_progress_handler(None, 0)
     return len(ticks)
-
-
-async def test_a_page_after_a_key_before_its_prefix_begins_with_the_prefix(tmp_path: Path) -> None:
-    store = SqliteStore(str(tmp_path / "metadata.db"))
-    for key in ("a/1", "b/1", "b/2", "c/1"):
-        await store.create(key, b"")
-    for after, found in ((None, ["b/1", "b/2"]), ("a/0", ["b/1", "b/2"]), ("b/1", ["b/2"]), ("b/9", [])):
-        page = await store.list_page("b/", after=after)
-        assert [item.key for item in page.items] == found
-    await store.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 from ledgers import ClientConfig
@@ -97,3 +97,12 @@ async def write_segment(
     async with await manager.start_log_segment(first_txid) as out:
         await write(out, last_txid - first_txid + 1, by)
     await manager.finalize_log_segment(first_txid, last_txid)
+
+
+async def all_edits(manager: QuorumJournalManager) -> bytes:
+    """Those of finalized segments, in order."""
+    found: list[bytes] = []
+    for stream in await manager.select_input_streams():
+        async with aclosing(stream.batches()) as batches:
+            found += [batch.records async for batch in batches]
+    return b"".join(found)

@@ -6,7 +6,6 @@ On models of acceptors, one or three, and on bookies where what was lost is a le
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from qjm_compat.acceptor.programs.transitions import segment_at
 from qjm_compat.aio import DEFAULT_ACCEPTOR, QuorumJournalManager
 from qjm_compat.errors import BadJournalState, QuorumFailed, StaleEpoch
 from tests.qjm_compat.faulty import Down, OnModels, Plan
-from tests.qjm_compat.journals import JOURNAL, NAMESPACE, frames, manager_on, write, write_segment
+from tests.qjm_compat.journals import JOURNAL, NAMESPACE, all_edits, frames, manager_on, write, write_segment
 from tests.support.aio import until_true
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies
 
@@ -71,15 +70,6 @@ async def ends(manager: QuorumJournalManager, *, in_progress_ok: bool = False) -
     return [(stream.first_txid, stream.last_txid) for stream in streams]
 
 
-async def records(manager: QuorumJournalManager) -> bytes:
-    """All finalized edits, in order."""
-    found: list[bytes] = []
-    for stream in await manager.select_input_streams():
-        async with aclosing(stream.batches()) as batches:
-            found += [batch.records async for batch in batches]
-    return b"".join(found)
-
-
 async def goes_on(models: OnModels, kept: int) -> None:
     """The next writer writes behind what was kept, and the one after it finds all that was acknowledged."""
     async with manager_of(models) as manager:
@@ -91,7 +81,7 @@ async def goes_on(models: OnModels, kept: int) -> None:
         recovered = await manager.recover_unfinalized_segments()
         assert recovered is not None and recovered.end_txid == kept + 4
         whole = (frames(1, kept) if kept else b"") + frames(kept + 1, 4, by="next")
-        assert await records(manager) == whole
+        assert await all_edits(manager) == whole
 
 
 @either_form
@@ -162,7 +152,7 @@ async def test_edits_written_after_a_purge_past_the_end_are_shown_recovered_and_
     async with manager_of(models) as manager:
         await manager.recover_unfinalized_segments()
         assert await ends(manager) == [(11, 20), (21, 25), (26, 30)]
-        assert await records(manager) == frames(11, 20)
+        assert await all_edits(manager) == frames(11, 20)
         await manager.purge(21)
         assert await ends(manager) == [(21, 25), (26, 30)]
 
@@ -284,4 +274,4 @@ async def test_a_minority_that_lost_its_ledger_is_no_obstacle_to_the_next_writer
             await manager.recover_unfinalized_segments()
             await write_segment(manager, 11, 12)
             assert await ends(manager) == [(1, 5), (6, 10), (11, 12)]
-            assert await records(manager) == frames(1, 12)
+            assert await all_edits(manager) == frames(1, 12)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 import psutil
 
@@ -31,6 +33,19 @@ def succeeds(*arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None 
     done = bookledger(*arguments, stdin=stdin, env=env)
     assert done.returncode == 0, done
     return done.stdout
+
+
+def printed(*arguments: str, stdin: bytes = b"", code: int = 0) -> list[Any]:
+    """The lines of JSON of a command that ends with this code and has nothing to say beside them."""
+    done = bookledger(*arguments, "--json", stdin=stdin)
+    assert (done.returncode, done.stderr) == (code, b""), done
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def told(*arguments: str, stdin: bytes = b"") -> Any:
+    """The only one of them."""
+    (only,) = printed(*arguments, stdin=stdin)
+    return only
 
 
 def fails_with_one_line(*arguments: str, stdin: bytes = b"") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import signal
@@ -29,10 +30,31 @@ POLL_SECONDS = 0.02
 
 
 class Ending:
-    """Who has a process that is ended by a signal, or at once where that takes too long."""
+    """Who has a process that is told by signals, and ended at once where that takes too long."""
 
     stop_seconds_max = 10.0
     _process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def hang(self) -> None:
+        """Stops answering, with its connections open, until `go_on`."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Answers again."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    def kill(self) -> None:
+        """Ends as by a power cut, if it runs."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Ends in order, if it runs."""
+        self._end(signal.SIGTERM)
 
     def _end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None
@@ -82,11 +104,6 @@ class EtcdServer(Ending):
         return f"{self._host}:{self.port}"
 
     @property
-    def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
-
-    @property
     def certificate(self) -> Path:
         """Its authority's, with `tls`; one for clients lies beside it."""
         assert self._pem is not None
@@ -113,24 +130,6 @@ class EtcdServer(Ending):
         self._spawn()
         if not self._wait_until_it_answers():
             raise RuntimeError(f"etcd did not start again:\n{self.log.read_text()[-4000:]}")
-
-    def hang(self) -> None:
-        """Stops answering, with its connections open, until `go_on`."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
-
-    def go_on(self) -> None:
-        """Answers again."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGCONT)
-
-    def kill(self) -> None:
-        """Ends the process as a power cut would."""
-        self._end(signal.SIGKILL)
-
-    def stop(self) -> None:
-        """Ends the process if it runs."""
-        self._end(signal.SIGTERM)
 
     def set_aside(self, copy: Path) -> None:
         """Copies its data, as a snapshot does, and goes on."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -14,14 +13,14 @@ import grpc
 from metadata.etcd import etcd_pb2 as pb
 
 from .certificates import Certificates, make_certificates
-from .etcd import START_SECONDS_MAX, _free_ports, _text, _varint
+from .etcd import START_SECONDS_MAX, Ending, _free_ports, _text, _varint
 from .etcd_program import find_etcd
 from .waiting import until
 
 USER, PASSWORD = "root", "secret"
 
 
-class Member:
+class Member(Ending):
     """One of them."""
 
     def __init__(
@@ -32,7 +31,6 @@ class Member:
         self.peer = f"https://127.0.0.1:{ports[1]}"
         self._directory = directory
         self._certificates = certificates
-        self._process: subprocess.Popen[bytes] | None = None
 
     def launch(self, members: str) -> None:
         pem, client = self._certificates, f"https://{self.endpoint}"
@@ -45,21 +43,6 @@ class Member:
             command += [f"--{prefix}trusted-ca-file", str(pem.authority)]
         with (self._directory / f"{self.name}.log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self._directory)
-
-    def kill(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.wait()
-
-    def pause(self) -> None:
-        """It hangs."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
-
-    def go_on(self) -> None:
-        assert self._process is not None
-        self._process.send_signal(signal.SIGCONT)
 
 
 class EtcdCluster:

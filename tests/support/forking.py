@@ -5,7 +5,6 @@
     python -m tests.support.forking asyncio URI            the same for the asyncio client, forked inside of its loop
     python -m tests.support.forking own URI                forked children make clients, and children, of their own
     python -m tests.support.forking pool URI METHOD        multiprocessing.Pool
-    python -m tests.support.forking executor URI METHOD    concurrent.futures.ProcessPoolExecutor
 
 It prints what happened, a line of JSON for each process. Whoever is forked ends as an ordinary program does.
 """
@@ -21,7 +20,6 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -201,11 +199,11 @@ def own(uri: str) -> None:
     print(json.dumps({"status": status, "good": good, "last": writer.last_add_confirmed}))
 
 
-def with_workers(uri: str, make: Callable[[], Any]) -> None:
+def pool(uri: str, method: str) -> None:
     with LedgerClient(uri) as client:
         writer = client.create_ledger()
         writer.append(b"before")
-        with make() as workers:
+        with multiprocessing.get_context(method).Pool(2) as workers:
             names = [f"worker {n}" for n in range(4)]
             results = workers.map(partial(write_and_read, uri), names)
             good = [result == expected(name) for name, result in zip(names, results, strict=True)]
@@ -215,7 +213,6 @@ def with_workers(uri: str, make: Callable[[], Any]) -> None:
 
 
 def main(what: str, uri: str, method: str = "spawn") -> None:
-    context = multiprocessing.get_context(method)
     match what:
         case "inherited":
             inherited(uri)
@@ -226,9 +223,7 @@ def main(what: str, uri: str, method: str = "spawn") -> None:
         case "asyncio":
             asyncio.run(in_loop(uri))
         case "pool":
-            with_workers(uri, partial(context.Pool, 2))
-        case "executor":
-            with_workers(uri, partial(ProcessPoolExecutor, 2, mp_context=context))
+            pool(uri, method)
 
 
 if __name__ == "__main__":

@@ -39,15 +39,8 @@ class JournalNodeDaemon:
         """Returns when it serves. Fails with what it said else."""
         assert self._process is None
         command = ["journal", "serve", "--metadata", self._metadata_uri, "--name", self.name, "--json"]
-        command += [
-            "--rpc",
-            self.address,
-            "--http",
-            self.http_address,
-            "--lease-seconds",
-            "1",
-            *self._options,
-        ]
+        command += [f"--rpc={self.address}", f"--http={self.http_address}", "--lease-seconds=1"]
+        command += self._options
         with self.log.open("ab") as log:
             self._process = Forked(command, log, os.environ)
         line = self._process.stdout.readline()
@@ -84,16 +77,10 @@ class JournalNodeDaemon:
         return self._end(signal.SIGTERM)
 
     def _end(self, how: signal.Signals) -> int:
-        process, self._process = self._process, None
-        if process is None:
+        if self._process is None:
             return 0
-        process.send_signal(how)
-        try:
-            return process.wait(STOP_SECONDS_MAX)
-        finally:
-            process.kill()
-            process.stdin.close()
-            process.stdout.close()
+        self._process.send_signal(how)
+        return self.await_exit()
 
     def __enter__(self) -> Self:
         self.start()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from bookie.wire import Ack, codec
 from bookie.wire.data.framing import HEADER, FrameKind, Received, framed
 from bookie.wire.data.handshake import ClientHello, ServerHello, decode_server_hello
+from bookie.wire.messages import Status
 
 
 @dataclass
@@ -45,6 +46,17 @@ class RawConnection:
             return None
         assert answer.kind is FrameKind.ACKS
         return codec.decode_append_reply(answer.body).acks
+
+    async def statuses(self, count: int | None = None) -> dict[int, Status]:
+        """By sequence number: of so many frames, or of all that are acknowledged before the bookie says goodbye."""
+        found: dict[int, Status] = {}
+        while count is None or len(found) < count:
+            acks = await self.acks()
+            if acks is None:
+                assert count is None, "the bookie has ended the connection"
+                break
+            found |= {ack.sequence: ack.status for ack in acks}
+        return found
 
     async def call(self, kind: FrameKind, body: Iterable[bytes | memoryview]) -> Received:
         self.send(kind, 1, body)

@@ -1,4 +1,4 @@
-"""Commands that a test stops in the middle of their work, as Ctrl-C does it."""
+"""Commands that a test talks with, and stops in the middle of their work, as Ctrl-C does it."""
 
 from __future__ import annotations
 
@@ -33,6 +33,18 @@ def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 def _hears_of_a_hangup() -> None:
     """Also where the tests run under `nohup`, which is inherited."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def feed(program: subprocess.Popen[str], text: str) -> None:
+    assert program.stdin is not None
+    program.stdin.write(text)
+    program.stdin.flush()
+
+
+def next_line(program: subprocess.Popen[str]) -> str:
+    """The next one that it prints."""
+    assert program.stdout is not None
+    return program.stdout.readline()
 
 
 def stopped(program: subprocess.Popen[str], number: signal.Signals = signal.SIGINT) -> str:

@@ -75,22 +75,25 @@ async def _make_ledgers_for(
 
 
 async def _append_for(writer: WriteHandle, workload: Workload, seconds: float) -> tuple[list[float], float]:
-    """Keeps `in_flight` appends in flight; latency is from the append to when its confirmation is seen."""
-    payload = workload.payload
-    under_way: deque[tuple[float, asyncio.Future[int]]] = deque()
+    """Keeps `in_flight` appends in flight; latency is from the append to when its confirmation is seen.
+
+    Nothing but its future is an object of the garbage collector's for each of them.
+    """
+    payload, in_flight, clock = workload.payload, workload.in_flight, time.perf_counter
+    under_way: deque[asyncio.Future[int]] = deque()
+    appended_at: deque[float] = deque()
     latencies: list[float] = []
-    clock = time.perf_counter
     began = clock()
     end = began + seconds
     while (now := clock()) < end or under_way:
-        while now < end and len(under_way) < workload.in_flight:
-            under_way.append((now, await writer.append_async(payload)))
-        await under_way[0][1]
+        while now < end and len(under_way) < in_flight:
+            under_way.append(await writer.append_async(payload))
+            appended_at.append(now)
+        await under_way[0]
         now = clock()
-        while under_way and under_way[0][1].done():
-            appended_at, future = under_way.popleft()
-            future.result()
-            latencies.append(now - appended_at)
+        while under_way and under_way[0].done():
+            under_way.popleft().result()
+            latencies.append(now - appended_at.popleft())
     return latencies, clock() - began
 
 
@@ -126,16 +129,19 @@ def _append_blocking(
 def _append_futures_for(
     writer: BlockingWriter, workload: Workload, seconds: float
 ) -> tuple[list[float], float]:
-    payload, clock = workload.payload, time.perf_counter
-    under_way: deque[tuple[float, Future[int]]] = deque()
+    payload, in_flight, clock = workload.payload, workload.in_flight, time.perf_counter
+    under_way: deque[Future[int]] = deque()
+    appended_at: deque[float] = deque()
     latencies: list[float] = []
     began = clock()
     end = began + seconds
     while (now := clock()) < end or under_way:
-        while now < end and len(under_way) < workload.in_flight:
-            under_way.append((now, writer.append_async(payload)))
-        under_way[0][1].result()
+        while now < end and len(under_way) < in_flight:
+            under_way.append(writer.append_async(payload))
+            appended_at.append(now)
+        under_way[0].result()
         now = clock()
-        while under_way and under_way[0][1].done():
-            latencies.append(now - under_way.popleft()[0])
+        while under_way and under_way[0].done():
+            under_way.popleft().result()
+            latencies.append(now - appended_at.popleft())
     return latencies, clock() - began

@@ -8,7 +8,9 @@ before and after the workloads, and results are compared with the mean, since ma
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -33,7 +35,7 @@ from .cpu import CpuMeter
 from .page import BenchRun, page_of
 from .picture import picture_of
 from .reads import read
-from .workloads import SWEEP, WORKLOADS, How, Measured, Workload, WorkloadResult
+from .workloads import BLOCKING, LISTS, SWEEP, WORKLOADS, How, Measured, Workload, WorkloadResult
 
 
 @command()
@@ -97,6 +99,7 @@ def measured(
     """All workloads between two measurements of the baseline, and the sweep if it is wanted."""
     say(f"baseline: plain sockets, three receivers, 1 MiB blocks, fdatasync each ({seconds:g} s)")
     baselines = [measured_baseline(directory, seconds)]
+    gc.freeze()  # as docs/applications.md advises whoever has thousands of futures in flight
     results: list[WorkloadResult] = []
     with ExitStack() as stack:
         clusters = [stack.enter_context(plain_cluster(directory / "plain"))]
@@ -110,7 +113,9 @@ def measured(
     baselines.append(measured_baseline(directory, seconds))
     mb_per_s = sum(one.mb_per_s for one in baselines) / len(baselines)
     return BenchRun(
-        [_beside(one, mb_per_s) for one in results], [_beside(one, mb_per_s) for one in sweep], single
+        _beside_lists([_beside(one, mb_per_s) for one in results]),
+        [_beside(one, mb_per_s) for one in sweep],
+        single,
     )
 
 
@@ -135,6 +140,16 @@ def _beside(result: WorkloadResult, baseline: float) -> WorkloadResult:
         "ratio": round(result.mb_per_s / baseline, 3),
     }
     return WorkloadResult(**fields)
+
+
+def _beside_lists(results: Sequence[WorkloadResult]) -> list[WorkloadResult]:
+    """With what a future for each entry leaves of the rate of lists."""
+    lists = {one.workload.replace(LISTS, ""): one.adds_per_s for one in results if LISTS in one.workload}
+    rates = [lists.get(one.workload.replace(BLOCKING, "")) for one in results]
+    return [
+        replace(one, of_lists=round(one.adds_per_s / rate, 3)) if rate else one
+        for one, rate in zip(results, rates, strict=True)
+    ]
 
 
 def measure(cluster: BenchCluster, workload: Workload, seconds: float) -> WorkloadResult:

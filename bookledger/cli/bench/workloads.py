@@ -42,12 +42,16 @@ class Workload:
 
 BATCH_ENTRIES = 100
 
+LISTS, BLOCKING = ", batches", ", blocking"
+"""How the names of workloads end that differ in nothing else."""
+
 WORKLOADS = (
     Workload("throughput", 1000, 4000),
-    Workload("throughput, batches", 1000, 4000, How.BATCHES),
-    Workload("throughput, blocking", 1000, 4000, How.BLOCKING),
+    Workload(f"throughput{LISTS}", 1000, 4000, How.BATCHES),
+    Workload(f"throughput{BLOCKING}", 1000, 4000, How.BLOCKING),
     Workload("small entries", 100, 8000),
-    Workload("small entries, batches", 100, 8000, How.BATCHES),
+    Workload(f"small entries{LISTS}", 100, 8000, How.BATCHES),
+    Workload(f"small entries{BLOCKING}", 100, 8000, How.BLOCKING),
     Workload("a hundred in flight", 1000, 100),
     Workload("a hundred ledgers", 1000, 4000, ledgers=100),
     Workload("a thousand ledgers", 1000, 4000, ledgers=1000),
@@ -65,7 +69,8 @@ SWEEP = tuple(Workload(f"{count} in flight", 1000, count) for count in (1, 4, 16
 class WorkloadResult:
     """`adds_per_s` are entries read in workloads that read; latencies are then those of a page, not of an entry.
 
-    `client_cpu_us`, `bookies_cpu_us`: CPU time of an entry, all bookies together.
+    `client_cpu_us`, `bookies_cpu_us`: CPU time of an entry, all bookies together. `of_lists`: the rate, where lists of
+    the same entries are 1; 0 where that was not measured.
     """
 
     workload: str
@@ -79,6 +84,7 @@ class WorkloadResult:
     bookies_cpu_us: float = 0.0
     baseline_mb_per_s: float = 0.0
     ratio: float = 0.0
+    of_lists: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

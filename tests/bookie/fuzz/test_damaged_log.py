@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 from bookie.errors import DamagedLog
 from bookie.index.places import FrameLocation, place_of_frame
 from bookie.log import segments
-from bookie.log.format import (
-    BODY_BYTES_MAX,
-    RECORD_HEADER,
-    SEGMENT_HEADER,
-    place_of,
-    position_of,
-)
+from bookie.log.format import BODY_BYTES_MAX, RECORD_HEADER, SEGMENT_HEADER, place_of, position_of
 from bookie.log.records import Found, position_end
 from bookie.log.replay import replay
 from bookie.log.walk import UnreadableRecord, walk

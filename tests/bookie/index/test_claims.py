@@ -24,16 +24,7 @@ from bookie.log.format import (
 )
 from bookie.log.records import position_end
 from tests.bookie.logs import INCARNATION, fence_of, found_in
-from tests.bookie.offline.salvaging import (
-    END,
-    FIRST,
-    RECORD_BYTES,
-    RECORDS,
-    SECOND,
-    THIRD,
-    log_of,
-    offset_of,
-)
+from tests.bookie.offline.salvaging import END, FIRST, RECORD_BYTES, RECORDS, SECOND, THIRD, log_of, offset_of
 from tests.bookie.simulated_disk import SimulatedDisk
 
 
@@ -236,22 +227,19 @@ def test_an_index_whose_rows_cannot_be_read_is_given_up(disk: SimulatedDisk, ind
 
 
 def test_a_place_before_the_checkpoint_that_cannot_be_read_keeps_no_bookie_down(
-    tmp_path: Path, disk: SimulatedDisk
+    disk: SimulatedDisk, index: Index
 ) -> None:
     """Nor does rot there: the index knows what stood there, and readers are told of it."""
-    index = index_of(tmp_path / "index", disk)
     disk.fail_reads(THIRD, SEGMENT_HEADER.size, SEGMENT_HEADER.size + 1)
     check_log(disk, index)
     end = disk.open(THIRD).size()
     disk.fail_reads(THIRD, end - 1, end)
     check_log(disk, index)
-    index.close()
 
 
 def test_a_log_that_cannot_be_opened_is_no_log_to_serve(
-    tmp_path: Path, disk: SimulatedDisk, monkeypatch: pytest.MonkeyPatch
+    disk: SimulatedDisk, index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index = index_of(tmp_path / "index", disk)
 
     def refused(name: str) -> None:
         raise PermissionError(13, "Permission denied", name)
@@ -259,4 +247,3 @@ def test_a_log_that_cannot_be_opened_is_no_log_to_serve(
     monkeypatch.setattr(disk, "open", refused)
     with pytest.raises(PermissionError):
         check_log(disk, index)
-    index.close()

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from bookie.errors import DamagedLog
+from bookie.log import manifest, segments
 from bookie.log import records as records_module
-from bookie.log import segments
 from bookie.log.format import (
     RECORD_HEADER,
     SEGMENT_HEADER,
@@ -20,13 +20,12 @@ from bookie.log.format import (
     position_of,
     record_bytes,
 )
-from bookie.log.records import position_end
+from bookie.log.manifest import LogManifest
 from bookie.log.replay import replay
 from tests.bookie.logs import (
     INCARNATION,
     Reports,
     fence_of,
-    found_in,
     record_of,
     records_in,
     use_small_sizes,
@@ -104,14 +103,6 @@ def test_B2_a_record_whose_end_was_never_written_is_cut() -> None:
         assert len(disk.contents()[FIRST]) == offset_of(2)
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_B2_a_tail_of_garbage_is_cut(seed: int) -> None:
-    disk = disk_with_records(3)
-    disk.resize(FIRST, offset_of(3) + 1000)
-    disk.overwrite(FIRST, offset_of(3), Random(seed).randbytes(1000))
-    assert after_restart_and_crash(disk) == RECORDS[:3]
-
-
 @pytest.mark.parametrize("hole", range(3))
 def test_a_hole_in_an_unsynced_group_cuts_the_group_there_for_good(hole: int) -> None:
     """B2: a whole record behind the hole was never acknowledged, and must not come back later."""
@@ -121,15 +112,6 @@ def test_a_hole_in_an_unsynced_group_cuts_the_group_there_for_good(hole: int) ->
     following = 0 if hole == 0 else 1
     write_all(disk, [fence_of(9)], segment=following)
     assert after_restart_and_crash(disk) == [*RECORDS[:hole], fence_of(9)]
-
-
-def test_a_record_that_lies_in_the_wrong_place_is_not_taken_for_one() -> None:
-    """A misdirected write: the bytes are whole, the place is not theirs."""
-    whole = disk_with_records(3).contents()[FIRST]
-    disk = disk_with_records(3)
-    disk.resize(FIRST, offset_of(4))
-    disk.overwrite(FIRST, offset_of(3), whole[offset_of(1) : offset_of(2)])
-    assert records_in(disk) == RECORDS[:3]
 
 
 @pytest.mark.parametrize("lost", [1, 2, 3])
@@ -166,14 +148,6 @@ def test_a_segment_whose_beginning_was_lost_is_removed() -> None:
         assert disk.names() == [FIRST]
         disk.crash()
         assert records_in(disk) == RECORDS
-
-
-def test_replay_begins_where_the_checkpoint_ends() -> None:
-    disk = disk_with_records()
-    positions = [found.position for found in found_in(disk)]
-    for index, position in enumerate(positions):
-        assert records_in(disk, position) == RECORDS[index:]
-    assert records_in(disk, position_end(found_in(disk)[-1])) == []
 
 
 # --- damage
@@ -256,14 +230,6 @@ def test_a_gap_in_the_segments_refuses_to_start(missing: int, monkeypatch: pytes
     refused = refusal_of(disk)
     assert refused.file == segments.name_of(missing)
     assert "is missing, yet later ones exist" in str(refused)
-
-
-@pytest.mark.parametrize("size", [0, 30, SEGMENT_HEADER.size, SEGMENT_HEADER.size + 2 * RECORD_BYTES])
-def test_a_segment_shorter_than_the_checkpoint_refuses_to_start(size: int) -> None:
-    disk = disk_with_records()
-    disk.resize(FIRST, size)
-    refused = refusal_of(disk, position_of(0, offset_of(4)))
-    assert refused.file == FIRST
 
 
 # --- what a failed sync leaves
@@ -351,3 +317,41 @@ def test_a_record_that_says_less_was_synced_than_before_it_lies_is_no_proof_of_d
     disk = disk_with([(FIRST, b"".join(parts))], Random(0))
     disk.overwrite(FIRST, offset_of(1) + 70, b"?")
     assert records_in(disk) == RECORDS[:1]
+
+
+# --- segments that were dropped are told from those that were lost
+
+
+def disk_of_segments(monkeypatch: pytest.MonkeyPatch, *records: Record) -> SimulatedDisk:
+    """A stopped log with each of these records in a segment of its own."""
+    use_small_sizes(monkeypatch, segment=SEGMENT_HEADER.size + 1, group=1)
+    disk = SimulatedDisk(Random(0))
+    write_all(disk, records)
+    assert segments.numbers(disk) == list(range(len(records)))
+    return disk
+
+
+def test_a_segment_that_was_dropped_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = manifest.to_record([1])
+    disk = disk_of_segments(monkeypatch, RECORDS[0], RECORDS[1], said, RECORDS[3])
+    disk.lose(segments.name_of(0))
+    assert records_in(disk) == [RECORDS[1], said, RECORDS[3]]
+
+
+@pytest.mark.parametrize("lost", [1, 2, 3])
+def test_a_segment_that_was_kept_or_came_later_is_missed(monkeypatch: pytest.MonkeyPatch, lost: int) -> None:
+    """R6: nobody has said that it was given up; of what is behind it, it says nothing."""
+    disk = disk_of_segments(
+        monkeypatch, RECORDS[0], RECORDS[1], manifest.to_record([1]), RECORDS[3], RECORDS[4]
+    )
+    disk.lose(segments.name_of(lost))
+    with pytest.raises(DamagedLog, match="is missing, yet later ones exist") as refused:
+        records_in(disk)
+    assert refused.value.file == segments.name_of(lost)
+
+
+def test_the_newest_record_that_names_segments_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = [manifest.to_record(kept) for kept in ([0], [0, 1])]
+    assert manifest.newest(disk_of_segments(monkeypatch, RECORDS[0])) is None
+    disk = disk_of_segments(monkeypatch, RECORDS[0], said[0], said[1], RECORDS[3])
+    assert manifest.newest(disk) == LogManifest(2, frozenset([0, 1]))

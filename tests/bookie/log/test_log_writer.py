@@ -10,7 +10,8 @@ import pytest
 
 from bookie.errors import DamagedLog
 from bookie.log import segments
-from bookie.log.format import SEGMENT_HEADER, Record, position_of
+from bookie.log.appender import LogAppender
+from bookie.log.format import SEGMENT_HEADER, Record, position_of, record_bytes
 from bookie.wire.messages import LacStatement
 from tests.bookie.logs import (
     INCARNATION,
@@ -289,3 +290,21 @@ def test_segments_are_named_by_their_number_in_an_order_that_sorts() -> None:
     disk.create("notes.txt")
     assert segments.numbers(disk) == [3, 16, 255]
     assert segments.name_of(255) == "000000ff.log"
+
+
+# --- the log's end grows into space that was prepared
+
+
+def test_space_is_prepared_once_for_all_the_records_that_fit_into_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else every small group would write so much more than itself."""
+    use_small_sizes(monkeypatch, segment=100_000, group=4000, step=4 * RECORD_BYTES)
+    disk = SimulatedDisk(Random(0))
+    appender = LogAppender(disk, INCARNATION, 0)
+    writes = []
+    for record in RECORDS[:10]:
+        before = disk.operations
+        appender.append([record], [record_bytes(record)])
+        writes.append(disk.operations - before)
+    assert writes == [2, 1, 1, 1, 2, 1, 1, 1, 2, 1]
+    appender.seal()
+    assert records_in(disk) == RECORDS[:10]

@@ -13,13 +13,7 @@ from bookie.log import segments
 from bookie.log.format import SEGMENT_HEADER, Record, RecordKind, place_of, position_of, record_bytes
 from bookie.offline.damage import LogScan
 from bookie.offline.salvage import Mended, find, mend
-from tests.bookie.logs import (
-    INCARNATION,
-    found_in,
-    record_of,
-    use_small_sizes,
-    write_each,
-)
+from tests.bookie.logs import INCARNATION, found_in, record_of, use_small_sizes, write_each
 from tests.bookie.simulated_disk import SimulatedDisk
 
 FIRST, SECOND, THIRD = (segments.name_of(n) for n in range(3))
@@ -60,6 +54,15 @@ def salvaged(disk: Disk, claims: Claims = NO_CLAIMS, aside: Disk | None = None) 
     kept = aside or SimulatedDisk(Random(0))
     damaged = find(LogScan(disk, INCARNATION, claims))
     return [done for one in damaged for done in mend(disk, kept, one, INCARNATION, claims)]
+
+
+def salvaged_for_good(
+    disk: SimulatedDisk, claims: Claims = NO_CLAIMS, aside: Disk | None = None
+) -> list[Mended]:
+    """The same; and then there is nothing more to do."""
+    done = salvaged(disk, claims, aside)
+    assert nothing_more_to_do(disk, claims)
+    return done
 
 
 def nothing_more_to_do(disk: SimulatedDisk, claims: Claims = NO_CLAIMS) -> bool:

@@ -38,6 +38,7 @@ from tests.bookie.offline.salvaging import (
     nothing_more_to_do,
     offset_of,
     salvaged,
+    salvaged_for_good,
     stretches_of,
 )
 from tests.bookie.simulated_disk import SimulatedDisk
@@ -66,13 +67,12 @@ def test_a_damaged_record_is_lost_and_nothing_else_is(disk: SimulatedDisk, index
     aside = SimulatedDisk(Random(0))
     with pytest.raises(DamagedLog):
         records_in(disk)
-    (done,) = salvaged(disk, aside=aside)
+    (done,) = salvaged_for_good(disk, aside=aside)
     assert (done.file, done.offset, done.bytes_lost) == (segments.name_of(segment), offset, RECORD_BYTES)
     assert aside.contents() == {done.copy: before.rstrip(b"\0")}
     assert done.copy == f"{segments.name_of(segment)}.{offset}"
     assert records_in(disk) == [*RECORDS[:index], LOST, *RECORDS[index + 1 :]]
     assert stretches_of(disk) == [(segment, offset, RECORD_BYTES)]
-    assert nothing_more_to_do(disk)
 
 
 def test_the_last_record_of_a_sealed_segment_is_lost_even_where_nothing_says_how_far_it_went(
@@ -81,10 +81,9 @@ def test_the_last_record_of_a_sealed_segment_is_lost_even_where_nothing_says_how
     """The next segment's header, which would say so, is of format version 1."""
     disk.overwrite(SECOND, 0, encode_segment_header(SegmentHeader(1, INCARNATION)))
     disk.overwrite(FIRST, offset_of(2) + 90, b"?")
-    (done,) = salvaged(disk)
+    (done,) = salvaged_for_good(disk)
     assert (done.offset, done.bytes_lost) == (offset_of(2), RECORD_HEADER.size)
     assert records_in(disk) == [*RECORDS[:2], LOST, *RECORDS[3:]]
-    assert nothing_more_to_do(disk)
 
 
 def test_a_torn_tail_is_left_to_the_start(disk: SimulatedDisk) -> None:
@@ -115,12 +114,11 @@ def test_a_header_that_cannot_be_read_is_written_anew_and_its_records_stay(
     number = segments.number_of(name)
     assert number is not None
     disk.overwrite(name, 3, b"?")
-    (done,) = salvaged(disk)
+    (done,) = salvaged_for_good(disk)
     assert (done.file, done.offset, done.bytes_lost, done.copy) == (name, 0, 0, f"{name}.0")
     header = disk.contents()[name][: SEGMENT_HEADER.size]
     assert decode_segment_header(header) == SegmentHeader(number, INCARNATION)
     assert records_in(disk) == RECORDS
-    assert nothing_more_to_do(disk)
 
 
 @pytest.mark.parametrize("name", [FIRST, SECOND, THIRD])
@@ -129,38 +127,34 @@ def test_damage_to_a_header_and_what_follows_it_loses_both(disk: SimulatedDisk, 
     number = segments.number_of(name)
     assert number is not None
     disk.overwrite(name, 3, bytes(SEGMENT_HEADER.size))
-    salvaged(disk)
+    salvaged_for_good(disk)
     first = number * PER_SEGMENT
     assert records_in(disk) == [*RECORDS[:first], LOST, *RECORDS[first + 1 :]]
-    assert nothing_more_to_do(disk)
 
 
 def test_R6_a_newest_segment_of_which_nothing_can_be_read_is_lost_and_never_taken_for_empty(
     disk: SimulatedDisk,
 ) -> None:
     disk.overwrite(THIRD, 0, bytes(offset_of(8)))
-    salvaged(disk)
+    salvaged_for_good(disk)
     assert records_in(disk) == [*RECORDS[:6], LOST]
-    assert nothing_more_to_do(disk)
 
 
 @pytest.mark.parametrize("index", [0, 1])
 def test_a_missing_segment_is_made_anew_and_says_that_it_is_lost(disk: SimulatedDisk, index: int) -> None:
     disk.lose(segments.name_of(index))
-    (header, done) = salvaged(disk)
+    (header, done) = salvaged_for_good(disk)
     assert (header.what, header.copy) == (f"its header is written anew: {MISSING}", None)
     assert (done.offset, done.bytes_lost) == (SEGMENT_HEADER.size, END - SEGMENT_HEADER.size)
     first = index * PER_SEGMENT
     assert records_in(disk) == [*RECORDS[:first], LOST, *RECORDS[first + PER_SEGMENT :]]
-    assert nothing_more_to_do(disk)
 
 
 def test_two_missing_segments_in_a_row_are_made_anew(disk: SimulatedDisk) -> None:
     disk.lose(FIRST)
     disk.lose(SECOND)
-    salvaged(disk)
+    salvaged_for_good(disk)
     assert records_in(disk) == [LOST, LOST, *RECORDS[6:]]
-    assert nothing_more_to_do(disk)
 
 
 def test_a_segment_that_was_dropped_with_leave_stays_away(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,22 +170,20 @@ def test_a_segment_that_was_cut_is_filled_up_to_where_the_next_says_that_it_ende
     disk: SimulatedDisk, size: int
 ) -> None:
     disk.resize(FIRST, size)
-    salvaged(disk)
+    salvaged_for_good(disk)
     left = max(0, (size - SEGMENT_HEADER.size) // RECORD_BYTES)
     assert records_in(disk) == [*RECORDS[:left], LOST, *RECORDS[PER_SEGMENT:]]
     assert stretches_of(disk) == [(0, offset_of(left), END - offset_of(left))]
-    assert nothing_more_to_do(disk)
 
 
 def test_bytes_behind_a_segments_known_end_are_put_aside_and_nothing_is_lost(disk: SimulatedDisk) -> None:
     disk.resize(FIRST, END + 20)
     disk.overwrite(FIRST, END + 3, b"garbage")
     aside = SimulatedDisk(Random(0))
-    (done,) = salvaged(disk, aside=aside)
+    (done,) = salvaged_for_good(disk, aside=aside)
     assert (done.offset, done.bytes_lost) == (END, 0)
     assert aside.contents() == {f"{FIRST}.{END}": b"\0\0\0garbage"}
     assert records_in(disk) == RECORDS
-    assert nothing_more_to_do(disk)
 
 
 def test_a_stretch_longer_than_a_record_can_be_takes_several(
@@ -199,7 +191,7 @@ def test_a_stretch_longer_than_a_record_can_be_takes_several(
 ) -> None:
     monkeypatch.setattr(salvage_module, "LOST_BYTES_MAX", 2 * RECORD_BYTES - 8)
     disk.overwrite(FIRST, offset_of(1), bytes(2 * RECORD_BYTES))
-    salvaged(disk)
+    salvaged_for_good(disk)
     covered = stretches_of(disk)
     assert len(covered) == 2
     assert covered[0][1] == offset_of(1)
@@ -208,7 +200,6 @@ def test_a_stretch_longer_than_a_record_can_be_takes_several(
         RECORDS[0],
         *RECORDS[3:],
     ]
-    assert nothing_more_to_do(disk)
 
 
 def test_bytes_that_look_like_a_record_inside_a_damaged_one_are_not_taken_for_one(
@@ -219,9 +210,8 @@ def test_bytes_that_look_like_a_record_inside_a_damaged_one_are_not_taken_for_on
     inner = b"".join(encode_record(fence_of(9), position=position, synced=position))
     disk = log_of([record_of(1, [0], payload_bytes=200), *RECORDS], monkeypatch)
     disk.overwrite(FIRST, SEGMENT_HEADER.size, bytes(72) + inner)
-    salvaged(disk)
+    salvaged_for_good(disk)
     assert records_in(disk) == [LOST, *RECORDS]
-    assert nothing_more_to_do(disk)
 
 
 def test_a_copy_is_never_written_over_another(disk: SimulatedDisk) -> None:
@@ -299,14 +289,13 @@ def test_a_newest_segment_that_ends_before_the_checkpoint_is_filled_and_says_tha
     disk.resize(THIRD, end + behind)
     with pytest.raises(DamagedLog):
         records_in(disk, claims.checkpoint)
-    salvaged(disk, claims)
+    salvaged_for_good(disk, claims)
     assert records_in(disk, claims.checkpoint) == [LOST]
     assert records_in(disk) == [*RECORDS[: 6 + kept], LOST, LOST]
     assert [(offset, size) for _, offset, size in stretches_of(disk)] == [
         (end, offset_of(8) - end),
         (offset_of(8), RECORD_HEADER.size),
     ]
-    assert nothing_more_to_do(disk, claims)
 
 
 def test_a_newest_segment_whose_end_became_zeros_before_the_checkpoint_is_lost_as_if_it_were_cut(
@@ -315,9 +304,8 @@ def test_a_newest_segment_whose_end_became_zeros_before_the_checkpoint_is_lost_a
     """R6: replay itself would begin at the checkpoint and see nothing but prepared space."""
     claims = checkpoint_at(7)
     disk.overwrite(THIRD, offset_of(6), bytes(2 * RECORD_BYTES))
-    salvaged(disk, claims)
+    salvaged_for_good(disk, claims)
     assert records_in(disk, claims.checkpoint) == [LOST]
-    assert nothing_more_to_do(disk, claims)
 
 
 @pytest.mark.parametrize("index", [4, 6, 7])
@@ -326,18 +314,16 @@ def test_a_missing_segment_with_the_checkpoint_in_it_is_lost_on_both_sides_of_it
 ) -> None:
     claims = checkpoint_at(index)
     disk.lose(segments.name_of(index // PER_SEGMENT))
-    salvaged(disk, claims)
+    salvaged_for_good(disk, claims)
     assert records_in(disk, claims.checkpoint) == [LOST, *(RECORDS[6:] if index < 6 else [])]
-    assert nothing_more_to_do(disk, claims)
 
 
 def test_segments_missing_at_the_end_are_made_anew_up_to_the_checkpoint(disk: SimulatedDisk) -> None:
     claims = Claims(position_of(4, 0), {0: END, 1: END, 2: offset_of(8)})
     disk.resize(THIRD, offset_of(8) + 64)  # prepared space, as in a newest segment: now others follow
-    salvaged(disk, claims)
+    salvaged_for_good(disk, claims)
     assert records_in(disk, claims.checkpoint) == [LOST]
     assert disk.names() == [segments.name_of(n) for n in range(5)]
-    assert nothing_more_to_do(disk, claims)
 
 
 def test_a_segment_without_a_header_is_lost_where_the_checkpoint_says_that_it_was_begun(

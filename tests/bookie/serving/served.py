@@ -29,7 +29,6 @@ from metadata.errors import KeyExists
 from metadata.memory import MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore
-from metadata.store import Lease
 from tests.support.raw_data import RawConnection, after_handshake
 
 OK = Status.OK
@@ -135,22 +134,6 @@ async def serve_until(
     async with serving(config, store) as running:
         ready.set_result(running)
         await stop.wait()
-
-
-class LeaseEndingStore(MemoryStore):
-    """A memory store that can end every lease it has granted, as a long pause of their holders does."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._granted: list[Lease] = []
-
-    async def grant_lease(self, ttl_seconds: float) -> Lease:
-        self._granted.append(await super().grant_lease(ttl_seconds))
-        return self._granted[-1]
-
-    async def end_leases(self) -> None:
-        for lease in self._granted:
-            await self.revoke_lease(lease)
 
 
 def inside() -> set[str]:

@@ -32,7 +32,7 @@ from tests.support.authority import TestAuthority
 from tests.support.present import there
 
 from .served import Client, served
-from .test_grpc_tools import NOT_SERVING, SERVING, health
+from .test_port import NOT_SERVING, SERVING, health
 
 FULL = "etcd is out of space, and refuses changes: make room"
 

@@ -20,7 +20,6 @@ from metadata.healing import operator_requests
 from metadata.healing.operator_requests import Order, OrderKind
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records import cluster, decommissioned
-from metadata.records import records_pb2 as pb
 from metadata.records.cluster import PREDECESSORS_MAX, Cookie
 from metadata.records.decommissioned import Decommissioned
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
@@ -49,6 +48,12 @@ async def refusal(path: Path, store: MemoryStore) -> str:
     return str(refused.value)
 
 
+async def refusal_of_start(path: Path, store: MemoryStore) -> str:
+    with pytest.raises(DataDirectoryError) as refused:
+        await check_cookie(path, store)
+    return str(refused.value)
+
+
 async def started_once(path: Path, store: MemoryStore) -> Cookie:
     """The bookie b1, which has served and was stopped."""
     async with served(path, store) as client:
@@ -61,9 +66,20 @@ async def placed(store: MemoryStore, cookie: Cookie) -> None:
     await LedgerStore(store).create(LedgerRecord(70, Shape(1, 1, 1), (Fragment(0, ensemble),)))
 
 
-async def test_a_lost_cookie_is_named_and_written_anew_and_the_bookie_starts(tmp_path: Path) -> None:
-    store = MemoryStore()
-    cookie = await started_once(tmp_path, store)
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+async def cookie(tmp_path: Path, store: MemoryStore) -> Cookie:
+    """Of b1, which has served and was stopped."""
+    return await started_once(tmp_path, store)
+
+
+async def test_a_lost_cookie_is_named_and_written_anew_and_the_bookie_starts(
+    tmp_path: Path, store: MemoryStore, cookie: Cookie
+) -> None:
     await lost(store, keys.cookie("b1"))
     with pytest.raises(DataDirectoryError) as refused:
         await check_cookie(tmp_path / "b1", store)
@@ -75,8 +91,7 @@ async def test_a_lost_cookie_is_named_and_written_anew_and_the_bookie_starts(tmp
     assert await restore_cookie(tmp_path / "b1", store) == RestoredCookie(cookie, was_missing=False)
 
 
-async def test_a_cookie_is_written_anew_while_its_bookie_lives(tmp_path: Path) -> None:
-    store = MemoryStore()
+async def test_a_cookie_is_written_anew_while_its_bookie_lives(tmp_path: Path, store: MemoryStore) -> None:
     async with served(tmp_path, store) as client:
         cookie = client.bookie.cookie
         await lost(store, keys.cookie("b1"), keys.life("b1"))
@@ -84,13 +99,13 @@ async def test_a_cookie_is_written_anew_while_its_bookie_lives(tmp_path: Path) -
     assert await cluster.read_cookie(store, "b1") == cookie
 
 
-async def test_a_cookie_that_was_taken_away_stays_away(tmp_path: Path) -> None:
-    store = MemoryStore()
-    cookie = await started_once(tmp_path, store)
+async def test_a_cookie_that_was_taken_away_stays_away(
+    tmp_path: Path, store: MemoryStore, cookie: Cookie
+) -> None:
     await decommissioned.note(store, Decommissioned("b1", cookie.incarnation, 1_700_000_000_000))
     assert await check_cookie(tmp_path / "b1", store) == cookie  # until it is gone
     await lost(store, keys.cookie("b1"))
-    for said in (await refusal(tmp_path / "b1", store), await _refusal_of_start(tmp_path / "b1", store)):
+    for said in (await refusal(tmp_path / "b1", store), await refusal_of_start(tmp_path / "b1", store)):
         assert "b1, which was decommissioned at 2023-11-14T22:13:20Z" in said
         assert "format an empty directory for a new bookie" in said
     await decommissioned.take_back(store, cookie.incarnation)
@@ -98,178 +113,154 @@ async def test_a_cookie_that_was_taken_away_stays_away(tmp_path: Path) -> None:
 
 
 async def test_one_that_was_decommissioned_does_not_join_again_while_older_metadata_waits(
-    tmp_path: Path,
+    tmp_path: Path, store: MemoryStore, cookie: Cookie
 ) -> None:
-    store = MemoryStore()
-    cookie = await started_once(tmp_path, store)
     await decommissioned.note(store, Decommissioned("b1", cookie.incarnation, 1_700_000_000_000))
     await lost(store, keys.cookie("b1"))
     await hold.begin(store, backup_ms=1, now_ms=2)
-    assert "b1, which was decommissioned" in await _refusal_of_start(tmp_path / "b1", store)
+    assert "b1, which was decommissioned" in await refusal_of_start(tmp_path / "b1", store)
 
 
-async def formatted_in_place(path: Path, store: MemoryStore) -> Cookie:
-    return await format_directory(path, "b1", store, replace=True)
+class Disks:
+    """Metadata in which b1 was formatted, a copy of it from then, and the disks that have taken the name since."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.now, self.copy = MemoryStore(MemoryData()), MemoryStore(MemoryData())
+
+    async def takes(self, name: str, store: MemoryStore | None = None) -> Cookie:
+        """A disk that nobody has yet takes the name over."""
+        return await format_directory(self.path / name, "b1", store or self.now, replace=True)
+
+    async def is_foreign(self, name: str, store: MemoryStore) -> bool:
+        """A start on this disk is refused."""
+        return "old or foreign disk" in await refusal_of_start(self.path / name, store)
 
 
-async def backed_up(data: MemoryData) -> MemoryData:
-    """The metadata as it is now, in another store."""
-    backup = MemoryData()
-    for key, value in (await contents(MemoryStore(data))).items():
-        await MemoryStore(backup).create(key, value)
-    return backup
+@pytest.fixture
+async def disks(tmp_path: Path) -> Disks:
+    """`first` is the only one."""
+    disks = Disks(tmp_path)
+    await disks.takes("first")
+    for key, value in (await contents(disks.now)).items():
+        await disks.copy.create(key, value)
+    return disks
 
 
 async def test_W7_whether_a_disk_is_newer_than_restored_metadata_is_told_by_what_it_replaced_and_by_no_clock(
-    tmp_path: Path,
+    disks: Disks,
 ) -> None:
-    data = MemoryData()
-    await formatted_in_place(tmp_path / "first", MemoryStore(data))
-    backup = await backed_up(data)
-    await formatted_in_place(tmp_path / "second", MemoryStore(data))
-    third = await formatted_in_place(tmp_path / "third", MemoryStore(data))
+    await disks.takes("second")
+    third = await disks.takes("third")
     for name, day in (("first", 3), ("second", 2), ("third", 1)):
-        os.utime(tmp_path / name / "cookie.json", (day * 86400, day * 86400))
-    await hold.begin(MemoryStore(data), backup_ms=1, now_ms=2)
-    assert "old or foreign disk" in await _refusal_of_start(tmp_path / "first", MemoryStore(data))
-    assert "old or foreign disk" in await _refusal_of_start(tmp_path / "second", MemoryStore(data))
-    assert "old or foreign disk" in await _refusal_of_start(tmp_path / "third", MemoryStore(backup))
-    await hold.begin(MemoryStore(backup), backup_ms=10 * 86_400_000, now_ms=2)
-    assert await check_cookie(tmp_path / "third", MemoryStore(backup)) == third
-    assert "old or foreign disk" in await _refusal_of_start(tmp_path / "second", MemoryStore(backup))
+        os.utime(disks.path / name / "cookie.json", (day * 86400, day * 86400))
+    await hold.begin(disks.now, backup_ms=1, now_ms=2)
+    assert await disks.is_foreign("first", disks.now) and await disks.is_foreign("second", disks.now)
+    assert await disks.is_foreign("third", disks.copy)
+    await hold.begin(disks.copy, backup_ms=10 * 86_400_000, now_ms=2)
+    assert await check_cookie(disks.path / "third", disks.copy) == third
+    assert await disks.is_foreign("second", disks.copy)
 
 
 async def test_W7_a_disk_whose_name_was_decommissioned_in_between_is_newer_than_the_metadata_too(
-    tmp_path: Path,
+    disks: Disks,
 ) -> None:
-    data = MemoryData()
-    await formatted_in_place(tmp_path / "first", MemoryStore(data))
-    backup = await backed_up(data)
     for name in ("second", "third"):
-        await forget(MemoryStore(data), "b1")
-        await formatted_in_place(tmp_path / name, MemoryStore(data))
-    await hold.begin(MemoryStore(backup), backup_ms=10 * 86_400_000, now_ms=2)
-    third = await check_cookie(tmp_path / "third", MemoryStore(backup))
-    assert third == await cluster.read_cookie(MemoryStore(backup), "b1")
-    assert "old or foreign disk" in await _refusal_of_start(tmp_path / "first", MemoryStore(backup))
+        await forget(disks.now, "b1")
+        await disks.takes(name)
+    await hold.begin(disks.copy, backup_ms=10 * 86_400_000, now_ms=2)
+    third = await check_cookie(disks.path / "third", disks.copy)
+    assert third == await cluster.read_cookie(disks.copy, "b1")
+    assert await disks.is_foreign("first", disks.copy)
 
 
 async def test_W7_a_disk_that_took_a_name_in_metadata_that_is_given_up_does_not_take_it_from_its_successor_there(
-    tmp_path: Path,
+    disks: Disks,
 ) -> None:
-    data = MemoryData()
-    await formatted_in_place(tmp_path / "first", MemoryStore(data))
-    backup = await backed_up(data)
     for name in ("second", "third"):
-        await formatted_in_place(tmp_path / name, MemoryStore(data))
-    await formatted_in_place(tmp_path / "other", MemoryStore(backup))
-    await hold.begin(MemoryStore(backup), backup_ms=1, now_ms=2)
-    assert "old or foreign disk" in await _refusal_of_start(tmp_path / "third", MemoryStore(backup))
+        await disks.takes(name)
+    await disks.takes("other", disks.copy)
+    await hold.begin(disks.copy, backup_ms=1, now_ms=2)
+    assert await disks.is_foreign("third", disks.copy)
 
 
 async def test_a_bookie_that_was_away_when_older_metadata_was_accepted_joins_it_all_the_same(
-    tmp_path: Path,
+    disks: Disks,
 ) -> None:
-    data = MemoryData()
-    await formatted_in_place(tmp_path / "first", MemoryStore(data))
-    backup = await backed_up(data)
-    second = await formatted_in_place(tmp_path / "second", MemoryStore(data))
-    new = await format_directory(tmp_path / "new", "b2", MemoryStore(data))
-    store = MemoryStore(backup)
+    second = await disks.takes("second")
+    new = await format_directory(disks.path / "new", "b2", disks.now)
     for name in ("second", "new"):
-        await _refusal_of_start(tmp_path / name, store)
-    await hold.begin(store, backup_ms=0, now_ms=2)
-    assert await hold.accept(store)
+        await refusal_of_start(disks.path / name, disks.copy)
+    await hold.begin(disks.copy, backup_ms=0, now_ms=2)
+    assert await hold.accept(disks.copy)
     for name, cookie in (("second", second), ("new", new)):
-        assert await check_cookie(tmp_path / name, store) == cookie
-    assert "old or foreign disk" in await _refusal_of_start(tmp_path / "first", store)
-    assert not await hold.accept(store), "nothing is held back"
+        assert await check_cookie(disks.path / name, disks.copy) == cookie
+    assert await disks.is_foreign("first", disks.copy)
+    assert not await hold.accept(disks.copy), "nothing is held back"
 
 
-async def test_a_disk_that_replaced_another_after_the_copy_joins_by_an_admin_where_bookies_write_no_cookies(
-    tmp_path: Path,
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_where_bookies_write_no_cookies_an_admin_has_a_disk_join_that_older_metadata_does_not_know(
+    disks: Disks, is_known: bool
 ) -> None:
-    data = MemoryData()
-    await formatted_in_place(tmp_path / "first", MemoryStore(data))
-    backup = await backed_up(data)
-    second = await formatted_in_place(tmp_path / "second", MemoryStore(data))
-    await hold.begin(MemoryStore(backup), backup_ms=0, now_ms=2)
-    said = await _refusal_of_start(tmp_path / "second", without_cookies(backup))
+    """As etcd has it for the role of bookies. One of that name it may know, or it knows of the cluster alone."""
+    second = await disks.takes("second")
+    if not is_known:
+        await lost(disks.copy, *(await contents(disks.copy)).keys() - {keys.LAYOUT})
+    await hold.begin(disks.copy, backup_ms=0, now_ms=2)
+    denied = FaultyStore(disks.copy._data)
+    denied.fail(StoreRefused("permission denied"), calls=["create", "replace"], keys=keys.COOKIES)
+    said = await refusal_of_start(disks.path / "second", denied)
     assert "restore-cookie --data" in said and "role admin" in said
-    assert (await restore_cookie(tmp_path / "second", MemoryStore(backup))).was_missing
-    assert await check_cookie(tmp_path / "second", without_cookies(backup)) == second
+    assert (await restore_cookie(disks.path / "second", disks.copy)).was_missing
+    assert await check_cookie(disks.path / "second", denied) == second
 
 
 async def test_a_disk_of_an_older_program_is_newer_where_an_operator_writes_so_into_its_cookie(
-    tmp_path: Path,
+    disks: Disks,
 ) -> None:
-    data = MemoryData()
-    first = await formatted_in_place(tmp_path / "first", MemoryStore(data))
-    backup = await backed_up(data)
-    second = await formatted_in_place(tmp_path / "second", MemoryStore(data))
-    file = tmp_path / "second" / "cookie.json"
-    file.write_text(json.dumps({"format_version": 1, **second.names}))
-    await hold.begin(MemoryStore(backup), backup_ms=1, now_ms=2)
+    first, second = read_cookie(disks.path / "first"), await disks.takes("second")
+    file, fields = disks.path / "second" / "cookie.json", {"format_version": 1, **second.names}
+    file.write_text(json.dumps(fields))
+    await hold.begin(disks.copy, backup_ms=1, now_ms=2)
     wanted = f'"predecessors": ["{first.incarnation}"]'
-    assert wanted in await _refusal_of_start(tmp_path / "second", MemoryStore(backup))
-    file.write_text(json.dumps({"format_version": 1, **second.names})[:-1] + f", {wanted}}}")
-    assert await check_cookie(tmp_path / "second", MemoryStore(backup)) == second
+    assert wanted in await refusal_of_start(disks.path / "second", disks.copy)
+    file.write_text(json.dumps(fields)[:-1] + f", {wanted}}}")
+    assert await check_cookie(disks.path / "second", disks.copy) == second
 
 
-async def test_a_cookie_remembers_a_bounded_number_of_predecessors(tmp_path: Path) -> None:
-    store = MemoryStore()
-    made = [await formatted_in_place(tmp_path / str(n), store) for n in range(PREDECESSORS_MAX + 2)]
+async def test_a_cookie_remembers_a_bounded_number_of_predecessors(
+    tmp_path: Path, store: MemoryStore
+) -> None:
+    made = [
+        await format_directory(tmp_path / str(n), "b1", store, replace=True)
+        for n in range(PREDECESSORS_MAX + 2)
+    ]
     names = tuple(cookie.incarnation for cookie in made)
     assert read_cookie(tmp_path / str(PREDECESSORS_MAX + 1)).predecessors == names[1:-1]
 
 
-def without_cookies(data: MemoryData) -> FaultyStore:
-    """As etcd has it for the role of bookies."""
-    store = FaultyStore(data)
-    store.fail(StoreRefused("permission denied"), calls=["create", "replace"], keys=keys.COOKIES)
-    return store
-
-
-async def test_one_that_older_metadata_does_not_know_joins_again_by_an_admin_where_bookies_write_no_cookies(
-    tmp_path: Path,
+async def test_a_bookie_that_is_given_up_gets_no_cookie_before_that_is_taken_back(
+    tmp_path: Path, store: MemoryStore, cookie: Cookie
 ) -> None:
-    cookie = await started_once(tmp_path, MemoryStore())
-    data = MemoryData()
-    layout = pb.Layout(format_version=1, cluster_id=cookie.cluster_id)
-    await MemoryStore(data).create(keys.LAYOUT, layout.SerializeToString())
-    await hold.begin(MemoryStore(data), backup_ms=0, now_ms=2)
-    said = await _refusal_of_start(tmp_path / "b1", without_cookies(data))
-    assert "restore-cookie --data" in said and "role admin" in said
-    assert (await restore_cookie(tmp_path / "b1", MemoryStore(data))).was_missing
-    assert await check_cookie(tmp_path / "b1", without_cookies(data)) == cookie
-
-
-async def _refusal_of_start(path: Path, store: MemoryStore) -> str:
-    with pytest.raises(DataDirectoryError) as refused:
-        await check_cookie(path, store)
-    return str(refused.value)
-
-
-async def test_a_bookie_that_is_given_up_gets_no_cookie_before_that_is_taken_back(tmp_path: Path) -> None:
-    store = MemoryStore()
-    await started_once(tmp_path, store)
     await lost(store, keys.cookie("b1"))
     await operator_requests.give(store, Order("b1", OrderKind.GIVEN_UP, 0))
     said = await refusal(tmp_path / "b1", store)
     assert "bookledger cluster decommission b1 --cancel" in said
 
 
-async def test_a_name_that_another_directory_has_is_not_taken_from_it(tmp_path: Path) -> None:
-    store = MemoryStore()
-    await started_once(tmp_path, store)
+async def test_a_name_that_another_directory_has_is_not_taken_from_it(
+    tmp_path: Path, store: MemoryStore, cookie: Cookie
+) -> None:
     await lost(store, keys.cookie("b1"))
     new = await format_directory(tmp_path / "new", "b1", store)
     said = await refusal(tmp_path / "b1", store)
     assert f"the name b1 is another directory's now (incarnation {new.incarnation})" in said
 
 
-async def test_a_name_under_which_another_one_lives_is_not_taken_from_it(tmp_path: Path) -> None:
-    store = MemoryStore()
+async def test_a_name_under_which_another_one_lives_is_not_taken_from_it(
+    tmp_path: Path, store: MemoryStore
+) -> None:
     await format_directory(tmp_path / "stranger", "b1", store)
     await lost(store, keys.cookie("b1"))
     async with served(tmp_path, store) as client:
@@ -279,10 +270,9 @@ async def test_a_name_under_which_another_one_lives_is_not_taken_from_it(tmp_pat
 
 
 async def test_a_directory_of_another_cluster_or_one_that_is_not_whole_restores_nothing(
-    tmp_path: Path,
+    tmp_path: Path, store: MemoryStore, cookie: Cookie
 ) -> None:
-    store, elsewhere = MemoryStore(), MemoryStore(MemoryData())
-    await started_once(tmp_path, store)
+    elsewhere = MemoryStore(MemoryData())
     await format_directory(tmp_path / "there", "b2", elsewhere)
     assert "of another cluster" in await refusal(tmp_path / "b1", elsewhere)
     await lost(store, keys.cookie("b1"))
@@ -290,10 +280,10 @@ async def test_a_directory_of_another_cluster_or_one_that_is_not_whole_restores_
     assert "index is missing" in await refusal(tmp_path / "b1", store)
 
 
-async def test_R6_where_the_life_is_lost_too_the_directory_counts_as_an_older_copy(tmp_path: Path) -> None:
+async def test_R6_where_the_life_is_lost_too_the_directory_counts_as_an_older_copy(
+    tmp_path: Path, store: MemoryStore, cookie: Cookie
+) -> None:
     """R6: an older copy of the directory must not deny what it never had."""
-    store = MemoryStore()
-    cookie = await started_once(tmp_path, store)
     await placed(store, cookie)
     await lost(store, keys.cookie("b1"), keys.life("b1"))
     found = await restore_cookie(tmp_path / "b1", store)
@@ -305,18 +295,15 @@ async def test_R6_where_the_life_is_lost_too_the_directory_counts_as_an_older_co
 
 
 async def test_what_an_older_program_decommissioned_is_known_by_that_nothing_refers_to_it(
-    tmp_path: Path,
+    tmp_path: Path, store: MemoryStore, cookie: Cookie
 ) -> None:
-    store = MemoryStore()
-    cookie = await started_once(tmp_path, store)
     await placed(store, replace(cookie, incarnation="11111111-1111-1111-1111-111111111111"))
     await lost(store, keys.cookie("b1"), keys.life("b1"))
     said = await refusal(tmp_path / "b1", store)
     assert "no ledger refers to bookie b1" in said and "decommissioned by an older program" in said
 
 
-async def test_a_bookie_that_never_started_lacks_no_life(tmp_path: Path) -> None:
-    store = MemoryStore()
+async def test_a_bookie_that_never_started_lacks_no_life(tmp_path: Path, store: MemoryStore) -> None:
     cookie = await format_directory(tmp_path / "b1", "b1", store)
     await lost(store, keys.cookie("b1"))
     assert await restore_cookie(tmp_path / "b1", store) == RestoredCookie(cookie, was_missing=True)

@@ -36,7 +36,6 @@ from metadata.memory import MemoryStore
 from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import Client, served
 from tests.support.aio import until_true
-from tests.support.present import there
 from tests.support.raw_data import RawConnection, raw_connection
 
 ROOMY = {"peer_share": 1 / 8}
@@ -209,10 +208,7 @@ async def test_the_first_false_proof_ends_the_stream_and_the_next_welcome_takes_
         async with client.stream() as stream:
             frames = frame_of(8, [0]), frame_of(7, [0])._replace(credential=false), frame_of(9, [0])
             stream.send(FrameKind.APPEND, 0, client.request(0, *frames))
-            statuses = dict[int, Status]()
-            while (found := await stream.acks()) is not None:
-                statuses |= {ack.sequence: ack.status for ack in found}
-            assert statuses == {0: Status.OK, 1: Status.UNAUTHORIZED, 2: Status.UNAUTHORIZED}
+            assert await stream.statuses() == {0: Status.OK, 1: Status.UNAUTHORIZED, 2: Status.UNAUTHORIZED}
         began = asyncio.get_running_loop().time()
         await still_serves(client)
         assert asyncio.get_running_loop().time() - began >= 0.3
@@ -251,10 +247,7 @@ async def test_a_thousand_proofs_in_one_message_let_the_others_go_on_in_between(
 
         ticking = asyncio.create_task(tick())
         stream.send(FrameKind.APPEND, 0, client.request(0, *frames))
-        count = 0
-        while count < len(frames):
-            found = there(await stream.acks())
-            count += len(found)
+        await stream.statuses(len(frames))
         done.set()
         await ticking
         assert len(gaps) > len(frames) / 8 / 2, "the loop turned while they were checked"
@@ -350,8 +343,4 @@ async def test_a_message_is_not_left_behind_that_comes_in_the_turn_in_which_the_
         late.append(b"".join(client.request(1, frame_of(7, [1]))))
         async with client.stream() as stream:
             stream.send(FrameKind.APPEND, 0, client.request(0, frame_of(7, [0])))  # whose ledger is looked up
-            sequences = list[int]()
-            while len(sequences) < 2:
-                found = there(await stream.acks())
-                sequences += [ack.sequence for ack in found]
-            assert sequences == [0, 1]
+            assert list(await stream.statuses(2)) == [0, 1]

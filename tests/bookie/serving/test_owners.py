@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,10 +21,11 @@ from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Sh
 from metadata.records.ledger_store import LedgerStore
 from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import Client, served
-from tests.bookie.serving.test_roles import calls_of
+from tests.bookie.serving.test_roles import asked, calls_of
+from tests.bookie.serving.test_verifiers import CountedLedgers
 from tests.support.authority import TestAuthority
-from tests.support.present import there
-from tests.support.raw_data import RawConnection, after_handshake
+from tests.support.faulty_store import FaultyStore
+from tests.support.raw_data import after_handshake
 
 LEDGERS = {20: b"team-a", 21: b"team-a/billing", 22: b"team-b", 23: b"team-ab", 24: b"", 25: b"Team-a"}
 ITS = {20, 21}
@@ -44,25 +43,6 @@ async def owned_bookie(tmp_path: Path) -> AsyncIterator[tuple[Client, TestAuthor
         yield client, authority
 
 
-async def status_of(
-    raw: RawConnection, kind: FrameKind, body: list[bytes | memoryview]
-) -> tuple[Status, str]:
-    if kind is FrameKind.APPEND:
-        raw.send(kind, 0, body)
-        acks = there(await raw.acks())
-        return acks[0].status, acks[0].detail
-    answer = await raw.call(kind, body)
-    assert answer.kind is kind, bytes(answer.body)
-    decode = {
-        FrameKind.READ: codec.decode_read_reply,
-        FrameKind.SCAN: codec.decode_read_reply,
-        FrameKind.LAST_ADD_CONFIRMED: codec.decode_lac_reply,
-        FrameKind.HOLDINGS: codec.decode_holdings_reply,
-    }[kind]
-    reply: Any = decode(answer.body)
-    return reply.status, reply.detail
-
-
 @pytest.mark.parametrize("role", sorted(CONFINED))
 @pytest.mark.parametrize("ledger_id", [*LEDGERS, 99])
 async def test_every_call_that_names_a_ledger_is_refused_for_those_of_others(
@@ -75,7 +55,7 @@ async def test_every_call_that_names_a_ledger_is_refused_for_those_of_others(
                 continue
             async with after_handshake(client.bookie.address, tls) as raw:
                 for _ in range(2):  # looked up, and then known
-                    status, why = await status_of(raw, kind, list(body))
+                    status, why = await asked(raw, kind, body)
                     assert (status is Status.UNAUTHORIZED) is (ledger_id not in ITS), (name, status)
                     assert (status is Status.UNAUTHORIZED) is ("says 'team-a'" in why), (name, why)
 
@@ -88,10 +68,7 @@ async def test_of_frames_in_one_message_those_for_others_ledgers_are_refused(tmp
             for _ in range(2):
                 request = AppendRequest(client.incarnation, 0, frames)
                 raw.send(FrameKind.APPEND, 0, codec.encode_append_request(request))
-                found: dict[int, Status] = {}
-                while len(found) < len(frames):
-                    acks = there(await raw.acks())
-                    found |= {ack.sequence: ack.status for ack in acks}
+                found = await raw.statuses(len(frames))
                 assert found == {0: Status.OK, 1: Status.UNAUTHORIZED, 2: Status.OK}
 
 
@@ -101,40 +78,28 @@ async def test_who_is_confined_to_nothing_may_use_every_ledger(tmp_path: Path) -
         async with after_handshake(client.bookie.address, tls) as raw:
             for ledger_id in LEDGERS:
                 kind, _, body = calls_of(client.incarnation, ledger_id)["append"]
-                assert await status_of(raw, kind, list(body)) == (Status.OK, "")
+                assert await asked(raw, kind, body) == (Status.OK, "")
 
 
 async def test_while_the_metadata_is_away_nobody_new_is_believed() -> None:
-    class Away(LedgerStore):
-        async def read(self, ledger_id: int) -> None:
-            raise TimeoutError
-
-    found = await Owners(Away(MemoryStore())).refused([20], "team-a")
+    store = FaultyStore()
+    store.fail(TimeoutError(), calls=["get"])
+    found = await Owners(LedgerStore(store)).refused([20], "team-a")
     assert found[20][0] is Status.UNKNOWN
     assert "does not tell" in found[20][1]
 
 
 async def test_what_is_remembered_and_looked_up_at_a_time_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owners, "OWNERS_KEPT_MAX", 4)
-    store, under_way, most = LedgerStore(MemoryStore()), 0, 0
-
-    class Counted(LedgerStore):
-        async def read(self, ledger_id: int) -> object:  # type: ignore[override]
-            nonlocal under_way, most
-            under_way += 1
-            most = max(most, under_way)
-            await asyncio.sleep(0)
-            under_way -= 1
-            return await store.read(ledger_id)
-
+    ledgers = CountedLedgers(MemoryStore())
     fragment = Fragment(0, (BookieRef("b1", "i1"),))
     for n in range(100):
         record = LedgerRecord(n, Shape(1, 1, 1), (fragment,), custom_metadata={"owner": b"team-a"})
-        await store.create(record)
-    looking = Owners(Counted(MemoryStore()))
+        await ledgers.create(record)
+    looking = Owners(ledgers)
     assert await looking.refused(range(100), "team-a") == {}
     assert len(looking._known) <= 4
-    assert most == verifiers.LOOKUPS_AT_ONCE_MAX
+    assert ledgers.most == verifiers.LOOKUPS_AT_ONCE_MAX
 
 
 @pytest.mark.parametrize(

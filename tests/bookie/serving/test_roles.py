@@ -9,7 +9,6 @@ import asyncio
 import json
 import ssl
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -77,38 +76,46 @@ def calls_of(incarnation: str, ledger_id: int = 7) -> dict[str, tuple[FrameKind,
     }
 
 
-async def is_let(raw: RawConnection, kind: FrameKind, body: Body) -> bool:
-    """Whether the bookie does what is asked, and not refuses it for what we are."""
+DECODERS: dict[FrameKind, Any] = {
+    FrameKind.READ: codec.decode_read_reply,
+    FrameKind.SCAN: codec.decode_read_reply,
+    FrameKind.LAST_ADD_CONFIRMED: codec.decode_lac_reply,
+    FrameKind.HOLDINGS: codec.decode_holdings_reply,
+}
+
+
+async def asked(raw: RawConnection, kind: FrameKind, body: Body) -> tuple[Status, str]:
+    """What the bookie says to a call, and why; one of a kind that is refused is UNAUTHORIZED, too."""
     if kind is FrameKind.APPEND:
         raw.send(kind, 0, body)
-        acks = there(await raw.acks())
-        status, detail = acks[0].status, acks[0].detail
-    else:
-        answer = await raw.call(kind, body)
-        if answer.kind is FrameKind.REFUSED:
-            assert b"may not" in answer.body, answer
-            return False
-        if kind is FrameKind.INFO:
-            return True
-        decode = {
-            FrameKind.READ: codec.decode_read_reply,
-            FrameKind.SCAN: codec.decode_read_reply,
-            FrameKind.LAST_ADD_CONFIRMED: codec.decode_lac_reply,
-            FrameKind.HOLDINGS: codec.decode_holdings_reply,
-        }[kind]
-        reply: Any = decode(answer.body)
-        status, detail = reply.status, reply.detail
-    if status is Status.UNAUTHORIZED:
-        assert "may not" in detail
-        return False
-    return True
+        ack = there(await raw.acks())[0]
+        return ack.status, ack.detail
+    answer = await raw.call(kind, body)
+    if answer.kind is FrameKind.REFUSED:
+        return Status.UNAUTHORIZED, bytes(answer.body).decode()
+    if kind is FrameKind.INFO:
+        return Status.OK, ""
+    reply = DECODERS[kind](answer.body)
+    return reply.status, reply.detail
 
 
-@asynccontextmanager
-async def tls_bookie(tmp_path: Path) -> AsyncIterator[tuple[Client, TestAuthority]]:
-    authority = TestAuthority(tmp_path)
+async def is_let(raw: RawConnection, kind: FrameKind, body: Body) -> bool:
+    """Whether the bookie does what is asked, and not refuses it for what we are."""
+    status, why = await asked(raw, kind, body)
+    assert (status is Status.UNAUTHORIZED) is ("may not" in why), (status, why)
+    return status is not Status.UNAUTHORIZED
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> TestAuthority:
+    return TestAuthority(tmp_path)
+
+
+@pytest.fixture
+async def secure(tmp_path: Path, authority: TestAuthority) -> AsyncIterator[Client]:
+    """Of a bookie with certificates."""
     async with served(tmp_path, certificates=authority.bookie("b1")) as client:
-        yield client, authority
+        yield client
 
 
 def channel_of(address: str, directory: Path | None, authority: Path) -> grpc.aio.Channel:
@@ -172,30 +179,30 @@ def test_every_grpc_method_has_a_rule() -> None:
 
 @pytest.mark.parametrize("role", list(Role))
 async def test_each_role_may_do_what_the_table_says_over_the_data_protocol(
-    tmp_path: Path, role: Role
+    secure: Client, authority: TestAuthority, role: Role
 ) -> None:
-    async with tls_bookie(tmp_path) as (client, authority):
-        tls = Certificates(authority.of(role)).client
-        for name, (kind, right, body) in calls_of(client.incarnation).items():
-            async with after_handshake(client.bookie.address, tls) as raw:
-                assert await is_let(raw, kind, body) is (right in MAY[role]), name
+    tls = Certificates(authority.of(role)).client
+    for name, (kind, right, body) in calls_of(secure.incarnation).items():
+        async with after_handshake(secure.bookie.address, tls) as raw:
+            assert await is_let(raw, kind, body) is (right in MAY[role]), name
 
 
 @pytest.mark.parametrize("role", list(Role))
-async def test_each_role_may_do_what_the_table_says_over_grpc(tmp_path: Path, role: Role) -> None:
-    async with tls_bookie(tmp_path) as (client, authority):
-        mine = authority.of(role)
-        async with channel_of(client.bookie.address, mine, mine) as channel:
-            for method, right in METHODS.items():
-                if right in MAY[role]:
-                    await answered(channel, method)
-                    continue
-                with pytest.raises(grpc.aio.AioRpcError) as refused:
-                    await answered(channel, method)
-                assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
-                assert refused.value.details() == (
-                    f"{role.value}:someone may not {right.value}: that takes a certificate of role admin"
-                )
+async def test_each_role_may_do_what_the_table_says_over_grpc(
+    secure: Client, authority: TestAuthority, role: Role
+) -> None:
+    mine = authority.of(role)
+    async with channel_of(secure.bookie.address, mine, mine) as channel:
+        for method, right in METHODS.items():
+            if right in MAY[role]:
+                await answered(channel, method)
+                continue
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await answered(channel, method)
+            assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
+            assert refused.value.details() == (
+                f"{role.value}:someone may not {right.value}: that takes a certificate of role admin"
+            )
 
 
 async def test_without_certificates_everybody_may_do_everything(client: Client) -> None:
@@ -206,16 +213,13 @@ async def test_without_certificates_everybody_may_do_everything(client: Client) 
 
 @pytest.mark.parametrize("call", calls_of(""))
 async def test_with_wrong_credentials_nobody_gets_an_answer_over_the_data_protocol(
-    tmp_path: Path, call: str, monkeypatch: pytest.MonkeyPatch
+    secure: Client, authority: TestAuthority, tmp_path: Path, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with tls_bookie(tmp_path) as (client, authority):
-        kind, _, body = calls_of(client.incarnation)[call]
-        for wrong, tls in wrong_credentials(tmp_path, authority, monkeypatch).items():
-            assert not await is_answered(client.bookie.address, tls, kind, body), wrong
-        async with after_handshake(
-            client.bookie.address, Certificates(authority.of(Role.ADMIN)).client
-        ) as raw:
-            assert await is_let(raw, kind, body)
+    kind, _, body = calls_of(secure.incarnation)[call]
+    for wrong, tls in wrong_credentials(tmp_path, authority, monkeypatch).items():
+        assert not await is_answered(secure.bookie.address, tls, kind, body), wrong
+    async with after_handshake(secure.bookie.address, Certificates(authority.of(Role.ADMIN)).client) as raw:
+        assert await is_let(raw, kind, body)
 
 
 async def is_answered(address: str, tls: ssl.SSLContext | None, kind: FrameKind, body: Body) -> bool:
@@ -230,39 +234,36 @@ async def is_answered(address: str, tls: ssl.SSLContext | None, kind: FrameKind,
 
 @pytest.mark.parametrize("method", METHODS)
 async def test_with_wrong_credentials_nobody_gets_an_answer_over_grpc(
-    tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
+    secure: Client, authority: TestAuthority, tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with tls_bookie(tmp_path) as (client, authority):
-        address, right = client.bookie.address, authority.of(Role.ADMIN)
-        foreign = TestAuthority(tmp_path, "another").of(Role.ADMIN)
-        expired = authority.expired(Role.ADMIN, monkeypatch)
-        channels = {
-            "plain text": grpc.aio.insecure_channel(address, options=rpc.CHANNEL_OPTIONS),
-            "no certificate": channel_of(address, None, right),
-            "another authority's certificate": channel_of(address, foreign, right),
-            "an expired certificate": channel_of(address, expired, right),
-        }
-        for wrong, channel in channels.items():
-            async with channel:
-                with pytest.raises(grpc.aio.AioRpcError) as refused:
-                    await answered(channel, method)
-                assert refused.value.code() is grpc.StatusCode.UNAVAILABLE, wrong
+    address, right = secure.bookie.address, authority.of(Role.ADMIN)
+    foreign = TestAuthority(tmp_path, "another").of(Role.ADMIN)
+    expired = authority.expired(Role.ADMIN, monkeypatch)
+    channels = {
+        "plain text": grpc.aio.insecure_channel(address, options=rpc.CHANNEL_OPTIONS),
+        "no certificate": channel_of(address, None, right),
+        "another authority's certificate": channel_of(address, foreign, right),
+        "an expired certificate": channel_of(address, expired, right),
+    }
+    for wrong, channel in channels.items():
+        async with channel:
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await answered(channel, method)
+            assert refused.value.code() is grpc.StatusCode.UNAVAILABLE, wrong
 
 
-async def test_a_certificate_that_names_nobody_is_told_so(tmp_path: Path) -> None:
-    async with tls_bookie(tmp_path) as (client, authority):
-        tls = Certificates(authority.nameless()).client
-        async with raw_connection(client.bookie.address, tls) as raw:
-            answer = await raw.receive()
-            assert answer is not None and answer.kind is FrameKind.GOODBYE
-            assert b"names nobody" in answer.body
+async def test_a_certificate_that_names_nobody_is_told_so(secure: Client, authority: TestAuthority) -> None:
+    tls = Certificates(authority.nameless()).client
+    async with raw_connection(secure.bookie.address, tls) as raw:
+        answer = await raw.receive()
+        assert answer is not None and answer.kind is FrameKind.GOODBYE
+        assert b"names nobody" in answer.body
 
 
-async def test_the_socket_behind_the_port_serves_nobody_who_did_not_come_through_it(tmp_path: Path) -> None:
-    async with (
-        tls_bookie(tmp_path) as (client, authority),
-        channel_of(client.bookie.address, *[authority.of(Role.ADMIN)] * 2) as channel,
-    ):
+async def test_the_socket_behind_the_port_serves_nobody_who_did_not_come_through_it(
+    secure: Client, authority: TestAuthority
+) -> None:
+    async with channel_of(secure.bookie.address, *[authority.of(Role.ADMIN)] * 2) as channel:
         known: Any = channel.unary_unary(rpc.MAINTAIN)
         await known(METHOD_BODIES[rpc.MAINTAIN], timeout=20)
         (name,) = inside()
@@ -279,15 +280,14 @@ async def has(client: Client, what: str, count: int) -> bool:
 
 
 async def test_connections_that_never_greet_are_counted_and_cut(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    secure: Client, authority: TestAuthority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bookie.wire.data.sockets.HANDSHAKE_SECONDS_MAX", 3.0)
-    async with tls_bookie(tmp_path) as (client, authority):
-        host, port = client.bookie.address.split(":")
-        silent = [await asyncio.open_connection(host, int(port)) for _ in range(5)]
-        await until_true(lambda: has(client, "strangers", 5))
-        for reader, writer in silent:
-            assert await reader.read() == b""
-            writer.close()
-        async with after_handshake(client.bookie.address, Certificates(authority.of(Role.CLIENT)).client):
-            assert await has(client, "connections", 1)
+    host, port = secure.bookie.address.split(":")
+    silent = [await asyncio.open_connection(host, int(port)) for _ in range(5)]
+    await until_true(lambda: has(secure, "strangers", 5))
+    for reader, writer in silent:
+        assert await reader.read() == b""
+        writer.close()
+    async with after_handshake(secure.bookie.address, Certificates(authority.of(Role.CLIENT)).client):
+        assert await has(secure, "connections", 1)

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from bookie.serving.data.calls import CALL_BYTES_MAX
 from bookie.wire import codec
 from bookie.wire.columns import ENTRY_BYTES_MAX
 from bookie.wire.data.framing import FrameKind
-from bookie.wire.messages import (
-    Ack,
-    AppendRequest,
-    Frame,
-    LacReply,
-    ReadReply,
-    Status,
-)
+from bookie.wire.messages import Ack, AppendRequest, Frame, LacReply, ReadReply, Status
 from tests.bookie.bookies import entries
 from tests.bookie.entries import columns_of, entries_of, entry_of, frame_of, lac_of
 from tests.bookie.serving.served import Client, acks, plain
@@ -99,8 +91,6 @@ async def test_a_call_that_is_garbage_is_refused_and_its_connection_goes_on(clie
         ):
             answer = await stream.call(kind, [b"\xff garbage"])
             assert answer.kind is FrameKind.REFUSED and b"checksum mismatch" in answer.body
-        answer = await stream.call(FrameKind.READ, [bytes(CALL_BYTES_MAX + 1)])
-        assert answer.kind is FrameKind.REFUSED and b"the limit is" in answer.body
         answer = await stream.call(FrameKind.ACKS, [])
         assert answer.kind is FrameKind.REFUSED and b"a call of kind ACKS" in answer.body
         answer = await stream.call(FrameKind.INFO, codec.encode_info_request(None))

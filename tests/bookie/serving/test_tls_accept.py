@@ -38,24 +38,21 @@ from tests.support.raw_data import after_handshake
 MIB = 1024 * 1024
 
 
-@asynccontextmanager
-async def listening(tmp_path: Path, authority: TestAuthority) -> AsyncIterator[Listener]:
-    config = BookieConfig(
-        data_directory=tmp_path, metadata_uri="memory://test", port=0, certificates=authority.bookie("b1")
+def config_of(tmp_path: Path, certificates: Path) -> BookieConfig:
+    return BookieConfig(
+        data_directory=tmp_path, metadata_uri="memory://test", port=0, certificates=certificates
     )
-    listener = Listener(config)
-    await listener.start()
-    try:
-        yield listener
-    finally:
-        await listener.stop()
 
 
 @asynccontextmanager
 async def on_listener(tmp_path: Path) -> AsyncIterator[tuple[Listener, TestAuthority]]:
     authority = TestAuthority(tmp_path)
-    async with listening(tmp_path, authority) as listener:
+    listener = Listener(config_of(tmp_path, authority.bookie("b1")))
+    await listener.start()
+    try:
         yield listener, authority
+    finally:
+        await listener.stop()
 
 
 async def nothing_is_left(listener: Listener) -> bool:
@@ -111,11 +108,8 @@ def test_a_bookie_does_not_start_with_a_certificate_that_has_run_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory = TestAuthority(tmp_path).expired(Role.BOOKIE, monkeypatch)
-    config = BookieConfig(
-        data_directory=tmp_path, metadata_uri="memory://test", port=0, certificates=directory
-    )
     with pytest.raises(BookieError, match=r"cert\.pem ran out on .* UTC: bookledger certs renew"):
-        Listener(config)
+        Listener(config_of(tmp_path, directory))
 
 
 async def test_a_certificate_that_runs_out_meanwhile_is_told_until_it_is_renewed(

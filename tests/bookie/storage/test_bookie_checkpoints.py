@@ -19,14 +19,7 @@ from bookie.index.ledger_state import LedgerState
 from bookie.storage.bookie import Bookie
 from bookie.storage.checkpointing import CHANGE_BYTES, Checkpointer
 from bookie.wire.messages import LacReply, Status
-from tests.bookie.bookies import (
-    append,
-    bookie_on,
-    config_of,
-    entries,
-    lac_request,
-    read,
-)
+from tests.bookie.bookies import append, bookie_on, config_of, entries, lac_request, read
 from tests.bookie.entries import frame_of, lac_of
 from tests.bookie.logs import INCARNATION, WAIT_SECONDS_MAX
 from tests.support.aio import until_true

@@ -11,15 +11,7 @@ import pytest
 from bookie.storage import ledger_states
 from bookie.storage.bookie import Bookie
 from bookie.wire.messages import Status
-from tests.bookie.bookies import (
-    append,
-    bookie_on,
-    entries,
-    fenced_read,
-    lac_request,
-    read,
-    submit,
-)
+from tests.bookie.bookies import append, bookie_on, entries, fenced_read, lac_request, read, submit
 from tests.bookie.entries import frame_of
 from tests.bookie.simulated_disk import SimulatedDisk
 from tests.bookie.slow_disk import SlowSyncDisk

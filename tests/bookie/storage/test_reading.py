@@ -56,28 +56,6 @@ def entries(*entry_ids: int) -> list[Entry]:
     return [entry_of(LEDGER, entry_id) for entry_id in entry_ids]
 
 
-def test_a_page_holds_the_entries_of_the_range_and_no_others() -> None:
-    page = Stored([of_ids(0, 1, 2), of_ids(3, 4), of_ids(5, 6)]).page(1, 5)
-    assert (entries_of(page.columns), page.covered_through, page.damaged) == (entries(1, 2, 3, 4, 5), 5, ())
-
-
-def test_an_empty_place_is_absent_as_far_as_was_asked() -> None:
-    assert Stored([of_ids(0)]).page(5, 90) == EntryPage(NO_ENTRIES, 90, ())
-
-
-def test_an_entry_written_twice_is_in_the_page_once() -> None:
-    page = Stored([of_ids(0, 1, 2), of_ids(1, 2, 3), of_ids(2)]).page(0, 9)
-    assert entries_of(page.columns) == entries(0, 1, 2, 3)
-
-
-def test_R6_a_damaged_record_makes_its_entries_damaged_never_absent() -> None:
-    stored = Stored([of_ids(0, 1), of_ids(2, 3, 4), of_ids(5)])
-    stored.damage(1)
-    page = stored.page(0, 9)
-    assert entries_of(page.columns) == entries(0, 1, 5)
-    assert (page.covered_through, page.damaged) == (9, (EntryRange(2, 4),))
-
-
 def test_R6_a_missing_segment_makes_its_entries_damaged_never_absent() -> None:
     stored = Stored([of_ids(0, 1)])
     stored.disk.lose("00000000.log")
@@ -102,13 +80,6 @@ def test_a_place_that_points_at_something_else_is_damaged_never_absent() -> None
     for position in (*positions, positions[0] + 8, SEGMENT_HEADER.size - 8):
         page = read_page(files, [FrameLocation(0, position, 0, 1, 128)], LEDGER, 0, 0, NO_LIMIT)
         assert page == EntryPage(NO_ENTRIES, 0, (EntryRange(0, 0),))
-
-
-def test_a_whole_copy_of_a_damaged_entry_is_served() -> None:
-    stored = Stored([of_ids(0, 1), of_ids(1)])
-    stored.damage(0)
-    page = stored.page(0, 1)
-    assert (entries_of(page.columns), page.damaged) == (entries(1), (EntryRange(0, 1),))
 
 
 def test_a_page_ends_when_it_is_full_and_says_how_far_it_speaks() -> None:

@@ -7,11 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from metadata.memory import MemoryStore
+from metadata.records.ledger_store import LedgerStore
 from tests.bookie.upkeep.replicas import Mended, mended
 
 
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[Mended]:
+def ledgers() -> LedgerStore:
+    return LedgerStore(MemoryStore())
+
+
+@pytest.fixture
+async def world(tmp_path: Path, ledgers: LedgerStore) -> AsyncIterator[Mended]:
     """A bookie on the test's directory, with repair and scrubber."""
-    async with mended(tmp_path) as world:
+    async with mended(tmp_path, ledgers) as world:
         yield world

@@ -47,10 +47,15 @@ class Watched(LedgerStore):
     async def change(
         self, record: LedgerRecord, version: int, *, unless_held: bool = False
     ) -> VersionedRecord:
-        self.changes += 1
         if self.before_change is not None:
+            self.changes += 1
             await self.before_change(record)
         return await super().change(record, version, unless_held=unless_held)
+
+
+@pytest.fixture
+def ledgers() -> Watched:
+    return Watched(MemoryStore())
 
 
 async def named(ledgers: LedgerStore, ledger_id: int) -> LedgerRecord:
@@ -68,10 +73,9 @@ def all_here_before_each_change(world: Mended, ledgers: Watched) -> None:
 @pytest.mark.parametrize("old", [FORMER, LOST], ids=["of its former self", "of another"])
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape.ensemble_size > 1], ids=str)
 async def test_W3_a_bookie_takes_the_places_of_a_lost_one(
-    tmp_path: Path, shape: Shape, old: BookieRef
+    world: Mended, ledgers: Watched, shape: Shape, old: BookieRef
 ) -> None:
     """W3, W7: every entry is on its disk before the metadata names it, by one change of each record."""
-    ledgers = Watched(MemoryStore())
     others = (B1, B2, B3, B4)
     with_old = (old, *others[: shape.ensemble_size - 1])
     fragments = (
@@ -81,39 +85,34 @@ async def test_W3_a_bookie_takes_the_places_of_a_lost_one(
     )
     before = [await closed_ledger(ledgers, n, shape, LAST, *fragments) for n in range(3)]
     untouched = await closed_ledger(ledgers, 9, shape, LAST, replace(fragments[1], first_entry=0))
-    ledgers.changes = 0
-    async with mended(tmp_path, ledgers) as world:
-        await hold(world.bookie, 1, placed(before[1], old)[5:20])
-        all_here_before_each_change(world, ledgers)
-        report = await world.repair.adopt(old.bookie_id, living=None)
-        assert (report.ledgers, report.ledgers_unrepaired, report.fragments_moved) == (3, 0, 6)
-        assert report.entries == sum(len(placed(record, old)) for record in before) - 15
-        assert ledgers.changes == 3
-        for record in before:
-            now = await named(ledgers, record.ledger_id)
-            moved = record.moved(0, old, ME).moved(60, old, ME)
-            assert replace(now, nonce=b"") == replace(moved, nonce=b"")
-            assert await world.read(record.ledger_id, 0, LAST) == (placed(record, old), set())
-        assert await named(ledgers, 9) == untouched
-        assert {without for *_, without in world.peers.asked} == {old}
-        assert (await world.repair.adopt(old.bookie_id, living=None)).ledgers == 0
+    await hold(world.bookie, 1, placed(before[1], old)[5:20])
+    all_here_before_each_change(world, ledgers)
+    report = await world.repair.adopt(old.bookie_id, living=None)
+    assert (report.ledgers, report.ledgers_unrepaired, report.fragments_moved) == (3, 0, 6)
+    assert report.entries == sum(len(placed(record, old)) for record in before) - 15
+    assert ledgers.changes == 3
+    for record in before:
+        now = await named(ledgers, record.ledger_id)
+        moved = record.moved(0, old, ME).moved(60, old, ME)
+        assert replace(now, nonce=b"") == replace(moved, nonce=b"")
+        assert await world.read(record.ledger_id, 0, LAST) == (placed(record, old), set())
+    assert await named(ledgers, 9) == untouched
+    assert {without for *_, without in world.peers.asked} == {old}
+    assert (await world.repair.adopt(old.bookie_id, living=None)).ledgers == 0
 
 
-async def test_several_former_selves_are_replaced_by_one_change(tmp_path: Path) -> None:
-    ledgers = Watched(MemoryStore())
+async def test_several_former_selves_are_replaced_by_one_change(world: Mended, ledgers: Watched) -> None:
     first, second = replace(ME, incarnation="1"), replace(ME, incarnation="2")
     fragments = Fragment(0, (first, B1, B2)), Fragment(50, (B1, second, B2)), Fragment(80, (B1, B2, ME))
     record = await closed_ledger(ledgers, 7, WHOLE, LAST, *fragments)
-    ledgers.changes = 0
-    async with mended(tmp_path, ledgers) as world:
-        await hold(world.bookie, 7, range(80, 100))
-        all_here_before_each_change(world, ledgers)
-        report = await world.repair.adopt("b0", living=ME.incarnation)
-        assert (report.entries, report.fragments_moved, ledgers.changes) == (80, 2, 1)
-        now = await named(ledgers, 7)
-        assert [f.ensemble.index(ME) for f in now.fragments] == [0, 1, 2]
-        assert await world.read(7, 0, LAST) == (list(range(100)), set())
-        assert now.length_bytes == record.length_bytes
+    await hold(world.bookie, 7, range(80, 100))
+    all_here_before_each_change(world, ledgers)
+    report = await world.repair.adopt("b0", living=ME.incarnation)
+    assert (report.entries, report.fragments_moved, ledgers.changes) == (80, 2, 1)
+    now = await named(ledgers, 7)
+    assert [f.ensemble.index(ME) for f in now.fragments] == [0, 1, 2]
+    assert await world.read(7, 0, LAST) == (list(range(100)), set())
+    assert now.length_bytes == record.length_bytes
 
 
 async def test_W7_a_living_bookies_places_stay_its_own(world: Mended) -> None:
@@ -163,12 +162,10 @@ async def test_what_no_other_replica_has_leaves_the_record_as_it_was(world: Mend
     assert (report.entries, world.peers.asked) == (1, [(7, 42, 42, LOST)])
 
 
-async def test_a_record_that_somebody_else_changes_is_decided_anew(tmp_path: Path) -> None:
+async def test_a_record_that_somebody_else_changes_is_decided_anew(world: Mended, ledgers: Watched) -> None:
     """Here another spare takes one of the places first."""
-    ledgers = Watched(MemoryStore())
     fragments = Fragment(0, (LOST, B1, B2)), Fragment(50, (B1, LOST, B2))
     before = await closed_ledger(ledgers, 7, WHOLE, LAST, *fragments)
-    ledgers.changes = 0
 
     async def comes_first(_: LedgerRecord) -> None:
         if ledgers.changes == 1:
@@ -177,32 +174,27 @@ async def test_a_record_that_somebody_else_changes_is_decided_anew(tmp_path: Pat
             await ledgers.change(taken, found.version)
 
     ledgers.before_change = comes_first
-    async with mended(tmp_path, ledgers) as world:
-        report = await world.repair.adopt("lost", living=None)
-        assert (report.fragments_moved, report.ledgers_unrepaired) == (1, 0)
-        now = await named(ledgers, 7)
-        assert [f.ensemble for f in now.fragments] == [(SPARE, B1, B2), (B1, ME, B2)]
-        assert (await world.read(7, 50, LAST))[0] == list(range(50, 100))
+    report = await world.repair.adopt("lost", living=None)
+    assert (report.fragments_moved, report.ledgers_unrepaired) == (1, 0)
+    now = await named(ledgers, 7)
+    assert [f.ensemble for f in now.fragments] == [(SPARE, B1, B2), (B1, ME, B2)]
+    assert (await world.read(7, 50, LAST))[0] == list(range(50, 100))
 
 
-async def test_a_record_that_changes_all_the_time_is_left(tmp_path: Path) -> None:
-    ledgers = Watched(MemoryStore())
+async def test_a_record_that_changes_all_the_time_is_left(world: Mended, ledgers: Watched) -> None:
     await closed_ledger(ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, B1, B2)))
-    ledgers.changes = 0
 
     async def always(_: LedgerRecord) -> None:
         raise VersionConflict("ledgers/7", 1)
 
     ledgers.before_change = always
-    async with mended(tmp_path, ledgers) as world:
-        report = await world.repair.adopt("lost", living=None)
-        assert "kept changing" in report.unrepaired[0].why
-        assert ledgers.changes == TRIES_MAX
-        assert report.entries == 100  # fetched once
+    report = await world.repair.adopt("lost", living=None)
+    assert "kept changing" in report.unrepaired[0].why
+    assert ledgers.changes == TRIES_MAX
+    assert report.entries == 100  # fetched once
 
 
-async def test_a_ledger_that_is_deleted_meanwhile_is_done_with(tmp_path: Path) -> None:
-    ledgers = Watched(MemoryStore())
+async def test_a_ledger_that_is_deleted_meanwhile_is_done_with(world: Mended, ledgers: Watched) -> None:
     await closed_ledger(ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, B1, B2)))
 
     async def deleted(_: LedgerRecord) -> None:
@@ -211,10 +203,9 @@ async def test_a_ledger_that_is_deleted_meanwhile_is_done_with(tmp_path: Path) -
             await ledgers.delete(found)
 
     ledgers.before_change = deleted
-    async with mended(tmp_path, ledgers) as world:
-        report = await world.repair.adopt("lost", living=None)
-        assert (report.ledgers, report.ledgers_unrepaired, report.fragments_moved) == (1, 0, 0)
-        assert await ledgers.tombstone(7) is not None
+    report = await world.repair.adopt("lost", living=None)
+    assert (report.ledgers, report.ledgers_unrepaired, report.fragments_moved) == (1, 0, 0)
+    assert await ledgers.tombstone(7) is not None
 
 
 @pytest.mark.parametrize("state", [LedgerState.OPEN, LedgerState.IN_RECOVERY])

@@ -127,9 +127,8 @@ async def test_R6_a_ledger_leaves_limbo_when_all_that_is_placed_here_is_here(
     assert (await world.repair.repair_limbo()).ledgers == 0
 
 
-async def test_R6_it_stays_out_of_limbo_after_a_restart(tmp_path: Path) -> None:
+async def test_R6_it_stays_out_of_limbo_after_a_restart(tmp_path: Path, ledgers: LedgerStore) -> None:
     """R6: the state is in the log before "no such entry" is said."""
-    ledgers = LedgerStore(MemoryStore())
     record = await closed_ledger(ledgers, 7, Shape(3, 2, 2), LAST)
     async with mended(tmp_path, ledgers) as world:
         await world.limbo()
@@ -468,9 +467,8 @@ async def test_B4_a_bookie_that_is_nearly_full_fetches_nothing(world: Mended) ->
     assert (await world.repair.repair_ledger(7)).why_not == ""
 
 
-async def test_repair_keeps_to_its_pace_and_tells_how_far_it_is(tmp_path: Path) -> None:
+async def test_repair_keeps_to_its_pace_and_tells_how_far_it_is(tmp_path: Path, ledgers: LedgerStore) -> None:
     loop = asyncio.get_running_loop()
-    ledgers = LedgerStore(MemoryStore())
     peers = DictionaryPeers(ledgers, payload_bytes=10_000, page_entries=5)
     for ledger_id in range(3):
         await closed_ledger(ledgers, ledger_id, WHOLE, 9)
@@ -502,8 +500,9 @@ async def test_what_is_not_repaired_is_said_once_with_its_reason(
     assert line.startswith("ledger 7 is not repaired: no other replica gave entry 0 of ledger 7")
 
 
-async def test_a_repair_that_is_cancelled_leaves_nothing_behind_and_is_taken_up_again(tmp_path: Path) -> None:
-    ledgers = LedgerStore(MemoryStore())
+async def test_a_repair_that_is_cancelled_leaves_nothing_behind_and_is_taken_up_again(
+    tmp_path: Path, ledgers: LedgerStore
+) -> None:
     record = await closed_ledger(ledgers, 7, WHOLE, LAST)
     peers = DictionaryPeers(ledgers, payload_bytes=5000, page_entries=5)
     async with mended(tmp_path, ledgers, peers=peers, pace=RateLimit(200_000)) as world:

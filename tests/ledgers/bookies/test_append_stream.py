@@ -35,6 +35,7 @@ from ledgers.tasks import STOPPED_SECONDS
 from metadata.records.ledger_record import BookieRef
 from metadata.records.notes import fragment_note
 from tests.support.aio import until_true
+from tests.support.lane_listener import Listener
 
 BOOKIE = BookieRef("b1", "i1")
 CONFIG = ClientConfig(append_seconds_max=0.2)
@@ -99,31 +100,6 @@ class Peer(asyncio.Transport):
             asyncio.get_running_loop().call_soon(self.connection.connection_lost, None)
 
     abort = close
-
-
-class Listener:
-    """Keeps what a lane is told."""
-
-    def __init__(self) -> None:
-        self.heard: list[object] = []
-
-    def acked(self, through: int) -> None:
-        self.heard.append(through)
-
-    def written(self, through: int) -> None:
-        self.heard.append(("written", through))
-
-    def behind(self, why: str) -> None:
-        self.heard.append(("behind", why))
-
-    def caught_up(self) -> None:
-        self.heard.append("caught up")
-
-    def failed(self, why: str) -> None:
-        self.heard.append(why)
-
-    def refused(self, status: Status, why: str) -> None:
-        self.heard.append(status)
 
 
 class Setting:

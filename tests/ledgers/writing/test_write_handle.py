@@ -8,7 +8,14 @@ import pytest
 
 from ledgers.config import MIB, ClientConfig
 from ledgers.entry import ENTRY_OVERHEAD_BYTES
-from ledgers.errors import AppendTimeout, ClientForked, LedgerFenced, NotEnoughBookies
+from ledgers.errors import (
+    AppendTimeout,
+    ClientForked,
+    EntryTooLarge,
+    LedgerClosed,
+    LedgerFenced,
+    NotEnoughBookies,
+)
 from ledgers.writing import slow_wait_warning
 from metadata.fork_safety.fork_guard import _Forks
 from tests.ledgers.writing.writing import DIGEST, LEDGER_ID, HeldBookies, turns, writer_of
@@ -199,3 +206,43 @@ async def test_a_cancelled_append_is_written_all_the_same_and_the_next_one_keeps
     bookies.acknowledge(0, 1)
     assert await waited_for == 1
     await writer.abandon()
+
+
+async def test_an_entry_that_follows_another_in_one_turn_is_refused_and_waits_for_room_as_the_first_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bookies = HeldBookies()
+    writer, _ = await writer_of(bookies, ClientConfig(pending_bytes_max=MIB))
+    taken = [await writer.append_async(bytes(MIB // 2)) for _ in range(2)]
+    waiting = asyncio.create_task(writer.append_async(b"waits"))
+    await turns()
+    assert not waiting.done()
+    bookies.acknowledge(0, 1)
+    taken.append(await waiting)
+    with pytest.raises(EntryTooLarge):
+        await writer.append_async(bytes(writer.entry_bytes_max + 1))
+    with pytest.raises(TypeError):
+        await writer.append_async("no bytes")  # type: ignore[arg-type]
+    assert writer.append_nowait(b"in between") == 3
+    taken.append(await writer.append_async(b"follows"))
+    with monkeypatch.context() as in_child:
+        in_child.setattr(_Forks, "count", _Forks.count + 1)
+        with pytest.raises(ClientForked):
+            await writer.append_async(b"of a child")
+    await turns()
+    bookies.acknowledge(0, 1)
+    assert [await future for future in taken] == [0, 1, 2, 4]
+    await writer.abandon()
+
+
+async def test_no_entry_is_taken_in_behind_a_close_of_the_same_turn() -> None:
+    bookies = HeldBookies()
+    writer, _ = await writer_of(bookies)
+    closing = asyncio.create_task(writer.close())
+    late = asyncio.create_task(writer.append_async(b"late"))
+    appended = await writer.append_async(b"before both")
+    with pytest.raises(LedgerClosed):
+        await late
+    bookies.acknowledge(0, 1, 2)
+    await closing
+    assert await appended == writer.last_add_confirmed == 0

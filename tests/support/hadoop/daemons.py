@@ -6,7 +6,6 @@ The directory holds `conf`, `tmp`, the log and what the daemon stores; starting 
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import time
 import urllib.request
@@ -72,11 +71,6 @@ class Daemon(Ending, ABC):
     def log(self) -> Path:
         return self.directory / "log"
 
-    @property
-    def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
-
     def start(self) -> None:
         """Returns when it serves. Raises HadoopFailed, with the end of its log, if it does not come to that."""
         assert self._process is None
@@ -90,14 +84,6 @@ class Daemon(Ending, ABC):
                 break
             self.port = self.http_port = 0
         raise HadoopFailed(f"{self.program} did not start:\n{self.last_words()}")
-
-    def kill(self) -> None:
-        """Ends it as a power cut would, if it runs."""
-        self._end(signal.SIGKILL)
-
-    def stop(self) -> None:
-        """Ends it in order, if it runs."""
-        self._end(signal.SIGTERM)
 
     def await_exit(self, seconds_max: float = START_SECONDS_MAX) -> int:
         """The exit code with which it ends by itself. Raises HadoopFailed if it lives on."""

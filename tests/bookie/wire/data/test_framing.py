@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import struct
 
 import pytest
@@ -121,13 +120,6 @@ def test_a_stranger_makes_nobody_keep_more_than_a_greeting() -> None:
 def test_a_frame_of_an_unknown_kind_is_refused(kind: int) -> None:
     with pytest.raises(BadFrame, match=f"unknown kind {kind}"):
         received(greeted_reader(), struct.pack("<III", 0, 0, kind), [])
-
-
-@settings(max_examples=300, deadline=None)
-@given(garbage=st.binary(max_size=2000), cuts=st.lists(st.integers(0, 2000), max_size=5))
-def test_garbage_is_a_bad_frame_or_some_frames_and_nothing_else(garbage: bytes, cuts: list[int]) -> None:
-    with contextlib.suppress(BadFrame):
-        received(FrameReader(), garbage, sorted(min(cut, len(garbage)) for cut in cuts))
 
 
 def test_a_large_body_is_received_where_it_stays() -> None:

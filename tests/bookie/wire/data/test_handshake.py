@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 
 import pytest
@@ -67,10 +66,3 @@ def test_what_is_no_greeting_is_refused(said: bytes) -> None:
         decode_hello(said)
     with pytest.raises(BadHandshake):
         decode_server_hello(said)
-
-
-@given(garbage=st.binary(max_size=200))
-def test_garbage_is_a_bad_greeting_and_nothing_else(garbage: bytes) -> None:
-    for decode in (decode_hello, decode_server_hello):
-        with contextlib.suppress(BadHandshake):
-            decode(garbage)
