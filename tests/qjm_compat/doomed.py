@@ -22,9 +22,10 @@ from typing import Any, Literal
 from qjm_compat import JournalError, QuorumFailed
 from qjm_compat.acceptor.journal import Journal
 from qjm_compat.aio import QuorumJournalManager
-from qjm_compat.requests import Acceptor, BatchDone, R, Request, SendEdits
+from qjm_compat.requests import Acceptor, R, Request
 
 from .auditor import confirmed_batch
+from .gates import InFront
 from .journals import frames, manager_on
 
 SEGMENTS, FLUSHES, TXNS = 2, 2, 3
@@ -65,23 +66,15 @@ class Steps:
         return answer
 
 
-class DoomedAcceptor:
+class DoomedAcceptor(InFront):
     """An acceptor whose calls are the steps."""
 
     def __init__(self, acceptor: Acceptor, steps: Steps) -> None:
-        self._acceptor = acceptor
+        super().__init__(acceptor)
         self._steps = steps
-        self.name = acceptor.name
-
-    def begin(self, request: SendEdits, done: BatchDone) -> bool:
-        """Every call is a step."""
-        return False
 
     async def call(self, request: Request[R]) -> R:
-        return await self._steps.around(lambda: self._acceptor.call(request))
-
-    async def close(self) -> None:
-        await self._acceptor.close()
+        return await self._steps.around(lambda: self.acceptor.call(request))
 
 
 def doom_manager(manager: QuorumJournalManager, doom: Doom) -> Steps:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
 from qjm_compat import AcceptorConfig, JournalConfig
@@ -18,13 +17,12 @@ from qjm_compat.manager.loggers import LoggerSet
 from qjm_compat.requests import (
     Acceptor,
     AcceptRecovery,
-    BatchDone,
     GetJournalState,
     NewEpoch,
     R,
     Request,
-    SendEdits,
 )
+from tests.qjm_compat.gates import InFront
 from tests.qjm_compat.journals import ACCEPTORS, JOURNAL, NAMESPACE
 from tests.qjm_compat.model import ModelAcceptor, ModelDisk
 from tests.support.in_process import QUICK
@@ -115,40 +113,27 @@ class EpochFaults(Plan):
             raise JournalUnavailable("Injected fault")
 
 
-@dataclass
-class FaultyAcceptor:
+class FaultyAcceptor(InFront):
     """An acceptor behind a plan."""
 
-    acceptor: Acceptor
-    plan: Plan
-    _persisting_fault: str = field(default="", init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, acceptor: Acceptor, plan: Plan) -> None:
         """Gets between the acceptor and its disk, so that a swap can fail there."""
-        inner: Any = self.acceptor
+        super().__init__(acceptor)
+        self.plan = plan
+        self._persisting_fault = ""
+        inner: Any = acceptor
         if isinstance(inner, ModelAcceptor):
             inner.perform = self._on_model(type(inner).perform.__get__(inner))  # type: ignore[method-assign, assignment]
         else:
             inner._perform = self._on_ledgers(type(inner)._perform.__get__(inner))
 
-    @property
-    def name(self) -> str:
-        return self.acceptor.name
-
-    def begin(self, request: SendEdits, done: BatchDone) -> bool:
-        """Every call goes by the plan."""
-        return False
-
     async def call(self, request: Request[R]) -> R:
         self.plan.before(request)
         self._persisting_fault = self.plan.persisting_fault(request)
         try:
-            return await self.acceptor.call(request)
+            return await super().call(request)
         finally:
             self._persisting_fault = ""
-
-    async def close(self) -> None:
-        await self.acceptor.close()
 
     def _on_model(self, perform: Callable[[Effect], Any]) -> Callable[[Effect], Any]:
         def performed(effect: Effect) -> Any:

@@ -19,12 +19,28 @@ from tests.support.aio import until_true
 C = TypeVar("C", bound=Request[Any])
 
 
-class Gate:
+class InFront:
+    """Stands before an acceptor, and passes everything on as a call."""
+
+    def __init__(self, acceptor: Acceptor) -> None:
+        self.acceptor = acceptor
+        self.name = acceptor.name
+
+    def begin(self, request: SendEdits, done: BatchDone) -> bool:
+        return False
+
+    async def call(self, request: Request[R]) -> R:
+        return await self.acceptor.call(request)
+
+    async def close(self) -> None:
+        await self.acceptor.close()
+
+
+class Gate(InFront):
     """An acceptor whose answers wait while the gate is closed; `refusal` is what it says instead of acting."""
 
     def __init__(self, acceptor: Acceptor) -> None:
-        self._acceptor = acceptor
-        self.name = acceptor.name
+        super().__init__(acceptor)
         self.calls: list[Request[Any]] = []
         self.refusal: JournalError | None = None
         self._may_answer = asyncio.Event()
@@ -44,20 +60,17 @@ class Gate:
         self.calls.append(request)
         if self.refusal is not None:
             raise self.refusal
-        answer = await self._acceptor.call(request)
+        answer = await self.acceptor.call(request)
         await self._may_answer.wait()
         return answer
 
     def begin(self, request: SendEdits, done: BatchDone) -> bool:
         """Past an open gate batches go as fast as they can."""
         is_open = self._may_answer.is_set() and self.refusal is None
-        if not is_open or not self._acceptor.begin(request, done):
+        if not is_open or not self.acceptor.begin(request, done):
             return False
         self.calls.append(request)
         return True
-
-    async def close(self) -> None:
-        await self._acceptor.close()
 
 
 def gates_of(manager: QuorumJournalManager) -> list[Gate]:
@@ -72,7 +85,6 @@ def gates_of(manager: QuorumJournalManager) -> list[Gate]:
 
 async def leave_out(logger: Logger) -> None:
     """Makes an acceptor miss what is written from now on: not before it has begun the segment, which takes it in."""
-
     await until_true(lambda: logger.channel.is_idle)
     logger.channel.is_out_of_sync = True
 

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,9 +22,10 @@ from qjm_compat.errors import (
     StaleEpoch,
 )
 from qjm_compat.formatting import Formatted
-from qjm_compat.requests import Format, NewEpoch
+from qjm_compat.requests import Format, NewEpoch, R, Request
 from qjm_compat.transfer.checking.fsck import check_journal
 from qjm_compat.transfer.inspection.inspector import JournalInspector
+from tests.qjm_compat.gates import InFront
 from tests.qjm_compat.journals import JOURNAL, NAMESPACE, write, write_segment
 from tests.support.aio import until_true
 from tests.support.in_process import QUICK, InProcessCluster, cluster_of
@@ -150,19 +150,13 @@ async def test_one_of_three_that_holds_edits_is_not_added_to(tmp_path: Path) -> 
             assert (await three.format(NAMESPACE)).acceptors == ("c",)
 
 
-class Refusing:
+class Refusing(InFront):
     """An acceptor whose disk fails when it is to be formatted."""
 
-    def __init__(self, acceptor: Any) -> None:
-        self._acceptor = acceptor
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._acceptor, name)
-
-    async def call(self, request: Any) -> Any:
+    async def call(self, request: Request[R]) -> R:
         if isinstance(request, Format):
             raise JournalUnavailable("the disk is full")
-        return await self._acceptor.call(request)
+        return await super().call(request)
 
 
 @pytest.mark.parametrize("before", ["", "ab"])

@@ -118,11 +118,7 @@ def test_a_recovery_that_failed_leaves_no_active_writer() -> None:
 def test_J5_a_segment_begins_only_when_this_writer_has_finalized_the_one_before() -> None:
     writer = recovered()
     writer.start(1)
-    for first_txid in (
-        1,
-        2,
-        30,
-    ):  # also where nothing is sent yet: an answer may be lost, and the segment there
+    for first_txid in (1, 2, 30):  # also before anything is sent: it may be there, and the answer lost
         with pytest.raises(BadJournalState, match="segment 1 is not finalized"):
             writer.start(first_txid)
     writer.send(1, 1, 3)
