@@ -25,7 +25,7 @@ from ..index.claims import check_log
 from ..index.index import Index
 from ..index.places import FrameLocation
 from ..log import segments
-from ..log.format import NO_LEDGER, Record
+from ..log.format import NO_LEDGER, Record, RecordKind
 from ..log.writer import LogWriter, Written
 from ..uncancellable import uncancellable
 from ..wire.messages import (
@@ -62,12 +62,10 @@ class Bookie:
 
     def __init__(self, config: BookieConfig, disk: Disk, index: Index, incarnation: str) -> None:
         self._loop = asyncio.get_running_loop()
-        self.incarnation = incarnation
+        self._config, self.incarnation = config, incarnation
         self.failed: asyncio.Future[LogFailed] = self._loop.create_future()
         self.metrics = BookieMetrics(config.slow_append_seconds)
-        self._config = config
-        self.index, self.disk = index, disk
-        self.files = SegmentFiles(disk)
+        self.index, self.disk, self.files = index, disk, SegmentFiles(disk)
         self.states = LedgerStates(index, lambda ledger_id: self._checkpointer.is_dirty(ledger_id))
         self.is_fenced = self.states.is_fenced
         self._core = BookieCore(self.states.hold)
@@ -209,6 +207,8 @@ class Bookie:
         """Deletes all that is known of these ledgers. A later request for one looks its verifier up again."""
         self.states.forget(ledger_ids)  # nothing more of them is admitted
         await self.intake.settled(self.failed)  # what was is applied first: it would be there again
+        if ledger_ids and self._checkpointer.is_behind:  # a restart would find them behind the checkpoint
+            await self.store([Record(RecordKind.STATE, one := min(ledger_ids), content=self.states.row(one))])
         await self.checkpoint()
         self.states.forget(ledger_ids)
         await self._checkpointer.apart(self.index.forget, ledger_ids)
@@ -347,14 +347,14 @@ class Bookie:
                     ticket.answer(status, detail)
 
     def _from_log_thread(self, callback: Callable[..., None]) -> Callable[..., None]:
+        def reported(*arguments: object) -> None:
+            if not self.failed.done():
+                callback(*arguments)
+
         def report(*arguments: object) -> None:
-            self._loop.call_soon_threadsafe(self._reported, callback, arguments)
+            self._loop.call_soon_threadsafe(reported, *arguments)
 
         return report
-
-    def _reported(self, callback: Callable[..., None], arguments: tuple[object, ...]) -> None:
-        if not self.failed.done():
-            callback(*arguments)
 
     def _on_durable(self, written: Sequence[Written], next_position: int) -> None:
         with self.answers:
@@ -385,7 +385,7 @@ class Bookie:
         """Applies a record to checkpoint state and index, live and in replay."""
         if record.ledger_id == NO_LEDGER:
             return
-        self._checkpointer.changed(record.ledger_id)
+        self._checkpointer.changed(record.ledger_id, position)
         self.index.apply(record, position, size)
 
     def _on_refused(self, refused: Sequence[tuple[object | None, Record]], error: OSError) -> None:

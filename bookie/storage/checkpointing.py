@@ -48,6 +48,7 @@ class Checkpointer:
         self._ledger_row = ledger_row
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="bookie-checkpoint", initializer=thread_of())
         self._position = index.checkpoint_position
+        self._applied_at = -1
         self._log_bytes = 0
         self._changed: set[int] = set()
         self._writing: set[int] = set()
@@ -56,14 +57,20 @@ class Checkpointer:
         self.has_failed = False
         """Whether the index could not be written, for another reason than a full disk."""
 
-    def changed(self, ledger_id: int) -> None:
-        """Marks the ledger's state as changed since the last checkpoint."""
+    def changed(self, ledger_id: int, position: int) -> None:
+        """Marks the ledger's state as changed since the last checkpoint, by the record at this position."""
         self._changed.add(ledger_id)
+        self._applied_at = position
 
     @property
     def position(self) -> int:
         """The log before this position is on disk and applied."""
         return self._position
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something is applied that no sync has covered: a restart finds it behind every checkpoint."""
+        return self._applied_at >= self._position
 
     def is_dirty(self, ledger_id: int) -> bool:
         """Whether the index may not hold the ledger's present state."""

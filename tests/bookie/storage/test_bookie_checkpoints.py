@@ -172,7 +172,7 @@ def checkpointer_on(
         lambda: is_low,
         release=release,
     )
-    checkpointer.changed(7)
+    checkpointer.changed(7, 0)
     return checkpointer, index
 
 
