@@ -25,7 +25,7 @@ from ..index.claims import check_log
 from ..index.index import Index
 from ..index.places import FrameLocation
 from ..log import segments
-from ..log.format import NO_LEDGER, Record, RecordKind
+from ..log.format import NO_LEDGER, Record
 from ..log.writer import LogWriter, Written
 from ..uncancellable import uncancellable
 from ..wire.messages import (
@@ -41,7 +41,7 @@ from ..wire.messages import (
     Status,
 )
 from .checkpointing import Checkpointer
-from .core import Answer, BookieCore, Effect, Write
+from .core import Answer, BookieCore, Effect, Write, state_record
 from .counting.metrics import BookieMetrics
 from .frames import SegmentFiles
 from .identity_check import IdentityCheck
@@ -208,7 +208,7 @@ class Bookie:
         self.states.forget(ledger_ids)  # nothing more of them is admitted
         await self.intake.settled(self.failed)  # what was is applied first: it would be there again
         if ledger_ids and self._checkpointer.is_behind:  # a restart would find them behind the checkpoint
-            await self.store([Record(RecordKind.STATE, one := min(ledger_ids), content=self.states.row(one))])
+            await self.store([state_record(self.states.peek(min(ledger_ids)))])
         await self.checkpoint()
         self.states.forget(ledger_ids)
         await self._checkpointer.apart(self.index.forget, ledger_ids)

@@ -188,6 +188,11 @@ def is_of_another(state: LedgerState, record: Record) -> bool:
     return theirs is not None and state.is_another(theirs)
 
 
+def state_record(state: LedgerState) -> Record:
+    """The record with a ledger's whole state besides its entries and notes."""
+    return Record(RecordKind.STATE, state.ledger_id, content=state.encode())
+
+
 def remember(state: LedgerState, record: Record) -> bool:
     """Applies a durable record to its ledger's state, live and in replay; True when the LAC rose."""
     if record.kind is RecordKind.STATE:

@@ -20,14 +20,14 @@ from dataclasses import astuple, dataclass
 
 from metadata.rate_limit import RateLimit
 
-from ...index.ledger_state import LedgerState
 from ...index.places import FrameLocation, place_of_frame
 from ...index.usage import NOTHING, Usage
 from ...log import manifest, segments
-from ...log.format import NO_LEDGER, Record, RecordKind, record_bytes
+from ...log.format import NO_LEDGER, Record, record_bytes
 from ...log.records import Found, read_record
 from ...log.walk import walk
 from ...storage.bookie import Bookie
+from ...storage.core import state_record
 from ...wire.messages import NO_NOTE
 from ..threads import in_thread
 
@@ -246,11 +246,6 @@ def _with_states(bookie: Bookie, segment: int) -> list[int]:
 
 def _say_the_same(one: Record, other: Record) -> bool:
     return (one.columns, one.last_add_confirmed) == (other.columns, other.last_add_confirmed)
-
-
-def state_record(state: LedgerState) -> Record:
-    """The record with a ledger's whole state besides its entries and notes."""
-    return Record(RecordKind.STATE, state.ledger_id, content=state.encode())
 
 
 def state_records(bookie: Bookie, ledger_id: int) -> list[Record]:

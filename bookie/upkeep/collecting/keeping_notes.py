@@ -8,7 +8,7 @@ from metadata.records.notes import fragment_note
 from metadata.records.notes.fragment_note import FragmentNote
 
 from ...storage.bookie import Bookie
-from .compactor import state_record
+from ...storage.core import state_record
 
 
 def missing_notes(bookie: Bookie, record: LedgerRecord, me: BookieRef) -> list[bytes]:

@@ -20,7 +20,7 @@ from metadata.records.unreadable import skip
 from ...index.ledger_state import Fence
 from ...log.format import Record
 from ...storage.bookie import Bookie
-from ..collecting.compactor import state_record
+from ...storage.core import state_record
 
 log = logging.getLogger(__name__)
 

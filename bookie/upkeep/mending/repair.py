@@ -24,8 +24,8 @@ from metadata.records.ledger_store import LedgerStore
 from ...errors import BookieError, DiskIsFull
 from ...index.places import FrameLocation
 from ...storage.bookie import Bookie
+from ...storage.core import state_record
 from ...wire.messages import EntryRange, Status
-from ..collecting.compactor import state_record
 from ..inventory.gaps import merged
 from ..inventory.inventory import Inventory, span_of
 from ..inventory.placed_entries import EVERY_ENTRY, EVERYTHING, parts

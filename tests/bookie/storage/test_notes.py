@@ -16,7 +16,8 @@ from bookie.offline.rebuild import rebuild_index
 from bookie.serving import directory
 from bookie.serving.requests import Requests
 from bookie.storage.bookie import Bookie
-from bookie.upkeep.collecting.compactor import Compactor, state_record
+from bookie.storage.core import state_record
+from bookie.upkeep.collecting.compactor import Compactor
 from bookie.wire.messages import HeldNote, NotesRequest, Status
 from metadata.memory import MemoryStore
 from metadata.rate_limit import RateLimit

@@ -10,7 +10,7 @@ import pytest
 
 from bookie.log.format import Record
 from bookie.storage.bookie import Bookie
-from bookie.upkeep.collecting.compactor import state_record
+from bookie.storage.core import state_record
 from bookie.upkeep.healing import rebalancer as rebalancer_module
 from bookie.upkeep.healing.auditor import Auditor
 from bookie.upkeep.healing.replication_tasks import takers

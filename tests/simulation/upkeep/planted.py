@@ -15,6 +15,7 @@ from bookie.log import manifest
 from bookie.log.format import Record
 from bookie.storage import frames, page_reader, reading
 from bookie.storage.bookie import Bookie
+from bookie.storage.core import state_record
 from bookie.storage.ledger_states import LedgerStates
 from bookie.upkeep.collecting import compactor
 from bookie.upkeep.collecting.collector import Collector
@@ -245,7 +246,7 @@ def leaves_open_ledgers_without_a_fence_in_limbo(patch: Patch) -> None:
         was = state.fence
         in_limbo(bookie, record)
         state.fence = was
-        return compactor.state_record(state)
+        return state_record(state)
 
     patch.setattr(limbo, "_in_limbo", broken)
 
