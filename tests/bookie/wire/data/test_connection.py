@@ -172,7 +172,7 @@ async def test_what_was_sent_before_a_close_arrives_and_then_the_end() -> None:
     async with both_ends() as (client, server):
         client.connection.send(FrameKind.APPEND, 1, [bytes(5 * MIB)])
         client.connection.close("done")
-        await until(lambda: server.why)
+        await until(lambda: client.why and server.why)
         assert [(kind, len(body)) for kind, _, body in server.heard] == [(FrameKind.APPEND, 5 * MIB)]
         assert (client.why, server.why) == (["done"], ["it ended the connection"])
         client.connection.send(FrameKind.APPEND, 2, [b"into the void"])
