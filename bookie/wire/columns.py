@@ -68,7 +68,7 @@ class Columns:
     @property
     def offsets(self) -> Sequence[int]:
         """Where each entry begins in the payload, and behind them where the last one ends."""
-        return array("q", accumulate(self.sizes, initial=0))
+        return array("q", list(accumulate(self.sizes, initial=0)))
 
     @property
     def first_entry(self) -> int:
@@ -94,17 +94,23 @@ class Columns:
             raise BadColumns(f"{len(self.entry_ids)} bytes of ids with {len(self.lengths)} bytes of lengths")
         if (len(self.digests) % count if count else len(self.digests)) != 0:
             raise BadColumns(f"{len(self.digests)} bytes of digests for {count} entries")
-        if (size := sum(self.sizes)) != len(self.payload):
+        if (size := self._lengths_sum(count)) != len(self.payload):
             raise BadColumns(f"lengths add up to {size}, the payload has {len(self.payload)} bytes")
         if count and not self._are_ascending(count):
             raise BadColumns("entry ids are not strictly ascending from 0 or more")
+
+    def _lengths_sum(self, count: int) -> int:
+        """The sum of all lengths; that of entries of one length, which are usual, is found at C speed."""
+        if count and self.lengths == self.lengths[:LENGTH_BYTES] * count:
+            return count * self.sizes[0]
+        return sum(self.sizes)
 
     def _are_ascending(self, count: int) -> bool:
         """Whether ids rise strictly from 0 or more; the usual run without gaps is checked at C speed."""
         first, last = self.first_entry, self.last_entry
         if first < 0 or count == 1:
             return first >= 0
-        if last - first == count - 1 and self.entry_ids == array("q", range(first, last + 1)).tobytes():
+        if last - first == count - 1 and self.entry_ids == _consecutive(first, count):
             return True
         return all(a < b for a, b in pairwise(self.ids))
 
@@ -176,15 +182,21 @@ NO_ENTRIES = Columns(b"", b"", b"", b"")
 def of_payloads(first_entry: int, payloads: Sequence[bytes], digests: bytes, head: bytes = b"") -> Columns:
     """Consecutive entries from `first_entry` on; `digests` holds theirs in order. Each begins with `head`."""
     return Columns(
-        array("q", range(first_entry, first_entry + len(payloads))).tobytes(),
+        _consecutive(first_entry, len(payloads)),
         array("I", _lengths(payloads, len(head))).tobytes(),
         digests,
         payloads[0] if len(payloads) == 1 and not head else _joined(payloads, head),
     )
 
 
-def _lengths(payloads: Sequence[bytes], head_bytes: int) -> Iterable[int]:
-    return [head_bytes + len(payload) for payload in payloads] if head_bytes else map(len, payloads)
+def _consecutive(first_entry: int, count: int) -> bytes:
+    """A column of ids without a gap. `struct` takes a quarter of the time in which `array` takes a range."""
+    return struct.pack(f"<{count}q", *range(first_entry, first_entry + count))
+
+
+def _lengths(payloads: Sequence[bytes], head_bytes: int) -> list[int]:
+    """A list, since `array` takes an iterator four times as slowly."""
+    return [head_bytes + len(payload) for payload in payloads] if head_bytes else list(map(len, payloads))
 
 
 def _joined(payloads: Sequence[bytes], head: bytes) -> bytes:
