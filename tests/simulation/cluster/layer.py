@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.simulation.engine.layer import Layer
+from tests.simulation.engine.planted import planted_in
 from tests.simulation.engine.shrink import defaults, rounder, with_default, with_fewer, with_simpler_items
+from tests.simulation.shells import planted as planted_in_shells
 
+from . import planted_in_bookies, planted_in_clients, planted_in_healing, planted_in_journals
 from .draw import draw
 from .plan import Plan
-from .planted import PLANTS
 from .run import play
 
 
@@ -46,6 +48,8 @@ LAYER = Layer(
     draw,
     play,
     simpler=(_fewer, _fewer_users, _calmer, _plainer),
-    plants=PLANTS,
+    plants=planted_in(
+        planted_in_bookies, planted_in_clients, planted_in_healing, planted_in_journals, planted_in_shells
+    ),
     seeds_default=200,
 )

@@ -103,6 +103,8 @@ class Copy:
 class RollbackCluster(Cluster):
     """One run."""
 
+    shape, hosts_count = (3, 3, 2), 4
+
     def __init__(self, site: ClusterSite) -> None:
         site.watch = site.metadata.watch = Blind()  # type: ignore[assignment]
         super().__init__(site)
@@ -291,6 +293,7 @@ class ReplacedEnsemble(RollbackCluster):
     """Each bookie that a ledger had when the copy was made is replaced before the store goes back; then somebody opens
     the ledger at once."""
 
+    shape, hosts_count = (2, 2, 2), 5
     come_back_at_once = True
 
     async def _run(self, plan: Plan) -> None:

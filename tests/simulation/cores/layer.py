@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from tests.simulation.engine.layer import Layer
-from tests.simulation.engine.planted import Plant
 
 from .cluster import Run, run_plan
 from .plans.draw import draw
 from .plans.plan import Plan
-from .planted.table import PAIRS, PLANTS, SAFE_ALONE
+from .planted.table import PLANTS
 from .probes import Probe
 from .shrink import fewer, plainer, rounded
 
@@ -24,7 +23,7 @@ LAYER = Layer(
     draw,
     play,
     simpler=(fewer, plainer, rounded),
-    plants=(*PLANTS, *PAIRS, *(Plant((one,), 0) for one in SAFE_ALONE)),
+    plants=PLANTS,
     probes=tuple(Probe),
     seeds_that_reach_everything=20_000,
     seeds_default=5_000,

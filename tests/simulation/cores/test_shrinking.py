@@ -28,7 +28,7 @@ def _named(name: str) -> Plant:
 @pytest.mark.parametrize("plant", [*map(_named, NAMES), CANARY], ids=lambda plant: plant.name)
 def test_a_failing_plan_is_made_small(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        plant.plant(patch)
+        plant(patch)
         plan = draw(next(LAYER.failing_seeds(plant)))
         rule = LAYER.rule_broken_by(plan)
         small = LAYER.shrink(plan)

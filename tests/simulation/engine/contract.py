@@ -26,7 +26,7 @@ class LayerContract:
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         if "plant" in metafunc.fixturenames:
-            plants = [pytest.param(plant, id=plant.name) for plant in self.layer.plants if plant.seeds_max]
+            plants = [pytest.param(plant, id=plant.name) for plant in self.layer.plants if plant.within]
             metafunc.parametrize("plant", plants)
 
     def test_the_same_seed_gives_the_same_run_whatever_the_hashing_of_the_process(self) -> None:
@@ -53,18 +53,18 @@ class LayerContract:
         self, plant: Plant, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Where the draws have changed it is searched for, which takes long; `make hunt WHAT=plants` tells seeds."""
-        plant.plant(monkeypatch)
+        plant(monkeypatch)
         assert plant.known is not None
         if not self.layer.finds(plant.known):
             found = next(self.layer.failing_seeds(plant), None)
-            assert found is not None, f"neither seed {plant.known} nor any below {plant.seeds_max} finds it"
+            assert found is not None, f"neither seed {plant.known} nor any below {plant.within} finds it"
             print(f"{self.layer.name} {plant.name}: seed {found} finds it now, and {plant.known} no more")
 
     @pytest.mark.long
     def test_a_planted_bug_is_found(self, plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
-        plant.plant(monkeypatch)
+        plant(monkeypatch)
         found = next(self.layer.failing_seeds(plant), None)
-        assert found is not None, f"no seed below {plant.seeds_max} found it"
+        assert found is not None, f"no seed below {plant.within} found it"
         print(f"{self.layer.name} {plant.name}: seed {found}")
 
 

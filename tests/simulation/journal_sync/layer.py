@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from tests.simulation.engine.layer import Layer
+from tests.simulation.engine.planted import planted_in
 from tests.simulation.journals.layer import LAYER as JOURNALS
 from tests.simulation.journals.probes import SyncProbe
 
+from . import planted
 from .draw import draw
-from .planted import PLANTS
 
 LAYER = Layer(
     "journal_sync",
@@ -15,7 +16,7 @@ LAYER = Layer(
     draw,
     JOURNALS.play,
     simpler=JOURNALS.simpler,
-    plants=PLANTS,
+    plants=planted_in(planted),
     probes=tuple(SyncProbe),
     seeds_that_reach_everything=20_000,
     counts_errors=False,

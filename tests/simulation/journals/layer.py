@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from tests.simulation.engine.layer import Layer
+from tests.simulation.engine.planted import planted_in
 
+from . import planted_in_acceptors, planted_in_managers
 from .draw import draw
 from .plan import Plan
-from .planted import PLANTS
 from .probes import JournalProbe
 from .run import JournalRun, run_journal_plan
 from .shrink import fewer, plainer
@@ -23,7 +24,7 @@ LAYER = Layer(
     draw,
     play,
     simpler=(fewer, plainer),
-    plants=PLANTS,
+    plants=planted_in(planted_in_acceptors, planted_in_managers),
     probes=tuple(JournalProbe),
     seeds_that_reach_everything=10_000,
     counts_errors=False,

@@ -20,7 +20,8 @@ from .layer import LAYER
 from .ledgers import Ledger, Pending
 from .pairs import failing, messages, plans
 from .plan import DAEMONS, ONE, WITHIN, Cut, Figures, Pause, Plan, Tamper, Writer
-from .planted import CANARY, PLANTS
+from .planted_in_managers import numbers_nothing
+from .planted_in_managers import one_is_a_majority as canary
 from .probes import JournalProbe
 from .run import JournalRun, run_journal_plan, run_journal_seed
 
@@ -79,8 +80,8 @@ def test_a_failing_plan_is_made_small() -> None:
 
 def test_a_planted_bug_is_shrunk_to_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        CANARY.plant(patch)
-        small = LAYER.shrink(draw(next(LAYER.failing_seeds(CANARY))), runs_max=200)
+        canary(patch)
+        small = LAYER.shrink(draw(next(LAYER.failing_seeds(canary))), runs_max=200)
         active = [writer for writer in small.writers if writer.attempts]
         assert len(active) + len(small.faults) + len(small.readers) <= SHRUNK_PARTS_MAX
     run_journal_plan(small)  # without the bug it holds
@@ -96,7 +97,7 @@ def test_no_pair_of_calls_that_are_lost_late_or_doubled_breaks_a_promise() -> No
 
 def test_pairs_of_calls_find_a_bug_that_is_planted(monkeypatch: pytest.MonkeyPatch) -> None:
     some = islice(plans(messages(answers=False)), 0, None, PAIRS_STEP)
-    CANARY.plant(monkeypatch)
+    canary(monkeypatch)
     assert next(failing(some), None) is not None
 
 
@@ -134,7 +135,7 @@ def test_a_discard_of_a_journal_of_which_all_that_was_finalized_is_purged() -> N
 def test_a_run_that_never_ends_is_a_failure() -> None:
     """Where no writer comes through, that is a broken promise and not the end of the run."""
     with pytest.MonkeyPatch.context() as patch:
-        next(plant for plant in PLANTS if plant.name == "numbers_nothing").plant(patch)
+        numbers_nothing(patch)
         with pytest.raises(Failed) as failed:
             run_journal_plan(Plan(1))
     assert failed.value.is_violation

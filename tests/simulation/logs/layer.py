@@ -7,14 +7,13 @@ from dataclasses import replace
 from itertools import chain
 
 from tests.simulation.engine.layer import Layer
+from tests.simulation.engine.planted import planted_in
 from tests.simulation.engine.runs import Run
 from tests.simulation.engine.shrink import defaults, rounder, with_default, with_fewer, with_simpler_items
 
+from . import planted, planted_in_coordination, planted_in_keeping
 from .draw import draw
 from .plan import Plan
-from .planted import PLANTS
-from .planted_in_coordination import PLANTS as PLANTS_IN_COORDINATION
-from .planted_in_keeping import PLANTS as PLANTS_IN_KEEPING
 from .probes import LogProbe
 from .run import run_plan
 
@@ -50,7 +49,7 @@ LAYER = Layer(
     draw,
     play,
     simpler=(fewer, plainer),
-    plants=(*PLANTS, *PLANTS_IN_KEEPING, *PLANTS_IN_COORDINATION),
+    plants=planted_in(planted, planted_in_keeping, planted_in_coordination),
     probes=tuple(LogProbe),
     seeds_that_reach_everything=2_000,
 )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from tests.simulation.engine.layer import Layer
+from tests.simulation.engine.planted import planted_in
 
+from . import planted
 from .draw import draw
 from .plan import Plan
-from .planted import PLANTS
 from .probes import UpkeepProbe
 from .run import UpkeepRun, run_upkeep_plan
 from .shrink import fewer, plainer
@@ -23,7 +24,7 @@ LAYER = Layer(
     draw,
     play,
     simpler=(fewer, plainer),
-    plants=PLANTS,
+    plants=planted_in(planted),
     probes=tuple(UpkeepProbe),
     seeds_that_reach_everything=2_000,
     counts_errors=False,

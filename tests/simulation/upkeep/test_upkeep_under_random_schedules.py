@@ -92,8 +92,7 @@ def test_a_failing_plan_is_made_small() -> None:
 def test_a_planted_bug_is_shrunk_to_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         forgets_fences(patch)
-        (bug,) = [plant for plant in LAYER.plants if plant.breaks == (forgets_fences,)]
-        small = LAYER.shrink(draw(next(LAYER.failing_seeds(bug))), runs_max=150)
+        small = LAYER.shrink(draw(next(LAYER.failing_seeds(forgets_fences))), runs_max=150)
         assert len(small.steps) <= SHRUNK_STEPS_MAX
     run_upkeep_plan(small)  # without the bug it holds
 
