@@ -15,7 +15,7 @@ from tests.simulation.cores.plans.plan import (
     StoreAway,
     WatchGap,
 )
-from tests.simulation.engine.printed import Value, given
+from tests.simulation.engine.printed import Listing, Value
 
 LOSSES = ("chaos", "ordered", "garbage")
 """What a power cut leaves of what was not synced (`simulated_disk.Loss`)."""
@@ -189,7 +189,7 @@ Fault = (
 )
 
 
-class Plan(Value):
+class Plan(Listing):
     """One run. `pace`: seconds that a message takes on average; `overtaken`: how often a thread is overtaken where
     it touches the disk; `cancels`: how often an operation is cancelled in the middle; `recover_at`: when all who
     recover begin at once."""
@@ -207,17 +207,6 @@ class Plan(Value):
     users: tuple[User, ...] = ()
     rules: tuple[Rule, ...] = ()
     faults: tuple[Fault, ...] = ()
-
-    def __repr__(self) -> str:
-        lines = []
-        for f in given(self):
-            value = getattr(self, f.name)
-            if isinstance(value, tuple) and f.name != "shape":
-                items = "".join(f"        {item!r},\n" for item in value)
-                lines.append(f"    {f.name}=(\n{items}    ),\n")
-            else:
-                lines.append(f"    {f.name}={value!r},\n")
-        return f"Plan(\n{''.join(lines)})"
 
     @property
     def host_names(self) -> tuple[str, ...]:

@@ -1,16 +1,10 @@
-"""One plan, one run: the cluster is built, everything in the plan happens, then all is calm and must come to its end.
-
-run_seed(7)                    draws the plan of seed 7 and runs it
-run_plan(plan)                 raises Failed with the plan and the end of its trace where a promise was broken
-run_plan(plan).trace           what happened, line by line
-"""
+"""One plan, one run: the cluster is built, everything in the plan happens, then all is calm and must end."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 
 from ledgers.integrity.digest import Crc32cDigester
 from metadata.records.ledger_record import BookieRef, Fragment, Lacking, LedgerRecord, Shape
@@ -19,7 +13,6 @@ from tests.simulation.cores.clients.process import Client, Site
 from tests.simulation.cores.clients.readers import PlainReader, TailReader
 from tests.simulation.cores.clients.recoverer import Recoverer
 from tests.simulation.cores.clients.writer import AdvancedWriter, Writer
-from tests.simulation.cores.plans.draw import draw
 from tests.simulation.cores.plans.plan import (
     DELETER,
     WRITER,
@@ -39,7 +32,7 @@ from tests.simulation.cores.site.faults import perform
 from tests.simulation.cores.site.metadata import SimulatedMetadata
 from tests.simulation.cores.site.network import Network
 from tests.simulation.cores.site.servers import SimulatedBookie
-from tests.simulation.engine.runs import Failed
+from tests.simulation.engine.runs import Failed, Outcome
 from tests.simulation.engine.world import Stuck, World
 
 from .checks import Checker
@@ -65,22 +58,12 @@ CLOSED_WITHIN_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Run(Outcome):
     """What one plan led to. `last_entry` is None where the ledger was not closed."""
 
-    plan: Plan
-    trace_hash: str
-    trace: tuple[str, ...]
-    events: int
-    probes: frozenset[Enum]
-    confirmed: int
-    last_entry: int | None
-
-    @property
-    def end(self) -> str:
-        """In a line."""
-        end = "not closed" if self.last_entry is None else f"closed at {self.last_entry}"
-        return f"{self.events} events, {self.confirmed} confirmed, {end}, no violation"
+    events: int = 0
+    confirmed: int = 0
+    last_entry: int | None = None
 
 
 class Cluster:
@@ -267,7 +250,7 @@ class Cluster:
             raise Stuck(f"{reader.name} has read to {reader.next_entry - 1} of the ledger closed at {last}")
 
 
-def run_plan(plan: Plan, *, tracing: bool = True) -> Run:
+def play(plan: Plan, tracing: bool = True) -> Run:
     """One whole run. Raises Failed with the plan and the end of its trace."""
     cluster = Cluster(plan, tracing=tracing)
     try:
@@ -275,20 +258,8 @@ def run_plan(plan: Plan, *, tracing: bool = True) -> Run:
     except Exception as why:  # whatever a run ends with, it is the plan's failure and is raised as that
         raise Failed(plan, why, cluster.world.trace) from why
     world, stands = cluster.world, cluster.metadata.stands
-    return Run(
-        plan,
-        world.trace_hash if tracing else "",
-        tuple(world.trace),
-        world.events,
-        frozenset(world.probes),
-        cluster.checker.confirmed_through + 1,
-        stands.record.last_entry if stands is not None else None,
-    )
-
-
-def run_seed(seed: int, *, tracing: bool = True) -> Run:
-    """The plan of this seed, run."""
-    return run_plan(draw(seed), tracing=tracing)
-
-
-__all__ = ["Failed", "Run", "run_plan", "run_seed"]
+    last = stands.record.last_entry if stands is not None else None
+    confirmed = cluster.checker.confirmed_through + 1
+    how = "not closed" if last is None else f"closed at {last}"
+    end = f"{world.events} events, {confirmed} confirmed, {how}, no violation"
+    return Run(plan, tuple(world.trace), frozenset(world.probes), end, world.events, confirmed, last)

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from tests.simulation.engine.layer import Layer
 
-from .cluster import Run, run_plan
+from .cluster import play
 from .plans.draw import draw
-from .plans.plan import Plan
 from .planted.table import PLANTS
 from .probes import Probe
 from .shrink import fewer, plainer, rounded
-
-
-def play(plan: Plan, tracing: bool) -> Run:
-    """Raises Failed."""
-    return run_plan(plan, tracing=tracing)
-
 
 LAYER = Layer(
     "cores",

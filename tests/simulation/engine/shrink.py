@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, fields, replace
 from typing import Any, TypeVar
 
+from .printed import Value
+
 P = TypeVar("P")
 
 Simpler = Callable[[P], Iterator[P]]
@@ -45,6 +47,12 @@ def _as_far_as_it_goes(plan: P, way: Simpler[P], fails: Callable[[P], bool]) -> 
         if found is None:
             return plan
         plan = found
+
+
+def items_of(plan: Any) -> int:
+    """How many things are in it."""
+    lists = (getattr(plan, field.name) for field in fields(plan))
+    return sum(isinstance(item, Value) for items in lists if isinstance(items, tuple) for item in items)
 
 
 def with_fewer(plan: P, *names: str) -> Iterator[P]:

@@ -6,6 +6,7 @@ from tests.simulation.engine.layer import Layer
 from tests.simulation.engine.planted import planted_in
 from tests.simulation.journals.layer import LAYER as JOURNALS
 from tests.simulation.journals.probes import SyncProbe
+from tests.simulation.journals.run import play
 
 from . import planted
 from .draw import draw
@@ -14,7 +15,7 @@ LAYER = Layer(
     "journal_sync",
     "Random schedules of faults against a journal whose acceptors are brought up to date, lost and replaced.",
     draw,
-    JOURNALS.play,
+    play,
     simpler=JOURNALS.simpler,
     plants=planted_in(planted),
     probes=tuple(SyncProbe),

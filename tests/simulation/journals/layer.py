@@ -7,16 +7,9 @@ from tests.simulation.engine.planted import planted_in
 
 from . import planted_in_acceptors, planted_in_managers
 from .draw import draw
-from .plan import Plan
 from .probes import JournalProbe
-from .run import JournalRun, run_journal_plan
+from .run import play
 from .shrink import fewer, plainer
-
-
-def play(plan: Plan, tracing: bool) -> JournalRun:
-    """Raises Failed."""
-    return run_journal_plan(plan, tracing=tracing)
-
 
 LAYER = Layer(
     "journals",

@@ -13,7 +13,7 @@ from itertools import combinations, product
 from tests.simulation.engine.runs import Failed
 
 from .plan import DROP, LATE, TWICE, Plan, Tamper, Writer
-from .run import run_journal_plan
+from .run import play
 
 Message = tuple[str, str, str, int]
 
@@ -29,7 +29,7 @@ HOWS = (DROP, TWICE, LATE)
 
 def messages(*, answers: bool) -> list[Message]:
     """What the two writers send when nothing goes wrong, and what they are answered."""
-    sent = run_journal_plan(TWO_WRITERS, tracing=False).messages
+    sent = play(TWO_WRITERS, tracing=False).messages
     return [message for message in sent if answers or not message[0].endswith("reply")]
 
 
@@ -45,7 +45,7 @@ def failing(some: Iterator[Plan]) -> Iterator[Failed]:
     """Those that break a promise."""
     for plan in some:
         try:
-            run_journal_plan(plan, tracing=False)
+            play(plan, tracing=False)
         except Failed as failed:
             yield failed
 

@@ -8,19 +8,13 @@ from itertools import chain
 
 from tests.simulation.engine.layer import Layer
 from tests.simulation.engine.planted import planted_in
-from tests.simulation.engine.runs import Run
 from tests.simulation.engine.shrink import defaults, rounder, with_default, with_fewer, with_simpler_items
 
 from . import planted, planted_in_coordination, planted_in_keeping
 from .draw import draw
 from .plan import Plan
 from .probes import LogProbe
-from .run import run_plan
-
-
-def play(plan: Plan, tracing: bool) -> Run:
-    """Raises Failed."""
-    return run_plan(plan, tracing=tracing)
+from .run import play
 
 
 def fewer(plan: Plan) -> Iterator[Plan]:

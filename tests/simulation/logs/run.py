@@ -52,7 +52,7 @@ TRIES_MAX = 6
 PROBLEMS_SHOWN_MAX = 3
 
 
-def run_plan(plan: Plan, *, tracing: bool = False) -> Outcome:
+def play(plan: Plan, tracing: bool = True) -> Outcome:
     """Raises Failed with the end of the trace."""
     loop = VirtualLoop()
     site = LogSite(plan, loop, tracing=tracing)

@@ -7,16 +7,9 @@ from tests.simulation.engine.planted import planted_in
 
 from . import planted
 from .draw import draw
-from .plan import Plan
 from .probes import UpkeepProbe
-from .run import UpkeepRun, run_upkeep_plan
+from .run import play
 from .shrink import fewer, plainer
-
-
-def play(plan: Plan, tracing: bool) -> UpkeepRun:
-    """Raises Failed."""
-    return run_upkeep_plan(plan, tracing=tracing)
-
 
 LAYER = Layer(
     "upkeep",

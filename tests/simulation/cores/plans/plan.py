@@ -7,7 +7,7 @@ seconds from the start. Bookies are called b0, b1, …; clients writer, r0 … (
 
 from __future__ import annotations
 
-from tests.simulation.engine.printed import Value, given
+from tests.simulation.engine.printed import Listing, Value
 
 METADATA = "metadata"
 WRITER = "writer"
@@ -277,7 +277,7 @@ class Figures(Value):
     dead_replacements: float = 0.0
 
 
-class Plan(Value):
+class Plan(Listing):
     """One run: E, Qw and Qa, how many bookies there are, what clients do, and what goes wrong meanwhile.
 
     `absent`: positions whose bookies were absent when the ledger was created (W9). Faults say whether they are down.
@@ -294,25 +294,9 @@ class Plan(Value):
     operations: tuple[Operation, ...] = ()
     faults: tuple[Fault, ...] = ()
 
-    def __repr__(self) -> str:
-        lines = []
-        for f in given(self):
-            value = getattr(self, f.name)
-            if isinstance(value, tuple) and f.name not in ("shape", "absent"):
-                items = "".join(f"        {item!r},\n" for item in value)
-                lines.append(f"    {f.name}=(\n{items}    ),\n")
-            else:
-                lines.append(f"    {f.name}={value!r},\n")
-        return f"Plan(\n{''.join(lines)})"
-
     @property
     def bookie_names(self) -> tuple[str, ...]:
         return tuple(f"b{n}" for n in range(self.bookies))
-
-    @property
-    def size(self) -> int:
-        """How many items it has."""
-        return len(self.rules) + len(self.operations) + len(self.faults)
 
     def copies_lost_max(self) -> int:
         """The most copies of one entry that are lost for good: wiped disks, and the entry's rotten copies."""
