@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from tests.simulation.engine.layer import Layer
 from tests.simulation.engine.planted import planted_in
+from tests.simulation.engine.shrink import fewer, plainer
 
 from . import planted
 from .draw import draw
 from .probes import UpkeepProbe
 from .run import play
-from .shrink import fewer, plainer
 
 LAYER = Layer(
     "upkeep",
