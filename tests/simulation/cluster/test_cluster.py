@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.engine.contract import SEEDS, FoundPlans, LayerContract
+from tests.simulation.engine.contract import SEEDS, LayerContract
 from tests.simulation.engine.runs import Run
 
 from .found import FOUND
@@ -34,6 +34,7 @@ class TestCluster(LayerContract):
     """W1 to W7, C1, R1 to R6, B1 to B4, M1, M2, J1 to J6, and nothing left running."""
 
     layer = LAYER
+    found = FOUND
     seeds = 40
     traced = True
 
@@ -41,8 +42,3 @@ class TestCluster(LayerContract):
     def test_the_random_schedules_take_the_rare_paths(self, runs: list[Run]) -> None:
         text = "\n".join(line for run in runs for line in run.trace)
         assert [what for what, mark in REACHED.items() if mark not in text] == []
-
-
-class TestFound(FoundPlans):
-    layer = LAYER
-    found = FOUND

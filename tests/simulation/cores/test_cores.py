@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.simulation.engine.contract import FoundPlans, LayerContract, runs_of
+from tests.simulation.engine.contract import LayerContract, runs_of
 from tests.simulation.engine.planted import Plant
 from tests.simulation.engine.shrink import items_of, shrunk
 
@@ -24,13 +24,9 @@ SAFE_SEEDS = 100
 SHRUNK_ITEMS_MAX = 8
 
 
-class TestFound(FoundPlans):
-    layer = LAYER
-    found = FOUND
-
-
 class TestCores(LayerContract):
     layer = LAYER
+    found = FOUND
     seeds = SEEDS
     traced = True
     same_seeds = 60

@@ -32,7 +32,8 @@ def runs_of(layer: Layer[Any], seeds: int, traced: bool) -> list[Run]:
 
 class LayerContract:
     """`seeds`: so many hold, and take a share `reached` of the rare paths. `same_seeds`: so many are run again, in a
-    process of its own. `shrinks`: plans that find these bugs come down to so many items.
+    process of its own. `shrinks`: plans that find these bugs come down to so many items. `found`: plans that found bugs
+    hold, and would find them again.
     """
 
     layer: ClassVar[Layer[Any]]
@@ -41,12 +42,16 @@ class LayerContract:
     traced: ClassVar[bool] = False
     same_seeds: ClassVar[int] = 8
     shrinks: ClassVar[Mapping[Plant, int]] = {}
+    found: ClassVar[Sequence[Found]] = ()
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        for name, plants in (("plant", self.layer.plants), ("shrunk", self.shrinks)):
+        for name, some in (
+            ("plant", {one.name: one for one in self.layer.plants if one.within}),
+            ("shrunk", {one.name: one for one in self.shrinks}),
+            ("plan_kept", {one.what.split(":")[0]: one for one in self.found}),
+        ):
             if name in metafunc.fixturenames:
-                some = [pytest.param(one, id=one.name) for one in plants if one.within]
-                metafunc.parametrize(name, some)
+                metafunc.parametrize(name, some.values(), ids=some.keys())
 
     @pytest.fixture
     def runs(self) -> list[Run]:
@@ -110,21 +115,10 @@ class LayerContract:
         assert found is not None, f"no seed below {plant.within} found it"
         print(f"{self.layer.name} {plant.name}: seed {found}")
 
+    def test_a_plan_that_found_a_bug_holds(self, plan_kept: Found) -> None:
+        assert self.layer.rule_broken_by(plan_kept.plan) is None
 
-class FoundPlans:
-    """Plans that found bugs hold, and would find them again."""
-
-    layer: ClassVar[Layer[Any]]
-    found: ClassVar[Sequence[Found]]
-
-    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        if "found" in metafunc.fixturenames:
-            metafunc.parametrize("found", self.found, ids=lambda one: one.what.split(":")[0])
-
-    def test_a_plan_that_found_a_bug_holds(self, found: Found) -> None:
-        assert self.layer.rule_broken_by(found.plan) is None
-
-    def test_and_would_find_it_again(self, found: Found, monkeypatch: pytest.MonkeyPatch) -> None:
-        if found.bug is not None:
-            found.bug(monkeypatch)
-            assert self.layer.rule_broken_by(found.plan) == found.rule
+    def test_and_would_find_it_again(self, plan_kept: Found, monkeypatch: pytest.MonkeyPatch) -> None:
+        if plan_kept.bug is not None:
+            plan_kept.bug(monkeypatch)
+            assert self.layer.rule_broken_by(plan_kept.plan) == plan_kept.rule

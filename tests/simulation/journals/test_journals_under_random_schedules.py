@@ -10,7 +10,7 @@ from itertools import islice
 
 import pytest
 
-from tests.simulation.engine.contract import FoundPlans, LayerContract
+from tests.simulation.engine.contract import LayerContract
 from tests.simulation.engine.runs import Failed
 
 from .found import FOUND
@@ -27,13 +27,9 @@ PAIRS_STEP = 1 if os.environ.get("SIM_PAIRS") else 13
 """Every so many pairs; no divisor of the ways to meddle with two calls, so that all of them come."""
 
 
-class TestFound(FoundPlans):
-    layer = LAYER
-    found = FOUND
-
-
 class TestJournals(LayerContract):
     layer = LAYER
+    found = FOUND
     seeds = 400
     reached = 0.9
     shrinks = {canary: 8}  # noqa: RUF012 — the contract says that it is the class's

@@ -213,8 +213,8 @@ class ModelWriter:
         self._is_closing = False
         self._ended = asyncio.Event()
         self._settled = asyncio.Event()
-        self._there = Pipe(calls.site, "append", calls.name, LEDGERS, self._is_lost)
-        self._back = Pipe(calls.site, "append reply", LEDGERS, calls.name, self._is_lost)
+        self._there = Pipe(calls.site, calls.name, LEDGERS, self._is_lost)
+        self._back = Pipe(calls.site, LEDGERS, calls.name, self._is_lost)
         calls.ledgers.open_writers.append(self)
 
     @property
@@ -234,17 +234,17 @@ class ModelWriter:
         last, lac = self._pushed, self.last_add_confirmed
         self._settled.clear()
         self._ledger.under_way += entries
-        self._there.send(lambda: self._arrive(len(entries), last, lac))
+        self._there.send("append", lambda: self._arrive(len(entries), last, lac))
 
     def _arrive(self, count: int, last: int, lac: int) -> None:
         ledger = self._ledger
         if ledger.is_fenced or ledger.is_deleted:
-            self._back.send(lambda: self._end(LedgerFenced(self.ledger_id, "in recovery")))
+            self._back.send("append reply", lambda: self._end(LedgerFenced(self.ledger_id, "in recovery")))
             return
         arrived, ledger.under_way = ledger.under_way[:count], ledger.under_way[count:]
         ledger.entries += arrived
         ledger.told = max(ledger.told, lac)
-        self._back.send(lambda: self._confirm(last))
+        self._back.send("append reply", lambda: self._confirm(last))
 
     def _confirm(self, last: int) -> None:
         if self.has_ended or self._calls.is_dead:
@@ -257,7 +257,7 @@ class ModelWriter:
 
     def _tell(self, last: int) -> None:
         if not self.has_ended and not self._calls.is_dead and self._pushed == last:
-            self._there.send(lambda: self._take_lac(last))
+            self._there.send("append", lambda: self._take_lac(last))
 
     def _take_lac(self, last: int) -> None:
         self._ledger.told = max(self._ledger.told, last)

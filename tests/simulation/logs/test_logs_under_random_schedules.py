@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.simulation.engine.contract import FoundPlans, LayerContract
+from tests.simulation.engine.contract import LayerContract
 
 from .found import FOUND
 from .layer import LAYER
@@ -10,10 +10,6 @@ from .layer import LAYER
 
 class TestLogs(LayerContract):
     layer = LAYER
+    found = FOUND
     seeds = 60
     same_seeds = 5
-
-
-class TestFoundPlans(FoundPlans):
-    layer = LAYER
-    found = FOUND

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.engine.contract import FoundPlans, LayerContract
+from tests.simulation.engine.contract import LayerContract
 
 from . import planted
 from .draw import draw_race
@@ -14,13 +14,9 @@ from .layer import LAYER
 RACES_MAX = 60
 
 
-class TestFound(FoundPlans):
-    layer = LAYER
-    found = FOUND
-
-
 class TestUpkeep(LayerContract):
     layer = LAYER
+    found = FOUND
     seeds = 100
     shrinks = {planted.does_not_move_states: 10}  # noqa: RUF012 — the contract says that it is the class's
 
