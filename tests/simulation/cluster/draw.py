@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tests.simulation.cores.plans.plan import (
     METADATA,
     Cut,
+    Fault,
     Figures,
     LeaseLost,
     Pause,
@@ -18,7 +19,7 @@ from tests.simulation.engine.chance import Stream, key_of
 
 from . import plan as plans
 from .faults import newer_keys
-from .plan import Fault, Plan, User
+from .plan import Plan, User
 
 KINDS = (
     "add",

@@ -142,7 +142,7 @@ def _when(chance: Stream) -> float:
     return plans.FAULTY_SECONDS * chance.unit() ** 2
 
 
-def _event(chance: Stream, writers: list[str]) -> plans.Event:
+def _event(chance: Stream, writers: list[str]) -> plans.Fault:
     at, writer = _when(chance), chance.choice(writers)
     seconds = chance.choice((0.5, 5.0, 20.0))
     match chance.below(14):

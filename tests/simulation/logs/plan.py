@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.simulation.cores.plans.plan import Cut, Figures, StoreAway
+from tests.simulation.cores.plans.plan import Cut, Fault, Figures, StoreAway
 from tests.simulation.engine.printed import Listing, Value
 
 LEDGERS = "ledgers"
@@ -12,7 +12,7 @@ FAULTY_SECONDS = 30.0
 """Everything begins within this time."""
 
 
-__all__ = ["Cut", "Figures", "StoreAway"]
+__all__ = ["Cut", "Fault", "Figures", "StoreAway"]
 
 
 class Term(Value):
@@ -49,79 +49,52 @@ class Reader(Value):
     timeout: float = 5.0
 
 
-class Truncate(Value):
+class Truncate(Fault):
     """Somebody gives up this share of all records that the log had; more may be given up already."""
 
-    at: float
     share: float = 0.5
 
 
-class Hold(Value):
+class Hold(Fault):
     """The log is under legal hold for so long."""
 
-    at: float
     seconds: float = 5.0
 
 
-class Rename(Value):
+class Rename(Fault):
     """The log gets another name, which another log wants, too, if it is `contested`."""
 
-    at: float
     contested: bool = False
 
 
-class Sweep(Value):
+class Sweep(Fault):
     """An audit deletes ledgers that no log needs."""
 
-    at: float
 
-
-class FailLedgers(Value):
+class FailLedgers(Fault):
     """Every ledger that is being written fails: too few of its bookies are left. What was under way may be stored."""
 
-    at: float
 
-
-class NoBookies(Value):
+class NoBookies(Fault):
     """No ledger is created for so long."""
 
-    at: float
     seconds: float = 2.0
 
 
-class RecoverAside(Value):
+class RecoverAside(Fault):
     """Somebody recovers the log's last ledger as a ledger, and takes nothing over."""
 
-    at: float
 
-
-class ClockStep(Value):
+class ClockStep(Fault):
     """The clock of everybody's machine goes back or forth."""
 
-    at: float
     seconds: float = -5.0
 
 
-class BookieClockStep(Value):
+class BookieClockStep(Fault):
     """The clock of one bookie goes back or forth; that of the majority does not."""
 
-    at: float
     seconds: float = 100.0
-
-
-Event = (
-    Truncate
-    | Hold
-    | Rename
-    | Sweep
-    | FailLedgers
-    | NoBookies
-    | RecoverAside
-    | ClockStep
-    | BookieClockStep
-    | Cut
-    | StoreAway
-)
 
 
 class Consumer(Value):
@@ -194,7 +167,7 @@ class Plan(Listing):
     seed: int
     writers: tuple[Writer, ...] = ()
     readers: tuple[Reader, ...] = ()
-    events: tuple[Event, ...] = ()
+    events: tuple[Fault, ...] = ()
     figures: Figures = Figures()
     pace_seconds: float = 0.01
     roll_records: int = 10

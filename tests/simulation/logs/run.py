@@ -111,7 +111,7 @@ class LogRun:
     def _act(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._acting.append(self.site.loop.create_task(work(), context=owned_by(f"actor {name}")))
 
-    def _happen(self, event: plans.Event, keeper: Keeper) -> None:
+    def _happen(self, event: plans.Fault, keeper: Keeper) -> None:
         self.world.note("%s", event)
         match event:
             case plans.FailLedgers():
@@ -218,7 +218,7 @@ def _retention(keeping: plans.Keeping | None) -> Retention:
     return Retention(keeping.age_seconds, keeping.bytes, keeping.cursors, keeping.cursor_silent_seconds)
 
 
-async def _kept(event: plans.Event, keeper: Keeper) -> None:
+async def _kept(event: plans.Fault, keeper: Keeper) -> None:
     match event:
         case plans.Truncate(_, share):
             await keeper.truncate(share)
