@@ -1,11 +1,7 @@
-"""Every pair of messages of a small run of two writers, each lost, coming twice, or coming late.
-
-python -m tests.simulation.journals.pairs      all of them, answers too; some minutes
-"""
+"""Every pair of messages of a small run of two writers, each lost, coming twice, or coming late."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations, product
@@ -48,18 +44,3 @@ def failing(some: Iterator[Plan]) -> Iterator[Failed]:
             play(plan, tracing=False)
         except Failed as failed:
             yield failed
-
-
-def main() -> int:
-    sent = messages(answers=True)
-    print(f"== {len(sent)} messages", flush=True)
-    failures = 0
-    for failed in failing(plans(sent)):
-        failures += 1
-        print(f"{failed.__cause__!r}\n{failed.plan!r}", flush=True)
-    print(f"pairs={len(sent) * (len(sent) - 1) // 2} violations={failures}")
-    return 1 if failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
