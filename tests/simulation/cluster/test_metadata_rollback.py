@@ -176,6 +176,7 @@ async def who_comes_back_brings_nothing_up(self: MetadataWatch) -> None:
         (a_recovery_does_not_heed_who_holds_more, "cut short", ReplacedEnsemble),
         (who_comes_back_brings_nothing_up, "cut short", EnsembleThatIsAwayAtTheAcceptance),
     ],
+    ids=lambda one: one.name if isinstance(one, Plant) else None,
 )
 def test_such_a_bug_is_found_by_the_seed_that_is_known(
     plant: Plant, promise: str, kind: Kind, monkeypatch: pytest.MonkeyPatch
