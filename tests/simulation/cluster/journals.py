@@ -17,7 +17,13 @@ from qjm_compat.aio import QuorumJournalManager
 from tests.simulation.engine.world import Violation
 from tests.simulation.journals.checks import Checks
 from tests.simulation.journals.edits import edits_in, frames
-from tests.simulation.shells.actors import PAUSE_SECONDS_MAX, Setting, where
+from tests.simulation.shells.actors import (
+    OPERATION_SECONDS_MAX,
+    PAUSE_SECONDS_MAX,
+    Setting,
+    cancelled_after,
+    until_over,
+)
 
 from .config import draw_config
 
@@ -29,7 +35,6 @@ READS = {"reads journal": "writes journal", "reads journal at three": "writes jo
 
 NAMESPACE = NamespaceInfo(4711, "a cluster", "a pool", 0, -66)
 SECONDS_MAX = 10.0
-OPERATION_SECONDS_MAX = 300.0
 LAST_TRIES = 5
 TAGS = 250
 
@@ -87,14 +92,8 @@ class JournalUser:
         """It must end, well or not, and may be cancelled in the middle; then the manager is of no more use."""
         task = asyncio.create_task(work)
         is_cancelled = self.chance.happens(self.setting.cancels_share / 3)
-        await asyncio.wait(
-            [task], timeout=self.chance.unit() ** 3 * 3.0 if is_cancelled else OPERATION_SECONDS_MAX
-        )
-        if not task.done() and is_cancelled:
-            task.cancel()
-            await asyncio.wait([task], timeout=OPERATION_SECONDS_MAX)
-        if not task.done():
-            raise Violation("liveness", f"{self.name}: {what} does not end: {where(task)}")
+        patience = cancelled_after(self.chance) if is_cancelled else None
+        await until_over(f"{self.name}: {what}", task, patience, OPERATION_SECONDS_MAX)
         if task.cancelled():
             raise JournalError(f"{what} was cancelled")
         return task.result()

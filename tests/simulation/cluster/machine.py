@@ -74,9 +74,6 @@ class Machine:
             self._index._env.close()
             self._index = None
 
-    def has(self, index: Index) -> bool:
-        return index is self._index
-
     def statvfs(self) -> SimpleNamespace:
         """What `os.statvfs` says."""
         free = max(0, self._room()) // BLOCK_BYTES

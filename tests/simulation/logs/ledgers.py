@@ -31,7 +31,7 @@ from metadata.memory import MemoryData
 from metadata.records import ledger_codec
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from tests.simulation.engine.chance import Stream
-from tests.simulation.shells.site import Pipe, Site
+from tests.simulation.shells.site import Pipe, Site, decide
 
 from .plan import LEDGERS
 
@@ -171,29 +171,21 @@ class LedgerCalls:
         there = self.site.delay("ledger", self.name, LEDGERS)
         if there is not None:
             self.site.world.after(there, lambda: self._serve(serve, answer))
-        timer = self.site.loop.call_later(ANSWER_SECONDS, _fail, answer, silence)
+        timer = self.site.loop.call_later(ANSWER_SECONDS, decide, answer, silence)
         try:
             return await answer
         finally:
             timer.cancel()
 
     def _serve(self, serve: Callable[[], T], answer: asyncio.Future[T]) -> None:
+        outcome: T | LedgerError
         try:
-            result = serve()
+            outcome = serve()
         except LedgerError as error:
-            self._answer(lambda e=error: _fail(answer, e))  # type: ignore[misc]
-        else:
-            self._answer(lambda: None if answer.done() else answer.set_result(result))
-
-    def _answer(self, action: Callable[[], None]) -> None:
+            outcome = error
         back = self.site.delay("ledger reply", LEDGERS, self.name)
         if back is not None and not self.is_dead:
-            self.site.world.after(back, action)
-
-
-def _fail(answer: asyncio.Future[Any], error: LedgerError) -> None:
-    if not answer.done():
-        answer.set_exception(error)
+            self.site.world.after(back, lambda: decide(answer, outcome))
 
 
 class ModelWriter:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from heapq import heappop, heappush
+from typing import TypeVar
 
 from tests.simulation.cores.plans.plan import Cut, Figures, Rule
 from tests.simulation.cores.site.network import Network
 from tests.simulation.engine.loop import VirtualLoop
 from tests.simulation.engine.world import Action, World
+
+T = TypeVar("T")
 
 CALM_PACE_SECONDS = 0.02
 """After the calm no message takes so long that a call would run out of time."""
@@ -68,6 +72,16 @@ class Site:
 
     def happens(self, probability: float, *names: str) -> bool:
         return self.world.stream(*names).happens(probability)
+
+
+def decide(answer: asyncio.Future[T], outcome: T | BaseException) -> None:
+    """What has come of a call, an error or not; nobody waits for a second one."""
+    if answer.done():
+        return
+    if isinstance(outcome, BaseException):
+        answer.set_exception(outcome)
+    else:
+        answer.set_result(outcome)
 
 
 class Pipe:

@@ -18,7 +18,7 @@ from bookie.wire.data.framing import HEADER, FrameKind
 from tests.simulation.engine.loop import VirtualLoop
 from tests.simulation.engine.processes import PROCESS
 
-from .site import Pipe, Site
+from .site import Pipe, Site, decide
 
 RESET_SHARE = 0.5
 """Share of broken connections that are reset soon; the others are noticed by signs of life that are missing."""
@@ -317,7 +317,7 @@ class Sockets:
         def answer(error: OSError | None) -> None:
             delay = site.delay("connected", host.name, client)
             if delay is not None:
-                site.world.after(delay, lambda: _settle(established, error))
+                site.world.after(delay, lambda: decide(established, error))
 
         def arrive() -> None:
             if not host.is_up:
@@ -340,15 +340,6 @@ class Sockets:
             process.at_death.append(wire.near.die)
         wire.near.begin(protocol(), copy_context())
         return wire
-
-
-def _settle(established: asyncio.Future[None], error: OSError | None) -> None:
-    if established.done():
-        return
-    if error is None:
-        established.set_result(None)
-    else:
-        established.set_exception(error)
 
 
 def _at_once(event: Callable[[], None]) -> None:
