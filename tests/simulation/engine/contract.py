@@ -46,12 +46,12 @@ class LayerContract:
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         for name, some in (
-            ("plant", {one.name: one for one in self.layer.plants if one.within}),
-            ("shrunk", {one.name: one for one in self.shrinks}),
-            ("plan_kept", {one.what.split(":")[0]: one for one in self.found}),
+            ("plant", [one for one in self.layer.plants if one.within]),
+            ("shrunk", list(self.shrinks)),
+            ("plan_kept", self.found),
         ):
             if name in metafunc.fixturenames:
-                metafunc.parametrize(name, some.values(), ids=some.keys())
+                metafunc.parametrize(name, some, ids=_named)
 
     @pytest.fixture
     def runs(self) -> list[Run]:
@@ -122,3 +122,7 @@ class LayerContract:
         if plan_kept.bug is not None:
             plan_kept.bug(monkeypatch)
             assert self.layer.rule_broken_by(plan_kept.plan) == plan_kept.rule
+
+
+def _named(one: Plant | Found) -> str:
+    return one.name if isinstance(one, Plant) else one.what.split(":")[0]
