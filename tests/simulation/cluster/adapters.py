@@ -15,7 +15,6 @@ from typing import Any
 from unittest import mock
 
 import grpc.aio
-import lmdb
 import tenacity
 
 import ledgers.aio
@@ -40,6 +39,7 @@ from tests.simulation.engine.processes import PROCESS
 from tests.simulation.shells.adapters import in_order, telling_faults
 from tests.simulation.shells.metadata import VirtualStore
 from tests.simulation.shells.sockets import Factory
+from tests.simulation.upkeep.machine import index_needs_power
 
 from .channels import VirtualChannel
 from .hosts import Hosts
@@ -139,23 +139,8 @@ def in_virtual_time(hosts: Hosts) -> Iterator[None]:
             stack.enter_context(mock.patch.object(owner, name, value))
         for product_class in IN_ORDER:
             stack.enter_context(in_order(product_class))
-        stack.enter_context(_index_needs_power(hosts))
+        stack.enter_context(index_needs_power(lambda _: hosts.here.machine.disk))
         stack.enter_context(watched(hosts.seen, lambda: hosts.here))
-        yield
-
-
-@contextmanager
-def _index_needs_power(hosts: Hosts) -> Iterator[None]:
-    """Before each change of an index the power may go, too."""
-    writing = Index._writing
-
-    @contextmanager
-    def counted(index: Index) -> Iterator[lmdb.Transaction]:
-        hosts.here.machine.disk.touch()
-        with writing(index) as txn:
-            yield txn
-
-    with mock.patch.object(Index, "_writing", counted):
         yield
 
 

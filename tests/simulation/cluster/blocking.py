@@ -17,9 +17,6 @@ from tests.simulation.shells.watch import WatchedLedger
 
 T = TypeVar("T")
 
-INTERRUPTED = 0.3
-"""How often an application with cancels gets a Ctrl-C in a call."""
-
 
 class BlockingUser:
     """`run` is called on a thread of its own."""

@@ -155,9 +155,7 @@ class Calm:
     async def _give_up_disk(self, host: Host) -> None:
         """What is left of it cannot be used: the operator puts in another."""
         host.note("gives up its disk: %s", host.why_down)
-        gone = asyncio.Event()
-        host.down(gone.set)
-        await gone.wait()
+        await host.went_down()
         host.machine.wipe()
         self._faults.replace(host)
         try:
@@ -274,10 +272,8 @@ class Calm:
             raise Violation("leftovers", f"{host.name} still serves {host.server.calls} calls")
 
     async def _stops(self, host: Host) -> None:
-        gone = asyncio.Event()
-        host.down(gone.set, kill=False)
         try:
-            await asyncio.wait_for(gone.wait(), STOP_SECONDS_MAX)
+            await asyncio.wait_for(host.went_down(kill=False), STOP_SECONDS_MAX)
         except TimeoutError:
             raise Violation("liveness", f"{host.name} does not stop: {self._where(host)}") from None
         assert host.process is not None

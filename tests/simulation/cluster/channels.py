@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import grpc
 import grpc.aio
 
-from tests.simulation.shells.site import Site
+from tests.simulation.shells.site import Site, decide
 
 KIND = "maintain"
 
@@ -106,11 +106,7 @@ class _Call:
             raise error
         else:
             names = (f"{KIND} reply", self._channel.host.name, self._channel.client)
-            self._travel(*names, lambda: self._answered(task.result()))
-
-    def _answered(self, data: bytes) -> None:
-        if not self.answer.done():
-            self.answer.set_result(data)
+            self._travel(*names, lambda: decide(self.answer, task.result()))
 
     def _travel(self, kind: str, source: str, target: str, then: Callable[[], None]) -> None:
         """What is lost is never answered: its deadline ends the call."""
@@ -119,6 +115,5 @@ class _Call:
             self._site.world.after(delay, then)
 
     def _fail(self, code: grpc.StatusCode, details: str) -> None:
-        if not self.answer.done():
-            empty = grpc.aio.Metadata()
-            self.answer.set_exception(grpc.aio.AioRpcError(code, empty, empty, details))
+        empty = grpc.aio.Metadata()
+        decide(self.answer, grpc.aio.AioRpcError(code, empty, empty, details))

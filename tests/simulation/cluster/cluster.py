@@ -7,12 +7,12 @@ import asyncio
 from ledgers import loop_thread
 from ledgers.blocking import back_pressure, bulk_writer
 from ledgers.creating.new_ledger import NewLedger
+from ledgers.integrity.stretching import salt_of_this_process, stretched
 from metadata.records.ledger_record import DigestType
 from tests.simulation.engine.app_threads import AppThreads
 from tests.simulation.engine.loop import OWNER
 from tests.simulation.shells.actors import Board, Setting
 
-from ..engine.passwords import stretched_password
 from .adapters import in_virtual_time
 from .calm import Calm
 from .faults import Faults
@@ -24,6 +24,9 @@ from .users import User
 
 FAULTY_SECONDS = 60.0
 """From here on, after the bookies have begun, everything works."""
+
+PASSWORD = b"a password"
+"""Of ledgers that have one."""
 
 
 class Cluster:
@@ -50,7 +53,7 @@ class Cluster:
     async def _run(self, plan: Plan) -> None:
         await self.hosts.begin()
         site, setting = self.site, self._setting(plan)
-        journals = {user.does: JournalSeen() for user in plan.users if user.does in JOURNALS}
+        journals = {user.does: JournalSeen(user.does) for user in plan.users if user.does in JOURNALS}
         await format_journals(setting, journals)
         site.world.note("begins")
         self.users = {
@@ -63,13 +66,14 @@ class Cluster:
         await Calm(site, self.hosts, self.users, faults, setting, journals).comes()
 
     def _setting(self, plan: Plan) -> Setting:
+        stretched(PASSWORD, salt_of_this_process())  # beforehand: in virtual time nobody waits for a thread
         ensemble_size, write_quorum, ack_quorum = plan.shape
         new = NewLedger(
             ensemble_size=ensemble_size,
             write_quorum=write_quorum,
             ack_quorum=ack_quorum,
             digest=DigestType.HMAC_SHA256 if plan.has_password else DigestType.CRC32C,
-            password=stretched_password() if plan.has_password else b"",
+            password=PASSWORD if plan.has_password else b"",
         )
         return Setting(
             self.site,

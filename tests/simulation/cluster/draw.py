@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tests.simulation.cores.plans.plan import (
     METADATA,
     Cut,
+    Fault,
     Figures,
     LeaseLost,
     Pause,
@@ -18,7 +19,7 @@ from tests.simulation.engine.chance import Stream, key_of
 
 from . import plan as plans
 from .faults import newer_keys
-from .plan import Fault, Plan, User
+from .plan import Plan, User
 
 KINDS = (
     "add",
@@ -169,93 +170,51 @@ class _Draw:
         return [plans.Leaves(round(chance.unit() * FAULTY_SECONDS, 2), name, in_order=True) for name in names]
 
     def _kind(self) -> Callable[[float], Fault]:
-        kinds = [
-            self._kill,
-            self._stop,
+        """What makes one of a kind: of those that damage something for good, or of the others."""
+        chance, host, user, seconds = self.chance, self._host, self._user, self._seconds
+        kinds: list[Callable[[float], Fault]] = [
+            lambda at: plans.Kill(at, host(), seconds()),
+            lambda at: plans.Stop(at, host(), seconds()),
             self._power_cut,
             self._power_cut,
-            self._pause,
+            lambda at: Pause(at, chance.choice((*self.hosts, user())), seconds()),
             self._cut,
-            self._store_away,
-            self._lease_lost,
-            self._key_lost,
-            self._watch_gap,
-            self._disk_full,
-            self._disk_slow,
-            self._sync_fails,
-            self._reads_fail,
-            self._maintained,
-            self._leaves,
+            lambda at: StoreAway(at, seconds=chance.choice((3.0, 10.0)), applies=chance.happens(0.5)),
+            lambda at: LeaseLost(at, host()),
+            lambda at: plans.KeyLost(at, host()),
+            lambda at: WatchGap(at, user(), seconds=seconds()),
+            lambda at: plans.DiskFull(at, host(), chance.choice((0, 500, 6000)), seconds()),
+            lambda at: plans.DiskSlow(at, host(), chance.choice((30.0, 1000.0, 30_000.0)), seconds()),
+            lambda at: plans.SyncFails(at, host(), chance.below(4)),
+            lambda at: plans.ReadsFail(at, host(), seconds()),
+            lambda at: plans.Maintained(at, host(), chance.choice(("COLLECT", "SCRUB", "REPAIR"))),
+            lambda at: plans.Leaves(at, user()),
             self._exchanged,
             self._exchanged,
         ]
-        damages = [self._rots, self._disk_lost, self._disk_restored]
-        return self.chance.choice(damages if self.victims and self.chance.happens(0.25) else kinds)
+        damages: list[Callable[[float], Fault]] = [
+            lambda at: plans.Rots(at, self._victim(), chance.below(1000)),
+            lambda at: plans.DiskLost(at, self._victim(), seconds()),
+            lambda at: plans.DiskRestored(at, self._victim(), chance.choice((1.0, 5.0, 20.0))),
+        ]
+        return chance.choice(damages if self.victims and chance.happens(0.25) else kinds)
 
     def _rolling_restart(self) -> list[Fault]:
         at, gap = self._time(), self.chance.choice((1.0, 4.0, 10.0))
         return [plans.Stop(round(at + n * gap, 2), host, 1.0) for n, host in enumerate(self.hosts)]
 
-    def _kill(self, at: float) -> Fault:
-        return plans.Kill(at, self._host(), self._seconds())
-
-    def _stop(self, at: float) -> Fault:
-        return plans.Stop(at, self._host(), self._seconds())
-
     def _power_cut(self, at: float) -> Fault:
         operation = int(self.chance.unit() ** 2 * 40)
         return plans.PowerCut(at, self._host(), operation, self._seconds(), self.chance.choice(plans.LOSSES))
-
-    def _pause(self, at: float) -> Fault:
-        return Pause(at, self.chance.choice((*self.hosts, self._user())), self._seconds())
 
     def _cut(self, at: float) -> Fault:
         one = self.chance.choice((*self.hosts, self._user()))
         other = self.chance.choice((self._user(), self._host(), METADATA))
         return Cut(at, (one,), (other,), seconds=self._seconds(), both_ways=self.chance.happens(0.5))
 
-    def _store_away(self, at: float) -> Fault:
-        return StoreAway(at, seconds=self.chance.choice((3.0, 10.0)), applies=self.chance.happens(0.5))
-
-    def _lease_lost(self, at: float) -> Fault:
-        return LeaseLost(at, self._host())
-
-    def _key_lost(self, at: float) -> Fault:
-        return plans.KeyLost(at, self._host())
-
-    def _watch_gap(self, at: float) -> Fault:
-        return WatchGap(at, self._user(), seconds=self._seconds())
-
-    def _disk_full(self, at: float) -> Fault:
-        return plans.DiskFull(at, self._host(), self.chance.choice((0, 500, 6000)), self._seconds())
-
-    def _disk_slow(self, at: float) -> Fault:
-        return plans.DiskSlow(at, self._host(), self.chance.choice((30.0, 1000.0, 30_000.0)), self._seconds())
-
-    def _sync_fails(self, at: float) -> Fault:
-        return plans.SyncFails(at, self._host(), self.chance.below(4))
-
-    def _reads_fail(self, at: float) -> Fault:
-        return plans.ReadsFail(at, self._host(), self._seconds())
-
-    def _maintained(self, at: float) -> Fault:
-        return plans.Maintained(at, self._host(), self.chance.choice(("COLLECT", "SCRUB", "REPAIR")))
-
-    def _leaves(self, at: float) -> Fault:
-        return plans.Leaves(at, self._user())
-
     def _exchanged(self, at: float) -> Fault:
         host, other = self._host(), self._host()
         return plans.DisksExchanged(at, host, other) if host != other else plans.Kill(at, host)
-
-    def _rots(self, at: float) -> Fault:
-        return plans.Rots(at, self.chance.choice(self.victims), self.chance.below(1000))
-
-    def _disk_lost(self, at: float) -> Fault:
-        return plans.DiskLost(at, self.chance.choice(self.victims), self._seconds())
-
-    def _disk_restored(self, at: float) -> Fault:
-        return plans.DiskRestored(at, self.chance.choice(self.victims), self.chance.choice((1.0, 5.0, 20.0)))
 
     def _time(self) -> float:
         return round(self.chance.uniform(0, FAULTY_SECONDS), 2)
@@ -265,6 +224,9 @@ class _Draw:
 
     def _host(self) -> str:
         return self.chance.choice(self.hosts)
+
+    def _victim(self) -> str:
+        return self.chance.choice(self.victims)
 
     def _user(self) -> str:
         return self.chance.choice(self.users).name

@@ -13,7 +13,7 @@ from ledgers.errors import LedgerError
 from metadata import keys
 from metadata.errors import MetadataError
 from tests.bookie.durable_records import known_to_be_synced
-from tests.simulation.cores.plans.plan import Cut, LeaseLost, Pause, StoreAway, WatchGap
+from tests.simulation.cores.plans.plan import Cut, Fault, LeaseLost, Pause, StoreAway, WatchGap
 from tests.simulation.engine.processes import Process
 
 from . import plan as plans
@@ -44,7 +44,7 @@ class Faults:
                 back_up = lambda f=fault: self._back_up(f)  # noqa: E731
                 site.world.at(site.world.now + max(0.0, fault.at - fault.age), back_up)
 
-    def _happen(self, fault: plans.Fault) -> None:
+    def _happen(self, fault: Fault) -> None:
         if self._site.is_calm:
             return
         self._site.world.note("%r", fault)
@@ -71,9 +71,9 @@ class Faults:
                 self._operate(drain(self._site, self._hosts.by_name[fault.host], fault.seconds))
             case plans.Moved():
                 self._operate(move(self._site, fault.nth))
-            case plans.SyncFails() | plans.ReadsFail() | plans.DiskFull() | plans.DiskSlow() | plans.Rots():
+            case plans.DiskFault():
                 self._harm(fault, self._hosts.by_name[fault.host])
-            case _:
+            case plans.HostFault():
                 self._interrupt(fault, self._hosts.by_name[fault.host])
 
     def _pause(self, fault: Pause) -> None:

@@ -182,6 +182,12 @@ class Host:
             self.note("is told to stop")
             self.process.signal(signal.SIGTERM)
 
+    async def went_down(self, *, kill: bool = True) -> None:
+        """The same; returns when it has."""
+        gone = asyncio.Event()
+        self.down(gone.set, kill=kill)
+        await gone.wait()
+
     def _die(self) -> None:
         assert self.process is not None
         self.note("dies")

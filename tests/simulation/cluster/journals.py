@@ -9,15 +9,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Iterable
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ledgers import LedgerError
 from qjm_compat import AcceptorConfig, JournalConfig, JournalError, NamespaceInfo
 from qjm_compat.aio import QuorumJournalManager
 from tests.simulation.engine.world import Violation
-from tests.simulation.journals.edits import FRAME_BYTES, frames
-from tests.simulation.shells.actors import PAUSE_SECONDS_MAX, Setting, where
+from tests.simulation.journals.checks import Checks
+from tests.simulation.journals.edits import edits_in, frames
+from tests.simulation.shells.actors import (
+    OPERATION_SECONDS_MAX,
+    PAUSE_SECONDS_MAX,
+    Setting,
+    cancelled_after,
+    until_over,
+)
 
 from .config import draw_config
 
@@ -29,60 +35,16 @@ READS = {"reads journal": "writes journal", "reads journal at three": "writes jo
 
 NAMESPACE = NamespaceInfo(4711, "a cluster", "a pool", 0, -66)
 SECONDS_MAX = 10.0
-OPERATION_SECONDS_MAX = 300.0
 LAST_TRIES = 5
 TAGS = 250
 
 
-@dataclass(slots=True)
-class JournalSeen:
-    """What is known of one journal from outside: edits by txid, each as who wrote it first had it acknowledged."""
+class JournalSeen(Checks):
+    """What is known of one journal from outside. `tags`: how many have become its writer."""
 
-    acked: dict[int, bytes] = field(default_factory=dict)
-    seen: dict[int, bytes] = field(default_factory=dict)
-    epochs: set[int] = field(default_factory=set)
-    tags: int = 0
-
-    @property
-    def last_acked(self) -> int:
-        return max(self.acked, default=0)
-
-    def has_epoch(self, epoch: int, before: int) -> None:
-        """J1"""
-        if epoch in self.epochs or epoch <= before:
-            raise Violation("J1", f"epoch {epoch} was given, and {before} was there before")
-        self.epochs.add(epoch)
-
-    def recovered(self, end: int, acked_before: int) -> None:
-        """J3: of what was acknowledged before the recovery began."""
-        if end < acked_before:
-            raise Violation("J3", f"a recovery ends at {end}, and {acked_before} was acknowledged before")
-
-    def acknowledged(self, first_txid: int, records: bytes) -> None:
-        """J2"""
-        for txid, one in _cut(first_txid, records):
-            for known in (self.acked.setdefault(txid, one), self.seen.get(txid, one)):
-                if known != one:
-                    raise Violation("J2", f"txid {txid} is acknowledged as {one!r}, and was {known!r}")
-
-    def saw(self, first_txid: int, records: bytes) -> None:
-        """J6"""
-        for txid, one in _cut(first_txid, records):
-            for known in (self.seen.setdefault(txid, one), self.acked.get(txid, one)):
-                if known != one:
-                    raise Violation("J6", f"txid {txid} is read as {one!r}, and was {known!r}")
-
-    def all_there(self, found: dict[int, bytes]) -> None:
-        """In the end."""
-        for rule, wanted in (("J3", self.acked), ("J6", self.seen)):
-            for txid, one in wanted.items():
-                if found.get(txid) != one:
-                    raise Violation(rule, f"txid {txid} is {found.get(txid)!r} in the end, not {one!r}")
-
-
-def _cut(first_txid: int, records: bytes) -> list[tuple[int, bytes]]:
-    count = len(records) // FRAME_BYTES
-    return [(first_txid + n, records[n * FRAME_BYTES : (n + 1) * FRAME_BYTES]) for n in range(count)]
+    def __init__(self, does: str) -> None:
+        super().__init__(JOURNALS[does][1])
+        self.tags = 0
 
 
 class JournalUser:
@@ -130,14 +92,8 @@ class JournalUser:
         """It must end, well or not, and may be cancelled in the middle; then the manager is of no more use."""
         task = asyncio.create_task(work)
         is_cancelled = self.chance.happens(self.setting.cancels_share / 3)
-        await asyncio.wait(
-            [task], timeout=self.chance.unit() ** 3 * 3.0 if is_cancelled else OPERATION_SECONDS_MAX
-        )
-        if not task.done() and is_cancelled:
-            task.cancel()
-            await asyncio.wait([task], timeout=OPERATION_SECONDS_MAX)
-        if not task.done():
-            raise Violation("liveness", f"{self.name}: {what} does not end: {where(task)}")
+        patience = cancelled_after(self.chance) if is_cancelled else None
+        await until_over(f"{self.name}: {what}", task, patience, OPERATION_SECONDS_MAX)
         if task.cancelled():
             raise JournalError(f"{what} was cancelled")
         return task.result()
@@ -168,13 +124,13 @@ class JournalWriter(JournalUser):
                 next_txid = await self._segment(manager, next_txid)
 
     async def _take_over(self, manager: QuorumJournalManager) -> int:
-        epoch_before, acked_before = max(self.seen.epochs, default=0), self.seen.last_acked
+        epoch_before = self.seen.last_epoch
         await self.within("recover", manager.recover_unfinalized_segments())
         assert manager.epoch is not None
-        self.seen.has_epoch(manager.epoch, epoch_before)
+        self.seen.became_writer(manager.epoch, epoch_before)
         end = await self._end(manager)
         self.note("epoch %s goes on behind %s", manager.epoch, end)
-        self.seen.recovered(end, acked_before)
+        self.seen.recovered(manager.epoch, end)
         return end + 1
 
     async def _end(self, manager: QuorumJournalManager) -> int:
@@ -198,7 +154,8 @@ class JournalWriter(JournalUser):
             self.note("has %s to %s", next_txid, next_txid + count - 1)
             if committed < next_txid + count - 1:
                 raise Violation("flush", f"{self.name}: a flush returned {committed} before all was there")
-            self.seen.acknowledged(next_txid, records)
+            assert manager.epoch is not None
+            self.seen.acknowledged(manager.epoch, first_txid, next_txid, records)
             next_txid += count
             await asyncio.sleep(self.chance.unit() ** 2 * PAUSE_SECONDS_MAX)
         if self.chance.happens(0.3):
@@ -226,21 +183,21 @@ class JournalReader(JournalUser):
         for stream in await manager.select_input_streams(0, in_progress_ok=True):
             async with aclosing(stream.batches()) as batches:
                 async for batch in batches:
-                    self.seen.saw(batch.first_txid, bytes(batch.records))
-                    found.update(_cut(batch.first_txid, bytes(batch.records)))
+                    self.seen.saw(0, batch.first_txid, bytes(batch.records))
+                    found.update(edits_in(batch.first_txid, bytes(batch.records)))
         return found
 
     async def _tail(self, manager: QuorumJournalManager) -> None:
-        first = 1 + self.chance.below(max(1, self.seen.last_acked + 1))
+        first = 1 + self.chance.below(max(self.seen.known.acked, default=0) + 1)
         batch = await manager.journaled_edits(first)
         if batch is not None:
-            self.seen.saw(batch.first_txid, bytes(batch.records))
+            self.seen.saw(0, batch.first_txid, bytes(batch.records))
 
 
 async def format_journals(setting: Setting, does: Iterable[str]) -> None:
     """Before anything goes wrong."""
     for kind in sorted(does):
-        user = JournalUser("operator", setting, kind, JournalSeen())
+        user = JournalUser("operator", setting, kind, JournalSeen(kind))
         async with user.manager() as manager:
             await manager.format(NAMESPACE)
 

@@ -5,39 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.simulation.engine.layer import Layer
-from tests.simulation.engine.shrink import defaults, rounder, with_default, with_fewer, with_simpler_items
+from tests.simulation.engine.planted import planted_in
+from tests.simulation.engine.shrink import fewer, plainer
+from tests.simulation.shells import planted as planted_in_shells
 
+from . import planted_in_bookies, planted_in_clients, planted_in_healing, planted_in_journals
 from .draw import draw
-from .plan import Plan
-from .planted import PLANTS
+from .plan import Leaves, Plan
 from .run import play
 
 
 def _fewer(plan: Plan) -> Iterator[Plan]:
-    return with_fewer(plan, "faults", "rules")
+    return filter(_is_whole, fewer(plan))
 
 
-def _fewer_users(plan: Plan) -> Iterator[Plan]:
-    """Not the one that others need."""
-    for one in with_fewer(plan, "users"):
-        names = {user.name for user in one.users}
-        is_whole = all(user.of in names or not user.of for user in one.users)
-        if is_whole and all(getattr(fault, "user", user_of(one)) in names for fault in one.faults):
-            yield one
-
-
-def user_of(plan: Plan) -> str:
-    """Any."""
-    return plan.users[0].name if plan.users else ""
-
-
-def _calmer(plan: Plan) -> Iterator[Plan]:
-    return with_default(plan, "figures")
-
-
-def _plainer(plan: Plan) -> Iterator[Plan]:
-    yield from with_simpler_items(plan, "faults", defaults)
-    yield from with_simpler_items(plan, "faults", rounder)
+def _is_whole(plan: Plan) -> bool:
+    """Whether everybody whom others need is there, and whom faults name."""
+    names = {user.name for user in plan.users}
+    return {user.of for user in plan.users if user.of} <= names and {
+        fault.user for fault in plan.faults if isinstance(fault, Leaves)
+    } <= names
 
 
 LAYER = Layer(
@@ -45,7 +32,9 @@ LAYER = Layer(
     "Whole clusters of the real classes, under virtual time and faults of every kind.",
     draw,
     play,
-    simpler=(_fewer, _fewer_users, _calmer, _plainer),
-    plants=PLANTS,
+    simpler=(_fewer, plainer),
+    plants=planted_in(
+        planted_in_bookies, planted_in_clients, planted_in_healing, planted_in_journals, planted_in_shells
+    ),
     seeds_default=200,
 )

@@ -12,22 +12,22 @@ from types import SimpleNamespace
 from bookie.disk.reserve import NAME as RESERVE
 from bookie.index.index import Index
 from bookie.serving.directory import COOKIE
-from tests.bookie.simulated_disk import Loss, SimulatedDisk
+from tests.bookie.simulated_disk import Loss
 from tests.simulation.engine.processes import HostLoop
-from tests.simulation.engine.threads import Died
+from tests.simulation.upkeep.machine import SharedDisk
 
 BLOCK_BYTES = 4096
 DISK_BYTES = 1 << 24
 """Far more than a run writes."""
 
 
-class MachineDisk(SimulatedDisk):
-    """A disk whose users may be overtaken, and are gone with the power."""
+class MachineDisk(SharedDisk):
+    """One that is as full as its machine says."""
 
     def __init__(self, loop: HostLoop, random: Random, room: Callable[[], int]) -> None:
         self._room_left = room
         super().__init__(random)
-        self._loop = loop
+        self.loop = loop
 
     @property
     def capacity_bytes(self) -> int | None:
@@ -36,24 +36,6 @@ class MachineDisk(SimulatedDisk):
     @capacity_bytes.setter
     def capacity_bytes(self, _: int | None) -> None:
         """The machine decides."""
-
-    def _check_power(self) -> None:
-        if self.is_off:
-            raise Died
-
-    def touch(self) -> None:
-        """Something changes on the machine that is not in the log."""
-        self._operate()
-
-    def _operate(self) -> None:
-        self._check_power()
-        self._loop.overtake()
-        super()._operate()
-
-    def read_of(self, inode: object, size: int, offset: int) -> bytes:
-        self._check_power()
-        self._loop.overtake()
-        return super().read_of(inode, size, offset)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +73,6 @@ class Machine:
         if self._index is not None:
             self._index._env.close()
             self._index = None
-
-    def has(self, index: Index) -> bool:
-        return index is self._index
 
     def statvfs(self) -> SimpleNamespace:
         """What `os.statvfs` says."""

@@ -103,6 +103,8 @@ class Copy:
 class RollbackCluster(Cluster):
     """One run."""
 
+    shape, hosts_count = (3, 3, 2), 4
+
     def __init__(self, site: ClusterSite) -> None:
         site.watch = site.metadata.watch = Blind()  # type: ignore[assignment]
         super().__init__(site)
@@ -149,9 +151,7 @@ class RollbackCluster(Cluster):
         for one in self.made:
             await self._stands(one, self.site.plan.shape[2])
         for host in self.hosts.by_name.values():
-            gone = asyncio.Event()
-            host.down(gone.set, kill=False)
-            await gone.wait()
+            await host.went_down(kill=False)
 
     def _writers(self, name: str, ledgers: int) -> list[asyncio.Task[None]]:
         return [self._client(f"{name}{n}", lambda c, r: self._writes(c, r, ledgers)) for n in range(2)]
@@ -291,6 +291,7 @@ class ReplacedEnsemble(RollbackCluster):
     """Each bookie that a ledger had when the copy was made is replaced before the store goes back; then somebody opens
     the ledger at once."""
 
+    shape, hosts_count = (2, 2, 2), 5
     come_back_at_once = True
 
     async def _run(self, plan: Plan) -> None:
@@ -366,9 +367,8 @@ class ReplacedEnsemble(RollbackCluster):
 
     async def _is_replaced(self, writer: WriteHandle, bookie: BookieRef) -> None:
         """It dies, the writer goes on with another one, and it serves again."""
-        host, gone = self.hosts.by_name[bookie.bookie_id], asyncio.Event()
-        host.down(gone.set)
-        await gone.wait()
+        host = self.hosts.by_name[bookie.bookie_id]
+        await host.went_down()
         while bookie in writer.record.fragments[-1].ensemble:  # noqa: ASYNC110 — a record is polled
             await asyncio.sleep(0.1)
         self._away.append(host)
@@ -409,10 +409,8 @@ class EnsembleThatIsAwayAtTheAcceptance(ReplacedEnsemble):
         await writing
         await asyncio.sleep(LOOK_SECONDS)
         for bookie in writer.record.fragments[-1].ensemble:
-            host, gone = self.hosts.by_name[bookie.bookie_id], asyncio.Event()
-            host.down(gone.set)
-            await gone.wait()
-            self._away.append(host)
+            self._away.append(self.hosts.by_name[bookie.bookie_id])
+            await self._away[-1].went_down()
 
     async def _has_gone_back(self) -> None:
         if not await self._holds_back():

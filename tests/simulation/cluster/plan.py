@@ -6,16 +6,8 @@ seconds from the start. Hosts are called b0, b1, …; users by what they do: w0 
 
 from __future__ import annotations
 
-from tests.simulation.cores.plans.plan import (
-    Cut,
-    Figures,
-    LeaseLost,
-    Pause,
-    Rule,
-    StoreAway,
-    WatchGap,
-)
-from tests.simulation.engine.printed import Value, given
+from tests.simulation.cores.plans.plan import Fault, Figures, Rule
+from tests.simulation.engine.printed import Listing, Value
 
 LOSSES = ("chaos", "ordered", "garbage")
 """What a power cut leaves of what was not synced (`simulated_disk.Loss`)."""
@@ -33,163 +25,128 @@ class User(Value):
 # --- what goes wrong ----------------------------------------------------------------------------
 
 
-class Kill(Value):
+class AtHost(Fault):
+    """It happens to this host."""
+
+    host: str
+
+
+class HostFault(AtHost):
+    """It ends the host's process, and more."""
+
+
+class DiskFault(AtHost):
+    """It happens to the host's disk, and the process goes on."""
+
+
+class Kill(HostFault):
     """SIGKILL: the process is gone, the machine goes on. It is started again after `seconds`."""
 
-    at: float
-    host: str
     seconds: float = 5.0
 
 
-class Stop(Value):
+class Stop(HostFault):
     """SIGTERM: the process ends in order, and is started again `seconds` after that."""
 
-    at: float
-    host: str
     seconds: float = 5.0
 
 
-class PowerCut(Value):
+class PowerCut(HostFault):
     """The power goes before the `operation`th change of the disk from then on, and comes back after `seconds`."""
 
-    at: float
-    host: str
     operation: int = 0
     seconds: float = 5.0
     loss: str = "chaos"
 
 
-class SyncFails(Value):
+class SyncFails(DiskFault):
     """A sync fails, after so many good ones: the process must end without acknowledging (B1)."""
 
-    at: float
-    host: str
     after: int = 0
 
 
-class ReadsFail(Value):
+class ReadsFail(DiskFault):
     """Reads of a part of the log fail with EIO, for a while."""
 
-    at: float
-    host: str
     seconds: float = 20.0
 
 
-class DiskFull(Value):
+class DiskFull(DiskFault):
     """So many bytes are left on the disk, for a while."""
 
-    at: float
-    host: str
     left: int = 0
     seconds: float = 20.0
 
 
-class DiskSlow(Value):
+class DiskSlow(DiskFault):
     """Whatever a thread does takes so many times as long, for a while; a hung disk does nothing at all."""
 
-    at: float
-    host: str
     factor: float = 300.0
     seconds: float = 20.0
 
 
-class Rots(Value):
+class Rots(DiskFault):
     """Bytes of a record that was on the platter are others, for good."""
 
-    at: float
-    host: str
     nth: int = 0
 
 
-class DiskLost(Value):
+class DiskLost(HostFault):
     """The machine gets an empty disk: it is formatted anew under its old name, and started."""
 
-    at: float
-    host: str
     seconds: float = 20.0
 
 
-class DiskRestored(Value):
+class DiskRestored(HostFault):
     """The disk is as it was `age` seconds ago. The bookie refuses it, and is started so that it accepts the loss."""
 
-    at: float
-    host: str
     age: float = 5.0
 
 
-class DisksExchanged(Value):
+class DisksExchanged(HostFault):
     """Two machines are started with each other's disks."""
 
-    at: float
-    host: str
     other: str
 
 
-class Maintained(Value):
+class Maintained(AtHost):
     """An operator has a bookie collect, scrub or repair."""
 
-    at: float
-    host: str
     what: str = "COLLECT"
 
 
-class Drained(Value):
+class Drained(AtHost):
     """An operator has a bookie drained, and after a while takes that back."""
 
-    at: float
-    host: str
     seconds: float = 10.0
 
 
-class Moved(Value):
+class Moved(Fault):
     """An operator has copies of every ledger moved to bookies that hold none of it; `nth` says which, and where to."""
 
-    at: float
     nth: int = 0
 
 
-class NewerRecord(Value):
+class NewerRecord(Fault):
     """A program of a later version has written this key."""
 
-    at: float
     key: str
 
 
-class KeyLost(Value):
+class KeyLost(Fault):
     """The bookie's registration is gone and its lease is not: a store that was restored from a backup."""
 
-    at: float
     bookie: str
 
 
-class Leaves(Value):
+class Leaves(Fault):
     """A user's process is killed: nothing of it happens any more. `in_order`: its client is closed instead."""
 
-    at: float
     user: str
     in_order: bool = False
 
 
-DiskFault = SyncFails | ReadsFail | DiskFull | DiskSlow | Rots
-HostFault = Kill | Stop | PowerCut | DiskLost | DiskRestored | DisksExchanged
-Fault = (
-    DiskFault
-    | HostFault
-    | Maintained
-    | Drained
-    | Moved
-    | NewerRecord
-    | KeyLost
-    | Leaves
-    | Pause
-    | Cut
-    | StoreAway
-    | LeaseLost
-    | WatchGap
-)
-
-
-class Plan(Value):
+class Plan(Listing):
     """One run. `pace`: seconds that a message takes on average; `overtaken`: how often a thread is overtaken where
     it touches the disk; `cancels`: how often an operation is cancelled in the middle; `recover_at`: when all who
     recover begin at once."""
@@ -207,17 +164,6 @@ class Plan(Value):
     users: tuple[User, ...] = ()
     rules: tuple[Rule, ...] = ()
     faults: tuple[Fault, ...] = ()
-
-    def __repr__(self) -> str:
-        lines = []
-        for f in given(self):
-            value = getattr(self, f.name)
-            if isinstance(value, tuple) and f.name != "shape":
-                items = "".join(f"        {item!r},\n" for item in value)
-                lines.append(f"    {f.name}=(\n{items}    ),\n")
-            else:
-                lines.append(f"    {f.name}={value!r},\n")
-        return f"Plan(\n{''.join(lines)})"
 
     @property
     def host_names(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from bookie.upkeep.schedule import Schedule
 from bookie.wire import Frame, Status
 from ledgers.recovering.peers import ClusterPeers
 from metadata.records.ledger_record import LedgerRecord
+from tests.simulation.engine.planted import Real, around, bug, instead_of
 
 Patch = pytest.MonkeyPatch
 
@@ -27,132 +28,99 @@ Patch = pytest.MonkeyPatch
 # --- daemon, life -----------------------------------------------------------------------------------
 
 
-def serves_without_vouching(patch: Patch) -> None:
+@instead_of(daemon, "_vouch_for_nothing_lost", within=400, known=95)
+async def serves_without_vouching(bookie: Bookie, lived: Lives) -> None:
     """A bookie that has lost some of its log serves as if nothing were missing (R6)."""
-
-    async def broken(bookie: Bookie, lived: Lives) -> None:
-        bookie.has_lost = False
-
-    patch.setattr(daemon, "_vouch_for_nothing_lost", broken)
+    bookie.has_lost = False
 
 
-def takes_an_older_copy_for_the_newest(patch: Patch) -> None:
-    patch.setattr(Lives, "is_older_copy", lambda self, position: False)
+@instead_of(Lives, "is_older_copy", within=400, known=95)
+def takes_an_older_copy_for_the_newest(self: Lives, position: Any) -> Any:
+    return False
 
 
-def goes_on_after_its_log_has_failed(patch: Patch) -> None:
-    async def broken(*running: object) -> None:
-        await asyncio.Event().wait()
-
-    patch.setattr(daemon, "until_one_fails", broken)
+@instead_of(daemon, "until_one_fails", within=400, known=19)
+async def goes_on_after_its_log_has_failed(*running: object) -> None:
+    await asyncio.Event().wait()
 
 
-def says_nothing_of_a_failed_last_sync(patch: Patch) -> None:
+@instead_of(daemon, "_close", within=400, known=21)
+async def says_nothing_of_a_failed_last_sync(bookie: Bookie) -> None:
     """The process ends with 0 where it was the very last sync that failed (B1)."""
-
-    async def broken(bookie: Bookie) -> None:
-        await bookie.close()
-
-    patch.setattr(daemon, "_close", broken)
+    await bookie.close()
 
 
-def leaves_a_directory_locked(patch: Patch) -> None:
-    patch.setattr(LockedDirectory, "close", lambda self: None)
+@instead_of(LockedDirectory, "close", within=400, known=0)
+def leaves_a_directory_locked(self: LockedDirectory) -> None:
+    pass
 
 
 # --- listener, registration -------------------------------------------------------------------------
 
 
-def gives_no_answers_at_a_stop(patch: Patch) -> None:
+@instead_of(Listener, "stop", within=400, known=0)
+async def gives_no_answers_at_a_stop(self: Listener) -> None:
     """The server goes on taking calls after its bookie was closed."""
 
-    async def broken(self: Listener) -> None:
-        return None
 
-    patch.setattr(Listener, "stop", broken)
-
-
-def stays_registered(patch: Patch) -> None:
-    async def broken(self: Registrar) -> None:
-        return None
-
-    patch.setattr(Registrar, "unregister", broken)
+@instead_of(Registrar, "unregister", within=20, known=0)
+async def stays_registered(self: Registrar) -> None:
+    return None
 
 
-def never_registers_again(patch: Patch) -> None:
-    is_renewed = Registrar._is_renewed
-
-    async def broken(self: Registrar) -> bool:
-        await is_renewed(self)
-        return True
-
-    patch.setattr(Registrar, "_is_renewed", broken)
+@around(Registrar, "_is_renewed", within=400, known=2)
+async def never_registers_again(is_renewed: Real, self: Registrar) -> Any:
+    await is_renewed(self)
+    return True
 
 
-def forgets_to_say_that_it_is_writable_again(patch: Patch) -> None:
-    set_read_only = Registrar.set_read_only
-
-    def broken(self: Registrar, read_only: bool) -> None:
-        if read_only:
-            set_read_only(self, read_only)
-
-    patch.setattr(Registrar, "set_read_only", broken)
+@around(Registrar, "set_read_only", within=400, known=13)
+def forgets_to_say_that_it_is_writable_again(set_read_only: Real, self: Registrar, read_only: bool) -> None:
+    if read_only:
+        set_read_only(self, read_only)
 
 
-def takes_every_registration_for_its_own(patch: Patch) -> None:
-    async def broken(self: Registrar) -> bool:
-        return True
-
-    patch.setattr(Registrar, "_stands", broken)
+@instead_of(Registrar, "_stands", within=400, known=57)
+async def takes_every_registration_for_its_own(self: Registrar) -> bool:
+    return True
 
 
 # --- service ----------------------------------------------------------------------------------------
 
 
-def answers_before_the_sync(patch: Patch) -> None:
+@around(Bookie, "append", within=20, known=0)
+def answers_before_the_sync(append: Real, self: Bookie, frame: Frame, answer: Any, *_: Any) -> None:
     """B1: the canary."""
-    append = Bookie.append
-
-    def broken(self: Bookie, frame: Frame, answer: Any, *_: Any) -> None:
-        append(self, frame, lambda status, detail: None)
-        answer(Status.OK, "")
-
-    patch.setattr(Bookie, "append", broken)
+    append(self, frame, lambda status, detail: None)
+    answer(Status.OK, "")
 
 
 # --- the bookie's storage ---------------------------------------------------------------------------
 
 
-def fences_before_the_sync(patch: Patch) -> None:
+@around(Bookie, "fence", within=400, known=72)
+async def fences_before_the_sync(fence: Real, self: Bookie, ledger_id: int, verifier: bytes = b"") -> Any:
     """R1"""
-    fence = Bookie.fence
-
-    async def broken(self: Bookie, ledger_id: int, verifier: bytes = b"") -> tuple[Status, str]:
-        if self._loop.time() % 1.0 < 0.5:
-            self._loop.create_task(fence(self, ledger_id, verifier))
-            return Status.OK, ""
-        return await fence(self, ledger_id, verifier)
-
-    patch.setattr(Bookie, "fence", broken)
+    if self._loop.time() % 1.0 < 0.5:
+        self._loop.create_task(fence(self, ledger_id, verifier))
+        return Status.OK, ""
+    return await fence(self, ledger_id, verifier)
 
 
-def forgets_states_at_a_checkpoint(patch: Patch) -> None:
+@instead_of(Checkpointer, "changed", within=400, known=0)
+def forgets_states_at_a_checkpoint(self: Checkpointer, ledger_id: Any) -> None:
     """Fences and last-add-confirmed are gone after a restart, once the log's place is passed."""
-    patch.setattr(Checkpointer, "changed", lambda self, ledger_id: None)
 
 
-def takes_writers_entries_behind_a_fence(patch: Patch) -> None:
-    append = BookieCore.append
-
-    def broken(self: BookieCore, frame: Frame, ticket: object) -> Any:
-        return append(self, frame._replace(recovery=True), ticket)
-
-    patch.setattr(BookieCore, "append", broken)
+@around(BookieCore, "append", within=400, known=1)
+def takes_writers_entries_behind_a_fence(append: Real, self: BookieCore, frame: Frame, ticket: object) -> Any:
+    return append(self, frame._replace(recovery=True), ticket)
 
 
 # --- upkeep -----------------------------------------------------------------------------------------
 
 
+@bug(within=400, known=0)
 def collects_what_is_still_here(patch: Patch) -> None:
     """B3: every closed ledger is taken for one that is placed elsewhere."""
     patch.setattr(Collector, "_is_elsewhere", lambda self, record: record.is_closed)
@@ -161,28 +129,24 @@ def collects_what_is_still_here(patch: Patch) -> None:
     )
 
 
-def peers_leave_out_a_page(patch: Patch) -> None:
-    entries = ClusterPeers.entries
-
-    async def broken(self: ClusterPeers, record: LedgerRecord, first: int, last: int, *, without: Any) -> Any:
-        is_first = True
-        async for page in entries(self, record, first, last, without=without):
-            if not is_first or len(page) == 1:
-                yield page
-            else:
-                yield page.cut(1, len(page))
-            is_first = False
-
-    patch.setattr(ClusterPeers, "entries", broken)
+@around(ClusterPeers, "entries", within=400, known=10)
+async def peers_leave_out_a_page(
+    entries: Real, self: ClusterPeers, record: LedgerRecord, first: int, last: int, *, without: Any
+) -> Any:
+    is_first = True
+    async for page in entries(self, record, first, last, without=without):
+        if not is_first or len(page) == 1:
+            yield page
+        else:
+            yield page.cut(1, len(page))
+        is_first = False
 
 
-def leaves_its_peers_connected(patch: Patch) -> None:
-    async def broken(self: ClusterPeers) -> None:
-        return None
-
-    patch.setattr(ClusterPeers, "close", broken)
+@instead_of(ClusterPeers, "close", within=400, known=10)
+async def leaves_its_peers_connected(self: ClusterPeers) -> None:
+    return None
 
 
-def is_never_due(patch: Patch) -> None:
+@instead_of(Schedule, "due", within=400, known=17)
+def is_never_due(self: Schedule, now: Any, space_is_low: Any) -> None:
     """What was deleted is never collected."""
-    patch.setattr(Schedule, "due", lambda self, now, space_is_low: None)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ledgers.blocking.write import WriteHandle
 from ledgers.bookies.connected_bookies import ConnectedBookies
+from tests.simulation.engine.planted import Real, around, instead_of
 
 Patch = pytest.MonkeyPatch
 
@@ -13,32 +16,24 @@ Patch = pytest.MonkeyPatch
 # --- the client's connections -----------------------------------------------------------------------
 
 
-def never_looks_up_a_bookie_again(patch: Patch) -> None:
+@instead_of(ConnectedBookies, "_look_up_again", within=400, known=124)
+def never_looks_up_a_bookie_again(self: ConnectedBookies, bookie: Any) -> None:
     """A bookie that has moved, and another that answers at its old address: it counts as gone for ever."""
-    patch.setattr(ConnectedBookies, "_look_up_again", lambda self, bookie: None)
 
 
 # --- the blocking client ----------------------------------------------------------------------------
 
 
-def hands_over_only_once(patch: Patch) -> None:
+@around(WriteHandle, "_take_handed", within=400, known=7)
+def hands_over_only_once(take: Real, self: WriteHandle) -> None:
     """What is appended while the loop takes what was handed to it waits for ever."""
-    take = WriteHandle._take_handed
-
-    def broken(self: WriteHandle) -> None:
-        take(self)
-        self._is_taking_due = True
-
-    patch.setattr(WriteHandle, "_take_handed", broken)
+    take(self)
+    self._is_taking_due = True
 
 
-def hands_over_in_any_order(patch: Patch) -> None:
-    take = WriteHandle._take_handed
-
-    def broken(self: WriteHandle) -> None:
-        run = self._handed._run
-        run.payloads.reverse()
-        run.futures.reverse()
-        take(self)
-
-    patch.setattr(WriteHandle, "_take_handed", broken)
+@around(WriteHandle, "_take_handed", within=400, known=7)
+def hands_over_in_any_order(take: Real, self: WriteHandle) -> None:
+    run = self._handed._run
+    run.payloads.reverse()
+    run.futures.reverse()
+    take(self)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from bookie.log.format import Record
 from bookie.storage.bookie import Bookie
 from bookie.storage.core import state_record
 from bookie.upkeep.healing import rebalancer as rebalancer_module
@@ -23,19 +22,17 @@ from bookie.upkeep.mending.replication_task import ReplicationTask
 from ledgers.protocol import recovery
 from ledgers.protocol.shortfall import Shortfall
 from metadata.records.ledger_record import LedgerRecord, LedgerState
+from tests.simulation.engine.planted import Real, around, bug, instead_of
 
 Patch = pytest.MonkeyPatch
 
 
-def takes_a_place_with_nothing_in_it(patch: Patch) -> None:
+@instead_of(Mender, "fill", within=50, known=1)
+async def takes_a_place_with_nothing_in_it(self: Mender, *arguments: Any, **others: Any) -> None:
     """W3: the metadata names a bookie that has none of the entries."""
 
-    async def broken(self: Mender, *arguments: Any, **others: Any) -> None:
-        """Nothing is fetched."""
 
-    patch.setattr(Mender, "fill", broken)
-
-
+@bug(within=400, known=11)
 def takes_what_another_lacks_for_all_that_it_holds(patch: Patch) -> None:
     """W3: as the worker did once."""
     parts = healer_module._parts
@@ -53,62 +50,46 @@ def takes_what_another_lacks_for_all_that_it_holds(patch: Patch) -> None:
     patch.setattr(Worker, "_is_mine", mine)
 
 
-def leaves_closed_ledgers_unfenced(patch: Patch) -> None:
+@around(limbo, "_in_limbo")
+def leaves_closed_ledgers_unfenced(in_limbo: Real, bookie: Bookie, record: LedgerRecord) -> Any:
     """R1: a bookie that may have lost a fence takes more from the writer of a ledger that is closed; as it did once."""
-    in_limbo = limbo._in_limbo
-
-    def broken(bookie: Bookie, record: LedgerRecord) -> Record:
-        fence = bookie.states.hold(record.ledger_id).fence
-        said = in_limbo(bookie, record)
-        if not record.is_closed:
-            return said
-        state = bookie.states.hold(record.ledger_id)
-        state.fence = fence
-        return state_record(state)
-
-    patch.setattr(limbo, "_in_limbo", broken)
+    fence = bookie.states.hold(record.ledger_id).fence
+    said = in_limbo(bookie, record)
+    if not record.is_closed:
+        return said
+    state = bookie.states.hold(record.ledger_id)
+    state.fence = fence
+    return state_record(state)
 
 
-def moves_what_is_being_recovered(patch: Patch) -> None:
+@around(rebalancer_module, "wanted")
+def moves_what_is_being_recovered(wanted: Real, record: LedgerRecord, *others: Any) -> Any:
     """R5: a recovery finds another record than it left; as the rebalancer did once."""
-    wanted = rebalancer_module.wanted
-
-    def broken(record: LedgerRecord, *others: Any) -> Any:
-        is_open = record.state is LedgerState.IN_RECOVERY
-        return wanted(replace(record, state=LedgerState.OPEN) if is_open else record, *others)
-
-    patch.setattr(rebalancer_module, "wanted", broken)
+    is_open = record.state is LedgerState.IN_RECOVERY
+    return wanted(replace(record, state=LedgerState.OPEN) if is_open else record, *others)
 
 
-def copies_to_nobody(patch: Patch) -> None:
+@instead_of(Worker, "look_once", within=20, known=0)
+async def copies_to_nobody(self: Worker) -> None:
     """W6: nothing is ever healed."""
 
-    async def broken(self: Worker) -> None:
-        """Not today."""
 
-    patch.setattr(Worker, "look_once", broken)
-
-
-def nobody_audits(patch: Patch) -> None:
+@instead_of(Auditor, "_is_elected", within=400, known=1)
+async def nobody_audits(self: Auditor) -> bool:
     """W6: no ledger of a lost bookie is marked."""
-
-    async def broken(self: Auditor) -> bool:
-        return False
-
-    patch.setattr(Auditor, "_is_elected", broken)
+    return False
 
 
-def tells_nothing_of_what_lacks(patch: Patch) -> None:
+@around(Shortfall, "told", within=100, known=14)
+def tells_nothing_of_what_lacks(
+    told: Real, self: Shortfall, record: LedgerRecord, acked: Mapping[int, int], through: int
+) -> Any:
     """W6, I13"""
-    told = Shortfall.told
-
-    def broken(self: Shortfall, record: LedgerRecord, acked: Mapping[int, int], through: int) -> LedgerRecord:
-        told(self, record, acked, through)
-        return record
-
-    patch.setattr(Shortfall, "told", broken)
+    told(self, record, acked, through)
+    return record
 
 
-def a_recovery_knows_everything(patch: Patch) -> None:
+@instead_of(recovery, "in_doubt", within=400, known=24)
+def a_recovery_knows_everything(record: Any, *_: Any) -> Any:
     """W6, I13: what it did not walk it calls whole."""
-    patch.setattr(recovery, "in_doubt", lambda record, *_: record)
+    return record

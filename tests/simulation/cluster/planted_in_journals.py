@@ -12,6 +12,7 @@ from qjm_compat.acceptor.programs.effects import LedgerEnd
 from qjm_compat.acceptor.segment_ledgers import Appended, SegmentLedgers
 from qjm_compat.errors import StaleEpoch
 from qjm_compat.requests import BatchDone, SendEdits
+from tests.simulation.engine.planted import bug, instead_of
 
 Patch = pytest.MonkeyPatch
 
@@ -19,6 +20,7 @@ Patch = pytest.MonkeyPatch
 # --- journals ---------------------------------------------------------------------------------------
 
 
+@bug(within=400, known=43)
 def answers_a_batch_before_it_is_on_disk(patch: Patch) -> None:
     """J3"""
 
@@ -37,15 +39,13 @@ def answers_a_batch_before_it_is_on_disk(patch: Patch) -> None:
     patch.setattr(EditsIntake, "begin", broken_too)
 
 
-def ends_no_ledger_of_an_earlier_writer(patch: Patch) -> None:
+@instead_of(SegmentLedgers, "end", within=400, known=1)
+async def ends_no_ledger_of_an_earlier_writer(self: SegmentLedgers, ledger_id: int) -> LedgerEnd:
     """J2: the journal is promised to another, and the ledger of the segment that is open stays open."""
-
-    async def broken(self: SegmentLedgers, ledger_id: int) -> LedgerEnd:
-        return await self.look(ledger_id)
-
-    patch.setattr(SegmentLedgers, "end", broken)
+    return await self.look(ledger_id)
 
 
+@bug(within=400, known=31)
 def lets_a_lost_writer_go_on(patch: Patch) -> None:
     """A fence met in an append is taken for a bookie's failure, and the batch for written."""
     send, begin = EditsIntake.send, EditsIntake.begin
@@ -63,10 +63,6 @@ def lets_a_lost_writer_go_on(patch: Patch) -> None:
     patch.setattr(EditsIntake, "begin", broken_too)
 
 
-def keeps_its_ledgers_open(patch: Patch) -> None:
+@instead_of(aio.QuorumJournalManager, "close", within=400, known=1)
+async def keeps_its_ledgers_open(self: aio.QuorumJournalManager) -> None:
     """A journal that is let go leaves its stores open."""
-
-    async def broken(self: aio.QuorumJournalManager) -> None:
-        return None
-
-    patch.setattr(aio.QuorumJournalManager, "close", broken)

@@ -26,6 +26,7 @@ from tests.simulation.engine.processes import Process
 from tests.simulation.engine.world import Violation
 from tests.simulation.shells.metadata import VirtualStore
 from tests.simulation.shells.watch import WatchedLedger
+from tests.simulation.upkeep.ledgers import is_placed
 from tests.simulation.upkeep.log_turns import SteppedLogWriter
 
 from .site import ClusterSite
@@ -151,11 +152,8 @@ def _held(bookie: Bookie, ledger_id: int) -> tuple[set[int], set[int]]:
 def _is_placed(watched: WatchedLedger, entry_id: int, ref: BookieRef) -> bool:
     """Whether the metadata places this entry there. Beyond the end of a closed ledger nothing is."""
     record = watched.record
-    if record.last_entry is not None and entry_id > record.last_entry:
-        return False
-    ensemble = record.fragment_of(entry_id).ensemble
-    shape = record.shape
-    return any(ensemble[(entry_id + step) % shape.ensemble_size] == ref for step in range(shape.write_quorum))
+    is_beyond = record.last_entry is not None and entry_id > record.last_entry
+    return not is_beyond and is_placed(record, entry_id, ref)
 
 
 # --- the real classes, wrapped ------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -14,12 +14,14 @@ from bookie.index.notes import NotesTable
 from bookie.serving.history.metadata_watch import ALWAYS, MetadataWatch, StoreComparison
 from bookie.upkeep.collecting.collector import Collector
 from bookie.upkeep.healing.restore_check import RestoreCheck
+from bookie.wire import LacReply
 from ledgers.integrity.digest import Digester
 from ledgers.protocol.fencing import Fencing
 from ledgers.protocol.recovery import Recovery
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.notes.fragment_note import Headline
+from tests.simulation.engine.planted import Plant, Real, around, bug, instead_of
 from tests.simulation.engine.runs import Failed
 
 from .metadata_rollback import (
@@ -34,145 +36,94 @@ from .run import play
 
 SEEDS = int(os.environ.get("ROLLBACK_SEEDS", "8"))
 SEARCHED_MAX = 40
-SHAPE, HOSTS = (3, 3, 2), 4
+Patch = pytest.MonkeyPatch
+Kind = type[RollbackCluster]
+REPLACED: tuple[Kind, ...] = (
+    ReplacedEnsemble,
+    EnsembleThatComesBack,
+    EnsembleThatWasAway,
+    EnsembleThatIsAwayAtTheAcceptance,
+)
 
 
-def run(seed: int) -> str:
-    """Which promise it breaks; "" where it breaks none."""
-    return played(Plan(seed=seed, shape=SHAPE, hosts=HOSTS), RollbackCluster)
-
-
-def run_with_all_bookies_replaced(seed: int) -> str:
-    """The same, where a ledger's bookies are replaced after the copy."""
-    return played(Plan(seed=seed, shape=(2, 2, 2), hosts=5), ReplacedEnsemble)
-
-
-def run_with_bookies_chosen_again(seed: int) -> str:
-    """The same, with so many changes that bookies which left the ensemble come back to it."""
-    return played(Plan(seed=seed, shape=(2, 2, 2), hosts=5), EnsembleThatComesBack)
-
-
-def run_with_bookies_that_were_away(seed: int) -> str:
-    """The same, where the bookies that the copy names died before the changes, and are back afterwards."""
-    return played(Plan(seed=seed, shape=(2, 2, 2), hosts=5), EnsembleThatWasAway)
-
-
-def run_with_bookies_away_at_the_acceptance(seed: int) -> str:
-    """The same, where those that took over are away while the older copy is accepted."""
-    return played(Plan(seed=seed, shape=(2, 2, 2), hosts=5), EnsembleThatIsAwayAtTheAcceptance)
-
-
-def played(plan: Plan, kind: type[RollbackCluster]) -> str:
+def broken_by(seed: int, kind: Kind) -> str:
+    """Which promise a run of this kind breaks; "" where it breaks none."""
     try:
-        play(plan, tracing=False, kind=kind)
+        play(Plan(seed=seed, shape=kind.shape, hosts=kind.hosts_count), tracing=False, kind=kind)
     except Failed as failed:
         return str(failed)
     return ""
 
 
+def broken(kind: Kind, seeds: int) -> list[tuple[int, str]]:
+    return [(seed, why) for seed in range(seeds) if (why := broken_by(seed, kind))]
+
+
 def test_W8_nothing_acknowledged_is_mixed_or_collected() -> None:
-    assert [(seed, why) for seed in range(SEEDS) if (why := run(seed))] == []
+    assert broken(RollbackCluster, SEEDS) == []
 
 
-def test_W8_no_recovery_loses_what_was_acknowledged_by_bookies_that_the_older_copy_does_not_name() -> None:
-    seeds = range(max(1, SEEDS // 2))
-    assert [(seed, why) for seed in seeds if (why := run_with_all_bookies_replaced(seed))] == []
-
-
-def test_W8_no_recovery_leaves_a_hole_where_a_bookie_left_the_ensemble_and_came_back() -> None:
-    seeds = range(max(1, SEEDS // 2))
-    assert [(seed, why) for seed in seeds if (why := run_with_bookies_chosen_again(seed))] == []
-
-
-def test_W8_no_recovery_believes_bookies_of_the_time_when_they_were_away() -> None:
-    seeds = range(max(1, SEEDS // 2))
-    assert [(seed, why) for seed in seeds if (why := run_with_bookies_that_were_away(seed))] == []
-
-
-def test_W8_who_was_away_at_the_acceptance_brings_the_records_up_before_anybody_is_answered() -> None:
-    seeds = range(max(1, SEEDS // 2))
-    assert [(seed, why) for seed in seeds if (why := run_with_bookies_away_at_the_acceptance(seed))] == []
-
-
-def test_W8_where_nobody_compares_a_bookie_that_knows_a_later_state_ends_a_recovery(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("kind", REPLACED)
+def test_W8_no_recovery_loses_what_was_acknowledged_by_bookies_that_the_older_copy_does_not_name(
+    kind: Kind,
 ) -> None:
-    a_fence_is_answered_without_comparing(monkeypatch)
-    seeds = range(max(1, SEEDS // 2))
-    assert [
-        (seed, why) for seed in seeds if "cut short" in (why := run_with_all_bookies_replaced(seed))
-    ] == []
+    assert broken(kind, max(1, SEEDS // 2)) == []
 
 
-def test_W8_where_nothing_is_noted_no_recovery_closes_what_others_hold_more_of(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    nothing_is_noted(monkeypatch)
-    seeds = range(max(1, SEEDS // 2))
-    assert [(seed, why) for seed in seeds if (why := run_with_all_bookies_replaced(seed))] == []
+# --- rules that are broken on purpose -------------------------------------------------------------------
 
 
-def notes_are_not_heeded(patch: pytest.MonkeyPatch) -> None:
+@instead_of(Headline, "is_ahead_of")
+def notes_are_not_heeded(note: Headline, record: LedgerRecord) -> bool:
     """The second net: neither does a recovery heed them, nor is a record made again by them."""
-    patch.setattr(Headline, "is_ahead_of", lambda *_: False)
+    return False
 
 
-def nothing_is_noted(patch: pytest.MonkeyPatch) -> None:
+@instead_of(NotesTable, "add")
+def nothing_is_noted(*_: object) -> None:
     """As by writers of older programs."""
-    patch.setattr(NotesTable, "add", lambda *_: None)
 
 
-def bookies_know_no_identities(patch: pytest.MonkeyPatch) -> None:
+@bug(known=2)
+def bookies_know_no_identities(patch: Patch) -> None:
     patch.setattr(LedgerState, "is_another", lambda *_: False)
     patch.setattr(LedgerState, "identity_mismatch", lambda *_: "")
 
 
-def a_collection_goes_by_ids_alone(patch: pytest.MonkeyPatch) -> None:
-    compare = Collector._compare
-
-    async def broken(self: Collector, here: Iterable[int]) -> object:
-        with patch.context() as alone:
-            alone.setattr(self._bookie, "holds_another", lambda _: False)
-            return await compare(self, here)
-
-    patch.setattr(Collector, "_compare", broken)
+@around(Collector, "_compare", known=1)
+async def a_collection_goes_by_ids_alone(compare: Real, self: Collector, here: Iterable[int]) -> object:
+    with pytest.MonkeyPatch.context() as alone:
+        alone.setattr(self._bookie, "holds_another", lambda _: False)
+        return await compare(self, here)
 
 
-def nobody_looks(patch: pytest.MonkeyPatch) -> None:
-    async def blind(_: StoreComparison) -> bool:
-        return False
-
-    patch.setattr(StoreComparison, "went_back", blind)
+@instead_of(StoreComparison, "went_back", known=3)
+async def nobody_looks(_: StoreComparison) -> bool:
+    return False
 
 
-def a_fence_is_answered_without_comparing(patch: pytest.MonkeyPatch) -> None:
-    async def trusting(_: MetadataWatch) -> int:
-        return ALWAYS
-
-    patch.setattr(MetadataWatch, "vouched_since", trusting)
+@instead_of(MetadataWatch, "vouched_since", known=2)
+async def a_fence_is_answered_without_comparing(_: MetadataWatch) -> int:
+    return ALWAYS
 
 
-def an_answer_is_not_compared_with_the_records_version(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Fencing, "vouches", lambda _, reply: reply.vouched_since > 0)
+@instead_of(Fencing, "vouches", known=2)
+def an_answer_is_not_compared_with_the_records_version(_: Fencing, reply: LacReply) -> bool:
+    return reply.vouched_since > 0
 
 
-def who_was_away_need_not_hear_the_others(patch: pytest.MonkeyPatch) -> None:
-    async def trusting(_: MetadataWatch) -> bool:
-        return True
-
-    patch.setattr(MetadataWatch, "_all_have_compared", trusting)
+@instead_of(MetadataWatch, "_all_have_compared", known=2)
+async def who_was_away_need_not_hear_the_others(_: MetadataWatch) -> bool:
+    return True
 
 
-def a_mark_makes_a_record_newer(patch: pytest.MonkeyPatch) -> None:
-    begin = Fencing.__init__
-
-    def broken(self: Fencing, record: LedgerRecord, digester: Digester) -> None:
-        begin(self, replace(record, written_at=sys.maxsize), digester)
-
-    patch.setattr(Fencing, "__init__", broken)
+@around(Fencing, "__init__", known=2)
+def a_mark_makes_a_record_newer(begin: Real, self: Fencing, record: LedgerRecord, digester: Digester) -> None:
+    begin(self, replace(record, written_at=sys.maxsize), digester)
 
 
-def whoever_answers_is_believed_and_a_close_goes_through_a_hold(patch: pytest.MonkeyPatch) -> None:
+@bug(known=2)
+def whoever_answers_is_believed_and_a_close_goes_through_a_hold(patch: Patch) -> None:
     """Either alone is safe: each stops what the other lets through."""
     patch.setattr(Fencing, "vouches", lambda *_: True)
     change = LedgerStore.change
@@ -185,7 +136,8 @@ def whoever_answers_is_believed_and_a_close_goes_through_a_hold(patch: pytest.Mo
     patch.setattr(LedgerStore, "change", broken)
 
 
-def no_record_names_who_holds_more(patch: pytest.MonkeyPatch) -> None:
+@bug(known=2)
+def no_record_names_who_holds_more(patch: Patch) -> None:
     async def broken(_: RestoreCheck, found: VersionedRecord | None) -> None:
         return
 
@@ -193,7 +145,8 @@ def no_record_names_who_holds_more(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RestoreCheck, "_be_named", broken)
 
 
-def a_recovery_does_not_heed_who_holds_more(patch: pytest.MonkeyPatch) -> None:
+@bug(known=2)
+def a_recovery_does_not_heed_who_holds_more(patch: Patch) -> None:
     begin = Recovery.__init__
 
     def broken(self: Recovery, record: LedgerRecord, digester: Digester) -> None:
@@ -203,45 +156,49 @@ def a_recovery_does_not_heed_who_holds_more(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Recovery, "__init__", broken)
 
 
-def who_comes_back_brings_nothing_up(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(MetadataWatch, "_bring_up", lambda self: self._comparison.came_back())
+@instead_of(MetadataWatch, "_bring_up", known=0)
+async def who_comes_back_brings_nothing_up(self: MetadataWatch) -> None:
+    await self._comparison.came_back()
 
 
 @pytest.mark.parametrize(
-    ("bug", "promise", "known", "runs"),
+    ("plant", "promise", "kind"),
     [
-        (bookies_know_no_identities, "mixed", 2, run),
-        (a_collection_goes_by_ids_alone, "collected", 1, run),
-        (nobody_looks, "noticed", 3, run),
-        (a_fence_is_answered_without_comparing, "cut short", 2, run_with_all_bookies_replaced),
-        (
-            whoever_answers_is_believed_and_a_close_goes_through_a_hold,
-            "cut short",
-            2,
-            run_with_all_bookies_replaced,
-        ),
-        (
-            an_answer_is_not_compared_with_the_records_version,
-            "cut short",
-            2,
-            run_with_bookies_that_were_away,
-        ),
-        (who_was_away_need_not_hear_the_others, "cut short", 2, run_with_bookies_that_were_away),
-        (a_mark_makes_a_record_newer, "cut short", 2, run_with_bookies_that_were_away),
-        (no_record_names_who_holds_more, "cut short", 2, run_with_all_bookies_replaced),
-        (a_recovery_does_not_heed_who_holds_more, "cut short", 2, run_with_all_bookies_replaced),
-        (who_comes_back_brings_nothing_up, "cut short", 0, run_with_bookies_away_at_the_acceptance),
+        (bookies_know_no_identities, "mixed", RollbackCluster),
+        (a_collection_goes_by_ids_alone, "collected", RollbackCluster),
+        (nobody_looks, "noticed", RollbackCluster),
+        (a_fence_is_answered_without_comparing, "cut short", ReplacedEnsemble),
+        (whoever_answers_is_believed_and_a_close_goes_through_a_hold, "cut short", ReplacedEnsemble),
+        (an_answer_is_not_compared_with_the_records_version, "cut short", EnsembleThatWasAway),
+        (who_was_away_need_not_hear_the_others, "cut short", EnsembleThatWasAway),
+        (a_mark_makes_a_record_newer, "cut short", EnsembleThatWasAway),
+        (no_record_names_who_holds_more, "cut short", ReplacedEnsemble),
+        (a_recovery_does_not_heed_who_holds_more, "cut short", ReplacedEnsemble),
+        (who_comes_back_brings_nothing_up, "cut short", EnsembleThatIsAwayAtTheAcceptance),
     ],
+    ids=lambda one: one.name if isinstance(one, Plant) else None,
 )
 def test_such_a_bug_is_found_by_the_seed_that_is_known(
-    bug: Callable[[pytest.MonkeyPatch], None],
-    promise: str,
-    known: int,
-    runs: Callable[[int], str],
-    monkeypatch: pytest.MonkeyPatch,
+    plant: Plant, promise: str, kind: Kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the draws have changed it is searched for."""
-    bug(monkeypatch)
-    if promise == "cut short" and bug is not who_comes_back_brings_nothing_up:
+    plant(monkeypatch)
+    if promise == "cut short" and plant is not who_comes_back_brings_nothing_up:
         notes_are_not_heeded(monkeypatch)
-    assert promise in runs(known) or any(promise in runs(seed) for seed in range(SEARCHED_MAX))
+    assert plant.known is not None
+    assert any(promise in broken_by(seed, kind) for seed in (plant.known, *range(SEARCHED_MAX)))
+
+
+def test_W8_where_nobody_compares_a_bookie_that_knows_a_later_state_ends_a_recovery(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    a_fence_is_answered_without_comparing(monkeypatch)
+    found = broken(ReplacedEnsemble, max(1, SEEDS // 2))
+    assert [(seed, why) for seed, why in found if "cut short" in why] == []
+
+
+def test_W8_where_nothing_is_noted_no_recovery_closes_what_others_hold_more_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nothing_is_noted(monkeypatch)
+    assert broken(ReplacedEnsemble, max(1, SEEDS // 2)) == []

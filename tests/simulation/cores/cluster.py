@@ -1,16 +1,10 @@
-"""One plan, one run: the cluster is built, everything in the plan happens, then all is calm and must come to its end.
-
-run_seed(7)                    draws the plan of seed 7 and runs it
-run_plan(plan)                 raises Failed with the plan and the end of its trace where a promise was broken
-run_plan(plan).trace           what happened, line by line
-"""
+"""One plan, one run: the cluster is built, everything in the plan happens, then all is calm and must end."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 
 from ledgers.integrity.digest import Crc32cDigester
 from metadata.records.ledger_record import BookieRef, Fragment, Lacking, LedgerRecord, Shape
@@ -19,27 +13,13 @@ from tests.simulation.cores.clients.process import Client, Site
 from tests.simulation.cores.clients.readers import PlainReader, TailReader
 from tests.simulation.cores.clients.recoverer import Recoverer
 from tests.simulation.cores.clients.writer import AdvancedWriter, Writer
-from tests.simulation.cores.plans.draw import draw
-from tests.simulation.cores.plans.plan import (
-    DELETER,
-    WRITER,
-    Append,
-    AppendAs,
-    Close,
-    Delete,
-    Force,
-    Operation,
-    Plan,
-    Read,
-    Recover,
-    Tail,
-    TellLac,
-)
+from tests.simulation.cores.plans import plan as plans
+from tests.simulation.cores.plans.plan import Plan
 from tests.simulation.cores.site.faults import perform
 from tests.simulation.cores.site.metadata import SimulatedMetadata
 from tests.simulation.cores.site.network import Network
 from tests.simulation.cores.site.servers import SimulatedBookie
-from tests.simulation.engine.runs import Failed
+from tests.simulation.engine.runs import Failed, Outcome
 from tests.simulation.engine.world import Stuck, World
 
 from .checks import Checker
@@ -65,22 +45,12 @@ CLOSED_WITHIN_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Run(Outcome):
     """What one plan led to. `last_entry` is None where the ledger was not closed."""
 
-    plan: Plan
-    trace_hash: str
-    trace: tuple[str, ...]
-    events: int
-    probes: frozenset[Enum]
-    confirmed: int
-    last_entry: int | None
-
-    @property
-    def end(self) -> str:
-        """In a line."""
-        end = "not closed" if self.last_entry is None else f"closed at {self.last_entry}"
-        return f"{self.events} events, {self.confirmed} confirmed, {end}, no violation"
+    events: int = 0
+    confirmed: int = 0
+    last_entry: int | None = None
 
 
 class Cluster:
@@ -132,10 +102,10 @@ class Cluster:
     def _start_writer(self) -> None:
         created = self.metadata.stands
         assert created is not None
-        advanced = any(isinstance(operation, AppendAs) for operation in self.plan.operations)
-        self.clients[WRITER] = (AdvancedWriter if advanced else Writer)(self.site, created, self.plan)
-        self.clients[WRITER].begin()
-        self._makers[WRITER] = lambda: Recoverer(self.site, WRITER, RECOVERY_TRIES)
+        advanced = any(isinstance(operation, plans.AppendAs) for operation in self.plan.operations)
+        self.clients[plans.WRITER] = (AdvancedWriter if advanced else Writer)(self.site, created, self.plan)
+        self.clients[plans.WRITER].begin()
+        self._makers[plans.WRITER] = lambda: Recoverer(self.site, plans.WRITER, RECOVERY_TRIES)
 
     def start_client(self, name: str) -> None:
         """A new life of the client. A ledger has one writer: where it comes back it recovers its ledger."""
@@ -165,19 +135,19 @@ class Cluster:
         if self.world.now < CALM_SECONDS + LAST_RECOVERY_SECONDS:
             self.world.after(ROUND_SECONDS, self._round)
 
-    def _operate(self, operation: Operation) -> None:
+    def _operate(self, operation: plans.Operation) -> None:
         site = self.site
         match operation:
-            case Recover(_, client, tries):
+            case plans.Recover(_, client, tries):
                 self._begin(client, lambda: Recoverer(site, client, tries))
-            case Tail(_, client, first_entry):
+            case plans.Tail(_, client, first_entry):
                 self._begin(client, lambda: TailReader(site, client, first_entry, 0))
-            case Read(_, client, rotation):
+            case plans.Read(_, client, rotation):
                 self._begin(client, lambda: PlainReader(site, client, 0, rotation))
-            case Delete():
-                self._begin(DELETER, lambda: Deleter(site, DELETER))
+            case plans.Delete():
+                self._begin(plans.DELETER, lambda: Deleter(site, plans.DELETER))
             case _:
-                writer = self.clients[WRITER]
+                writer = self.clients[plans.WRITER]
                 writer.deliver(lambda: self._write(operation))
 
     def _begin(self, name: str, maker: Callable[[], Client]) -> None:
@@ -185,21 +155,21 @@ class Cluster:
             self._makers[name] = maker
             self.start_client(name)
 
-    def _write(self, operation: Operation) -> None:
-        writer = self.clients[WRITER]
+    def _write(self, operation: plans.Operation) -> None:
+        writer = self.clients[plans.WRITER]
         if not isinstance(writer, Writer):
             return  # it died, and came back to recover
         match operation:
-            case Append(_, sizes):
+            case plans.Append(_, sizes):
                 writer.append(sizes)
-            case AppendAs(_, entry_id, size):
+            case plans.AppendAs(_, entry_id, size):
                 assert isinstance(writer, AdvancedWriter)
                 writer.append_as(entry_id, size)
-            case TellLac():
+            case plans.TellLac():
                 writer.tell_lac()
-            case Force():
+            case plans.Force():
                 writer.force()
-            case Close():
+            case plans.Close():
                 writer.close()
 
     # --- the end --------------------------------------------------------------------------------
@@ -219,7 +189,9 @@ class Cluster:
         self.world.after(LAST_RECOVERY_SECONDS, self._recover_at_last)
         self.world.after(CLOSED_WITHIN_SECONDS, self._look_whether_closed)
         self.world.after(2 * CLOSED_WITHIN_SECONDS, self._go_home)
-        self.world.after(CLOSED_WITHIN_SECONDS, lambda: self._operate(Read(0.0, "final", self.plan.seed)))
+        self.world.after(
+            CLOSED_WITHIN_SECONDS, lambda: self._operate(plans.Read(0.0, "final", self.plan.seed))
+        )
 
     def _go_home(self) -> None:
         """Nobody waits for an answer any more; who looks for bookies or for news would do so for ever."""
@@ -231,12 +203,12 @@ class Cluster:
             client.up = False
 
     def _recover_at_last(self) -> None:
-        writer = self.clients[WRITER]
+        writer = self.clients[plans.WRITER]
         if isinstance(writer, Writer) and self.plan.is_survivable:
             writer.check_whole()
         if self.metadata.went_back:  # bookies may have been told an end since it was accepted
             self._bring_up()
-        self._operate(Recover(0.0, "last", LAST_RECOVERY_TRIES))
+        self._operate(plans.Recover(0.0, "last", LAST_RECOVERY_TRIES))
 
     def _look_whether_closed(self) -> None:
         stands = self.metadata.stands
@@ -267,7 +239,7 @@ class Cluster:
             raise Stuck(f"{reader.name} has read to {reader.next_entry - 1} of the ledger closed at {last}")
 
 
-def run_plan(plan: Plan, *, tracing: bool = True) -> Run:
+def play(plan: Plan, tracing: bool = True) -> Run:
     """One whole run. Raises Failed with the plan and the end of its trace."""
     cluster = Cluster(plan, tracing=tracing)
     try:
@@ -275,20 +247,8 @@ def run_plan(plan: Plan, *, tracing: bool = True) -> Run:
     except Exception as why:  # whatever a run ends with, it is the plan's failure and is raised as that
         raise Failed(plan, why, cluster.world.trace) from why
     world, stands = cluster.world, cluster.metadata.stands
-    return Run(
-        plan,
-        world.trace_hash if tracing else "",
-        tuple(world.trace),
-        world.events,
-        frozenset(world.probes),
-        cluster.checker.confirmed_through + 1,
-        stands.record.last_entry if stands is not None else None,
-    )
-
-
-def run_seed(seed: int, *, tracing: bool = True) -> Run:
-    """The plan of this seed, run."""
-    return run_plan(draw(seed), tracing=tracing)
-
-
-__all__ = ["Failed", "Run", "run_plan", "run_seed"]
+    last = stands.record.last_entry if stands is not None else None
+    confirmed = cluster.checker.confirmed_through + 1
+    how = "not closed" if last is None else f"closed at {last}"
+    end = f"{world.events} events, {confirmed} confirmed, {how}, no violation"
+    return Run(plan, tuple(world.trace), frozenset(world.probes), end, world.events, confirmed, last)

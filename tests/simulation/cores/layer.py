@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from tests.simulation.engine.layer import Layer
-from tests.simulation.engine.planted import Plant
+from collections.abc import Iterator
 
-from .cluster import Run, run_plan
+from tests.simulation.engine.layer import Layer
+from tests.simulation.engine.shrink import changed, fewer, plainer
+
+from .cluster import play
 from .plans.draw import draw
 from .plans.plan import Plan
-from .planted.table import PAIRS, PLANTS, SAFE_ALONE
+from .planted.table import PLANTS
 from .probes import Probe
-from .shrink import fewer, plainer, rounded
 
 
-def play(plan: Plan, tracing: bool) -> Run:
-    """Raises Failed."""
-    return run_plan(plan, tracing=tracing)
+def _fewer_bookies(plan: Plan) -> Iterator[Plan]:
+    for bookies in range(plan.shape[0], plan.bookies):
+        yield changed(plan, {"bookies": bookies})
 
 
 LAYER = Layer(
@@ -23,8 +24,8 @@ LAYER = Layer(
     "Random schedules of faults against the machines.",
     draw,
     play,
-    simpler=(fewer, plainer, rounded),
-    plants=(*PLANTS, *PAIRS, *(Plant((one,), 0) for one in SAFE_ALONE)),
+    simpler=(fewer, _fewer_bookies, plainer),
+    plants=PLANTS,
     probes=tuple(Probe),
     seeds_that_reach_everything=20_000,
     seeds_default=5_000,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, ClassVar
 
 import pytest
@@ -13,21 +14,59 @@ import pytest
 from .found import Found
 from .layer import Layer
 from .planted import Plant
-from .runs import hash_of
+from .runs import Run, hash_of
+from .shrink import items_of
 
 PLANS_PRINTED = 50
 
 
+FIRST_SEED = int(os.environ.get("SIM_FIRST_SEED", "0"))
+SEEDS = os.environ.get("SIM_SEEDS")
+SHRINKING_RUNS_MAX = 300
+
+
+@cache
+def runs_of(layer: Layer[Any], seeds: int, traced: bool) -> list[Run]:
+    return [layer.run(seed, traced) for seed in range(FIRST_SEED, FIRST_SEED + seeds)]
+
+
 class LayerContract:
-    """`same_seeds`: so many seeds are run again, in a process of its own."""
+    """`seeds`: so many hold, and take a share `reached` of the rare paths. `same_seeds`: so many are run again, in a
+    process of its own. `shrinks`: plans that find these bugs come down to so many items. `found`: plans that found bugs
+    hold, and would find them again.
+    """
 
     layer: ClassVar[Layer[Any]]
-    same_seeds: ClassVar[int] = 20
+    seeds: ClassVar[int]
+    reached: ClassVar[float] = 0.8
+    traced: ClassVar[bool] = False
+    same_seeds: ClassVar[int] = 8
+    shrinks: ClassVar[Mapping[Plant, int]] = {}
+    found: ClassVar[Sequence[Found]] = ()
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        if "plant" in metafunc.fixturenames:
-            plants = [pytest.param(plant, id=plant.name) for plant in self.layer.plants if plant.seeds_max]
-            metafunc.parametrize("plant", plants)
+        for name, some in (
+            ("plant", [one for one in self.layer.plants if one.within]),
+            ("shrunk", list(self.shrinks)),
+            ("plan_kept", self.found),
+        ):
+            if name in metafunc.fixturenames:
+                metafunc.parametrize(name, some, ids=_named)
+
+    @pytest.fixture
+    def runs(self) -> list[Run]:
+        """`SIM_FIRST_SEED=7 SIM_SEEDS=1` repeats one seed."""
+        return runs_of(self.layer, int(SEEDS or self.seeds), self.traced)
+
+    def test_no_promise_is_broken_under_random_faults(self, runs: list[Run]) -> None:
+        """A failing seed is named with its plan and its trace."""
+        assert [run.plan.seed for run in runs] == list(range(FIRST_SEED, FIRST_SEED + len(runs)))
+
+    @pytest.mark.skipif(SEEDS is not None, reason="a few seeds do not reach everything")
+    def test_the_random_schedules_take_the_rare_paths(self, runs: list[Run]) -> None:
+        """A harness that tests nothing finds nothing; the rarest paths are asked for by campaigns only."""
+        missed = set(self.layer.probes).difference(*(run.probes for run in runs))
+        assert len(missed) <= (1 - self.reached) * len(self.layer.probes), missed
 
     def test_the_same_seed_gives_the_same_run_whatever_the_hashing_of_the_process(self) -> None:
         hashes = [hash_of(self.layer.run(seed, tracing=True).trace) for seed in range(self.same_seeds)]
@@ -53,35 +92,37 @@ class LayerContract:
         self, plant: Plant, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Where the draws have changed it is searched for, which takes long; `make hunt WHAT=plants` tells seeds."""
-        plant.plant(monkeypatch)
+        plant(monkeypatch)
         assert plant.known is not None
         if not self.layer.finds(plant.known):
             found = next(self.layer.failing_seeds(plant), None)
-            assert found is not None, f"neither seed {plant.known} nor any below {plant.seeds_max} finds it"
+            assert found is not None, f"neither seed {plant.known} nor any below {plant.within} finds it"
             print(f"{self.layer.name} {plant.name}: seed {found} finds it now, and {plant.known} no more")
+
+    def test_a_failing_plan_is_made_small(self, shrunk: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+        with monkeypatch.context() as patch:
+            shrunk(patch)
+            plan = self.layer.draw(next(self.layer.failing_seeds(shrunk)))
+            small = self.layer.shrink(plan, runs_max=SHRINKING_RUNS_MAX)
+            assert self.layer.rule_broken_by(small) == self.layer.rule_broken_by(plan)
+        assert items_of(small) <= self.shrinks[shrunk], repr(small)
+        assert self.layer.rule_broken_by(small) is None, "without the bug it holds"
 
     @pytest.mark.long
     def test_a_planted_bug_is_found(self, plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
-        plant.plant(monkeypatch)
+        plant(monkeypatch)
         found = next(self.layer.failing_seeds(plant), None)
-        assert found is not None, f"no seed below {plant.seeds_max} found it"
+        assert found is not None, f"no seed below {plant.within} found it"
         print(f"{self.layer.name} {plant.name}: seed {found}")
 
+    def test_a_plan_that_found_a_bug_holds(self, plan_kept: Found) -> None:
+        assert self.layer.rule_broken_by(plan_kept.plan) is None
 
-class FoundPlans:
-    """Plans that found bugs hold, and would find them again."""
+    def test_and_would_find_it_again(self, plan_kept: Found, monkeypatch: pytest.MonkeyPatch) -> None:
+        if plan_kept.bug is not None:
+            plan_kept.bug(monkeypatch)
+            assert self.layer.rule_broken_by(plan_kept.plan) == plan_kept.rule
 
-    layer: ClassVar[Layer[Any]]
-    found: ClassVar[Sequence[Found]]
 
-    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        if "found" in metafunc.fixturenames:
-            metafunc.parametrize("found", self.found, ids=lambda one: one.what.split(":")[0])
-
-    def test_a_plan_that_found_a_bug_holds(self, found: Found) -> None:
-        assert self.layer.rule_broken_by(found.plan) is None
-
-    def test_and_would_find_it_again(self, found: Found, monkeypatch: pytest.MonkeyPatch) -> None:
-        if found.bug is not None:
-            found.bug(monkeypatch)
-            assert self.layer.rule_broken_by(found.plan) == found.rule
+def _named(one: Plant | Found) -> str:
+    return one.name if isinstance(one, Plant) else one.what.split(":")[0]

@@ -60,4 +60,4 @@ class Layer(Generic[P]):
 
     def failing_seeds(self, plant: Plant) -> Iterator[int]:
         """The seeds that find what is planted now."""
-        return filter(self.finds, range(plant.seeds_max))
+        return filter(self.finds, range(plant.within))

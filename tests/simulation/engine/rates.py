@@ -31,10 +31,10 @@ def found_by(number: int, seeds: range) -> list[int]:
     """The seeds that find this planted bug."""
     (layer,) = _LAYERS
     with pytest.MonkeyPatch.context() as patch:
-        layer.plants[number].plant(patch)
+        layer.plants[number](patch)
         return [seed for seed in seeds if layer.finds(seed)]
 
 
 def _show(plant: Plant, seeds: list[int]) -> None:
     first = ", ".join(map(str, seeds[:KNOWN_SHOWN_MAX])) or "none"
-    print(f"{len(seeds):6d}  {plant.name}  (first {first}; budget {plant.seeds_max})", flush=True)
+    print(f"{len(seeds):6d}  {plant.name}  (first {first}; budget {plant.within})", flush=True)

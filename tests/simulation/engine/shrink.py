@@ -1,13 +1,16 @@
 """Makes a failing plan small, as long as it still fails in the same way. Keyed chance keeps the rest as it was.
 
-A layer says how its plans become simpler, with the ways below or its own: first fewer items, then plainer ones.
+First it has fewer items, then plainer ones. A layer whose plans need more than that has ways of its own, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, fields, replace
+from itertools import chain
 from typing import Any, TypeVar
+
+from .printed import Value, given
 
 P = TypeVar("P")
 
@@ -47,6 +50,38 @@ def _as_far_as_it_goes(plan: P, way: Simpler[P], fails: Callable[[P], bool]) -> 
         plan = found
 
 
+def items_of(plan: Any) -> int:
+    """How many things are in its lists."""
+    return sum(len(items) for _, items in _lists(plan))
+
+
+# --- ways to make a plan of values simpler ----------------------------------------------------------------
+
+
+def fewer(plan: P) -> Iterator[P]:
+    """Without some items in a row of its lists, or of those of its parts."""
+    yield from with_fewer(plan, *(name for name, _ in _lists(plan)))
+    for name, part in _values(plan):
+        if isinstance(part, Value):
+            for one in fewer(part):
+                yield changed(plan, {name: one})
+
+
+def plainer(plan: P) -> Iterator[P]:
+    """With one field as it is by default, in the plan, in its parts or in an item of its lists; or with a value of an
+    item that is rounder, or shorter."""
+    for name, default in defaults(plan):
+        yield changed(plan, {name: default})
+    for name, value in _values(plan):
+        if isinstance(value, Value):
+            for one in plainer(value):
+                yield changed(plan, {name: one})
+    for name, items in _lists(plan):
+        for n, item in enumerate(items):
+            for one in chain(plainer(item), _rounder(item)):
+                yield changed(plan, {name: (*items[:n], one, *items[n + 1 :])})
+
+
 def with_fewer(plan: P, *names: str) -> Iterator[P]:
     """Without some items in a row of these fields, long rows first, the last ones first."""
     for name in names:
@@ -58,20 +93,9 @@ def with_fewer(plan: P, *names: str) -> Iterator[P]:
             size //= 2
 
 
-def with_simpler_items(plan: P, name: str, values: Callable[[Any], Iterator[tuple[str, Any]]]) -> Iterator[P]:
-    """With one item of this field made simpler: `values` gives (field of the item, simpler value)."""
-    items = getattr(plan, name)
-    for n, item in enumerate(items):
-        for field, value in values(item):
-            yield changed(plan, {name: (*items[:n], replace(item, **{field: value}), *items[n + 1 :])})
-
-
-def with_default(plan: P, name: str) -> Iterator[P]:
-    """With this field, a dataclass, as it is by default; else with one of its own fields so."""
-    value = getattr(plan, name)
-    yield changed(plan, {name: type(value)()})
-    for field, default in defaults(value):
-        yield changed(plan, {name: replace(value, **{field: default})})
+def changed(plan: P, values: dict[str, Any]) -> P:
+    """The plan with these fields instead."""
+    return replace(plan, **values)  # type: ignore[type-var]  # every plan is a dataclass
 
 
 def defaults(item: Any) -> Iterator[tuple[str, Any]]:
@@ -81,15 +105,39 @@ def defaults(item: Any) -> Iterator[tuple[str, Any]]:
             yield field.name, field.default
 
 
-def rounder(item: Any) -> Iterator[tuple[str, Any]]:
-    """Times with rounder values: whole seconds, then tens."""
-    for field in fields(item):
-        value = getattr(item, field.name)
-        if isinstance(value, float):
-            yield field.name, float(round(value))
-            yield field.name, float(round(value, -1))
+def _rounder(item: P) -> Iterator[P]:
+    """No flags, whole seconds, then tens; of a tuple less, then a single part. What is as by default stays so."""
+    for name, value in given(item).items():
+        simpler: tuple[Any, ...] = ()
+        if value is True:
+            simpler = (False,)
+        elif isinstance(value, float):
+            simpler = (float(round(value)), float(round(value, -1)))
+        elif isinstance(value, tuple) and not _is_list(value):
+            simpler = tuple(_shorter(value))
+        for one in simpler:
+            yield changed(item, {name: one})
 
 
-def changed(plan: P, values: dict[str, Any]) -> P:
-    """The plan with these fields instead."""
-    return replace(plan, **values)  # type: ignore[type-var]  # every plan is a dataclass
+def _shorter(parts: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    if len(parts) > 1:
+        yield parts[:-1]
+        yield from ((part,) for part in parts)
+    for n, part in enumerate(parts):
+        if isinstance(part, tuple):
+            yield from ((*parts[:n], shorter, *parts[n + 1 :]) for shorter in _shorter(part))
+        elif isinstance(part, int) and part > 1:
+            yield (*parts[:n], 1, *parts[n + 1 :])
+
+
+def _values(item: Any) -> list[tuple[str, Any]]:
+    return [(field.name, getattr(item, field.name)) for field in fields(item)]
+
+
+def _lists(item: Any) -> list[tuple[str, tuple[Any, ...]]]:
+    return [(name, value) for name, value in _values(item) if _is_list(value)]
+
+
+def _is_list(value: object) -> bool:
+    """Of things that a plan names one by one."""
+    return isinstance(value, tuple) and bool(value) and isinstance(value[0], Value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from enum import Enum
 from heapq import heappop, heappush
@@ -32,6 +31,8 @@ class Stuck(Violation):
 
 class World:
     """One run's clock, events, chance, trace and probes. `now` is in virtual seconds."""
+
+    events_max = EVENTS_MAX
 
     def __init__(self, seed: int, *, tracing: bool = True) -> None:
         self.seed = seed
@@ -74,10 +75,6 @@ class World:
         while heap:
             self.now, _, action = heappop(heap)
             self.events += 1
-            if self.events > EVENTS_MAX:
-                raise Stuck(f"still busy after {EVENTS_MAX} events")
+            if self.events > self.events_max:
+                raise Stuck(f"still busy after {self.events_max} events")
             action()
-
-    @property
-    def trace_hash(self) -> str:
-        return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()

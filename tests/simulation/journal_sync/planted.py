@@ -1,4 +1,7 @@
-"""Rules of syncing and joining broken on purpose, one at a time; each says what it is about."""
+"""Rules of syncing and joining broken on purpose, one at a time; each says what it is about.
+
+What no seed finds is shown by test_directed_schedules.py, call by call.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,13 @@ import pytest
 from metadata.records.journal_record import JournalState
 from qjm_compat.acceptor.programs import recovery, syncing, transitions
 from qjm_compat.acceptor.programs.effects import Copied, DropLedger
+from qjm_compat.acceptor.programs.machine import PROGRAMS
 from qjm_compat.acceptor.programs.memory import Memory
 from qjm_compat.acceptor.programs.syncing import Taken
 from qjm_compat.requests import PrepareRecovery, RemoteEditLog
 from qjm_compat.sync import joining
-from tests.simulation.engine.planted import Plant
+from tests.simulation.engine.planted import Real, around, bug, instead_of
+from tests.simulation.journals import operators
 
 Patch = pytest.MonkeyPatch
 
@@ -22,29 +27,27 @@ Patch = pytest.MonkeyPatch
 # --- joining --------------------------------------------------------------------------------------------
 
 
-def joins_without_what_is_in_progress(patch: Patch) -> None:
+@around(operators, "format_to_join", within=300, known=66)
+def joins_without_what_is_in_progress(format_to_join: Real, *about: Any) -> Any:
     """J3: an acceptor that has forgotten an edit says that there is none."""
-    _joins_with(patch, joined_behind=0)
+    return replace(format_to_join(*about), joined_behind=0)
 
 
-def joins_before_the_others_are_up_to_date(patch: Patch) -> None:
+@instead_of(joining, "_check_finalized", within=20_000, known=7270)
+def joins_before_the_others_are_up_to_date(held: Any, names: Any) -> None:
     """J3: a majority of the new one and of one that lags lacks what is finalized."""
-    patch.setattr(joining, "_check_finalized", lambda held, names: None)
 
 
-def makes_no_room(patch: Patch) -> None:
+@around(operators, "make_room_for_another", within=4_000, known=974)
+def makes_no_room(make: Real, me: Memory, epochs_above: int) -> Any:
     """J1: an epoch that the lost acceptor had promised is promised to another."""
-    make = syncing.make_room_for_another
-
-    def broken(me: Memory, epochs_above: int) -> Any:
-        held = yield from make(me, epochs_above)
-        assert me.stored is not None
-        yield from me.swap(replace(me.stored.state, epochs_above=0))
-        return held
-
-    patch.setattr("tests.simulation.journals.operators.make_room_for_another", broken)
+    held = yield from make(me, epochs_above)
+    assert me.stored is not None
+    yield from me.swap(replace(me.stored.state, epochs_above=0))
+    return held
 
 
+@bug(within=300, known=46)
 def tells_what_it_cannot_know(patch: Patch) -> None:
     """J3: one that joined in the middle of a segment takes part in its recovery."""
     prepare = recovery.prepare_recovery
@@ -55,105 +58,54 @@ def tells_what_it_cannot_know(patch: Patch) -> None:
             yield from me.swap(replace(state, joined_behind=0))
         return (yield from prepare(me, request))
 
-    patch.setitem(_programs(), PrepareRecovery, broken)
+    patch.setitem(PROGRAMS, PrepareRecovery, broken)
 
 
 # --- taking in ------------------------------------------------------------------------------------------
 
 
-def forgets_what_it_has_finalized_last(patch: Patch) -> None:
+@around(transitions, "taken_in", within=10_000, known=2677)
+def forgets_what_it_has_finalized_last(taken_in: Real, state: JournalState, *which: Any) -> Any:
     """J3: a new writer asks for the latest segment, and is told of an earlier one."""
-    taken_in = transitions.taken_in
-
-    def broken(state: JournalState, *which: Any) -> JournalState:
-        return replace(taken_in(state, *which), last_finalized_start=state.last_finalized_start)
-
-    patch.setattr(transitions, "taken_in", broken)
+    return replace(taken_in(state, *which), last_finalized_start=state.last_finalized_start)
 
 
-def takes_in_what_was_dropped(patch: Patch) -> None:
+@instead_of(syncing, "_vouched", within=10_000, known=1468)
+def takes_in_what_was_dropped(me: Memory, state: JournalState, finalized: Any) -> Any:
     """What a discard, a rollback or a format dropped comes back from an acceptor that it has not reached."""
-
-    def broken(me: Memory, state: JournalState, finalized: Any) -> Any:
-        yield from ()
-
-    patch.setattr(syncing, "_vouched", broken)
+    yield from ()
 
 
-def takes_a_segment_twice(patch: Patch) -> None:
+@instead_of(syncing, "_finalized_here", within=200, known=26)
+def takes_a_segment_twice(me: Memory, state: JournalState, wanted: RemoteEditLog) -> Any:
     """J4: what is finalized is replaced."""
-
-    def broken(me: Memory, state: JournalState, wanted: RemoteEditLog) -> Any:
-        yield from ()
-
-    patch.setattr(syncing, "_finalized_here", broken)
+    yield from ()
 
 
-def replaces_without_a_fence(patch: Patch) -> None:
+@around(syncing, "_segment_of", within=200, known=1)
+def replaces_without_a_fence(
+    segment_of: Real, me: Memory, state: JournalState, wanted: RemoteEditLog, copy: Copied | None
+) -> Any:
     """The copy of a stale segment is called finalized at an end that its ledger does not have."""
-    segment_of = syncing._segment_of
-
-    def broken(me: Memory, state: JournalState, wanted: RemoteEditLog, copy: Copied | None) -> Any:
-        own = transitions.segment_at(state, wanted.start_txid)
-        if own is not None and own.writer_epoch == wanted.writer_epoch:
-            return replace(own, end_txid=wanted.end_txid, finalized=True)
-        return segment_of(me, state, wanted, copy)
-
-    patch.setattr(syncing, "_segment_of", broken)
+    own = transitions.segment_at(state, wanted.start_txid)
+    if own is not None and own.writer_epoch == wanted.writer_epoch:
+        return replace(own, end_txid=wanted.end_txid, finalized=True)
+    return segment_of(me, state, wanted, copy)
 
 
 # --- beside others --------------------------------------------------------------------------------------
 
 
-def a_recovery_accepts_over_what_came(patch: Patch) -> None:
+@instead_of(recovery, "_accepted", within=200, known=1)
+def a_recovery_accepts_over_what_came(me: Any, seen: Any, now: Any, request: Any, copy: Any) -> Any:
     """J4: a finalized segment is in progress again."""
-    patch.setattr(
-        recovery,
-        "_accepted",
-        lambda me, seen, now, request, copy: transitions.accepted(
-            now, request.state, request.info.epoch, copy
-        ),
-    )
+    return transitions.accepted(now, request.state, request.info.epoch, copy)
 
 
-def deletes_a_copy_that_stands(patch: Patch) -> None:
+@around(syncing, "_take", within=200, known=1)
+def deletes_a_copy_that_stands(take: Real, me: Memory, wanted: RemoteEditLog, copy: Copied | None) -> Any:
     """Whoever is second deletes the ledger of whoever was first."""
-    take = syncing._take
-
-    def broken(me: Memory, wanted: RemoteEditLog, copy: Copied | None) -> Any:
-        taken = yield from take(me, wanted, copy)
-        if taken is Taken.COPIED and copy is not None and wanted.start_txid > 1:
-            yield from DropLedger(copy.ledger_id)
-        return taken
-
-    patch.setattr(syncing, "_take", broken)
-
-
-def _joins_with(patch: Patch, **changes: Any) -> None:
-    format_to_join = joining.format_to_join
-
-    def broken(*arguments: Any) -> Any:
-        return replace(format_to_join(*arguments), **changes)
-
-    patch.setattr("tests.simulation.journals.operators.format_to_join", broken)
-
-
-def _programs() -> Any:
-    from qjm_compat.acceptor.programs.machine import PROGRAMS
-
-    return PROGRAMS
-
-
-PLANTS = (
-    Plant((joins_without_what_is_in_progress,), 300, known=66),
-    Plant((joins_before_the_others_are_up_to_date,), 20_000, known=7270),
-    Plant((makes_no_room,), 4_000, known=974),
-    Plant((tells_what_it_cannot_know,), 300, known=46),
-    Plant((forgets_what_it_has_finalized_last,), 10_000, known=2677),
-    Plant((takes_in_what_was_dropped,), 10_000, known=1468),
-    Plant((takes_a_segment_twice,), 200, known=26),
-    Plant((replaces_without_a_fence,), 200, known=1),
-    Plant((a_recovery_accepts_over_what_came,), 200, known=1),
-    Plant((deletes_a_copy_that_stands,), 200, known=1),
-)
-"""What no seed finds is shown by test_directed_schedules.py, call by call."""
+    taken = yield from take(me, wanted, copy)
+    if taken is Taken.COPIED and copy is not None and wanted.start_txid > 1:
+        yield from DropLedger(copy.ledger_id)
+    return taken

@@ -17,7 +17,7 @@ from qjm_compat.acceptor.programs.transitions import kept_ledgers
 from qjm_compat.errors import BadRequest, QuorumFailed, RuleViolated
 from tests.simulation.engine.world import Violation
 
-from .edits import FRAME_BYTES, frame_in
+from .edits import edits_in, frame_in
 
 if TYPE_CHECKING:
     from .disk import Disk
@@ -57,23 +57,25 @@ class Checks:
 
     # --- writers ----------------------------------------------------------------------------------
 
-    def became_writer(self, epoch: int) -> None:
-        if epoch in self._epochs:
-            raise Violation("J1", f"two writers have epoch {epoch}")
+    @property
+    def last_epoch(self) -> int:
+        return max(self._epochs, default=0)
+
+    def became_writer(self, epoch: int, after: int = 0) -> None:
+        """It asked when a writer had that epoch."""
+        if epoch in self._epochs or epoch <= after:
+            raise Violation("J1", f"epoch {epoch} was given, and {self.last_epoch} was there before")
         self._epochs.add(epoch)
 
     def acknowledged(self, epoch: int, segment: int, first_txid: int, records: bytes) -> None:
         """A quorum has said so."""
         known = self.known
-        for number in range(len(records) // FRAME_BYTES):
-            txid = first_txid + number
-            one = records[number * FRAME_BYTES : (number + 1) * FRAME_BYTES]
+        for txid, one in edits_in(first_txid, records):
             if txid in known.acked:
                 raise Violation("J2", f"txid {txid} is acknowledged twice, to epoch {epoch} at last")
             self._compare("J2", txid, one)
             known.acked[txid], known.acked_by[txid] = one, epoch
-        last = first_txid + len(records) // FRAME_BYTES - 1
-        known.last_acked_of[segment] = max(known.last_acked_of.get(segment, 0), last)
+            known.last_acked_of[segment] = max(known.last_acked_of.get(segment, 0), txid)
 
     def recovered(self, epoch: int, end_txid: int) -> None:
         """A new writer goes on behind `end_txid`."""
@@ -93,9 +95,7 @@ class Checks:
     def saw(self, start_txid: int, first_txid: int, records: bytes) -> None:
         """A reader was given these edits as durable."""
         known = self.known
-        for number in range(len(records) // FRAME_BYTES):
-            txid = first_txid + number
-            one = records[number * FRAME_BYTES : (number + 1) * FRAME_BYTES]
+        for txid, one in edits_in(first_txid, records):
             self._compare("J6", txid, one)
             known.seen[txid] = one
             if start_txid:
@@ -145,7 +145,7 @@ class Checks:
 
     def _began(self, segment: SegmentRecord) -> None:
         start = segment.start_txid
-        if segment.writer_epoch < max(self._epochs, default=0):
+        if segment.writer_epoch < self.last_epoch:
             return  # one that lost the journal: a quorum will refuse it, so it never holds anything
         if start > 1 and start > self.purged_below:
             at = self._ends.get(start - 1, set())

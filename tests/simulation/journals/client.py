@@ -138,7 +138,7 @@ class Driver:
         self._turn = 0
 
     def start(self, delay: float) -> None:
-        self.site.at(self.host, delay, self.resume, None)
+        self.site.within(self.host, delay, self.resume, None)
 
     def resume(self, outcome: Any) -> None:
         """On to the next thing to wait for."""
@@ -166,7 +166,7 @@ class Driver:
                         return
                     outcome = self._answers
                 case Sleep(seconds):
-                    self.site.at(self.host, seconds, self._woken, self._turn)
+                    self.site.within(self.host, seconds, self._woken, self._turn)
                     return
 
     def _wait(self, calls: Calls, need: Need, seconds_max: float) -> bool:
@@ -186,10 +186,10 @@ class Driver:
             if answers.outcome(need, acceptors) is not Outcome.PENDING:
                 calls.changed.remove(changed)
                 # Never in the middle of what a channel does: its shell resumes a task, too.
-                self.site.at(self.host, 0.0, self._answered, turn, calls)
+                self.site.within(self.host, 0.0, self._answered, turn, calls)
 
         calls.changed.append(changed)
-        self.site.at(self.host, seconds_max, self._answered, turn, calls)
+        self.site.within(self.host, seconds_max, self._answered, turn, calls)
         return True
 
     def _answered(self, turn: int, calls: Calls) -> None:

@@ -60,8 +60,8 @@ class Cluster:
         self.operators = operators_of(self)
         for fault in self.plan.faults:
             if isinstance(fault, Crash | Pause) and fault.at < self.plan.heals_at:
-                self.site.at(self.site.world, fault.at, self._strike, fault)
-        self.site.at(self.site.world, self.plan.heals_at, self._heal)
+                self.site.within(self.site.outside, fault.at, self._strike, fault)
+        self.site.within(self.site.outside, self.plan.heals_at, self._heal)
         self.site.run()
         ending.check()
 
@@ -98,7 +98,7 @@ class Cluster:
         for daemon in self.daemons[number : number + 1]:
             if daemon.host.is_up:
                 daemon.host.crash()
-            self.site.at(self.site.world, 1.0, self._come_up, daemon)
+            self.site.within(self.site.outside, 1.0, self._come_up, daemon)
 
     def _acquaint(self) -> None:
         for disk in self.disks:
@@ -121,7 +121,7 @@ class Cluster:
         host.crash()
         for daemon in self.daemons:
             if daemon.host is host:
-                self.site.at(self.site.world, fault.down, self._come_up, daemon)
+                self.site.within(self.site.outside, fault.down, self._come_up, daemon)
 
     def _come_up(self, daemon: Daemon) -> None:
         if not daemon.host.is_up:

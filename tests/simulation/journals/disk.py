@@ -60,7 +60,7 @@ class Disk:
         self.is_lost = False
         self._site = site
         self._checks = site.checks
-        self._saved: Stream = site.chance(f"saved {name}")
+        self._saved: Stream = site.stream(f"saved {name}")
         self._revision = 0
         self._performers: dict[type[Effect], Callable[[Any, Call], Any]] = {
             ReadState: lambda effect, call: self.state,

@@ -4,23 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from .plan import (
-    ADMIN,
-    DAEMONS,
-    FORMS,
-    LATE,
-    ONE,
-    TWICE,
-    Crash,
-    Cut,
-    Fault,
-    Figures,
-    Pause,
-    Plan,
-    Reader,
-    Tamper,
-    Writer,
-)
+from . import plan as plans
+from .plan import Plan
 
 KINDS = (
     "GetJournalState",
@@ -40,7 +25,7 @@ PARTIAL = 0.5
 MEETS = 0.3
 """How often a kind of a writer's calls reaches no quorum, so that its life ends there."""
 
-LIFE_SECONDS = {ONE: 18.0, "within": 24.0, DAEMONS: 36.0}
+LIFE_SECONDS = {plans.ONE: 18.0, "within": 24.0, plans.DAEMONS: 36.0}
 """About how long a writer takes to become one and to write a little."""
 
 
@@ -53,8 +38,8 @@ def draw(seed: int) -> Plan:
 class _Drawn:
     def __init__(self, random: Random) -> None:
         self.random = random
-        self.form = random.choices(FORMS, (2, 3, 6))[0]
-        self.acceptors = 1 if self.form == ONE else random.choices((3, 5), (7, 1))[0]
+        self.form = random.choices(plans.FORMS, (2, 3, 6))[0]
+        self.acceptors = 1 if self.form == plans.ONE else random.choices((3, 5), (7, 1))[0]
         self.writers = self._writers()
         self.heals_at = self.writers[-1].at + LIFE_SECONDS[self.form] * random.uniform(0.5, 1.5)
 
@@ -63,7 +48,7 @@ class _Drawn:
         readers = tuple(self._reader() for _ in range(random.choices((0, 1, 2), (4, 4, 1))[0]))
         figures = self._figures()
         faults = tuple(self._fault() for _ in range(random.randrange(6)))
-        admin = random.choice(ADMIN) if random.random() < 0.15 else ""
+        admin = random.choice(plans.ADMIN) if random.random() < 0.15 else ""
         return Plan(
             seed,
             self.form,
@@ -76,7 +61,7 @@ class _Drawn:
             admin,
         )
 
-    def _writers(self) -> tuple[Writer, ...]:
+    def _writers(self) -> tuple[plans.Writer, ...]:
         random, writers, at = self.random, [], 0.0
         closeness = random.choice((0.3, 0.7, 1.0, 1.3))
         for _ in range(random.choices((1, 2, 3, 4, 5), (1, 6, 5, 2, 1))[0]):
@@ -84,13 +69,13 @@ class _Drawn:
             at += LIFE_SECONDS[self.form] * closeness * random.uniform(0.2, 1.8)
         return tuple(writers)
 
-    def _writer(self, at: float) -> Writer:
+    def _writer(self, at: float) -> plans.Writer:
         random = self.random
         few = random.choices((1, 2, 3, 4), (6, 4, 1, 1))[0]
         segments = tuple(
             tuple(random.choice((1, 1, 2, 3)) for _ in range(random.choice((1, 1, 2, 3)))) for _ in range(few)
         )
-        return Writer(
+        return plans.Writer(
             at,
             segments,
             depth=random.choice((1, 1, 2, 4)),
@@ -100,19 +85,19 @@ class _Drawn:
             leaves_open=random.random() < 0.4,
         )
 
-    def _reader(self) -> Reader:
+    def _reader(self) -> plans.Reader:
         random = self.random
-        return Reader(
+        return plans.Reader(
             at=round(random.uniform(0, self.heals_at), 1),
             looks=random.randrange(1, 5),
             every=random.choice((2.0, 6.0, 15.0)),
             tails=random.random() < 0.5,
         )
 
-    def _figures(self) -> Figures:
+    def _figures(self) -> plans.Figures:
         random = self.random
-        remote = self.form == DAEMONS
-        return Figures(
+        remote = self.form == plans.DAEMONS
+        return plans.Figures(
             loss=random.choice((0.0, 0.02, 0.08, 0.2)) if remote else 0.0,
             late=random.choice((0.0, 0.0, 0.03, 0.1)) if remote else 0.0,
             twice=random.choice((0.0, 0.0, 0.05)) if remote else 0.0,
@@ -125,28 +110,28 @@ class _Drawn:
 
     # --- faults -----------------------------------------------------------------------------------------
 
-    def _fault(self) -> Fault:
+    def _fault(self) -> plans.Fault:
         kinds = [self._crash, self._pause]
-        if self.form == DAEMONS:
+        if self.form == plans.DAEMONS:
             kinds += [self._cut, self._cut, self._tamper]
         return self.random.choice(kinds)()
 
     def _host(self) -> str:
         hosts = [f"w{n}" for n in range(len(self.writers))]
-        if self.form == DAEMONS:
+        if self.form == plans.DAEMONS:
             hosts += [f"a{n}" for n in range(self.acceptors)]
         return self.random.choice(hosts)
 
     def _at(self) -> float:
         return round(self.random.uniform(0, self.heals_at), 2)
 
-    def _crash(self) -> Fault:
-        return Crash(self._host(), self._at(), self.random.choice((1.0, 5.0, 30.0)))
+    def _crash(self) -> plans.Fault:
+        return plans.Crash(self._host(), self._at(), self.random.choice((1.0, 5.0, 30.0)))
 
-    def _pause(self) -> Fault:
-        return Pause(self._host(), self._at(), self.random.choice((5.0, 20.0, 60.0)))
+    def _pause(self) -> plans.Fault:
+        return plans.Pause(self._host(), self._at(), self.random.choice((5.0, 20.0, 60.0)))
 
-    def _cut(self) -> Fault:
+    def _cut(self) -> plans.Fault:
         random = self.random
         ends = [f"w{random.randrange(len(self.writers))}", f"a{random.randrange(self.acceptors)}"]
         if random.random() < 0.3:
@@ -156,13 +141,13 @@ class _Drawn:
         kind = random.choice(KINDS) if random.random() < 0.5 else ""
         if kind and ends[1][:1] != "a":
             kind += " reply"
-        return Cut(ends[0], ends[1], self._at(), random.choice((10.0, 40.0, 200.0)), kind)
+        return plans.Cut(ends[0], ends[1], self._at(), random.choice((10.0, 40.0, 200.0)), kind)
 
-    def _tamper(self) -> Fault:
+    def _tamper(self) -> plans.Fault:
         random = self.random
         writer, acceptor = f"w{random.randrange(len(self.writers))}", f"a{random.randrange(self.acceptors)}"
-        how = random.choice((TWICE, LATE))
-        return Tamper(random.choice(KINDS), writer, acceptor, random.choice((1, 1, 2, 3)), how)
+        how = random.choice((plans.TWICE, plans.LATE))
+        return plans.Tamper(random.choice(KINDS), writer, acceptor, random.choice((1, 1, 2, 3)), how)
 
 
 class _Partial:
@@ -178,33 +163,37 @@ class _Partial:
             sizes = tuple(random.choice((1, 1, 2)) for _ in range(random.choice((1, 2, 2))))
             segments = random.choices(((sizes,), (sizes, (1,))), (4, 1))[0]
             think = random.choice((0.0, 0.0, 8.0))
-            writers.append(Writer(at, segments, depth=random.choice((1, 2)), think=think))
+            writers.append(plans.Writer(at, segments, depth=random.choice((1, 2)), think=think))
             faults += self._missed(n, at, acceptors)
-            at += round(random.choice((0.6, 1.0, 1.3)) * LIFE_SECONDS[DAEMONS], 1)
+            at += round(random.choice((0.6, 1.0, 1.3)) * LIFE_SECONDS[plans.DAEMONS], 1)
         readers = tuple(
-            Reader(round(random.uniform(0, at), 1), 4, random.choice((2.0, 8.0)), tails=random.random() < 0.5)
+            plans.Reader(
+                round(random.uniform(0, at), 1), 4, random.choice((2.0, 8.0)), tails=random.random() < 0.5
+            )
             for _ in range(random.choice((0, 1, 2)))
         )
-        figures = Figures(slow=random.choice((0.0, 0.0, 0.05)), cache=random.choice((30, 400)))
-        return Plan(seed, DAEMONS, acceptors, tuple(writers), readers, tuple(faults), figures, at)
+        figures = plans.Figures(slow=random.choice((0.0, 0.0, 0.05)), cache=random.choice((30, 400)))
+        return Plan(seed, plans.DAEMONS, acceptors, tuple(writers), readers, tuple(faults), figures, at)
 
-    def _missed(self, n: int, at: float, acceptors: int) -> list[Fault]:
+    def _missed(self, n: int, at: float, acceptors: int) -> list[plans.Fault]:
         """Calls of one writer that never arrive, or arrive late, or twice."""
         random = self.random
-        faults: list[Fault] = []
+        faults: list[plans.Fault] = []
         names = [f"a{m}" for m in range(acceptors)]
         random.shuffle(names)
         minority = acceptors // 2
-        long = 3 * LIFE_SECONDS[DAEMONS]
+        long = 3 * LIFE_SECONDS[plans.DAEMONS]
         if random.random() < 0.6:
-            faults += [Cut(f"w{n}", name, at, long) for name in names[:minority]]
+            faults += [plans.Cut(f"w{n}", name, at, long) for name in names[:minority]]
         for kind in KINDS[3:7]:
             if random.random() < MEETS:
                 reached = random.randrange(minority + 1)
-                faults += [Cut(f"w{n}", name, at, long, kind) for name in names[: acceptors - reached]]
+                faults += [plans.Cut(f"w{n}", name, at, long, kind) for name in names[: acceptors - reached]]
         if random.random() < 0.2:
-            how = random.choice((TWICE, LATE))
-            faults.append(Tamper(random.choice(KINDS[2:7]), f"w{n}", names[-1], 1, how))
+            how = random.choice((plans.TWICE, plans.LATE))
+            faults.append(plans.Tamper(random.choice(KINDS[2:7]), f"w{n}", names[-1], 1, how))
         if random.random() < 0.2:
-            faults.append(Crash(names[-1], round(at + random.uniform(0, LIFE_SECONDS[DAEMONS]), 2), 3.0))
+            faults.append(
+                plans.Crash(names[-1], round(at + random.uniform(0, LIFE_SECONDS[plans.DAEMONS]), 2), 3.0)
+            )
         return faults

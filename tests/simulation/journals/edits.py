@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 from qjm_compat.edits import encode_frame
@@ -18,6 +19,12 @@ def frame(tag: int, txid: int) -> bytes:
 
 def frames(tag: int, first_txid: int, num_txns: int) -> bytes:
     return b"".join([frame(tag, txid) for txid in range(first_txid, first_txid + num_txns)])
+
+
+def edits_in(first_txid: int, records: bytes) -> Iterator[tuple[int, bytes]]:
+    """Each with its txid."""
+    for n in range(len(records) // FRAME_BYTES):
+        yield first_txid + n, records[n * FRAME_BYTES : (n + 1) * FRAME_BYTES]
 
 
 def frame_in(content: bytes, start_txid: int, txid: int) -> bytes:

@@ -16,7 +16,7 @@ from tests.simulation.engine.world import Violation
 
 from .client import Driver, Script, Sleep
 from .disk import Disk
-from .edits import FRAME_BYTES
+from .edits import edits_in
 from .plan import Writer
 from .probes import JournalProbe
 from .synchronous import gathered
@@ -132,9 +132,7 @@ class Ending:
         found: dict[int, bytes] = {}
         for segment in seen:
             for batch in gathered(EditLogInputStream(segment, readers, 0).batches()):
-                records = bytes(batch.records)
-                for n in range(batch.num_txns):
-                    found[batch.first_txid + n] = records[n * FRAME_BYTES : (n + 1) * FRAME_BYTES]
+                found.update(edits_in(batch.first_txid, bytes(batch.records)))
         self.checks.all_there(found)
 
     # --- what is done while nobody writes ---------------------------------------------------------------

@@ -57,7 +57,7 @@ class Followers:
         if error is not None:
             reply(None, error)
         else:
-            self._site.at(self._host, READ_SECONDS, self._read, request, reply, place)
+            self._site.within(self._host, READ_SECONDS, self._read, request, reply, place)
 
     def _read(self, request: GetJournaledEdits, reply: Reply, place: SegmentLocation) -> None:
         try:

@@ -124,18 +124,18 @@ class RemoteLine:
         call = self._calls
         self._open[call] = reply
         if not self._daemon.host.is_up:
-            self._site.at(self._client, 1.0, self._failed, call, "refused")
+            self._site.within(self._client, 1.0, self._failed, call, "refused")
             return
         self._watch()
         kind = type(request).__name__
         deliveries = self._network.delays(kind, self._client.name, self._daemon.host.name)
         if not deliveries or deliveries[0][0] > ANSWER_SECONDS_MAX:
-            self._site.at(self._client, ANSWER_SECONDS_MAX, self._failed, call, "no answer")
+            self._site.within(self._client, ANSWER_SECONDS_MAX, self._failed, call, "no answer")
         for delay, may_be_overtaken in deliveries:
             at = self._site.now + delay
             if not may_be_overtaken:
                 at = self._arrives_at = max(at, self._arrives_at + 1e-6)
-            self._site.at(self._daemon.host, at - self._site.now, self._arrived, call, request)
+            self._site.within(self._daemon.host, at - self._site.now, self._arrived, call, request)
 
     def close(self) -> None:
         """Nobody waits for answers any more; what was sent arrives."""
@@ -150,7 +150,7 @@ class RemoteLine:
 
     def _broken(self) -> None:
         for call in self._open:
-            self._site.at(self._client, 0.5, self._failed, call, "the connection broke")
+            self._site.within(self._client, 0.5, self._failed, call, "the connection broke")
 
     def _arrived(self, call: int, request: Request[Any]) -> None:
         self._daemon.server.receive(request, partial(self._answered, call, type(request).__name__))
@@ -160,9 +160,9 @@ class RemoteLine:
             return
         deliveries = self._network.delays(f"{kind} reply", self._daemon.host.name, self._client.name)
         if not deliveries or deliveries[0][0] > ANSWER_SECONDS_MAX:
-            self._site.at(self._client, ANSWER_SECONDS_MAX, self._failed, call, "no answer")
+            self._site.within(self._client, ANSWER_SECONDS_MAX, self._failed, call, "no answer")
         else:
-            self._site.at(self._client, deliveries[0][0], self._over, call, answer, error)
+            self._site.within(self._client, deliveries[0][0], self._over, call, answer, error)
 
     def _failed(self, call: int, why: str) -> None:
         self._over(call, None, JournalUnavailable(f"{self._daemon.host.name}: {why}"))

@@ -80,7 +80,7 @@ class Operator:
         """Runs the script when its time has come. It ends with its process."""
         self._script = script
         self.host.died.append(self._died)
-        self.site.at(self.host, self._at, self._resume, None)
+        self.site.within(self.host, self._at, self._resume, None)
 
     def syncs(self, wants: Sync, *, until_whole: bool = False) -> Script:
         """So many rounds; fewer where nothing is left to do and that is all that is wanted."""
@@ -224,12 +224,12 @@ class Operator:
             return
         match effect:
             case Sleep(seconds):
-                self.site.at(self.host, seconds, self._resume, None)
+                self.site.within(self.host, seconds, self._resume, None)
             case Run(server, request, steps):
                 server.run(request, steps, self._answered)
 
     def _answered(self, answer: Any, error: JournalError | None) -> None:
-        self.site.at(self.host, 0.0, self._resume, (answer, error))
+        self.site.within(self.host, 0.0, self._resume, (answer, error))
 
     def _died(self) -> None:
         if not self._has_ended:

@@ -1,11 +1,7 @@
-"""Every pair of messages of a small run of two writers, each lost, coming twice, or coming late.
-
-python -m tests.simulation.journals.pairs      all of them, answers too; some minutes
-"""
+"""Every pair of messages of a small run of two writers, each lost, coming twice, or coming late."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations, product
@@ -13,7 +9,7 @@ from itertools import combinations, product
 from tests.simulation.engine.runs import Failed
 
 from .plan import DROP, LATE, TWICE, Plan, Tamper, Writer
-from .run import run_journal_plan
+from .run import play
 
 Message = tuple[str, str, str, int]
 
@@ -29,7 +25,7 @@ HOWS = (DROP, TWICE, LATE)
 
 def messages(*, answers: bool) -> list[Message]:
     """What the two writers send when nothing goes wrong, and what they are answered."""
-    sent = run_journal_plan(TWO_WRITERS, tracing=False).messages
+    sent = play(TWO_WRITERS, tracing=False).messages
     return [message for message in sent if answers or not message[0].endswith("reply")]
 
 
@@ -45,21 +41,6 @@ def failing(some: Iterator[Plan]) -> Iterator[Failed]:
     """Those that break a promise."""
     for plan in some:
         try:
-            run_journal_plan(plan, tracing=False)
+            play(plan, tracing=False)
         except Failed as failed:
             yield failed
-
-
-def main() -> int:
-    sent = messages(answers=True)
-    print(f"== {len(sent)} messages", flush=True)
-    failures = 0
-    for failed in failing(plans(sent)):
-        failures += 1
-        print(f"{failed.__cause__!r}\n{failed.plan!r}", flush=True)
-    print(f"pairs={len(sent) * (len(sent) - 1) // 2} violations={failures}")
-    return 1 if failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

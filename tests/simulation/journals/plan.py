@@ -7,7 +7,7 @@ processes of those who use them, they have no hosts of their own.
 
 from __future__ import annotations
 
-from tests.simulation.engine.printed import Value
+from tests.simulation.engine.printed import Listing, Value
 
 ONE = "one"
 """One acceptor, in the process of every writer and reader: the product's default."""
@@ -116,7 +116,7 @@ class Figures(Value):
     queue: int = 10_000
 
 
-class Plan(Value):
+class Plan(Listing):
     """One run.
 
     `heals_at`: no fault after it, and a last writer must succeed. `admin`: what is done when all is quiet. Those who

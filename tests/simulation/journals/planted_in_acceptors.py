@@ -13,9 +13,12 @@ from metadata.records.journal_store import VersionedState
 from qjm_compat.acceptor import edits_cache
 from qjm_compat.acceptor.programs import epochs, memory, recovery, segments, storage, transitions
 from qjm_compat.acceptor.programs.effects import DropLedger, EndLedger, LookAtLedger, ReadState, SwapState
+from qjm_compat.acceptor.programs.machine import PROGRAMS
 from qjm_compat.acceptor.programs.memory import Memory
 from qjm_compat.errors import BadJournalState, JournalOutOfSync, JournalUnavailable
 from qjm_compat.requests import NewEpoch, NewEpochReply, SendEdits
+from tests.simulation.engine.planted import Real, around, bug, instead_of, together
+from tests.simulation.journals import server
 
 Patch = pytest.MonkeyPatch
 Step = Callable[[JournalState], JournalState]
@@ -24,20 +27,19 @@ Step = Callable[[JournalState], JournalState]
 # --- promises -----------------------------------------------------------------------------------
 
 
-def promises_without_fencing(patch: Patch) -> None:
+@instead_of(epochs, "seal", within=30, known=1)
+def promises_without_fencing(me: Memory, epoch: int) -> Any:
     """A ledger of an earlier writer goes on taking edits after a new one was promised the journal."""
-
-    def broken(me: Memory, epoch: int) -> Any:
-        return (yield from epochs.still(me, epoch))
-
-    patch.setattr(epochs, "seal", broken)
+    return (yield from epochs.still(me, epoch))
 
 
+@bug(within=30, known=2)
 def fences_nobody(patch: Patch) -> None:
     """Not even a recovery ends ledgers: their ends are those that were seen."""
     patch.setattr(epochs, "EndLedger", LookAtLedger)
 
 
+@bug(within=200, known=22)
 def keeps_a_promise_in_memory(patch: Patch) -> None:
     """A promise is gone with its process."""
     swap, fresh = Memory.swap, Memory.fresh
@@ -60,6 +62,7 @@ def keeps_a_promise_in_memory(patch: Patch) -> None:
     patch.setattr(Memory, "fresh", broken_fresh)
 
 
+@bug(within=300, known=54)
 def promises_the_same_epoch_twice(patch: Patch) -> None:
     """An epoch that was promised is promised again."""
     new_epoch = epochs.new_epoch
@@ -72,33 +75,32 @@ def promises_the_same_epoch_twice(patch: Patch) -> None:
             return NewEpochReply(max((*starts, state.last_finalized_start)) or None)
         return (yield from new_epoch(me, request))
 
-    patch.setitem(_programs(), NewEpoch, broken)
+    patch.setitem(PROGRAMS, NewEpoch, broken)
 
 
-def does_not_look_at_epochs(patch: Patch) -> None:
+@instead_of(Memory, "refuse_stale", within=30, known=2)
+def does_not_look_at_epochs(self: Memory, epoch: Any, promised: Any) -> None:
     """Whoever asks is let in."""
-    patch.setattr(Memory, "refuse_stale", lambda self, epoch, promised: None)
 
 
 # --- changes of the state -----------------------------------------------------------------------
 
 
+@bug(within=10_000, known=3494)
 def does_not_look_at_the_epoch_again(patch: Patch) -> None:
     """A change stands though the journal was promised to another since the call was let in."""
     patch.setattr(segments, "change", _careless_change)
     patch.setattr(recovery, "change", _careless_change)
 
 
-def swaps_whatever_stands(patch: Patch) -> None:
+@instead_of(memory, "SwapState", within=300, known=15)
+def swaps_whatever_stands(state: JournalState, version: int | None) -> Any:
     """A compare-and-swap that does not compare."""
-
-    def broken(state: JournalState, version: int | None) -> Any:
-        found = yield ReadState()
-        return (yield SwapState(state, found.version if found is not None else None))
-
-    patch.setattr(memory, "SwapState", broken)
+    found = yield ReadState()
+    return (yield SwapState(state, found.version if found is not None else None))
 
 
+@bug(within=1_000, known=93)
 def deletes_the_ledger_of_a_swap_without_an_answer(patch: Patch) -> None:
     """The swap stood: the state refers to a ledger that is gone."""
     change = segments.change
@@ -115,109 +117,85 @@ def deletes_the_ledger_of_a_swap_without_an_answer(patch: Patch) -> None:
         patch.setattr(module, "withdraw", lambda me, ledger_id, *_: DropLedger(ledger_id))
 
 
-def forgets_segments_without_a_record(patch: Patch) -> None:
+@instead_of(segments, "archive_all", within=30, known=1)
+def forgets_segments_without_a_record(me: Memory, state: JournalState) -> Any:
     """A finalized segment leaves the state before it has a record of its own."""
-
-    def broken(me: Memory, state: JournalState) -> Any:
-        me.archived |= {s.ledger_id for s in state.segments}
-        yield from ()
-
-    patch.setattr(segments, "archive_all", broken)
+    me.archived |= {s.ledger_id for s in state.segments}
+    yield from ()
 
 
-def purges_what_may_still_grow(patch: Patch) -> None:
+@around(transitions, "purged", within=3_000, known=509)
+def purges_what_may_still_grow(purged: Real, state: JournalState, keep: int) -> Any:
     """A segment goes whose start is below the limit, wherever it ends."""
-    purged = transitions.purged
-
-    def broken(state: JournalState, keep: int) -> JournalState:
-        left = tuple(s for s in state.segments if s.start_txid >= keep)
-        return replace(purged(state, keep), segments=left)
-
-    patch.setattr(transitions, "purged", broken)
+    left = tuple(s for s in state.segments if s.start_txid >= keep)
+    return replace(purged(state, keep), segments=left)
 
 
-def deletes_what_a_rollback_needs(patch: Patch) -> None:
+@instead_of(JournalState, "needs", within=2_000, known=24)
+def deletes_what_a_rollback_needs(self: JournalState, segment: Any) -> Any:
     """A sweep looks at the state that stands, and not at the one to go back to."""
-    patch.setattr(JournalState, "needs", lambda self, segment: self.shows(segment))
+    return self.shows(segment)
 
 
-def deletes_before_the_change_stands(patch: Patch) -> None:
+@around(segments, "change", within=300, known=14)
+def deletes_before_the_change_stands(change: Real, me: Memory, epoch: int, step: Step) -> Any:
     """Ledgers are deleted that a swap was going to leave behind, and then did not."""
-    change = segments.change
-
-    def broken(me: Memory, epoch: int, step: Step) -> Any:
-        planned = step((yield from epochs.still(me, epoch)))
-        for ledger_id in planned.replaced_ledgers:
-            yield from DropLedger(ledger_id)
-        return (yield from change(me, epoch, step))
-
-    patch.setattr(segments, "change", broken)
+    planned = step((yield from epochs.still(me, epoch)))
+    for ledger_id in planned.replaced_ledgers:
+        yield from DropLedger(ledger_id)
+    return (yield from change(me, epoch, step))
 
 
-def a_rollback_takes_promises_back(patch: Patch) -> None:
+@around(transitions, "rolled_back", within=1_000, known=24)
+def a_rollback_takes_promises_back(rolled_back: Real, state: JournalState, previous: JournalState) -> Any:
     """J1: an epoch is given to a second writer."""
-    rolled_back = transitions.rolled_back
-
-    def broken(state: JournalState, previous: JournalState) -> JournalState:
-        back = rolled_back(state, previous)
-        return replace(back, last_promised_epoch=previous.last_promised_epoch)
-
-    patch.setattr(transitions, "rolled_back", broken)
+    back = rolled_back(state, previous)
+    return replace(back, last_promised_epoch=previous.last_promised_epoch)
 
 
-def a_format_takes_promises_back(patch: Patch) -> None:
+@around(transitions, "formatted", within=1_000, known=86)
+def a_format_takes_promises_back(formatted: Real, old: Any, storage: Any, *joins: Any) -> Any:
     """J1: as Hadoop does it."""
-    formatted = transitions.formatted
-    patch.setattr(
-        transitions,
-        "formatted",
-        lambda old, storage, *joins: replace(formatted(old, storage, *joins), last_promised_epoch=0),
-    )
+    return replace(formatted(old, storage, *joins), last_promised_epoch=0)
 
 
-def a_discard_forgets_what_it_discarded(patch: Patch) -> None:
+@instead_of(transitions, "_dropping", within=300, known=22)
+def a_discard_forgets_what_it_discarded(state: Any, dropped: Any) -> Any:
     """Records of segments that were discarded show again."""
-    patch.setattr(transitions, "_dropping", lambda state, dropped: state)
+    return state
 
 
-def a_discard_minds_what_is_in_progress(patch: Patch) -> None:
+@around(storage, "_kept_before")
+def a_discard_minds_what_is_in_progress(
+    kept_before: Real, me: Memory, state: JournalState, start: int
+) -> Any:
     """A copy that was overruled reaches further than what was chosen, and a discard is refused for it."""
-    kept_before = storage._kept_before
-
-    def broken(me: Memory, state: JournalState, start: int) -> Any:
-        for segment in state.segments:
-            if segment.end_txid is not None and segment.start_txid < start <= segment.end_txid:
-                raise BadJournalState(f"Cannot discard from txid {start} on: it lies inside {segment}")
-        return (yield from kept_before(me, state, start))
-
-    patch.setattr(storage, "_kept_before", broken)
+    for segment in state.segments:
+        if segment.end_txid is not None and segment.start_txid < start <= segment.end_txid:
+            raise BadJournalState(f"Cannot discard from txid {start} on: it lies inside {segment}")
+    return (yield from kept_before(me, state, start))
 
 
 # --- segments -----------------------------------------------------------------------------------
 
 
-def finalizes_at_any_end(patch: Patch) -> None:
+@instead_of(segments, "_check_end")
+def finalizes_at_any_end(me: Memory, segment: Any, end: int) -> Any:
     """A copy that lags is finalized as if it were whole."""
-
-    def broken(me: Memory, segment: Any, end: int) -> Any:
-        if segment.end_txid is None:
-            yield from EndLedger(segment.ledger_id)
-
-    patch.setattr(segments, "_check_end", broken)
+    if segment.end_txid is None:
+        yield from EndLedger(segment.ledger_id)
 
 
-def finalizes_what_it_has_not_accepted(patch: Patch) -> None:
+@instead_of(segments, "_finalized")
+def finalizes_what_it_has_not_accepted(me: Any, state: Any, segment: Any, end: Any, *_: Any) -> Any:
     """Another writer's edits end at the same txid as those that were chosen."""
-    patch.setattr(
-        segments,
-        "_finalized",
-        lambda me, state, segment, end, *_: transitions.finalized(state, segment.start_txid, end),
-    )
+    return transitions.finalized(state, segment.start_txid, end)
 
 
-def appends_behind_a_gap(patch: Patch) -> None:
+@instead_of(Memory, "segment_for", within=2_000, known=356)
+def appends_behind_a_gap(self: Memory, request: Any) -> Any:
     """A batch is taken in though the one before it never came."""
-    patch.setattr(Memory, "segment_for", lambda self, request: self.open or segment_for(self, request))
+    return self.open or segment_for(self, request)
 
 
 segment_for = Memory.segment_for
@@ -226,60 +204,46 @@ segment_for = Memory.segment_for
 # --- recovery -----------------------------------------------------------------------------------
 
 
-def accepts_in_two_steps(patch: Patch) -> None:
+@around(recovery, "change", within=4_000, known=376)
+def accepts_in_two_steps(change: Real, me: Memory, epoch: int, step: Step) -> Any:
     """Q8: a crash leaves the choice without the edits that were chosen."""
-    change = segments.change
 
-    def broken(me: Memory, epoch: int, step: Step) -> Any:
-        def choice_alone(now: JournalState) -> JournalState:
-            return replace(step(now), segments=now.segments, replaced_ledgers=now.replaced_ledgers)
+    def choice_alone(now: JournalState) -> JournalState:
+        return replace(step(now), segments=now.segments, replaced_ledgers=now.replaced_ledgers)
 
-        yield from change(me, epoch, choice_alone)
-        return (yield from change(me, epoch, step))
-
-    patch.setattr(recovery, "change", broken)
+    yield from change(me, epoch, choice_alone)
+    return (yield from change(me, epoch, step))
 
 
-def equal_ends_are_equal(patch: Patch) -> None:
+@instead_of(recovery, "_is_same", within=1_000, known=12)
+def equal_ends_are_equal(here: Any, wanted: Any) -> Any:
     """Q15: two writers wrote as far, each at another minority."""
-    patch.setattr(
-        recovery, "_is_same", lambda here, wanted: here is not None and here.end_txid == wanted.end_txid
-    )
+    return here is not None and here.end_txid == wanted.end_txid
 
 
-def blames_a_writer_for_what_a_later_one_decided(patch: Patch) -> None:
+@instead_of(recovery, "still")
+def blames_a_writer_for_what_a_later_one_decided(me: Memory, epoch: int) -> Any:
     """What refuses an acceptance was done by a later writer, and the earlier one is told that it broke a rule."""
-
-    def broken(me: Memory, epoch: int) -> Any:
-        yield from ()
-
-    patch.setattr(recovery, "still", broken)
+    yield from ()
 
 
-def a_cache_keeps_what_was_overruled(patch: Patch) -> None:
+@instead_of(edits_cache.EditsCache, "store", within=15_000, known=9792)
+def a_cache_keeps_what_was_overruled(self: edits_cache.EditsCache, batch: Any, layout_version: int) -> None:
     """A follower is given what an earlier writer wrote, behind what a later one did."""
-
-    def broken(self: edits_cache.EditsCache, batch: Any, layout_version: int) -> None:
-        last = self.last_txid
-        if last is not None and batch.first_txid != last + 1:
-            return
-        self._layout_version, self._writer_epoch = layout_version, batch.writer_epoch
-        self._batches.append(batch)
-
-    patch.setattr(edits_cache.EditsCache, "store", broken)
+    last = self.last_txid
+    if last is not None and batch.first_txid != last + 1:
+        return
+    self._layout_version, self._writer_epoch = layout_version, batch.writer_epoch
+    self._batches.append(batch)
 
 
-def batches_change_the_state(patch: Patch) -> None:
+@around(server, "admit_edits", within=30, known=1)
+def batches_change_the_state(admit_edits: Real, me: Memory, request: SendEdits) -> Any:
     """Every batch is a swap of the metadata."""
-    admit_edits = segments.admit_edits
-
-    def broken(me: Memory, request: SendEdits) -> Any:
-        segment = yield from admit_edits(me, request)
-        state = yield from me.fresh()
-        yield from me.swap(replace(state, committed_txid=None))
-        return segment
-
-    patch.setattr("tests.simulation.journals.server.admit_edits", broken)
+    segment = yield from admit_edits(me, request)
+    state = yield from me.fresh()
+    yield from me.swap(replace(state, committed_txid=None))
+    return segment
 
 
 def _careless_change(me: Memory, epoch: int, step: Step) -> Any:
@@ -290,7 +254,7 @@ def _careless_change(me: Memory, epoch: int, step: Step) -> Any:
     raise me.gave_up()
 
 
-def _programs() -> Any:
-    from qjm_compat.acceptor.programs.machine import PROGRAMS
-
-    return PROGRAMS
+FINALIZES_ANYTHING = together(
+    finalizes_at_any_end, finalizes_what_it_has_not_accepted, within=5_000, known=1549
+)
+"""Each covers for the other: an acceptor that has what was accepted has its end, too."""

@@ -158,7 +158,7 @@ class Server:
             slow = self.site.plan.figures.slow
             if slow and not self.site.is_calm and salted(bits, 1) < slow:
                 delay += SLOW_SECONDS * salted(bits, 2)
-            self.site.at(self.host, delay, self._perform, call, done, effect, bits)
+            self.site.within(self.host, delay, self._perform, call, done, effect, bits)
 
     def _end(self, call: Call, done: Reply, answer: Any, error: JournalError | None) -> None:
         self.calls.discard(call)
@@ -205,7 +205,7 @@ class Server:
         call.is_in_doubt = True
         if isinstance(effect, SwapState) and salted(bits, 5) < 0.4:
             self.site.reached(JournalProbe.SWAP_LATE)
-            self.site.at(self.site.world, 20 * salted(bits, 6), self._perform_late, effect, call)
+            self.site.within(self.site.outside, 20 * salted(bits, 6), self._perform_late, effect, call)
         else:
             try:
                 outcome = self.disk.perform(effect, call)
@@ -215,7 +215,7 @@ class Server:
                 self.site.reached(JournalProbe.SWAP_UNKNOWN)
                 if salted(bits, 7) < 0.5:
                     delay = 5 * salted(bits, 8)
-                    self.site.at(self.host, delay, self._recognised, call, done, outcome)
+                    self.site.within(self.host, delay, self._recognised, call, done, outcome)
                     return
         self._advance(call, done, None, JournalUnavailable(f"no answer to {type(effect).__name__}"))
 
@@ -268,8 +268,8 @@ class Server:
         bits = numbered(self._key, self._done)
         self._lands_at = max(self._lands_at, self.site.now + exponential(bits)) + 1e-6
         # What is on its way gets there whether or not its process lives.
-        self.site.at(
-            self.site.world,
+        self.site.within(
+            self.site.outside,
             self._lands_at - self.site.now,
             self._landed,
             ledger,
@@ -289,7 +289,7 @@ class Server:
         if self.host.life == life:
             if is_kept and not told:
                 self.site.reached(JournalProbe.BATCH_IN_DOUBT)
-            self.site.at(self.host, 0.0, pending.confirm, told)
+            self.site.within(self.host, 0.0, pending.confirm, told)
 
     def _confirmed(self, segment: OpenSegment, batch: Batch, reply: Reply, told: bool) -> None:
         if not told:

@@ -50,7 +50,7 @@ class JournalWriter:
     def _script(self) -> Script:
         for attempt in range(self.wants.attempts):
             if attempt:
-                yield Sleep(RETRY_SECONDS * (0.5 + self.site.chance(self.host.name).unit()))
+                yield Sleep(RETRY_SECONDS * (0.5 + self.site.stream(self.host.name).unit()))
             if self.is_retired:
                 return
             life = WriterLife(self.site, self.wants, self._connect(self.host), self._next_tag())
@@ -132,7 +132,7 @@ class WriterLife:
         while under_way:
             yield from self._settled(under_way.popleft())
         if self.wants.purges:
-            self.purge(first_txid + self.site.chance("purge").below(next_txid - first_txid))
+            self.purge(first_txid + self.site.stream("purge").below(next_txid - first_txid))
         if not leaves_open:
             yield from self.proposer.finalize_log_segment(first_txid, next_txid - 1)
         return next_txid

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ledgers.elections.term import Term as LeaderTerm
 from ledgers.errors import (
@@ -30,6 +30,8 @@ from .probes import LogProbe
 
 if TYPE_CHECKING:
     from .site import Client, LogSite
+
+T = TypeVar("T")
 
 TRIES_MAX = 8
 PAUSE_SECONDS = 0.5
@@ -61,15 +63,19 @@ class LogUser:
         if isinstance(error, MetadataUnavailable):
             self.site.world.reached(LogProbe.UNKNOWN)
 
-    async def opened(self) -> Log | None:
-        """The log, whatever it is called at the moment."""
+    async def tried(self, what: str, call: Callable[[], Coroutine[Any, Any, T]]) -> T | None:
+        """What the call returns, which may take a few; None where none succeeds."""
         for _ in range(TRIES_MAX):
             try:
-                return await self.client.logs.open(self.site.log_name(), b"")
+                return await call()
             except LedgerError as error:
-                self.expected("open", error)
+                self.expected(what, error)
                 await asyncio.sleep(PAUSE_SECONDS)
         return None
+
+    async def opened(self) -> Log | None:
+        """The log, whatever it is called at the moment."""
+        return await self.tried("open", lambda: self.client.logs.open(self.site.log_name(), b""))
 
 
 class LogWriterUser(LogUser):

@@ -7,34 +7,8 @@ from dataclasses import replace
 from tests.simulation.cores.plans.plan import METADATA
 from tests.simulation.engine.chance import Stream, key_of
 
-from .plan import (
-    FAULTY_SECONDS,
-    LEDGERS,
-    Auditor,
-    BookieClockStep,
-    ClockStep,
-    Consumer,
-    Cut,
-    Event,
-    FailLedgers,
-    Figures,
-    Growth,
-    Hold,
-    Keeping,
-    Member,
-    NoBookies,
-    Plan,
-    Reader,
-    RecoverAside,
-    Rename,
-    SetWriter,
-    Sharing,
-    StoreAway,
-    Sweep,
-    Term,
-    Truncate,
-    Writer,
-)
+from . import plan as plans
+from .plan import Plan
 
 KEEPING_SHARE = 0.3
 LEADING_SHARE = 0.15
@@ -57,7 +31,7 @@ def draw(seed: int) -> Plan:
         writers,
         tuple(_reader(chance) for _ in range(chance.below(4))),
         tuple(_event(chance, nodes) for _ in range(chance.choice((0, 1, 3, 6, 10)))),
-        Figures(loss=chance.choice((0.0, 0.0, 0.01, 0.05)), slow=chance.choice((0.0, 0.0, 0.05))),
+        plans.Figures(loss=chance.choice((0.0, 0.0, 0.01, 0.05)), slow=chance.choice((0.0, 0.0, 0.05))),
         pace_seconds=chance.choice((0.001, 0.01, 0.1)),
         roll_records=chance.choice((1, 2, 5, 10, 1000)),
         roll_seconds=chance.choice((1.0, 5.0, 1000.0)),
@@ -72,21 +46,25 @@ def _kept(plan: Plan, chance: Stream) -> Plan:
     if not chance.happens(KEEPING_SHARE):
         return plan
     cursors = ("c0", "c1")[: chance.below(3)]
-    keeping = Keeping(
+    keeping = plans.Keeping(
         age_seconds=chance.choice((None, 2.0, 8.0)),
         bytes=chance.choice((None, None, 100, 1000)),
         cursors=cursors,
         cursor_silent_seconds=chance.choice((None, 2.0, 5.0)) if cursors else None,
         consumers=tuple(
-            Consumer(_when(chance), name, chance.choice((0.0, 0.1, 1.0)), chance.choice((0.0, 4.0, 12.0)))
+            plans.Consumer(
+                _when(chance), name, chance.choice((0.0, 0.1, 1.0)), chance.choice((0.0, 4.0, 12.0))
+            )
             for name in cursors
             if chance.happens(0.8)
         ),
         auditors=tuple(
-            Auditor(_when(chance), chance.choice((3.0, 10.0, 40.0))) for _ in range(1 + chance.below(3))
+            plans.Auditor(_when(chance), chance.choice((3.0, 10.0, 40.0))) for _ in range(1 + chance.below(3))
         ),
     )
-    steps = [BookieClockStep(_when(chance), chance.choice((-100.0, 100.0))) for _ in range(chance.below(2))]
+    steps = [
+        plans.BookieClockStep(_when(chance), chance.choice((-100.0, 100.0))) for _ in range(chance.below(2))
+    ]
     return replace(plan, events=(*plan.events, *steps), keeping=keeping)
 
 
@@ -97,10 +75,12 @@ def _shared(plan: Plan, chance: Stream) -> Plan:
     logs, writers = chance.choice((1, 1, 2)), tuple(_set_writer(chance) for _ in range(1 + chance.below(2)))
     members = tuple(_member(chance) for _ in range(1 + chance.below(3)))
     growths = tuple(
-        Growth(_soon_after(chance, chance.choice(writers).at), chance.choice((2, 3)) if logs == 1 else 2)
+        plans.Growth(
+            _soon_after(chance, chance.choice(writers).at), chance.choice((2, 3)) if logs == 1 else 2
+        )
         for _ in range(chance.choice((0, 1, 1, 2)))
     )
-    sharing = Sharing(logs, writers, members, growths, "end" if chance.happens(0.2) else "beginning")
+    sharing = plans.Sharing(logs, writers, members, growths, "end" if chance.happens(0.2) else "beginning")
     own = [*(f"s{n}" for n in range(len(writers))), *(f"m{n}" for n in range(len(members)))]
     cuts = tuple(
         _cut(chance, _when(chance), chance.choice(own), chance.choice((0.5, 5.0, 8.0)))
@@ -109,13 +89,13 @@ def _shared(plan: Plan, chance: Stream) -> Plan:
     return replace(plan, events=(*plan.events, *cuts), sharing=sharing)
 
 
-def _set_writer(chance: Stream) -> SetWriter:
-    return SetWriter(_when(chance), chance.choice((3, 10, 20)), chance.choice((0.0, 0.1, 0.5)))
+def _set_writer(chance: Stream) -> plans.SetWriter:
+    return plans.SetWriter(_when(chance), chance.choice((3, 10, 20)), chance.choice((0.0, 0.1, 0.5)))
 
 
-def _member(chance: Stream) -> Member:
+def _member(chance: Stream) -> plans.Member:
     stays, pause = chance.choice((2.0, 8.0, 30.0)), chance.choice((0.0, 0.1, 1.0))
-    return Member(_when(chance), stays, pause, chance.happens(0.4))
+    return plans.Member(_when(chance), stays, pause, chance.happens(0.4))
 
 
 def _soon_after(chance: Stream, at: float) -> float:
@@ -123,12 +103,12 @@ def _soon_after(chance: Stream, at: float) -> float:
     return at + chance.unit() if chance.happens(0.5) else _when(chance)
 
 
-def _writer(chance: Stream) -> Writer:
+def _writer(chance: Stream) -> plans.Writer:
     terms = tuple(_term(chance) for _ in range(1 + chance.below(3)))
-    return Writer(_when(chance), terms)
+    return plans.Writer(_when(chance), terms)
 
 
-def _some_once(seed: int, writers: tuple[Writer, ...]) -> tuple[Writer, ...]:
+def _some_once(seed: int, writers: tuple[plans.Writer, ...]) -> tuple[plans.Writer, ...]:
     """In every third plan about half of the writers are producers."""
     chance = Stream(key_of(seed, "producers"))
     if not chance.happens(1 / 3):
@@ -136,7 +116,7 @@ def _some_once(seed: int, writers: tuple[Writer, ...]) -> tuple[Writer, ...]:
     return tuple(replace(one, once=chance.happens(0.5)) for one in writers)
 
 
-def _some_leading(seed: int, writers: tuple[Writer, ...]) -> tuple[Writer, ...]:
+def _some_leading(seed: int, writers: tuple[plans.Writer, ...]) -> tuple[plans.Writer, ...]:
     """In some plans most of those that are no producers write only as leaders."""
     chance = Stream(key_of(seed, LEADERS))
     if not chance.happens(LEADING_SHARE):
@@ -144,8 +124,8 @@ def _some_leading(seed: int, writers: tuple[Writer, ...]) -> tuple[Writer, ...]:
     return tuple(replace(one, leads=not one.once and chance.happens(0.8)) for one in writers)
 
 
-def _term(chance: Stream) -> Term:
-    return Term(
+def _term(chance: Stream) -> plans.Term:
+    return plans.Term(
         batches=chance.choice((0, 1, 3, 10)),
         records=chance.choice((1, 1, 2, 7)),
         together=chance.choice((1, 3, 10)),
@@ -154,43 +134,43 @@ def _term(chance: Stream) -> Term:
     )
 
 
-def _reader(chance: Stream) -> Reader:
-    return Reader(_when(chance), chance.happens(0.3), chance.choice((0.5, 5.0, 20.0)))
+def _reader(chance: Stream) -> plans.Reader:
+    return plans.Reader(_when(chance), chance.happens(0.3), chance.choice((0.5, 5.0, 20.0)))
 
 
 def _when(chance: Stream) -> float:
-    return FAULTY_SECONDS * chance.unit() ** 2
+    return plans.FAULTY_SECONDS * chance.unit() ** 2
 
 
-def _event(chance: Stream, writers: list[str]) -> Event:
+def _event(chance: Stream, writers: list[str]) -> plans.Fault:
     at, writer = _when(chance), chance.choice(writers)
     seconds = chance.choice((0.5, 5.0, 20.0))
     match chance.below(14):
         case 0 | 1:
-            return Truncate(at, chance.choice((0.2, 0.7, 1.0)))
+            return plans.Truncate(at, chance.choice((0.2, 0.7, 1.0)))
         case 2:
-            return Hold(at, seconds)
+            return plans.Hold(at, seconds)
         case 3:
-            return Rename(at, chance.happens(0.5))
+            return plans.Rename(at, chance.happens(0.5))
         case 4:
-            return Sweep(at)
+            return plans.Sweep(at)
         case 5 | 6:
-            return FailLedgers(at)
+            return plans.FailLedgers(at)
         case 7:
-            return NoBookies(at, seconds)
+            return plans.NoBookies(at, seconds)
         case 8:
-            return RecoverAside(at)
+            return plans.RecoverAside(at)
         case 9:
-            return ClockStep(at, chance.choice((-20.0, -1.0, 20.0)))
+            return plans.ClockStep(at, chance.choice((-20.0, -1.0, 20.0)))
         case 10:
-            return StoreAway(at, seconds=min(seconds, 5.0), applies=chance.happens(0.5))
+            return plans.StoreAway(at, seconds=min(seconds, 5.0), applies=chance.happens(0.5))
         case _:
             return _cut(chance, at, writer, seconds)
 
 
-def _cut(chance: Stream, at: float, node: str, seconds: float) -> Cut:
-    other = chance.choice((LEDGERS, METADATA))
-    return Cut(
+def _cut(chance: Stream, at: float, node: str, seconds: float) -> plans.Cut:
+    other = chance.choice((plans.LEDGERS, METADATA))
+    return plans.Cut(
         at,
         (node,),
         (other,),

@@ -31,7 +31,7 @@ from metadata.memory import MemoryData
 from metadata.records import ledger_codec
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from tests.simulation.engine.chance import Stream
-from tests.simulation.shells.site import Pipe, Site
+from tests.simulation.shells.site import Pipe, Site, decide
 
 from .plan import LEDGERS
 
@@ -171,29 +171,21 @@ class LedgerCalls:
         there = self.site.delay("ledger", self.name, LEDGERS)
         if there is not None:
             self.site.world.after(there, lambda: self._serve(serve, answer))
-        timer = self.site.loop.call_later(ANSWER_SECONDS, _fail, answer, silence)
+        timer = self.site.loop.call_later(ANSWER_SECONDS, decide, answer, silence)
         try:
             return await answer
         finally:
             timer.cancel()
 
     def _serve(self, serve: Callable[[], T], answer: asyncio.Future[T]) -> None:
+        outcome: T | LedgerError
         try:
-            result = serve()
+            outcome = serve()
         except LedgerError as error:
-            self._answer(lambda e=error: _fail(answer, e))  # type: ignore[misc]
-        else:
-            self._answer(lambda: None if answer.done() else answer.set_result(result))
-
-    def _answer(self, action: Callable[[], None]) -> None:
+            outcome = error
         back = self.site.delay("ledger reply", LEDGERS, self.name)
         if back is not None and not self.is_dead:
-            self.site.world.after(back, action)
-
-
-def _fail(answer: asyncio.Future[Any], error: LedgerError) -> None:
-    if not answer.done():
-        answer.set_exception(error)
+            self.site.world.after(back, lambda: decide(answer, outcome))
 
 
 class ModelWriter:
@@ -213,8 +205,8 @@ class ModelWriter:
         self._is_closing = False
         self._ended = asyncio.Event()
         self._settled = asyncio.Event()
-        self._there = Pipe(calls.site, "append", calls.name, LEDGERS, self._is_lost)
-        self._back = Pipe(calls.site, "append reply", LEDGERS, calls.name, self._is_lost)
+        self._there = Pipe(calls.site, calls.name, LEDGERS, self._is_lost)
+        self._back = Pipe(calls.site, LEDGERS, calls.name, self._is_lost)
         calls.ledgers.open_writers.append(self)
 
     @property
@@ -234,17 +226,17 @@ class ModelWriter:
         last, lac = self._pushed, self.last_add_confirmed
         self._settled.clear()
         self._ledger.under_way += entries
-        self._there.send(lambda: self._arrive(len(entries), last, lac))
+        self._there.send("append", lambda: self._arrive(len(entries), last, lac))
 
     def _arrive(self, count: int, last: int, lac: int) -> None:
         ledger = self._ledger
         if ledger.is_fenced or ledger.is_deleted:
-            self._back.send(lambda: self._end(LedgerFenced(self.ledger_id, "in recovery")))
+            self._back.send("append reply", lambda: self._end(LedgerFenced(self.ledger_id, "in recovery")))
             return
         arrived, ledger.under_way = ledger.under_way[:count], ledger.under_way[count:]
         ledger.entries += arrived
         ledger.told = max(ledger.told, lac)
-        self._back.send(lambda: self._confirm(last))
+        self._back.send("append reply", lambda: self._confirm(last))
 
     def _confirm(self, last: int) -> None:
         if self.has_ended or self._calls.is_dead:
@@ -257,7 +249,7 @@ class ModelWriter:
 
     def _tell(self, last: int) -> None:
         if not self.has_ended and not self._calls.is_dead and self._pushed == last:
-            self._there.send(lambda: self._take_lac(last))
+            self._there.send("append", lambda: self._take_lac(last))
 
     def _take_lac(self, last: int) -> None:
         self._ledger.told = max(self._ledger.told, last)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from tests.simulation.cores.plans.plan import Cut, Figures, StoreAway
-from tests.simulation.engine.printed import Printed
+from tests.simulation.cores.plans.plan import Cut, Fault, Figures, StoreAway
+from tests.simulation.engine.printed import Listing, Value
 
 LEDGERS = "ledgers"
 """The node of the network that answers for all ledgers."""
@@ -13,13 +11,11 @@ LEDGERS = "ledgers"
 FAULTY_SECONDS = 30.0
 """Everything begins within this time."""
 
-NO_FIGURES = Figures()
 
-__all__ = ["Cut", "Figures", "StoreAway"]
+__all__ = ["Cut", "Fault", "Figures", "StoreAway"]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Term(Printed):
+class Term(Value):
     """One time as the writer: so many batches of so many records, `together` of them under way at once.
 
     `ends`: "close", "abandon", or "crash", in which the process is gone from one moment to the next.
@@ -32,8 +28,7 @@ class Term(Printed):
     ends: str = "close"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Writer(Printed):
+class Writer(Value):
     """A program that takes the log over at this time, and again for each further term.
 
     `once`: it is a producer, and in each term first appends again what it has no answer for. `leads`: it stands for
@@ -46,8 +41,7 @@ class Writer(Printed):
     leads: bool = False
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Reader(Printed):
+class Reader(Value):
     """Follows the log from this time on: from the oldest record, or from the end. `timeout`: of each tail."""
 
     at: float
@@ -55,92 +49,55 @@ class Reader(Printed):
     timeout: float = 5.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Truncate(Printed):
+class Truncate(Fault):
     """Somebody gives up this share of all records that the log had; more may be given up already."""
 
-    at: float
     share: float = 0.5
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Hold(Printed):
+class Hold(Fault):
     """The log is under legal hold for so long."""
 
-    at: float
     seconds: float = 5.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Rename(Printed):
+class Rename(Fault):
     """The log gets another name, which another log wants, too, if it is `contested`."""
 
-    at: float
     contested: bool = False
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Sweep(Printed):
+class Sweep(Fault):
     """An audit deletes ledgers that no log needs."""
 
-    at: float
 
-
-@dataclass(frozen=True, slots=True, repr=False)
-class FailLedgers(Printed):
+class FailLedgers(Fault):
     """Every ledger that is being written fails: too few of its bookies are left. What was under way may be stored."""
 
-    at: float
 
-
-@dataclass(frozen=True, slots=True, repr=False)
-class NoBookies(Printed):
+class NoBookies(Fault):
     """No ledger is created for so long."""
 
-    at: float
     seconds: float = 2.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class RecoverAside(Printed):
+class RecoverAside(Fault):
     """Somebody recovers the log's last ledger as a ledger, and takes nothing over."""
 
-    at: float
 
-
-@dataclass(frozen=True, slots=True, repr=False)
-class ClockStep(Printed):
+class ClockStep(Fault):
     """The clock of everybody's machine goes back or forth."""
 
-    at: float
     seconds: float = -5.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class BookieClockStep(Printed):
+class BookieClockStep(Fault):
     """The clock of one bookie goes back or forth; that of the majority does not."""
 
-    at: float
     seconds: float = 100.0
 
 
-Event = (
-    Truncate
-    | Hold
-    | Rename
-    | Sweep
-    | FailLedgers
-    | NoBookies
-    | RecoverAside
-    | ClockStep
-    | BookieClockStep
-    | Cut
-    | StoreAway
-)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Consumer(Printed):
+class Consumer(Value):
     """Reads from a cursor from this time on, a record each `pause`; after the first it stands still for a while."""
 
     at: float
@@ -149,16 +106,14 @@ class Consumer(Printed):
     stands_seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Auditor(Printed):
+class Auditor(Value):
     """Somebody believes to be the auditor for so long."""
 
     at: float
     seconds: float = 10.0
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Keeping(Printed):
+class Keeping(Value):
     """What goes by itself, as `Retention` describes it, who reads, and who does it."""
 
     age_seconds: float | None = None
@@ -169,8 +124,7 @@ class Keeping(Printed):
     auditors: tuple[Auditor, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class SetWriter(Printed):
+class SetWriter(Value):
     """Takes a set of logs over at this time, and appends so many records one after the other, each under the next key.
 
     What it has no answer for it does not append again; where it is fenced it takes the set over anew.
@@ -181,8 +135,7 @@ class SetWriter(Printed):
     pause: float = 0.1
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Member(Printed):
+class Member(Value):
     """Is a member of the group for so long, and takes so long for a record. `crashes`: in the end its process dies."""
 
     at: float
@@ -191,16 +144,14 @@ class Member(Printed):
     crashes: bool = False
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Growth(Printed):
+class Growth(Value):
     """Somebody orders the set to have so many times the logs that it has."""
 
     at: float
     factor: int = 2
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Sharing(Printed):
+class Sharing(Value):
     """A set of logs, and a group that uses it; `start`: where the group begins, "beginning" or "end"."""
 
     logs: int = 1
@@ -210,15 +161,14 @@ class Sharing(Printed):
     start: str = "beginning"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Plan(Printed):
+class Plan(Listing):
     """One run. `pace_seconds`: of a message. `page_segments`: so few make a page, that some are turned."""
 
     seed: int
     writers: tuple[Writer, ...] = ()
     readers: tuple[Reader, ...] = ()
-    events: tuple[Event, ...] = ()
-    figures: Figures = NO_FIGURES
+    events: tuple[Fault, ...] = ()
+    figures: Figures = Figures()
     pace_seconds: float = 0.01
     roll_records: int = 10
     roll_seconds: float = 1000.0

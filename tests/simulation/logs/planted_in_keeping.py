@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -14,34 +15,29 @@ from metadata.records.logs import retention
 from metadata.records.logs.retention import CountedCursor, EndedSegment
 from metadata.records.logs.silences import Silences
 from metadata.store import MetadataStore, list_all
-from tests.simulation.engine.planted import Plant
+from tests.simulation.engine.planted import Real, around, bug, instead_of
 
 Patch = pytest.MonkeyPatch
 
 
-def believes_the_clock_that_is_ahead(patch: Patch) -> None:
-    async def broken(store: MetadataStore) -> int:
-        return max([pb.Life.FromString(item.value).at_ms async for item in list_all(store, keys.LIVES)])
-
-    patch.setattr(directory_generations, "time_ms", broken)
+@instead_of(directory_generations, "time_ms", within=1000, known=35)
+async def believes_the_clock_that_is_ahead(store: MetadataStore) -> int:
+    return max([pb.Life.FromString(item.value).at_ms async for item in list_all(store, keys.LIVES)])
 
 
-def gives_up_what_a_cursor_is_in_the_middle_of(patch: Patch) -> None:
-    def broken(self: CountedCursor, segment: EndedSegment) -> bool:
-        return self.position is not None and self.position > segment.first_position
-
-    patch.setattr(CountedCursor, "has_read", broken)
+@instead_of(CountedCursor, "has_read", within=1000, known=54)
+def gives_up_what_a_cursor_is_in_the_middle_of(self: CountedCursor, segment: EndedSegment) -> bool:
+    return self.position is not None and self.position > segment.first_position
 
 
-def a_cursor_that_is_not_there_keeps_nothing(patch: Patch) -> None:
-    has_read = CountedCursor.has_read
-
-    def broken(self: CountedCursor, segment: EndedSegment) -> bool:
-        return self.position is None or has_read(self, segment)
-
-    patch.setattr(CountedCursor, "has_read", broken)
+@around(CountedCursor, "has_read", within=1000, known=31)
+def a_cursor_that_is_not_there_keeps_nothing(
+    has_read: Real, self: CountedCursor, segment: EndedSegment
+) -> Any:
+    return self.position is None or has_read(self, segment)
 
 
+@bug(within=1000, known=61)
 def takes_a_segment_to_be_as_old_as_its_first_record(patch: Patch) -> None:
     kept: Callable[..., tuple[str, int | None] | None] = retention._kept
 
@@ -52,29 +48,22 @@ def takes_a_segment_to_be_as_old_as_its_first_record(patch: Patch) -> None:
     patch.setattr(retention, "_kept", broken)
 
 
-def two_auditors_count_a_silence_twice(patch: Patch) -> None:
-    look = SilenceCounts.look
-
-    def broken(
-        self: SilenceCounts, recorded: Silences, behind: Mapping[str, int], now: float
-    ) -> dict[str, int]:
-        self._recorded_at = recorded.version
-        return look(self, recorded, behind, now)
-
-    patch.setattr(SilenceCounts, "look", broken)
+@around(SilenceCounts, "look", within=2000, known=906)
+def two_auditors_count_a_silence_twice(
+    look: Real, self: SilenceCounts, recorded: Silences, behind: Mapping[str, int], now: float
+) -> Any:
+    self._recorded_at = recorded.version
+    return look(self, recorded, behind, now)
 
 
-def counts_a_silence_on_when_the_cursor_has_moved(patch: Patch) -> None:
-    look = SilenceCounts.look
-
-    def broken(
-        self: SilenceCounts, recorded: Silences, behind: Mapping[str, int], now: float
-    ) -> dict[str, int]:
-        return look(self, recorded, dict.fromkeys(behind, 1), now)
-
-    patch.setattr(SilenceCounts, "look", broken)
+@around(SilenceCounts, "look", within=1000, known=100)
+def counts_a_silence_on_when_the_cursor_has_moved(
+    look: Real, self: SilenceCounts, recorded: Silences, behind: Mapping[str, int], now: float
+) -> Any:
+    return look(self, recorded, dict.fromkeys(behind, 1), now)
 
 
+@bug(within=1000, known=26)
 def gives_up_one_segment_too_many(patch: Patch) -> None:
     judge = retention.judge
 
@@ -85,14 +74,3 @@ def gives_up_one_segment_too_many(patch: Patch) -> None:
         return retention.Judgement(found.next.end_position, None)
 
     patch.setattr("metadata.records.logs.retained.judge", broken)
-
-
-PLANTS = (
-    Plant((believes_the_clock_that_is_ahead,), 1000, 35),
-    Plant((gives_up_what_a_cursor_is_in_the_middle_of,), 1000, 54),
-    Plant((a_cursor_that_is_not_there_keeps_nothing,), 1000, 31),
-    Plant((takes_a_segment_to_be_as_old_as_its_first_record,), 1000, 61),
-    Plant((two_auditors_count_a_silence_twice,), 2000, 906),
-    Plant((counts_a_silence_on_when_the_cursor_has_moved,), 1000, 100),
-    Plant((gives_up_one_segment_too_many,), 1000, 26),
-)

@@ -14,32 +14,16 @@ from tests.simulation.engine.loop import LoopStuck, VirtualLoop, owned_by, run
 from tests.simulation.engine.runs import Failed, Outcome, warnings_are
 from tests.simulation.engine.world import Violation
 
+from . import plan as plans
 from .actors import Keeper, LogReaderUser, LogWriterUser
 from .keeping import AuditorUser, BookieClocks, ConsumerUser
 from .leading import LeaderUser
-from .plan import (
-    FAULTY_SECONDS,
-    Auditor,
-    BookieClockStep,
-    ClockStep,
-    Cut,
-    Event,
-    FailLedgers,
-    Hold,
-    Keeping,
-    NoBookies,
-    Plan,
-    RecoverAside,
-    Rename,
-    StoreAway,
-    Sweep,
-    Truncate,
-)
+from .plan import Plan
 from .producers import ProducerUser
 from .sharing import SharingRun
 from .site import FIRST_NAME, Client, LogSite, in_virtual_time
 
-CALM_SECONDS = FAULTY_SECONDS + 15.0
+CALM_SECONDS = plans.FAULTY_SECONDS + 15.0
 """From here on everything works."""
 
 SETTLE_SECONDS = 40.0
@@ -52,7 +36,7 @@ TRIES_MAX = 6
 PROBLEMS_SHOWN_MAX = 3
 
 
-def run_plan(plan: Plan, *, tracing: bool = False) -> Outcome:
+def play(plan: Plan, tracing: bool = True) -> Outcome:
     """Raises Failed with the end of the trace."""
     loop = VirtualLoop()
     site = LogSite(plan, loop, tracing=tracing)
@@ -117,7 +101,7 @@ class LogRun:
             keeper = Keeper(self.site, f"k{n}")
             self.world.at(event.at, lambda event=event, keeper=keeper: self._happen(event, keeper))  # type: ignore[misc]
 
-    def _begin_keeping(self, keeping: Keeping) -> None:
+    def _begin_keeping(self, keeping: plans.Keeping) -> None:
         self.site.bookie_clocks = BookieClocks(self.site)
         for n, consumer in enumerate(keeping.consumers):
             self._act(f"c{n}", ConsumerUser(self.site, f"c{n}", consumer).run)
@@ -127,21 +111,21 @@ class LogRun:
     def _act(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._acting.append(self.site.loop.create_task(work(), context=owned_by(f"actor {name}")))
 
-    def _happen(self, event: Event, keeper: Keeper) -> None:
+    def _happen(self, event: plans.Fault, keeper: Keeper) -> None:
         self.world.note("%s", event)
         match event:
-            case FailLedgers():
+            case plans.FailLedgers():
                 self.site.ledgers.fail_all()
-            case NoBookies(_, seconds):
+            case plans.NoBookies(_, seconds):
                 self.site.ledgers.no_bookies_until = self.world.now + seconds
-            case ClockStep(_, seconds):
+            case plans.ClockStep(_, seconds):
                 self.site.step_clock(seconds)
-            case BookieClockStep(_, seconds):
+            case plans.BookieClockStep(_, seconds):
                 if self.site.bookie_clocks is not None:
                     self.site.bookie_clocks.steps[0] += seconds
-            case StoreAway(_, seconds, applies):
+            case plans.StoreAway(_, seconds, applies):
                 self.site.store.go_away(seconds, applies=applies)
-            case Cut():
+            case plans.Cut():
                 self.site.cut(event)
             case _:
                 self._act(keeper.name, lambda: _kept(event, keeper))
@@ -175,7 +159,7 @@ class LogRun:
         """Whoever did it died or not: one more auditor does what is left."""
         if self.plan.keeping is None:
             return
-        auditor = AuditorUser(self.site, "a-last", Auditor(0.0, LAST_ROUNDS_SECONDS))
+        auditor = AuditorUser(self.site, "a-last", plans.Auditor(0.0, LAST_ROUNDS_SECONDS))
         await auditor.run()
         record = await log.refresh()
         if not self.site.kept_truth.is_all_done(record, LAST_ROUNDS_SECONDS):
@@ -228,21 +212,21 @@ class LogRun:
                 raise Violation("leftovers", f"tasks of {client.name}: {left[:2]}")
 
 
-def _retention(keeping: Keeping | None) -> Retention:
+def _retention(keeping: plans.Keeping | None) -> Retention:
     if keeping is None:
         return Retention()
     return Retention(keeping.age_seconds, keeping.bytes, keeping.cursors, keeping.cursor_silent_seconds)
 
 
-async def _kept(event: Event, keeper: Keeper) -> None:
+async def _kept(event: plans.Fault, keeper: Keeper) -> None:
     match event:
-        case Truncate(_, share):
+        case plans.Truncate(_, share):
             await keeper.truncate(share)
-        case Hold(_, seconds):
+        case plans.Hold(_, seconds):
             await keeper.hold(seconds)
-        case Rename(_, contested):
+        case plans.Rename(_, contested):
             await keeper.rename(contested)
-        case Sweep():
+        case plans.Sweep():
             await keeper.sweep()
-        case RecoverAside():
+        case plans.RecoverAside():
             await keeper.recover_aside()

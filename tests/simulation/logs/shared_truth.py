@@ -54,9 +54,6 @@ class SharedTruth:
         if of == SET:
             self._numbers[log.identity] = int(number)
 
-    def has_log(self, identity: bytes) -> bool:
-        return identity in self._numbers
-
     def record(self) -> LogSetRecord:
         found = self._site.store.data.get(keys.log_set(SET), self._site.world.now)
         assert found is not None

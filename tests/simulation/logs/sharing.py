@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 from ledgers.errors import LedgerError
 from ledgers.logs.log import Log
 from ledgers.logs.sets.log_set import LogSet
-from ledgers.logs.sets.set_writer import LogSetWriter
 from tests.simulation.engine.loop import OWNER, owned_by
 from tests.simulation.engine.world import Violation
 
-from .actors import PAUSE_SECONDS, TRIES_MAX, LogUser
+from .actors import PAUSE_SECONDS, LogUser
 from .plan import Growth, Member, SetWriter, Sharing
 from .probes import LogProbe
 from .shared_truth import GROUP, SET, SharedTruth
@@ -40,13 +39,7 @@ class SetUser(LogUser):
 
     async def opened_set(self) -> LogSet | None:
         OWNER.set(self.client.name)
-        for _ in range(TRIES_MAX):
-            try:
-                return await opened_set(self.client)
-            except LedgerError as error:
-                self.expected("open set", error)
-                await asyncio.sleep(PAUSE_SECONDS)
-        return None
+        return await self.tried("open set", lambda: opened_set(self.client))
 
 
 class SetWriterUser(SetUser):
@@ -63,22 +56,16 @@ class SetWriterUser(SetUser):
         log_set = await self.opened_set()
         if log_set is None:
             return
-        for _ in range(TRIES_MAX):
-            try:
-                async with await log_set.writer(self.name) as writer:
-                    await self._append_all(writer)
-                return
-            except LedgerError as error:
-                self.expected("append to set", error)
-                await asyncio.sleep(PAUSE_SECONDS)
+        await self.tried("append to set", lambda: self._append_all(log_set))
 
-    async def _append_all(self, writer: LogSetWriter) -> None:
-        while self._number < self._plan.records:
-            key, payload = KEYS[self._number % len(KEYS)], b"%s.%d" % (self.name.encode(), self._number)
-            self._number += 1
-            place = await writer.append(payload, key=key)
-            self._truth.confirmed(place.log, place.position, payload)
-            await asyncio.sleep(self._plan.pause)
+    async def _append_all(self, log_set: LogSet) -> None:
+        async with await log_set.writer(self.name) as writer:
+            while self._number < self._plan.records:
+                key, payload = KEYS[self._number % len(KEYS)], b"%s.%d" % (self.name.encode(), self._number)
+                self._number += 1
+                place = await writer.append(payload, key=key)
+                self._truth.confirmed(place.log, place.position, payload)
+                await asyncio.sleep(self._plan.pause)
 
 
 class MemberUser(SetUser):

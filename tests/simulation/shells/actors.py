@@ -29,14 +29,13 @@ OPERATION_SECONDS_MAX = 300.0
 """No operation may take longer, whatever happens: each has time limits of its own inside."""
 
 CANCEL_SECONDS_MAX = 30.0
+"""A cancelled operation has to end by then: it may wait for what it started."""
 
 PATIENCE_SECONDS_MAX = 3.0
 """Before an operation is cancelled that is to be."""
-"""A cancelled operation has to end by then: it may wait for what it started."""
 
 CREATE_TRIES_MAX = 20
 PAUSE_SECONDS_MAX = 4.0
-BIG_ENTRY_BYTES = 300_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +117,8 @@ class Actor:
         task = asyncio.create_task(work)
         share = self.setting.cancels_share if cancels_share is None else cancels_share
         is_cancelled = may_cancel and self.chance.happens(share)
-        patience = self.chance.unit() ** 3 * PATIENCE_SECONDS_MAX if is_cancelled else OPERATION_SECONDS_MAX
-        await asyncio.wait([task], timeout=patience)
-        if not task.done() and is_cancelled:
-            task.cancel()
-            await asyncio.wait([task], timeout=CANCEL_SECONDS_MAX)
-        if not task.done():
-            raise Violation("liveness", f"{self.name}: {what} does not end: {where(task)}")
+        patience = cancelled_after(self.chance) if is_cancelled else None
+        await until_over(f"{self.name}: {what}", task, patience, CANCEL_SECONDS_MAX)
         return self._outcome(what, task, is_cancelled)
 
     def _outcome(self, what: str, task: asyncio.Task[T], is_cancelled: bool) -> T | LedgerError | Cancelled:
@@ -150,6 +144,23 @@ class Actor:
         if isinstance(error, LedgerError) and isinstance(cause, LedgerError | MetadataError | AioRpcError):
             return error
         raise Violation("errors", f"{self.name}: {what} met {error!r} from {cause!r}") from error
+
+
+def cancelled_after(chance: Stream) -> float:
+    """Seconds after which an operation is cancelled that is to be."""
+    return chance.unit() ** 3 * PATIENCE_SECONDS_MAX
+
+
+async def until_over(
+    what: str, task: asyncio.Task[Any], patience: float | None, cancel_seconds_max: float
+) -> None:
+    """It must end, well or not; with a patience it is cancelled after that, and has its limit then."""
+    await asyncio.wait([task], timeout=OPERATION_SECONDS_MAX if patience is None else patience)
+    if not task.done() and patience is not None:
+        task.cancel()
+        await asyncio.wait([task], timeout=cancel_seconds_max)
+    if not task.done():
+        raise Violation("liveness", f"{what} does not end: {where(task)}")
 
 
 def where(task: asyncio.Task[Any]) -> str:

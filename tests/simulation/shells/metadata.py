@@ -17,7 +17,7 @@ from metadata.memory import MemoryData, MemoryStore
 from metadata.store import PAGE_KEYS_MAX, Lease, Page, StoreHealth, Versioned, WatchEvent, check_value
 from tests.simulation.cores.plans.plan import METADATA
 
-from .site import Site
+from .site import Site, decide
 from .watch import Watch
 
 T = TypeVar("T")
@@ -201,12 +201,12 @@ class VirtualStore:
         silence = (OutcomeUnknown if writes else StoreUnavailable)(f"no answer to {what}")
         if self._server.is_silent and self._site.happens(REFUSED_SHARE, "refused", self._client):
             self._site.world.after(
-                self._site.pace_seconds, lambda: _fail(answer, StoreUnavailable("refused"))
+                self._site.pace_seconds, lambda: decide(answer, StoreUnavailable("refused"))
             )
         else:
             self._send(what, serve, answer)
         self._waiting[answer] = silence  # type: ignore[index]
-        timer = self._site.loop.call_later(REQUEST_SECONDS, _fail, answer, silence)
+        timer = self._site.loop.call_later(REQUEST_SECONDS, decide, answer, silence)
         try:
             return await answer
         finally:
@@ -230,16 +230,4 @@ class VirtualStore:
             self._site.world.note("%s of %s: %s", what, self._client, type(result).__name__)
         delay = self._site.delay("cas reply", METADATA, self._client)
         if delay is not None and not self._server.is_away:
-            self._site.world.after(delay, lambda: _decide(answer, result))
-
-
-def _decide(answer: asyncio.Future[T], result: T | MetadataError) -> None:
-    if isinstance(result, MetadataError):
-        _fail(answer, result)
-    elif not answer.done():
-        answer.set_result(result)
-
-
-def _fail(answer: asyncio.Future[T], error: MetadataError) -> None:
-    if not answer.done():
-        answer.set_exception(error)
+            self._site.world.after(delay, lambda: decide(answer, result))

@@ -17,6 +17,7 @@ from ledgers.writing.write_handle import WriteHandle
 from metadata.errors import OutcomeUnknown
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
+from tests.simulation.engine.planted import Real, around, instead_of
 
 Patch = pytest.MonkeyPatch
 
@@ -24,74 +25,53 @@ Patch = pytest.MonkeyPatch
 # --- write_handle ------------------------------------------------------------------------------
 
 
-def answers_an_append_when_it_is_sent(patch: Patch) -> None:
+@around(WriteHandle, "_take_waiting", within=10, known=0)
+def answers_an_append_when_it_is_sent(take: Real, self: WriteHandle) -> None:
     """The canary: found by nearly every seed, or the runs test nothing."""
-    take = WriteHandle._take_waiting
-
-    def broken(self: WriteHandle) -> None:
-        take(self)
-        if not self.has_ended:
-            self._answers.accepted(self._machine.last_add_pushed)
-
-    patch.setattr(WriteHandle, "_take_waiting", broken)
+    take(self)
+    if not self.has_ended:
+        self._answers.accepted(self._machine.last_add_pushed)
 
 
-def tells_readers_what_is_not_confirmed(patch: Patch) -> None:
-    def broken(self: SignedLac) -> LacStatement | None:
-        pushed = self._machine.last_add_pushed
-        return None if pushed < 0 else self._digester.sign_lac(pushed, self._machine.confirmed_length)
-
-    patch.setattr(SignedLac, "now", broken)
+@instead_of(SignedLac, "now", within=50, known=0)
+def tells_readers_what_is_not_confirmed(self: SignedLac) -> LacStatement | None:
+    pushed = self._machine.last_add_pushed
+    return None if pushed < 0 else self._digester.sign_lac(pushed, self._machine.confirmed_length)
 
 
-def a_background_task_goes_on(patch: Patch) -> None:
+@instead_of(Tasks, "close", within=40, known=1)
+async def a_background_task_goes_on(self: Tasks) -> None:
     """`Tasks.close` forgets to cancel."""
-
-    async def broken(self: Tasks) -> None:
-        return None
-
-    patch.setattr(Tasks, "close", broken)
 
 
 # --- connections ------------------------------------------------------------------------------------
 
 
-def leaves_connections_open(patch: Patch) -> None:
+@instead_of(BookieCalls, "close", within=100, known=0)
+async def leaves_connections_open(self: BookieCalls) -> None:
     """`BookieCalls.close` forgets its connection."""
-
-    async def broken(self: BookieCalls) -> None:
-        self._is_closed = True
-
-    patch.setattr(BookieCalls, "close", broken)
+    self._is_closed = True
 
 
 # --- recover, settle -------------------------------------------------------------------------------
 
 
-def believes_in_its_close_before_it_stands(patch: Patch) -> None:
+@around(recover.RecoveryRun, "_perform", within=400, known=43)
+def believes_in_its_close_before_it_stands(perform: Real, self: Any, effects: list[RecoveryEffect]) -> None:
     """A recovery returns the closed record when it has sent the closing change, not when that is made."""
-    perform = recover.RecoveryRun._perform
-
-    def broken(self: Any, effects: list[RecoveryEffect]) -> None:
-        for effect in effects:
-            perform(self, [effect])
-            if isinstance(effect, ChangeRecord):
-                self._end(VersionedRecord(effect.record, self._version.version))
-
-    patch.setattr(recover.RecoveryRun, "_perform", broken)
+    for effect in effects:
+        perform(self, [effect])
+        if isinstance(effect, ChangeRecord):
+            self._end(VersionedRecord(effect.record, self._version.version))
 
 
-def takes_a_lost_answer_for_success(patch: Patch) -> None:
+@around(LedgerStore, "change", within=400, known=58)
+async def takes_a_lost_answer_for_success(
+    change: Real, self: LedgerStore, record: LedgerRecord, version: int, **unless: bool
+) -> Any:
     """F17"""
-    change = LedgerStore.change
-
-    async def broken(
-        self: LedgerStore, record: LedgerRecord, version: int, **unless: bool
-    ) -> VersionedRecord:
-        try:
-            async with asyncio.timeout(2.5):
-                return await change(self, record, version, **unless)
-        except (TimeoutError, OutcomeUnknown):
-            return VersionedRecord(record, version + 1)
-
-    patch.setattr(LedgerStore, "change", broken)
+    try:
+        async with asyncio.timeout(2.5):
+            return await change(self, record, version, **unless)
+    except (TimeoutError, OutcomeUnknown):
+        return VersionedRecord(record, version + 1)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from heapq import heappop, heappush
+from typing import TypeVar
 
 from tests.simulation.cores.plans.plan import Cut, Figures, Rule
 from tests.simulation.cores.site.network import Network
 from tests.simulation.engine.loop import VirtualLoop
 from tests.simulation.engine.world import Action, World
+
+T = TypeVar("T")
 
 CALM_PACE_SECONDS = 0.02
 """After the calm no message takes so long that a call would run out of time."""
@@ -70,22 +74,31 @@ class Site:
         return self.world.stream(*names).happens(probability)
 
 
+def decide(answer: asyncio.Future[T], outcome: T | BaseException) -> None:
+    """What has come of a call, an error or not; nobody waits for a second one."""
+    if answer.done():
+        return
+    if isinstance(outcome, BaseException):
+        answer.set_exception(outcome)
+    else:
+        answer.set_result(outcome)
+
+
 class Pipe:
     """One direction of a connection: in order, until a message is lost; from then on nothing arrives."""
 
-    def __init__(self, site: Site, kind: str, source: str, target: str, on_lost: Callable[[], None]) -> None:
+    def __init__(self, site: Site, source: str, target: str, on_lost: Callable[[], None]) -> None:
         self._site = site
-        self._ends = (kind, source, target)
+        self._ends = (source, target)
         self._on_lost = on_lost
         self._free_at = 0.0
-        self.is_broken = False
+        self._is_broken = False
 
-    def send(self, arrive: Action) -> None:
-        delay = None if self.is_broken else self._site.delay(*self._ends)
-        if delay is None:
-            if not self.is_broken:
-                self.is_broken = True
-                self._on_lost()
-            return
-        self._free_at = max(self._free_at, self._site.world.now + delay)
-        self._site.world.at(self._free_at, arrive)
+    def send(self, kind: str, arrive: Action) -> None:
+        delay = None if self._is_broken else self._site.delay(kind, *self._ends)
+        if delay is not None:
+            self._free_at = max(self._free_at, self._site.world.now + delay)
+            self._site.world.at(self._free_at, arrive)
+        elif not self._is_broken:
+            self._is_broken = True
+            self._on_lost()

@@ -18,7 +18,7 @@ from bookie.wire.data.framing import HEADER, FrameKind
 from tests.simulation.engine.loop import VirtualLoop
 from tests.simulation.engine.processes import PROCESS
 
-from .site import Site
+from .site import Pipe, Site, decide
 
 RESET_SHARE = 0.5
 """Share of broken connections that are reset soon; the others are noticed by signs of life that are missing."""
@@ -106,8 +106,7 @@ class VirtualSocket(asyncio.Transport):
         self._unsent: deque[tuple[str, bytes]] = deque()
         self._unsent_bytes = 0
         self._under_way = 0
-        self._free_at = 0.0
-        self._is_broken = False
+        self._pipe = Pipe(wire.site, here, there, wire.was_broken)
         self._received: deque[bytes] = deque()
         self._has_eof = False
         self._is_reading = True
@@ -202,7 +201,7 @@ class VirtualSocket(asyncio.Transport):
                 data = data[:at]
             self._unsent_bytes -= len(data)
             self._under_way += len(data)
-            self._carry(kind, lambda data=data: self.peer._arrived(data))  # type: ignore[misc]
+            self._pipe.send(kind, lambda data=data: self.peer._arrived(data))  # type: ignore[misc]
         if self._is_paused and self._unsent_bytes <= self._high // 4:
             self._is_paused = False
             self._soon(self._resume_writing)
@@ -212,17 +211,6 @@ class VirtualSocket(asyncio.Transport):
     def _resume_writing(self) -> None:
         if not self.is_lost and not self._is_paused:
             self._protocol.resume_writing()
-
-    def _carry(self, kind: str, arrive: Callable[[], None]) -> None:
-        """In order, until something is lost; from then on nothing arrives."""
-        delay = None if self._is_broken else self._site.delay(kind, self._here, self._there)
-        if delay is None:
-            if not self._is_broken:
-                self._is_broken = True
-                self.wire.was_broken()
-            return
-        self._free_at = max(self._free_at, self._site.world.now + delay)
-        self._site.world.at(self._free_at, arrive)
 
     def _was_read(self, count: int) -> None:
         """The other end's process took so much."""
@@ -234,7 +222,7 @@ class VirtualSocket(asyncio.Transport):
 
     def _arrived(self, data: bytes) -> None:
         if self.is_lost:  # nobody is here any more, and the kernel says so
-            self._carry("reset", self.peer.is_reset)
+            self._pipe.send("reset", self.peer.is_reset)
             return
         self._received.append(data)
         self._wake()
@@ -305,7 +293,7 @@ class VirtualSocket(asyncio.Transport):
                 self._protocol.connection_lost(error)
 
     def _end(self) -> None:
-        self._carry("end", self.peer.is_reset if self._received else self.peer.has_ended)
+        self._pipe.send("end", self.peer.is_reset if self._received else self.peer.has_ended)
         self._received.clear()
         self._unsent.clear()
 
@@ -329,7 +317,7 @@ class Sockets:
         def answer(error: OSError | None) -> None:
             delay = site.delay("connected", host.name, client)
             if delay is not None:
-                site.world.after(delay, lambda: _settle(established, error))
+                site.world.after(delay, lambda: decide(established, error))
 
         def arrive() -> None:
             if not host.is_up:
@@ -352,15 +340,6 @@ class Sockets:
             process.at_death.append(wire.near.die)
         wire.near.begin(protocol(), copy_context())
         return wire
-
-
-def _settle(established: asyncio.Future[None], error: OSError | None) -> None:
-    if established.done():
-        return
-    if error is None:
-        established.set_result(None)
-    else:
-        established.set_exception(error)
 
 
 def _at_once(event: Callable[[], None]) -> None:

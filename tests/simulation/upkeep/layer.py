@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from tests.simulation.engine.layer import Layer
+from tests.simulation.engine.planted import planted_in
+from tests.simulation.engine.shrink import fewer, plainer
 
+from . import planted
 from .draw import draw
-from .plan import Plan
-from .planted import PLANTS
 from .probes import UpkeepProbe
-from .run import UpkeepRun, run_upkeep_plan
-from .shrink import fewer, plainer
-
-
-def play(plan: Plan, tracing: bool) -> UpkeepRun:
-    """Raises Failed."""
-    return run_upkeep_plan(plan, tracing=tracing)
-
+from .run import play
 
 LAYER = Layer(
     "upkeep",
@@ -23,7 +17,7 @@ LAYER = Layer(
     draw,
     play,
     simpler=(fewer, plainer),
-    plants=PLANTS,
+    plants=planted_in(planted),
     probes=tuple(UpkeepProbe),
     seeds_that_reach_everything=2_000,
     counts_errors=False,

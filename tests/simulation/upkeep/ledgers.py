@@ -81,10 +81,12 @@ class Ledger:
         return {n for n in self.held if self.owes(n)}
 
 
-def is_placed(record: LedgerRecord, entry_id: int) -> bool:
+def is_placed(record: LedgerRecord, entry_id: int, bookie: BookieRef = ME) -> bool:
     """Whether this record places the entry at this bookie."""
     ensemble, shape = record.fragment_of(entry_id).ensemble, record.shape
-    return ME in ensemble and (ensemble.index(ME) - entry_id) % shape.ensemble_size < shape.write_quorum
+    return (
+        bookie in ensemble and (ensemble.index(bookie) - entry_id) % shape.ensemble_size < shape.write_quorum
+    )
 
 
 class Ledgers:

@@ -120,34 +120,48 @@ class Life:
 
     async def _perform(self, step: steps.Step) -> None:
         match step:
-            case steps.Append() | steps.Fence() | steps.Read():
-                await self._begin(self._client(step), beside=step.beside)
-            case (
-                steps.Collect()
-                | steps.Compact()
-                | steps.Checkpoint()
-                | steps.Scrub()
-                | steps.Repair()
-                | steps.Adopt()
-            ):
-                await self._begin(self._chore(step), beside=step.beside)
+            case steps.Append():
+                await self._begin(self._clients.append(step), beside=step.beside)
+            case steps.Fence():
+                await self._begin(self._clients.fence(step), beside=step.beside)
+            case steps.Read():
+                await self._begin(self._clients.read(step), beside=step.beside)
+            case steps.Collect(misplaced, beside):
+                await self._begin(self._chores.collect(misplaced=misplaced), beside=beside)
+            case steps.Compact(ratio, beside):
+                await self._begin(self._chores.compact(ratio), beside=beside)
+            case steps.Checkpoint(beside):
+                await self._begin(self._chores.checkpoint(), beside=beside)
+            case steps.Scrub(beside):
+                await self._begin(self._chores.scrub(), beside=beside)
+            case steps.Repair(beside):
+                await self._begin(self._chores.repair(), beside=beside)
+            case steps.Adopt(bookie_id, beside):
+                await self._begin(self._chores.adopt(bookie_id), beside=beside)
+            case _:
+                await self._happen(step)
+        self._must_live()
+
+    async def _happen(self, step: steps.Step) -> None:
+        """What goes wrong, or what others change in the metadata."""
+        site = self._site
+        match step:
             case steps.Crash(after, how, again):
-                self._site.machine.arm(after, how, again)
+                site.machine.arm(after, how, again)
             case steps.FailSync(after):
-                self._site.machine.disk.fail_sync_after(after, OSError(5, "the disk is broken"))
+                site.machine.disk.fail_sync_after(after, OSError(5, "the disk is broken"))
             case steps.Rot():
-                rot(self._site, step)
+                rot(site, step)
             case steps.LosePlace(nth):
                 await self._lose_place(nth)
             case steps.PeersFail(times):
-                self._site.peers.failures = times
+                site.peers.failures = times
             case steps.StoreFails(after):
-                self._site.metadata.fails_after = after
+                site.metadata.fails_after = after
             case steps.Lie(ledger_id):
-                self._site.metadata.lies.add(ledger_id)
+                site.metadata.lies.add(ledger_id)
             case _:
-                change(self._site, step)
-        self._must_live()
+                change(site, step)
 
     async def _begin(self, work: Coroutine[Any, Any, None], *, beside: bool) -> None:
         task = asyncio.ensure_future(work)
@@ -168,30 +182,6 @@ class Life:
         if self._bookie.failed.done():
             self._site.reached(UpkeepProbe.SYNC_FAILED)
             raise Ended(str(self._bookie.failed.result()))
-
-    async def _client(self, step: steps.Client) -> None:
-        match step:
-            case steps.Append():
-                await self._clients.append(step)
-            case steps.Fence():
-                await self._clients.fence(step)
-            case steps.Read():
-                await self._clients.read(step)
-
-    async def _chore(self, step: steps.Chore) -> None:
-        match step:
-            case steps.Collect(misplaced):
-                await self._chores.collect(misplaced=misplaced)
-            case steps.Compact(ratio):
-                await self._chores.compact(ratio)
-            case steps.Checkpoint():
-                await self._chores.checkpoint()
-            case steps.Scrub():
-                await self._chores.scrub()
-            case steps.Repair():
-                await self._chores.repair()
-            case steps.Adopt(bookie_id):
-                await self._chores.adopt(bookie_id)
 
     async def _lose_place(self, nth: int) -> None:
         """And a scrub puts it back, unless it is placed elsewhere: an append may be on its way when a writer changes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import Random
 from unittest.mock import patch
@@ -111,15 +111,24 @@ class Machine:
 
     @contextmanager
     def powers_the_index(self) -> Iterator[None]:
-        """Before each change of the index the power may go, too. It stays open: LMDB's files outlive the runs."""
-        writing = Index._writing
-
-        @contextmanager
-        def counted(index: Index) -> Iterator[lmdb.Transaction]:
-            if index is self.index:
-                self.disk.touch()
-            with writing(index) as txn:
-                yield txn
-
-        with patch.object(Index, "_writing", counted), patch.object(Index, "close", lambda _: None):
+        """It stays open: LMDB's files outlive the runs."""
+        touched = lambda index: self.disk if index is self.index else None  # noqa: E731
+        with index_needs_power(touched), patch.object(Index, "close", lambda _: None):
             yield
+
+
+@contextmanager
+def index_needs_power(disk_of: Callable[[Index], SharedDisk | None]) -> Iterator[None]:
+    """Before each change of an index the power of the machine with this disk may go, too."""
+    writing = Index._writing
+
+    @contextmanager
+    def counted(index: Index) -> Iterator[lmdb.Transaction]:
+        disk = disk_of(index)
+        if disk is not None:
+            disk.touch()
+        with writing(index) as txn:
+            yield txn
+
+    with patch.object(Index, "_writing", counted):
+        yield

@@ -6,7 +6,7 @@ begun, and the next one does not wait for it. A ledger is there when the first s
 
 from __future__ import annotations
 
-from tests.simulation.engine.printed import Value
+from tests.simulation.engine.printed import Listing, Value
 
 CRASHES = ("chaos", "ordered", "garbage", "kill")
 """What the power cut leaves of what was not synced (`simulated_disk.Loss`); `kill` leaves all of it."""
@@ -225,7 +225,7 @@ class Sizes(Value):
     """How often a thread is overtaken where it touches the disk."""
 
 
-class Plan(Value):
+class Plan(Listing):
     seed: int
     sizes: Sizes = Sizes()
     steps: tuple[Step, ...] = ()

@@ -12,11 +12,11 @@ from bookie.index.ledger_state import Fence
 from bookie.index.places import FrameLocation
 from bookie.index.usage import UsageTable
 from bookie.log import manifest
-from bookie.log.format import Record
 from bookie.storage import frames, page_reader, reading
 from bookie.storage.bookie import Bookie
 from bookie.storage.core import state_record
 from bookie.storage.ledger_states import LedgerStates
+from bookie.storage.page_reader import PageReader
 from bookie.upkeep.collecting import compactor
 from bookie.upkeep.collecting.collector import Collector
 from bookie.upkeep.collecting.compactor import Compactor
@@ -28,7 +28,7 @@ from bookie.wire import NO_ENTRIES, Columns
 from metadata.errors import MetadataError
 from metadata.records.ledger_record import LedgerRecord, Tombstone
 from metadata.records.ledger_store import LedgerStore
-from tests.simulation.engine.planted import Plant
+from tests.simulation.engine.planted import Real, around, bug, instead_of
 
 Patch = pytest.MonkeyPatch
 
@@ -36,98 +36,77 @@ Patch = pytest.MonkeyPatch
 # --- compaction ---------------------------------------------------------------------------------
 
 
-def deletes_a_segment_before_the_checkpoint(patch: Patch) -> None:
+@instead_of(Compactor, "empty", within=20, known=1)
+async def deletes_a_segment_before_the_checkpoint(self: Compactor, segment: int) -> Any:
     """Step 2: the copies are synced, and the index points into the segment still."""
-
-    async def broken(self: Compactor, segment: int) -> Any:
-        moved = await self._move_frames(segment)
-        (now,) = [one for one in self._sealed() if one.number == segment]
-        await self._move_states(segment)
-        return (await self._delete([now])).plus(compactor.Compacted(bytes_moved=moved))
-
-    patch.setattr(Compactor, "empty", broken)
+    moved = await self._move_frames(segment)
+    (now,) = [one for one in self._sealed() if one.number == segment]
+    await self._move_states(segment)
+    return (await self._delete([now])).plus(compactor.Compacted(bytes_moved=moved))
 
 
-def writes_the_manifest_after_the_deletion(patch: Patch) -> None:
+@around(Compactor, "_delete", within=400, known=7)
+async def writes_the_manifest_after_the_deletion(delete: Real, self: Compactor, empty: Sequence[Any]) -> Any:
     """Step 3: a crash in between leaves a segment missing, and nothing says that it was dropped."""
-    delete = Compactor._delete
-
-    async def broken(self: Compactor, empty: Sequence[Any]) -> Any:
-        if empty:
-            await self._bookie.remove_segments({one.number for one in empty})
-        return await delete(self, empty)
-
-    patch.setattr(Compactor, "_delete", broken)
+    if empty:
+        await self._bookie.remove_segments({one.number for one in empty})
+    return await delete(self, empty)
 
 
-def does_not_move_states(patch: Patch) -> None:
+@instead_of(Compactor, "_move_states", within=150, known=15)
+async def does_not_move_states(self: Compactor, segment: int) -> None:
     """R1: a fence goes with its segment; only the index has it then."""
 
-    async def broken(self: Compactor, segment: int) -> None:
-        """Nothing is moved."""
 
-    patch.setattr(Compactor, "_move_states", broken)
-
-
-def takes_another_frame_for_a_copy(patch: Patch) -> None:
+@instead_of(Compactor, "_has_copy", within=150, known=1)
+def takes_another_frame_for_a_copy(self: Compactor, found: Any, place: FrameLocation) -> bool:
     """A frame with the same place in its ledger, whatever can be read there, needs no copy."""
-
-    def broken(self: Compactor, found: Any, place: FrameLocation) -> bool:
-        first = place.first_entry
-        others = self._bookie.index.holding(found.record.ledger_id, first, first, (), 64)
-        return any(
-            one.position > place.position and one == place._replace(position=one.position) for one in others
-        )
-
-    patch.setattr(Compactor, "_has_copy", broken)
-
-
-def drops_a_segment_that_cannot_be_read(patch: Patch) -> None:
-    """R6: what could not be moved is taken for moved."""
-    empty = Compactor.empty
-
-    async def broken(self: Compactor, segment: int) -> Any:
-        done = await empty(self, segment)
-        if done.segments_kept:
-            places = [one for one in self._bookie.index.places() if one[1].position >> 32 == segment]
-            await self._bookie.drop(places)
-        return done
-
-    patch.setattr(Compactor, "empty", broken)
-
-
-def does_not_take_the_originals_out_of_the_index(patch: Patch) -> None:
-    """The index points to the copies and into the segment, for ever."""
-    patch.setattr(Index, "remove", lambda *_: None)
-
-
-def keeps_recovery_writes_under_a_wrong_name(patch: Patch) -> None:
-    """A copy is stored under the ledger of the frame that was moved before it."""
-    copies = Compactor._copies
-
-    def broken(self: Compactor, batch: Any) -> list[Record]:
-        records = copies(self, batch)
-        return [one._replace(ledger_id=records[0].ledger_id) for one in records]
-
-    patch.setattr(Compactor, "_copies", broken)
-
-
-def does_not_subtract_usage(patch: Patch) -> None:
-    """Segments never look empty."""
-    change = UsageTable.change
-    patch.setattr(
-        UsageTable, "change", lambda self, txn, added, gone, states: change(self, txn, added, (), states)
+    first = place.first_entry
+    others = self._bookie.index.holding(found.record.ledger_id, first, first, (), 64)
+    return any(
+        one.position > place.position and one == place._replace(position=one.position) for one in others
     )
 
 
-def forgets_the_manifest(patch: Patch) -> None:
+@around(Compactor, "empty", within=150, known=23)
+async def drops_a_segment_that_cannot_be_read(empty: Real, self: Compactor, segment: int) -> Any:
+    """R6: what could not be moved is taken for moved."""
+    done = await empty(self, segment)
+    if done.segments_kept:
+        places = [one for one in self._bookie.index.places() if one[1].position >> 32 == segment]
+        await self._bookie.drop(places)
+    return done
+
+
+@instead_of(Index, "remove", within=20, known=1)
+def does_not_take_the_originals_out_of_the_index(*_: Any) -> None:
+    """The index points to the copies and into the segment, for ever."""
+
+
+@around(Compactor, "_copies", within=50, known=1)
+def keeps_recovery_writes_under_a_wrong_name(copies: Real, self: Compactor, batch: Any) -> Any:
+    """A copy is stored under the ledger of the frame that was moved before it."""
+    records = copies(self, batch)
+    return [one._replace(ledger_id=records[0].ledger_id) for one in records]
+
+
+@around(UsageTable, "change", within=20, known=1)
+def does_not_subtract_usage(
+    change: Real, self: UsageTable, txn: Any, added: Any, gone: Any, states: Any
+) -> Any:
+    """Segments never look empty."""
+    return change(self, txn, added, (), states)
+
+
+@instead_of(manifest, "check_complete", within=500, known=3)
+def forgets_the_manifest(*_: Any) -> None:
     """B2: a segment that is missing was always dropped with leave."""
-    patch.setattr(manifest, "check_complete", lambda *_: None)
 
 
 # --- collection ---------------------------------------------------------------------------------
 
 
+@bug(within=50, known=12)
 def believes_a_partial_listing(patch: Patch) -> None:
     """B3: a listing that fails has come to its end, and what it does not name is deleted."""
     listed = LedgerStore.list_with_deleted
@@ -143,6 +122,7 @@ def believes_a_partial_listing(patch: Patch) -> None:
     forgets_unlisted_ledgers(patch)
 
 
+@bug(within=50, known=0)
 def forgets_unlisted_ledgers(patch: Patch) -> None:
     """B3: what the metadata has never heard of is taken for deleted."""
     compare = Collector._compare
@@ -156,16 +136,14 @@ def forgets_unlisted_ledgers(patch: Patch) -> None:
     does_not_ask_once_more(patch)
 
 
-def does_not_ask_once_more(patch: Patch) -> None:
+@instead_of(Collector, "_forget_deleted", within=50, known=0)
+async def does_not_ask_once_more(self: Collector, ledger_ids: list[int]) -> int:
     """B3: the listing alone decides."""
-
-    async def broken(self: Collector, ledger_ids: list[int]) -> int:
-        await self._bookie.forget(ledger_ids)
-        return len(ledger_ids)
-
-    patch.setattr(Collector, "_forget_deleted", broken)
+    await self._bookie.forget(ledger_ids)
+    return len(ledger_ids)
 
 
+@bug(within=500, known=86)
 def drops_misplaced_frames_of_open_ledgers(patch: Patch) -> None:
     """R4: what a recoverer has written back here is not in the metadata yet."""
 
@@ -186,31 +164,26 @@ def drops_misplaced_frames_of_open_ledgers(patch: Patch) -> None:
     patch.setattr(Collector, "_misplaced", misplaced)
 
 
-def forgets_nothing(patch: Patch) -> None:
+@instead_of(Bookie, "forget", within=50, known=5)
+async def forgets_nothing(self: Bookie, ledger_ids: Collection[int]) -> None:
     """B3: a deleted ledger stays for ever."""
-
-    async def broken(self: Bookie, ledger_ids: Collection[int]) -> None:
-        self.states.forget(ledger_ids)
-
-    patch.setattr(Bookie, "forget", broken)
+    self.states.forget(ledger_ids)
 
 
-def keeps_what_is_looked_up_while_it_forgets(patch: Patch) -> None:
+@instead_of(LedgerStates, "forget")
+def keeps_what_is_looked_up_while_it_forgets(self: LedgerStates, ledger_ids: Collection[int]) -> None:
     """B3: the state of a deleted ledger comes back from the index into memory, and stays there."""
-
-    def broken(self: LedgerStates, ledger_ids: Collection[int]) -> None:
-        self.forgets += 1
-        for ledger_id in ledger_ids:
-            state = self._held.get(ledger_id)
-            if state is not None and state.fence is not Fence.PENDING:
-                del self._held[ledger_id]
-
-    patch.setattr(LedgerStates, "forget", broken)
+    self.forgets += 1
+    for ledger_id in ledger_ids:
+        state = self._held.get(ledger_id)
+        if state is not None and state.fence is not Fence.PENDING:
+            del self._held[ledger_id]
 
 
 # --- limbo and repair ---------------------------------------------------------------------------
 
 
+@bug(within=30, known=2)
 def limbo_is_not_durable(patch: Patch) -> None:
     """R6: ledgers are in limbo in memory only."""
 
@@ -225,6 +198,7 @@ def limbo_is_not_durable(patch: Patch) -> None:
     patch.setattr("tests.simulation.upkeep.life.enter_limbo", broken)
 
 
+@bug(within=800, known=117)
 def forgets_a_loss_that_it_has_checkpointed(patch: Patch) -> None:
     """R6: the first start after a salvage goes past the LOST records, and the next one knows nothing of them."""
     begin_log = Bookie._begin_log
@@ -237,85 +211,68 @@ def forgets_a_loss_that_it_has_checkpointed(patch: Patch) -> None:
     patch.setattr(Bookie, "_begin_log", broken)
 
 
-def leaves_open_ledgers_without_a_fence_in_limbo(patch: Patch) -> None:
+@around(limbo, "_in_limbo", within=30, known=2)
+def leaves_open_ledgers_without_a_fence_in_limbo(in_limbo: Real, bookie: Bookie, record: LedgerRecord) -> Any:
     """R1: the fence may be among what was lost."""
-    in_limbo = limbo._in_limbo
-
-    def broken(bookie: Bookie, record: LedgerRecord) -> Record:
-        state = bookie.states.hold(record.ledger_id)
-        was = state.fence
-        in_limbo(bookie, record)
-        state.fence = was
-        return state_record(state)
-
-    patch.setattr(limbo, "_in_limbo", broken)
+    state = bookie.states.hold(record.ledger_id)
+    was = state.fence
+    in_limbo(bookie, record)
+    state.fence = was
+    return state_record(state)
 
 
-def leaves_limbo_before_the_entries_are_there(patch: Patch) -> None:
+@around(Repair, "repair_ledger", within=200, known=5)
+async def leaves_limbo_before_the_entries_are_there(repair_ledger: Real, self: Repair, ledger_id: int) -> Any:
     """R6: step 3 comes before step 2."""
-    repair_ledger = Repair.repair_ledger
-
-    async def broken(self: Repair, ledger_id: int) -> Any:
-        await self._leave_limbo(ledger_id)
-        return await repair_ledger(self, ledger_id)
-
-    patch.setattr(Repair, "repair_ledger", broken)
+    await self._leave_limbo(ledger_id)
+    return await repair_ledger(self, ledger_id)
 
 
-def leaves_limbo_whatever_could_not_be_had(patch: Patch) -> None:
+@instead_of(Tally, "fail", within=150, known=11)
+def leaves_limbo_whatever_could_not_be_had(*_: Any) -> None:
     """R6: a repair that failed is done."""
-    patch.setattr(Tally, "fail", lambda *_: None)
 
 
-def forgets_a_damaged_frame_before_its_entries_are_there(patch: Patch) -> None:
+@around(Mender, "fill", within=150, known=11)
+async def forgets_a_damaged_frame_before_its_entries_are_there(
+    fill: Real, self: Mender, record: Any, parts: Any, tally: Any, **options: Any
+) -> None:
     """R6: the index points to it no more, and nothing stands elsewhere yet."""
-    fill = Mender.fill
-
-    async def broken(self: Mender, record: Any, parts: Any, tally: Any, **options: Any) -> None:
-        parts = list(parts)
-        for share, asked in parts:
-            async for window in self._inventory.windows(record.ledger_id, share, asked, verify=True):
-                for place in window.unreadable:
-                    self._bookie.index.remove(record.ledger_id, place)
-        await self._bookie.checkpoint()
-        await fill(self, record, parts, tally, **options)
-
-    patch.setattr(Mender, "fill", broken)
+    parts = list(parts)
+    for share, asked in parts:
+        async for window in self._inventory.windows(record.ledger_id, share, asked, verify=True):
+            for place in window.unreadable:
+                self._bookie.index.remove(record.ledger_id, place)
+    await self._bookie.checkpoint()
+    await fill(self, record, parts, tally, **options)
 
 
-def believes_frames_that_it_has_not_read(patch: Patch) -> None:
+@around(Inventory, "windows", within=60, known=3)
+def believes_frames_that_it_has_not_read(
+    windows: Real, self: Inventory, ledger_id: Any, share: Any, asked: Any, *, verify: Any
+) -> Any:
     """R6: a repair takes the index's word for it."""
-    windows = Inventory.windows
-    patch.setattr(
-        Inventory,
-        "windows",
-        lambda self, ledger_id, share, asked, *, verify: windows(self, ledger_id, share, asked, verify=False),
-    )
+    return windows(self, ledger_id, share, asked, verify=False)
 
 
-def looks_for_damage_only_where_something_is_placed(patch: Patch) -> None:
+@around(Mender, "fill")
+async def looks_for_damage_only_where_something_is_placed(
+    fill: Real, self: Mender, *arguments: Any, **options: Any
+) -> None:
     """A damaged frame behind the end of a closed ledger is pointed to for ever, and its segment stays."""
-    fill = Mender.fill
-
-    async def broken(self: Mender, *arguments: Any, **options: Any) -> None:
-        options.pop("unreadable", None)
-        await fill(self, *arguments, **options)
-
-    patch.setattr(Mender, "fill", broken)
+    options.pop("unreadable", None)
+    await fill(self, *arguments, **options)
 
 
-def names_itself_before_it_has_the_entries(patch: Patch) -> None:
+@instead_of(gap_filling.Mender, "_fetch", within=30, known=2)
+async def names_itself_before_it_has_the_entries(self: Any, *_: Any, **__: Any) -> None:
     """W3: the metadata says that entries are here which were not fetched."""
-
-    async def broken(self: Any, *_: Any, **__: Any) -> None:
-        """Fetches nothing."""
-
-    patch.setattr(gap_filling.Mender, "_fetch", broken)
 
 
 # --- reading, states ----------------------------------------------------------------------------
 
 
+@bug(within=50, known=3)
 def takes_damage_for_absence(patch: Patch) -> None:
     """R6, F11: a record that cannot be read holds nothing."""
     read_frame = frames.read_frame
@@ -327,60 +284,26 @@ def takes_damage_for_absence(patch: Patch) -> None:
     patch.setattr(reading, "read_frame", broken)
 
 
-def holds_every_state(patch: Patch) -> None:
+@instead_of(LedgerStates, "shrink", within=20, known=1)
+def holds_every_state(_: LedgerStates) -> None:
     """What is held in memory grows with the ledgers."""
-    patch.setattr(LedgerStates, "shrink", lambda _: None)
 
 
-def does_not_look_up_again(patch: Patch) -> None:
+@instead_of(PageReader, "read")
+async def does_not_look_up_again(self: Any, *asked: Any) -> Any:
     """A read that compaction has overtaken calls entries damaged that have only moved."""
-
-    async def broken(self: Any, *asked: Any) -> Any:
-        return (await self._read_once(*asked))[1]
-
-    patch.setattr("bookie.storage.page_reader.PageReader.read", broken)
+    return (await self._read_once(*asked))[1]
 
 
-def looks_again_only_while_places_change(patch: Patch) -> None:
+@instead_of(PageReader, "read")
+async def looks_again_only_while_places_change(self: Any, *asked: Any) -> Any:
     """A frame moves between a second look-up and its reading, on a page that has damage of its own."""
-
-    async def broken(self: Any, *asked: Any) -> Any:
+    places, page = await self._read_once(*asked)
+    while page.damaged:
+        seen = places
         places, page = await self._read_once(*asked)
-        while page.damaged:
-            seen = places
-            places, page = await self._read_once(*asked)
-            if places == seen:
-                break
-        (request,) = asked
-        is_sure = await self._may_deny(request.ledger_id, request.first_entry, page)
-        return page if is_sure else page_reader._unsure(request.first_entry, page)
-
-    patch.setattr("bookie.storage.page_reader.PageReader.read", broken)
-
-
-PLANTS = (
-    Plant((deletes_a_segment_before_the_checkpoint,), 20, known=1),
-    Plant((writes_the_manifest_after_the_deletion,), 400, known=7),
-    Plant((does_not_move_states,), 150, known=15),
-    Plant((takes_another_frame_for_a_copy,), 150, known=1),
-    Plant((drops_a_segment_that_cannot_be_read,), 150, known=23),
-    Plant((does_not_take_the_originals_out_of_the_index,), 20, known=1),
-    Plant((keeps_recovery_writes_under_a_wrong_name,), 50, known=1),
-    Plant((does_not_subtract_usage,), 20, known=1),
-    Plant((forgets_the_manifest,), 500, known=3),
-    Plant((believes_a_partial_listing,), 50, known=12),
-    Plant((forgets_unlisted_ledgers,), 50, known=0),
-    Plant((does_not_ask_once_more,), 50, known=0),
-    Plant((drops_misplaced_frames_of_open_ledgers,), 500, known=86),
-    Plant((forgets_nothing,), 50, known=5),
-    Plant((limbo_is_not_durable,), 30, known=2),
-    Plant((forgets_a_loss_that_it_has_checkpointed,), 800, known=117),
-    Plant((leaves_open_ledgers_without_a_fence_in_limbo,), 30, known=2),
-    Plant((leaves_limbo_before_the_entries_are_there,), 200, known=5),
-    Plant((leaves_limbo_whatever_could_not_be_had,), 150, known=11),
-    Plant((forgets_a_damaged_frame_before_its_entries_are_there,), 150, known=11),
-    Plant((believes_frames_that_it_has_not_read,), 60, known=3),
-    Plant((names_itself_before_it_has_the_entries,), 30, known=2),
-    Plant((takes_damage_for_absence,), 50, known=3),
-    Plant((holds_every_state,), 20, known=1),
-)
+        if places == seen:
+            break
+    (request,) = asked
+    is_sure = await self._may_deny(request.ledger_id, request.first_entry, page)
+    return page if is_sure else page_reader._unsure(request.first_entry, page)

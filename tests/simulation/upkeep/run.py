@@ -1,8 +1,4 @@
-"""One plan, one run of upkeep.
-
-run_upkeep_seed(7)         draws the plan of seed 7 and runs it
-run_upkeep_plan(plan)      raises Failed with the plan and the end of its trace where a promise was broken
-"""
+"""One plan, one run of upkeep."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
@@ -29,12 +24,11 @@ from bookie.upkeep.scrubbing import segment_check
 from bookie.upkeep.scrubbing.scrubber import Scrubber
 from tests.simulation.engine.loop import LoopStuck
 from tests.simulation.engine.loop import run as run_loop
-from tests.simulation.engine.runs import Failed
+from tests.simulation.engine.runs import Failed, Outcome
 from tests.simulation.engine.threads import Died, ThreadedLoop
 from tests.simulation.engine.world import Violation
 
 from . import plan as steps
-from .draw import draw
 from .life import Ended, Life
 from .log_turns import SteppedLogWriter
 from .looks import look_at_log_alone, note_fences_without_record
@@ -49,29 +43,7 @@ LIVES_MAX = 200
 DID_NOT_START = (BookieError, OSError)
 
 
-@dataclass(frozen=True, slots=True)
-class UpkeepRun:
-    """What one plan led to."""
-
-    plan: Plan
-    probes: frozenset[UpkeepProbe]
-    lives: int
-    operations: int
-    trace: tuple[str, ...]
-    trace_hash: str
-
-    @property
-    def end(self) -> str:
-        """In a line."""
-        return f"{self.lives} lives, {self.operations} changes of the disk, no violation"
-
-
-def run_upkeep_seed(seed: int, *, tracing: bool = True) -> UpkeepRun:
-    """The plan of this seed, run."""
-    return run_upkeep_plan(draw(seed), tracing=tracing)
-
-
-def run_upkeep_plan(plan: Plan, *, tracing: bool = True) -> UpkeepRun:
+def play(plan: Plan, tracing: bool = True) -> Outcome:
     """One whole run. Raises Failed."""
     site = Site(plan, tracing=tracing)
     with _small_sizes(plan.sizes), _watched(site), site.machine.powers_the_index():
@@ -82,8 +54,8 @@ def run_upkeep_plan(plan: Plan, *, tracing: bool = True) -> UpkeepRun:
             raise Failed(plan, why, site.trace) from why
         finally:
             site.machine.close()
-    operations = site.machine.disk.operations
-    return UpkeepRun(plan, frozenset(site.probes), site.lives, operations, tuple(site.trace), site.trace_hash)
+    end = f"{site.lives} lives, {site.machine.disk.operations} changes of the disk, no violation"
+    return Outcome(plan, tuple(site.trace), frozenset(site.probes), end)
 
 
 def _live_on(site: Site) -> None:

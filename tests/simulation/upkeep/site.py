@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, deque
 
 from tests.bookie.durable_records import DurableRecords
@@ -70,10 +69,6 @@ class Site:
         """Of the ledger, whatever the index says of them."""
         theirs = (record.columns for _, record in self.durable if record.ledger_id == ledger_id)
         return {entry_id for columns in theirs if columns is not None for entry_id in columns.ids}
-
-    @property
-    def trace_hash(self) -> str:
-        return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()
 
     def calm(self) -> None:
         """Nothing goes wrong from here on."""

@@ -27,7 +27,7 @@ class Deleter(Client):
         if self._tries <= 0:
             self._ended = True
         else:
-            self.site.metadata.read(self.name, lambda read: self.deliver(lambda: self._found(read)))
+            self.site.metadata.read(self.name, self.hears(self._found))
 
     def _found(self, read: Read | None) -> None:
         if read is None:
@@ -36,9 +36,7 @@ class Deleter(Client):
             self._ended = True
         else:
             version = read.found.version
-            self.site.metadata.delete(
-                self.name, version, lambda gone: self.deliver(lambda: self._deleted(gone))
-            )
+            self.site.metadata.delete(self.name, version, self.hears(self._deleted))
 
     def _deleted(self, gone: bool | None) -> None:
         if gone:

@@ -253,7 +253,7 @@ class Client(Node):
             self.name,
             record,
             self.version,
-            lambda outcome: self.deliver(lambda: decided(outcome)),
+            self.hears(decided),
             unless_held=isinstance(machine, Recovery),
         )
 

@@ -56,7 +56,7 @@ class Reader(Client):
         self._look()
 
     def _look(self) -> None:
-        self.site.metadata.read(self.name, lambda read: self.deliver(lambda: self._looked(read)))
+        self.site.metadata.read(self.name, self.hears(self._looked))
 
     def _looked(self, read: Read | None) -> None:
         if read is None:
@@ -171,7 +171,7 @@ class Reader(Client):
             else:
                 self._step()
 
-        self.site.metadata.read(self.name, lambda read: self.deliver(lambda: looked(read)))
+        self.site.metadata.read(self.name, self.hears(looked))
 
     def _give(self, columns: Columns) -> None:
         """To the application, in order and without a gap."""
@@ -211,7 +211,7 @@ class TailReader(Reader):
     tries_max = TAIL_TRIES_MAX
 
     def begin(self) -> None:
-        self.site.metadata.watch(self.name, lambda found: self.deliver(lambda: self._hear(found)))
+        self.site.metadata.watch(self.name, self.hears(self._hear))
         self._is_waiting = False
         super().begin()
 

@@ -51,7 +51,7 @@ class Recoverer(Client):
             self._again()
         elif self._asking:
             self.world.note("%s begins", self.name)
-            self.site.metadata.read(self.name, lambda read: self.deliver(lambda: self._found(read)))
+            self.site.metadata.read(self.name, self.hears(self._found))
 
     def _again(self) -> None:
         self._let_go()
@@ -90,9 +90,7 @@ class Recoverer(Client):
             self._end(found.record)
         elif found.record.state is LedgerState.OPEN:
             marked = found.record.in_recovery()
-            self.site.metadata.change(
-                self.name, marked, found.version, lambda outcome: self.deliver(lambda: self._marked(outcome))
-            )
+            self.site.metadata.change(self.name, marked, found.version, self.hears(self._marked))
         else:
             self._recover(found)
 

@@ -5,25 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from .plan import (
-    MESSAGE_KINDS,
-    METADATA,
-    Crash,
-    Cut,
-    FailSync,
-    Full,
-    LeaseLost,
-    Pause,
-    ReadErrors,
-    ReadOnly,
-    Rot,
-    Rule,
-    SlowDisk,
-    StoreAway,
-    Swap,
-    Touch,
-    Wipe,
-)
+from . import plan as plans
 from .sketch import Sketch
 
 BEYOND = 0.2
@@ -31,11 +13,11 @@ BEYOND = 0.2
 
 
 def rules(sketch: Sketch) -> None:
-    nodes = [*sketch.bookie_names, METADATA, *sketch.clients]
+    nodes = [*sketch.bookie_names, plans.METADATA, *sketch.clients]
     for _ in sketch.some(1, 2, 4):
         node, is_source = sketch.rng.choice(nodes), sketch.chance(0.5)
-        rule = Rule(
-            sketch.rng.choice(MESSAGE_KINDS),
+        rule = plans.Rule(
+            sketch.rng.choice(plans.MESSAGE_KINDS),
             node if is_source else "",
             "" if is_source else node,
             late=sketch.chance(0.5),
@@ -52,7 +34,7 @@ def cuts(sketch: Sketch) -> None:
         if sketch.chance(0.5):
             ends = (ends[1], ends[0])
         sketch.faults.append(
-            Cut(
+            plans.Cut(
                 sketch.time(0, 120),
                 *ends,
                 seconds=sketch.rng.choice((10.0, 60.0)),
@@ -64,47 +46,53 @@ def cuts(sketch: Sketch) -> None:
 def partitions(sketch: Sketch) -> None:
     """One node alone, two groups, one way only, a ring; held back instead of lost at times."""
     at, seconds = sketch.time(0, 120), sketch.rng.choice((15.0, 60.0))
-    clients, bookies = [*sketch.clients, METADATA], sketch.bookie_names
+    clients, bookies = [*sketch.clients, plans.METADATA], sketch.bookie_names
     shape = sketch.rng.choice(("one node", "groups", "ring", "clogs"))
     if shape == "one node":
         node = sketch.rng.choice(clients + bookies)
         others = tuple(name for name in clients + bookies if name != node)
-        sketch.faults.append(Cut(at, (node,), others, seconds, both_ways=sketch.chance(0.6)))
+        sketch.faults.append(plans.Cut(at, (node,), others, seconds, both_ways=sketch.chance(0.6)))
     elif shape == "groups":
         ones = tuple(sketch.rng.sample(clients, sketch.rng.randint(1, len(clients) - 1)))
         others = tuple(sketch.rng.sample(bookies, sketch.rng.randint(1, len(bookies) - 1)))
         both, holds = sketch.chance(0.6), sketch.chance(0.3)
-        sketch.faults.append(Cut(at, ones, others, seconds, both_ways=both, holds=holds))
+        sketch.faults.append(plans.Cut(at, ones, others, seconds, both_ways=both, holds=holds))
     elif shape == "ring":
         for n, client in enumerate(sketch.clients):
             away = tuple(name for m, name in enumerate(bookies) if (m - n) % len(bookies) > 1)
-            sketch.faults.append(Cut(at, (client,), away, seconds, both_ways=True))
+            sketch.faults.append(plans.Cut(at, (client,), away, seconds, both_ways=True))
     else:  # clogged one by one, opened in another order
         for node in sketch.rng.sample(bookies, sketch.rng.randint(1, len(bookies))):
             begin = round(at + sketch.time(0, 10), 1)
             end = sketch.time(10, 60)
             sketch.faults.append(
-                Cut(begin, tuple(sketch.clients), (node,), end, both_ways=sketch.chance(0.5), holds=True)
+                plans.Cut(
+                    begin, tuple(sketch.clients), (node,), end, both_ways=sketch.chance(0.5), holds=True
+                )
             )
 
 
 def pauses(sketch: Sketch) -> None:
     for _ in sketch.some(1, 2, 3):
         node = sketch.client() if sketch.chance(0.6) else sketch.bookie()
-        sketch.faults.append(Pause(sketch.time(0, 120), node, sketch.time(10, 60)))
+        sketch.faults.append(plans.Pause(sketch.time(0, 120), node, sketch.time(10, 60)))
 
 
 def crashes(sketch: Sketch) -> None:
     for _ in sketch.some(1, 2, 4):
         seconds = sketch.rng.choice((0.1, 5.0, 20.0, 100.0))
         sketch.faults.append(
-            Crash(sketch.time(0, 150), sketch.bookie(), seconds, sketch.rng.choice((0.0, 0.0, 0.5, 1.0)))
+            plans.Crash(
+                sketch.time(0, 150), sketch.bookie(), seconds, sketch.rng.choice((0.0, 0.0, 0.5, 1.0))
+            )
         )
 
 
 def client_crashes(sketch: Sketch) -> None:
     for _ in sketch.some(1, 1, 2):
-        sketch.faults.append(Crash(sketch.time(5, 150), sketch.client(), sketch.rng.choice((5.0, 40.0))))
+        sketch.faults.append(
+            plans.Crash(sketch.time(5, 150), sketch.client(), sketch.rng.choice((5.0, 40.0)))
+        )
 
 
 def disks(sketch: Sketch) -> None:
@@ -113,11 +101,11 @@ def disks(sketch: Sketch) -> None:
         at, bookie = sketch.time(0, 120), sketch.bookie()
         fault = sketch.rng.choice(
             (
-                FailSync(at, bookie, sketch.time(1, 40), sketch.rng.choice((0.0, 0.5, 1.0))),
-                ReadErrors(at, bookie, sketch.time(20, 200), sketch.rng.choice((0.3, 0.8))),
-                Full(at, bookie, sketch.time(10, 60)),
-                ReadOnly(at, bookie, sketch.time(10, 100)),
-                SlowDisk(at, bookie, sketch.rng.choice((5.0, 15.0))),
+                plans.FailSync(at, bookie, sketch.time(1, 40), sketch.rng.choice((0.0, 0.5, 1.0))),
+                plans.ReadErrors(at, bookie, sketch.time(20, 200), sketch.rng.choice((0.3, 0.8))),
+                plans.Full(at, bookie, sketch.time(10, 60)),
+                plans.ReadOnly(at, bookie, sketch.time(10, 100)),
+                plans.SlowDisk(at, bookie, sketch.rng.choice((5.0, 15.0))),
             )
         )
         sketch.faults.append(fault)
@@ -129,16 +117,16 @@ def losses(sketch: Sketch) -> None:
     for _ in range(may_lose):
         at, bookie = sketch.time(5, 200), sketch.bookie()
         if sketch.chance(0.5):
-            sketch.faults.append(Wipe(at, bookie, sketch.time(1, 60)))
+            sketch.faults.append(plans.Wipe(at, bookie, sketch.time(1, 60)))
         else:
             how = sketch.rng.choice(("damaged", "wrong bytes", "misdirected"))
             ids = sketch.rng.sample(range(8), sketch.rng.randint(1, 3))
-            sketch.faults += [Rot(at, bookie, entry_id, how) for entry_id in ids]
+            sketch.faults += [plans.Rot(at, bookie, entry_id, how) for entry_id in ids]
 
 
 def swaps(sketch: Sketch) -> None:
     one, other = sketch.rng.sample(sketch.bookie_names, 2)
-    sketch.faults.append(Swap(sketch.time(10, 120), one, other, sketch.time(10, 80)))
+    sketch.faults.append(plans.Swap(sketch.time(10, 120), one, other, sketch.time(10, 80)))
 
 
 def store(sketch: Sketch) -> None:
@@ -146,9 +134,9 @@ def store(sketch: Sketch) -> None:
         at = sketch.time(0, 150)
         fault = sketch.rng.choice(
             (
-                StoreAway(at, sketch.time(5, 60), sketch.chance(0.5)),
-                Touch(at),
-                LeaseLost(at, sketch.bookie(), sketch.time(20, 80)),
+                plans.StoreAway(at, sketch.time(5, 60), sketch.chance(0.5)),
+                plans.Touch(at),
+                plans.LeaseLost(at, sketch.bookie(), sketch.time(20, 80)),
             )
         )
         sketch.faults.append(fault)

@@ -7,7 +7,7 @@ seconds from the start. Bookies are called b0, b1, …; clients writer, r0 … (
 
 from __future__ import annotations
 
-from tests.simulation.engine.printed import Value, given
+from tests.simulation.engine.printed import Listing, Value
 
 METADATA = "metadata"
 WRITER = "writer"
@@ -19,70 +19,61 @@ MESSAGE_KINDS = ("add", "ack", "lac", "lac reply", "read", "read reply", "cas", 
 # --- what clients do ----------------------------------------------------------------------------
 
 
-class Append(Value):
-    """The writer appends entries of these many bytes."""
+class Operation(Value):
+    """At this time."""
 
     at: float
+
+
+class Append(Operation):
+    """The writer appends entries of these many bytes."""
+
     sizes: tuple[int, ...] = (1,)
 
 
-class AppendAs(Value):
+class AppendAs(Operation):
     """The writer appends one entry under an id of the caller's choice (makes it an advanced writer)."""
 
-    at: float
     entry_id: int
     size: int = 1
 
 
-class TellLac(Value):
+class TellLac(Operation):
     """The idle writer tells the bookies what is confirmed."""
 
-    at: float
 
-
-class Force(Value):
+class Force(Operation):
     """The writer, whose syncs are deferred, wants all it has appended on disk."""
 
-    at: float
 
-
-class Close(Value):
+class Close(Operation):
     """The writer closes its ledger."""
 
-    at: float
 
-
-class Recover(Value):
+class Recover(Operation):
     """A client opens the ledger with recovery, and tries again so often when that fails."""
 
-    at: float
     client: str = "r0"
     tries: int = 3
 
 
-class Tail(Value):
+class Tail(Operation):
     """A reader follows the ledger from `first_entry` to its close, without fencing."""
 
-    at: float
     client: str = "t0"
     first_entry: int = 0
 
 
-class Read(Value):
+class Read(Operation):
     """A reader opens the ledger without recovery and reads what is confirmed, beginning at this replica."""
 
-    at: float
     client: str = "p0"
     rotation: int = 0
 
 
-class Delete(Value):
+class Delete(Operation):
     """Somebody deletes the ledger."""
 
-    at: float
-
-
-Operation = Append | AppendAs | TellLac | Force | Close | Recover | Tail | Read | Delete
 
 # --- what goes wrong ----------------------------------------------------------------------------
 
@@ -99,10 +90,21 @@ class Rule(Value):
     seconds: float = 1000.0
 
 
-class Cut(Value):
-    """Nothing passes from these nodes to those; with `both_ways` nor back. With `holds` it passes afterwards."""
+class Fault(Value):
+    """It begins at this time."""
 
     at: float
+
+
+class DiskFault(Fault):
+    """It happens to a bookie's disk: what `SimulatedBookie.damage` is given."""
+
+    bookie: str
+
+
+class Cut(Fault):
+    """Nothing passes from these nodes to those; with `both_ways` nor back. With `holds` it passes afterwards."""
+
     sources: tuple[str, ...]
     targets: tuple[str, ...]
     seconds: float = 1000.0
@@ -110,158 +112,113 @@ class Cut(Value):
     holds: bool = False
 
 
-class Pause(Value):
+class Pause(Fault):
     """A client or bookie stands still; what reaches it waits."""
 
-    at: float
     node: str
     seconds: float = 30.0
 
 
-class Crash(Value):
+class Crash(Fault):
     """A client or bookie dies, and comes back after `seconds` (a writer to recover its ledger).
 
     Of what a bookie has not synced, the first part survives, a share `keeps` of it.
     """
 
-    at: float
     node: str
     seconds: float = 1000.0
     keeps: float = 0.0
 
 
-class FailSync(Value):
+class FailSync(DiskFault):
     """The bookie's next sync fails: it dies without acknowledging, and of the page cache only `keeps` is on disk."""
 
-    at: float
-    bookie: str
     seconds: float = 20.0
     keeps: float = 0.0
 
 
-class ReadErrors(Value):
+class ReadErrors(DiskFault):
     """The bookie's disk fails a share of the reads for a while: an error, or a copy that is called damaged."""
 
-    at: float
-    bookie: str
     seconds: float = 1000.0
     probability: float = 0.5
 
 
-class Full(Value):
+class Full(DiskFault):
     """The bookie's disk takes nothing for a while."""
 
-    at: float
-    bookie: str
     seconds: float = 50.0
 
 
-class ReadOnly(Value):
+class ReadOnly(DiskFault):
     """The bookie's disk is nearly full for a while: it takes fences and recovery's writes only (B4)."""
 
-    at: float
-    bookie: str
     seconds: float = 50.0
 
 
-class SlowDisk(Value):
+class SlowDisk(DiskFault):
     """Each sync of the bookie takes so many times as long from here on."""
 
-    at: float
-    bookie: str
     factor: float = 10.0
 
 
-class Rot(Value):
+class Rot(DiskFault):
     """The copy of an entry that the bookie holds then goes bad, for good.
 
     "damaged": the record's checksum finds it. "wrong bytes": the bookie serves them. "misdirected": it serves the
     bytes of another entry.
     """
 
-    at: float
-    bookie: str
     entry_id: int
     how: str = "damaged"
 
 
-class Wipe(Value):
+class Wipe(DiskFault):
     """The bookie loses its disk and is formatted anew under its old name: another incarnation, empty."""
 
-    at: float
-    bookie: str
     seconds: float = 20.0
 
 
-class Swap(Value):
+class Swap(Fault):
     """Two bookies are restarted with each other's disks, refuse them, and stay down until these are swapped back."""
 
-    at: float
     bookie: str
     other: str
     seconds: float = 50.0
 
 
-class StoreAway(Value):
+class StoreAway(Fault):
     """The metadata store serves nothing for a while; with `applies` it does what is asked and says nothing."""
 
-    at: float
     seconds: float = 30.0
     applies: bool = False
 
 
-class Touch(Value):
+class Touch(Fault):
     """Another client changes the ledger's record harmlessly: the next compare-and-swap of all others fails."""
 
-    at: float
 
-
-class LeaseLost(Value):
+class LeaseLost(Fault):
     """A live bookie is not registered for a while."""
 
-    at: float
     bookie: str
     seconds: float = 50.0
 
 
-class WatchGap(Value):
+class WatchGap(Fault):
     """A reader hears of no change of the record for a while, then only of the last."""
 
-    at: float
     client: str = "t0"
     seconds: float = 60.0
 
 
-class SetBack(Value):
+class SetBack(Fault):
     """The store goes back to the record of so many changes ago, and is held back. An operator has it brought up to what
     the bookies have noted, and accepts it, once so much time has passed and all of them are up."""
 
-    at: float
     changes: int = 1
     seconds: float = 30.0
 
-
-DiskFault = FailSync | ReadErrors | Full | ReadOnly | SlowDisk | Rot | Wipe
-"""What `SimulatedBookie.damage` is given."""
-
-Fault = (
-    Cut
-    | Pause
-    | Crash
-    | FailSync
-    | ReadErrors
-    | Full
-    | ReadOnly
-    | SlowDisk
-    | Rot
-    | Wipe
-    | Swap
-    | StoreAway
-    | Touch
-    | LeaseLost
-    | WatchGap
-    | SetBack
-)
 
 # --- the whole -----------------------------------------------------------------------------------
 
@@ -277,7 +234,7 @@ class Figures(Value):
     dead_replacements: float = 0.0
 
 
-class Plan(Value):
+class Plan(Listing):
     """One run: E, Qw and Qa, how many bookies there are, what clients do, and what goes wrong meanwhile.
 
     `absent`: positions whose bookies were absent when the ledger was created (W9). Faults say whether they are down.
@@ -294,25 +251,9 @@ class Plan(Value):
     operations: tuple[Operation, ...] = ()
     faults: tuple[Fault, ...] = ()
 
-    def __repr__(self) -> str:
-        lines = []
-        for f in given(self):
-            value = getattr(self, f.name)
-            if isinstance(value, tuple) and f.name not in ("shape", "absent"):
-                items = "".join(f"        {item!r},\n" for item in value)
-                lines.append(f"    {f.name}=(\n{items}    ),\n")
-            else:
-                lines.append(f"    {f.name}={value!r},\n")
-        return f"Plan(\n{''.join(lines)})"
-
     @property
     def bookie_names(self) -> tuple[str, ...]:
         return tuple(f"b{n}" for n in range(self.bookies))
-
-    @property
-    def size(self) -> int:
-        """How many items it has."""
-        return len(self.rules) + len(self.operations) + len(self.faults)
 
     def copies_lost_max(self) -> int:
         """The most copies of one entry that are lost for good: wiped disks, and the entry's rotten copies."""

@@ -6,23 +6,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .plan import (
-    WRITER,
-    Append,
-    AppendAs,
-    Close,
-    Fault,
-    Figures,
-    Force,
-    Operation,
-    Plan,
-    Read,
-    Recover,
-    Rule,
-    Tail,
-    TellLac,
-    WatchGap,
-)
+from . import plan as plans
+from .plan import Plan
 
 SHAPES = ((3, 3, 2), (3, 2, 2), (4, 3, 2), (5, 3, 2), (5, 3, 3), (2, 2, 1), (4, 2, 2), (3, 3, 3))
 BOOKIES_MAX = 7
@@ -40,12 +25,12 @@ class Sketch:
     deferred_sync: bool = False
     delay_ensemble_change: bool = False
     absent: tuple[int, ...] = ()
-    figures: Figures = field(default_factory=Figures)
+    figures: plans.Figures = field(default_factory=plans.Figures)
     recoverers: int = 1
     tails: int = 0
-    rules: list[Rule] = field(default_factory=list)
-    operations: list[Operation] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
+    rules: list[plans.Rule] = field(default_factory=list)
+    operations: list[plans.Operation] = field(default_factory=list)
+    faults: list[plans.Fault] = field(default_factory=list)
 
     def plan(self) -> Plan:
         return Plan(
@@ -84,7 +69,7 @@ class Sketch:
     @property
     def clients(self) -> list[str]:
         readers = [f"t{n}" for n in range(self.tails)]
-        return [WRITER, *(f"r{n}" for n in range(self.recoverers)), *readers]
+        return [plans.WRITER, *(f"r{n}" for n in range(self.recoverers)), *readers]
 
     @property
     def bookie_names(self) -> list[str]:
@@ -100,7 +85,7 @@ def ground(sketch: Sketch, shapes: Sequence[tuple[int, int, int]] = SHAPES, spar
     sketch.recoverers = rng.choice((1, 1, 2, 3))
     sketch.deferred_sync = sketch.chance(0.12)
     sketch.delay_ensemble_change = sketch.chance(0.15)
-    sketch.figures = Figures(
+    sketch.figures = plans.Figures(
         loss=rng.choice((0.0, 0.0, 0.02, 0.1)),
         slow=rng.choice((0.0, 0.05, 0.2)),
         duplicate=rng.choice((0.0, 0.0, 0.05)),
@@ -115,13 +100,13 @@ def writing(sketch: Sketch, begin: float = 0.0, end: float = 60.0) -> None:
         return writing_as(sketch, begin, end)
     for _ in range(sketch.rng.randint(1, 6)):
         sizes = tuple(sketch.rng.randint(1, 6) for _ in range(sketch.rng.randint(1, 3)))
-        sketch.operations.append(Append(sketch.time(begin, end), sizes))
+        sketch.operations.append(plans.Append(sketch.time(begin, end), sizes))
     if sketch.deferred_sync:
-        sketch.operations += [Force(sketch.time(begin, end + 30)) for _ in sketch.some(1, 2)]
+        sketch.operations += [plans.Force(sketch.time(begin, end + 30)) for _ in sketch.some(1, 2)]
     if sketch.chance(0.25):
-        sketch.operations.append(TellLac(sketch.time(end, end + 60)))
+        sketch.operations.append(plans.TellLac(sketch.time(end, end + 60)))
     if sketch.chance(0.4):
-        sketch.operations.append(Close(sketch.time(begin + 20, end + 60)))
+        sketch.operations.append(plans.Close(sketch.time(begin + 20, end + 60)))
     return None
 
 
@@ -131,22 +116,22 @@ def writing_as(sketch: Sketch, begin: float, end: float) -> None:
     sketch.rng.shuffle(ids)
     if sketch.chance(0.3):
         ids.pop()
-    sketch.operations += [AppendAs(sketch.time(begin, end), n, sketch.rng.randint(1, 6)) for n in ids]
+    sketch.operations += [plans.AppendAs(sketch.time(begin, end), n, sketch.rng.randint(1, 6)) for n in ids]
     if sketch.chance(0.5):
-        sketch.operations.append(Close(sketch.time(begin + 20, end + 60)))
+        sketch.operations.append(plans.Close(sketch.time(begin + 20, end + 60)))
 
 
 def recovering(sketch: Sketch, begin: float = 15.0, end: float = 150.0) -> None:
     for n in range(sketch.recoverers):
-        sketch.operations.append(Recover(sketch.time(begin, end), f"r{n}"))
+        sketch.operations.append(plans.Recover(sketch.time(begin, end), f"r{n}"))
 
 
 def reading(sketch: Sketch, tails: float = 0.2, readers: float = 0.2, gaps: float = 0.3) -> None:
     if sketch.chance(tails):
         sketch.tails = sketch.rng.choice((1, 1, 1, 2))
-        sketch.operations += [Tail(sketch.time(0, 60), f"t{n}") for n in range(sketch.tails)]
+        sketch.operations += [plans.Tail(sketch.time(0, 60), f"t{n}") for n in range(sketch.tails)]
         if sketch.chance(gaps):
-            sketch.faults.append(WatchGap(sketch.time(0, 100), seconds=sketch.time(20, 120)))
+            sketch.faults.append(plans.WatchGap(sketch.time(0, 100), seconds=sketch.time(20, 120)))
     if sketch.chance(readers):
         rotation = sketch.rng.randrange(sketch.shape[0])
-        sketch.operations.append(Read(sketch.time(0, 200), rotation=rotation))
+        sketch.operations.append(plans.Read(sketch.time(0, 200), rotation=rotation))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -10,81 +11,74 @@ from bookie.wire import NO_NOTE
 from ledgers.bookies.lane_notes import LaneNotes
 from ledgers.protocol import append
 from ledgers.protocol.recovery import Recovery
-from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord
+from metadata.records.ledger_record import Fragment, LedgerRecord
 from metadata.records.notes import fragment_note, reconciling
 from metadata.records.notes.reconciling import NotedBy
 from tests.simulation.cores.site.metadata import SimulatedMetadata
 from tests.simulation.cores.site.servers import SimulatedBookie
+from tests.simulation.engine.planted import Real, around, bug, instead_of
 
 Patch = pytest.MonkeyPatch
 
 
-def tells_of_the_first_fragment_only(patch: Patch) -> None:
+@around(LaneNotes, "now")
+def tells_of_the_first_fragment_only(now: Real, self: LaneNotes) -> Any:
     """W8: after an ensemble change no note goes down the lanes."""
-    now = LaneNotes.now
-
-    def broken(self: LaneNotes) -> bytes:
-        return now(self) if self._seen is None else self._note
-
-    patch.setattr(LaneNotes, "now", broken)
+    return now(self) if self._seen is None else self._note
 
 
-def tells_nothing(patch: Patch) -> None:
+@instead_of(LaneNotes, "now", within=400, known=31)
+def tells_nothing(_: LaneNotes) -> Any:
     """W8: bookies do not know what they belong to."""
-    patch.setattr(LaneNotes, "now", lambda _: NO_NOTE)
+    return NO_NOTE
 
 
-def takes_the_oldest_note_of_a_fragment(patch: Patch) -> None:
+@instead_of(reconciling, "_newest", within=1000, known=67)
+def takes_the_oldest_note_of_a_fragment(noted: Sequence[NotedBy]) -> Fragment:
     """W8: of two changes that begin at one entry the later one stands."""
-
-    def broken(noted: Sequence[NotedBy]) -> Fragment:
-        return min((one.note.fragment for one in noted), key=lambda fragment: fragment.number)
-
-    patch.setattr(reconciling, "_newest", broken)
+    return min((one.note.fragment for one in noted), key=lambda fragment: fragment.number)
 
 
-def takes_what_copies_lack_from_nowhere(patch: Patch) -> None:
+@instead_of(reconciling, "_with_doubt", within=1500, known=175)
+def takes_what_copies_lack_from_nowhere(record: Any, *_: Any) -> Any:
     """W6: a record that is made again says of no copy that it may lack entries."""
-    patch.setattr(reconciling, "_with_doubt", lambda record, *_: record)
+    return record
 
 
-def closes_by_an_older_record(patch: Patch) -> None:
+@instead_of(append, "is_as_left", within=5000, known=823)
+def closes_by_an_older_record(found: Any, mine: Any) -> Any:
     """W4: a writer that meets another last fragment than its own closes the ledger with that."""
-    patch.setattr(append, "is_as_left", lambda found, mine: True)
+    return True
 
 
-def accepts_without_reconciling(patch: Patch) -> None:
+@instead_of(SimulatedMetadata, "accept", within=200, known=7)
+def accepts_without_reconciling(self: SimulatedMetadata, noted: object) -> None:
     """W8: the metadata that went back is accepted as it is."""
-
-    def broken(self: SimulatedMetadata, noted: object) -> None:
-        del noted
-        self.is_held = False
-
-    patch.setattr(SimulatedMetadata, "accept", broken)
+    del noted
+    self.is_held = False
 
 
+@bug(within=400, known=31)
 def closes_through_a_hold(patch: Patch) -> None:
     """W8: a recovery is refused by nothing while the metadata that went back is not accepted."""
     never = property(lambda _: False, lambda *_: None)
     patch.setattr(SimulatedMetadata, "is_held", never, raising=False)
 
 
-def tells_the_last_fragment_only(patch: Patch) -> None:
+@around(Recovery, "ends_told")
+def tells_the_last_fragment_only(ends_told: Real, self: Recovery, closed: LedgerRecord) -> Any:
     """R5, W8: who was put in by a recovery hears of no end."""
-    ends_told = Recovery.ends_told
-
-    def broken(self: Recovery, closed: LedgerRecord) -> Iterator[tuple[BookieRef, bytes]]:
-        last = fragment_note.encode_of(closed, closed.fragments[-1])
-        return (one for one in ends_told(self, closed) if one[1] == last and one[0] in self.fencing.fenced)
-
-    patch.setattr(Recovery, "ends_told", broken)
+    last = fragment_note.encode_of(closed, closed.fragments[-1])
+    return (one for one in ends_told(self, closed) if one[1] == last and one[0] in self.fencing.fenced)
 
 
-def takes_a_fragment_that_does_not_stand(patch: Patch) -> None:
+@instead_of(SimulatedBookie, "_is_ahead")
+def takes_a_fragment_that_does_not_stand(self: SimulatedBookie, told: Any) -> Any:
     """W8"""
-    patch.setattr(SimulatedBookie, "_is_ahead", lambda self, told: False)
+    return False
 
 
-def does_not_wait_for_what_is_admitted(patch: Patch) -> None:
+@instead_of(SimulatedBookie, "_admitted")
+def does_not_wait_for_what_is_admitted(_: SimulatedBookie) -> Any:
     """W8: a bookie tells the notes that it has on disk, and not those of frames that it acknowledges next."""
-    patch.setattr(SimulatedBookie, "_admitted", lambda _: [])
+    return []

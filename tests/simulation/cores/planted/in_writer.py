@@ -15,25 +15,24 @@ from ledgers.protocol.positions import Positions
 from ledgers.protocol.shortfall import Shortfall
 from ledgers.protocol.striping import Striping
 from metadata.records.ledger_record import ENTRY_ID_MAX, BookieRef, LedgerRecord
+from tests.simulation.engine.planted import Real, around, bug, instead_of
 
 Patch = pytest.MonkeyPatch
 
 
-def sends_entries_to_the_wrong_bookies(patch: Patch) -> None:
+@around(Striping, "holds", within=50, known=8)
+def sends_entries_to_the_wrong_bookies(holds: Real, self: Striping, position: Any, entry_id: Any) -> Any:
     """W1"""
-    holds = Striping.holds
-    patch.setattr(Striping, "holds", lambda self, position, entry_id: holds(self, position, entry_id + 1))
+    return holds(self, position, entry_id + 1)
 
 
-def confirms_out_of_order(patch: Patch) -> None:
+@instead_of(Striping, "confirmed_through", within=50, known=0)
+def confirms_out_of_order(self: Striping, acked_through: dict[int, int], last_pushed: int) -> int:
     """W2: the furthest write set decides, not the nearest."""
-
-    def broken(self: Striping, acked_through: dict[int, int], last_pushed: int) -> int:
-        return min(last_pushed, max(quorum.mark(acked_through) for quorum in self.ack_quorums))
-
-    patch.setattr(Striping, "confirmed_through", broken)
+    return min(last_pushed, max(quorum.mark(acked_through) for quorum in self.ack_quorums))
 
 
+@bug(within=1000, known=262)
 def counts_late_acks_of_replaced_bookies(patch: Patch) -> None:
     """W2, F9"""
     open_lane = Positions.open_lane
@@ -54,33 +53,29 @@ def counts_late_acks_of_replaced_bookies(patch: Patch) -> None:
     patch.setattr(AppendPipeline, "acked", acked)
 
 
-def does_not_withdraw_acks_of_replaced_bookies(patch: Patch) -> None:
+@around(AppendPipeline, "_restart", within=2000, known=109)
+def does_not_withdraw_acks_of_replaced_bookies(
+    restart: Real, self: AppendPipeline, numbers: Iterable[int]
+) -> Any:
     """W3, F8"""
-    restart = AppendPipeline._restart
-
-    def broken(self: AppendPipeline, numbers: Iterable[int]) -> list[AppendEffect]:
-        kept = [position.acked_through for position in self._positions]
-        effects = restart(self, numbers)
-        for position, acked_through in zip(self._positions, kept, strict=True):
-            position.acked_through = acked_through
-        return effects
-
-    patch.setattr(AppendPipeline, "_restart", broken)
+    kept = [position.acked_through for position in self._positions]
+    effects = restart(self, numbers)
+    for position, acked_through in zip(self._positions, kept, strict=True):
+        position.acked_through = acked_through
+    return effects
 
 
-def does_not_send_pending_entries_again(patch: Patch) -> None:
+@instead_of(AppendPipeline, "_restart", within=200, known=45)
+def does_not_send_pending_entries_again(self: AppendPipeline, numbers: Iterable[int]) -> list[AppendEffect]:
     """W3, F8"""
-
-    def broken(self: AppendPipeline, numbers: Iterable[int]) -> list[AppendEffect]:
-        effects: list[AppendEffect] = []
-        for n in numbers:
-            self._positions[n].acked_through = self.last_add_confirmed
-            effects.append(self._positions.open_lane(self._positions[n]))
-        return effects
-
-    patch.setattr(AppendPipeline, "_restart", broken)
+    effects: list[AppendEffect] = []
+    for n in numbers:
+        self._positions[n].acked_through = self.last_add_confirmed
+        effects.append(self._positions.open_lane(self._positions[n]))
+    return effects
 
 
+@bug(within=50, known=4)
 def uses_new_bookies_before_the_change_stands(patch: Patch) -> None:
     """W4, F6"""
     propose = AppendPipeline._propose
@@ -97,116 +92,90 @@ def uses_new_bookies_before_the_change_stands(patch: Patch) -> None:
     patch.setattr(AppendPipeline, "changed", changed)
 
 
-def confirms_while_a_change_is_in_flight(patch: Patch) -> None:
+@around(AppendPipeline, "_advance", within=3000, known=21)
+def confirms_while_a_change_is_in_flight(advance: Real, self: AppendPipeline) -> Any:
     """W4, F7"""
-    advance = AppendPipeline._advance
-
-    def broken(self: AppendPipeline) -> list[AppendEffect]:
-        phase = self.phase
-        if phase is Phase.CHANGING:
-            self.phase = Phase.WRITING
-        try:
-            return advance(self)
-        finally:
-            self.phase = phase
-
-    patch.setattr(AppendPipeline, "_advance", broken)
+    phase = self.phase
+    if phase is Phase.CHANGING:
+        self.phase = Phase.WRITING
+    try:
+        return advance(self)
+    finally:
+        self.phase = phase
 
 
-def begins_the_fragment_behind_what_was_pushed(patch: Patch) -> None:
+@around(AppendPipeline, "_propose", within=50, known=4)
+def begins_the_fragment_behind_what_was_pushed(
+    propose: Real, self: AppendPipeline, new: Mapping[int, BookieRef]
+) -> Any:
     """W4: the new fragment begins after the last pushed entry, not after the LAC."""
-    propose = AppendPipeline._propose
-
-    def broken(self: AppendPipeline, new: Mapping[int, BookieRef]) -> list[AppendEffect]:
-        lac, self.last_add_confirmed = self.last_add_confirmed, self.last_add_pushed
-        try:
-            return propose(self, new)
-        finally:
-            self.last_add_confirmed = lac
-
-    patch.setattr(AppendPipeline, "_propose", broken)
+    lac, self.last_add_confirmed = self.last_add_confirmed, self.last_add_pushed
+    try:
+        return propose(self, new)
+    finally:
+        self.last_add_confirmed = lac
 
 
-def writer_ignores_that_recovery_has_begun(patch: Patch) -> None:
+@instead_of(AppendPipeline, "_conflict_while_changing", within=200, known=4)
+def writer_ignores_that_recovery_has_begun(self: AppendPipeline, found: Any) -> Any:
     """W4, F16"""
-    patch.setattr(AppendPipeline, "_conflict_while_changing", lambda self, found: self._use_proposed())
+    return self._use_proposed()
 
 
-def takes_an_unknown_outcome_for_success(patch: Patch) -> None:
+@instead_of(AppendPipeline, "change_failed", within=100, known=3)
+def takes_an_unknown_outcome_for_success(self: AppendPipeline, error: LedgerError) -> list[AppendEffect]:
     """M1, F17"""
-
-    def broken(self: AppendPipeline, error: LedgerError) -> list[AppendEffect]:
-        return [] if self.has_ended else self.changed(self.record)
-
-    patch.setattr(AppendPipeline, "change_failed", broken)
+    return [] if self.has_ended else self.changed(self.record)
 
 
-def waits_for_the_slowest_bookie(patch: Patch) -> None:
+@instead_of(Striping, "confirmed_through", within=20, known=0)
+def waits_for_the_slowest_bookie(self: Striping, acked_through: dict[int, int], last_pushed: int) -> int:
     """W6: an entry is confirmed when all of its write set have it."""
-
-    def broken(self: Striping, acked_through: dict[int, int], last_pushed: int) -> int:
-        return min(last_pushed, *acked_through.values())
-
-    patch.setattr(Striping, "confirmed_through", broken)
+    return min(last_pushed, *acked_through.values())
 
 
-def goes_on_when_it_is_fenced(patch: Patch) -> None:
+@instead_of(AppendPipeline, "refused", within=4000, known=1234)
+def goes_on_when_it_is_fenced(self: AppendPipeline, lane: int, error: LedgerError) -> list[AppendEffect]:
     """W5: no entry is lost by it (F22), but a writer that tries for ever serves nobody."""
-
-    def broken(self: AppendPipeline, lane: int, error: LedgerError) -> list[AppendEffect]:
-        return self.lane_failed(lane, str(error))
-
-    patch.setattr(AppendPipeline, "refused", broken)
+    return self.lane_failed(lane, str(error))
 
 
-def takes_written_for_durable(patch: Patch) -> None:
+@instead_of(AppendPipeline, "written", within=200, known=12)
+def takes_written_for_durable(self: AppendPipeline, lane: Any, through: Any) -> Any:
     """W3, B1: with deferred sync, what is in the bookies' logs counts as on their disks."""
-    patch.setattr(AppendPipeline, "written", lambda self, lane, through: self.acked(lane, through))
+    return self.acked(lane, through)
 
 
-def closes_at_the_last_pushed_entry(patch: Patch) -> None:
+@instead_of(AppendPipeline, "_close_if_ready", within=200, known=10)
+def closes_at_the_last_pushed_entry(self: AppendPipeline) -> list[AppendEffect]:
     """C1, F18"""
-
-    def broken(self: AppendPipeline) -> list[AppendEffect]:
-        if not self._close_asked or self.phase is not Phase.WRITING:
-            return []
-        self.phase = Phase.CLOSING
-        return [ChangeRecord(self.record.closed(self.last_add_pushed, self.confirmed_length))]
-
-    patch.setattr(AppendPipeline, "_close_if_ready", broken)
+    if not self._close_asked or self.phase is not Phase.WRITING:
+        return []
+    self.phase = Phase.CLOSING
+    return [ChangeRecord(self.record.closed(self.last_add_pushed, self.confirmed_length))]
 
 
-def takes_any_close_for_its_own(patch: Patch) -> None:
+@around(AppendPipeline, "_conflict_while_closing", within=500, known=92)
+def takes_any_close_for_its_own(conflict: Real, self: AppendPipeline, found: LedgerRecord) -> Any:
     """C1: found closed at another entry, the writer says that its close has succeeded."""
-    conflict = AppendPipeline._conflict_while_closing
-
-    def broken(self: AppendPipeline, found: LedgerRecord) -> list[AppendEffect]:
-        if found.is_closed:
-            return self._end(None)
-        return conflict(self, found)
-
-    patch.setattr(AppendPipeline, "_conflict_while_closing", broken)
+    if found.is_closed:
+        return self._end(None)
+    return conflict(self, found)
 
 
-def counts_an_absent_bookie_for_the_ack_quorum(patch: Patch) -> None:
+@around(Positions, "__init__", within=200, known=6)
+def counts_an_absent_bookie_for_the_ack_quorum(begin: Real, self: Positions, *asked: Any) -> None:
     """W9: a bookie that was absent when the ledger was created has acknowledged nothing."""
-    begin = Positions.__init__
-
-    def broken(self: Positions, *asked: Any) -> None:
-        begin(self, *asked)
-        for position in self:
-            if position.failure:
-                position.acked_through = position.written_through = ENTRY_ID_MAX
-
-    patch.setattr(Positions, "__init__", broken)
+    begin(self, *asked)
+    for position in self:
+        if position.failure:
+            position.acked_through = position.written_through = ENTRY_ID_MAX
 
 
-def forgets_what_an_absent_bookie_lacks_once_it_is_back(patch: Patch) -> None:
+@around(Shortfall, "withdrawn", within=3000, known=1042)
+def forgets_what_an_absent_bookie_lacks_once_it_is_back(
+    withdrawn: Real, self: Shortfall, position: int, acked_through: int, confirmed_through: int
+) -> None:
     """W9"""
-    withdrawn = Shortfall.withdrawn
-
-    def broken(self: Shortfall, position: int, acked_through: int, confirmed_through: int) -> None:
-        if position not in self._absent:
-            withdrawn(self, position, acked_through, confirmed_through)
-
-    patch.setattr(Shortfall, "withdrawn", broken)
+    if position not in self._absent:
+        withdrawn(self, position, acked_through, confirmed_through)

@@ -4,60 +4,48 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.simulation.cores.plans.plan import (
-    Crash,
-    Cut,
-    DiskFault,
-    FailSync,
-    Fault,
-    Full,
-    LeaseLost,
-    Pause,
-    ReadErrors,
-    ReadOnly,
-    Rot,
-    SetBack,
-    SlowDisk,
-    StoreAway,
-    Swap,
-    Touch,
-    WatchGap,
-    Wipe,
-)
+from tests.simulation.cores.plans import plan as plans
 from tests.simulation.cores.probes import Probe
 
 if TYPE_CHECKING:
     from tests.simulation.cores.cluster import Cluster
 
 
-def perform(fault: Fault, cluster: Cluster) -> None:
+def perform(fault: plans.Fault, cluster: Cluster) -> None:
     """The fault begins; what lasts for a while ends by itself."""
     match fault:
-        case Cut():
+        case plans.Cut():
             cluster.network.cut(fault)
-        case Pause(_, node, seconds):
+        case plans.Pause(_, node, seconds):
             _pause(cluster, node, seconds)
-        case Crash():
+        case plans.Crash():
             _crash(cluster, fault)
-        case Swap():
+        case plans.Swap():
             _swap(cluster, fault)
-        case StoreAway(_, seconds, applies):
+        case plans.StoreAway(_, seconds, applies):
             cluster.world.note("the metadata store is away")
             cluster.metadata.go_away(seconds, applies=applies)
-        case Touch():
+        case plans.Touch():
             cluster.metadata.touch()
-        case SetBack(_, changes, seconds):
+        case plans.SetBack(_, changes, seconds):
             cluster.metadata.go_back(changes)
             cluster.world.after(seconds, cluster.accept)
-        case WatchGap(_, client, seconds):
+        case plans.WatchGap(_, client, seconds):
             cluster.world.reached(Probe.TAIL_HELD_BACK)
             cluster.metadata.hold_back(client, seconds)
-        case LeaseLost(_, bookie, seconds):
+        case plans.LeaseLost(_, bookie, seconds):
             _leave(cluster, bookie, seconds)
-        case ReadOnly(_, bookie, seconds):
+        case plans.ReadOnly(_, bookie, seconds):
             _damage(cluster, fault)
             _leave(cluster, bookie, seconds)
-        case FailSync() | ReadErrors() | Full() | SlowDisk() | Rot() | Wipe():
+        case (
+            plans.FailSync()
+            | plans.ReadErrors()
+            | plans.Full()
+            | plans.SlowDisk()
+            | plans.Rot()
+            | plans.Wipe()
+        ):
             _damage(cluster, fault)
 
 
@@ -67,11 +55,11 @@ def _leave(cluster: Cluster, bookie: str, seconds: float) -> None:
     cluster.world.after(seconds, lambda: cluster.site.unregistered.discard(bookie))
 
 
-def _damage(cluster: Cluster, fault: DiskFault) -> None:
+def _damage(cluster: Cluster, fault: plans.DiskFault) -> None:
     cluster.world.note("%s", fault)
     bookie = cluster.bookies[fault.bookie]
     bookie.damage(fault)
-    if isinstance(fault, Wipe):
+    if isinstance(fault, plans.Wipe):
         cluster.world.after(fault.seconds, bookie.restart)
 
 
@@ -82,7 +70,7 @@ def _pause(cluster: Cluster, node: str, seconds: float) -> None:
         cluster.clients[node].pause(seconds)
 
 
-def _crash(cluster: Cluster, fault: Crash) -> None:
+def _crash(cluster: Cluster, fault: plans.Crash) -> None:
     if fault.node in cluster.bookies:
         bookie = cluster.bookies[fault.node]
         bookie.crash(fault.keeps)
@@ -92,7 +80,7 @@ def _crash(cluster: Cluster, fault: Crash) -> None:
         cluster.world.after(fault.seconds, lambda: cluster.start_client(fault.node))
 
 
-def _swap(cluster: Cluster, fault: Swap) -> None:
+def _swap(cluster: Cluster, fault: plans.Swap) -> None:
     """Each refuses the other's disk at its start, so both stay down until the disks are back in place."""
     cluster.world.reached(Probe.DISKS_SWAPPED)
     pair = [cluster.bookies[fault.bookie], cluster.bookies[fault.other]]

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from tests.simulation.cores.probes import Probe
 from tests.simulation.engine.world import Action, World
+
+T = TypeVar("T")
 
 
 class Node:
@@ -25,6 +30,10 @@ class Node:
     def wake(self) -> None:
         """The pause is over."""
         self._paused_until = 0.0
+
+    def hears(self, then: Callable[[T], None]) -> Callable[[T], None]:
+        """What an answer reaches this process by."""
+        return lambda answer: self.deliver(lambda: then(answer))
 
     def deliver(self, event: Action) -> None:
         """Something reaches this process: now, after its pause, or never."""
