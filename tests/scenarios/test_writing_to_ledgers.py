@@ -31,10 +31,6 @@ def test_W1_each_entry_of_a_striped_ledger_goes_to_its_write_set_only() -> None:
     ]
 
 
-def test_W1_nothing_is_sent_to_a_bookie_outside_the_write_set() -> None:
-    assert writer((4, 2, 2)).append(entries(0)) == [Send(1, entries(0)), Send(2, entries(0))]
-
-
 def test_W2_an_entry_is_confirmed_when_an_ack_quorum_has_it() -> None:
     pipeline = writer((3, 3, 2), appended=1)
     assert pipeline.acked(1, 0) == []
@@ -174,13 +170,6 @@ def test_a_returned_bookie_that_has_worked_since_is_replaced_at_once_when_it_fai
     pipeline.replacements({2: B2}, {})
     pipeline.acked(4, 0)
     assert pipeline.lane_failed(4, "gone") == [CloseLane(4), asks_for((B0, B1, B2), p2="gone")]
-
-
-def test_a_replacement_is_looked_for_again_after_a_pause() -> None:
-    pipeline = writer((3, 3, 2))
-    pipeline.lane_failed(3, "gone")
-    assert pipeline.replacements({}, {}) == [RetryLater()]
-    assert pipeline.retry_replacements() == [asks_for((B0, B1, B2), p2="gone")]
 
 
 def test_a_failure_while_replacements_are_looked_for_is_looked_for_next() -> None:
