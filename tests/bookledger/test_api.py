@@ -34,7 +34,9 @@ from metadata.records.journal_store import JournalStore
 from metadata.records.ledger_ids import take_ledger_ids
 from metadata.records.ledger_record import AcceptedLoss, LedgerState
 from metadata.records.ledger_store import LedgerStore
+from tests.support.ledgers import delete
 from tests.support.made_clusters import BOOKIES, a_cluster_in_memory, a_record
+from tests.support.present import there
 
 OPENAPI = table.openapi("0")
 
@@ -86,13 +88,6 @@ async def ids_of(url: str, given: str, limit: int) -> list[int]:
     found = await pages(url, "/ledgers", f"/ledgers?{given}&limit={limit}&first=")
     assert all(len(page["ledgers"]) <= limit for page in found)
     return [ledger_id for page in found for ledger_id in ids(page)]
-
-
-async def delete_ledgers(store: LedgerStore, *which: int) -> None:
-    for ledger_id in which:
-        found = await store.read(ledger_id)
-        assert found is not None
-        await store.delete(found)
 
 
 async def test_the_document_is_openapi_and_is_served() -> None:
@@ -197,9 +192,7 @@ async def test_bookies_are_told_page_by_page_each_once(limit: int) -> None:
     """One that was formatted anew while its predecessor still serves is two, on one page."""
     uri = await a_cluster_in_memory(living=3)
     store = await open_store(uri)
-    found = await store.get(keys.cookie("b2"))
-    name = await cluster_id(store)
-    assert found is not None and name is not None
+    found, name = there(await store.get(keys.cookie("b2"))), there(await cluster_id(store))
     anew = Cookie(name, "b2", "incarnation-anew").encode()
     await store.replace(keys.cookie("b2"), anew, found.version)
     async with answering(uri) as url:
@@ -217,7 +210,7 @@ async def test_bookies_are_told_page_by_page_each_once(limit: int) -> None:
 async def test_a_long_listing_is_told_page_by_page_each_ledger_once() -> None:
     uri = await a_cluster_in_memory(ledgers=25)
     store = await open_store(uri)
-    await delete_ledgers(LedgerStore(store), 4, 5, 6, 7, 8)
+    await delete(LedgerStore(store), 4, 5, 6, 7, 8)
     async with answering(uri) as url:
         seen = await ids_of(url, "", 4)
     assert seen == [1, 2, 3, *range(9, 26)]
@@ -235,7 +228,7 @@ async def test_the_newest_ledgers_come_first_each_once_over_whatever_gaps(
     for ledger_id in made[20:]:
         await LedgerStore(store).create(a_record(ledger_id))
     await take_ledger_ids(store, 6000)
-    await delete_ledgers(LedgerStore(store), 7, 8, 9)
+    await delete(LedgerStore(store), 7, 8, 9)
     async with answering(uri) as url:
         seen = await ids_of(url, "order=newest", limit)
         why = (await told(url, "/ledgers", "/ledgers?order=newest&state=open"))["detail"]
@@ -307,8 +300,7 @@ async def test_what_is_wrong_with_bookies_that_live_is_told() -> None:
     uri = await a_cluster_in_memory(ledgers=1)
     store = await open_store(uri)
     for one in BOOKIES:
-        found = await store.get(keys.bookie(one.bookie_id))
-        assert found is not None
+        found = there(await store.get(keys.bookie(one.bookie_id)))
         full = replace(registration.decode(found.key, found.value), writable=False)
         await store.replace(full.key, full.encode(), found.version)
     async with answering(uri) as url:

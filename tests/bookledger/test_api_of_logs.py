@@ -16,6 +16,7 @@ from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore
 from metadata.records.logs.retention import Retention
 from tests.support.made_clusters import a_cluster_in_memory
+from tests.support.present import there
 
 from .console.test_pages import shown, text_of
 from .test_api import answering, ask, pages, told
@@ -93,8 +94,7 @@ async def test_a_long_log_is_told_some_segments_at_a_time(monkeypatch: pytest.Mo
 async def test_the_consoles_pages_tell_the_same() -> None:
     uri = await with_logs()
     logs = LogStore(await open_store(uri))
-    found = await logs.read(b"o" * 16)
-    assert found is not None
+    found = there(await logs.read(b"o" * 16))
     async with shown(uri) as session:
         assert "but not before billing" in html.unescape(await text_of(session, "/logs"))
         one = html.unescape(await text_of(session, "/logs/orders"))

@@ -27,6 +27,7 @@ from tests.ledgers.reading.reading import (
     with_fragments,
 )
 from tests.ledgers.writing.test_progress_timeout import LeapingLoop, on_leaping_loop
+from tests.support.present import there
 
 QUICK = ClientConfig(speculative_read_seconds=0.02)
 
@@ -72,9 +73,7 @@ async def test_a_bookie_that_was_slow_is_asked_last_by_other_readers_of_the_clie
     reader, ledgers = await reader_of(bookies, config=QUICK)
     await reader.read_entry(5)
     bookies.asked.clear()
-    found = await ledgers.read(reader.ledger_id)
-    assert found is not None
-    other = ReadHandle(reader._view.cluster, found, DIGEST, KEY)
+    other = ReadHandle(reader._view.cluster, there(await ledgers.read(reader.ledger_id)), DIGEST, KEY)
     await other.read_entry(5)
     assert [bookie for bookie, _ in bookies.asked] == [B1]
 

@@ -21,6 +21,7 @@ from metadata.fork_safety.fork_guard import _Forks
 from tests.ledgers.reading.reading import DIGEST, LEDGER_ID
 from tests.ledgers.writing.writing import turns, writer_of
 from tests.support.aio import run, until_true
+from tests.support.ledgers import change
 
 HASTY = ClientConfig(append_seconds_max=0.1, append_quorum_seconds_max=0.1, retry_replacement_seconds=0.01)
 
@@ -79,9 +80,7 @@ async def test_C1_a_fenced_writer_with_an_unconfirmed_entry_has_not_closed_its_l
     writer, bookies, ledgers = await writer_of()
     lost = await writer.append_async(b"lost")
     await turns()
-    found = await ledgers.read(LEDGER_ID)
-    assert found is not None
-    await ledgers.change(found.record.closed(-1, 0), found.version)
+    await change(ledgers, LEDGER_ID, lambda record: record.closed(-1, 0))
     bookies.fence()
     with pytest.raises(LedgerFenced):
         await writer.close()
@@ -93,9 +92,7 @@ async def test_C1_an_idle_writer_that_meets_the_fence_of_a_recovery_that_closed_
     None
 ):
     writer, bookies, ledgers = await writer_of()
-    found = await ledgers.read(LEDGER_ID)
-    assert found is not None
-    await ledgers.change(found.record.closed(-1, 0), found.version)
+    await change(ledgers, LEDGER_ID, lambda record: record.closed(-1, 0))
     bookies.fence()
     await writer.close()
     assert writer.record.is_closed

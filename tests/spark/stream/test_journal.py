@@ -24,6 +24,7 @@ from tests.spark.journals import write_segments
 from tests.spark.made import closed
 from tests.spark.stream.streamed import SCHEMA
 from tests.support.aio import run
+from tests.support.ledgers import delete
 
 FORMATTED = JournalState(storage=JournalStorage(-63, 1, "CID"))
 
@@ -230,15 +231,12 @@ def test_a_first_batch_that_is_repeated_has_what_it_had_or_fails(journal: Journa
 def test_a_ledger_deleted_before_it_was_read_is_named(
     journal: Journal, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def delete() -> None:
-        ledgers = LedgerStore(await open_store(journal.uri))
-        found = await ledgers.read(102)
-        assert found is not None
-        await ledgers.delete(found)
+    async def deleted() -> None:
+        await delete(LedgerStore(await open_store(journal.uri)), 102)
 
     stream = Stream(journal.uri)
     end = stream.latest()
-    run(delete())
+    run(deleted())
     with pytest.raises(LedgerError, match="ledger 102 was deleted before the stream had read it; start"):
         stream.ledgers(end)
     stream = Stream(journal.uri, failOnDataLoss="false")
