@@ -34,7 +34,9 @@ from metadata.records.journal_store import JournalStore
 from metadata.records.ledger_ids import take_ledger_ids
 from metadata.records.ledger_record import AcceptedLoss, LedgerState
 from metadata.records.ledger_store import LedgerStore
+from tests.support.ledgers import delete
 from tests.support.made_clusters import BOOKIES, a_cluster_in_memory, a_record
+from tests.support.present import there
 
 OPENAPI = table.openapi("0")
 
@@ -66,6 +68,26 @@ async def told(url: str, path: str, given: str = "") -> Any:
     schema = content["schema"]
     Draft202012Validator({**schema, "components": OPENAPI["components"]}).validate(found)
     return found
+
+
+async def pages(url: str, path: str, given: str, *, first: object = 0, following: str = "next") -> list[Any]:
+    """Each page of a listing; `given` ends where the name of what it begins with belongs."""
+    found: list[Any] = []
+    while first is not None:
+        found.append(await told(url, path, f"{given}{first}"))
+        first = found[-1][following]
+    return found
+
+
+def ids(page: Any) -> list[int]:
+    return [one["ledger_id"] for one in page["ledgers"]]
+
+
+async def ids_of(url: str, given: str, limit: int) -> list[int]:
+    """Of all ledgers that are found so, page by page."""
+    found = await pages(url, "/ledgers", f"/ledgers?{given}&limit={limit}&first=")
+    assert all(len(page["ledgers"]) <= limit for page in found)
+    return [ledger_id for page in found for ledger_id in ids(page)]
 
 
 async def test_the_document_is_openapi_and_is_served() -> None:
@@ -170,56 +192,27 @@ async def test_bookies_are_told_page_by_page_each_once(limit: int) -> None:
     """One that was formatted anew while its predecessor still serves is two, on one page."""
     uri = await a_cluster_in_memory(living=3)
     store = await open_store(uri)
-    found = await store.get(keys.cookie("b2"))
-    name = await cluster_id(store)
-    assert found is not None and name is not None
+    found, name = there(await store.get(keys.cookie("b2"))), there(await cluster_id(store))
     anew = Cookie(name, "b2", "incarnation-anew").encode()
     await store.replace(keys.cookie("b2"), anew, found.version)
     async with answering(uri) as url:
-        seen: list[tuple[str, str]] = []
-        first: str | None = ""
-        while first is not None:
-            page = await told(url, "/bookies", f"/bookies?first={first}&limit={limit}")
-            assert 1 <= len({one["bookie_id"] for one in page["bookies"]}) <= limit
-            seen += [(one["bookie_id"], one["incarnation"]) for one in page["bookies"]]
-            first = page["next"]
+        listed = await pages(url, "/bookies", f"/bookies?limit={limit}&first=", first="")
         between = await told(url, "/bookies", "/bookies?first=b2.5")
         behind = await told(url, "/bookies", "/bookies?first=c")
     both = [("b2", "incarnation-2"), ("b2", "incarnation-anew")]
+    assert all(1 <= len({one["bookie_id"] for one in page["bookies"]}) <= limit for page in listed)
+    seen = [(one["bookie_id"], one["incarnation"]) for page in listed for one in page["bookies"]]
     assert seen == [("b1", "incarnation-1"), *both, ("b3", "incarnation-3"), ("b4", "incarnation-4")]
     assert [one["bookie_id"] for one in between["bookies"]] == ["b3", "b4"]
     assert behind == {"bookies": [], "next": None}
 
 
-@pytest.mark.parametrize(
-    ("given", "why"),
-    [
-        ("limit=0", "limit is a whole number from 1 to 1000"),
-        ("limit=1001", "limit is a whole number from 1 to 1000"),
-        (f"first={'b' * 129}", "first has at most 128 characters"),
-        ("after=b1", "after: there is no such parameter; there are: first, limit"),
-    ],
-)
-async def test_a_parameter_of_bookies_that_is_none_is_told_so(given: str, why: str) -> None:
-    async with answering(await a_cluster_in_memory()) as url:
-        assert why in (await told(url, "/bookies", f"/bookies?{given}"))["detail"]
-
-
 async def test_a_long_listing_is_told_page_by_page_each_ledger_once() -> None:
     uri = await a_cluster_in_memory(ledgers=25)
     store = await open_store(uri)
-    for ledger_id in (4, 5, 6, 7, 8):
-        found = await LedgerStore(store).read(ledger_id)
-        assert found is not None
-        await LedgerStore(store).delete(found)
+    await delete(LedgerStore(store), 4, 5, 6, 7, 8)
     async with answering(uri) as url:
-        seen: list[int] = []
-        first: int | None = 0
-        while first is not None:
-            page = await told(url, "/ledgers", f"/ledgers?first={first}&limit=4")
-            assert len(page["ledgers"]) <= 4
-            seen += [one["ledger_id"] for one in page["ledgers"]]
-            first = page["next"]
+        seen = await ids_of(url, "", 4)
     assert seen == [1, 2, 3, *range(9, 26)]
 
 
@@ -231,24 +224,15 @@ async def test_the_newest_ledgers_come_first_each_once_over_whatever_gaps(
     """Ids are taken in blocks, and applications may choose some."""
     uri = await a_cluster_in_memory(ledgers=20)
     store = await open_store(uri)
-    ids = [*range(1, 21), 5000, 5001, *([chosen] if chosen else [])]
-    for ledger_id in ids[20:]:
+    made = [*range(1, 21), 5000, 5001, *([chosen] if chosen else [])]
+    for ledger_id in made[20:]:
         await LedgerStore(store).create(a_record(ledger_id))
     await take_ledger_ids(store, 6000)
-    for ledger_id in (7, 8, 9):
-        found = await LedgerStore(store).read(ledger_id)
-        assert found is not None
-        await LedgerStore(store).delete(found)
+    await delete(LedgerStore(store), 7, 8, 9)
     async with answering(uri) as url:
-        seen: list[int] = []
-        first: int | None = 0
-        while first is not None:
-            page = await told(url, "/ledgers", f"/ledgers?order=newest&first={first}&limit={limit}")
-            assert 1 <= len(page["ledgers"]) <= limit
-            seen += [one["ledger_id"] for one in page["ledgers"]]
-            first = page["next"]
+        seen = await ids_of(url, "order=newest", limit)
         why = (await told(url, "/ledgers", "/ledgers?order=newest&state=open"))["detail"]
-    assert seen == [n for n in reversed(ids) if n not in (7, 8, 9)]
+    assert seen == [n for n in reversed(made) if n not in (7, 8, 9)]
     assert why == "order=newest is for all ledgers: leave out state, custom and bookie"
 
 
@@ -281,20 +265,8 @@ async def with_various_ledgers() -> str:
     return uri
 
 
-async def found_by(url: str, given: str, limit: int) -> list[int]:
-    """Page by page."""
-    found: list[int] = []
-    first: int | None = 0
-    while first is not None:
-        page = await told(url, "/ledgers", f"/ledgers?{given}&first={first}&limit={limit}")
-        assert len(page["ledgers"]) <= limit
-        found += [one["ledger_id"] for one in page["ledgers"]]
-        first = page["next"]
-    return found
-
-
 @pytest.mark.parametrize(
-    ("given", "ids"),
+    ("given", "wanted"),
     [
         ("state=open", [10, 20, 30, 40]),
         ("state=closed", [n for n in range(1, 41) if n % 10]),
@@ -310,30 +282,25 @@ async def found_by(url: str, given: str, limit: int) -> list[int]:
         ("state=in_recovery", []),
     ],
 )
-async def test_ledgers_are_found_by_state_and_custom_metadata(given: str, ids: list[int]) -> None:
+async def test_ledgers_are_found_by_state_and_custom_metadata(given: str, wanted: list[int]) -> None:
     async with answering(await with_various_ledgers()) as url:
         for limit in (1, 3, 100):
-            assert await found_by(url, given, limit) == ids
+            assert await ids_of(url, given, limit) == wanted
 
 
 async def test_a_search_answers_with_what_it_has_when_its_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "SEARCH_SECONDS_MAX", 0.0)
     monkeypatch.setattr(search, "PAGE_KEYS_MAX", 15)
     async with answering(await with_various_ledgers()) as url:
-        page = await told(url, "/ledgers", "/ledgers?custom=topic=bills")
-        assert (page["ledgers"], page["next"]) == ([], 16)
-        page = await told(url, "/ledgers", f"/ledgers?custom=topic=bills&first={page['next']}")
-        assert (page["ledgers"], page["next"]) == ([], 31)
-        page = await told(url, "/ledgers", f"/ledgers?custom=topic=bills&first={page['next']}")
-        assert ([one["ledger_id"] for one in page["ledgers"]], page["next"]) == ([40], None)
+        found = await pages(url, "/ledgers", "/ledgers?custom=topic=bills&first=")
+    assert [(ids(page), page["next"]) for page in found] == [([], 16), ([], 31), ([40], None)]
 
 
 async def test_what_is_wrong_with_bookies_that_live_is_told() -> None:
     uri = await a_cluster_in_memory(ledgers=1)
     store = await open_store(uri)
     for one in BOOKIES:
-        found = await store.get(keys.bookie(one.bookie_id))
-        assert found is not None
+        found = there(await store.get(keys.bookie(one.bookie_id)))
         full = replace(registration.decode(found.key, found.value), writable=False)
         await store.replace(full.key, full.encode(), found.version)
     async with answering(uri) as url:
@@ -347,38 +314,35 @@ async def test_a_ledgers_fragments_are_told_page_by_page(monkeypatch: pytest.Mon
     uri = await a_cluster_in_memory()
     await LedgerStore(await open_store(uri)).create(a_record(1, fragments=5))
     async with answering(uri) as url:
-        seen: list[int] = []
-        following: int | None = 0
-        while following is not None:
-            given = f"/ledgers/1?first_fragment={following}"
-            page = await told(url, "/ledgers/{ledger_id}", given)
-            seen += [one["first_entry"] for one in page["fragments"]]
-            following = page["next_fragment"]
-    assert seen == [0, 10, 20, 30, 40]
+        found = await pages(
+            url, "/ledgers/{ledger_id}", "/ledgers/1?first_fragment=", following="next_fragment"
+        )
+    assert [one["first_entry"] for page in found for one in page["fragments"]] == [0, 10, 20, 30, 40]
 
 
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ("limit=0", "limit is a whole number from 1 to 500"),
-        ("limit=501", "limit is a whole number from 1 to 500"),
-        ("first=-1", "first is a whole number from 0"),
-        ("first=x", "first is a whole number from 0"),
-        (f"first={2**63}", "first is a whole number from 0"),
-        ("state=opened", "state is one of open, in_recovery, closed"),
-        (f"custom={'x' * 1001}", "custom has at most 1000 characters"),
+        ("/bookies?limit=1001", "limit is a whole number from 1 to 1000"),
+        (f"/bookies?first={'b' * 129}", "first has at most 128 characters"),
+        ("/bookies?after=b1", "after: there is no such parameter; there are: first, limit"),
+        ("/ledgers?limit=0", "limit is a whole number from 1 to 500"),
+        ("/ledgers?limit=501", "limit is a whole number from 1 to 500"),
+        ("/ledgers?first=-1", "first is a whole number from 0"),
+        ("/ledgers?first=x", "first is a whole number from 0"),
+        (f"/ledgers?first={2**63}", "first is a whole number from 0"),
+        ("/ledgers?state=opened", "state is one of open, in_recovery, closed"),
+        (f"/ledgers?custom={'x' * 1001}", "custom has at most 1000 characters"),
     ],
 )
 async def test_a_parameter_that_is_none_is_told_so(given: str, why: str) -> None:
-    async with answering(await a_cluster_in_memory()) as url:
-        assert why in (await told(url, "/ledgers", f"/ledgers?{given}"))["detail"]
-
-
-async def test_a_parameter_that_nobody_knows_is_told_so() -> None:
     """One that was written wrong would give what nobody asked for."""
     async with answering(await a_cluster_in_memory()) as url:
-        why = (await told(url, "/ledgers", "/ledgers?frist=7"))["detail"]
-        assert why.startswith("frist: there is no such parameter; there are: ") and "first" in why
+        assert why in (await told(url, given.partition("?")[0], given))["detail"]
+
+
+async def test_a_path_that_takes_no_parameter_says_so() -> None:
+    async with answering(await a_cluster_in_memory()) as url:
         status, text = await ask(f"{url}/cluster?x=1")
         assert status == 400 and "there are: none" in str(text)
 
@@ -419,5 +383,5 @@ async def test_a_record_of_a_newer_program_hides_no_other_ledger() -> None:
     await (await open_store(uri)).create(keys.ledger(3), b"\x08\x63")
     async with answering(uri) as url:
         page = await told(url, "/ledgers")
-        assert [one["ledger_id"] for one in page["ledgers"]] == [1, 2]
+        assert ids(page) == [1, 2]
         assert keys.ledger(3) in (await told(url, "/ledgers/{ledger_id}", "/ledgers/3"))["detail"]

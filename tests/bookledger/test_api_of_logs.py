@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 from dataclasses import replace
 
-import aiohttp
 import pytest
 
 from bookledger.admin.api import log_state
@@ -17,8 +16,10 @@ from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore
 from metadata.records.logs.retention import Retention
 from tests.support.made_clusters import a_cluster_in_memory
+from tests.support.present import there
 
-from .test_api import answering, ask, told
+from .console.test_pages import shown, text_of
+from .test_api import answering, ask, pages, told
 
 SECOND = 1_000_000
 SEGMENTS = tuple(
@@ -85,31 +86,21 @@ async def test_a_log_is_told_with_its_segments_cursors_leader_and_what_goes_next
 async def test_a_long_log_is_told_some_segments_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_state, "SEGMENTS_MAX", 2)
     async with answering(await with_logs()) as url:
-        seen, following = [], 0
-        while following is not None:
-            log = await told(url, "/logs/{log}", f"/logs/orders?first_segment={following}")
-            seen += [one["first_position"] for one in log["segments"]]
-            following = log["next_segment"]
-        assert seen == [0, 10, 20, 30, 40, 50]
+        found = await pages(url, "/logs/{log}", "/logs/orders?first_segment=", following="next_segment")
+    seen = [one["first_position"] for page in found for one in page["segments"]]
+    assert seen == [0, 10, 20, 30, 40, 50]
 
 
 async def test_the_consoles_pages_tell_the_same() -> None:
     uri = await with_logs()
     logs = LogStore(await open_store(uri))
-    found = await logs.read(b"o" * 16)
-    assert found is not None
-    async with answering(uri) as url, aiohttp.ClientSession() as session:
-        site = url.removesuffix("/api/v1")
-
-        async def page(path: str) -> str:
-            async with session.get(site + path) as answer:
-                return html.unescape(await answer.text())
-
-        assert "but not before billing" in await page("/logs")
-        one = await page("/logs/orders")
+    found = there(await logs.read(b"o" * 16))
+    async with shown(uri) as session:
+        assert "but not before billing" in html.unescape(await text_of(session, "/logs"))
+        one = html.unescape(await text_of(session, "/logs/orders"))
         for words in ("host-7, of election scheduler, token 1", "5 records were given up", "w<1>"):
             assert words in one
         assert "positions 0 to 9, 100 B: at 1970-01-12 13:46:41 UTC" in one
         await logs.change(replace(found.record, legal_hold=True), found.version)
-        assert "the log is under legal hold" in await page("/logs/orders")
-        assert "There is no log gone" in await page("/logs/gone")
+        assert "the log is under legal hold" in await text_of(session, "/logs/orders")
+        assert "There is no log gone" in await text_of(session, "/logs/gone", 404)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -71,14 +71,8 @@ class Port:
         """At work from now on."""
         before = self.waiting
         streams = await self.asks("/waits", of)
-        await until_true(self._more_than(before))
+        await until_true(lambda: self.waiting > before)
         return streams
-
-    def _more_than(self, before: int) -> Callable[[], Awaitable[bool]]:
-        async def wait() -> bool:
-            return self.waiting > before
-
-        return wait
 
     async def answered(self, of: str) -> bytes:
         """The first line of an answer; the connection stays open and idle."""

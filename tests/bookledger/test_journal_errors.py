@@ -9,7 +9,7 @@ import pytest
 import qjm_compat.hadoop.errors
 import qjm_compat.transfer.errors
 from bookledger.cli import main as command_line
-from bookledger.cli.messages.journal_errors import MEANINGS, hadoop_name, journal_error_told, outage_told
+from bookledger.cli.messages.journal_errors import MEANINGS, journal_error_told, outage_told
 from metadata.errors import StoreUnavailable
 from qjm_compat.error_translation import metadata_errors
 from qjm_compat.errors import (
@@ -19,7 +19,6 @@ from qjm_compat.errors import (
     JournalUnavailable,
     QuorumFailed,
     QuorumTimeout,
-    StaleEpoch,
 )
 from qjm_compat.hadoop.client.failures import error_named
 from tests.bookledger.test_portable_errors import every_class, example_of
@@ -116,11 +115,3 @@ def test_what_came_from_a_journal_node_is_told_so_too() -> None:
     )
     unknown = error_named("org.example.OddException", "it is odd")
     assert journal_error_told(unknown) == "it is odd (OddException)"
-
-
-@pytest.mark.parametrize(
-    ("error", "name"),
-    [(StaleEpoch("x"), "IOException"), (JournalUnavailable("x"), "IOException")],
-)
-def test_a_package_is_no_part_of_the_name(error: JournalError, name: str) -> None:
-    assert hadoop_name(error) == name

@@ -123,29 +123,26 @@ def test_importing_bookledger_is_quick_and_brings_no_grpc() -> None:
     assert min(float(run.stdout) for run in runs) < IMPORT_SECONDS_MAX
 
 
-@pytest.mark.parametrize("package", ["bookledger", "ledgers"])
-def test_help_shows_the_classes(package: str) -> None:
-    shown = python(f"import {package}; help({package})").stdout
-    assert "class LedgerClient(" in shown
-    assert "class WriteHandle(" in shown
-
-
-def test_help_shows_the_errors() -> None:
-    shown = python("from bookledger import errors; help(errors)").stdout
-    assert "class LedgerFenced(" in shown
-    assert "class NotFound(" in shown
-
-
 WITHOUT_SPARK = """
 import sys; sys.modules['pyspark'] = None; import importlib.util as u; find = u.find_spec
 u.find_spec = lambda name, package=None: None if name == 'pyspark' else find(name, package)
 """
 
 
-def test_help_is_there_without_spark() -> None:
-    shown = python(WITHOUT_SPARK + "import bookledger; help(bookledger)")
-    assert "class LedgerClient(" in shown.stdout
-    assert "class LedgerDataSource(" not in shown.stdout
+@pytest.mark.parametrize(
+    ("code", "classes"),
+    [
+        ("import bookledger; help(bookledger)", ("LedgerClient", "WriteHandle")),
+        ("import ledgers; help(ledgers)", ("LedgerClient", "WriteHandle")),
+        ("from bookledger import errors; help(errors)", ("LedgerFenced", "NotFound")),
+        (WITHOUT_SPARK + "import bookledger; help(bookledger)", ("LedgerClient",)),
+    ],
+    ids=["bookledger", "ledgers", "errors", "without spark"],
+)
+def test_help_shows_the_classes(code: str, classes: tuple[str, ...]) -> None:
+    shown = python(code).stdout
+    assert all(f"class {name}(" in shown for name in classes)
+    assert WITHOUT_SPARK not in code or "class LedgerDataSource(" not in shown
 
 
 def test_without_spark_all_else_is_imported_and_what_needs_it_says_so() -> None:

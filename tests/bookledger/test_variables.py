@@ -24,7 +24,7 @@ from metadata.settings.file import COMMON
 from metadata.settings.tunable import defaults_of, shown, tunables_of
 from metadata.sqlite.uri import uri_of
 from qjm_compat.config import JournalConfig
-from tests.bookledger.typed_commands import Run, file_of, nothing_set, running
+from tests.bookledger.typed_commands import Run, file_of
 from tests.support.command_line import bookledger
 from tests.support.http import HttpBookie, get
 
@@ -32,15 +32,7 @@ SHARED = {"BOOKLEDGER_TRACES", "BOOKLEDGER_ACCEPT_UNSAFE_ETCD"}
 """Of several commands, on purpose."""
 
 
-@pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with nothing_set(monkeypatch):
-        yield
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    return running(capsys)
+pytestmark = pytest.mark.usefixtures("nothing_set")
 
 
 def rows(run: Run, *arguments: str) -> dict[str, dict[str, Any]]:

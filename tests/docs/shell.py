@@ -22,6 +22,13 @@ NOT_SHOWN = (" INFO bookledger.life: ", " WARNING bookie.serving.preflight: etcd
 _END = "--- that was it:"
 
 
+def sessions(text: str) -> list[tuple[str, str]]:
+    """Commands, each with what it says, of all console blocks of a document."""
+    blocks = re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    parts = [part for block in blocks for part in f"\n{block}".split(f"\n{PROMPT}")[1:]]
+    return [(command, said.strip()) for command, _, said in (part.partition("\n") for part in parts)]
+
+
 class Shell:
     """A bash of its own. What is started in the background runs until the shell is left."""
 

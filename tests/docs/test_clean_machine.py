@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.docs.shell import PROMPT, Shell
+from tests.docs.shell import Shell, sessions
 from tests.support import prometheus
 from tests.support.etcd import EtcdServer, free_port
 from tests.support.http import get
@@ -42,13 +42,6 @@ def section(title: str) -> str:
     found = re.search(rf"^## {title}\n(.*?)(?=^## )", DOCUMENT, re.MULTILINE | re.DOTALL)
     assert found, title
     return found[1]
-
-
-def sessions(text: str) -> list[tuple[str, str]]:
-    """Commands, each with what it says, of all console blocks."""
-    blocks = re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    parts = [part for block in blocks for part in f"\n{block}".split(f"\n{PROMPT}")[1:]]
-    return [(command, said.strip()) for command, _, said in (part.partition("\n") for part in parts)]
 
 
 def installed(path: Path) -> Path:

@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 import yaml
 
@@ -53,11 +52,6 @@ def test_a_bookies_options_are_those_of_the_program(name: str) -> None:
     assert taken["insecure"], "they serve each other in plain text"
     assert taken["host"] == taken["http"].host == "0.0.0.0"
     assert str(taken["http"].port) == PORT_OF_HTTP
-
-
-def test_an_option_that_is_none_would_be_noticed() -> None:
-    with pytest.raises(click.NoSuchOption):
-        bookie_commands.commands["run"].make_context("run", ["--no-such"])
 
 
 def test_what_is_mounted_is_there_and_every_volume_is_declared() -> None:

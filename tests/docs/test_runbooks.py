@@ -14,7 +14,7 @@ import pytest
 from bookledger.cli.processes import BookieProcess, bookie_processes, started
 from ledgers import LedgerClient, LedgerState, NoSuchLedger
 from metadata import keys
-from tests.docs.shell import PROMPT, Shell
+from tests.docs.shell import Shell, sessions
 from tests.integration.test_ipv6 import has_ipv6, on_ipv6
 from tests.integration.test_lost_quorum_commands import give_up
 from tests.integration.test_missing_cookie import lose, refusal_of_start
@@ -37,10 +37,9 @@ def runbook(title: str) -> list[tuple[str, str]]:
     """The commands of one runbook, each with what it says."""
     found = re.search(rf"^### {re.escape(title)}\n(.*?)(?=^##)", DOCUMENT, re.MULTILINE | re.DOTALL)
     assert found, title
-    blocks = re.findall(r"^```console\n(.*?)^```", found[1], re.MULTILINE | re.DOTALL)
-    parts = [part for block in blocks for part in f"\n{block}".split(f"\n{PROMPT}")[1:]]
-    assert parts, f"{title} has no commands"
-    return [(command, said.strip()) for command, _, said in (part.partition("\n") for part in parts)]
+    commands = sessions(found[1])
+    assert commands, f"{title} has no commands"
+    return commands
 
 
 def follow(title: str, tmp_path: Path, uri: str, here: Mapping[str, str] | None = None) -> None:

@@ -13,7 +13,7 @@ from ledgers.aio import LedgerClient
 from ledgers.observing.appends import AppendMetrics, WriterMetrics
 from ledgers.observing.declared import SECONDS
 from tests.support.aio import until_true
-from tests.support.in_process import InProcessCluster, cluster_of, on_bookies
+from tests.support.in_process import cluster_of, on_bookies
 
 
 def value(registry: CollectorRegistry, name: str, **labels: str) -> float:
@@ -56,9 +56,9 @@ async def test_a_lost_bookie_a_recovery_and_what_fails_then_are_counted(tmp_path
     ):
         writer = await writing.create_ledger()
         await writer.append(b"x")
-        await stop_one_of(cluster, writer.record.fragments[-1].ensemble[0].bookie_id)
+        await cluster.stop(writer.record.fragments[-1].ensemble[0].bookie_id)
         await writer.append(b"y")
-        await until_true(lambda: is_so(value(mine, "ensemble_changes_total") == 1))
+        await until_true(lambda: value(mine, "ensemble_changes_total") == 1)
         assert value(mine, "bookie_failures_total") >= 1
         await recovering.open_ledger(writer.ledger_id)
         assert value(theirs, "recoveries_total", outcome="done") == 1
@@ -108,33 +108,9 @@ async def test_what_becomes_of_the_records_of_producers_is_counted(
             assert value(registry, "log_producer_records_total", outcome="stored") == 6
 
 
-async def is_so(fact: bool) -> bool:
-    return fact
-
-
-async def stop_one_of(cluster: InProcessCluster, name: str) -> None:
-    await cluster.stop(name)
-
-
-async def test_clients_share_a_registry_and_add_up(tmp_path: Path) -> None:
-    config = ClientConfig(metrics=CollectorRegistry())
-    async with cluster_of(tmp_path, 1) as cluster:
-        for _ in range(2):
-            async with LedgerClient(cluster.uri, config=config) as client:
-                writer = await client.create_ledger(ensemble_size=1)
-                await writer.append(b"x")
-    assert config.metrics is not None
-    assert value(config.metrics, "append_entries_total") == 2
-
-
 def test_the_buckets_show_half_a_millisecond_to_half_a_second() -> None:
     assert SECONDS[0] == 0.0005
     assert len([bound for bound in SECONDS if bound <= 0.5]) >= 12
-
-
-def test_what_is_no_registry_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match=r"^metrics must be a prometheus_client\.CollectorRegistry, or None"):
-        ClientConfig(metrics="all")  # type: ignore[arg-type]
 
 
 def test_writers_that_are_open_and_those_that_have_ended_add_up() -> None:

@@ -121,12 +121,6 @@ def test_a_search_that_is_answered_while_the_ledger_closes_changes_nothing() -> 
     assert pipeline.changed(asked) == [CloseLane(2), CloseLane(3), Finish(None)]
 
 
-def test_closing_twice_asks_for_one_change() -> None:
-    pipeline = writer(SMALL)
-    assert len(pipeline.close()) == 1
-    assert pipeline.close() == []
-
-
 def test_a_writer_that_has_ended_has_nothing_to_close() -> None:
     pipeline = writer(SMALL)
     pipeline.fail(LedgerFenced(7, "b1"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ledgers.protocol.append import AppendPipeline
 from ledgers.protocol.effects import Accept, AppendEffect, CloseLane, Confirm, Force, OpenLane, Send
 
-from .ledger7 import B0, B1, B2, B3, entries, proposed, record
+from .ledger7 import B1, B2, B3, entries, proposed, record
 
 
 def deferring(*ids: int) -> AppendPipeline:
@@ -123,11 +123,3 @@ def test_C1_a_ledger_is_closed_at_what_was_confirmed() -> None:
     pipeline.acked(2, 0)
     assert pipeline.close() == [Force(1), Force(2), Force(3)]
     assert proposed(pipeline.acked(3, 0)).last_entry == 0
-
-
-def test_a_bookie_taken_back_is_sent_everything_again() -> None:
-    pipeline = deferring(0)
-    pipeline.written(1, 0)
-    pipeline.lane_failed(1, "restarted")
-    assert pipeline.replacements({0: B0}, {})[:2] == [OpenLane(4, B0), Send(4, entries(0))]
-    assert B2 in pipeline.record.fragments[-1].ensemble

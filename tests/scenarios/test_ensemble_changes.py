@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ledgers.errors import LedgerFenced, MetadataUnavailable, NoSuchLedger
+import pytest
+
+from ledgers.errors import LedgerError, LedgerFenced, MetadataUnavailable, NoSuchLedger
 from ledgers.protocol.append import AppendPipeline
 from ledgers.protocol.effects import (
     ChangeRecord,
@@ -182,17 +184,22 @@ def test_W4_a_change_that_meets_a_recovery_ends_the_writer() -> None:
     assert pipeline.acked(3, 4) == []
 
 
-def test_W4_a_change_that_meets_a_closed_ledger_ends_the_writer() -> None:
-    """W4, F15: an idle writer of a ledger that was recovered meanwhile."""
+@pytest.mark.parametrize(
+    ("found", "error", "why"),
+    [
+        (record(SMALL).closed(2, 6), LedgerFenced, "closed at entry 2"),
+        (record(SMALL, (0, (B5, B1, B2))), LedgerFenced, ""),
+        (None, NoSuchLedger, ""),
+    ],
+    ids=["recovered and closed", "another's ensemble", "deleted"],
+)
+def test_W4_a_change_that_meets_what_others_decided_ends_the_writer(
+    found: LedgerRecord | None, error: type[LedgerError], why: str
+) -> None:
+    """W4, F15: a ledger has one writer, and an idle one finds out last."""
     pipeline, _ = changing()
-    error = failure(pipeline.conflicted(record(SMALL).closed(2, 6)))
-    assert isinstance(error, LedgerFenced)
-    assert "closed at entry 2" in str(error)
-
-
-def test_W4_a_change_of_a_deleted_ledger_ends_the_writer() -> None:
-    pipeline, _ = changing()
-    assert isinstance(failure(pipeline.conflicted(None)), NoSuchLedger)
+    ended = failure(pipeline.conflicted(found))
+    assert isinstance(ended, error) and why in str(ended)
 
 
 def test_W4_a_change_whose_outcome_stays_unknown_ends_the_writer() -> None:
@@ -227,12 +234,6 @@ def test_W4_a_conflict_with_a_repair_of_an_earlier_fragment_tries_again_on_top_o
     assert pipeline.conflicted(repaired) == [ChangeRecord(again.with_lacking(1, 3, 4))]
     assert pipeline.acked(3, 5) + pipeline.acked(4, 5) == []
     assert pipeline.changed(again) == [OpenLane(5, B4), Send(5, entries(5)), Confirm(5)]
-
-
-def test_W4_a_last_ensemble_changed_by_somebody_else_ends_the_writer() -> None:
-    """A ledger has one writer."""
-    pipeline, _ = changing()
-    assert isinstance(failure(pipeline.conflicted(record(SMALL, (0, (B5, B1, B2))))), LedgerFenced)
 
 
 def test_an_answer_to_a_search_that_comes_after_the_end_changes_nothing() -> None:

@@ -119,22 +119,3 @@ def test_R1_a_fence_that_a_crash_took_was_never_answered() -> None:
     bookie.add(entries(0))
     bookie.sync()
     assert bookie.answers[1:] == [("add", Status.OK)]
-
-
-def test_R1_a_second_fence_waits_for_the_first_to_be_on_disk() -> None:
-    """Two recoverers at once; neither is answered before the disk is."""
-    bookie = BookieByHand()
-    bookie.fence()
-    bookie.fence()
-    assert bookie.answers == []
-    bookie.sync()
-    assert bookie.answers == [("fence", Status.OK), ("fence", Status.OK)]
-
-
-def test_R4_what_is_written_back_passes_the_fence() -> None:
-    """R4, F20"""
-    bookie = BookieByHand()
-    bookie.fence()
-    bookie.add(entries(0), recovery=True)
-    bookie.sync()
-    assert bookie.answers == [("fence", Status.OK), ("add", Status.OK)]

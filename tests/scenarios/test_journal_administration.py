@@ -21,6 +21,7 @@ from tests.qjm_compat.faulty import Down, OnModels, Plan
 from tests.qjm_compat.journals import JOURNAL, NAMESPACE, all_edits, frames, manager_on, write, write_segment
 from tests.support.aio import until_true
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies
+from tests.support.present import there
 
 either_form = pytest.mark.parametrize("acceptors", [1, 3])
 
@@ -211,19 +212,12 @@ async def with_a_segment_in_progress(uri: str, acceptors: int) -> None:
         await manager.recover_unfinalized_segments()
         await write_segment(manager, 1, 5)
         await write(await manager.start_log_segment(6), 5)
-
-        async def all_have_it() -> bool:
-            return all(logger.channel.is_idle for logger in manager._set.loggers)
-
-        await until_true(all_have_it)
+        await until_true(lambda: all(logger.channel.is_idle for logger in manager._set.loggers))
 
 
 async def ledger_of(cluster: InProcessCluster, acceptor: str, first_txid: int) -> int:
-    found = await JournalStore(cluster.store, JOURNAL, acceptor).read_state()
-    assert found is not None
-    segment = segment_at(found.state, first_txid)
-    assert segment is not None
-    return segment.ledger_id
+    found = there(await JournalStore(cluster.store, JOURNAL, acceptor).read_state())
+    return there(segment_at(found.state, first_txid)).ledger_id
 
 
 async def delete_its_ledger(cluster: InProcessCluster, client: LedgerClient, acceptor: str) -> None:

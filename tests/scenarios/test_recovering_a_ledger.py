@@ -162,21 +162,6 @@ def test_R3_one_verified_copy_keeps_an_entry_and_it_is_written_back_everywhere()
     ]
 
 
-def test_R3_so_many_absences_end_the_ledger_without_waiting_for_the_rest() -> None:
-    """R3, F12: Qw−Qa+1 explicit negatives are enough; a hung bookie must not block recovery for ever."""
-    recovery = reading()
-    assert recovery.read_answered(0, page()) == []
-    assert proposed(recovery.read_answered(2, page())) == RECOVERING.closed(-1, 0)
-
-
-def test_R3_a_bookie_that_knows_nothing_of_the_ledger_lacks_its_entries() -> None:
-    """From behind a fence "no such ledger" is as good as "no such entry"."""
-    recovery = reading()
-    recovery.read_answered(0, ReadReply(Status.NO_SUCH_LEDGER, covered_through=5000))
-    effects = recovery.read_answered(1, ReadReply(Status.NO_SUCH_LEDGER, covered_through=5000))
-    assert proposed(effects) == RECOVERING.closed(-1, 0)
-
-
 def test_R3_a_timeout_is_no_absence() -> None:
     """R3, F12: one negative and two silent bookies decide nothing; the ledger stays in recovery."""
     recovery = reading()
@@ -202,17 +187,9 @@ def test_R3_a_timeout_is_no_absence() -> None:
 def test_R3_damage_is_no_absence(reply: ReadReply) -> None:
     """R3, R6, F11: e0 on B0, B1; B0's copy is damaged, B2 never had it; B1 decides."""
     recovery = reading()
-    recovery.read_answered(0, reply)
+    assert not any(isinstance(effect, Send) for effect in recovery.read_answered(0, reply))
     assert recovery.read_answered(2, page()) == []
     assert recovery.read_answered(1, page(0))[:3] == OPENED
-
-
-def test_R3_bytes_with_a_wrong_digest_are_never_written_back() -> None:
-    """And when nobody has better ones, recovery fails."""
-    recovery = reading()
-    assert recovery.read_answered(0, forged(0)) == []
-    recovery.read_answered(1, page())
-    assert isinstance(failure(recovery.read_failed(2, "timeout")), LedgerRecoveryFailed)
 
 
 def test_R3_recovery_reads_on_where_a_page_ended() -> None:
@@ -238,9 +215,12 @@ def test_R3_a_page_that_says_nothing_is_not_asked_for_again_for_ever() -> None:
 
 
 def test_R3_a_late_entry_that_was_never_confirmed_may_be_cut_off() -> None:
-    """R3, F1: 3/3/2, e0 on B2 only; B0 and B1, fenced, lack it, so it never had and never will have its quorum."""
+    """R3, F1: 3/3/2, e0 on B2 only; B0 and B1, fenced, lack it, so it never had and never will have its quorum.
+
+    F12: Qw−Qa+1 explicit negatives are enough; a hung bookie must not block recovery for ever.
+    """
     recovery = reading()
-    recovery.read_answered(0, page())
+    assert recovery.read_answered(0, page()) == []
     assert proposed(recovery.read_answered(1, page())) == RECOVERING.closed(-1, 0)
     assert recovery.read_answered(2, page(0)) == []
 

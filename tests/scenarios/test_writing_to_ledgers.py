@@ -6,7 +6,7 @@ import pytest
 
 from ledgers.errors import LedgerError, LedgerFenced, MetadataUnavailable, NotEnoughBookies, Unauthorized
 from ledgers.protocol.append import AppendPipeline
-from ledgers.protocol.effects import CloseLane, Confirm, FindReplacements, Finish, OpenLane, RetryLater, Send
+from ledgers.protocol.effects import CloseLane, Confirm, Finish, OpenLane, RetryLater, Send
 
 from .ledger7 import B0, B1, B2, B3, LEDGER, asks_for, entries, failure, record, writer
 
@@ -29,10 +29,6 @@ def test_W1_each_entry_of_a_striped_ledger_goes_to_its_write_set_only() -> None:
         Send(4, entries(1, 2, 3, 6)),
         Send(5, entries(2, 3, 4)),
     ]
-
-
-def test_W1_nothing_is_sent_to_a_bookie_outside_the_write_set() -> None:
-    assert writer((4, 2, 2)).append(entries(0)) == [Send(1, entries(0)), Send(2, entries(0))]
 
 
 def test_W2_an_entry_is_confirmed_when_an_ack_quorum_has_it() -> None:
@@ -127,15 +123,6 @@ def test_W6_a_slow_bookie_delays_no_entry_that_has_its_ack_quorum() -> None:
     assert pipeline.pending_bytes == 0
 
 
-def test_W6_a_bookie_that_falls_too_far_behind_is_replaced_like_any_failed_one() -> None:
-    """Only what is not confirmed is sent to its successor; the rest has its ack quorum."""
-    pipeline = writer((3, 3, 2), appended=9, confirmed=7)
-    pipeline.lane_failed(3, "it is more than 64 bytes behind")
-    pipeline.replacements({2: B3}, {})
-    effects = pipeline.changed(record((3, 3, 2), (0, (B0, B1, B2)), (7, (B0, B1, B3))))
-    assert effects == [OpenLane(4, B3), Send(4, entries(7, 8))]
-
-
 def test_writing_goes_on_without_a_bookie_while_every_write_set_keeps_an_ack_quorum() -> None:
     """Degraded writing: there is no fourth bookie."""
     pipeline = writer((3, 3, 2), appended=1)
@@ -174,23 +161,6 @@ def test_a_returned_bookie_that_has_worked_since_is_replaced_at_once_when_it_fai
     pipeline.replacements({2: B2}, {})
     pipeline.acked(4, 0)
     assert pipeline.lane_failed(4, "gone") == [CloseLane(4), asks_for((B0, B1, B2), p2="gone")]
-
-
-def test_a_replacement_is_looked_for_again_after_a_pause() -> None:
-    pipeline = writer((3, 3, 2))
-    pipeline.lane_failed(3, "gone")
-    assert pipeline.replacements({}, {}) == [RetryLater()]
-    assert pipeline.retry_replacements() == [asks_for((B0, B1, B2), p2="gone")]
-
-
-def test_a_failure_while_replacements_are_looked_for_is_looked_for_next() -> None:
-    pipeline = writer((5, 3, 2))
-    pipeline.lane_failed(1, "gone")
-    assert pipeline.lane_failed(3, "gone too") == [CloseLane(3)]
-    assert pipeline.replacements({}, {}) == [
-        RetryLater(),
-        FindReplacements(pipeline.record.fragments[-1].ensemble, {0: "gone", 2: "gone too"}),
-    ]
 
 
 def test_a_writer_that_lost_its_ack_quorum_goes_on_looking_until_it_gives_up() -> None:

@@ -30,13 +30,7 @@ from tests.support.made_clusters import BOOKIES, a_cluster_in_memory, a_record
 
 async def test_bookies_are_shown_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bookledger.console.pages.BOOKIES_A_PAGE", 3)
-    pages, content = Console(await a_cluster_in_memory()), Bookies(0).http_content()
-    content.pages = pages.routes()
-    async with (
-        serving_http("127.0.0.1", 0, content) as address,
-        pages.open(),
-        aiohttp.ClientSession(f"http://{address}") as session,
-    ):
+    async with shown(await a_cluster_in_memory()) as session:
         first, second = [await text_of(session, path) for path in ("/bookies", "/bookies?first=b4")]
         empty = await text_of(session, "/bookies?first=z<b>")
     assert ">b3<" in first and ">b4<" not in first

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
@@ -26,12 +25,10 @@ from metadata.healing.operator_requests import Order, OrderKind
 from metadata.memory import MemoryStore
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_record import BookieRef, Fragment, Shape
-from metadata.records.ledger_store import LedgerStore
-from metadata.records.registration import Registration
 from metadata.store import PAGE_KEYS_MAX, Page
 from tests.support.aio import cancel, run
 
-from .test_replacements import Answering
+from .answering import Answering, cluster_on, registers
 
 THREE = Shape(3, 3, 2)
 NOT_REGISTERED = "is not registered: stopped, or cut off from the metadata"
@@ -39,11 +36,6 @@ NOT_REGISTERED = "is not registered: stopped, or cut off from the metadata"
 
 def ref(name: str) -> BookieRef:
     return BookieRef(name, f"i-{name}")
-
-
-async def registers(store: MemoryStore, name: str, *, writable: bool = True, domain: str = "") -> None:
-    registration = Registration(ref(name), f"{name}:3181", domain, writable)
-    await store.create(registration.key, registration.encode())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,14 +56,14 @@ class State:
             await store.create(keys.cookie(name), Cookie("c", name, f"i-{name}").encode())
         for name in self.registered.split():
             domain = self.domains.get(name, "")
-            await registers(store, name, writable=name not in self.read_only.split(), domain=domain)
+            await registers(store, ref(name), domain, writable=name not in self.read_only.split())
         for name, kind in self.orders.items():
             await operator_requests.give(store, Order(name, kind, 1))
         hung = [ref(name) for name in self.hung.split()]
         alive = [ref(name) for name in self.formatted.split() if name not in self.hung.split()]
         answering = Answering(alive, (), hung)
         answering.starting = {ref(name) for name in self.starting.split()}
-        return Cluster(store, LedgerStore(store), answering, self.config, random.Random(1))
+        return await cluster_on(answering, {}, self.config, store=store)
 
 
 class Watched(MemoryStore):
@@ -251,7 +243,7 @@ def test_a_creation_waits_for_formatted_bookies_to_register_again(before: Collec
         await store.looked_again.wait()
         assert not creating.done()
         for name in {"b1", "b2", "b3"} - set(before):
-            await registers(store, name)
+            await registers(store, ref(name))
         return await creating
 
     fragment = run(scenario())

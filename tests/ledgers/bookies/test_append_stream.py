@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from bookie.wire import (
     NO_CREDENTIAL,
@@ -125,19 +127,30 @@ class Setting:
         return self.stream.open_lane(terms, listener, lambda: LAC), listener
 
 
-async def until(condition: Callable[[], object]) -> None:
-    async def holds() -> bool:
-        return bool(condition())
+@pytest.fixture
+async def setting() -> AsyncIterator[Setting]:
+    made = Setting()
+    yield made
+    await made.stream.close()
 
-    await until_true(holds, pause_seconds=0.001)
+
+async def until(condition: Callable[[], object]) -> None:
+    await until_true(lambda: bool(condition()), pause_seconds=0.001)
+
+
+async def answered(setting: Setting, told: Listener, *acks: Ack) -> list[object]:
+    """All that the lane has heard once it hears of these."""
+    before = len(told.heard)
+    setting.peer.answer(*acks)
+    await until(lambda: len(told.heard) > before)
+    return told.heard
 
 
 def entry(entry_id: int, size: int = 3) -> Columns:
     return of_payloads(entry_id, [bytes(size)], b"dddd")
 
 
-async def test_what_waits_together_is_one_frame_and_lanes_share_a_message() -> None:
-    setting = Setting()
+async def test_what_waits_together_is_one_frame_and_lanes_share_a_message(setting: Setting) -> None:
     (one, heard), (two, _) = setting.lane(1), setting.lane(2)
     for entry_id in (4, 5, 6):
         one.send(entry(entry_id))
@@ -147,11 +160,8 @@ async def test_what_waits_together_is_one_frame_and_lanes_share_a_message() -> N
     assert (request.incarnation, request.first_sequence) == ("i1", 0)
     assert [(f.ledger_id, list(f.columns.ids)) for f in request.frames] == [(1, [4, 5, 6]), (2, [0])]
     assert request.frames[0].last_add_confirmed == LAC
-    setting.peer.answer(Ack(0, Status.OK))
-    await until(lambda: heard.heard)
-    assert heard.heard == [6]
+    assert await answered(setting, heard, Ack(0, Status.OK)) == [6]
     assert (one.backlog_bytes, two.backlog_bytes) == (0, entry(0).size_bytes)
-    await setting.stream.close()
 
 
 async def test_W6_a_lane_past_its_bound_is_behind_until_it_has_caught_up() -> None:
@@ -204,39 +214,30 @@ async def test_W6_a_lane_past_its_bound_fails_where_nobody_wants_to_wait_and_the
     assert slow.backlog_bytes == 0
     other.send(entry(0))
     await until(lambda: setting.peer.requests)
-    setting.peer.answer(Ack(setting.peer.requests[0].first_sequence, Status.OK))
-    await until(lambda: heard.heard)
-    assert heard.heard == [0]
+    assert await answered(setting, heard, Ack(setting.peer.requests[0].first_sequence, Status.OK)) == [0]
     await setting.stream.close()
 
 
-async def test_a_refusal_ends_its_lane_and_later_answers_are_not_heard() -> None:
-    setting = Setting()
+@pytest.mark.parametrize(
+    ("ack", "heard"),
+    [
+        (Ack(0, Status.READ_ONLY, "disk full"), "read-only: disk full"),
+        (Ack(0, Status.FENCED), Status.FENCED),
+        (Ack(0, Status.WRITTEN), "written"),
+    ],
+    ids=["refused", "fenced", "written where no sync is put off"],
+)
+async def test_W5_what_is_no_ok_ends_its_lane_and_later_answers_are_not_heard(
+    setting: Setting, ack: Ack, heard: object
+) -> None:
     lane, told = setting.lane()
-    lane.send(entry(0))
-    await until(lambda: len(setting.peer.requests) == 1)
-    lane.send(entry(1))
-    await until(lambda: len(setting.peer.requests) == 2)
-    setting.peer.answer(Ack(0, Status.READ_ONLY, "disk full"), Ack(1, Status.OK))
-    await until(lambda: told.heard)
-    assert told.heard == ["read-only: disk full"]
-    await setting.stream.close()
+    for n in range(2):
+        lane.send(entry(n))
+        await until(lambda: len(setting.peer.requests) == n + 1)  # noqa: B023
+    assert await answered(setting, told, ack, Ack(1, Status.OK)) == [heard]
 
 
-async def test_W5_fenced_is_told_as_a_refusal() -> None:
-    """W5"""
-    setting = Setting()
-    lane, told = setting.lane()
-    lane.send(entry(0))
-    await until(lambda: setting.peer.requests)
-    setting.peer.answer(Ack(0, Status.FENCED))
-    await until(lambda: told.heard)
-    assert told.heard == [Status.FENCED]
-    await setting.stream.close()
-
-
-async def test_a_bookie_that_does_not_answer_in_time_fails_every_lane() -> None:
-    setting = Setting()
+async def test_a_bookie_that_does_not_answer_in_time_fails_every_lane(setting: Setting) -> None:
     (one, heard_by_one), (_, heard_by_two) = setting.lane(1), setting.lane(2)
     one.send(entry(0))
     await until(lambda: heard_by_two.heard)
@@ -266,8 +267,7 @@ async def test_an_answer_to_a_frame_that_was_never_sent_breaks_the_stream() -> N
     assert setting.broken == [setting.stream]
 
 
-async def test_a_frame_proves_its_lanes_key_to_this_bookie_on_this_stream_only() -> None:
-    setting = Setting()
+async def test_a_frame_proves_its_lanes_key_to_this_bookie_on_this_stream_only(setting: Setting) -> None:
     lane, _ = setting.lane(1, password=b"secret")
     lane.send(entry(0))
     await until(lambda: setting.peer.requests)
@@ -278,39 +278,28 @@ async def test_a_frame_proves_its_lanes_key_to_this_bookie_on_this_stream_only()
     assert not StreamProofs("i2", nonce).hold(1, credential)
     assert not StreamProofs("i1", b"o" * NONCE_BYTES).hold(1, credential)
     assert not StreamProofs("i1", nonce).hold(2, credential)
-    await setting.stream.close()
+    bare, _ = setting.lane(2)
+    bare.send(entry(0))
+    await until(lambda: len(setting.peer.requests) == 2)
+    assert setting.peer.requests[1].frames[0].credential == NO_CREDENTIAL, "there is nothing to prove"
 
 
-async def test_a_lane_without_a_password_proves_nothing() -> None:
-    setting = Setting()
-    lane, _ = setting.lane(1)
-    lane.send(entry(0))
-    await until(lambda: setting.peer.requests)
-    assert setting.peer.requests[0].frames[0].credential == NO_CREDENTIAL
-    await setting.stream.close()
-
-
-async def test_a_deferred_lane_hears_of_what_is_written_and_a_forced_frame_covers_all_before_it() -> None:
-    setting = Setting()
+async def test_a_deferred_lane_hears_of_what_is_written_and_a_forced_frame_covers_all_before_it(
+    setting: Setting,
+) -> None:
     lane, heard = setting.lane(1, deferred_sync=True)
     lane.send(entry(0))
     await until(lambda: setting.peer.requests)
-    setting.peer.answer(Ack(0, Status.WRITTEN))
-    await until(lambda: heard.heard)
-    assert heard.heard == [("written", 0)]
+    assert await answered(setting, heard, Ack(0, Status.WRITTEN)) == [("written", 0)]
     lane.force()
     await until(lambda: len(setting.peer.requests) == 2)
     deferred = [frame.deferred_sync for request in setting.peer.requests for frame in request.frames]
     assert deferred == [True, False]
-    setting.peer.answer(Ack(1, Status.OK))
-    await until(lambda: len(heard.heard) == 2)
-    assert heard.heard == [("written", 0), 0]
-    await setting.stream.close()
+    assert await answered(setting, heard, Ack(1, Status.OK)) == [("written", 0), 0]
 
 
-async def test_a_force_follows_all_that_waits_before_it() -> None:
+async def test_a_force_follows_all_that_waits_before_it(setting: Setting) -> None:
     """Only the frame that takes the last of the queue is synced: the sync covers what went before it."""
-    setting = Setting()
     lane, _ = setting.lane(1, deferred_sync=True)
     for entry_id in range(3):
         lane.send(entry(entry_id, size=700_000))
@@ -318,22 +307,11 @@ async def test_a_force_follows_all_that_waits_before_it() -> None:
     await until(lambda: sum(len(r.frames) for r in setting.peer.requests) == 3)
     frames = [frame for request in setting.peer.requests for frame in request.frames]
     assert [(f.columns.last_entry, f.deferred_sync) for f in frames] == [(0, True), (1, True), (2, False)]
-    await setting.stream.close()
 
 
-async def test_a_lane_that_puts_off_no_sync_takes_written_for_a_failure() -> None:
-    setting = Setting()
-    lane, heard = setting.lane(1)
-    lane.send(entry(0))
-    await until(lambda: setting.peer.requests)
-    setting.peer.answer(Ack(0, Status.WRITTEN))
-    await until(lambda: heard.heard)
-    assert heard.heard == ["written"]
-    await setting.stream.close()
-
-
-async def test_nothing_is_sent_to_a_bookie_that_takes_nothing_and_all_of_it_once_it_does() -> None:
-    setting = Setting()
+async def test_nothing_is_sent_to_a_bookie_that_takes_nothing_and_all_of_it_once_it_does(
+    setting: Setting,
+) -> None:
     lane, _ = setting.lane()
     lane.send(entry(0))
     await until(lambda: setting.peer.requests)
@@ -348,22 +326,17 @@ async def test_nothing_is_sent_to_a_bookie_that_takes_nothing_and_all_of_it_once
     connection.resume_writing()
     await until(lambda: len(setting.peer.requests) == 2)
     assert list(setting.peer.requests[1].frames[0].columns.ids) == [1, 2]
-    await setting.stream.close()
 
 
-async def test_a_client_that_was_stopped_blames_no_bookie_for_the_time() -> None:
+async def test_a_client_that_was_stopped_blames_no_bookie_for_the_time(setting: Setting) -> None:
     """What came meanwhile lies in the socket, unread."""
-    setting = Setting()
     lane, heard = setting.lane()
     lane.send(entry(0))
     await until(lambda: setting.peer.requests)
     time.sleep(STOPPED_SECONDS + 0.3)  # noqa: ASYNC251 — the whole loop stands still, as under SIGSTOP
     for _ in range(LOOP_TURNS):
         await asyncio.sleep(0)
-    setting.peer.answer(Ack(0, Status.OK))
-    await until(lambda: heard.heard)
-    assert heard.heard == [0]
-    await setting.stream.close()
+    assert await answered(setting, heard, Ack(0, Status.OK)) == [0]
 
 
 def noted_lane(setting: Setting, note: Callable[[], bytes], ledger_id: int = 1) -> QueuedLane:
@@ -377,8 +350,9 @@ def notes_sent(setting: Setting) -> list[tuple[int, int, bytes]]:
     return [(frame.ledger_id, len(frame.columns), frame.note) for frame in frames]
 
 
-async def test_the_first_frame_down_a_lane_brings_the_note_and_so_does_the_next_after_a_change() -> None:
-    setting = Setting()
+async def test_the_first_frame_down_a_lane_brings_the_note_and_so_does_the_next_after_a_change(
+    setting: Setting,
+) -> None:
     now = [b"first"]
     lane = noted_lane(setting, lambda: now[0])
     for n, note in enumerate([b"first", b"first", b"second", b"second"]):
@@ -388,11 +362,11 @@ async def test_the_first_frame_down_a_lane_brings_the_note_and_so_does_the_next_
         await until(lambda: len(notes_sent(setting)) == n + 1)  # noqa: B023
         setting.peer.answer(Ack(n, Status.OK))
     assert notes_sent(setting) == [(1, 1, b"first"), (1, 1, b""), (1, 1, b"second"), (1, 1, b"")]
-    await setting.stream.close()
 
 
-async def test_what_a_lane_was_not_told_when_it_is_closed_goes_with_the_next_message_of_any_ledger() -> None:
-    setting = Setting()
+async def test_what_a_lane_was_not_told_when_it_is_closed_goes_with_the_next_message_of_any_ledger(
+    setting: Setting,
+) -> None:
     now = [b"open"]
     lane, other = noted_lane(setting, lambda: now[0]), noted_lane(setting, lambda: b"other", ledger_id=2)
     lane.send(entry(0))
@@ -404,7 +378,6 @@ async def test_what_a_lane_was_not_told_when_it_is_closed_goes_with_the_next_mes
     assert notes_sent(setting) == [(1, 1, b"open"), (2, 1, b"other"), (1, 0, b"closed")]
     assert [one.ledger_id for one in setting.peer.requests[1].told] == [1], "it is not waited for"
     setting.peer.answer(Ack(0, Status.OK), Ack(1, Status.OK))
-    await setting.stream.close()
 
 
 async def test_where_nothing_else_is_sent_it_goes_soon_by_itself_or_when_the_stream_is_closed() -> None:
@@ -422,8 +395,7 @@ async def test_where_nothing_else_is_sent_it_goes_soon_by_itself_or_when_the_str
     assert notes_sent(setting)[2:] == [(1, 0, b"closed"), (2, 0, b"closed")]
 
 
-async def test_a_bookie_is_told_nothing_of_a_ledger_of_which_it_has_nothing() -> None:
-    setting = Setting()
+async def test_a_bookie_is_told_nothing_of_a_ledger_of_which_it_has_nothing(setting: Setting) -> None:
     now = [b"open"]
     lane = noted_lane(setting, lambda: now[0])
     now[0] = b"closed"

@@ -24,7 +24,7 @@ from ledgers.errors import BookieUnavailable
 from metadata import open_store
 from tests.bookie.serving.served import served
 from tests.bookie.slow_disk import SlowSyncDisk
-from tests.bookie.wire.data.test_connection import until
+from tests.support.aio import until_true
 from tests.support.authority import TestAuthority
 
 
@@ -99,7 +99,7 @@ async def test_nothing_is_confirmed_before_its_sync_has_returned(
         disks[-1].go_on.clear()
         try:
             appended = await writer.append_async(b"while the disk hangs")
-            await until(lambda: on.running.bookie.log_busy_seconds > 0)
+            await until_true(lambda: on.running.bookie.log_busy_seconds > 0)
             assert not appended.done()
         finally:
             disks[-1].go_on.set()

@@ -13,29 +13,18 @@ from metadata.counting.counting_store import DONE, CountingStore
 from metadata.errors import MetadataRestored
 from metadata.memory import MemoryStore
 from metadata.records import ledger_ids
-
-
-class Counted(MemoryStore):
-    """Counts how often the counter was changed."""
-
-    changes = 0
-
-    async def replace(
-        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
-    ) -> int:
-        self.changes += 1
-        return await super().replace(key, value, version, unless=unless, begins=begins)
+from tests.support.faulty_store import FaultyStore
 
 
 async def test_ids_rise_and_the_counter_is_asked_less_and_less_often() -> None:
-    store = Counted()
+    store = FaultyStore()
     block = IdBlock(store)
     assert [await block.next() for _ in range(300)] == list(range(1, 301))
-    assert store.changes < 300 / BLOCK_IDS_MAX + 8
+    assert store.calls["replace"] < 300 / BLOCK_IDS_MAX + 8
 
 
 async def test_many_at_once_of_several_clients_are_given_no_id_twice() -> None:
-    data = Counted()
+    data = MemoryStore()
     blocks = [IdBlock(data) for _ in range(4)]
     given = await asyncio.gather(*(blocks[n % 4].next() for n in range(200)))
     assert len(set(given)) == 200

@@ -17,47 +17,26 @@ from metadata import keys
 from metadata.errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records.coordination import lease_clock
-from metadata.store import Lease, Page
+from metadata.store import Lease
 from tests.simulation.engine.loop import VirtualLoop
+from tests.support.faulty_store import FaultyStore
 
 SOON = 0.001
+CROSSING = {"create", "list_page", "keep_lease", "revoke_lease"}
+"""Calls of a campaign that fail while its way to the store is cut."""
 
 P = ParamSpec("P")
 
 
-class FaultyStore(MemoryStore):
-    """One client's way to the store: it is cut while `is_cut`, and `lost` answers of creations are lost."""
-
-    is_cut = False
-    lost = 0
-    refuses = False
-
-    async def _cross(self) -> None:
-        if self.refuses:
-            raise StoreRefused("permission denied")
-        while self.is_cut:
-            await asyncio.sleep(1)
-            raise StoreUnavailable("no answer")
+class Distant(FaultyStore):
+    """Who hears nothing of a renewal has waited for it for a second."""
 
     async def keep_lease(self, lease: Lease) -> None:
-        await self._cross()
-        await super().keep_lease(lease)
-
-    async def revoke_lease(self, lease: Lease) -> None:
-        await self._cross()
-        await super().revoke_lease(lease)
-
-    async def list_page(self, prefix: str, *, after: str | None = None, limit: int = 1000) -> Page:
-        await self._cross()
-        return await super().list_page(prefix, after=after, limit=limit)
-
-    async def create(self, key: str, *args: Any, **options: Any) -> int:
-        await self._cross()
-        version = await super().create(key, *args, **options)
-        if self.lost:
-            self.lost -= 1
-            raise OutcomeUnknown("the answer was lost")
-        return version
+        try:
+            await super().keep_lease(lease)
+        except StoreUnavailable:
+            await asyncio.sleep(1)
+            raise
 
 
 class Programs:
@@ -65,16 +44,25 @@ class Programs:
 
     def __init__(self) -> None:
         self.data = MemoryData()
-        self.stores: dict[str, FaultyStore] = {}
+        self.stores: dict[str, Distant] = {}
         self.clients: dict[str, LedgerClient] = {}
 
     async def election(self, name: str) -> Election:
         client = LedgerClient("memory://unused")
         await client.connect()
         assert client._cluster is not None
-        self.stores[name] = client._cluster.store = client._store = FaultyStore(self.data)
+        self.stores[name] = client._cluster.store = client._store = Distant(self.data)
         self.clients[name] = client
         return client.election("scheduler")
+
+    def cut(self, *names: str) -> None:
+        """These programs' ways to the store, until they are healed."""
+        for name in names:
+            self.stores[name].fail(StoreUnavailable("no answer"), calls=CROSSING)
+
+    def heal(self, *names: str) -> None:
+        for name in names:
+            self.stores[name].heal()
 
     async def candidates(self) -> int:
         return len((await MemoryStore(self.data).list_page(keys.CANDIDATES)).items)
@@ -162,7 +150,7 @@ async def test_a_leader_that_is_cut_off_knows_that_its_term_is_over_before_the_n
     new = Leader(await programs.election("new"), "new", log)
     await asyncio.sleep(30)
     cut_at = now()
-    programs.stores["old"].is_cut = True
+    programs.cut("old")
     assert (await new.begun()).token == 2
     assert now() - cut_at <= LEASE_SECONDS + SOON
     assert log == ["old leads", "old is told", "new leads"]
@@ -180,9 +168,9 @@ async def test_a_leader_outlasts_two_lost_renewals() -> None:
     leader = Leader(await programs.election("a"), "a", [])
     term = await leader.begun()
     for _ in range(3):
-        programs.stores["a"].is_cut = True
+        programs.cut("a")
         await asyncio.sleep(LEASE_SECONDS * 0.6)
-        programs.stores["a"].is_cut = False
+        programs.heal("a")
         await asyncio.sleep(LEASE_SECONDS)
     term.check()
     await leader.left()
@@ -223,11 +211,11 @@ async def test_who_leaves_is_not_called_back_and_who_asks_too_late_is() -> None:
         left.on_lost(lambda: called.append("left"))
     assert left.lost.is_set()
     async with election.lead() as lost:
-        programs.stores["a"].is_cut = True
+        programs.cut("a")
         await lost.lost.wait()
         lost.on_lost(lambda: called.append("lost"))
         await asyncio.sleep(0)
-        programs.stores["a"].is_cut = False
+        programs.heal("a")
     assert called == ["lost"]
 
 
@@ -238,11 +226,9 @@ async def test_who_waits_outlasts_an_outage_of_the_store_and_then_leads() -> Non
     await first.begun()
     second = Leader(await programs.election("b"), "b", log)
     await asyncio.sleep(1)
-    for store in programs.stores.values():
-        store.is_cut = True
+    programs.cut("a", "b")
     await asyncio.sleep(5 * LEASE_SECONDS)
-    for store in programs.stores.values():
-        store.is_cut = False
+    programs.heal("a", "b")
     assert (await second.begun()).token == 2
     await first.left()
     await second.left()
@@ -253,7 +239,7 @@ async def test_who_waits_outlasts_an_outage_of_the_store_and_then_leads() -> Non
 async def test_a_store_that_refuses_is_not_waited_for() -> None:
     programs = Programs()
     election = await programs.election("a")
-    programs.stores["a"].refuses = True
+    programs.stores["a"].fail(StoreRefused("permission denied"), calls=CROSSING)
     with pytest.raises(MetadataUnavailable, match="permission denied"):
         async with election.lead():
             pass
@@ -284,7 +270,7 @@ async def test_who_gives_up_waiting_is_in_nobodys_way(is_cancelled: bool) -> Non
 async def test_a_place_whose_answer_was_lost_stands_before_nobody() -> None:
     programs = Programs()
     election = await programs.election("a")
-    programs.stores["a"].lost = 1
+    programs.stores["a"].fail(OutcomeUnknown("the answer was lost"), calls={"create"}, bad=1, done=True)
     async with election.lead() as term:
         assert term.token == 1
         assert await programs.candidates() == 1
@@ -326,14 +312,13 @@ async def test_who_has_lost_its_place_when_its_term_would_begin_does_not_lead_an
         return await slow_get(key)
 
     slow.get = hangs  # type: ignore[method-assign]
-    slow.is_cut = False
     leader = Leader(election, "slow", log)
     await asyncio.sleep(SOON)
-    slow.is_cut = True
+    programs.cut("slow")
     other = Leader(await programs.election("other"), "other", log)
     await other.begun()
     await asyncio.sleep(2 * LEASE_SECONDS)
-    slow.is_cut = False
+    programs.heal("slow")
     await asyncio.sleep(LEASE_SECONDS)
     assert log == ["other leads"]
     before = (await other.begun()).token

@@ -9,31 +9,16 @@ from ledgers.aio import Cursor, LedgerClient
 from ledgers.logs.cursors.cursor import RETRY_SECONDS
 from ledgers.logs.cursors.cursor_state import CursorState
 from metadata.errors import StoreRefused
-from metadata.memory import MemoryData, MemoryStore
 from metadata.records.coordination.cursor_record import CursorRecord, CursorStore
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore
 from tests.simulation.engine.loop import VirtualLoop
-
-
-class Refusing(MemoryStore):
-    """A store that refuses changes of cursors while `refuses`."""
-
-    refuses = False
-    asked = 0
-
-    async def replace(
-        self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
-    ) -> int:
-        self.asked += 1
-        if self.refuses:
-            raise StoreRefused("permission denied")
-        return await super().replace(key, value, version, unless=unless, begins=begins)
+from tests.support.faulty_store import FaultyStore
 
 
 def test_what_was_committed_is_written_once_the_store_takes_it_and_meanwhile_it_is_asked_rarely() -> None:
     async def scenario() -> None:
-        store = Refusing(MemoryData())
+        store = FaultyStore()
         client = LedgerClient("memory://unused")
         await client.connect()
         assert client._cluster is not None
@@ -45,12 +30,12 @@ def test_what_was_committed_is_written_once_the_store_takes_it_and_meanwhile_it_
         state = CursorState(cursors, "orders", "billing", await cursors.create("billing", CursorRecord(0)))
         cursor = Cursor(client._cluster, log, state, commit_seconds=0)
         cursor.has_read(10)
-        store.refuses, store.asked = True, 0
+        store.fail(StoreRefused("permission denied"), calls={"replace"})
         cursor.commit(4)
         await asyncio.sleep(4.5 * RETRY_SECONDS)
-        assert store.asked == 5
+        assert store.failures == 5
         assert cursor.position == 0
-        store.refuses = False
+        store.heal()
         await asyncio.sleep(RETRY_SECONDS)
         assert cursor.position == 4
         await client.close()

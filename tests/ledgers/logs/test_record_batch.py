@@ -222,13 +222,3 @@ def test_the_first_entry_that_is_refused_leaves_all_before_it_readable(found: li
         position_bad = refused.position
         positions = [record.position for record in decoded(found[:position_bad])]
     assert positions == list(range(len(found)))[:position_bad]
-
-
-@given(NEW_RECORDS)
-def test_no_two_records_have_the_same_entry(new: NewRecord) -> None:
-    (record,) = decoded(encode([new], NOON))
-    known = record.payload, record.key, record.headers, record.event_time
-    again = NewRecord(*known)
-    if record.producer is not None and record.sequence is not None:
-        again = Numbered(*known, record.producer, record.sequence)
-    assert encode([again], record.time) == encode([new], NOON)

@@ -17,7 +17,6 @@ from ledgers.protocol.effects import (
     Finish,
     Force,
     OpenLane,
-    RetryLater,
 )
 from ledgers.protocol.positions import Position
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
@@ -43,20 +42,6 @@ def accepted(effects: list[AppendEffect]) -> list[int]:
     return [effect.last_entry for effect in effects if isinstance(effect, Accept)]
 
 
-def test_an_entry_is_accepted_when_an_ack_quorum_has_written_it() -> None:
-    pipeline = started()
-    assert accepted(pipeline.written(1, 0)) == []
-    assert accepted(pipeline.written(3, 0)) == [0]
-
-
-def test_what_a_lane_says_after_it_failed_is_not_counted() -> None:
-    pipeline = started()
-    pipeline.lane_failed(1, "gone")
-    assert accepted(pipeline.written(1, 0)) == []
-    assert accepted(pipeline.written(2, 0)) == []
-    assert accepted(pipeline.written(3, 0)) == [0]
-
-
 def test_what_a_bookie_had_written_is_not_counted_for_the_one_in_its_place() -> None:
     """F8: the new one has none of it, and two copies would be one."""
     pipeline = started()
@@ -79,19 +64,6 @@ def test_what_a_bookie_had_written_is_not_counted_when_it_comes_back_on_a_new_la
     (opened,) = [effect for effect in effects if isinstance(effect, OpenLane)]
     assert accepted(pipeline.written(2, 0)) == []
     assert accepted(pipeline.written(opened.lane, 0)) == [0]
-
-
-def test_a_bookie_that_was_taken_back_and_fails_again_is_looked_at_later_until_it_has_answered() -> None:
-    """A full disk lets a lane open and refuses what comes: nobody asks for it in a tight loop."""
-    pipeline = started()
-    pipeline.lane_failed(1, "restarted")
-    (opened,) = [e for e in pipeline.replacements({0: ENSEMBLE[0]}, {}) if isinstance(e, OpenLane)]
-    assert pipeline.lane_failed(opened.lane, "no space") == [CloseLane(opened.lane), RetryLater()]
-    assert any(isinstance(e, FindReplacements) for e in pipeline.retry_replacements())
-    (opened,) = [e for e in pipeline.replacements({0: ENSEMBLE[0]}, {}) if isinstance(e, OpenLane)]
-    pipeline.acked(opened.lane, 0)
-    after_an_answer = pipeline.lane_failed(opened.lane, "restarted")
-    assert any(isinstance(effect, FindReplacements) for effect in after_an_answer)
 
 
 def forces(effects: list[AppendEffect]) -> list[int]:
@@ -132,25 +104,6 @@ def test_a_writer_may_give_up_once_so_many_bookies_have_failed_that_none_is_left
     pipeline.lane_failed(3, "gone")
     assert found_lost(pipeline)
     assert not pipeline.is_without_quorum, "it has ended, and waits for nobody"
-
-
-def test_a_writer_whose_bookie_is_back_in_its_place_has_its_quorum_again() -> None:
-    pipeline = started()
-    pipeline.lane_failed(1, "gone")
-    pipeline.lane_failed(2, "gone")
-    pipeline.replacements({0: ENSEMBLE[0]}, {})
-    assert not found_lost(pipeline)
-
-
-def test_a_change_of_ensemble_that_may_wait_is_wanted_only_when_a_write_set_would_lose_its_quorum() -> None:
-    record = LedgerRecord(7, Shape(3, 3, 2), (Fragment(0, ENSEMBLE),))
-    pipeline = AppendPipeline(record, delay_ensemble_change=True)
-    pipeline.start()
-    (wanted,) = [e for e in pipeline.lane_failed(1, "gone") if isinstance(e, FindReplacements)]
-    assert wanted.in_place
-    pipeline.lane_failed(2, "gone")
-    (wanted,) = [e for e in pipeline.replacements({}, {}) if isinstance(e, FindReplacements)]
-    assert not wanted.in_place
 
 
 def test_a_spare_that_fails_before_its_first_answer_is_replaced_at_once_whoever_was_there_before() -> None:

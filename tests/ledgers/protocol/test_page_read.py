@@ -87,12 +87,6 @@ def test_a_missing_first_entry_is_asked_of_its_other_replicas_until_one_has_it()
     assert read.failures == {"b0": "has no such entry", "b1": "i/o error"}
 
 
-def test_in_a_striped_ledger_only_the_missing_entry_is_fetched_elsewhere() -> None:
-    read = reading((5, 3, 2), 0, 0)
-    assert read.start() == [Ask(0, 0, 0)]
-    assert read.failed(0, "timeout") == [Ask(1, 0, 0)]
-
-
 def test_bytes_with_a_wrong_digest_are_never_given() -> None:
     read = reading((3, 3, 2), 5, 5)
     read.start()
@@ -141,13 +135,6 @@ def test_an_overdue_page_is_asked_of_the_next_replica_too_and_the_first_answer_w
     assert read.overdue() == [Ask(1, 5, 9)]
     assert read.answered(1, page(5, 6)) == [PageDone(entries(5, 6))]
     assert read.answered(0, page(5, 6, 7)) == [], "it came too late"
-
-
-def test_the_bookie_that_was_overdue_may_still_be_the_first() -> None:
-    read = reading((3, 3, 2), 5, 9)
-    read.start()
-    read.overdue()
-    assert read.answered(0, page(5, 6, 7)) == [PageDone(entries(5, 6, 7))]
 
 
 def test_an_entry_missing_at_the_late_bookie_is_waited_for_at_the_one_asked_in_its_place() -> None:
@@ -239,12 +226,6 @@ def test_digests_of_another_width_are_a_bad_copy_of_that_bookie_only(count: int)
     assert read.answered(2, page(1, 2)) == [Ask(1, 0, 0)]
     assert read.failures == {"b0": "wrong digest on entry 0"}
     assert read.answered(1, page(0)) == [PageDone(entries(0, 1, 2))]
-
-
-def test_entries_without_digests_are_bad_copies() -> None:
-    read = reading((3, 3, 2), 5, 5)
-    read.start()
-    assert read.answered(0, ReadReply(Status.OK, replace(entries(5), digests=b""), 999)) == [Ask(1, 5, 5)]
 
 
 # --- absence -----------------------------------------------------------------------------------------

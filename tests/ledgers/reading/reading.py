@@ -31,6 +31,7 @@ from ledgers.reading.read_handle import ReadHandle
 from metadata.memory import MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
+from tests.support.ledgers import change
 
 LEDGER_ID = 7
 DIGEST = Crc32cDigester(LEDGER_ID)
@@ -162,9 +163,7 @@ async def reader_of(
 
 async def with_fragments(ledgers: LedgerStore, *fragments: Fragment) -> VersionedRecord:
     """Another client changes the ledger's ensembles."""
-    found = await ledgers.read(LEDGER_ID)
-    assert found is not None
-    return await ledgers.change(replace(found.record, fragments=fragments), found.version)
+    return await change(ledgers, LEDGER_ID, lambda record: replace(record, fragments=fragments))
 
 
 async def until_idle() -> None:

@@ -19,8 +19,8 @@ from metadata.errors import StoreUnavailable
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
-from metadata.store import Versioned
-from tests.support.aio import TEST_SECONDS_MAX, cancel
+from tests.support.aio import TEST_SECONDS_MAX, cancel, until_true
+from tests.support.faulty_store import FaultyStore
 
 OPEN = LedgerRecord(7, Shape(1, 1, 1), (Fragment(0, (BookieRef("b1", "i1"),)),))
 
@@ -122,30 +122,15 @@ async def test_W8_who_follows_a_ledger_that_the_store_lost_is_told_so(
 async def test_a_store_that_does_not_answer_ends_no_following(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its watch goes on by itself when the store is back."""
     monkeypatch.setattr(ledger_view, "LOOK_SECONDS", 0.0)
-    store = Silent()
+    store = FaultyStore()
     found = await LedgerStore(store).create(OPEN)
     view = view_in(store, found)
     view.changed.clear()
     following = asyncio.create_task(view.look())
-    store.is_silent = True
-    async with asyncio.timeout(TEST_SECONDS_MAX):
-        while store.asked < 2:  # noqa: ASYNC110 — the store counts, and tells nobody
-            await asyncio.sleep(0)
-    store.is_silent = False
+    store.fail(StoreUnavailable("no answer"), calls={"get"})
+    await until_true(lambda: store.failures >= 2, pause_seconds=0)
+    store.heal()
     changed = await LedgerStore(store).change(OPEN.in_recovery(), found.version)
     await view.changed.wait()
     assert view.record == changed.record
     await cancel(following)
-
-
-class Silent(MemoryStore):
-    """Does not answer reads, while it is silent."""
-
-    is_silent = False
-    asked = 0
-
-    async def get(self, key: str) -> Versioned | None:
-        if self.is_silent:
-            self.asked += 1
-            raise StoreUnavailable("no answer")
-        return await super().get(key)

@@ -15,7 +15,7 @@ from ledgers.config import ClientConfig
 from ledgers.errors import BookieUnavailable, DigestMismatch, EntryUnreadable
 from ledgers.reading import scan_read
 from ledgers.reading.read_handle import ReadHandle
-from metadata.records.ledger_record import BookieRef, Fragment, Shape
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from tests.ledgers.reading.reading import B0, B1, B2, B3, DictionaryBookies, reader_of, record_of
 
 ALL = frozenset({B0, B1, B2, B3})
@@ -24,6 +24,7 @@ SIZES = [1000] * 10_000
 
 
 async def read_all(reader: ReadHandle, first: int = 0) -> list[int]:
+    """Ids of the entries, in the order in which they come."""
     ids: list[int] = []
     async with aclosing(reader.pages(first)) as pages:
         async for page in pages:
@@ -32,14 +33,22 @@ async def read_all(reader: ReadHandle, first: int = 0) -> list[int]:
     return ids
 
 
+async def reads_all_of(
+    bookies: DictionaryBookies, record: LedgerRecord | None = None, config: ClientConfig | None = None
+) -> ReadHandle:
+    """A reader that was given every entry once and in order."""
+    reader, _ = await reader_of(bookies, record, config)
+    assert await read_all(reader) == list(range(len(bookies.sizes)))
+    return reader
+
+
 def scanners(bookies: DictionaryBookies) -> list[BookieRef]:
     return [bookie for bookie, _ in bookies.scanned]
 
 
 async def test_a_long_range_is_one_scan_of_one_bookie_and_nobody_is_asked_for_a_page() -> None:
     bookies = DictionaryBookies(SIZES, scanning=ALL)
-    reader, _ = await reader_of(bookies)
-    assert await read_all(reader) == list(range(len(SIZES)))
+    await reads_all_of(bookies)
     assert (len(bookies.scanned), bookies.asked) == (1, [])
     assert bookies.given_entries == len(SIZES)
     _, request = bookies.scanned[0]
@@ -65,16 +74,14 @@ async def test_what_is_not_longer_than_a_page_is_asked_for_as_a_page() -> None:
 
 async def test_a_striped_ledger_of_which_no_bookie_has_all_is_not_scanned() -> None:
     bookies = DictionaryBookies(SIZES, scanning=ALL)
-    reader, _ = await reader_of(bookies, record_of(bookies, shape=Shape(3, 2, 2)))
-    assert await read_all(reader) == list(range(len(SIZES)))
+    await reads_all_of(bookies, record_of(bookies, shape=Shape(3, 2, 2)))
     assert bookies.scanned == []
 
 
 async def test_bookies_share_the_work_of_a_long_range(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan_read, "SCAN_BYTES", 2**21)
     bookies = DictionaryBookies(SIZES, scanning=ALL)
-    reader, _ = await reader_of(bookies)
-    assert await read_all(reader) == list(range(len(SIZES)))
+    await reads_all_of(bookies)
     assert set(scanners(bookies)) == {B0, B1, B2}
     assert bookies.given_entries == len(SIZES)
 
@@ -82,16 +89,14 @@ async def test_bookies_share_the_work_of_a_long_range(monkeypatch: pytest.Monkey
 async def test_each_fragment_is_scanned_from_its_own_bookies() -> None:
     bookies = DictionaryBookies(SIZES, scanning=ALL)
     fragments = Fragment(0, (B0,)), Fragment(3000, (B3,)), Fragment(7000, (B1,))
-    reader, _ = await reader_of(bookies, record_of(bookies, *fragments))
-    assert await read_all(reader) == list(range(len(SIZES)))
+    await reads_all_of(bookies, record_of(bookies, *fragments))
     assert scanners(bookies) == [B0, B3, B1]
     assert [request.last_entry for _, request in bookies.scanned] == [2999, 6999, len(SIZES) - 1]
 
 
 async def test_bookies_of_an_older_program_are_asked_page_by_page() -> None:
     bookies = DictionaryBookies(SIZES, scanning=frozenset({B3}))
-    reader, _ = await reader_of(bookies)
-    assert await read_all(reader) == list(range(len(SIZES)))
+    reader = await reads_all_of(bookies)
     assert bookies.scanned == [] and bookies.asked
     assert not reader._view.cluster.slow_or_failed_lately(), "nobody is blamed for it"
 
@@ -99,8 +104,7 @@ async def test_bookies_of_an_older_program_are_asked_page_by_page() -> None:
 @pytest.mark.parametrize("lacking", [{0}, {4321}, {9_999}, set(range(5000, 10_000)), set(range(10_000))])
 async def test_what_one_bookie_lacks_comes_from_another(lacking: set[int]) -> None:
     bookies = DictionaryBookies(SIZES, scanning=ALL, lacking={B0: lacking, B1: lacking})
-    reader, _ = await reader_of(bookies)
-    assert await read_all(reader) == list(range(len(SIZES)))
+    await reads_all_of(bookies)
 
 
 async def test_when_each_bookie_lacks_something_else_all_of_it_is_scanned() -> None:
@@ -173,8 +177,7 @@ async def test_whatever_a_scan_answers_every_entry_comes_once_as_it_was_written(
 ) -> None:
     """Where all lie in their scans, their pages are asked for."""
     bookies = Lying(SIZES, scanning=ALL, lie=lie, liars=frozenset(liars))
-    reader, _ = await reader_of(bookies)
-    assert await read_all(reader) == list(range(len(SIZES)))
+    reader = await reads_all_of(bookies)
     assert bool(reader._view.cluster.slow_or_failed_lately()) is (
         lie == "a failure" and bool(scanned_liars(bookies))
     )
@@ -215,8 +218,7 @@ async def test_a_silent_bookie_is_left_for_another_and_asked_last_from_then_on()
             await never.wait()
 
     bookies = DictionaryBookies(SIZES, scanning=ALL, before_answer=answer)
-    reader, _ = await reader_of(bookies, config=ClientConfig(speculative_read_seconds=0.05))
-    assert await read_all(reader) == list(range(len(SIZES)))
+    reader = await reads_all_of(bookies, config=ClientConfig(speculative_read_seconds=0.05))
     assert len(bookies.scanned) == 2
     assert reader._view.cluster.slow_or_failed_lately() == silent
     bookies.scanned.clear()
@@ -239,8 +241,7 @@ async def test_however_sizes_gaps_and_fragments_are_mixed_every_entry_comes_once
         sizes, scanning=frozenset(rng.sample(sorted(ALL, key=str), 3)), lacking=lacking
     )
     record = record_of(bookies, *fragments, closed=rng.random() < 0.5)
-    reader, _ = await reader_of(bookies, record)
-    assert await read_all(reader) == list(range(400))
+    await reads_all_of(bookies, record)
 
 
 async def test_a_reader_that_leaves_half_way_ends_its_scan() -> None:
@@ -258,8 +259,7 @@ async def test_what_no_bookie_can_scan_is_read_page_by_page_and_what_is_behind_i
     monkeypatch.setattr(scan_read, "PAGES_UNSCANNED", 2)
     lacking = {B0: {4000}, B1: {4000}, B2: {4001}}
     bookies = DictionaryBookies(SIZES, scanning=frozenset({B0, B1}), lacking=lacking)
-    reader, _ = await reader_of(bookies)
-    assert await read_all(reader) == list(range(len(SIZES)))
+    await reads_all_of(bookies)
     paged = [request.first_entry for _, request in bookies.asked]
     assert min(paged) == 4000 and max(paged) < 4000 + 2 * 1049
     assert bookies.scanned[-1][1].first_entry > 4000
@@ -269,8 +269,7 @@ async def test_short_fragments_are_read_page_by_page_and_long_ones_behind_them_a
     bookies = DictionaryBookies(SIZES, scanning=ALL)
     starts = [0, 100, 200, 5000, 5100]
     record = record_of(bookies, *[Fragment(start, (B0, B1, B2)) for start in starts])
-    reader, _ = await reader_of(bookies, record)
-    assert await read_all(reader) == list(range(len(SIZES)))
+    await reads_all_of(bookies, record)
     assert [request.first_entry for _, request in bookies.scanned] == [200, 5100]
     assert {request.first_entry for _, request in bookies.asked} >= {0, 100, 5000}
 
@@ -284,8 +283,7 @@ async def test_who_says_something_meanwhile_is_waited_for_and_blamed_for_nothing
         await asyncio.sleep(0.05)
 
     bookies = DictionaryBookies(SIZES, scanning=ALL, before_answer=answer)
-    reader, _ = await reader_of(bookies, config=ClientConfig(speculative_read_seconds=0.04))
-    assert await read_all(reader) == list(range(len(SIZES)))
+    reader = await reads_all_of(bookies, config=ClientConfig(speculative_read_seconds=0.04))
     assert (len(bookies.scanned), bookies.asked) == (1, [])
     assert not reader._view.cluster.slow_or_failed_lately()
 
@@ -301,6 +299,5 @@ async def test_a_bookie_that_talks_and_never_gives_the_page_is_left_in_the_end(
             await never.wait()
 
     bookies = DictionaryBookies(SIZES, scanning=ALL, before_answer=answer, heard=2**40)
-    reader, _ = await reader_of(bookies, config=ClientConfig(speculative_read_seconds=0.02))
-    assert await read_all(reader) == list(range(len(SIZES)))
+    reader = await reads_all_of(bookies, config=ClientConfig(speculative_read_seconds=0.02))
     assert reader._view.cluster.slow_or_failed_lately() == {scanners(bookies)[0]}

@@ -34,6 +34,7 @@ from metadata.store import Page
 from tests.simulation.engine.loop import VirtualLoop
 from tests.support.aio import run
 from tests.support.in_process import InProcessCluster, on_bookies, payloads
+from tests.support.present import there
 
 HELD = "until an operator accepts it"
 
@@ -62,9 +63,7 @@ async def abandoned(client: LedgerClient, size: int) -> int:
 
 
 async def state_of(cluster: InProcessCluster, ledger_id: int) -> LedgerState:
-    found = await LedgerStore(cluster.store).read(ledger_id)
-    assert found is not None
-    return found.record.state
+    return there(await LedgerStore(cluster.store).read(ledger_id)).record.state
 
 
 async def test_W8_nothing_is_closed_where_a_bookie_that_is_fenced_finds_the_store_set_back(
@@ -132,8 +131,7 @@ async def test_W8_nothing_is_closed_where_no_bookie_vouches(
 async def test_a_recovery_asks_no_bookie_that_the_ledger_does_not_name(tmp_path: Path) -> None:
     async with on_bookies(tmp_path, 4) as (cluster, client):
         ledger_id = await abandoned(client, 2)
-        found = await LedgerStore(cluster.store).read(ledger_id)
-        assert found is not None
+        found = there(await LedgerStore(cluster.store).read(ledger_id))
         named = {one.bookie_id for one in found.record.fragments[0].ensemble}
         with pytest.MonkeyPatch.context() as patch:
             for name, other in cluster.running.items():

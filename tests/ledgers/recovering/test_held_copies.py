@@ -90,17 +90,6 @@ def test_what_one_bookie_has_is_asked_of_no_other() -> None:
     assert other.asked == [7]  # whether there is more
 
 
-def test_entries_are_taken_from_whoever_has_them() -> None:
-    found, gaps, _ = salvaged({"b1": Bookie([0, 3, 4]), "b2": Bookie([1, 2, 5])})
-    assert (found, gaps) == ([0, 1, 2, 3, 4, 5], [])
-
-
-def test_what_nobody_has_is_a_gap_also_at_the_proven_end() -> None:
-    found, gaps, _ = salvaged({"b1": Bookie([0, 1, 5])}, through=8)
-    assert found == [0, 1, 5]
-    assert gaps == [Gap(2, 4, (), ("b1",)), Gap(6, 8, (), ("b1",))]
-
-
 def test_a_damaged_copy_is_told_from_one_that_is_not_there() -> None:
     damaged = Bookie([0, 9], damaged=[EntryRange(3, 5)])
     found, gaps, _ = salvaged({"b1": damaged, "b2": Bookie([0, 1])}, through=11)
@@ -111,13 +100,6 @@ def test_a_damaged_copy_is_told_from_one_that_is_not_there() -> None:
         Gap(6, 8, (), ("b1", "b2")),
         Gap(10, 11, (), ("b1", "b2")),
     ]
-
-
-def test_bytes_with_a_wrong_digest_are_never_given() -> None:
-    found, gaps, _ = salvaged({"b1": Bookie([0, 1, 2], forged=[1])})
-    assert (found, gaps) == ([0, 2], [Gap(1, 1, ("b1",))])
-    found, gaps, _ = salvaged({"b1": Bookie([0, 1, 2], forged=[1]), "b2": Bookie([1])})
-    assert (found, gaps) == ([0, 1, 2], [])
 
 
 def test_damage_behind_the_last_copy_is_told_too() -> None:
@@ -137,11 +119,6 @@ def test_a_bookie_that_fails_half_way_leaves_the_rest_to_others() -> None:
     hangs, other = Bookie(range(9), fails_at=3), Bookie([4, 5])
     found, gaps, _ = salvaged({"b1": hangs, "b2": other})
     assert (found, gaps) == ([0, 1, 2, 4, 5], [Gap(3, 3, (), ("b2",))])
-
-
-def test_nothing_is_found_where_nobody_lives() -> None:
-    assert salvaged({})[:2] == ([], [])
-    assert salvaged({}, through=4)[:2] == ([], [Gap(0, 4)])
 
 
 def test_nothing_past_the_end_of_a_closed_ledger_is_read() -> None:

@@ -13,7 +13,6 @@ from metadata.errors import StoreUnavailable
 from metadata.memory import MemoryStore
 from metadata.records.ledger_record import BookieRef, DigestType, Fragment, Shape
 from metadata.records.ledger_store import LedgerStore
-from metadata.store import Versioned
 from tests.ledgers.reading.reading import (
     B0,
     B1,
@@ -26,6 +25,7 @@ from tests.ledgers.reading.reading import (
     with_fragments,
 )
 from tests.ledgers.recovering.peers import asked, failing, given, peers_knowing, peers_on
+from tests.support.faulty_store import FaultyStore
 
 B0_FORMATTED_ANEW = BookieRef("b0", "another")
 
@@ -188,14 +188,11 @@ async def test_a_ledger_deleted_meanwhile_is_said_to_be_once_nobody_has_it_any_m
         await given(peers_on(bookies), record_of(bookies))
 
 
-class SilentStore(MemoryStore):
-    async def get(self, key: str) -> Versioned | None:
-        raise StoreUnavailable("no answer")
-
-
 async def test_metadata_that_does_not_answer_is_said_so() -> None:
     bookies = DictionaryBookies([10] * 20, lacking={b: {3} for b in (B1, B2)})
-    peers = peers_on(bookies, SilentStore())
+    store = FaultyStore()
+    store.fail(StoreUnavailable("no answer"), calls={"get"})
+    peers = peers_on(bookies, store)
     for call in (given(peers, record_of(bookies)), peers.recover(LEDGER_ID)):
         with pytest.raises(PeersFailed, match=r"cannot look up ledger 7: .*no answer; try again when"):
             await call

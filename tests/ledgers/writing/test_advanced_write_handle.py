@@ -8,12 +8,12 @@ import pytest
 
 from ledgers.config import MIB
 from ledgers.writing.advanced_write_handle import AdvancedWriteHandle
-from tests.ledgers.writing.writing import HeldBookies, turns, writer_of
+from tests.ledgers.writing.writing import turns, writer_of
 
 
 @pytest.mark.parametrize("wrong", [-1, 2**63, True, 0.0, "0", None])
 async def test_what_cannot_be_an_entry_id_is_refused_and_takes_no_place(wrong: Any) -> None:
-    writer, _ = await writer_of(HeldBookies())
+    writer, *_ = await writer_of()
     advanced = AdvancedWriteHandle(writer, MIB)
     with pytest.raises(ValueError, match="cannot be an entry id"):
         await advanced.append_async(wrong, b"x")
@@ -22,8 +22,7 @@ async def test_what_cannot_be_an_entry_id_is_refused_and_takes_no_place(wrong: A
 
 
 async def test_who_follows_progress_is_told_of_a_filled_gap_of_confirmed_entries_and_of_the_end() -> None:
-    bookies = HeldBookies()
-    writer, _ = await writer_of(bookies)
+    writer, bookies, _ = await writer_of()
     advanced = AdvancedWriteHandle(writer, MIB)
     seen: list[tuple[int, int, bool]] = []
     advanced.on_progress = lambda: seen.append(

@@ -26,15 +26,6 @@ def results(futures: list[Future[int]]) -> list[int | None]:
     return [future.result() if future.done() else None for future in futures]
 
 
-def test_appends_are_answered_in_entry_order_with_their_ids() -> None:
-    answers, futures = waiting(3)
-    answers.accepted(1)
-    assert results(futures) == [0, 1, None]
-    answers.confirmed(2)
-    assert results(futures) == [0, 1, 2]
-    assert not answers.any_wait
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_W2_whatever_is_taken_in_together_each_future_is_answered_when_its_entry_is_and_with_its_id(
     seed: int,

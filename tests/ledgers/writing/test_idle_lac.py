@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from ledgers.shared_timer import SharedTimer
 from ledgers.writing.idle_lac import IdleLac
 
@@ -27,8 +29,12 @@ class Writer:
     async def confirmed(self, through: int) -> None:
         self.last_add_confirmed = through
         self.timer.confirmed()
-        for _ in range(TURNS):
-            await asyncio.sleep(0)
+        await turns()
+
+
+async def turns() -> None:
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
 
 
 async def test_an_idle_writer_tells_each_last_add_confirmed_once() -> None:
@@ -44,8 +50,7 @@ async def test_a_bookie_that_joins_an_idle_writer_is_told() -> None:
     writer = Writer()
     await writer.confirmed(4)
     writer.timer.has_joined()
-    for _ in range(TURNS):
-        await asyncio.sleep(0)
+    await turns()
     assert writer.told == [4, 4]
 
 
@@ -66,26 +71,18 @@ async def test_a_writer_that_confirms_meanwhile_is_at_work_and_tells_when_it_has
         writer.timer.confirmed()
         await asyncio.sleep(0)
     assert writer.told == []
-    for _ in range(TURNS):
-        await asyncio.sleep(0)
+    await turns()
     assert writer.told == [2]
 
 
-async def test_what_became_busy_in_the_meantime_tells_nothing() -> None:
+@pytest.mark.parametrize("then", ["it is busy", "it has let go"])
+async def test_what_has_no_word_to_give_any_more_when_its_time_comes_tells_nothing(then: str) -> None:
     writer = Writer()
     writer.last_add_confirmed = 4
     writer.timer.confirmed()
-    writer.is_idle = False
-    for _ in range(TURNS):
-        await asyncio.sleep(0)
-    assert writer.told == []
-
-
-async def test_a_writer_that_has_let_go_tells_nothing() -> None:
-    writer = Writer()
-    writer.last_add_confirmed = 4
-    writer.timer.confirmed()
-    writer.timer.stop()
-    for _ in range(TURNS):
-        await asyncio.sleep(0)
+    if then == "it is busy":
+        writer.is_idle = False
+    else:
+        writer.timer.stop()
+    await turns()
     assert writer.told == []

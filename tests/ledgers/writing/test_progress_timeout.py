@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from functools import partial
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from ledgers.tasks import STOPPED_SECONDS
 from ledgers.writing.progress_timeout import ProgressClock
@@ -22,18 +22,10 @@ class LeapingLoop(asyncio.SelectorEventLoop):
         return super().time() + self.leapt
 
 
-async def is_told(overdue: list[float]) -> bool:
-    return bool(overdue)
-
-
-def on_leaping_loop(scenario: Callable[[LeapingLoop], Awaitable[None]]) -> None:
+def on_leaping_loop(scenario: Callable[[LeapingLoop], Coroutine[Any, Any, None]]) -> None:
     loop = LeapingLoop()
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
-        runner.run(_awaited(scenario(loop)))
-
-
-async def _awaited(work: Awaitable[None]) -> None:
-    await work
+        runner.run(scenario(loop))
 
 
 def test_it_runs_out_when_nothing_progresses() -> None:
@@ -43,7 +35,7 @@ def test_it_runs_out_when_nothing_progresses() -> None:
         began = loop.time()
         clock.progressed()
         clock.start()
-        await until_true(partial(is_told, overdue))
+        await until_true(lambda: bool(overdue))
         assert overdue[0] - began >= LIMIT
 
     on_leaping_loop(scenario)
@@ -59,7 +51,7 @@ def test_time_in_which_the_process_stood_still_does_not_count() -> None:
         woken = loop.time()
         await asyncio.sleep(0)
         assert not overdue
-        await until_true(partial(is_told, overdue))
+        await until_true(lambda: bool(overdue))
         assert overdue[0] - woken >= LIMIT, "the whole time is given anew"
 
     on_leaping_loop(scenario)

@@ -18,15 +18,16 @@ from ledgers.errors import (
 )
 from ledgers.writing import slow_wait_warning
 from metadata.fork_safety.fork_guard import _Forks
-from tests.ledgers.writing.writing import DIGEST, LEDGER_ID, HeldBookies, turns, writer_of
+from tests.ledgers.reading.reading import DIGEST, LEDGER_ID
+from tests.ledgers.writing.writing import turns, writer_of
 from tests.support.aio import run, until_true
+from tests.support.ledgers import change
 
 HASTY = ClientConfig(append_seconds_max=0.1, append_quorum_seconds_max=0.1, retry_replacement_seconds=0.01)
 
 
 async def test_frames_carry_the_last_add_confirmed_from_the_first_confirmed_entry_on() -> None:
-    bookies = HeldBookies()
-    writer, _ = await writer_of(bookies)
+    writer, bookies, _ = await writer_of()
     appended = await writer.append_async(b"four")
     await turns()
     assert [lane.last_add_confirmed() for lane in bookies.lanes] == [None] * 3
@@ -38,8 +39,7 @@ async def test_frames_carry_the_last_add_confirmed_from_the_first_confirmed_entr
 
 async def test_the_lane_of_a_bookie_that_failed_is_closed_and_no_other() -> None:
     """Or what is queued on it would be kept, and sent, for as long as the writer lives."""
-    bookies = HeldBookies()
-    writer, _ = await writer_of(bookies)
+    writer, bookies, _ = await writer_of()
     bookies.fail(1)
     assert [lane.is_closed for lane in bookies.lanes] == [False, True, False]
     await writer.abandon()
@@ -47,14 +47,9 @@ async def test_the_lane_of_a_bookie_that_failed_is_closed_and_no_other() -> None
 
 def test_an_idle_writer_that_finds_no_quorum_of_bookies_ends_though_nothing_waits() -> None:
     async def scenario() -> None:
-        bookies = HeldBookies()
-        writer, _ = await writer_of(bookies, HASTY)
+        writer, bookies, _ = await writer_of(HASTY)
         bookies.fail(0, 1)
-
-        async def has_ended() -> bool:
-            return writer.has_ended
-
-        await until_true(has_ended)
+        await until_true(lambda: writer.has_ended)
         with pytest.raises(NotEnoughBookies):
             await writer.flush()
         await writer.abandon()
@@ -64,8 +59,7 @@ def test_an_idle_writer_that_finds_no_quorum_of_bookies_ends_though_nothing_wait
 
 async def test_C1_closing_waits_for_the_slowest_copy() -> None:
     """C1, W6"""
-    bookies = HeldBookies()
-    writer, _ = await writer_of(bookies)
+    writer, bookies, _ = await writer_of()
     appended = await writer.append_async(b"x")
     await turns()
     bookies.acknowledge(0, 1)
@@ -83,13 +77,10 @@ async def test_C1_a_fenced_writer_with_an_unconfirmed_entry_has_not_closed_its_l
     None
 ):
     """The recovery closed it without that entry, and the application is to hear of it."""
-    bookies = HeldBookies()
-    writer, ledgers = await writer_of(bookies)
+    writer, bookies, ledgers = await writer_of()
     lost = await writer.append_async(b"lost")
     await turns()
-    found = await ledgers.read(LEDGER_ID)
-    assert found is not None
-    await ledgers.change(found.record.closed(-1, 0), found.version)
+    await change(ledgers, LEDGER_ID, lambda record: record.closed(-1, 0))
     bookies.fence()
     with pytest.raises(LedgerFenced):
         await writer.close()
@@ -100,11 +91,8 @@ async def test_C1_a_fenced_writer_with_an_unconfirmed_entry_has_not_closed_its_l
 async def test_C1_an_idle_writer_that_meets_the_fence_of_a_recovery_that_closed_there_has_closed_too() -> (
     None
 ):
-    bookies = HeldBookies()
-    writer, ledgers = await writer_of(bookies)
-    found = await ledgers.read(LEDGER_ID)
-    assert found is not None
-    await ledgers.change(found.record.closed(-1, 0), found.version)
+    writer, bookies, ledgers = await writer_of()
+    await change(ledgers, LEDGER_ID, lambda record: record.closed(-1, 0))
     bookies.fence()
     await writer.close()
     assert writer.record.is_closed
@@ -115,19 +103,15 @@ def test_a_close_that_takes_long_says_how_many_entries_it_waits_for(
 ) -> None:
     monkeypatch.setattr(slow_wait_warning, "SAY_AFTER_SECONDS", 0)
 
-    async def is_told() -> bool:
-        return bool(caplog.messages)
-
     async def scenario() -> None:
-        bookies = HeldBookies()
-        writer, _ = await writer_of(bookies)
+        writer, bookies, _ = await writer_of()
         await writer.append_async(b"confirmed")
         await turns()
         bookies.acknowledge(0, 1, 2)
         for _ in range(4):
             await writer.append_async(b"x")
         closing = asyncio.create_task(writer.close())
-        await until_true(is_told)
+        await until_true(lambda: bool(caplog.messages))
         bookies.acknowledge(0, 1, 2)
         await closing
 
@@ -138,7 +122,7 @@ def test_a_close_that_takes_long_says_how_many_entries_it_waits_for(
 async def test_a_flush_with_nothing_to_wait_for_fails_in_a_forked_child_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    writer, _ = await writer_of(HeldBookies())
+    writer, *_ = await writer_of()
     await writer.flush()
     with monkeypatch.context() as in_child:
         in_child.setattr(_Forks, "count", _Forks.count + 1)
@@ -150,8 +134,7 @@ async def test_a_flush_with_nothing_to_wait_for_fails_in_a_forked_child_too(
 async def test_with_deferred_sync_a_writer_that_holds_more_than_half_of_its_bound_forces_by_itself() -> None:
     """At the bound it would be too late: who waits for room there appends nothing that could bring it about."""
     config = ClientConfig(pending_bytes_max=MIB)
-    bookies = HeldBookies()
-    writer, _ = await writer_of(bookies, config, deferred_sync=True)
+    writer, bookies, _ = await writer_of(config, deferred_sync=True)
     await writer.append_async(bytes(MIB // 2 - ENTRY_OVERHEAD_BYTES))
     await turns()
     assert writer.pending_bytes == MIB // 2
@@ -167,9 +150,8 @@ async def test_the_time_for_an_answer_begins_when_somebody_waits_for_it_also_wit
     asks: str,
 ) -> None:
     """What was accepted before, and not forced, waits for nobody."""
-    bookies = HeldBookies()
     config = ClientConfig(append_seconds_max=0.3, append_quorum_seconds_max=0.3)
-    writer, _ = await writer_of(bookies, config, deferred_sync=True)
+    writer, bookies, _ = await writer_of(config, deferred_sync=True)
     accepted = await writer.append_async(b"accepted")
     await turns()
     for lane in bookies.lanes:
@@ -186,8 +168,7 @@ async def test_the_time_for_an_answer_begins_when_somebody_waits_for_it_also_wit
 
 
 async def test_an_append_that_no_quorum_answers_is_given_up_when_its_time_is_over() -> None:
-    bookies = HeldBookies()
-    writer, _ = await writer_of(bookies, HASTY)
+    writer, bookies, _ = await writer_of(HASTY)
     appended = await writer.append_async(b"unanswered")
     await turns()
     bookies.acknowledge(0)
@@ -197,8 +178,7 @@ async def test_an_append_that_no_quorum_answers_is_given_up_when_its_time_is_ove
 
 
 async def test_a_cancelled_append_is_written_all_the_same_and_the_next_one_keeps_its_own_entry() -> None:
-    bookies = HeldBookies()
-    writer, _ = await writer_of(bookies)
+    writer, bookies, _ = await writer_of()
     given_up, waited_for = await writer.append_async(b"one"), await writer.append_async(b"two")
     given_up.cancel()
     await turns()
@@ -211,8 +191,7 @@ async def test_a_cancelled_append_is_written_all_the_same_and_the_next_one_keeps
 async def test_an_entry_that_follows_another_in_one_turn_is_refused_and_waits_for_room_as_the_first_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    bookies = HeldBookies()
-    writer, _ = await writer_of(bookies, ClientConfig(pending_bytes_max=MIB))
+    writer, bookies, _ = await writer_of(ClientConfig(pending_bytes_max=MIB))
     taken = [await writer.append_async(bytes(MIB // 2)) for _ in range(2)]
     waiting = asyncio.create_task(writer.append_async(b"waits"))
     await turns()
@@ -236,8 +215,7 @@ async def test_an_entry_that_follows_another_in_one_turn_is_refused_and_waits_fo
 
 
 async def test_no_entry_is_taken_in_behind_a_close_of_the_same_turn() -> None:
-    bookies = HeldBookies()
-    writer, _ = await writer_of(bookies)
+    writer, bookies, _ = await writer_of()
 
     async def append_in_every_way() -> None:
         with pytest.raises(LedgerClosed):

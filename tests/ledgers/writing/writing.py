@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import math
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bookie.wire import (
     Columns,
     InfoReply,
-    LacReply,
-    LacRequest,
     LacStatement,
-    ReadReply,
-    ReadRequest,
-    ScanRequest,
     Status,
 )
 from ledgers.bookie_client import LaneListener, LaneTerms
 from ledgers.cluster import Cluster
 from ledgers.config import ClientConfig
 from ledgers.errors import BookieUnavailable
-from ledgers.integrity.digest import Crc32cDigester
-from ledgers.integrity.ledger_keys import LedgerKey
 from ledgers.writing.write_handle import WriteHandle
 from metadata.memory import MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore
+from tests.ledgers.reading.reading import B0, B1, B2, DIGEST, KEY, LEDGER_ID, DictionaryBookies
 
-LEDGER_ID = 7
-DIGEST = Crc32cDigester(LEDGER_ID)
-ENSEMBLE = tuple(BookieRef(f"b{n}", "i") for n in range(3))
+ENSEMBLE = (B0, B1, B2)
 TURNS = 20
 
 
@@ -65,10 +56,11 @@ class HeldLane:
         self.listener.acked(self.sent[-1].last_entry)
 
 
-class HeldBookies:
-    """Lanes in the order in which they were opened. Asked anything else, the bookies are silent."""
+class HeldBookies(DictionaryBookies):
+    """Lanes in the order in which they were opened. Nobody hears of the bookies, and they hold no entry."""
 
     def __init__(self) -> None:
+        super().__init__([])
         self.lanes: list[HeldLane] = []
 
     def open_lane(
@@ -81,27 +73,8 @@ class HeldBookies:
         self.lanes.append(HeldLane(listener, last_add_confirmed))
         return self.lanes[-1]
 
-    async def read(self, bookie: BookieRef, request: ReadRequest) -> ReadReply:
-        raise NotImplementedError
-
-    def scan(self, bookie: BookieRef, request: ScanRequest) -> AsyncGenerator[ReadReply, None]:
-        raise NotImplementedError
-
-    async def last_add_confirmed(self, bookie: BookieRef, request: LacRequest) -> LacReply:
-        raise NotImplementedError
-
-    def tell_note(self, bookie: BookieRef, terms: LaneTerms, note: bytes) -> None:
-        raise NotImplementedError
-
-    def heard_at(self, bookie: BookieRef) -> float:
-        del bookie
-        return -math.inf
-
     async def info(self, bookie: BookieRef) -> InfoReply:
         raise BookieUnavailable(str(bookie), "silent")
-
-    async def close(self) -> None:
-        """Nothing to end."""
 
     def acknowledge(self, *positions: int) -> None:
         for n in positions:
@@ -117,15 +90,14 @@ class HeldBookies:
 
 
 async def writer_of(
-    bookies: HeldBookies, config: ClientConfig | None = None, *, deferred_sync: bool = False
-) -> tuple[WriteHandle, LedgerStore]:
+    config: ClientConfig | None = None, *, deferred_sync: bool = False
+) -> tuple[WriteHandle, HeldBookies, LedgerStore]:
     """A writer on three bookies, two of which confirm, and the store with its ledger's record."""
-    store = MemoryStore()
+    bookies, store = HeldBookies(), MemoryStore()
     ledgers = LedgerStore(store)
     cluster = Cluster(store, ledgers, bookies, config or ClientConfig())
     created = await ledgers.create(LedgerRecord(LEDGER_ID, Shape(3, 3, 2), (Fragment(0, ENSEMBLE),)))
-    key = LedgerKey(LEDGER_ID, b"")
-    return WriteHandle(cluster, created, DIGEST, key, deferred_sync=deferred_sync), ledgers
+    return WriteHandle(cluster, created, DIGEST, KEY, deferred_sync=deferred_sync), bookies, ledgers
 
 
 async def turns() -> None:

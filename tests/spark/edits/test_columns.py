@@ -99,13 +99,6 @@ def test_the_body_of_a_layout_that_nobody_knows_is_read() -> None:
         EditColumns(1, -99, ("path",)).batch(next(slices(frame)))
 
 
-def test_what_is_damaged_is_an_error_whatever_is_asked_for() -> None:
-    frame = bytearray(encode_op(namespace.Delete(txid=1, path="/a", timestamp_ms=0), LAYOUT))
-    frame[-1] ^= 1
-    with pytest.raises(EditLogError):
-        batch_of(bytes(frame), ("body",))
-
-
 def _real_rows(name: str, names: tuple[str, ...]) -> list[dict[str, object]]:
     data = segment(name)
     return rows_of(memoryview(data)[HEADER_BYTES : scan_segment(data).valid_bytes], names)

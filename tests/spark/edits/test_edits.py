@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from qjm_compat.edits import encode_op, iter_segment
-from qjm_compat.edits.ops import files, namespace
+from qjm_compat.edits.ops import namespace
 from spark.edits.fields import EARLIEST_MS, LATEST_MS
 from tests.qjm_compat.edits.real_segments import FOLDER, NAMES, needs_segments, segment
 from tests.qjm_compat.transfer.made_directories import (
@@ -47,25 +47,6 @@ def test_a_real_namespaces_history_is_a_table(
     ]
 
 
-@needs_segments
-def test_every_kind_of_op_that_a_namenode_wrote_is_typed(
-    journals: Journals, spark: SparkSession, tmp_path: Path
-) -> None:
-    version(tmp_path)
-    (tmp_path / "edits_0000000000000000001-0000000000000000078").symlink_to(FOLDER / NAMES[0])
-    journals.bring("all-ops", tmp_path)
-    frame = journals.read(spark, "all-ops")
-    ops = list(iter_segment(segment(NAMES[0])))
-    rows = {row.txid: row for row in frame.collect()}
-    assert set(rows) == set(range(1, 79))
-    for op in ops:
-        row = rows[op.txid]
-        assert row.op == op.name and row.segment == 1 and row.layout_version == -63
-        if isinstance(op, files.Add):
-            assert (row.username, row.mode) == (op.permission.user, op.permission.mode)
-            assert row.rpc_client_id == op.rpc_client_id.hex() and row.inode_id == op.inode_id
-
-
 def test_edits_are_chosen_by_their_txids(journals: Journals, spark: SparkSession, tmp_path: Path) -> None:
     version(tmp_path)
     for first in (1, 11, 21):
@@ -93,18 +74,6 @@ def test_a_first_txid_that_is_not_there_is_an_error_and_no_empty_answer(
     with pytest.raises(PySparkException, match="end at txid 30, and 100 was asked for"):
         journals.read(spark, "purged", from_txid=100).count()
     assert journals.read(spark, "purged", to_txid=15).count() == 5
-
-
-def test_a_batch_over_several_entries_is_read_once_however_tasks_are_cut(
-    journals: Journals, spark: SparkSession
-) -> None:
-    paths = ["/" + "p" * 4000 + str(n) for n in range(800)]
-    ops = [namespace.Delete(txid=n, path=path, timestamp_ms=n) for n, path in enumerate(paths, 1)]
-    journals.write("large", ops)
-    frame = journals.read(spark, "large", partition_bytes=1_050_000)
-    assert frame.rdd.getNumPartitions() >= 3, "the batch is cut into entries, and these into tasks"
-    rows = frame.select("txid", "path").orderBy("txid").collect()
-    assert [(row.txid, row.path) for row in rows] == list(enumerate(paths, 1))
 
 
 def test_a_gap_between_segments_is_an_error_not_a_shorter_table(

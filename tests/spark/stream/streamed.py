@@ -18,6 +18,7 @@ from spark.planning.options import LedgerOptions
 from spark.stream.ledgers import ClosedLedgersStream
 from tests.spark.made import closed
 from tests.support.aio import run
+from tests.support.ledgers import change, delete
 
 SCHEMA = StructType().add("ledger_id", "long")
 
@@ -68,15 +69,10 @@ class Records:
 
     async def _close(self, ledger_id: int) -> None:
         store = LedgerStore(await open_store(self.uri))
-        found = await store.read(ledger_id)
-        assert found is not None
-        await store.change(found.record.closed(9, 1000), found.version)
+        await change(store, ledger_id, lambda record: record.closed(9, 1000))
 
     async def _delete(self, ledger_id: int) -> None:
-        store = LedgerStore(await open_store(self.uri))
-        found = await store.read(ledger_id)
-        assert found is not None
-        await store.delete(found)
+        await delete(LedgerStore(await open_store(self.uri)), ledger_id)
 
     def stream(self, **options: str) -> Stream:
         return Stream(self.uri, options)

@@ -27,7 +27,7 @@ def stopped(records: Records, **options: str) -> Stream:
     return stream
 
 
-@pytest.mark.parametrize("options", [{}, {"ledgers": "1-9"}, {"ledgers": "1,2,4-6"}])
+@pytest.mark.parametrize("options", [{}, {"ledgers": "1-9"}, {"ledgers": "1,2,4,5,6"}])
 def test_a_ledger_deleted_while_the_stream_was_stopped_ends_it_and_is_named(
     records: Records, options: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:

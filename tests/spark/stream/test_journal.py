@@ -24,6 +24,7 @@ from tests.spark.journals import write_segments
 from tests.spark.made import closed
 from tests.spark.stream.streamed import SCHEMA
 from tests.support.aio import run
+from tests.support.ledgers import delete
 
 FORMATTED = JournalState(storage=JournalStorage(-63, 1, "CID"))
 
@@ -230,15 +231,12 @@ def test_a_first_batch_that_is_repeated_has_what_it_had_or_fails(journal: Journa
 def test_a_ledger_deleted_before_it_was_read_is_named(
     journal: Journal, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def delete() -> None:
-        ledgers = LedgerStore(await open_store(journal.uri))
-        found = await ledgers.read(102)
-        assert found is not None
-        await ledgers.delete(found)
+    async def deleted() -> None:
+        await delete(LedgerStore(await open_store(journal.uri)), 102)
 
     stream = Stream(journal.uri)
     end = stream.latest()
-    run(delete())
+    run(deleted())
     with pytest.raises(LedgerError, match="ledger 102 was deleted before the stream had read it; start"):
         stream.ledgers(end)
     stream = Stream(journal.uri, failOnDataLoss="false")
@@ -266,25 +264,21 @@ def test_what_no_acceptor_has_any_more_is_other_history(journal: Journal) -> Non
         stream.latest()
 
 
-def test_history_that_was_rewritten_stays_refused_when_the_new_one_is_purged() -> None:
+def test_history_that_was_rewritten_stays_refused_when_the_new_one_is_purged(journal: Journal) -> None:
     """What was delivered in its place is gone, and nothing of it but the drop is left to see."""
-    made = Journal()
-    made.finalize("main", (1, 10, 101), (11, 20, 102))
-    stream = Stream(made.uri)
+    stream = Stream(journal.uri)
     assert stream.batch() == [101, 102]
-    made.take_back("main", 11)
-    made.finalize("main", (11, 20, 112), (21, 30, 113))
+    journal.take_back("main", 11)
+    journal.finalize("main", (11, 20, 112), (21, 30, 113))
     for purged_below in (0, 21):
-        made.drop("main", purged_below=purged_below)
+        journal.drop("main", purged_below=purged_below)
         with pytest.raises(LedgerError, match="journal ns1 was rewritten"):
             stream.batch()
 
 
-def test_what_is_taken_back_behind_all_that_was_delivered_does_not_concern_a_stream() -> None:
-    made = Journal()
-    made.finalize("main", (1, 10, 101), (11, 20, 102))
-    stream = Stream(made.uri)
+def test_what_is_taken_back_behind_all_that_was_delivered_does_not_concern_a_stream(journal: Journal) -> None:
+    stream = Stream(journal.uri)
     stream.offset = stream.latest(ReadMaxBytes(1000))
-    made.take_back("main", 11)
-    made.finalize("main", (11, 20, 112))
+    journal.take_back("main", 11)
+    journal.finalize("main", (11, 20, 112))
     assert stream.batch() == [112]

@@ -36,18 +36,6 @@ def test_a_rate_limit_counts_the_entries_that_are_chosen(records: Records) -> No
     assert [stream.batch(limit), stream.batch(limit)] == [[1, 2], [3]]
 
 
-def test_a_named_ledger_that_was_deleted_unread_ends_the_stream(records: Records) -> None:
-    records.make(1, 2)
-    stream = records.stream(ledgers="1,2")
-    records.delete(2)
-    with pytest.raises(LedgerError, match=r"ledger 2 was deleted before the stream had read it; start"):
-        stream.batch()
-    stream.restart(failOnDataLoss="false")
-    assert stream.batch() == [1]
-    stream.restart()
-    assert stream.batch() == []
-
-
 def test_a_named_ledger_that_was_deleted_once_it_had_been_read_is_no_error(records: Records) -> None:
     records.make(1, 3)
     records.make(2, open_now=True)
@@ -81,12 +69,6 @@ def test_a_named_ledger_that_does_not_exist_yet_is_waited_for(
     monkeypatch.undo()
     records.make(3)
     assert stream.batch() == [3]
-
-
-def test_holes_in_a_range_are_no_error(records: Records) -> None:
-    records.make(1, 3)
-    records.delete(3)
-    assert records.stream(ledgers="1-5").batch() == [1]
 
 
 @pytest.mark.parametrize(

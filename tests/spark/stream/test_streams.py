@@ -41,14 +41,27 @@ class Follower:
     def run(self) -> list[list[tuple[int, int]]]:
         """Everything that is there now; returns what this run was given."""
         before = len(self.batches)
+        with self.running(availableNow=True) as query:
+            assert query.awaitTermination(120)
+        return self.batches[before:]
+
+    @contextmanager
+    def running(self, **trigger: Any) -> Iterator[StreamingQuery]:
         stream = self.spark.readStream.format("ledger").option("metadata", self.cluster.uri)
         writer = stream.options(**self.options).load().writeStream.foreachBatch(self._take)
-        query = writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True).start()
+        query = writer.option("checkpointLocation", str(self.checkpoint)).trigger(**trigger).start()
         try:
-            assert query.awaitTermination(120)
+            yield query
         finally:
             query.stop()
-        return self.batches[before:]
+
+    def write(self) -> int:
+        """Another ledger of the kind that it follows, of three entries."""
+        return self.cluster.write([ENTRY] * 3, custom_metadata=self.kind)
+
+    @property
+    def kind(self) -> dict[str, bytes]:
+        return {"kind": self.options["custom.kind"].encode()}
 
     def _take(self, batch: DataFrame, _: int) -> None:
         rows = sorted(
@@ -67,11 +80,6 @@ def follower(spark: SparkSession, cluster: Cluster, tmp_path: Path, request: Any
     return Follower(spark, cluster, tmp_path / "checkpoint", {"custom.kind": request.node.name})
 
 
-def write(cluster: Cluster, request: Any, entries: int = 3) -> int:
-    kind = {"kind": request.node.name.encode()}
-    return cluster.write([ENTRY] * entries, custom_metadata=kind)
-
-
 def ids_of(rows: list[tuple[int, int]]) -> list[int]:
     return sorted({ledger_id for ledger_id, _ in rows})
 
@@ -81,43 +89,28 @@ def joined(batches: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:
 
 
 @pytest.mark.long
-def test_a_rate_limit_makes_batches_of_whole_ledgers(
-    cluster: Cluster, follower: Follower, request: Any
-) -> None:
-    ids = [write(cluster, request) for _ in range(5)]
+def test_a_rate_limit_makes_batches_of_whole_ledgers(follower: Follower) -> None:
+    ids = [follower.write() for _ in range(5)]
     follower.options["max_bytes_per_trigger"] = "6500"
     assert [ids_of(batch) for batch in follower.run()] == [ids[:2], ids[2:4], ids[4:]]
     assert follower.rows == [(ledger_id, n) for ledger_id in ids for n in range(3)]
 
 
-@pytest.mark.long
-def test_a_ledger_over_the_limit_is_a_batch_of_its_own(
-    cluster: Cluster, follower: Follower, request: Any
-) -> None:
-    large, small = write(cluster, request, entries=10), write(cluster, request)
-    follower.options["max_bytes_per_trigger"] = "4000"
-    assert [ids_of(batch) for batch in follower.run()] == [[large], [small]]
-
-
-def test_a_restart_from_the_checkpoint_goes_on_where_it_was(
-    cluster: Cluster, follower: Follower, request: Any
-) -> None:
-    first = [write(cluster, request) for _ in range(2)]
+def test_a_restart_from_the_checkpoint_goes_on_where_it_was(follower: Follower) -> None:
+    first = [follower.write() for _ in range(2)]
     assert ids_of(follower.rows) == [] and [ids_of(b) for b in follower.run()] == [first]
     assert follower.run() == []
-    later = write(cluster, request)
+    later = follower.write()
     assert [ids_of(batch) for batch in follower.run()] == [[later]]
     assert len(follower.rows) == len(set(follower.rows)) == 9
 
 
-def test_a_batch_that_was_not_finished_is_repeated_exactly(
-    cluster: Cluster, follower: Follower, request: Any
-) -> None:
-    ids = [write(cluster, request) for _ in range(2)]
+def test_a_batch_that_was_not_finished_is_repeated_exactly(follower: Follower) -> None:
+    ids = [follower.write() for _ in range(2)]
     follower.sees = refuse
     with pytest.raises(PySparkException, match="Refused"):
         follower.run()
-    ids.append(write(cluster, request))
+    ids.append(follower.write())
     follower.sees = lambda rows: None
     assert [ids_of(batch) for batch in follower.run()] == [ids[:2], ids[2:]]
     assert follower.batches[0] == follower.batches[1]
@@ -127,12 +120,9 @@ def refuse(rows: list[tuple[int, int]]) -> None:
     raise Refused
 
 
-def test_ledgers_are_delivered_as_they_close_in_any_order(
-    cluster: Cluster, follower: Follower, request: Any
-) -> None:
-    kind = {"kind": request.node.name.encode()}
-    early, open_one = write(cluster, request), cluster.writer(custom_metadata=kind)
-    late = write(cluster, request)
+def test_ledgers_are_delivered_as_they_close_in_any_order(cluster: Cluster, follower: Follower) -> None:
+    early, open_one = follower.write(), cluster.writer(custom_metadata=follower.kind)
+    late = follower.write()
     assert ids_of(joined(follower.run())) == [early, late]
     fill(open_one, [ENTRY] * 2)
     assert follower.run() == []
@@ -140,25 +130,12 @@ def test_ledgers_are_delivered_as_they_close_in_any_order(
     assert follower.run() == [[(open_one.ledger_id, 0), (open_one.ledger_id, 1)]]
 
 
-def test_an_empty_ledger_is_delivered_as_nothing(cluster: Cluster, follower: Follower, request: Any) -> None:
-    empty, full = write(cluster, request, entries=0), write(cluster, request)
-    assert ids_of(joined(follower.run())) == [full] and empty < full
-    assert follower.run() == []
-
-
-def test_a_stream_that_never_ends_takes_up_what_is_written_meanwhile(
-    cluster: Cluster, spark: SparkSession, follower: Follower, request: Any
-) -> None:
-    ids = [write(cluster, request)]
-    stream = spark.readStream.format("ledger").option("metadata", cluster.uri).options(**follower.options)
-    writer = stream.load().writeStream.foreachBatch(follower._take)
-    query = writer.option("checkpointLocation", str(follower.checkpoint)).start()
-    try:
+def test_a_stream_that_never_ends_takes_up_what_is_written_meanwhile(follower: Follower) -> None:
+    ids = [follower.write()]
+    with follower.running(processingTime="0 seconds") as query:
         query.processAllAvailable()
-        ids.append(write(cluster, request))
+        ids.append(follower.write())
         query.processAllAvailable()
-    finally:
-        query.stop()
     assert ids_of(follower.rows) == ids and len(follower.rows) == 6
 
 
@@ -199,7 +176,7 @@ def test_a_journals_segments_are_followed_as_they_are_finalized(
     assert len(follower.rows) == frame.count()
 
 
-def test_a_stream_does_not_recover_and_says_so(cluster: Cluster, follower: Follower) -> None:
+def test_a_stream_does_not_recover_and_says_so(follower: Follower) -> None:
     follower.options["recover"] = "true"
     with pytest.raises(
         PySparkException, match="recover is not for streams, which wait until a ledger is closed"
@@ -208,25 +185,21 @@ def test_a_stream_does_not_recover_and_says_so(cluster: Cluster, follower: Follo
 
 
 def test_a_query_outlives_its_metadata_being_away(
-    cluster: Cluster, spark: SparkSession, follower: Follower, request: Any
+    cluster: Cluster, spark: SparkSession, follower: Follower
 ) -> None:
-    ids = [write(cluster, request)]
+    ids = [follower.write()]
     # Also of triggers that find nothing there is progress to be seen.
     spark.conf.set("spark.sql.streaming.noDataProgressEventInterval", "0")
-    stream = spark.readStream.format("ledger").option("metadata", cluster.uri).options(**follower.options)
-    writer = stream.load().writeStream.foreachBatch(follower._take)
-    writer = writer.option("checkpointLocation", str(follower.checkpoint))
-    query = writer.trigger(processingTime="100 milliseconds").start()
     try:
-        until(lambda: len(follower.batches) == 1)
-        with file_away(cluster.uri):
-            for _ in range(3):
-                wait_for_a_trigger(query)
-        ids.append(write(cluster, request))
-        until(lambda: len(follower.batches) == 2 or not query.isActive)
-        assert query.isActive
+        with follower.running(processingTime="100 milliseconds") as query:
+            until(lambda: len(follower.batches) == 1)
+            with file_away(cluster.uri):
+                for _ in range(3):
+                    wait_for_a_trigger(query)
+            ids.append(follower.write())
+            until(lambda: len(follower.batches) == 2 or not query.isActive)
+            assert query.isActive
     finally:
-        query.stop()
         spark.conf.unset("spark.sql.streaming.noDataProgressEventInterval")
     assert ids_of(follower.rows) == ids
 
