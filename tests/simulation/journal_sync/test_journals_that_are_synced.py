@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.simulation.engine.contract import LayerContract
+from tests.simulation.journals.probes import SyncProbe
 
 from .layer import LAYER
 
@@ -10,4 +11,4 @@ from .layer import LAYER
 class TestJournalSync(LayerContract):
     layer = LAYER
     seeds = 400
-    reached = 0.9
+    rarest = (SyncProbe.PURGED,)

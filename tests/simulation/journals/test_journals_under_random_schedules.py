@@ -11,13 +11,13 @@ from itertools import islice
 import pytest
 
 from tests.simulation.engine.contract import LayerContract
-from tests.simulation.engine.runs import Failed
+from tests.simulation.engine.runs import Failed, Run
 
 from .found import FOUND
 from .layer import LAYER
 from .ledgers import Ledger, Pending
 from .pairs import failing, messages, plans
-from .plan import Cut, Figures, Pause, Plan, Tamper, Writer
+from .plan import FORMS, Cut, Figures, Pause, Plan, Tamper, Writer
 from .planted_in_managers import numbers_nothing
 from .planted_in_managers import one_is_a_majority as canary
 from .probes import JournalProbe
@@ -32,8 +32,11 @@ class TestJournals(LayerContract):
     layer = LAYER
     found = FOUND
     seeds = 400
-    reached = 0.9
+    rarest = (JournalProbe.SWAP_OVERTAKEN,)
     shrinks = {canary: 8}  # noqa: RUF012 — the contract says that it is the class's
+
+    def test_journals_of_all_forms_are_drawn(self, runs: list[Run]) -> None:
+        assert {run.plan.form for run in runs} == set(FORMS)
 
 
 # --- pairs of faults ----------------------------------------------------------------------------

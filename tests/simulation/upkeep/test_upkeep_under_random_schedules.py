@@ -10,14 +10,38 @@ from . import planted
 from .draw import draw_race
 from .found import FOUND
 from .layer import LAYER
+from .probes import UpkeepProbe
 
 RACES_MAX = 60
+
+
+REACHED_BY_FEW = {
+    UpkeepProbe.CRASH_MOVING,
+    UpkeepProbe.CRASH_DELETING,
+    UpkeepProbe.CRASH_BEFORE_FORGET,
+    UpkeepProbe.CRASH_LIMBO,
+    UpkeepProbe.CRASH_START,
+    UpkeepProbe.COPY_FOUND,
+    UpkeepProbe.APPEND_WHILE_COMPACTING,
+    UpkeepProbe.STATE_NEEDED,
+    UpkeepProbe.REFUSED_TO_START,
+    UpkeepProbe.LIMBO_LEFT,
+    UpkeepProbe.ENTRY_FETCHED,
+    UpkeepProbe.FORGOTTEN,
+    UpkeepProbe.LATE_WRITER,
+    UpkeepProbe.MISPLACED_DROPPED,
+    UpkeepProbe.WRITTEN_BACK,
+    UpkeepProbe.ADOPTED,
+}
+"""What any hundred seeds reach; the rest takes a campaign."""
 
 
 class TestUpkeep(LayerContract):
     layer = LAYER
     found = FOUND
     seeds = 100
+    rarest = frozenset(UpkeepProbe) - REACHED_BY_FEW
+    reached = 0.0
     shrinks = {planted.does_not_move_states: 10}  # noqa: RUF012 — the contract says that it is the class's
 
 
