@@ -6,7 +6,12 @@ seconds from the start. Hosts are called b0, b1, …; users by what they do: w0 
 
 from __future__ import annotations
 
+from tests.simulation.cores.plans.plan import Cut as Cut  # a printed plan names these, too
 from tests.simulation.cores.plans.plan import Fault, Figures, Rule
+from tests.simulation.cores.plans.plan import LeaseLost as LeaseLost
+from tests.simulation.cores.plans.plan import Pause as Pause
+from tests.simulation.cores.plans.plan import StoreAway as StoreAway
+from tests.simulation.cores.plans.plan import WatchGap as WatchGap
 from tests.simulation.engine.printed import Listing, Value
 
 LOSSES = ("chaos", "ordered", "garbage")
