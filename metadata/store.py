@@ -76,6 +76,17 @@ class Lease:
     ttl_seconds: float
 
 
+RENEWALS_PER_LEASE = 3
+
+RETRIES_PER_LEASE = 12
+"""A renewal that failed is tried again sooner: a store that is back before the lease has run out hears of it."""
+
+
+def renewal_seconds(lease_seconds: float, *, has_failed: bool = False) -> float:
+    """How long the holder of a lease waits until it renews the lease, or until it tries again."""
+    return lease_seconds / (RETRIES_PER_LEASE if has_failed else RENEWALS_PER_LEASE)
+
+
 @dataclass(frozen=True, slots=True)
 class StoreHealth:
     """A store's status. `members`: state of each endpoint, or its error.

@@ -26,7 +26,7 @@ from metadata.records.cluster import Cookie
 from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
-from metadata.store import MetadataStore
+from metadata.store import MetadataStore, renewal_seconds
 
 from ..config import BookieConfig
 from ..disk.disk import OsDisk
@@ -59,7 +59,7 @@ from .lookups.verifiers import Verifiers
 from .metrics import Lookups
 from .operator_requests import obey_operator_requests
 from .preflight import check_clock, check_keeps_writes
-from .registration import RENEWALS_PER_LEASE, Registrar, lock_identity
+from .registration import Registrar, lock_identity
 from .requests import Requests
 from .service import BookieService, WhoIs
 from .start_retries import started
@@ -188,7 +188,7 @@ async def _serving(
                 intact = _watch_files(locked, bookie)
                 watching = bookie.watch_space(lambda space: _tell_space(registrar, space))
                 obeying = obey_operator_requests(store, cookie.bookie_id, bookie.space)
-                renewing = watch.run(config.lease_seconds / RENEWALS_PER_LEASE, lambda: bookie.log_position)
+                renewing = watch.run(renewal_seconds(config.lease_seconds), lambda: bookie.log_position)
                 work = bookie.run_checkpoints(), watching, obeying, upkeep.run(), intact, renewing
                 async with _beside(*work, watch_health(store), health.publish()):
                     own = _own(cookie, listener)

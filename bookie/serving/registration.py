@@ -14,6 +14,7 @@ import logging
 import math
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,15 +22,12 @@ from metadata import settled_writes
 from metadata.counting.outage import weight
 from metadata.errors import BadRecord, KeyExists, LeaseLost, NoSuchKey, StoreUnavailable, VersionConflict
 from metadata.records.registration import Registration, decode
-from metadata.store import Lease, MetadataStore
+from metadata.store import Lease, MetadataStore, renewal_seconds
 
 from ..errors import NameTaken
 from .directory import COOKIE
 
 log = logging.getLogger(__name__)
-
-RENEWALS_PER_LEASE = 3
-"""A lease survives two lost renewals."""
 
 LEASES_TO_WAIT = 2
 """How many lease times to wait for another's registration to run out before the name counts as taken."""
@@ -90,7 +88,7 @@ class Registrar:
                     f"another bookie is registered as {self._registration.bookie}; stop it or use another name"
                 )
             log.info("waiting for the old registration of %s to run out", self._registration.bookie)
-            await asyncio.sleep(self._lease_seconds / RENEWALS_PER_LEASE)
+            await asyncio.sleep(renewal_seconds(self._lease_seconds))
             await self._keep_or_replace_lease()
         self._is_registered = True
         self._renewed_at = asyncio.get_running_loop().time()
@@ -178,23 +176,33 @@ class Registrar:
 
     async def keep(self) -> None:
         """Renews the lease until cancelled; registers anew when it was lost. Raises NameTaken."""
+        has_failed = False
         while True:
-            try:
-                async with asyncio.timeout(self._lease_seconds / RENEWALS_PER_LEASE):
-                    await self._changed.wait()
-            except TimeoutError:  # the usual case: time to renew
-                pass
-            try:
-                if not await self._is_renewed():
-                    await self.register()
-                if self._changed.is_set():
-                    await self._publish()
-            except LeaseLost:
-                self._lease = None
-            except StoreUnavailable as error:
-                log.log(weight(error), "cannot renew the registration, will try again: %s", error)
-                if self._changed.is_set():
-                    await asyncio.sleep(self._lease_seconds / RENEWALS_PER_LEASE)
+            if has_failed:
+                await asyncio.sleep(renewal_seconds(self._lease_seconds, has_failed=True))
+            else:
+                await self._is_due()
+            has_failed = not await self._is_kept()
+
+    async def _is_due(self) -> None:
+        with suppress(TimeoutError):  # the usual case: time to renew
+            async with asyncio.timeout(renewal_seconds(self._lease_seconds)):
+                await self._changed.wait()
+
+    async def _is_kept(self) -> bool:
+        """Renews or registers, and publishes what has changed; False: it must be tried again. Raises NameTaken."""
+        try:
+            if not await self._is_renewed():
+                await self.register()
+            if self._changed.is_set():
+                await self._publish()
+        except LeaseLost:
+            self._lease = None
+            return False
+        except StoreUnavailable as error:
+            log.log(weight(error), "cannot renew the registration, will try again: %s", error)
+            return False
+        return True
 
     async def _publish(self) -> None:
         """Writes the changed registration over the one under our lease; the lease stays attached."""

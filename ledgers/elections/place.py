@@ -12,14 +12,11 @@ from metadata.counting.outage import weight
 from metadata.errors import LeaseLost, MetadataError, StoreUnavailable, WatchCompacted
 from metadata.records.coordination import lease_clock
 from metadata.records.coordination.candidates import Candidate, CandidateStore
-from metadata.store import Lease, MetadataStore
+from metadata.store import Lease, MetadataStore, renewal_seconds
 
 from ..tasks import end_tasks
 
 log = logging.getLogger(__name__)
-
-RENEWALS_PER_LEASE = 3
-"""A lease survives two lost renewals."""
 
 LOOK_SECONDS = 15.0
 """How soon a candidate looks at the queue again, whatever its watch tells: a watch may be lost."""
@@ -105,11 +102,13 @@ class Place:
 
     async def _keep(self) -> None:
         """Renews the lease until it is lost."""
+        has_failed = False
         try:
             async with asyncio.timeout(self._until - lease_clock.now()) as running_out:
                 while True:
-                    await asyncio.sleep(self._lease.ttl_seconds / RENEWALS_PER_LEASE)
-                    if await self._is_renewed():
+                    await asyncio.sleep(renewal_seconds(self._lease.ttl_seconds, has_failed=has_failed))
+                    has_failed = not await self._is_renewed()
+                    if not has_failed:
                         left = self._until - lease_clock.now()
                         running_out.reschedule(asyncio.get_running_loop().time() + left)
         except TimeoutError:

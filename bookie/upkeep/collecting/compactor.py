@@ -249,7 +249,7 @@ def _say_the_same(one: Record, other: Record) -> bool:
 
 
 def state_records(bookie: Bookie, ledger_id: int) -> list[Record]:
-    """The same with the notes of its fragments: one record for each, one at least."""
+    """The records of a ledger's whole state: one for each note of its fragments, one at least."""
     state = state_record(bookie.states.peek(ledger_id))
     return [state._replace(note=note) for note in bookie.index.notes.of(ledger_id).values()] or [state]
 

@@ -9,12 +9,9 @@ import math
 from metadata.counting.outage import weight
 from metadata.errors import BadRecord, KeyExists, LeaseLost, StoreUnavailable
 from metadata.records.journal_node import JournalNodeRecord, decode
-from metadata.store import Lease, MetadataStore
+from metadata.store import Lease, MetadataStore, renewal_seconds
 
 from ..errors import NameInUse
-
-RENEWALS_PER_LEASE = 3
-"""Renewals per lease time: a lease survives two lost ones."""
 
 LEASES_TO_WAIT = 2
 """Lease times to wait for a dead daemon's lease to expire before its name counts as taken."""
@@ -48,15 +45,18 @@ class NameLease:
                     f"another daemon serves as {self._record.name}; stop it, or give this one another name"
                 )
             log.info("waiting for the lease of the last daemon named %s to run out", self._record.name)
-            await asyncio.sleep(self._lease_seconds / RENEWALS_PER_LEASE)
+            await asyncio.sleep(renewal_seconds(self._lease_seconds))
 
     async def keep(self) -> None:
         """Renews until cancelled. Raises NameInUse if another daemon got the name meanwhile: this one must end."""
+        has_failed = False
         while True:
-            await asyncio.sleep(self._lease_seconds / RENEWALS_PER_LEASE)
+            await asyncio.sleep(renewal_seconds(self._lease_seconds, has_failed=has_failed))
             try:
                 await self._renew()
+                has_failed = False
             except StoreUnavailable as error:
+                has_failed = True
                 log.log(
                     weight(error),
                     "cannot renew the lease of %s, will try again: %s",

@@ -128,7 +128,7 @@ async def test_a_crash_between_the_two_places_of_the_number_is_no_older_copy(tmp
 async def test_a_copy_made_in_the_same_life_is_noticed_by_how_far_the_log_had_got(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(daemon, "RENEWALS_PER_LEASE", 10_000)
+    monkeypatch.setattr(daemon, "renewal_seconds", lambda lease_seconds: lease_seconds / 10_000)
     store = MemoryStore()
     async with served(tmp_path, store) as client:
         await give_ledgers(store, client)

@@ -163,20 +163,6 @@ async def test_a_leader_that_is_cut_off_knows_that_its_term_is_over_before_the_n
 
 
 @virtually
-async def test_a_leader_outlasts_two_lost_renewals() -> None:
-    programs = Programs()
-    leader = Leader(await programs.election("a"), "a", [])
-    term = await leader.begun()
-    for _ in range(3):
-        programs.cut("a")
-        await asyncio.sleep(LEASE_SECONDS * 0.6)
-        programs.heal("a")
-        await asyncio.sleep(LEASE_SECONDS)
-    term.check()
-    await leader.left()
-
-
-@virtually
 async def test_a_process_that_was_stopped_finds_at_its_first_check_that_its_term_is_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

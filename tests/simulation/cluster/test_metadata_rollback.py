@@ -24,14 +24,14 @@ from metadata.records.notes.fragment_note import Headline
 from tests.simulation.engine.planted import Plant, Real, around, bug, instead_of
 from tests.simulation.engine.runs import Failed
 
-from .metadata_rollback import (
+from .metadata_rollback import RollbackCluster
+from .plan import Plan
+from .replaced_ensembles import (
     EnsembleThatComesBack,
     EnsembleThatIsAwayAtTheAcceptance,
     EnsembleThatWasAway,
     ReplacedEnsemble,
-    RollbackCluster,
 )
-from .plan import Plan
 from .run import play
 
 SEEDS = int(os.environ.get("ROLLBACK_SEEDS", "8"))
