@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from bookie.wire import (
     FRAME_BYTES_MAX,
     Ack,
+    AppendReply,
     AppendRequest,
     BadMessage,
     Credential,
@@ -69,6 +70,11 @@ class _InFlight:
     last_entry: int
     size: int
     sent_at: float
+
+
+def size_of(request: AppendRequest) -> int:
+    """About the bytes of the message."""
+    return sum([FRAME_OVERHEAD_BYTES + frame.columns.size_bytes for frame in request.every_frame])
 
 
 class AppendStream:
@@ -186,10 +192,14 @@ class AppendStream:
             )
             return
         try:
-            acks = codec.decode_append_reply(body).acks
+            reply = codec.decode_append_reply(body)
         except BadMessage as error:
             self._break(f"its answer cannot be understood: {error}")
-            return
+        else:
+            self._answered(reply)
+
+    def _answered(self, reply: AppendReply) -> None:
+        acks = () if self._is_broken else reply.acks
         if acks:
             self._answered_at = self._loop.time()
         for ack in acks:
@@ -220,6 +230,7 @@ class AppendStream:
             self._break(f"its stream failed: {error!r}")
             return
         self._connection, self._nonce, self._version = connection, hello.nonce, hello.version
+        connection.on_message = self._answered
         self._refuse_unknown_identities()
         self._send_soon()
 
@@ -247,7 +258,7 @@ class AppendStream:
             if request is None:
                 break
             self._message_ends.append(self._next_sequence - 1)
-            connection.send(FrameKind.APPEND, 0, codec.encode_append_request(request))
+            self._send(connection, request)
         if self._overdue is None and self._in_flight:
             self._look_later()
 
@@ -259,7 +270,10 @@ class AppendStream:
                 break  # it is told with what is sent once there is room
             if request.frames:
                 self._message_ends.append(self._next_sequence - 1)
-            connection.send(FrameKind.APPEND, 0, codec.encode_append_request(request))
+            self._send(connection, request)
+
+    def _send(self, connection: Connection, request: AppendRequest) -> None:
+        connection.send_message(FrameKind.APPEND, request, size_of(request), codec.encode_append_request)
 
     def _is_worth_a_message(self) -> bool:
         """Limits small messages in flight, since a message costs the same whatever its size."""

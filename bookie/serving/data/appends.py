@@ -28,6 +28,9 @@ from ..requests import TOO_LARGE, Requests, too_large
 
 STOPPING = "the bookie is stopping"
 
+ACK_BYTES = 16
+"""About what an acknowledgement takes in a message, besides its detail."""
+
 TAKES = "an earlier message waits for the log, for a proof, or for a verifier"
 
 Refused = Mapping[int, tuple[Status, str]]
@@ -70,8 +73,13 @@ class Appends:
 
     def received(self, body: Body) -> None:
         """Handles a message of frames. Raises BadMessage."""
-        request = codec.decode_append_request(body)
-        large_bytes = len(body) if isinstance(body, bytearray) else 0
+        self._received(codec.decode_append_request(body), len(body) if isinstance(body, bytearray) else 0)
+
+    def received_whole(self, request: AppendRequest) -> None:
+        """Handles one that a client in this process passed as it is: its bytes are the client's, which counts them."""
+        self._received(request, 0)
+
+    def _received(self, request: AppendRequest, large_bytes: int) -> None:
         network_seconds = self._connection.large_seconds if large_bytes else 0.0
         arrival = Arrival(self._loop.time(), network_seconds, *self._sender)
         if self._working is None and self._is_ready_for(request):
@@ -197,7 +205,10 @@ class Appends:
         if not self._connection.is_writable and not self._connection.is_lost:
             return  # nothing more is read from it until it is writable
         acks, self._acks = tuple(self._acks), []
-        self._connection.send(FrameKind.ACKS, 0, codec.encode_append_reply(AppendReply(acks)))
+        size_bytes = sum([ACK_BYTES + len(ack.detail) for ack in acks])
+        self._connection.send_message(
+            FrameKind.ACKS, AppendReply(acks), size_bytes, codec.encode_append_reply
+        )
         self._on_answered()
 
     def writable(self) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import math
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from ...addresses import joined
 from .framing import BadFrame, Body, FrameKind, FrameReader, Part, Received, framed
+from .in_process import MessageProtocol, is_passed
 from .outbox import Outbox
 
 WRITE_BUFFER_BYTES_MAX = 1024 * 1024
@@ -39,6 +40,8 @@ LATE_SECONDS = 1.0
 """A timer this late means that the process was stopped: what came meanwhile has not been read."""
 
 _KIND = attrgetter("kind")
+
+M = TypeVar("M")
 
 UNTAKEN = "the peer does not take what is sent to it"
 NO_MEMORY = "there is no room for what it sends"
@@ -70,7 +73,7 @@ class Handler(Protocol):
         ...
 
 
-class Connection(asyncio.BufferedProtocol):
+class Connection(MessageProtocol):
     """One end. `asks`: whether it sends pings; the other then only answers them.
 
     `heard_at`: when something was received last, by the loop's clock. A server (`untaken_bytes_max`) reads nothing
@@ -125,6 +128,15 @@ class Connection(asyncio.BufferedProtocol):
         # Not `writelines`: before Python 3.12 it joins all, and later ones forget to pause the writer.
         for buffer in buffers:
             self._transport.write(buffer)
+
+    def send_message(
+        self, kind: FrameKind, message: M, size_bytes: int, encode: Callable[[M], Sequence[Part]]
+    ) -> None:
+        """Sends a message that nobody changes: as it is to a peer in this process that takes it, else as a frame."""
+        if not self._is_ending and is_passed(self._transport, message, size_bytes):
+            self.sent_bytes += size_bytes
+        else:
+            self.send(kind, 0, encode(message))
 
     def hold(self, reason: str) -> None:
         """Pauses reading from the peer until `go_on` was called for every reason."""
@@ -208,6 +220,17 @@ class Connection(asyncio.BufferedProtocol):
             self.abort(f"what it sent cannot be understood: {error}")
             return
         self._take_all(frames)
+
+    def message_received(self, message: Any, size_bytes: int) -> None:
+        self.heard_at = self._loop.time()
+        self.received_bytes += size_bytes
+        if self._is_ending or self.on_message is None:
+            return
+        try:
+            self.on_message(message)
+        except Exception as error:
+            self.abort(f"its stream failed: {error!r}")  # as for a frame
+            raise
 
     def pause_writing(self) -> None:
         if self._outbox is not None:

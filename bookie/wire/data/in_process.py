@@ -1,7 +1,8 @@
 """Joins two ends of a connection in one process: what one writes the other receives in a later turn of their loop.
 
 The ends are the protocols that sockets have, so frames, limits, back-pressure, handshake and goodbyes are the same.
-Only the kernel and TLS are left out. A write never calls the peer, so nobody is called back in the midst of something.
+Only the kernel and TLS are left out, and the bytes of messages that both ends can pass as they are (`MessageProtocol`).
+A write never calls the peer, so nobody is called back in the midst of something.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from metadata.records.ledger_record import BookieRef
 
@@ -20,6 +22,24 @@ TURN_BYTES_MAX = 1024 * 1024
 
 LOW_WATER_SHARE = 4
 """A paused writer resumes when what waits has shrunk to a quarter of its bound, as in asyncio."""
+
+
+class MessageProtocol(asyncio.BufferedProtocol):
+    """A protocol that may take messages as they are, beside bytes, in the order in which both were sent.
+
+    No byte of one is copied, changed or lost on its way, so nothing of it is encoded, or checked as bytes are.
+    """
+
+    on_message: Callable[[Any], None] | None = None
+    """What takes the peer's messages; None for bytes only."""
+
+    def message_received(self, message: Any, size_bytes: int) -> None:
+        """Called only while there is an `on_message`."""
+
+
+class _Message(NamedTuple):
+    content: Any
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +62,11 @@ def join(one: asyncio.BufferedProtocol, other: asyncio.BufferedProtocol, address
         end.protocol.connection_made(end)
 
 
+def is_passed(transport: asyncio.Transport | None, message: object, size_bytes: int) -> bool:
+    """Passes a message that nobody changes any more to the peer, if that is in this process and takes it as it is."""
+    return isinstance(transport, _End) and transport.write_message(message, size_bytes)
+
+
 class _End(asyncio.Transport):
     """One end's transport. What it has written waits here until the peer takes it."""
 
@@ -51,7 +76,7 @@ class _End(asyncio.Transport):
         super().__init__(extra={"peername": parted(address)})
         self.protocol = protocol
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[memoryview] = deque()
+        self._waiting: deque[memoryview | _Message] = deque()
         self._waiting_bytes = 0
         self._waiting_bytes_max = 0
         self._is_reading = True
@@ -64,10 +89,22 @@ class _End(asyncio.Transport):
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Takes data that nobody changes any more."""
-        if self._is_closing or self.peer._is_lost or not len(data):
+        if len(data):
+            self._pass_on(memoryview(data), len(data))
+
+    def write_message(self, message: object, size_bytes: int) -> bool:
+        """Takes a message that nobody changes any more, and counts it as so many bytes. False: the peer takes none."""
+        taker = self.peer.protocol
+        if not (isinstance(taker, MessageProtocol) and taker.on_message):
+            return False
+        self._pass_on(_Message(message, size_bytes), size_bytes)
+        return True
+
+    def _pass_on(self, part: memoryview | _Message, size_bytes: int) -> None:
+        if self._is_closing or self.peer._is_lost:
             return
-        self._waiting.append(memoryview(data))
-        self._waiting_bytes += len(data)
+        self._waiting.append(part)
+        self._waiting_bytes += size_bytes
         self.peer.receive_soon()
         if self._waiting_bytes > self._waiting_bytes_max and not self._is_full:
             self._is_full = True
@@ -110,10 +147,12 @@ class _End(asyncio.Transport):
             self._loop.call_soon(self._receive)
 
     def pass_to(self, buffer: memoryview) -> int:
-        """Moves what waits into the buffer, as far as it fits."""
+        """Moves the bytes that wait before any message into the buffer, as far as they fit."""
         filled = 0
         while self._waiting and filled < len(buffer):
             part = self._waiting[0]
+            if isinstance(part, _Message):
+                break
             count = min(len(part), len(buffer) - filled)
             buffer[filled : filled + count] = part[:count]
             filled += count
@@ -123,6 +162,15 @@ class _End(asyncio.Transport):
                 self._waiting[0] = part[count:]
         self._waiting_bytes -= filled
         return filled
+
+    def next_message(self) -> _Message | None:
+        """Takes the message that waits before all else; None where bytes do."""
+        part = self._waiting[0]
+        if not isinstance(part, _Message):
+            return None
+        self._waiting.popleft()
+        self._waiting_bytes -= part.size_bytes
+        return part
 
     def has_passed(self) -> None:
         """Goes on after the peer has taken something."""
@@ -145,13 +193,21 @@ class _End(asyncio.Transport):
     def _receive(self) -> None:
         self._will_receive = False
         room = TURN_BYTES_MAX
-        while room and self._is_reading and self.peer._waiting:
-            count = self.peer.pass_to(memoryview(self.protocol.get_buffer(-1))[:room])
-            room -= count
-            self.protocol.buffer_updated(count)
+        while room > 0 and self._is_reading and self.peer._waiting:
+            room -= self._receive_next(room)
         if not self.peer._is_lost:
             self.peer.has_passed()
         if self._is_reading and self.peer._waiting:
             self.receive_soon()
         elif self.peer._is_lost:
             self.lose()
+
+    def _receive_next(self, room: int) -> int:
+        """Receives a message, or up to so many bytes; returns how many it was."""
+        if (message := self.peer.next_message()) is not None:
+            assert isinstance(self.protocol, MessageProtocol)
+            self.protocol.message_received(*message)
+            return message.size_bytes
+        count = self.peer.pass_to(memoryview(self.protocol.get_buffer(-1))[:room])
+        self.protocol.buffer_updated(count)
+        return count
