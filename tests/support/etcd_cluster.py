@@ -112,7 +112,18 @@ class EtcdCluster:
 
     def compact(self, revision: int) -> None:
         """All that happened up to there is forgotten."""
-        self.call(self.members[0], "KV/Compact", bytes([0x08]) + _varint(revision), self._token())
+
+        def is_done() -> bool:
+            try:
+                self.call(self.members[0], "KV/Compact", bytes([0x08]) + _varint(revision), self._token())
+            except grpc.RpcError as error:
+                if error.code() is grpc.StatusCode.UNAVAILABLE:
+                    return False  # a member that hung has them elect anew
+                if "has been compacted" not in str(error.details()):
+                    raise
+            return True
+
+        until(is_done, START_SECONDS_MAX)
 
     def why_they_differ(self) -> str:
         """What members that all serve have in common no more; "" where they agree, up to the revision that all have.

@@ -15,7 +15,7 @@ from bookie.storage.intake_queue import Arrival
 from bookie.wire.data.framing import HEADER, FrameKind
 from bookie.wire.messages import Status
 from tests.bookie.entries import frame_of
-from tests.bookie.serving.served import served
+from tests.bookie.serving.served import Client, served
 from tests.support.aio import until_true
 
 SLOW_SECONDS = 1.0
@@ -81,13 +81,19 @@ async def test_a_bookie_tells_of_its_slow_appends(tmp_path: Path, lines: pytest.
     assert (vars(lines.records[0])["ledger"], vars(lines.records[0])["peer"]) == (7, "127.0.0.1")
 
 
+def received_bytes(client: Client) -> float:
+    """What the bookie holds of large messages that have not come whole."""
+    registry, name = client.bookie.bookie.metrics.registry, "bookledger_bookie_limit_held_bytes"
+    return registry.get_sample_value(name, {"limit": "received_bytes"}) or 0.0
+
+
 async def test_what_a_large_message_takes_to_come_is_told_as_the_networks(
     tmp_path: Path, lines: pytest.LogCaptureFixture
 ) -> None:
     async with served(tmp_path, slow_append_seconds=PAUSE_SECONDS) as client, client.stream() as stream:
         body = b"".join(client.request(0, frame_of(7, [0], payload_bytes=300_000)))
         stream.writer.write(HEADER.pack(len(body), 0, FrameKind.APPEND) + body[:200_000])
-        await stream.writer.drain()
+        await until_true(lambda: received_bytes(client) > 0)
         await asyncio.sleep(PAUSE_SECONDS)  # what is measured
         stream.writer.write(body[200_000:])
         assert [ack.status for ack in (await stream.acks()) or ()] == [Status.OK]
