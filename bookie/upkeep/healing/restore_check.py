@@ -14,14 +14,12 @@ from collections.abc import Collection, Iterable
 
 from metadata.backup import hold
 from metadata.backup.hold import HoldKind, Misfits, Restored
-from metadata.counting.outage import weight
-from metadata.errors import MetadataError, StoreUnavailable, VersionConflict
+from metadata.errors import StoreUnavailable, VersionConflict
 from metadata.records.cluster import cluster_id
 from metadata.records.ledger_record import BookieRef, LedgerRecord, Tombstone
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
 
-from ...errors import BookieError
 from ...storage.bookie import Bookie
 from ...wire.messages import EntryRange
 from ..inventory.cut_short import is_cut_short
@@ -29,6 +27,7 @@ from ..inventory.gaps import overlap
 from ..inventory.inventory import span_of
 from ..inventory.placed_entries import ENTRY_MAX, shares
 from ..inventory.unknown_ids import give_no_id_twice
+from ..polling import poll
 from ..threads import in_thread
 from .local_check import LocalCheck
 
@@ -56,18 +55,10 @@ class RestoreCheck:
         self._me = me
         self._upkeep = upkeep
 
-    async def run(self, look_seconds: float) -> None:
-        """Polls whether the metadata was restored, until cancelled."""
-        while True:
-            try:
-                await self.look_once()
-            except (BookieError, MetadataError, OSError) as error:
-                log.log(
-                    weight(error),
-                    "cannot compare what is stored here with the restored metadata yet: %s",
-                    error,
-                )
-            await asyncio.sleep(look_seconds)
+    async def run(self) -> None:
+        """Polls whether the metadata was restored, until cancelled or the log has failed."""
+        failed = "cannot compare what is stored here with the restored metadata yet"
+        await poll(self.look_once, log, failed, first_seconds=0.0)
 
     async def look_once(self) -> None:
         """Reports mismatches, unless that was done for this restore. Raises BookieError, MetadataError and OSError."""
