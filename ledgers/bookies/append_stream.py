@@ -28,6 +28,7 @@ from bookie.wire.credentials import Purpose
 from bookie.wire.data.connection import Connection
 from bookie.wire.data.framing import Body, FrameKind
 from bookie.wire.data.handshake import IDENTITIES_SINCE
+from bookie.wire.messages import AppendReply
 from metadata.records.ledger_record import BookieRef
 
 from ..bookie_client import LaneListener, LaneTerms
@@ -186,7 +187,7 @@ class AppendStream:
             )
             return
         try:
-            acks = codec.decode_append_reply(body).acks
+            acks = codec.decode(AppendReply, body).acks
         except BadMessage as error:
             self._break(f"its answer cannot be understood: {error}")
             return
@@ -247,7 +248,7 @@ class AppendStream:
             if request is None:
                 break
             self._message_ends.append(self._next_sequence - 1)
-            connection.send(FrameKind.APPEND, 0, codec.encode_append_request(request))
+            connection.send(FrameKind.APPEND, 0, codec.encode(request))
         if self._overdue is None and self._in_flight:
             self._look_later()
 
@@ -259,7 +260,7 @@ class AppendStream:
                 break  # it is told with what is sent once there is room
             if request.frames:
                 self._message_ends.append(self._next_sequence - 1)
-            connection.send(FrameKind.APPEND, 0, codec.encode_append_request(request))
+            connection.send(FrameKind.APPEND, 0, codec.encode(request))
 
     def _is_worth_a_message(self) -> bool:
         """Limits small messages in flight, since a message costs the same whatever its size."""

@@ -70,7 +70,7 @@ class Appends:
 
     def received(self, body: Body) -> None:
         """Handles a message of frames. Raises BadMessage."""
-        request = codec.decode_append_request(body)
+        request = codec.decode(AppendRequest, body)
         large_bytes = len(body) if isinstance(body, bytearray) else 0
         network_seconds = self._connection.large_seconds if large_bytes else 0.0
         arrival = Arrival(self._loop.time(), network_seconds, *self._sender)
@@ -197,7 +197,7 @@ class Appends:
         if not self._connection.is_writable and not self._connection.is_lost:
             return  # nothing more is read from it until it is writable
         acks, self._acks = tuple(self._acks), []
-        self._connection.send(FrameKind.ACKS, 0, codec.encode_append_reply(AppendReply(acks)))
+        self._connection.send(FrameKind.ACKS, 0, codec.encode(AppendReply(acks)))
         self._on_answered()
 
     def writable(self) -> None:
