@@ -27,7 +27,7 @@ from ..wire.messages import (
     Status,
 )
 from ..wire.trust.identity import Peer
-from ..wire.trust.roles import METHODS
+from .grpc_tools import Context, check_right
 from .requests import Requests
 
 MAINTENANCE_MAX = 4
@@ -42,7 +42,6 @@ OVER_THE_DATA_PROTOCOL = (
     "entries, reads and fences go over this port's data protocol now: run clients of the bookie's version"
 )
 
-Context = grpc.aio.ServicerContext[Any, Any]
 Maintain = Callable[[MaintainRequest], Awaitable[MaintainReply]]
 WhoIs = Callable[[str], Peer]
 Request = TypeVar("Request")
@@ -90,9 +89,7 @@ class BookieService:
 
         async def handler(data: bytes, context: Context) -> object:
             who = self._who_is(context.peer())
-            if why := who.may_not(METHODS[method]):
-                who.tell(Act.REFUSED, why)
-                await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
+            await check_right(who, method, context)
             try:
                 request = codec.decode(kind, data)
             except BadMessage as error:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from metadata.backup import hold
 from metadata.backup.hold import HoldKind, Misfits, Restored
@@ -21,11 +21,9 @@ from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
 
 from ...storage.bookie import Bookie
-from ...wire.messages import EntryRange
 from ..inventory.cut_short import is_cut_short
-from ..inventory.gaps import overlap
-from ..inventory.inventory import span_of
-from ..inventory.placed_entries import ENTRY_MAX, shares
+from ..inventory.inventory import frames_elsewhere
+from ..inventory.placed_entries import ENTRY_MAX
 from ..inventory.unknown_ids import give_no_id_twice
 from ..polling import poll
 from ..threads import in_thread
@@ -147,8 +145,8 @@ class RestoreCheck:
         noted = self._bookie.index.notes.latest(record.ledger_id)
         if noted is not None and last.number:
             return noted.is_ahead_of(record)
-        spans = (span_of(place) for _, place in self._bookie.index.places(record.ledger_id))
-        return any(span.last_entry >= last.first_entry for span in spans)
+        places = self._bookie.index.places(record.ledger_id)
+        return any(place.last_entry >= last.first_entry for _, place in places)
 
     async def _is_elsewhere(self, record: LedgerRecord) -> bool:
         if all(self._me in fragment.ensemble for fragment in record.fragments):
@@ -158,10 +156,4 @@ class RestoreCheck:
     def _holds_elsewhere(self, record: LedgerRecord) -> bool:
         """Whether entries up to the ledger's end are here that no fragment places here."""
         end = ENTRY_MAX if record.last_entry is None else record.last_entry
-        ours = [EntryRange(share.first_entry, share.last_entry) for share in shares(record, self._me)]
-        spans = (span_of(place) for _, place in self._bookie.index.places(record.ledger_id))
-        return any(span.first_entry <= end and not _is_among(span, ours) for span in spans)
-
-
-def _is_among(span: EntryRange, ours: Iterable[EntryRange]) -> bool:
-    return any(overlap(span, one) for one in ours)
+        return any(place.first_entry <= end for place in frames_elsewhere(self._bookie, record, self._me))
