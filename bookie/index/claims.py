@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ..disk.disk import Disk, LogFile
 from ..errors import DamagedLog, IndexUnusable
@@ -58,6 +59,18 @@ class Claims:
 
 NO_CLAIMS = Claims()
 """For an index that cannot be used."""
+
+
+def opened(path: Path) -> tuple[Index | None, Claims, str]:
+    """The index of a stopped bookie and its claims. For one that cannot be used: None, NO_CLAIMS, and why."""
+    index = None
+    try:
+        index = Index(path)
+        return index, claims_of(index), ""
+    except IndexUnusable as error:
+        if index is not None:
+            index.close()
+        return None, NO_CLAIMS, str(error)
 
 
 def claims_of(index: Index) -> Claims:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..disk.disk import OsDisk
 from ..errors import IndexUnusable
-from ..index.claims import NO_CLAIMS, Claims, claims_of
+from ..index.claims import Claims, opened
 from ..index.index import Index
 from ..log import segments
 from ..log.format import SEGMENT_HEADER, RecordKind, place_of
@@ -65,7 +65,9 @@ def check(path: Path, on_read: Callable[[int], object] = lambda _: None) -> Chec
         cookie = directory.read_cookie(path)
         directory.check_parts(path)
         findings = CheckResult()
-        index, claims = _open_index(locked.index, findings)
+        index, claims, why = opened(locked.index)
+        if why:
+            findings.problems.append(CheckProblem("index", 0, why))
         try:
             scan = LogScan(OsDisk(locked.log), cookie.incarnation, claims, on_read)
             logged = _read_log(scan, claims, findings)
@@ -75,20 +77,6 @@ def check(path: Path, on_read: Callable[[int], object] = lambda _: None) -> Chec
             if index is not None:
                 index.close()
         return findings
-
-
-def _open_index(path: Path, findings: CheckResult) -> tuple[Index | None, Claims]:
-    try:
-        index = Index(path)
-    except IndexUnusable as error:
-        findings.problems.append(CheckProblem("index", 0, str(error)))
-        return None, NO_CLAIMS
-    try:
-        return index, claims_of(index)
-    except IndexUnusable as error:
-        index.close()
-        findings.problems.append(CheckProblem("index", 0, str(error)))
-        return None, NO_CLAIMS
 
 
 # --- the log -----------------------------------------------------------------------------------

@@ -25,9 +25,8 @@ from itertools import count
 from pathlib import Path
 
 from ..disk.disk import Disk, LogFile, OsDisk, sync_directory
-from ..errors import DataDirectoryError, IndexUnusable
-from ..index.claims import NO_CLAIMS, Claims, claims_of
-from ..index.index import Index
+from ..errors import DataDirectoryError
+from ..index.claims import NO_CLAIMS, Claims, opened
 from ..log import segments
 from ..log.format import (
     BODY_BYTES_MAX,
@@ -140,16 +139,10 @@ def _claims(index_path: Path) -> tuple[Claims, str]:
     """Reads what the index claims of the log; no claims, and why, if it cannot be used."""
     if not index_path.is_dir():
         return NO_CLAIMS, "it is missing"
-    try:
-        index = Index(index_path)
-    except IndexUnusable as error:
-        return NO_CLAIMS, str(error)
-    try:
-        return claims_of(index), ""
-    except IndexUnusable as error:
-        return NO_CLAIMS, str(error)
-    finally:
+    index, claims, why = opened(index_path)
+    if index is not None:
         index.close()
+    return claims, why
 
 
 def _mend_all(

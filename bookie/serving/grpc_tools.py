@@ -86,10 +86,14 @@ class GrpcTools:
             self._reflections -= 1
 
     async def _check_right(self, method: str, context: Context) -> None:
-        who = self._who_is(context.peer())
-        if why := who.may_not(METHODS[method]):
-            who.tell(Act.REFUSED, why)
-            await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
+        await check_right(self._who_is(context.peer()), method, context)
+
+
+async def check_right(who: Peer, method: str, context: Context) -> None:
+    """Ends a call that takes a right which the caller does not have, and audits that."""
+    if why := who.may_not(METHODS[method]):
+        who.tell(Act.REFUSED, why)
+        await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
 
 
 async def _first(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:

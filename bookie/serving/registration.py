@@ -22,7 +22,7 @@ from metadata import settled_writes
 from metadata.counting.outage import weight
 from metadata.errors import BadRecord, KeyExists, LeaseLost, NoSuchKey, StoreUnavailable, VersionConflict
 from metadata.records.registration import Registration, decode
-from metadata.store import Lease, MetadataStore, renewal_seconds
+from metadata.store import Lease, MetadataStore, Versioned, renewal_seconds
 
 from ..errors import NameTaken
 from .directory import COOKIE
@@ -209,9 +209,8 @@ class Registrar:
         self._changed.clear()
         key, mine = self._registration.key, self._registration
         try:
-            found = await self._store.get(key)
-            stands = None if found is None else _decoded(key, found.value)
-            if found is None or stands is None or stands.session != mine.session:
+            found = await self._ours()
+            if found is None:
                 self._is_registered = False  # lost meanwhile: the next renewal registers anew
             elif found.value != mine.encode():
                 await self._store.replace(key, mine.encode(), found.version)
@@ -228,17 +227,18 @@ class Registrar:
                 asked_at = asyncio.get_running_loop().time()
                 await self._store.keep_lease(self._lease)
                 self._renewed_at = asked_at
-                self._is_registered = self._is_registered and await self._stands()
+                self._is_registered = self._is_registered and await self._ours() is not None
         except LeaseLost:
             log.warning("the registration was lost; registering again")
             self._lease = None
         return self._lease is not None and self._is_registered
 
-    async def _stands(self) -> bool:
-        """Whether the key exists: a store that was restored from a backup may have kept our lease alone."""
-        found = await self._store.get(self._registration.key)
-        stands = None if found is None else _decoded(self._registration.key, found.value)
-        return stands is not None and stands.session == self._registration.session
+    async def _ours(self) -> Versioned | None:
+        """The key where it is ours: a store that was restored from a backup may have kept our lease alone."""
+        key, session = self._registration.key, self._registration.session
+        found = await self._store.get(key)
+        stands = None if found is None else _decoded(key, found.value)
+        return found if stands is not None and stands.session == session else None
 
     async def unregister(self) -> None:
         """Revokes the registration at once, so that no client tries a stopped bookie."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 import grpc.aio
@@ -20,15 +20,14 @@ from ..errors import BookieError
 from ..wire import BadMessage, codec, rpc
 from ..wire.messages import (
     REPORT_BYTES_MAX,
-    InfoReply,
+    InfoRequest,
     MaintainReply,
     MaintainRequest,
-    NotesReply,
     NotesRequest,
     Status,
 )
 from ..wire.trust.identity import Peer
-from ..wire.trust.roles import METHODS
+from .grpc_tools import Context, check_right
 from .requests import Requests
 
 MAINTENANCE_MAX = 4
@@ -43,9 +42,9 @@ OVER_THE_DATA_PROTOCOL = (
     "entries, reads and fences go over this port's data protocol now: run clients of the bookie's version"
 )
 
-Context = grpc.aio.ServicerContext[Any, Any]
 Maintain = Callable[[MaintainRequest], Awaitable[MaintainReply]]
 WhoIs = Callable[[str], Peer]
+Request = TypeVar("Request")
 
 
 class BookieService:
@@ -74,41 +73,30 @@ class BookieService:
         self.requests.bookie.end_waits()
 
     def handlers(self) -> grpc.GenericRpcHandler:
-        unary = grpc.unary_unary_rpc_method_handler
         methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
-            rpc.INFO: unary(
-                self._serving(rpc.INFO, codec.decode_info_request, self._info), None, _info_bytes
-            ),
-            rpc.MAINTAIN: unary(
-                self._serving(rpc.MAINTAIN, codec.decode_maintain_request, self._maintained),
-                None,
-                _maintain_bytes,
-            ),
-            rpc.NOTES: unary(
-                self._serving(rpc.NOTES, codec.decode_notes_request, self._notes), None, _notes_bytes
-            ),
+            rpc.INFO: self._serving(rpc.INFO, InfoRequest, lambda _who, _: self.requests.info()),
+            rpc.MAINTAIN: self._serving(rpc.MAINTAIN, MaintainRequest, self._told),
+            rpc.NOTES: self._serving(rpc.NOTES, NotesRequest, lambda _who, asked: self.requests.notes(asked)),
         }
         methods |= dict.fromkeys(rpc.OLD_METHODS, grpc.stream_stream_rpc_method_handler(_is_elsewhere))
         names = {path.rsplit("/", 1)[1]: handler for path, handler in methods.items()}
         return grpc.method_handlers_generic_handler(rpc.SERVICE, names)
 
     def _serving(
-        self, method: str, decode: Callable[[bytes], Any], serve: Callable[[Any], Any]
-    ) -> Callable[[bytes, Context], Any]:
+        self, method: str, kind: type[Request], serve: Callable[[Peer, Request], Awaitable[object]]
+    ) -> grpc.RpcMethodHandler[Any, Any]:
         """Wraps `serve` with authorization and decoding, so that a bad message gets a clear error."""
 
-        async def handler(data: bytes, context: Context) -> Any:
+        async def handler(data: bytes, context: Context) -> object:
             who = self._who_is(context.peer())
-            if why := who.may_not(METHODS[method]):
-                who.tell(Act.REFUSED, why)
-                await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
+            await check_right(who, method, context)
             try:
-                request = decode(data)
+                request = codec.decode(kind, data)
             except BadMessage as error:
                 await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-            return await serve(request) if method != rpc.MAINTAIN else await self._told(who, request)
+            return await serve(who, request)
 
-        return handler
+        return grpc.unary_unary_rpc_method_handler(handler, None, _bytes_of)
 
     async def _told(self, who: Peer, request: MaintainRequest) -> MaintainReply:
         """Does maintenance, and audits it with its outcome."""
@@ -119,12 +107,6 @@ class BookieService:
             return reply
         finally:
             who.tell(Act.MAINTENANCE, outcome, action=request.action.value, adopt=request.adopt)
-
-    async def _info(self, _: None) -> InfoReply:
-        return await self.requests.info()
-
-    async def _notes(self, request: NotesRequest) -> NotesReply:
-        return await self.requests.notes(request)
 
     async def _maintained(self, request: MaintainRequest) -> MaintainReply:
         if self._maintain is None:
@@ -156,16 +138,8 @@ class BookieService:
             await asyncio.gather(working, stopping, return_exceptions=True)
 
 
-def _info_bytes(reply: Any) -> bytes:
-    return b"".join(codec.encode_info_reply(reply))
-
-
-def _maintain_bytes(reply: Any) -> bytes:
-    return b"".join(codec.encode_maintain_reply(reply))
-
-
-def _notes_bytes(reply: Any) -> bytes:
-    return b"".join(codec.encode_notes_reply(reply))
+def _bytes_of(reply: object) -> bytes:
+    return b"".join(codec.encode(reply))
 
 
 async def _is_elsewhere(_: AsyncIterator[bytes], context: Context) -> None:

@@ -6,11 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from ..wire.messages import EntryRange
+
 LISTED_MAX = 1000
 """Ledgers that a report names; the others are only counted."""
 
 WHY_CHARS_MAX = 500
 """Length of each reason: a whole report fits `wire.messages.REPORT_BYTES_MAX`."""
+
+SUMMED = ("entries", "bytes", "frames_removed", "fragments_moved")
+"""What reports sum up of ledgers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +26,10 @@ class Unrepaired:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Repaired:
-    """Result of one ledger's repair. `why_not` is empty where everything is here that the metadata places here.
+@dataclass(slots=True)
+class Tally:
+    """What was done for one ledger so far, and what could not be fetched. `why_not` is empty where everything is here
+    that the metadata places here.
 
     `frames_unreadable`: of those that were suspected.
     """
@@ -33,8 +39,22 @@ class Repaired:
     bytes: int = 0
     frames_removed: int = 0
     fragments_moved: int = 0
+    failures: int = 0
     why_not: str = ""
     frames_unreadable: int = 0
+    lacking: list[EntryRange] = field(default_factory=list)
+
+    def fail(self, why: str, *lacking: EntryRange) -> None:
+        """Records that something stays undone; the first reason is reported."""
+        self.why_not = self.why_not or why
+        self.lacking += lacking
+
+    def add(self, other: Tally) -> None:
+        """Adds the tally of another part of the same ledger."""
+        for name in (*SUMMED, "failures", "frames_unreadable"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        if other.why_not:
+            self.fail(other.why_not, *other.lacking)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +80,9 @@ def _values(report: RepairReport) -> list[Any]:
     return [getattr(report, one.name) for one in fields(report)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ScrubReport:
-    """Result of a scrub pass over the log.
+    """Result of a scrub pass over the log, or what it has found so far.
 
     `damaged`: stretches of the log that hold no records and once did; they stay until their segments,
     `segments_damaged`, are emptied and deleted. `frames_damaged` were pointed to and could not be read;
@@ -126,14 +146,13 @@ class Summary:
         self._listed: list[Unrepaired] = []
         self._unrepaired: set[int] = set()
 
-    def add(self, done: Repaired) -> None:
+    def add(self, done: Tally) -> None:
         if done.why_not:
             self._note(done)
-        counts = (done.entries, done.bytes, done.frames_removed, done.fragments_moved)
-        added = self._sum.plus(RepairReport(1, 0, *counts))
+        added = self._sum.plus(RepairReport(1, 0, *(getattr(done, name) for name in SUMMED)))
         self._sum = replace(added, ledgers_unrepaired=len(self._unrepaired))
 
-    def _note(self, done: Repaired) -> None:
+    def _note(self, done: Tally) -> None:
         if done.ledger_id not in self._unrepaired and len(self._listed) < LISTED_MAX:
             self._listed.append(Unrepaired(done.ledger_id, done.why_not[:WHY_CHARS_MAX]))
         self._unrepaired.add(done.ledger_id)

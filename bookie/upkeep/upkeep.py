@@ -33,7 +33,6 @@ from .collecting.collector import Collected, Collector
 from .collecting.compactor import Compacted, Compactor
 from .healing.auditor import Auditor
 from .healing.local_check import FIRST_ROUND_SECONDS, LocalCheck
-from .healing.polling import LOOK_SECONDS as HEALING_LOOK_SECONDS
 from .healing.rebalancer import Rebalancer
 from .healing.replication_tasks import takers
 from .healing.restore_check import RestoreCheck
@@ -111,7 +110,7 @@ class Upkeep:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._run_rounds())
             group.create_task(self.scrubber.scrub_for_ever(self._config.scrub_seconds, FIRST_ROUND_SECONDS))
-            group.create_task(self._fitting.run(HEALING_LOOK_SECONDS))
+            group.create_task(self._fitting.run())
             if self._heals:
                 group.create_task(self.worker.run())
                 group.create_task(self._rebalancer.run())

@@ -185,6 +185,12 @@ class ScanRequest:
         )
 
 
+class Taken(NamedTuple):
+    """Flow control of a scan: how many bytes of its answers the client has taken so far."""
+
+    bytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class LacRequest:
     """Asks for the highest last-add-confirmed on the bookie; may fence, or wait for a later one (long poll)."""
@@ -292,6 +298,11 @@ class NotesReply:
     notes: tuple[HeldNote, ...] = ()
     is_last: bool = True
     detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InfoRequest:
+    """Asks who a bookie is, and how it fares."""
 
 
 @dataclass(frozen=True, slots=True)

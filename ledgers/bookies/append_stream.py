@@ -192,7 +192,7 @@ class AppendStream:
             )
             return
         try:
-            reply = codec.decode_append_reply(body)
+            reply = codec.decode(AppendReply, body)
         except BadMessage as error:
             self._break(f"its answer cannot be understood: {error}")
         else:
@@ -273,7 +273,7 @@ class AppendStream:
             self._send(connection, request)
 
     def _send(self, connection: Connection, request: AppendRequest) -> None:
-        connection.send_message(FrameKind.APPEND, request, size_of(request), codec.encode_append_request)
+        connection.send_message(FrameKind.APPEND, request, size_of(request), codec.encode)
 
     def _is_worth_a_message(self) -> bool:
         """Limits small messages in flight, since a message costs the same whatever its size."""

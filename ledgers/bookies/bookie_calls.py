@@ -14,6 +14,7 @@ from bookie.wire import ScanRequest, codec
 from bookie.wire.data.connection import Connection
 from bookie.wire.data.framing import Body, FrameKind, Part
 from bookie.wire.data.handshake import SCANS_SINCE, VERSION_MIN
+from bookie.wire.messages import Taken
 from metadata.records.ledger_record import BookieRef
 
 from ..bookie_client import CannotScan
@@ -75,7 +76,7 @@ class BookieCalls:
                 raise CannotScan(str(self._bookie), f"more than {SCANS_MAX} scans of it are under way")
             number, stream = next(self._numbers) & 0xFFFFFFFF, ScanStream(request)
             self._scans[number] = stream
-            connection.send(FrameKind.SCAN, number, codec.encode_scan_request(request))
+            connection.send(FrameKind.SCAN, number, codec.encode(request))
             try:
                 while True:
                     async with asyncio.timeout(seconds_max):
@@ -83,7 +84,7 @@ class BookieCalls:
                     yield answer
                     del answer  # do not hold it while waiting for the next one
                     if (taken := stream.to_tell()) is not None:
-                        connection.send(FrameKind.TAKEN, number, codec.encode_taken(taken))
+                        connection.send(FrameKind.TAKEN, number, codec.encode(Taken(taken)))
             finally:
                 if self._scans.pop(number, None) is not None:
                     connection.send(FrameKind.CANCEL, number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import TypeVar
 
@@ -23,9 +23,16 @@ from bookie.wire import (
     codec,
 )
 from bookie.wire.data.connection import Connection, Handler
-from bookie.wire.data.framing import Body, FrameKind, Part
+from bookie.wire.data.framing import Body, FrameKind
 from bookie.wire.data.handshake import IDENTITIES_SINCE, VERSION_MIN, ServerHello
-from bookie.wire.messages import HeldNote, MaintainReply, MaintainRequest, NotesRequest, status_text
+from bookie.wire.messages import (
+    HeldNote,
+    InfoRequest,
+    MaintainReply,
+    MaintainRequest,
+    NotesRequest,
+    status_text,
+)
 from bookie.wire.trust.certificates import BadCertificates, Certificates, directory_of_environment
 from bookie.wire.trust.identity import Identity
 from metadata.records.ledger_record import BookieRef
@@ -81,16 +88,15 @@ class ConnectedBookies:
         self._stream_to(bookie).tell(terms, note)
 
     async def read(self, bookie: BookieRef, request: ReadRequest) -> ReadReply:
-        body, version_min = codec.encode_read_request(request), _version_for(request)
-        seconds = self._config.read_seconds_max
-        call = self._call(bookie, FrameKind.READ, body, codec.decode_read_reply, seconds, version_min)
+        seconds, version_min = self._config.read_seconds_max, _version_for(request)
+        call = self._call(bookie, FrameKind.READ, request, ReadReply, seconds, version_min)
         return self._from_here(bookie, await call)
 
     async def scan(self, bookie: BookieRef, request: ScanRequest) -> AsyncGenerator[ReadReply, None]:
         bodies = self._calls_to(bookie).scan(request, self._config.read_seconds_max)
         async with aclosing(bodies):
             async for answer in bodies:
-                reply = self._from_here(bookie, _decoded(bookie, codec.decode_read_reply, answer))
+                reply = self._from_here(bookie, _decoded(bookie, ReadReply, answer))
                 del answer  # the reply has taken what it needs
                 yield reply
                 if request.ends(reply):
@@ -101,18 +107,15 @@ class ConnectedBookies:
         seconds = self._config.read_seconds_max
         if request.wait_ms:
             seconds = request.wait_ms / 1000 + LONG_POLL_GRACE_SECONDS
-        body, version_min = codec.encode_lac_request(request), _version_for(request)
-        kind = FrameKind.LAST_ADD_CONFIRMED
-        call = self._call(bookie, kind, body, codec.decode_lac_reply, seconds, version_min)
+        kind, version_min = FrameKind.LAST_ADD_CONFIRMED, _version_for(request)
+        call = self._call(bookie, kind, request, LacReply, seconds, version_min)
         return self._from_here(bookie, await call)
 
     async def holdings(self, bookie: BookieRef, request: HoldingsRequest) -> HoldingsReply:
         """Asks a bookie where the bytes of a ledger lie."""
-        body = codec.encode_holdings_request(request)
         seconds = self._config.read_seconds_max
-        return self._from_here(
-            bookie, await self._call(bookie, FrameKind.HOLDINGS, body, codec.decode_holdings_reply, seconds)
-        )
+        call = self._call(bookie, FrameKind.HOLDINGS, request, HoldingsReply, seconds)
+        return self._from_here(bookie, await call)
 
     def heard_at(self, bookie: BookieRef) -> float:
         """When the bookie last sent anything, by the loop's clock; -inf while not connected."""
@@ -161,22 +164,20 @@ class ConnectedBookies:
     # ------------------------------------------------------------------------------------------
 
     async def _info(self, bookie: BookieRef) -> InfoReply:
-        body = codec.encode_info_request(None)
-        return await self._call(
-            bookie, FrameKind.INFO, body, codec.decode_info_reply, self._config.append_seconds_max
-        )
+        seconds = self._config.append_seconds_max
+        return await self._call(bookie, FrameKind.INFO, InfoRequest(), InfoReply, seconds)
 
     async def _call(
         self,
         bookie: BookieRef,
         kind: FrameKind,
-        body: Sequence[Part],
-        decode: Callable[[Body], Reply],
+        request: ReadRequest | LacRequest | HoldingsRequest | InfoRequest,
+        of: type[Reply],
         seconds: float,
         version_min: int = VERSION_MIN,
     ) -> Reply:
-        calls = self._calls_to(bookie)
-        return _decoded(bookie, decode, await calls.call(kind, body, seconds, version_min=version_min))
+        calls, body = self._calls_to(bookie), codec.encode(request)
+        return _decoded(bookie, of, await calls.call(kind, body, seconds, version_min=version_min))
 
     def _stream_to(self, bookie: BookieRef) -> AppendStream:
         stream = self._streams.get(bookie)
@@ -234,9 +235,9 @@ def _version_for(request: ReadRequest | LacRequest) -> int:
     return IDENTITIES_SINCE if request.fence and request.identity else VERSION_MIN
 
 
-def _decoded(bookie: BookieRef, decode: Callable[[Body], Reply], body: Body) -> Reply:
+def _decoded(bookie: BookieRef, of: type[Reply], body: Body) -> Reply:
     try:
-        return decode(body)
+        return codec.decode(of, body)
     except BadMessage as error:
         raise BookieUnavailable(str(bookie), str(error)) from error
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, TypeVar
 
 import grpc
 import grpc.aio
 
 from bookie.wire import BadMessage, codec, rpc
-from bookie.wire.attachments import Sealed
 from bookie.wire.messages import MaintainReply, MaintainRequest, NotesReply, NotesRequest
 from bookie.wire.trust.certificates import Certificates
 from metadata.fork_safety.forked_grpc import own_grpc
@@ -32,28 +30,27 @@ class Maintenance:
         self, bookie: str, address: str, request: MaintainRequest, seconds_max: float
     ) -> MaintainReply:
         """Sends the request and returns the reply. Raises BookieUnavailable; the bookie ends what takes too long."""
-        data = codec.encode_maintain_request(request)
-        return await self._call(bookie, address, rpc.MAINTAIN, data, codec.decode_maintain_reply, seconds_max)
+        return await self._call(bookie, address, rpc.MAINTAIN, request, MaintainReply, seconds_max)
 
     async def notes(self, bookie: str, address: str, request: NotesRequest, seconds_max: float) -> NotesReply:
         """A page of what the bookie keeps of its ledgers. Raises BookieUnavailable."""
-        data = codec.encode_notes_request(request)
-        return await self._call(bookie, address, rpc.NOTES, data, codec.decode_notes_reply, seconds_max)
+        return await self._call(bookie, address, rpc.NOTES, request, NotesReply, seconds_max)
 
     async def _call(
         self,
         bookie: str,
         address: str,
         method: str,
-        data: Sealed,
-        decode: Callable[[bytes], Reply],
+        request: MaintainRequest | NotesRequest,
+        of: type[Reply],
         seconds_max: float,
     ) -> Reply:
         own_grpc(self)
         try:
             async with self._channel(address) as channel:
                 call: Any = channel.unary_unary(method)
-                return decode(await call(b"".join(data), timeout=seconds_max))
+                data = b"".join(codec.encode(request))
+                return codec.decode(of, await call(data, timeout=seconds_max))
         except grpc.aio.AioRpcError as error:
             why = f"{error.code().name.lower().replace('_', ' ')}: {error.details()}"
             raise BookieUnavailable(bookie, why) from error

@@ -12,6 +12,7 @@ from bookie.wire import codec
 from bookie.wire.data import handshake
 from metadata.records import journal_record
 
+from . import network
 from .target import CORPUS
 from .targets import TARGETS
 
@@ -50,12 +51,13 @@ def test_whatever_becomes_of_it_is_understood_or_refused(name: str, data: st.Dat
 def test_every_decoder_of_messages_and_records_has_a_target() -> None:
     decoders = {
         name.removeprefix("decode_")
-        for module in (codec, handshake, journal_record)
+        for module in (handshake, journal_record)
         for name, _ in inspect.getmembers(module, inspect.isfunction)
         if name.startswith("decode_")
     }
     named = {name.removeprefix("journal_").removesuffix("_segment") for name in TARGETS}
     assert decoders <= named, decoders - named
+    assert codec.MESSAGES.keys() == set(map(type, network.MESSAGES.values()))
 
 
 def test_the_corpus_is_small_and_belongs_to_targets() -> None:

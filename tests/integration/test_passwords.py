@@ -71,7 +71,7 @@ async def statuses(cluster: InProcessCluster, writer: WriteHandle, key: LedgerKe
                 identity=identity,
             )
             append = AppendRequest(bookie.incarnation, 0, (frame,))
-            stream.send(FrameKind.APPEND, 0, codec.encode_append_request(append))
+            stream.send(FrameKind.APPEND, 0, codec.encode(append))
             acks = await stream.acks()
             assert acks is not None
             found.add(acks[0].status)

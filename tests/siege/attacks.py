@@ -100,7 +100,7 @@ class Stranger:
             asked = raw.welcome.incarnation, self.large_ledger, 0, 100, 4 * MIB
             request = ReadRequest(*asked, identity=self.large_identity)
             for call in range(READS):
-                raw.send(FrameKind.READ, call, codec.encode_read_request(request))
+                raw.send(FrameKind.READ, call, codec.encode(request))
             with suppress(TimeoutError):
                 async with asyncio.timeout(10):
                     await raw.writer.wait_closed()
@@ -116,7 +116,7 @@ class Stranger:
                     wait_ms=60_000,
                     identity=self.large_identity,
                 )
-                raw.send(FrameKind.LAST_ADD_CONFIRMED, call, codec.encode_lac_request(poll))
+                raw.send(FrameKind.LAST_ADD_CONFIRMED, call, codec.encode(poll))
             for _ in range(POLLS):
                 if await raw.receive() is None:
                     return
@@ -140,7 +140,7 @@ class Stranger:
             for call in range(FRAMES):
                 asked = raw.welcome.incarnation, self.large_ledger, True
                 lac = LacRequest(*asked, credential=false, identity=self.large_identity)
-                raw.send(FrameKind.LAST_ADD_CONFIRMED, call, codec.encode_lac_request(lac))
+                raw.send(FrameKind.LAST_ADD_CONFIRMED, call, codec.encode(lac))
             while await raw.receive() is not None:
                 pass
 
@@ -166,7 +166,7 @@ class Stranger:
     async def asks_for_maintenance(self) -> None:
         import grpc.aio
 
-        request = b"".join(codec.encode_maintain_request(MaintainRequest(MaintenanceAction.STATUS)))
+        request = b"".join(codec.encode(MaintainRequest(MaintenanceAction.STATUS)))
         async with grpc.aio.insecure_channel(self.address) as channel:
             ask: Any = channel.unary_unary(MAINTAIN)
             with suppress(grpc.aio.AioRpcError):
@@ -182,7 +182,7 @@ class Stranger:
 
     async def _append(self, raw: RawConnection, frames: list[Frame]) -> None:
         request = AppendRequest(raw.welcome.incarnation, 0, tuple(frames))
-        raw.send(FrameKind.APPEND, 0, codec.encode_append_request(request))
+        raw.send(FrameKind.APPEND, 0, codec.encode(request))
         while await raw.receive() is not None:
             pass
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from bookie.wire import Ack, codec
 from bookie.wire.data.framing import HEADER, FrameKind, Received, framed
 from bookie.wire.data.handshake import ClientHello, ServerHello, decode_server_hello
-from bookie.wire.messages import Status
+from bookie.wire.messages import AppendReply, Status
 
 
 @dataclass
@@ -45,7 +45,7 @@ class RawConnection:
         if answer is None or answer.kind is FrameKind.GOODBYE:
             return None
         assert answer.kind is FrameKind.ACKS
-        return codec.decode_append_reply(answer.body).acks
+        return codec.decode(AppendReply, answer.body).acks
 
     async def statuses(self, count: int | None = None) -> dict[int, Status]:
         """By sequence number: of so many frames, or of all that are acknowledged before the bookie says goodbye."""

@@ -73,7 +73,7 @@ class Appends:
 
     def received(self, body: Body) -> None:
         """Handles a message of frames. Raises BadMessage."""
-        self._received(codec.decode_append_request(body), len(body) if isinstance(body, bytearray) else 0)
+        self._received(codec.decode(AppendRequest, body), len(body) if isinstance(body, bytearray) else 0)
 
     def received_whole(self, request: AppendRequest) -> None:
         """Handles one that a client in this process passed as it is: its bytes are the client's, which counts them."""
@@ -206,9 +206,7 @@ class Appends:
             return  # nothing more is read from it until it is writable
         acks, self._acks = tuple(self._acks), []
         size_bytes = sum([ACK_BYTES + len(ack.detail) for ack in acks])
-        self._connection.send_message(
-            FrameKind.ACKS, AppendReply(acks), size_bytes, codec.encode_append_reply
-        )
+        self._connection.send_message(FrameKind.ACKS, AppendReply(acks), size_bytes, codec.encode)
         self._on_answered()
 
     def writable(self) -> None:

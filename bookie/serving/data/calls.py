@@ -17,12 +17,14 @@ from ...wire.messages import (
     HOLDINGS_BYTES_MAX,
     HoldingsReply,
     HoldingsRequest,
+    InfoRequest,
     LacReply,
     LacRequest,
     ReadReply,
     ReadRequest,
     ScanRequest,
     Status,
+    Taken,
 )
 from ...wire.trust.roles import CALLS, Right
 from ..limits.admission import Guard
@@ -139,19 +141,19 @@ class Calls:
         try:
             match kind:
                 case FrameKind.READ:
-                    await self._read(call, codec.decode_read_request(body))
+                    await self._read(call, codec.decode(ReadRequest, body))
                 case FrameKind.SCAN:
-                    await self._scan(call, codec.decode_scan_request(body))
+                    await self._scan(call, codec.decode(ScanRequest, body))
                 case FrameKind.LAST_ADD_CONFIRMED:
-                    request = codec.decode_lac_request(body)
+                    request = codec.decode(LacRequest, body)
                     reply = self._counted(request, await self._lac_or_fence(request))
-                    self._connection.send(kind, call, codec.encode_lac_reply(reply))
+                    self._connection.send(kind, call, codec.encode(reply))
                 case FrameKind.HOLDINGS:
-                    await self._holdings(call, codec.decode_holdings_request(body))
+                    await self._holdings(call, codec.decode(HoldingsRequest, body))
                 case FrameKind.INFO:
-                    codec.decode_info_request(body)
+                    codec.decode(InfoRequest, body)
                     info = await self._requests.info()
-                    self._connection.send(kind, call, codec.encode_info_reply(info))
+                    self._connection.send(kind, call, codec.encode(info))
                 case _:
                     raise BadMessage(f"a call of kind {kind.name}")
         except BadMessage as error:
@@ -159,7 +161,7 @@ class Calls:
 
     async def _read(self, call: int, request: ReadRequest) -> None:
         async def page() -> Sequence[Part]:
-            return codec.encode_read_reply(self._counted(request, await self._read_or_fence(request)))
+            return codec.encode(self._counted(request, await self._read_or_fence(request)))
 
         async with self._reads:
             await self._answer_large(FrameKind.READ, call, request.bytes_max, page)
@@ -171,7 +173,7 @@ class Calls:
             asked = request.page_from(scan.next_entry)
             reply = self._counted(asked, await self._read_or_fence(asked))
             scan.was_read(reply)
-            return codec.encode_read_reply(reply)
+            return codec.encode(reply)
 
         if self._is_stopping:
             self._refuse(call, STOPPING)
@@ -192,7 +194,7 @@ class Calls:
         if scan is None:  # it has ended meanwhile
             return
         try:
-            scan.taken(codec.decode_taken(body))
+            scan.taken(codec.decode(Taken, body).bytes)
         except BadMessage as error:
             self._running[call].cancel()
             self._refuse(call, str(error))
@@ -210,7 +212,7 @@ class Calls:
 
     async def _holdings(self, call: int, request: HoldingsRequest) -> None:
         async def runs() -> Sequence[Part]:
-            return codec.encode_holdings_reply(self._counted(request, await self._held(request)))
+            return codec.encode(self._counted(request, await self._held(request)))
 
         await self._answer_large(FrameKind.HOLDINGS, call, HOLDINGS_BYTES_MAX, runs)
 

@@ -32,14 +32,14 @@ from metadata.errors import MetadataError, NoSuchKey, VersionConflict
 from metadata.records import decommissioned, directory_generations
 from metadata.records.cluster import cluster_id
 from metadata.records.coordination import lease_clock
-from metadata.records.directory_generations import life_in
+from metadata.records.directory_generations import Life, life_in
 from metadata.records.ledger_record import BookieRef
-from metadata.store import MetadataStore, list_all
+from metadata.store import MetadataStore, Versioned, list_all
 
-from ...errors import BookieError
 from ...storage.bookie import Bookie
 from ...upkeep.inventory.reconciling import Compared, bring_up, kept_in
 from ...upkeep.inventory.unknown_ids import give_no_id_twice
+from ...upkeep.polling import poll
 from ...upkeep.threads import in_thread
 from .directory_generation import Lives
 
@@ -72,13 +72,11 @@ class StoreComparison:
     async def went_back(self) -> bool:
         """Whether the store did, after having the cluster hold back. Raises MetadataError."""
         lives = self._lives
-        page = await self._store.list_page(self._key, limit=1)
-        mine = next((one for one in page.items if one.key == self._key), None)
-        life = None if mine is None else life_in(mine, lives.cookie.incarnation)
+        revision, mine, life = await self._look()
         renewals = 0 if mine is None or not life else life.renewals or (life.number and mine.version)
         noticed = None
-        if page.revision < lives.revision:
-            noticed = self._noticed("the metadata's revision", page.revision, lives.revision)
+        if revision < lives.revision:
+            noticed = self._noticed("the metadata's revision", revision, lives.revision)
         elif renewals < lives.settled and not await self._has_left():
             noticed = self._noticed(f"the renewals of the key {self._key}", renewals, lives.settled)
         self.accepted = None if noticed is None else await self._accepted_meanwhile()
@@ -89,10 +87,16 @@ class StoreComparison:
             lives.renewals = renewals  # only once that succeeded: until then it is noticed again
         lives.renewals = max(lives.renewals, renewals)
         lives.settled = renewals
-        lives.revision, lives.version = page.revision, 0 if mine is None else mine.version
+        lives.revision, lives.version = revision, 0 if mine is None else mine.version
         if noticed is not None:  # or it would be noticed once more after a crash, and after it was accepted
             await in_thread(lives.keep)
         return noticed is not None
+
+    async def _look(self) -> tuple[int, Versioned | None, Life | None]:
+        """The store's revision, the bookie's key there, and what that says."""
+        page = await self._store.list_page(self._key, limit=1)
+        mine = next((one for one in page.items if one.key == self._key), None)
+        return page.revision, mine, mine and life_in(mine, self._lives.cookie.incarnation)
 
     def _noticed(self, compared: str, found: int, expected: int) -> Noticed:
         return Noticed(self._lives.cookie.bookie_id, compared, found, expected)
@@ -111,11 +115,9 @@ class StoreComparison:
         """The records have what the bookie has noted: from here on it remembers the store as it is."""
         assert self.accepted is not None
         lives, lives.returned = self._lives, self.accepted.number
-        page = await self._store.list_page(self._key, limit=1)
-        mine = next((one for one in page.items if one.key == self._key), None)
-        life = None if mine is None else life_in(mine, lives.cookie.incarnation)
+        lives.revision, mine, life = await self._look()
         lives.settled = lives.renewals = life.renewals if life else 0
-        lives.revision, lives.version = page.revision, 0 if mine is None else mine.version
+        lives.version = 0 if mine is None else mine.version
         await in_thread(lives.keep)
 
     async def _has_left(self) -> bool:
@@ -178,13 +180,15 @@ class MetadataWatch:
         await self._comparison.came_back()
 
     async def run(self, renewal_seconds: float, position: Callable[[], int]) -> None:
-        """Renews periodically until cancelled; retries after errors."""
-        while True:
-            await asyncio.sleep(renewal_seconds)
-            try:
-                await self.renew(position())
-            except (BookieError, MetadataError, OSError) as error:
-                log.log(weight(error), "cannot tell yet whether the metadata went back: %s", error)
+        """Renews periodically until cancelled or the log has failed; retries after errors."""
+        await poll(
+            lambda: self.renew(position()),
+            log,
+            "cannot tell yet whether the metadata went back",
+            first_seconds=renewal_seconds,
+            seconds=0.0,
+            pause_seconds=renewal_seconds,
+        )
 
     async def renew(self, position: int) -> bool:
         """Returns whether the store went back. Raises BookieError, MetadataError, OSError."""

@@ -28,11 +28,8 @@ from metadata.store import MetadataStore
 from ...errors import DataDirectoryError
 from ...index.places import FrameLocation
 from ...storage.bookie import Bookie
-from ...wire.messages import EntryRange
 from ..inventory.cut_short import is_cut_short
-from ..inventory.gaps import overlap
-from ..inventory.inventory import span_of
-from ..inventory.placed_entries import shares
+from ..inventory.inventory import frames_elsewhere
 from ..threads import in_thread
 from .keeping_notes import keep_notes
 
@@ -162,10 +159,4 @@ class Collector:
         return dropped
 
     def _misplaced(self, record: LedgerRecord) -> list[tuple[int, FrameLocation]]:
-        """Frames none of whose entries the metadata places here."""
-        ours = [EntryRange(share.first_entry, share.last_entry) for share in shares(record, self._me)]
-        return [
-            (ledger_id, place)
-            for ledger_id, place in self._bookie.index.places(record.ledger_id)
-            if not any(overlap(span_of(place), one) for one in ours)
-        ]
+        return [(record.ledger_id, place) for place in frames_elsewhere(self._bookie, record, self._me)]

@@ -31,8 +31,8 @@ from ..logs.retention_rounds import RetentionRounds
 from ..logs.unneeded_segments import UnneededSegments
 from ..mending.replication_task import Reason, ReplicationTask
 from ..peers import Peers
+from ..polling import LOOK_SECONDS
 from .absence_counts import AbsenceCounts
-from .polling import LOOK_SECONDS
 from .reachability import Reachability
 from .replication_tasks import is_left_behind, replication_tasks, takers, to_fence
 from .view import ClusterView, look

@@ -13,21 +13,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from metadata.backup import hold
-from metadata.counting.outage import weight
-from metadata.errors import MetadataError, NoSuchKey, VersionConflict
+from metadata.errors import NoSuchKey, VersionConflict
 from metadata.healing.marks import Marks
 from metadata.rate_limit import LEDGERS_PER_SECOND, RateLimit
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
 
-from ...errors import BookieError, LogFailed
 from ...storage.bookie import Bookie
 from ...upkeep_config import UpkeepConfig
 from ...wire.messages import EntryRange
 from ..collecting.keeping_notes import keep_notes, missing_notes
 from ..inventory.inventory import Inventory
 from ..inventory.placed_entries import EVERYTHING
+from ..polling import poll
 
 log = logging.getLogger(__name__)
 
@@ -70,25 +69,17 @@ class LocalCheck:
         self._config = config
         self._pace = RateLimit(LEDGERS_PER_SECOND)
         self._clock = clock
-        self.last = Stock()
 
     async def run(self) -> None:
         """Checks every `stock_seconds`, until cancelled or the log has failed. The first round begins soon."""
-        loop = asyncio.get_running_loop()
-        next_at = loop.time() + min(self._config.stock_seconds, FIRST_ROUND_SECONDS)
-        while True:
-            await asyncio.sleep(max(0.0, next_at - loop.time()))
-            next_at = loop.time() + self._config.stock_seconds
-            try:
-                self.last = await self.take_once()
-            except LogFailed:
-                return  # the process is about to end
-            except (BookieError, MetadataError, OSError) as error:
-                log.log(
-                    weight(error),
-                    "the local check was interrupted, and will be tried again when it is due: %s",
-                    error,
-                )
+        await poll(
+            self.take_once,
+            log,
+            "the local check was interrupted, and will be tried again when it is due",
+            seconds=self._config.stock_seconds,
+            first_seconds=min(self._config.stock_seconds, FIRST_ROUND_SECONDS),
+            pause_seconds=0.0,
+        )
 
     async def take_once(self) -> Stock:
         """One round. Raises BookieError, MetadataError and OSError: what was found before is reported."""

@@ -19,11 +19,11 @@ from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
 from metadata.store import MetadataStore
 
 from ...upkeep_config import UpkeepConfig
-from ..mending.gap_filling import Tally
 from ..mending.healer import Healer
 from ..mending.repair import COULD_NOT
 from ..mending.replication_task import Reason, ReplicationTask
-from .polling import poll
+from ..polling import poll
+from ..reports import Tally
 from .replication_tasks import replication_tasks
 from .view import ClusterView, look
 
@@ -49,7 +49,7 @@ class Rebalancer:
 
     async def run(self) -> None:
         """Polls planned moves until cancelled, or until the log has failed."""
-        await poll(self.look_once, log, "rebalancing")
+        await poll(self.look_once, log, "rebalancing was interrupted, and will be tried again")
 
     async def look_once(self) -> None:
         """Executes the present moves to this bookie. Raises BookieError, MetadataError and OSError."""

@@ -10,25 +10,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from metadata.backup import hold
 from metadata.backup.hold import HoldKind, Misfits, Restored
-from metadata.counting.outage import weight
-from metadata.errors import MetadataError, StoreUnavailable, VersionConflict
+from metadata.errors import StoreUnavailable, VersionConflict
 from metadata.records.cluster import cluster_id
 from metadata.records.ledger_record import BookieRef, LedgerRecord, Tombstone
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
 
-from ...errors import BookieError
 from ...storage.bookie import Bookie
-from ...wire.messages import EntryRange
 from ..inventory.cut_short import is_cut_short
-from ..inventory.gaps import overlap
-from ..inventory.inventory import span_of
-from ..inventory.placed_entries import ENTRY_MAX, shares
+from ..inventory.inventory import frames_elsewhere
+from ..inventory.placed_entries import ENTRY_MAX
 from ..inventory.unknown_ids import give_no_id_twice
+from ..polling import poll
 from ..threads import in_thread
 from .local_check import LocalCheck
 
@@ -56,18 +53,10 @@ class RestoreCheck:
         self._me = me
         self._upkeep = upkeep
 
-    async def run(self, look_seconds: float) -> None:
-        """Polls whether the metadata was restored, until cancelled."""
-        while True:
-            try:
-                await self.look_once()
-            except (BookieError, MetadataError, OSError) as error:
-                log.log(
-                    weight(error),
-                    "cannot compare what is stored here with the restored metadata yet: %s",
-                    error,
-                )
-            await asyncio.sleep(look_seconds)
+    async def run(self) -> None:
+        """Polls whether the metadata was restored, until cancelled or the log has failed."""
+        failed = "cannot compare what is stored here with the restored metadata yet"
+        await poll(self.look_once, log, failed, first_seconds=0.0)
 
     async def look_once(self) -> None:
         """Reports mismatches, unless that was done for this restore. Raises BookieError, MetadataError and OSError."""
@@ -156,8 +145,8 @@ class RestoreCheck:
         noted = self._bookie.index.notes.latest(record.ledger_id)
         if noted is not None and last.number:
             return noted.is_ahead_of(record)
-        spans = (span_of(place) for _, place in self._bookie.index.places(record.ledger_id))
-        return any(span.last_entry >= last.first_entry for span in spans)
+        places = self._bookie.index.places(record.ledger_id)
+        return any(place.last_entry >= last.first_entry for _, place in places)
 
     async def _is_elsewhere(self, record: LedgerRecord) -> bool:
         if all(self._me in fragment.ensemble for fragment in record.fragments):
@@ -167,10 +156,4 @@ class RestoreCheck:
     def _holds_elsewhere(self, record: LedgerRecord) -> bool:
         """Whether entries up to the ledger's end are here that no fragment places here."""
         end = ENTRY_MAX if record.last_entry is None else record.last_entry
-        ours = [EntryRange(share.first_entry, share.last_entry) for share in shares(record, self._me)]
-        spans = (span_of(place) for _, place in self._bookie.index.places(record.ledger_id))
-        return any(span.first_entry <= end and not _is_among(span, ours) for span in spans)
-
-
-def _is_among(span: EntryRange, ours: Iterable[EntryRange]) -> bool:
-    return any(overlap(span, one) for one in ours)
+        return any(place.first_entry <= end for place in frames_elsewhere(self._bookie, record, self._me))

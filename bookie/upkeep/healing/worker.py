@@ -26,12 +26,12 @@ from metadata.store import Lease, MetadataStore
 
 from ...upkeep_config import UpkeepConfig
 from ..inventory.inventory import Inventory
-from ..mending.gap_filling import Tally
 from ..mending.healer import Healer
 from ..mending.repair import COULD_NOT, Repair
 from ..mending.replication_task import Reason, ReplicationTask
 from ..peers import Peers
-from .polling import poll
+from ..polling import poll
+from ..reports import Tally
 from .replication_tasks import is_left_behind, replication_tasks, takers, to_fence
 from .view import ClusterView, look
 
@@ -112,7 +112,7 @@ class Worker:
 
     async def run(self) -> None:
         """Polls the marks until cancelled, or until the log has failed."""
-        await poll(self.look_once, log, "healing")
+        await poll(self.look_once, log, "healing was interrupted, and will be tried again")
 
     async def look_once(self) -> None:
         """Re-replicates what can be done now. Raises BookieError, MetadataError and OSError.

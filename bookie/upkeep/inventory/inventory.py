@@ -16,8 +16,8 @@ from ...storage.frames import UnreadableFrame, read_frame
 from ...wire.columns import Columns
 from ...wire.messages import EntryRange
 from ..threads import in_thread
-from .gaps import Ids, missing
-from .placed_entries import ENTRY_MAX, Share, parts
+from .gaps import Ids, missing, overlap
+from .placed_entries import ENTRY_MAX, Share, parts, shares
 
 log = logging.getLogger(__name__)
 
@@ -145,6 +145,14 @@ def is_solid(place: FrameLocation) -> bool:
 def span_of(place: FrameLocation) -> EntryRange:
     """The entry range of a frame."""
     return EntryRange(place.first_entry, place.last_entry)
+
+
+def frames_elsewhere(bookie: Bookie, record: LedgerRecord, me: BookieRef) -> Iterator[FrameLocation]:
+    """Frames of the ledger on this bookie none of whose entries the metadata places here."""
+    ours = [EntryRange(share.first_entry, share.last_entry) for share in shares(record, me)]
+    for _, place in bookie.index.places(record.ledger_id):
+        if not any(overlap(span_of(place), one) for one in ours):
+            yield place
 
 
 def _clipped(place: FrameLocation, window: EntryRange) -> range:

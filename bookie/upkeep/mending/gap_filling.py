@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from typing import NoReturn
 
 from metadata.rate_limit import RateLimit
@@ -28,7 +27,7 @@ from ..inventory.gaps import contains, overlap
 from ..inventory.inventory import Inventory, span_of
 from ..inventory.placed_entries import ENTRY_MAX, Part, Share
 from ..peers import Peers, PeersFailed
-from ..reports import Progress, Repaired
+from ..reports import Progress, Tally
 
 STORE_BYTES = 4 * 1024 * 1024
 """Bytes stored at once, about."""
@@ -45,51 +44,6 @@ NOT_CLOSED = (
     "the ledger is not closed, so nobody else gives its entries: repair it again when it is; where its writer is gone, "
     "close it with `bookledger ledger recover`"
 )
-
-
-@dataclass(slots=True)
-class Tally:
-    """What was done for one ledger so far, and what could not be fetched."""
-
-    ledger_id: int
-    entries: int = 0
-    bytes: int = 0
-    frames_removed: int = 0
-    fragments_moved: int = 0
-    failures: int = 0
-    why_not: str = ""
-    frames_unreadable: int = 0
-    lacking: list[EntryRange] = field(default_factory=list)
-
-    def fail(self, why: str, *lacking: EntryRange) -> None:
-        """Records that something stays undone; the first reason is reported."""
-        self.why_not = self.why_not or why
-        self.lacking += lacking
-
-    def add(self, other: Tally) -> None:
-        """Adds the tally of another part of the same ledger."""
-        for name in (
-            "entries",
-            "bytes",
-            "frames_removed",
-            "fragments_moved",
-            "failures",
-            "frames_unreadable",
-        ):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        if other.why_not:
-            self.fail(other.why_not, *other.lacking)
-
-    def result(self) -> Repaired:
-        return Repaired(
-            ledger_id=self.ledger_id,
-            entries=self.entries,
-            bytes=self.bytes,
-            frames_removed=self.frames_removed,
-            fragments_moved=self.fragments_moved,
-            why_not=self.why_not,
-            frames_unreadable=self.frames_unreadable,
-        )
 
 
 class _GivenUp(Exception):

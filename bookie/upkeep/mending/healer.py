@@ -18,7 +18,8 @@ from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import LedgerStore
 
 from ..inventory.placed_entries import Part, shares
-from .gap_filling import Mender, Tally
+from ..reports import Tally
+from .gap_filling import Mender
 from .replication_task import Reason, ReplicationTask
 
 TRIES_MAX = 5

@@ -13,7 +13,7 @@ from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
 from metadata.records.ledger_store import LedgerStore
 
 from ..peers import Peers
-from .gap_filling import Tally
+from ..reports import Tally
 from .healer import Healer
 from .replication_task import Reason, ReplicationTask
 

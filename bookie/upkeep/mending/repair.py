@@ -30,9 +30,9 @@ from ..inventory.gaps import merged
 from ..inventory.inventory import Inventory, span_of
 from ..inventory.placed_entries import EVERY_ENTRY, EVERYTHING, parts
 from ..peers import Peers, PeersFailed
-from ..reports import Progress, Repaired, RepairReport, Summary
+from ..reports import Progress, RepairReport, Summary, Tally
 from ..threads import in_thread
-from .gap_filling import Mender, Tally
+from .gap_filling import Mender
 from .healer import Healer
 from .position_takeover import MayTake, PositionTakeover
 from .restoring import Restorer
@@ -77,7 +77,7 @@ class Repair:
         """
         return await self._inventory.missing(record, self._me, within, verify=verify)
 
-    async def repair_ledger(self, ledger_id: int) -> Repaired:
+    async def repair_ledger(self, ledger_id: int) -> Tally:
         """Completes one ledger here, and then takes it out of limbo. Closes it if it is open.
 
         A deleted ledger leaves limbo as it is. One with a password that is not closed stays, and the report says
@@ -116,7 +116,7 @@ class Repair:
         await self._bookie.checkpoint()
         return summary.report()
 
-    async def mend(self, ledger_id: int, suspected: Sequence[FrameLocation]) -> Repaired:
+    async def mend(self, ledger_id: int, suspected: Sequence[FrameLocation]) -> Tally:
         """Replaces those of these frames that are unreadable: fetches their entries placed here, and removes them.
 
         Recovers nothing: a frame of a ledger that is not closed stays, an I/O error for its readers, unless its
@@ -125,7 +125,7 @@ class Repair:
         bad = await self._inventory.unreadable(ledger_id, suspected)
         tally = Tally(ledger_id, frames_unreadable=len(bad))
         if not bad:
-            return tally.result()
+            return tally
         try:
             found = await self._ledgers.read(ledger_id)
             if found is not None:
@@ -204,9 +204,9 @@ class Repair:
             await self._bookie.store([state_record(replace(state, limbo=False))])
 
 
-def _told(tally: Tally) -> Repaired:
+def _told(tally: Tally) -> Tally:
     if tally.why_not:
         log.error(
             "ledger %d is not repaired: %s", tally.ledger_id, tally.why_not, extra={"ledger": tally.ledger_id}
         )
-    return tally.result()
+    return tally

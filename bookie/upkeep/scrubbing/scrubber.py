@@ -19,20 +19,20 @@ import logging
 import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from metadata.counting.outage import weight
 from metadata.errors import MetadataError
 from metadata.rate_limit import RateLimit
 
-from ...errors import BookieError, DiskIsFull, LogFailed
+from ...errors import BookieError, DiskIsFull
 from ...index.places import Frame, FrameLocation
 from ...log import manifest, segments
 from ...log.format import NO_LEDGER, place_of
 from ...storage.bookie import Bookie
 from ..collecting.compactor import write_states_anew
 from ..mending.repair import Repair
-from ..reports import LISTED_MAX, Repaired, ScrubReport, Summary
+from ..polling import poll
+from ..reports import LISTED_MAX, ScrubReport, Summary, Tally
 from ..threads import in_thread
 from .audit import Audit
 from .segment_check import Stretch, check_segment
@@ -78,18 +78,14 @@ class Scrubber:
 
     async def scrub_for_ever(self, pass_seconds: float, first_seconds: float) -> None:
         """Scrubs every `pass_seconds`, until cancelled or the log has failed; first after `first_seconds`."""
-        loop = asyncio.get_running_loop()
-        next_at = loop.time() + min(pass_seconds, first_seconds)
-        while True:
-            await asyncio.sleep(next_at - loop.time())
-            next_at = loop.time() + pass_seconds
-            try:
-                await self.scrub_once()
-            except LogFailed:
-                return  # the process is about to end
-            except (BookieError, MetadataError, OSError) as error:
-                log.log(weight(error), "the scrub failed, and will be tried again when it is due: %s", error)
-            next_at = max(next_at, loop.time() + PAUSE_SECONDS_MIN)
+        await poll(
+            self.scrub_once,
+            log,
+            "the scrub failed, and will be tried again when it is due",
+            seconds=pass_seconds,
+            first_seconds=min(pass_seconds, first_seconds),
+            pause_seconds=PAUSE_SECONDS_MIN,
+        )
 
     async def scrub_once(self) -> ScrubReport:
         """One pass over all that is synced when it begins. Repairs what it finds, or reports why it could not.
@@ -135,7 +131,7 @@ class Scrubber:
             return
         except OSError as error:
             log.error("cannot scrub %s: %s", segments.name_of(segment), error)
-            this.unread.append(f"{segments.name_of(segment)}: {error}")
+            this.found.unread += (f"{segments.name_of(segment)}: {error}",)
 
     async def _check_segment(self, segment: int, end: int, this: _Pass) -> None:
         audit = await in_thread(Audit, self._bookie.index, segment)
@@ -144,11 +140,11 @@ class Scrubber:
         found = _Damage(segment)
         while (step := await in_thread(next, steps, None)) is not None:
             await self._pace.keep(step.bytes)
-            this.bytes_read += step.bytes
-            this.records += step.records
+            this.found.bytes_read += step.bytes
+            this.found.records += step.records
             found.add(step.damaged)
             await self._put_back(await in_thread(audit.hidden, step.frames), this)
-        this.segments += 1
+        this.found.segments += 1
         suspects = audit.suspects()
         if found.count or suspects:
             async with self._upkeep:
@@ -165,18 +161,18 @@ class Scrubber:
         async with self._upkeep:
             for ledger_id, places in by_ledger.items():
                 try:
-                    this.frames_restored += await self._repair.restorer.put_back(ledger_id, places)
+                    this.found.frames_restored += await self._repair.restorer.put_back(ledger_id, places)
                 except MetadataError as error:
                     why = f"whether the index lacks frames of it cannot be told: {error}"
-                    this.repaired.add(Repaired(ledger_id, why_not=why))
+                    this.repaired.add(Tally(ledger_id, why_not=why))
 
     # --- mending, with the lock held ----------------------------------------------------------
 
     async def _mend(self, found: _Damage, suspects: Sequence[int], this: _Pass) -> bool:
         """Repairs a segment's damage; returns whether the states that were in it are rewritten."""
-        this.damaged += found.count
+        this.found.damaged += found.count
         if found.count:
-            this.segments_damaged.append(found.segment)
+            this.found.segments_damaged += (found.segment,)
         new = [stretch for stretch in found.stretches if stretch not in self._known]
         for stretch in new:
             log.error("damaged: %s", stretch)
@@ -185,11 +181,11 @@ class Scrubber:
         if not new:
             return True  # they were rewritten when the damage was new
         try:
-            this.states_rewritten += await write_states_anew(self._bookie, found.segment)
+            this.found.states_rewritten += await write_states_anew(self._bookie, found.segment)
             await self._name_segments()
         except DiskIsFull as full:
             why = f"fences that stood in {segments.name_of(found.segment)} are not written anew: {full}"
-            this.repaired.add(Repaired(NO_LEDGER, why_not=why))
+            this.repaired.add(Tally(NO_LEDGER, why_not=why))
             return False
         self._remember(new)
         return True
@@ -197,7 +193,7 @@ class Scrubber:
     async def _mend_ledger(self, ledger_id: int, segment: int | None, this: _Pass) -> None:
         """Replaces the ledger's unreadable frames, in this segment or all."""
         done = await self._repair.mend(ledger_id, await in_thread(self._pointed_to, ledger_id, segment))
-        this.frames_damaged += done.frames_unreadable
+        this.found.frames_damaged += done.frames_unreadable
         this.repaired.add(done)
 
     def _pointed_to(self, ledger_id: int, segment: int | None) -> list[FrameLocation]:
@@ -236,7 +232,7 @@ class Scrubber:
             for ledger_id in await in_thread(self._not_whole, ledger_ids[start : start + LEDGERS_PER_STEP]):
                 async with self._upkeep:
                     await self._mend_ledger(ledger_id, None, this)
-                this.repaired.add(Repaired(ledger_id, why_not=NOT_WHOLE))
+                this.repaired.add(Tally(ledger_id, why_not=NOT_WHOLE))
 
     def _not_whole(self, ledger_ids: Sequence[int]) -> list[int]:
         return [ledger_id for ledger_id in ledger_ids if not self._bookie.index.is_whole(ledger_id)]
@@ -265,30 +261,16 @@ class _Damage:
 class _Pass:
     """Findings and repairs of one pass so far."""
 
-    segments: int = 0
-    bytes_read: int = 0
-    records: int = 0
-    damaged: int = 0
-    frames_damaged: int = 0
-    frames_restored: int = 0
-    states_rewritten: int = 0
-    segments_damaged: list[int] = field(default_factory=list)
-    unread: list[str] = field(default_factory=list)
+    found: ScrubReport = field(default_factory=ScrubReport)
     repaired: Summary = field(default_factory=Summary)
 
     def report(self) -> ScrubReport:
         repaired = self.repaired.report()
-        return ScrubReport(
-            segments=self.segments,
-            bytes_read=self.bytes_read,
-            records=self.records,
-            damaged=self.damaged,
-            frames_damaged=self.frames_damaged,
+        return replace(
+            self.found,
             entries_repaired=repaired.entries,
-            frames_restored=self.frames_restored,
-            states_rewritten=self.states_rewritten,
             ledgers_unrepaired=repaired.ledgers_unrepaired,
-            segments_damaged=tuple(self.segments_damaged[:LISTED_MAX]),
-            unread=tuple(self.unread[:LISTED_MAX]),
+            segments_damaged=self.found.segments_damaged[:LISTED_MAX],
+            unread=self.found.unread[:LISTED_MAX],
             unrepaired=repaired.unrepaired,
         )

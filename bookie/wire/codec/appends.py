@@ -11,6 +11,7 @@ from ..messages import NO_CREDENTIAL, NO_TRACE, Ack, AppendReply, AppendRequest,
 from .parts import (
     STATUS_TO_PB,
     Body,
+    Codec,
     columns_from,
     credential_from,
     identity_from,
@@ -27,7 +28,7 @@ APPEND_HEADER_BYTES_MAX = 512 * 1024
 """FRAMES_MAX frames need half of it. A frame may be a byte or two, and each costs memory once parsed."""
 
 
-def encode_append_request(request: AppendRequest) -> Sealed:
+def _encode_request(request: AppendRequest) -> Sealed:
     message = pb.AppendRequest(incarnation=request.incarnation, first_sequence=request.first_sequence)
     add = message.frames.add
     for frame in request.frames:
@@ -65,7 +66,7 @@ def _told_to(frame: Frame, message: pb.Frame) -> None:
         message.note = frame.note
 
 
-def decode_append_request(data: Body) -> AppendRequest:
+def _decode_request(data: Body) -> AppendRequest:
     message, body = parse_with_columns(pb.AppendRequest, data, APPEND_HEADER_BYTES_MAX)
     if (count := len(message.frames) + len(message.told)) > FRAMES_MAX:
         raise BadMessage(f"{count} frames in one message; the limit is {FRAMES_MAX}")
@@ -95,7 +96,7 @@ def _told_from(
     return Frame(message.ledger_id, columns, lac, message.recovery, *whose, message.note)
 
 
-def encode_append_reply(reply: AppendReply) -> Sealed:
+def _encode_reply(reply: AppendReply) -> Sealed:
     message = pb.AppendReply()
     add = message.acks.add
     for sequence, status, detail in reply.acks:
@@ -104,8 +105,14 @@ def encode_append_reply(reply: AppendReply) -> Sealed:
     return sealed(message)
 
 
-def decode_append_reply(data: Body) -> AppendReply:
+def _decode_reply(data: Body) -> AppendReply:
     message = parse(pb.AppendReply, data)
     return AppendReply(
         tuple([Ack(ack.sequence, status_from(ack.status), ack.detail) for ack in message.acks])
     )
+
+
+APPENDS = {
+    AppendRequest: Codec(_encode_request, _decode_request),
+    AppendReply: Codec(_encode_reply, _decode_reply),
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields
 from operator import attrgetter
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from google.protobuf.message import DecodeError, Message
 
@@ -14,7 +14,16 @@ from metadata.records.ledger_record import IDENTITY_BYTES
 from .. import bookie_pb2 as pb
 from ..attachments import BadMessage, Sealed, Unsealed, sealed
 from ..columns import Columns
-from ..messages import NO_CREDENTIAL, NO_ENTRY, PROOF_BYTES, VERIFIER_BYTES, Credential, LacStatement, Status
+from ..messages import (
+    NO_CREDENTIAL,
+    NO_ENTRY,
+    PROOF_BYTES,
+    VERIFIER_BYTES,
+    Credential,
+    LacStatement,
+    MaintenanceAction,
+    Status,
+)
 from ..rpc import MESSAGE_BYTES_MAX
 
 LAC_DIGEST_BYTES_MAX = 64
@@ -110,13 +119,30 @@ def status_from(number: int) -> Status:
         raise BadMessage(f"unknown status {number}") from None
 
 
+_ACTION_TO_PB: dict[MaintenanceAction, pb.MaintenanceAction] = {
+    action: cast("pb.MaintenanceAction", pb.MaintenanceAction.Value(action.name))
+    for action in MaintenanceAction
+}
+
+_ACTION_FROM_PB = {int(number): action for action, number in _ACTION_TO_PB.items()}
+
+
+def _action_from(message: pb.MaintainRequest) -> MaintenanceAction:
+    action = _ACTION_FROM_PB.get(message.action)
+    if action is None:
+        raise BadMessage(f"unknown act of maintenance {message.action}")
+    return action
+
+
 _TO: dict[str, Callable[[Any], Any]] = {
+    "action": _ACTION_TO_PB.__getitem__,
     "credential": credential_to,
     "status": STATUS_TO_PB.__getitem__,
 }
 """How a field is written that is not as it is in the message, by its name."""
 
 _FROM: dict[str, Callable[[Any], Any]] = {
+    "action": _action_from,
     "credential": credential_from,
     "identity": identity_from,
     "status": lambda message: status_from(message.status),
@@ -126,32 +152,36 @@ _FROM: dict[str, Callable[[Any], Any]] = {
 """How a field is read from its message that is checked, or is something else there."""
 
 
-def encoder(kind: type[Message], of: type[V]) -> Callable[[V], Sealed]:
-    """Of a message that has all fields of this dataclass, under their names."""
+class Codec(NamedTuple):
+    """How messages of one kind are written, and read."""
+
+    encode: Callable[[Any], Sealed]
+    decode: Callable[[Body], Any]
+
+
+def plain(kind: type[Message], of: type[V], check: Callable[[V], None] = lambda _: None) -> Codec:
+    """Of a message that has all fields of this dataclass, two at least, under their names.
+
+    `check` raises BadMessage for a message that was read and cannot be.
+    """
     names = [field.name for field in fields(of)]  # type: ignore[arg-type]
     values_of = attrgetter(*names)
-    others = [(name, _TO[name]) for name in names if name in _TO]
+    to = [(name, _TO[name]) for name in names if name in _TO]
+    read = [(n, _FROM[name]) for n, name in enumerate(names) if name in _FROM]
 
     def encode(value: V) -> Sealed:
         given = dict(zip(names, values_of(value), strict=True))
-        for name, to in others:
-            given[name] = to(given[name])
+        for name, written in to:
+            given[name] = written(given[name])
         return sealed(kind(**given))
-
-    return encode
-
-
-def decoder(kind: type[Message], of: type[V]) -> Callable[[Body], V]:
-    """Of a message that has all fields of this dataclass, under their names. Raises BadMessage."""
-    names = [field.name for field in fields(of)]  # type: ignore[arg-type]
-    values_of = attrgetter(*names)
-    others = [(n, _FROM[name]) for n, name in enumerate(names) if name in _FROM]
 
     def decode(data: Body) -> V:
         message = parse(kind, data)
         values = list(values_of(message))
-        for n, from_message in others:
+        for n, from_message in read:
             values[n] = from_message(message)
-        return of(*values)
+        made = of(*values)
+        check(made)
+        return made
 
-    return decode
+    return Codec(encode, decode)

@@ -17,38 +17,32 @@ from ..messages import (
     ReadReply,
     ReadRequest,
     ScanRequest,
+    Taken,
 )
 from .parts import (
     STATUS_TO_PB,
     Body,
+    Codec,
     columns_from,
-    decoder,
-    encoder,
     lac_from,
     lac_to,
     parse,
     parse_with_columns,
+    plain,
     shape_of,
     status_from,
 )
 
-encode_read_request = encoder(pb.ReadRequest, ReadRequest)
-decode_read_request = decoder(pb.ReadRequest, ReadRequest)
+
+def _encode_taken(taken: Taken) -> Sealed:
+    return sealed(pb.Taken(bytes=taken.bytes))
 
 
-encode_scan_request = encoder(pb.ScanRequest, ScanRequest)
-decode_scan_request = decoder(pb.ScanRequest, ScanRequest)
+def _decode_taken(data: Body) -> Taken:
+    return Taken(parse(pb.Taken, data).bytes)
 
 
-def encode_taken(taken_bytes: int) -> Sealed:
-    return sealed(pb.Taken(bytes=taken_bytes))
-
-
-def decode_taken(data: Body) -> int:
-    return int(parse(pb.Taken, data).bytes)
-
-
-def encode_read_reply(reply: ReadReply) -> Sealed:
+def _encode_read_reply(reply: ReadReply) -> Sealed:
     return sealed(
         pb.ReadReply(
             status=STATUS_TO_PB[reply.status],
@@ -64,7 +58,7 @@ def encode_read_reply(reply: ReadReply) -> Sealed:
     )
 
 
-def decode_read_reply(data: Body) -> ReadReply:
+def _decode_read_reply(data: Body) -> ReadReply:
     message, body = parse_with_columns(pb.ReadReply, data)
     columns = columns_from(message.columns, body)
     body.end()
@@ -80,11 +74,7 @@ def decode_read_reply(data: Body) -> ReadReply:
     )
 
 
-encode_lac_request = encoder(pb.LastAddConfirmedRequest, LacRequest)
-decode_lac_request = decoder(pb.LastAddConfirmedRequest, LacRequest)
-
-
-def encode_lac_reply(reply: LacReply) -> Sealed:
+def _encode_lac_reply(reply: LacReply) -> Sealed:
     return sealed(
         pb.LastAddConfirmedReply(
             status=STATUS_TO_PB[reply.status],
@@ -97,7 +87,7 @@ def encode_lac_reply(reply: LacReply) -> Sealed:
     )
 
 
-def decode_lac_reply(data: Body) -> LacReply:
+def _decode_lac_reply(data: Body) -> LacReply:
     message = parse(pb.LastAddConfirmedReply, data)
     lac = lac_from(message.last_add_confirmed) if message.HasField("last_add_confirmed") else None
     # an older program does not vouch: while a cluster is upgraded its bookies are believed, as they were before
@@ -109,11 +99,7 @@ def decode_lac_reply(data: Body) -> LacReply:
     return LacReply(status_from(message.status), lac, message.detail, *told)
 
 
-encode_holdings_request = encoder(pb.HoldingsRequest, HoldingsRequest)
-decode_holdings_request = decoder(pb.HoldingsRequest, HoldingsRequest)
-
-
-def encode_holdings_reply(reply: HoldingsReply) -> Sealed:
+def _encode_holdings_reply(reply: HoldingsReply) -> Sealed:
     return sealed(
         pb.HoldingsReply(
             status=STATUS_TO_PB[reply.status],
@@ -127,7 +113,7 @@ def encode_holdings_reply(reply: HoldingsReply) -> Sealed:
     )
 
 
-def decode_holdings_reply(data: Body) -> HoldingsReply:
+def _decode_holdings_reply(data: Body) -> HoldingsReply:
     m = parse(pb.HoldingsReply, data)
     columns = m.first_entries, m.last_entries, m.entries, m.payload_bytes
     if len({len(column) for column in columns}) != 1 or len(m.entries) > HOLDINGS_MAX:
@@ -136,3 +122,15 @@ def decode_holdings_reply(data: Body) -> HoldingsReply:
     if any(not 0 <= first <= last for first, last, _, _ in holdings):
         raise BadMessage("holdings that end before they begin")
     return HoldingsReply(status_from(m.status), holdings, m.covered_through, m.detail)
+
+
+READS = {
+    ReadRequest: plain(pb.ReadRequest, ReadRequest),
+    ReadReply: Codec(_encode_read_reply, _decode_read_reply),
+    ScanRequest: plain(pb.ScanRequest, ScanRequest),
+    Taken: Codec(_encode_taken, _decode_taken),
+    LacRequest: plain(pb.LastAddConfirmedRequest, LacRequest),
+    LacReply: Codec(_encode_lac_reply, _decode_lac_reply),
+    HoldingsRequest: plain(pb.HoldingsRequest, HoldingsRequest),
+    HoldingsReply: Codec(_encode_holdings_reply, _decode_holdings_reply),
+}

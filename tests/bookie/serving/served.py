@@ -52,14 +52,12 @@ class Client:
     def request(
         self, first_sequence: int, *frames: Frame, incarnation: str | None = None
     ) -> list[bytes | memoryview]:
-        return codec.encode_append_request(
-            AppendRequest(incarnation or self.incarnation, first_sequence, frames)
-        )
+        return codec.encode(AppendRequest(incarnation or self.incarnation, first_sequence, frames))
 
     async def append(self, *requests: list[bytes | memoryview]) -> list[Ack]:
         """Sends the requests on a connection of their own; all acknowledgements, in the order they came."""
         found: list[Ack] = []
-        count = sum(len(codec.decode_append_request(b"".join(request)).frames) for request in requests)
+        count = sum(len(codec.decode(AppendRequest, b"".join(request)).frames) for request in requests)
         async with self.stream() as stream:
             for request in requests:
                 stream.send(FrameKind.APPEND, 0, request)
@@ -73,12 +71,12 @@ class Client:
         request = ReadRequest(
             others.pop("incarnation", self.incarnation), ledger_id, first, last, PAGE_BYTES, **others
         )
-        return codec.decode_read_reply(await self.call(FrameKind.READ, codec.encode_read_request(request)))
+        return codec.decode(ReadReply, await self.call(FrameKind.READ, codec.encode(request)))
 
     async def last_add_confirmed(self, ledger_id: int, **others: Any) -> LacReply:
         request = LacRequest(others.pop("incarnation", self.incarnation), ledger_id, **others)
-        body = codec.encode_lac_request(request)
-        return codec.decode_lac_reply(await self.call(FrameKind.LAST_ADD_CONFIRMED, body))
+        body = codec.encode(request)
+        return codec.decode(LacReply, await self.call(FrameKind.LAST_ADD_CONFIRMED, body))
 
     async def call(self, kind: FrameKind, body: list[bytes | memoryview]) -> Body:
         async with self.stream() as stream:

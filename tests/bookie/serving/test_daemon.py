@@ -29,7 +29,7 @@ from bookie.storage.bookie import Bookie
 from bookie.wire import codec, rpc
 from bookie.wire.data.framing import FrameKind, Goodbye
 from bookie.wire.data.handshake import ClientHello
-from bookie.wire.messages import Ack, Status
+from bookie.wire.messages import Ack, InfoReply, InfoRequest, Status
 from metadata import open_store
 from metadata.memory import MemoryStore
 from metadata.records.cluster import find_bookie
@@ -215,7 +215,7 @@ async def test_a_bookie_that_cannot_have_its_port_does_not_touch_the_log(tmp_pat
 async def info_of(address: str) -> bytes:
     async with grpc.aio.insecure_channel(address, options=rpc.CHANNEL_OPTIONS) as channel:
         ask: Any = channel.unary_unary(rpc.INFO)
-        answer: bytes = await ask(whole(codec.encode_info_request(None)), timeout=20)
+        answer: bytes = await ask(whole(codec.encode(InfoRequest())), timeout=20)
         return answer
 
 
@@ -279,7 +279,7 @@ async def test_a_bookie_keeps_its_name_however_long_its_log_is_read_and_callers_
     replay.go_on.set()
     running = await ready
     assert running.address == address
-    assert codec.decode_info_reply(await info_of(address)).bookie_id == "b1"
+    assert codec.decode(InfoReply, await info_of(address)).bookie_id == "b1"
     stop.set()
     await serve
 

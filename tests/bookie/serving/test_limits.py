@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import struct
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,16 @@ from bookie.wire import codec
 from bookie.wire.credentials import Purpose
 from bookie.wire.data.framing import HEADER, SMALL_BODY_BYTES_MAX, FrameKind
 from bookie.wire.messages import (
+    AppendRequest,
     Credential,
     Frame,
+    InfoRequest,
+    LacReply,
     LacRequest,
     MaintainReply,
     MaintainRequest,
     MaintenanceAction,
+    ReadReply,
     ReadRequest,
     Status,
 )
@@ -73,9 +77,7 @@ async def test_past_the_connections_of_an_address_the_next_is_told_so_and_the_ot
                 assert answer is not None and answer.kind is FrameKind.GOODBYE
                 assert answer.body == b"3 connections of this address are open, and no more may be"
             for stream in streams:
-                assert (
-                    await stream.call(FrameKind.INFO, codec.encode_info_request(None))
-                ).kind is FrameKind.INFO
+                assert (await stream.call(FrameKind.INFO, codec.encode(InfoRequest()))).kind is FrameKind.INFO
         await until_alone(client)
         await still_serves(client)
         connections = (await told(client))["connections"]
@@ -121,7 +123,7 @@ async def test_pages_that_nobody_takes_are_bounded_and_their_reader_is_cut(
         request = ReadRequest(client.incarnation, 7, 0, 0, 4 * MIB)
         async with client.stream() as hostile:
             for call in range(1, 200):
-                hostile.send(FrameKind.READ, call, codec.encode_read_request(request))
+                hostile.send(FrameKind.READ, call, codec.encode(request))
             await until_cut(client)
         limits = await told(client)
         assert limits["untaken_bytes"]["most"] <= 8 * MIB + 4 * MIB, "at most one page turns out larger"
@@ -147,12 +149,12 @@ async def test_past_the_polls_the_oldest_is_answered_at_once(tmp_path: Path) -> 
     async with with_limits(tmp_path, polls_max=2, peer_share=1) as client:
         await still_serves(client)
         async with client.stream() as stream:
-            poll = codec.encode_lac_request(LacRequest(client.incarnation, 7, wait_beyond=5, wait_ms=60_000))
+            poll = codec.encode(LacRequest(client.incarnation, 7, wait_beyond=5, wait_ms=60_000))
             for call in (1, 2, 3):
                 stream.send(FrameKind.LAST_ADD_CONFIRMED, call, poll)
             answer = await stream.receive()
             assert answer is not None and answer.call == 1
-            assert codec.decode_lac_reply(answer.body).status is Status.OK
+            assert codec.decode(LacReply, answer.body).status is Status.OK
             polls = (await told(client))["polls"]
             assert polls == {"now": 2, "most": 2, "limit": 2, "past": 1}
         await until_held(client, "polls", 0)
@@ -162,7 +164,7 @@ async def test_past_the_calls_of_all_the_next_is_refused(tmp_path: Path) -> None
     async with with_limits(tmp_path, calls_max=2, peer_share=1) as client:
         await still_serves(client)
         async with client.stream() as stream:
-            poll = codec.encode_lac_request(LacRequest(client.incarnation, 7, wait_beyond=5, wait_ms=60_000))
+            poll = codec.encode(LacRequest(client.incarnation, 7, wait_beyond=5, wait_ms=60_000))
             for call in (1, 2, 3):
                 stream.send(FrameKind.LAST_ADD_CONFIRMED, call, poll)
             answer = await stream.receive()
@@ -170,7 +172,7 @@ async def test_past_the_calls_of_all_the_next_is_refused(tmp_path: Path) -> None
             assert answer.body == TOO_MANY_OF_ALL.encode()
             stream.send(FrameKind.CANCEL, 1)
             await until_held(client, "calls", 1)
-            assert (await stream.call(FrameKind.INFO, codec.encode_info_request(None))).kind is FrameKind.INFO
+            assert (await stream.call(FrameKind.INFO, codec.encode(InfoRequest()))).kind is FrameKind.INFO
 
 
 @pytest.mark.parametrize("size", [CALL_BYTES_MAX + 1, SMALL_BODY_BYTES_MAX])
@@ -221,12 +223,11 @@ async def test_a_false_proof_of_a_fence_ends_the_connection_too(tmp_path: Path, 
         false = Credential(LedgerKey(7, b"password").verifier, bytes(64))
         read = ReadRequest(client.incarnation, 7, 0, 0, 1, fence=True, credential=false)
         lac = LacRequest(client.incarnation, 7, fence=True, credential=false)
-        request = codec.encode_read_request(read) if kind is FrameKind.READ else codec.encode_lac_request(lac)
+        request, of = (read, ReadReply) if kind is FrameKind.READ else (lac, LacReply)
         async with client.stream() as stream:
-            answer = await stream.call(kind, request)
+            answer = await stream.call(kind, codec.encode(request))
             assert answer.kind is kind
-            decode: Callable[[Any], Any] = codec.decode_read_reply
-            reply = (decode if kind is FrameKind.READ else codec.decode_lac_reply)(answer.body)
+            reply: Any = codec.decode(of, answer.body)
             assert reply.status is Status.UNAUTHORIZED
             last = await stream.receive()
             assert last is not None and (last.kind, last.body) == (FrameKind.GOODBYE, FALSE_PROOF.encode())
@@ -261,8 +262,8 @@ def proven(client: Client, stream: RawConnection, ledger_id: int) -> Frame:
 
 async def test_more_ledgers_in_one_message_than_any_client_sends_are_refused(tmp_path: Path) -> None:
     async with with_limits(tmp_path) as client, client.stream() as stream:
-        body = codec.encode_append_request(
-            codec.decode_append_request(b"".join(client.request(0, frame_of(7, [0]))))._replace(
+        body = codec.encode(
+            codec.decode(AppendRequest, b"".join(client.request(0, frame_of(7, [0]))))._replace(
                 frames=(frame_of(7, [0]),) * (codec.FRAMES_MAX + 1)
             )
         )

@@ -29,7 +29,7 @@ async def test_what_is_refused_is_counted_by_request_and_status(client: Client) 
     assert (await client.read(404, 0, 1)).status is Status.NO_SUCH_LEDGER
     assert (await client.last_add_confirmed(9)).status is Status.NO_SUCH_LEDGER
     holdings = HoldingsRequest("another", 8, 0, 1, 1)
-    await client.call(FrameKind.HOLDINGS, codec.encode_holdings_request(holdings))
+    await client.call(FrameKind.HOLDINGS, codec.encode(holdings))
     found = {
         ("append", Status.FENCED): 1,
         ("append", Status.WRONG_INCARNATION): 1,

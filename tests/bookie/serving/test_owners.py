@@ -67,7 +67,7 @@ async def test_of_frames_in_one_message_those_for_others_ledgers_are_refused(tmp
         async with after_handshake(client.bookie.address, tls) as raw:
             for _ in range(2):
                 request = AppendRequest(client.incarnation, 0, frames)
-                raw.send(FrameKind.APPEND, 0, codec.encode_append_request(request))
+                raw.send(FrameKind.APPEND, 0, codec.encode(request))
                 found = await raw.statuses(len(frames))
                 assert found == {0: Status.OK, 1: Status.UNAUTHORIZED, 2: Status.OK}
 

@@ -20,7 +20,7 @@ from bookie.serving.service import OVER_THE_DATA_PROTOCOL
 from bookie.wire import codec, rpc
 from bookie.wire.data.framing import FrameKind
 from bookie.wire.data.handshake import ClientHello
-from bookie.wire.messages import LacRequest
+from bookie.wire.messages import InfoReply, InfoRequest, LacRequest
 from tests.bookie.entries import frame_of
 from tests.bookie.messages import whole
 from tests.bookie.serving.served import Client, inside, served
@@ -39,7 +39,7 @@ async def test_tools_that_speak_grpc_are_served_on_the_same_port(client: Client)
     async with grpc.aio.insecure_channel(client.bookie.address, options=rpc.CHANNEL_OPTIONS) as channel:
         ask: Any = channel.unary_unary(rpc.INFO)
         for _ in range(3):
-            reply = codec.decode_info_reply(await ask(whole(codec.encode_info_request(None)), timeout=20))
+            reply = codec.decode(InfoReply, await ask(whole(codec.encode(InfoRequest())), timeout=20))
             assert reply.incarnation == client.incarnation
 
 
@@ -89,14 +89,14 @@ async def test_a_call_that_nobody_waits_for_any_more_ends_at_the_bookie(client: 
     await client.append(client.request(0, frame_of(7, [0])))
     async with client.stream() as stream:
         before = len(asyncio.all_tasks())
-        poll = whole(codec.encode_lac_request(lac_poll(client)))
+        poll = whole(codec.encode(lac_poll(client)))
         for call in range(1, 6):
             stream.send(FrameKind.LAST_ADD_CONFIRMED, call, [poll])
         await until_tasks(before + 5)
         for call in range(1, 6):
             stream.send(FrameKind.CANCEL, call)
         await until_tasks(before)
-        assert (await stream.call(FrameKind.INFO, codec.encode_info_request(None))).kind is FrameKind.INFO
+        assert (await stream.call(FrameKind.INFO, codec.encode(InfoRequest()))).kind is FrameKind.INFO
 
 
 async def test_a_bookie_that_has_stopped_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ async def test_a_bookie_that_has_stopped_leaves_nothing_behind(tmp_path: Path) -
     async with served(tmp_path) as client:
         ours.update(inside() - before)
         async with client.stream() as stream:
-            await stream.call(FrameKind.INFO, codec.encode_info_request(None))
+            await stream.call(FrameKind.INFO, codec.encode(InfoRequest()))
     assert ours and not ours & inside()
 
 

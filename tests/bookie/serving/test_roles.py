@@ -20,7 +20,16 @@ from grpc_reflection.v1alpha import reflection_pb2
 from bookie.serving import grpc_tools, service
 from bookie.wire import AppendRequest, HoldingsRequest, LacRequest, ReadRequest, ScanRequest, codec, rpc
 from bookie.wire.data.framing import FrameKind
-from bookie.wire.messages import MaintainRequest, MaintenanceAction, NotesRequest, Status
+from bookie.wire.messages import (
+    HoldingsReply,
+    InfoRequest,
+    LacReply,
+    MaintainRequest,
+    MaintenanceAction,
+    NotesRequest,
+    ReadReply,
+    Status,
+)
 from bookie.wire.trust.certificates import CA, CERTIFICATE, KEY, Certificates
 from bookie.wire.trust.identity import Peer
 from bookie.wire.trust.roles import CALLS, EVERYTHING, FREE, MAY, METHODS, ROUTES, Right, Role
@@ -41,46 +50,46 @@ def calls_of(incarnation: str, ledger_id: int = 7) -> dict[str, tuple[FrameKind,
     append = AppendRequest(incarnation, 0, (frame_of(ledger_id, [0]),))
     other = 8 if ledger_id == 7 else ledger_id
     return {
-        "append": (FrameKind.APPEND, Right.APPEND, codec.encode_append_request(append)),
+        "append": (FrameKind.APPEND, Right.APPEND, codec.encode(append)),
         "read": (
             FrameKind.READ,
             Right.READ,
-            codec.encode_read_request(ReadRequest(incarnation, ledger_id, 0, 0, 1024)),
+            codec.encode(ReadRequest(incarnation, ledger_id, 0, 0, 1024)),
         ),
         "read, fencing": (
             FrameKind.READ,
             Right.FENCE,
-            codec.encode_read_request(ReadRequest(incarnation, other, 0, 0, 1024, fence=True)),
+            codec.encode(ReadRequest(incarnation, other, 0, 0, 1024, fence=True)),
         ),
         "scan": (
             FrameKind.SCAN,
             Right.READ,
-            codec.encode_scan_request(ScanRequest(incarnation, ledger_id, 0, 0, 1024, 1024)),
+            codec.encode(ScanRequest(incarnation, ledger_id, 0, 0, 1024, 1024)),
         ),
         "LAC": (
             FrameKind.LAST_ADD_CONFIRMED,
             Right.READ,
-            codec.encode_lac_request(LacRequest(incarnation, ledger_id)),
+            codec.encode(LacRequest(incarnation, ledger_id)),
         ),
         "LAC, fencing": (
             FrameKind.LAST_ADD_CONFIRMED,
             Right.FENCE,
-            codec.encode_lac_request(LacRequest(incarnation, other, fence=True)),
+            codec.encode(LacRequest(incarnation, other, fence=True)),
         ),
         "holdings": (
             FrameKind.HOLDINGS,
             Right.READ,
-            codec.encode_holdings_request(HoldingsRequest(incarnation, ledger_id, 0, 0, 1024)),
+            codec.encode(HoldingsRequest(incarnation, ledger_id, 0, 0, 1024)),
         ),
-        "info": (FrameKind.INFO, Right.INFO, codec.encode_info_request(None)),
+        "info": (FrameKind.INFO, Right.INFO, codec.encode(InfoRequest())),
     }
 
 
-DECODERS: dict[FrameKind, Any] = {
-    FrameKind.READ: codec.decode_read_reply,
-    FrameKind.SCAN: codec.decode_read_reply,
-    FrameKind.LAST_ADD_CONFIRMED: codec.decode_lac_reply,
-    FrameKind.HOLDINGS: codec.decode_holdings_reply,
+REPLIES: dict[FrameKind, Any] = {
+    FrameKind.READ: ReadReply,
+    FrameKind.SCAN: ReadReply,
+    FrameKind.LAST_ADD_CONFIRMED: LacReply,
+    FrameKind.HOLDINGS: HoldingsReply,
 }
 
 
@@ -95,7 +104,7 @@ async def asked(raw: RawConnection, kind: FrameKind, body: Body) -> tuple[Status
         return Status.UNAUTHORIZED, bytes(answer.body).decode()
     if kind is FrameKind.INFO:
         return Status.OK, ""
-    reply = DECODERS[kind](answer.body)
+    reply = codec.decode(REPLIES[kind], answer.body)
     return reply.status, reply.detail
 
 
@@ -129,9 +138,9 @@ def channel_of(address: str, directory: Path | None, authority: Path) -> grpc.ai
 
 
 METHOD_BODIES = {
-    rpc.INFO: b"".join(codec.encode_info_request(None)),
-    rpc.MAINTAIN: b"".join(codec.encode_maintain_request(MaintainRequest(MaintenanceAction.STATUS))),
-    rpc.NOTES: b"".join(codec.encode_notes_request(NotesRequest(""))),
+    rpc.INFO: b"".join(codec.encode(InfoRequest())),
+    rpc.MAINTAIN: b"".join(codec.encode(MaintainRequest(MaintenanceAction.STATUS))),
+    rpc.NOTES: b"".join(codec.encode(NotesRequest(""))),
     rpc.HEALTH: b"",
     rpc.HEALTH_WATCH: b"",
     rpc.REFLECTION: reflection_pb2.ServerReflectionRequest(list_services="").SerializeToString(),

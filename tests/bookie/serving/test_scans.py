@@ -13,7 +13,7 @@ from bookie.serving.data import scan as module
 from bookie.serving.data.scan import NOT_TAKEN, UNTAKEN_SECONDS_MAX
 from bookie.wire import codec
 from bookie.wire.data.framing import FrameKind
-from bookie.wire.messages import ReadReply, ScanRequest, Status
+from bookie.wire.messages import InfoRequest, ReadReply, ScanRequest, Status, Taken
 from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import Client, served
 from tests.bookie.serving.test_limits import told, until_held, with_limits
@@ -41,19 +41,19 @@ async def scanning(
 ) -> AsyncIterator[RawConnection]:
     async with client.stream() as stream:
         request = ScanRequest(client.incarnation, 7, first, last, page_bytes, window_bytes)
-        stream.send(FrameKind.SCAN, SCAN, codec.encode_scan_request(request))
+        stream.send(FrameKind.SCAN, SCAN, codec.encode(request))
         yield stream
 
 
 async def page(stream: RawConnection) -> tuple[ReadReply, int]:
     answer = await stream.receive()
     assert answer is not None and (answer.kind, answer.call) == (FrameKind.SCAN, SCAN), answer
-    return codec.decode_read_reply(answer.body), len(answer.body)
+    return codec.decode(ReadReply, answer.body), len(answer.body)
 
 
 async def is_silent(client: Client, stream: RawConnection) -> bool:
     """Whether another call is answered, and nothing else."""
-    stream.send(FrameKind.INFO, 9, codec.encode_info_request(None))
+    stream.send(FrameKind.INFO, 9, codec.encode(InfoRequest()))
     answer = await stream.receive()
     return answer is not None and (answer.kind, answer.call) == (FrameKind.INFO, 9)
 
@@ -90,14 +90,14 @@ async def test_what_is_not_taken_is_never_more_than_the_window(client: Client) -
         sizes = [(await page(stream))[1] for _ in range(3)]
         assert sum(sizes) <= window
         assert await is_silent(client, stream), "the window is full"
-        stream.send(FrameKind.TAKEN, SCAN, codec.encode_taken(sizes[0]))
+        stream.send(FrameKind.TAKEN, SCAN, codec.encode(Taken(sizes[0])))
         sizes.append((await page(stream))[1])
         assert await is_silent(client, stream)
-        stream.send(FrameKind.TAKEN, SCAN, codec.encode_taken(sizes[0]))  # said before
-        stream.send(FrameKind.TAKEN, SCAN, codec.encode_taken(sum(sizes) + 1))  # more than was sent
+        stream.send(FrameKind.TAKEN, SCAN, codec.encode(Taken(sizes[0])))  # said before
+        stream.send(FrameKind.TAKEN, SCAN, codec.encode(Taken(sum(sizes) + 1)))  # more than was sent
         assert await is_silent(client, stream)
         while len(sizes) < FRAMES:
-            stream.send(FrameKind.TAKEN, SCAN, codec.encode_taken(sum(sizes)))
+            stream.send(FrameKind.TAKEN, SCAN, codec.encode(Taken(sum(sizes))))
             sizes.append((await page(stream))[1])
 
 
@@ -108,7 +108,7 @@ async def test_a_page_that_is_larger_than_the_window_comes_when_nothing_is_untak
         for _ in range(FRAMES):
             taken += (await page(stream))[1]
             assert await is_silent(client, stream)
-            stream.send(FrameKind.TAKEN, SCAN, codec.encode_taken(taken))
+            stream.send(FrameKind.TAKEN, SCAN, codec.encode(Taken(taken)))
 
 
 async def test_a_scan_that_waits_for_its_client_holds_no_pages(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ async def test_a_cancelled_scan_sends_nothing_more(tmp_path: Path) -> None:
         async with scanning(client, window_bytes=0) as stream:
             _, size = await page(stream)
             stream.send(FrameKind.CANCEL, SCAN)
-            stream.send(FrameKind.TAKEN, SCAN, codec.encode_taken(size))
+            stream.send(FrameKind.TAKEN, SCAN, codec.encode(Taken(size)))
             assert await is_silent(client, stream)
             await until_held(client, "calls", 0)
 
@@ -170,7 +170,7 @@ async def test_what_cannot_be_scanned_is_told_once(
     await write(client)
     async with client.stream() as stream:
         request = ScanRequest(incarnation or client.incarnation, ledger_id, 0, 1, 1, NO_LIMIT)
-        stream.send(FrameKind.SCAN, SCAN, codec.encode_scan_request(request))
+        stream.send(FrameKind.SCAN, SCAN, codec.encode(request))
         reply, _ = await page(stream)
         assert reply.status is status
         assert await is_silent(client, stream)

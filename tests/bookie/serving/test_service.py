@@ -5,7 +5,16 @@ from __future__ import annotations
 from bookie.wire import codec
 from bookie.wire.columns import ENTRY_BYTES_MAX
 from bookie.wire.data.framing import FrameKind
-from bookie.wire.messages import Ack, AppendRequest, Frame, LacReply, ReadReply, Status
+from bookie.wire.messages import (
+    Ack,
+    AppendRequest,
+    Frame,
+    InfoReply,
+    InfoRequest,
+    LacReply,
+    ReadReply,
+    Status,
+)
 from tests.bookie.bookies import entries
 from tests.bookie.entries import columns_of, entries_of, entry_of, frame_of, lac_of
 from tests.bookie.serving.served import Client, acks, plain
@@ -45,7 +54,7 @@ async def test_R1_a_fenced_ledgers_writer_is_told_so(client: Client) -> None:
 
 async def test_W7_a_message_for_another_incarnation_is_refused_and_does_nothing(client: Client) -> None:
     for other in ("00000000-66b0-4f3e-9d0c-2b1f6f0d8a11", ""):
-        request = codec.encode_append_request(AppendRequest(other, 3, (frame_of(7, [0]), frame_of(7, [1]))))
+        request = codec.encode(AppendRequest(other, 3, (frame_of(7, [0]), frame_of(7, [1]))))
         assert plain(await client.append(request)) == acks(3, [Status.WRONG_INCARNATION] * 2)
         detail = f"this is incarnation {client.incarnation} of b1"
         assert await client.read(7, 0, 0, incarnation=other, fence=True) == ReadReply(
@@ -93,7 +102,7 @@ async def test_a_call_that_is_garbage_is_refused_and_its_connection_goes_on(clie
             assert answer.kind is FrameKind.REFUSED and b"checksum mismatch" in answer.body
         answer = await stream.call(FrameKind.ACKS, [])
         assert answer.kind is FrameKind.REFUSED and b"a call of kind ACKS" in answer.body
-        answer = await stream.call(FrameKind.INFO, codec.encode_info_request(None))
+        answer = await stream.call(FrameKind.INFO, codec.encode(InfoRequest()))
         assert answer.kind is FrameKind.INFO
 
 
@@ -115,7 +124,7 @@ async def test_a_request_that_makes_no_sense_is_a_bad_request(client: Client) ->
 
 async def test_a_bookie_tells_who_it_is_and_what_it_has_done(client: Client) -> None:
     await client.append(client.request(0, frame_of(7, range(3))))
-    info = codec.decode_info_reply(await client.call(FrameKind.INFO, codec.encode_info_request(None)))
+    info = codec.decode(InfoReply, await client.call(FrameKind.INFO, codec.encode(InfoRequest())))
     cookie = client.bookie.cookie
     assert (info.bookie_id, info.incarnation, info.cluster_id) == (
         cookie.bookie_id,

@@ -209,10 +209,10 @@ async def test_a_fence_is_told_once_however_it_is_asked_for(
         me = client.incarnation
         for _ in range(3):
             if kind is FrameKind.READ:
-                body = codec.encode_read_request(ReadRequest(me, 8, 0, 0, 1024, fence=True))
+                body = codec.encode(ReadRequest(me, 8, 0, 0, 1024, fence=True))
             else:
-                body = codec.encode_lac_request(LacRequest(me, 8, fence=True))
+                body = codec.encode(LacRequest(me, 8, fence=True))
             await raw.call(kind, body)
-        await raw.call(FrameKind.READ, codec.encode_read_request(ReadRequest(me, 9, 0, 0, 1024)))
+        await raw.call(FrameKind.READ, codec.encode(ReadRequest(me, 9, 0, 0, 1024)))
     (line,) = told()
     assert '"ledger_id": 8' in line and '"from": "127.0.0.1"' in line

@@ -16,7 +16,7 @@ from bookie.log.records import Found
 from bookie.log.walk import walk
 from bookie.upkeep.inventory import inventory
 from bookie.upkeep.mending import gap_filling
-from bookie.upkeep.reports import Repaired, Unrepaired
+from bookie.upkeep.reports import Tally, Unrepaired
 from bookie.wire.columns import FRAME_BYTES_MAX
 from bookie.wire.messages import EntryRange, Frame, LacRequest, Status
 from metadata import keys
@@ -254,7 +254,7 @@ async def test_R6_a_deleted_ledger_leaves_limbo_and_one_the_metadata_never_knew_
         assert "never heard of" in (await stranger.repair.repair_ledger(7)).why_not
         assert world.is_in_limbo(7)
         await delete(ledgers, 7)
-        assert await world.repair.repair_ledger(7) == Repaired(7)
+        assert await world.repair.repair_ledger(7) == Tally(7)
         assert not world.is_in_limbo(7)
         assert world.peers.asked == []
 
@@ -378,7 +378,7 @@ async def test_a_suspected_frame_that_can_be_read_is_left_alone(tmp_path: Path, 
     done = await world.repair.mend(7, [whole, bad])
     assert (done.frames_unreadable, done.frames_removed, done.entries) == (1, 1, 50)
     assert whole in world.places(7)
-    assert await world.repair.mend(7, world.places(7)) == Repaired(7)
+    assert await world.repair.mend(7, world.places(7)) == Tally(7)
 
 
 async def test_a_damaged_frame_of_what_is_placed_elsewhere_is_only_removed(

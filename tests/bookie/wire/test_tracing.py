@@ -19,11 +19,11 @@ TRACE = bytes(range(1, TRACE_BYTES + 1))
 def test_a_trace_comes_through_the_codec_with_appends_reads_and_fences() -> None:
     columns = of_payloads(0, [b"one"], b"d")
     append = AppendRequest("incarnation", 1, (Frame(7, columns, trace=TRACE), Frame(8, columns)))
-    assert codec.decode_append_request(whole(codec.encode_append_request(append))) == append
+    assert codec.decode(AppendRequest, whole(codec.encode(append))) == append
     read = ReadRequest("incarnation", 7, 0, 9, 1000, trace=TRACE)
-    assert codec.decode_read_request(whole(codec.encode_read_request(read))) == read
+    assert codec.decode(ReadRequest, whole(codec.encode(read))) == read
     fence = LacRequest("incarnation", 7, fence=True, trace=TRACE)
-    assert codec.decode_lac_request(whole(codec.encode_lac_request(fence))) == fence
+    assert codec.decode(LacRequest, whole(codec.encode(fence))) == fence
 
 
 @pytest.mark.parametrize(

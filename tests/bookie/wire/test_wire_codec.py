@@ -16,76 +16,80 @@ from bookie.wire.columns import Columns
 from bookie.wire.messages import (
     HOLDINGS_MAX,
     REPORT_BYTES_MAX,
+    AppendReply,
     AppendRequest,
     Frame,
+    HoldingsReply,
+    HoldingsRequest,
+    InfoReply,
+    InfoRequest,
+    LacReply,
+    LacRequest,
     MaintainReply,
     MaintainRequest,
     MaintenanceAction,
+    NotesReply,
+    NotesRequest,
     ReadReply,
+    ReadRequest,
+    ScanRequest,
     Status,
+    Taken,
 )
 from tests.bookie import messages
 from tests.bookie.entries import frame_of, lac_of
 from tests.bookie.messages import whole
 
-KINDS: dict[str, st.SearchStrategy[Any]] = {
-    "append_request": messages.append_requests,
-    "append_reply": messages.append_replies,
-    "read_request": messages.read_requests,
-    "scan_request": messages.scan_requests,
-    "taken": st.integers(0, 2**64 - 1),
-    "read_reply": messages.read_replies,
-    "lac_request": messages.lac_requests,
-    "lac_reply": messages.lac_replies,
-    "holdings_request": messages.holdings_requests,
-    "holdings_reply": messages.holdings_replies,
-    "info_request": st.none(),
-    "notes_request": messages.notes_requests,
-    "notes_reply": messages.notes_replies,
-    "info_reply": messages.info_replies,
-    "maintain_request": messages.maintain_requests,
-    "maintain_reply": messages.maintain_replies,
+KINDS: dict[type, st.SearchStrategy[Any]] = {
+    AppendRequest: messages.append_requests,
+    AppendReply: messages.append_replies,
+    ReadRequest: messages.read_requests,
+    ScanRequest: messages.scan_requests,
+    Taken: st.builds(Taken, st.integers(0, 2**64 - 1)),
+    ReadReply: messages.read_replies,
+    LacRequest: messages.lac_requests,
+    LacReply: messages.lac_replies,
+    HoldingsRequest: messages.holdings_requests,
+    HoldingsReply: messages.holdings_replies,
+    InfoRequest: st.just(InfoRequest()),
+    NotesRequest: messages.notes_requests,
+    NotesReply: messages.notes_replies,
+    InfoReply: messages.info_replies,
+    MaintainRequest: messages.maintain_requests,
+    MaintainReply: messages.maintain_replies,
 }
-"""Values of each kind of message, by the name that its functions of the codec have."""
-
-
-def encoded(kind: str, message: Any) -> bytes:
-    return whole(getattr(codec, f"encode_{kind}")(message))
-
-
-def decoded(kind: str, data: bytes) -> Any:
-    return getattr(codec, f"decode_{kind}")(data)
+"""Values of each kind of message."""
 
 
 SOME_FRAME = frame_of(7, [0, 1], lac=-1)
 
-of_every_kind = pytest.mark.parametrize("kind", KINDS)
+of_every_kind = pytest.mark.parametrize("kind", codec.MESSAGES)
 
 
 @of_every_kind
 @settings(max_examples=50)
 @given(data=st.data())
-def test_a_message_comes_back_as_it_was_sent(kind: str, data: st.DataObject) -> None:
+def test_a_message_comes_back_as_it_was_sent(kind: type, data: st.DataObject) -> None:
     message = data.draw(KINDS[kind])
-    assert decoded(kind, encoded(kind, message)) == message
+    assert codec.decode(kind, whole(codec.encode(message))) == message
 
 
 @of_every_kind
 @settings(max_examples=50)
 @given(data=st.data())
 def test_a_message_that_was_changed_on_the_way_never_arrives_as_another_one(
-    kind: str, data: st.DataObject
+    kind: type, data: st.DataObject
 ) -> None:
     """Neither its entries nor its ledger, its flags, its answers: every bit is covered."""
-    sent = bytearray(encoded(kind, data.draw(KINDS[kind])))
+    sent = bytearray(whole(codec.encode(data.draw(KINDS[kind]))))
     sent[data.draw(st.integers(0, len(sent) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     with pytest.raises(BadMessage, match="checksum mismatch"):
-        decoded(kind, bytes(sent))
+        codec.decode(kind, bytes(sent))
 
 
 def one_frame(frame: Frame = SOME_FRAME) -> tuple[pb.AppendRequest, pb.Frame]:
     message = pb.AppendRequest(incarnation="i", first_sequence=1)
-    encoded = codec.encode_append_request(AppendRequest(incarnation="i", first_sequence=1, frames=(frame,)))
+    encoded = codec.encode(AppendRequest(incarnation="i", first_sequence=1, frames=(frame,)))
     message.MergeFromString(bytes(Unsealed(whole(encoded)).header))
     return message, message.frames[0]
 
@@ -93,12 +97,12 @@ def one_frame(frame: Frame = SOME_FRAME) -> tuple[pb.AppendRequest, pb.Frame]:
 def test_columns_that_do_not_fit_together_are_refused_even_with_their_checksum() -> None:
     frame = frame_of(7, [0, 1])
     broken = Columns(frame.columns.entry_ids, frame.columns.lengths, b"abc", frame.columns.payload)
-    encoded = codec.encode_append_request(AppendRequest("i", 1, (frame, Frame(7, broken))))
+    encoded = codec.encode(AppendRequest("i", 1, (frame, Frame(7, broken))))
     with pytest.raises(BadMessage, match="3 bytes of digests for 2 entries"):
-        codec.decode_append_request(whole(encoded))
-    reply = codec.encode_read_reply(ReadReply(Status.OK, broken, covered_through=1))
+        codec.decode(AppendRequest, whole(encoded))
+    reply = codec.encode(ReadReply(Status.OK, broken, covered_through=1))
     with pytest.raises(BadMessage, match="3 bytes of digests for 2 entries"):
-        codec.decode_read_reply(whole(reply))
+        codec.decode(ReadReply, whole(reply))
 
 
 @pytest.mark.parametrize("field", ["entries", "digests_bytes", "payload_bytes"])
@@ -107,28 +111,28 @@ def test_columns_that_are_said_to_be_longer_than_the_message_are_refused(field: 
     message, frame = one_frame()
     setattr(frame.columns, field, claimed)
     with pytest.raises(BadMessage, match="shorter than its columns"):
-        codec.decode_append_request(whole(sealed(message, [SOME_FRAME.columns])))
+        codec.decode(AppendRequest, whole(sealed(message, [SOME_FRAME.columns])))
 
 
 def test_bytes_left_over_behind_a_message_are_refused() -> None:
     message, _ = one_frame()
-    assert codec.decode_append_request(whole(sealed(message, [SOME_FRAME.columns])))
+    assert codec.decode(AppendRequest, whole(sealed(message, [SOME_FRAME.columns])))
     with pytest.raises(BadMessage, match="left over"):
-        codec.decode_append_request(whole(sealed(message, [SOME_FRAME.columns, SOME_FRAME.columns])))
+        codec.decode(AppendRequest, whole(sealed(message, [SOME_FRAME.columns, SOME_FRAME.columns])))
     with pytest.raises(BadMessage, match="left over"):
-        codec.decode_lac_reply(whole(sealed(pb.LastAddConfirmedReply(status="OK"), [SOME_FRAME.columns])))
+        codec.decode(LacReply, whole(sealed(pb.LastAddConfirmedReply(status="OK"), [SOME_FRAME.columns])))
 
 
 def test_a_message_that_is_shorter_than_its_header_is_refused() -> None:
     with pytest.raises(BadMessage, match="shorter than its header"):
-        codec.decode_lac_reply(messages.with_checksum(struct.pack("<I", 5) + b"1234"))
+        codec.decode(LacReply, messages.with_checksum(struct.pack("<I", 5) + b"1234"))
 
 
 def test_more_frames_than_any_client_sends_are_refused() -> None:
     frames = [pb.Frame(ledger_id=1)] * (codec.FRAMES_MAX + 1)
     with pytest.raises(BadMessage, match="1025 frames in one message"):
-        codec.decode_append_request(
-            whole(sealed(pb.AppendRequest(incarnation="i", first_sequence=1, frames=frames)))
+        codec.decode(
+            AppendRequest, whole(sealed(pb.AppendRequest(incarnation="i", first_sequence=1, frames=frames)))
         )
 
 
@@ -136,22 +140,19 @@ def test_a_negative_ledger_id_is_refused() -> None:
     message, frame = one_frame()
     frame.ledger_id = -1
     with pytest.raises(BadMessage, match="-1 is not a ledger id"):
-        codec.decode_append_request(whole(sealed(message, [SOME_FRAME.columns])))
+        codec.decode(AppendRequest, whole(sealed(message, [SOME_FRAME.columns])))
 
 
 @pytest.mark.parametrize("number", [0, 14, 2**31 - 1, -1])
 def test_a_status_that_nobody_knows_is_refused(number: int) -> None:
     ack = pb.AppendReply(acks=[pb.Ack(sequence=1, status=number)])  # type: ignore[arg-type]
     with pytest.raises(BadMessage, match="unknown status"):
-        codec.decode_append_reply(whole(sealed(ack)))
-    for decode, kind in (
-        (codec.decode_read_reply, pb.ReadReply),
-        (codec.decode_lac_reply, pb.LastAddConfirmedReply),
-        (codec.decode_maintain_reply, pb.MaintainReply),
-    ):
-        reply = kind(status=number)  # type: ignore[arg-type]
+        codec.decode(AppendReply, whole(sealed(ack)))
+    replies = {ReadReply: pb.ReadReply, LacReply: pb.LastAddConfirmedReply, MaintainReply: pb.MaintainReply}
+    for of, kind in replies.items():
+        reply = kind(status=number)
         with pytest.raises(BadMessage, match="unknown status"):
-            decode(whole(sealed(reply)))
+            codec.decode(of, whole(sealed(reply)))
 
 
 @pytest.mark.parametrize(
@@ -165,39 +166,39 @@ def test_a_last_add_confirmed_that_cannot_be_is_refused(
     lac = pb.LastAddConfirmed(last_entry=last_entry, length_bytes=length_bytes, digest=bytes(digest_bytes))
     frame.last_add_confirmed.CopyFrom(lac)
     with pytest.raises(BadMessage, match=r"no ledger ends|with a digest of"):
-        codec.decode_append_request(whole(sealed(message, [SOME_FRAME.columns])))
+        codec.decode(AppendRequest, whole(sealed(message, [SOME_FRAME.columns])))
 
 
 def test_nothing_confirmed_yet_is_not_the_same_as_no_word_about_it() -> None:
     with_word, _ = one_frame(Frame(7, last_add_confirmed=lac_of(-1)))
     without, _ = one_frame(Frame(7))
-    decoded = codec.decode_append_request(whole(sealed(with_word)))
+    decoded = codec.decode(AppendRequest, whole(sealed(with_word)))
     assert decoded.frames == (Frame(7, last_add_confirmed=lac_of(-1)),)
-    assert codec.decode_append_request(whole(sealed(without))).frames == (Frame(7),)
+    assert codec.decode(AppendRequest, whole(sealed(without))).frames == (Frame(7),)
 
 
 @pytest.mark.parametrize("number", [HOLDINGS_MAX, HOLDINGS_MAX + 1])
 def test_holdings_at_their_limit_arrive_and_one_more_is_refused(number: int) -> None:
     message = whole(sealed(holdings_reply(number)))
     if number <= HOLDINGS_MAX:
-        assert len(codec.decode_holdings_reply(message).holdings) == number
+        assert len(codec.decode(HoldingsReply, message).holdings) == number
     else:
         with pytest.raises(BadMessage, match="holdings in columns of"):
-            codec.decode_holdings_reply(message)
+            codec.decode(HoldingsReply, message)
 
 
 def test_holdings_in_columns_that_do_not_fit_together_are_refused() -> None:
     reply = holdings_reply(3)
     reply.entries.append(1)
     with pytest.raises(BadMessage, match="columns of"):
-        codec.decode_holdings_reply(whole(sealed(reply)))
+        codec.decode(HoldingsReply, whole(sealed(reply)))
 
 
 def test_a_holding_that_ends_before_it_begins_is_refused() -> None:
     reply = holdings_reply(3)
     reply.last_entries[1] = 0
     with pytest.raises(BadMessage, match="end before they begin"):
-        codec.decode_holdings_reply(whole(sealed(reply)))
+        codec.decode(HoldingsReply, whole(sealed(reply)))
 
 
 def holdings_reply(runs: int) -> pb.HoldingsReply:
@@ -219,7 +220,7 @@ def test_every_act_of_maintenance_has_a_number_of_its_own_that_never_changes() -
 
 
 def test_a_request_that_says_nothing_only_asks_how_things_are() -> None:
-    request = codec.decode_maintain_request(whole(sealed(pb.MaintainRequest())))
+    request = codec.decode(MaintainRequest, whole(sealed(pb.MaintainRequest())))
     assert request == MaintainRequest(MaintenanceAction.STATUS)
 
 
@@ -227,13 +228,13 @@ def test_a_request_that_says_nothing_only_asks_how_things_are() -> None:
 def test_an_act_of_maintenance_that_nobody_knows_is_refused(number: int) -> None:
     request = pb.MaintainRequest(action=number)  # type: ignore[arg-type]
     with pytest.raises(BadMessage, match=f"unknown act of maintenance {number}"):
-        codec.decode_maintain_request(whole(sealed(request)))
+        codec.decode(MaintainRequest, whole(sealed(request)))
 
 
 def test_a_report_at_its_limit_arrives_and_one_byte_more_is_refused() -> None:
     """Counted in UTF-8: an é takes two."""
     full = MaintainReply(Status.OK, report="é" * (REPORT_BYTES_MAX // 2))
-    assert codec.decode_maintain_reply(whole(codec.encode_maintain_reply(full))) == full
+    assert codec.decode(MaintainReply, whole(codec.encode(full))) == full
     over = MaintainReply(Status.OK, report=full.report + "x")
     with pytest.raises(BadMessage, match=f"a report of {REPORT_BYTES_MAX + 1} bytes"):
-        codec.decode_maintain_reply(whole(codec.encode_maintain_reply(over)))
+        codec.decode(MaintainReply, whole(codec.encode(over)))

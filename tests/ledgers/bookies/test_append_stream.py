@@ -66,7 +66,7 @@ class Peer(asyncio.Transport):
         return self.connection
 
     def answer(self, *acks: Ack) -> None:
-        self.say(FrameKind.ACKS, codec.encode_append_reply(AppendReply(acks)))
+        self.say(FrameKind.ACKS, codec.encode(AppendReply(acks)))
 
     def say(self, kind: FrameKind, body: list[bytes | memoryview]) -> None:
         assert self.connection is not None
@@ -85,7 +85,7 @@ class Peer(asyncio.Transport):
                 frames += self._reader.more()
             for frame in frames:
                 assert frame.kind is FrameKind.APPEND
-                self.requests.append(codec.decode_append_request(frame.body))
+                self.requests.append(codec.decode(AppendRequest, frame.body))
             if self._reader.wanted:
                 self._reader.go_on()
 

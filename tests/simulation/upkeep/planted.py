@@ -22,8 +22,9 @@ from bookie.upkeep.collecting.collector import Collector
 from bookie.upkeep.collecting.compactor import Compactor
 from bookie.upkeep.inventory.inventory import Inventory
 from bookie.upkeep.mending import gap_filling, limbo
-from bookie.upkeep.mending.gap_filling import Mender, Tally
+from bookie.upkeep.mending.gap_filling import Mender
 from bookie.upkeep.mending.repair import Repair
+from bookie.upkeep.reports import Tally
 from bookie.wire import NO_ENTRIES, Columns
 from metadata.errors import MetadataError
 from metadata.records.ledger_record import LedgerRecord, Tombstone

@@ -1,0 +1,43 @@
+"""Does something every so often, and goes on after errors: the loop of all upkeep that looks for what is to be done."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from metadata.counting.outage import weight
+from metadata.errors import MetadataError
+
+from ..errors import BookieError, LogFailed
+
+LOOK_SECONDS = 5.0
+"""How often a bookie looks in the metadata for what is to be done: one listing of what is mostly nothing."""
+
+
+async def poll(
+    look_once: Callable[[], Awaitable[object]],
+    log: logging.Logger,
+    failed: str,
+    *,
+    seconds: float = LOOK_SECONDS,
+    first_seconds: float = LOOK_SECONDS,
+    pause_seconds: float = LOOK_SECONDS,
+) -> None:
+    """Calls `look_once` until cancelled, or until the log has failed: first after `first_seconds`, then `seconds` after
+    each beginning, and no sooner than `pause_seconds` after each end.
+
+    An error is logged behind what has `failed`, and the next look tries again.
+    """
+    loop = asyncio.get_running_loop()
+    next_at = loop.time() + first_seconds
+    while True:
+        await asyncio.sleep(max(0.0, next_at - loop.time()))
+        next_at = loop.time() + seconds
+        try:
+            await look_once()
+        except LogFailed:
+            return  # the process is about to end
+        except (BookieError, MetadataError, OSError) as error:
+            log.log(weight(error), "%s: %s", failed, error)
+        next_at = max(next_at, loop.time() + pause_seconds)
