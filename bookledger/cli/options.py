@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -16,6 +17,8 @@ from ledgers import DigestType, NewLedger
 from metadata.secret_file import read_password
 
 F = TypeVar("F", bound=Callable[..., Any])
+Option = Callable[[Any], Any]
+"""What click's decorators are: each adds an option, or an argument, to a command."""
 
 DIGESTS = {digest_name.value.replace("_", "-"): digest_name for digest_name in DigestType}
 
@@ -67,6 +70,32 @@ class Moment(click.ParamType):  # type: ignore[type-arg]
         except ValueError:
             self.fail(f"{value!r} is no time, such as 2026-01-31T12:00:00Z.", param, ctx)
         return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def all_of(*options: Option) -> Callable[[F], F]:
+    """All of these options, in this order."""
+
+    def decorated(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorated
+
+
+def made_of(into: str, make: Callable[..., Any], *options: Option) -> Callable[[F], F]:
+    """All of these options; those that `make` has parameters for the command gets as one value, what `make` returns."""
+    taken = inspect.signature(make).parameters
+
+    def decorated(function: F) -> F:
+        @functools.wraps(function)
+        def with_made(**given: Any) -> Any:
+            parts = {name: given.pop(name) for name in taken if name in given}
+            return function(**{into: make(**parts)}, **given)
+
+        return all_of(*options)(cast("F", with_made))
+
+    return decorated
 
 
 def metadata_option(function: F) -> F:
@@ -147,17 +176,17 @@ def free_space_option(default_mib: int) -> Callable[[F], F]:
     )
 
 
-def measuring_options(function: F) -> F:
-    """How long a benchmark measures, and on which disk."""
-    seconds = click.option(
+measuring_options = all_of(
+    click.option(
         "--seconds", default=5.0, type=Finite(0.1, 3600), show_default=True, help="For each workload."
-    )
-    data = click.option(
+    ),
+    click.option(
         "--data",
         type=FilePath(exists=True, file_okay=False),
         help="Directory on the disk to measure [the system's temporary one].",
-    )
-    return seconds(data(function))
+    ),
+)
+"""How long a benchmark measures, and on which disk."""
 
 
 def checked_by(
@@ -174,6 +203,9 @@ def checked_by(
         return value
 
     return checked
+
+
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
 def ledger_argument(function: F) -> F:
@@ -224,43 +256,10 @@ def _password_in(_: click.Context, option: click.Parameter, path: Path | None) -
         raise click.BadParameter(str(error), param=option) from error
 
 
-def new_ledger_options(function: F) -> F:
-    """Adds the properties of a new ledger; the command gets them as `new`, a NewLedger."""
-
-    @functools.wraps(function)
-    def with_new(
-        *,
-        ensemble_size: int,
-        write_quorum: int | None,
-        ack_quorum: int | None,
-        digest: str,
-        custom_metadata: dict[str, bytes],
-        password: bytes,
-        **others: Any,
-    ) -> Any:
-        try:
-            new = NewLedger(
-                ensemble_size=ensemble_size,
-                write_quorum=write_quorum,
-                ack_quorum=ack_quorum,
-                digest=DIGESTS[digest],
-                custom_metadata=custom_metadata,
-                password=password,
-            )
-        except ValueError as error:
-            raise click.UsageError(str(error)) from None
-        return function(new=new, **others)
-
-    command: Any = with_new
-    for option in reversed(_new_ledger_options()):
-        command = option(command)
-    return command  # type: ignore[no-any-return]
-
-
-def shape_options(ledger: str, entry: str) -> list[Callable[[Any], Any]]:
+def shape_options(ledger: str, entry: str) -> Option:
     """Options for a ledger's ensemble, quorums and digest; their help speaks of `ledger` and `entry`."""
     names = NEW_LEDGER_OPTIONS
-    return [
+    return all_of(
         click.option(
             names["ensemble_size"],
             "ensemble_size",
@@ -286,29 +285,28 @@ def shape_options(ledger: str, entry: str) -> list[Callable[[Any], Any]]:
             show_default=True,
             help="What every entry is checked with; hmac-sha256 needs a password.",
         ),
-    ]
+    )
 
 
-def _new_ledger_options() -> list[Callable[[Any], Any]]:
-    names = NEW_LEDGER_OPTIONS
-    return [
-        *shape_options("the ledger", "entry"),
-        click.option(
-            names["custom_metadata"],
-            "custom_metadata",
-            metavar="KEY=VALUE",
-            multiple=True,
-            callback=_custom_metadata,
-            help="Kept with the ledger's metadata; may be given several times.",
-        ),
-        click.option(
-            names["strict"],
-            "strict",
-            is_flag=True,
-            help="Create a ledger only where its whole ensemble lives, not where an ack quorum of each write set does.",
-        ),
-        password_option,
-    ]
+def _new_ledger(
+    ensemble_size: int,
+    write_quorum: int | None,
+    ack_quorum: int | None,
+    digest: str,
+    custom_metadata: dict[str, bytes],
+    password: bytes,
+) -> NewLedger:
+    try:
+        return NewLedger(
+            ensemble_size=ensemble_size,
+            write_quorum=write_quorum,
+            ack_quorum=ack_quorum,
+            digest=DIGESTS[digest],
+            custom_metadata=custom_metadata,
+            password=password,
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _custom_metadata(_: click.Context, option: click.Parameter, pairs: tuple[str, ...]) -> dict[str, bytes]:
@@ -321,6 +319,29 @@ def _custom_metadata(_: click.Context, option: click.Parameter, pairs: tuple[str
             raise click.BadParameter(f"{key!r} stands there twice", param=option)
         found[key] = os.fsencode(value)
     return found
+
+
+new_ledger_options = made_of(
+    "new",
+    _new_ledger,
+    shape_options("the ledger", "entry"),
+    click.option(
+        NEW_LEDGER_OPTIONS["custom_metadata"],
+        "custom_metadata",
+        metavar="KEY=VALUE",
+        multiple=True,
+        callback=_custom_metadata,
+        help="Kept with the ledger's metadata; may be given several times.",
+    ),
+    click.option(
+        NEW_LEDGER_OPTIONS["strict"],
+        "strict",
+        is_flag=True,
+        help="Create a ledger only where its whole ensemble lives, not where an ack quorum of each write set does.",
+    ),
+    password_option,
+)
+"""The properties of a new ledger, which the command gets as `new`, a NewLedger; and `strict`."""
 
 
 def refuse_new_ledger_options(why: str) -> None:

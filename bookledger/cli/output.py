@@ -23,6 +23,7 @@ from bookie.disk.disk import sync_directory
 from ledgers.errors import LedgerError
 from metadata.records.ledger_record import LedgerRecord
 
+from .messages.interruption import told_when_stopped
 from .messages.sizes import bytes_told, counts_bytes
 from .terminal import say, shown
 
@@ -231,6 +232,18 @@ class Progress:
         with self._lock:
             if not self._is_over:
                 self._tell = self._bar.enter_context(_bar(self._title, self._total, self._of))
+
+
+def waiting(title: str) -> Progress:
+    """The bar of work that is mostly quick, and of which only the time is told."""
+    return Progress(title, None, of="", is_mostly_quick=True)
+
+
+@contextmanager
+def long_work(title: str, how: Callable[[], str]) -> Iterator[None]:
+    """Such work, which tells `how` to go on where it is stopped."""
+    with told_when_stopped(how), waiting(title):
+        yield
 
 
 @contextmanager

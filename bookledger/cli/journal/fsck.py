@@ -9,8 +9,8 @@ import click
 
 from ..messages.help import command
 from ..messages.interruption import again, told_when_stopped
-from ..options import Finite, json_option
-from ..output import Progress, narrator, print_json, print_record
+from ..options import Finite, json_option, yes_option
+from ..output import Progress, long_work, narrator, print_json, print_record
 from ..terminal import confirm, say
 from .options import JournalPlace, journal_place
 
@@ -30,7 +30,7 @@ ORPHAN_AGE_SECONDS_DEFAULT = 3600.0
     help="Delete ledgers that nothing refers to, now and --orphan-age later, if all else is well and nothing of them "
     "would be missed. It waits meanwhile.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @click.option(
     "--orphan-age",
     "orphan_age_seconds",
@@ -89,8 +89,7 @@ def _delete(
     step = narrator(quiet=as_json)
     if left := seconds_until_old(found, orphan_age_seconds):
         step(f"looking in {left:.0f} s whether something refers to them then")
-    deleting = Progress("deleting orphans", None, of="", is_mostly_quick=True)
-    with told_when_stopped(lambda: f"what is deleted nothing refers to; {again()}"), deleting:
+    with long_work("deleting orphans", lambda: f"what is deleted nothing refers to; {again()}"):
         done = asyncio.run(_deleted(place, found, orphan_age_seconds))
     for orphan in done.kept:
         if as_json:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -29,20 +29,13 @@ from ..options import (
     json_option,
     metadata_option,
     password_option,
-    shape_options,
 )
 from ..output import print_json
 from ..terminal import say
-from .options import SHAPE, journal_config
+from .options import SHAPE, journal_config, segment_shape_options
 
 if TYPE_CHECKING:
     from qjm_compat.hadoop.daemon import NodeConfig, RunningNode
-
-
-def _shape(function: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(shape_options("each segment's ledger", "batch")):
-        function = option(function)
-    return function
 
 
 @command(
@@ -71,7 +64,7 @@ def _shape(function: Callable[..., Any]) -> Callable[..., Any]:
     show_default=True,
     help="How soon another daemon may take the name of a dead one.",
 )
-@_shape
+@segment_shape_options
 @password_option
 @insecure_option
 @traces_option

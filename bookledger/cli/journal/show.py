@@ -14,7 +14,7 @@ from ..messages.exit_codes import ExitCode
 from ..messages.help import command
 from ..messages.interruption import nothing_changed, told_when_stopped
 from ..options import json_option, metadata_option
-from ..output import Progress, print_json, print_record, print_records
+from ..output import long_work, print_json, print_record, print_records
 from .options import JournalPlace, journal_place
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ def list_(metadata_uri: str, as_json: bool) -> None:
     """
     with told_when_stopped(nothing_changed):
         check_is_cluster(metadata_uri)
-        with _looking("looking at journals"):
-            rows = asyncio.run(_all(metadata_uri))
+    with long_work("looking at journals", nothing_changed):
+        rows = asyncio.run(_all(metadata_uri))
     is_all_read = all(row["error"] is None for row in rows)
     if not as_json and is_all_read:
         rows = [_without(row, ["error"]) for row in rows]
@@ -77,7 +77,7 @@ def show(place: JournalPlace, as_json: bool) -> None:
     Examples:
         bookledger journal show ns1
     """
-    with told_when_stopped(nothing_changed), _looking(f"looking at {place.journal_id}"):
+    with long_work(f"looking at {place.journal_id}", nothing_changed):
         described = asyncio.run(_described(place))
     for fields, segments in described:
         if as_json:
@@ -100,10 +100,6 @@ def _print(fields: Fields, segments: list[Fields]) -> None:
 
 def _without(fields: Fields, hidden: Sequence[str]) -> Fields:
     return {name: value for name, value in fields.items() if name not in hidden}
-
-
-def _looking(title: str) -> Progress:
-    return Progress(title, None, of="", is_mostly_quick=True)
 
 
 async def _all(metadata_uri: str) -> list[Fields]:

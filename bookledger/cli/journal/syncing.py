@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -44,21 +43,16 @@ def sync(place: JournalPlace, rate_mib: float | None, as_json: bool) -> None:
     """
     bar = Progress(f"copying segments of {place.journal_id}", None)
     began = time.monotonic()
-    with told_when_stopped(
-        lambda: f"{bytes_told(bar.done)} were read, and no segment is there in part; {again()}"
-    ):
-        done = asyncio.run(_synced(place, rate_mib, bar))
+    rate = rate_mib * MIB if rate_mib is not None else None
+
+    def how() -> str:
+        return f"{bytes_told(bar.done)} were read, and no segment is there in part; {again()}"
+
+    with told_when_stopped(how), bar:
+        done = place.with_manager(lambda manager: manager.sync(bytes_per_second=rate, on_bytes=bar))
     _print(place, done, time.monotonic() - began, as_json=as_json)
     if done.problems or done.waits:
         click.get_current_context().exit(1)
-
-
-async def _synced(place: JournalPlace, rate_mib: float | None, bar: Progress) -> Synced:
-    await place.check_named()
-    rate = rate_mib * MIB if rate_mib is not None else None
-    async with place.manager() as manager:
-        with bar:
-            return await manager.sync(bytes_per_second=rate, on_bytes=bar)
 
 
 def _print(place: JournalPlace, done: Synced, seconds: float, *, as_json: bool) -> None:

@@ -16,7 +16,7 @@ from metadata.records.cluster import cluster_id
 from metadata.store import MetadataStore
 
 from ..options import Finite
-from ..output import Progress
+from ..output import Progress, waiting
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -46,7 +46,7 @@ def with_store(metadata_uri: str, work: Callable[[MetadataStore], Awaitable[T]])
 
 def check_is_cluster(metadata_uri: str) -> None:
     """Raises LedgerError if there is no cluster: a mistyped prefix must not look like an empty one."""
-    with Progress("asking the metadata", None, of="", is_mostly_quick=True):
+    with waiting("asking the metadata"):
         with_store(metadata_uri, cluster_there)
 
 

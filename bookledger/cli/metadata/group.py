@@ -31,7 +31,7 @@ from ..membership.authorization import acting
 from ..membership.cluster_survey import cluster_there, looking_at_ledgers, with_store
 from ..messages.help import group
 from ..messages.interruption import again, nothing_changed, told_when_stopped
-from ..options import FilePath, json_option, metadata_option, optional_metadata_option
+from ..options import FilePath, json_option, metadata_option, optional_metadata_option, yes_option
 from ..output import Progress, check_is_new, print_record, print_records, whole_file
 from ..terminal import confirm, say
 from .noted import NotesCompared, compare_notes, make_again
@@ -172,7 +172,7 @@ def _restore(metadata_uri: str, opened: IO[bytes], keys: int) -> None:
 @click.option(
     "--dry-run", is_flag=True, help="With --accept: say what would be made of it, and change nothing."
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @json_option
 def check(metadata_uri: str, accept: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Show whether the metadata fits to what the bookies hold and have noted, and logs to their ledgers. The exit
