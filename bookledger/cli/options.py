@@ -98,14 +98,6 @@ def made_of(into: str, make: Callable[..., Any], *options: Option) -> Callable[[
     return decorated
 
 
-def metadata_option(function: F) -> F:
-    return _metadata_option(required=True)(function)
-
-
-def optional_metadata_option(function: F) -> F:
-    return _metadata_option(required=False)(function)
-
-
 def _metadata_option(*, required: bool) -> Callable[[F], F]:
     return click.option(
         "--metadata",
@@ -131,36 +123,36 @@ def naming_a_store(context: click.Context, option: click.Parameter, uri: str | N
     return uri
 
 
-def certificates_option(function: F) -> F:
-    """`certificates`: the directory of a bookie's certificates, or None for plain text."""
-    return click.option(
-        "--certs",
-        "certificates",
-        type=FilePath(file_okay=False, exists=True),
-        envvar="BOOKLEDGER_CERTS",
-        help="Directory with its ca.pem, cert.pem and key.pem: speak TLS only. Also from BOOKLEDGER_CERTS.",
-    )(function)
+metadata_option = _metadata_option(required=True)
+optional_metadata_option = _metadata_option(required=False)
 
 
-def insecure_option(function: F) -> F:
-    return click.option(
-        "--insecure",
-        is_flag=True,
-        help="Speak plain text where other machines reach it, and do all that is asked.",
-    )(function)
+certificates_option = click.option(
+    "--certs",
+    "certificates",
+    type=FilePath(file_okay=False, exists=True),
+    envvar="BOOKLEDGER_CERTS",
+    help="Directory with its ca.pem, cert.pem and key.pem: speak TLS only. Also from BOOKLEDGER_CERTS.",
+)
+"""`certificates`: the directory of a bookie's certificates, or None for plain text."""
 
 
-def accept_unsafe_etcd_option(function: F) -> F:
-    return click.option(
-        "--accept-unsafe-etcd",
-        envvar="BOOKLEDGER_ACCEPT_UNSAFE_ETCD",
-        is_flag=True,
-        help="Use an etcd that may lose confirmed writes (before 3.4.22, and 3.5 before 3.5.6).",
-    )(function)
+insecure_option = click.option(
+    "--insecure",
+    is_flag=True,
+    help="Speak plain text where other machines reach it, and do all that is asked.",
+)
 
 
-def json_option(function: F) -> F:
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")(function)
+accept_unsafe_etcd_option = click.option(
+    "--accept-unsafe-etcd",
+    envvar="BOOKLEDGER_ACCEPT_UNSAFE_ETCD",
+    is_flag=True,
+    help="Use an etcd that may lose confirmed writes (before 3.4.22, and 3.5 before 3.5.6).",
+)
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
 
 
 def free_space_option(default_mib: int) -> Callable[[F], F]:
@@ -208,32 +200,18 @@ def checked_by(
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
-def ledger_argument(function: F) -> F:
-    return click.argument("ledger_id", metavar="LEDGER", type=int)(function)
+ledger_argument = click.argument("ledger_id", metavar="LEDGER", type=int)
 
 
-def log_argument(function: F) -> F:
-    return click.argument("name", metavar="LOG")(function)
+log_argument = click.argument("name", metavar="LOG")
 
 
-def raw_option(function: F) -> F:
-    return click.option("--raw", is_flag=True, help="Payloads only, one after the other.")(function)
+raw_option = click.option("--raw", is_flag=True, help="Payloads only, one after the other.")
 
 
-def first_option(function: F) -> F:
-    return click.option(
-        "--first", type=click.IntRange(0), default=0, show_default=True, help="Entry to begin with."
-    )(function)
-
-
-def password_option(function: F) -> F:
-    """`password`: the bytes in the file, without the newline at their end; b"" without a file."""
-    return _password_option("ledger")(function)
-
-
-def log_password_option(function: F) -> F:
-    """`password`: that of all segments of a log."""
-    return _password_option("log")(function)
+first_option = click.option(
+    "--first", type=click.IntRange(0), default=0, show_default=True, help="Entry to begin with."
+)
 
 
 def _password_option(whose: str) -> Callable[[F], F]:
@@ -254,6 +232,13 @@ def _password_in(_: click.Context, option: click.Parameter, path: Path | None) -
         return read_password(path)
     except ValueError as error:
         raise click.BadParameter(str(error), param=option) from error
+
+
+password_option = _password_option("ledger")
+"""`password`: the bytes in the file, without the newline at their end; b"" without a file."""
+
+log_password_option = _password_option("log")
+"""`password`: that of all segments of a log."""
 
 
 def shape_options(ledger: str, entry: str) -> Option:
@@ -355,15 +340,14 @@ def refuse_new_ledger_options(why: str) -> None:
 OUTAGE_SECONDS_DEFAULT = 600.0
 
 
-def outage_option(command: F) -> F:
-    """How long a following command waits out an outage."""
-    return click.option(
-        "--outage-max",
-        "outage_seconds_max",
-        metavar="SECONDS",
-        type=Finite(0),
-        default=OUTAGE_SECONDS_DEFAULT,
-        show_default=True,
-        help="How long metadata or bookies that do not answer are waited for, from the first attempt that failed on. "
-        "The attempt that is under way then, of up to 20 s as a rule, ends first.",
-    )(command)
+outage_option = click.option(
+    "--outage-max",
+    "outage_seconds_max",
+    metavar="SECONDS",
+    type=Finite(0),
+    default=OUTAGE_SECONDS_DEFAULT,
+    show_default=True,
+    help="How long metadata or bookies that do not answer are waited for, from the first attempt that failed on. "
+    "The attempt that is under way then, of up to 20 s as a rule, ends first.",
+)
+"""How long a following command waits out an outage."""

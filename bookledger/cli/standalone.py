@@ -14,9 +14,10 @@ import click
 from bookie.addresses import check_host
 from metadata.store import MetadataStore
 
-from ..admin.http_option import HttpAddress, http_option, with_http
+from ..admin.bookies import Bookies
+from ..admin.http_option import HttpAddress, http_option
 from ..admin.tracing import traces_option, tracing_to
-from .config.clients import client_config, http_config
+from .config.clients import client_config, http_port, tell_of_pages
 from .config.settings import settings_now
 from .messages.help import command
 from .options import FilePath, checked_by, free_space_option, insecure_option, json_option
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
     from bookie.config import BookieConfig
-
-    from ..admin.bookies import Bookies
-    from ..console.console import Console
 
 PORT_MAX = 65535
 
@@ -120,9 +118,9 @@ class _Machine:
             return ClusterPeers(store, own, key=key)
 
         async with AsyncExitStack() as stack:
-            watched, pages = self._watched()
+            watched = Bookies(self.bookies)
             url = await stack.enter_async_context(
-                with_http(self.http, watched, insecure=self.insecure, pages=pages, config=http_config())
+                http_port(self.http, watched, self.uri, insecure=self.insecure)
             )
             check_clock()
             with disk_is_not_full(self.data):
@@ -133,8 +131,7 @@ class _Machine:
             for n in range(1, self.bookies + 1):
                 config = self._config(n, await _formatted(self.data, n, store), provider)
                 running.append(await stack.enter_async_context(serving(config, store, peers_of)))
-                if watched is not None:
-                    watched.has_started(running[-1])
+                watched.has_started(running[-1])
             _announce(self.uri, [bookie.address for bookie in running], url, self.as_json)
             await until_one_fails(*running)
 
@@ -143,15 +140,6 @@ class _Machine:
         from metadata.sqlite.uri import uri_of
 
         return uri_of(self.data / "metadata.db")
-
-    def _watched(self) -> tuple[Bookies | None, Console | None]:
-        """The metrics and console for the HTTP port, if there is one."""
-        if self.http is None:
-            return None, None
-        from ..admin.bookies import Bookies
-        from ..console.console import Console
-
-        return Bookies(self.bookies), Console.of_daemon(self.uri, None)
 
     def _config(self, n: int, directory: Path, provider: TracerProvider | None) -> BookieConfig:
         """The configuration of the n-th bookie."""
@@ -193,6 +181,5 @@ def _announce(uri: str, addresses: list[str], url: str | None, as_json: bool) ->
         say(f"{len(addresses)} bookies serve on {', '.join(addresses)}")
         say(f"in another shell:  export BOOKLEDGER_METADATA={uri}")
         say("                   seq 1000 | bookledger ledger append")
-        if url:
-            say(f"console: {url}/; metrics and health: {url}/metrics, {url}/readyz")
+        tell_of_pages(url)
     sys.stdout.flush()

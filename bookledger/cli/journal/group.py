@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _NEED_MORE: dict[str, Place] = {
     "bench": (
-        "bookledger.cli.journal.bench",
+        "bookledger.cli.bench.journals",
         "journal_bench",
         "Measure flushes of 8 KiB beside bare appends: three bookies, write quorum 3, ack quorum 2.",
     ),

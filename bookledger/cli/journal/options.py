@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -114,7 +114,13 @@ class JournalPlace:
             return set()
 
 
-def journal_config(*, password: bytes, **shape: Any) -> JournalConfig:
+def journal_config(
+    password: bytes,
+    digest: str = "crc32c",
+    ensemble_size: int = 3,
+    write_quorum: int | None = None,
+    ack_quorum: int | None = None,
+) -> JournalConfig:
     """Reads `[journal]`; options for the shape of ledgers override it. Raises UsageError.
 
     Variables of `[journal]` override options that the file sets.
@@ -129,6 +135,12 @@ def journal_config(*, password: bytes, **shape: Any) -> JournalConfig:
         is_in_file = source is ParameterSource.DEFAULT_MAP and name not in in_environment
         return is_in_file or source in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
+    shape = {
+        "ensemble_size": ensemble_size,
+        "write_quorum": write_quorum,
+        "ack_quorum": ack_quorum,
+        "digest": DIGESTS[digest],
+    }
     typed = {name: value for name, value in shape.items() if name not in given or is_said(name)}
     try:
         return settings.made("journal", JournalConfig, password=password, **typed)
@@ -163,26 +175,17 @@ def _place(
     journal_id: str,
     metadata_uri: str,
     acceptors: tuple[tuple[str, str | None], ...],
-    password: bytes,
-    digest: str = "crc32c",
-    ensemble_size: int = 3,
-    write_quorum: int | None = None,
-    ack_quorum: int | None = None,
+    config: JournalConfig,
 ) -> JournalPlace:
     from qjm_compat.config import AcceptorConfig
 
-    config = journal_config(
-        ensemble_size=ensemble_size,
-        write_quorum=write_quorum,
-        ack_quorum=ack_quorum,
-        digest=DIGESTS[digest],
-        password=password,
-    )
     named = tuple(AcceptorConfig(name, uri or metadata_uri) for name, uri in acceptors)
     return JournalPlace(journal_id, metadata_uri, named, config)
 
 
-_place_options = all_of(
+journal_place = all_of(
+    made_of("config", journal_config),
+    made_of("place", _place),
     click.argument("journal_id", metavar="JOURNAL", callback=_journal_id),
     metadata_option,
     click.option(
@@ -195,11 +198,9 @@ _place_options = all_of(
     ),
     password_option,
 )
+"""Adds JOURNAL, --metadata, --acceptor and --password-file; the command gets them as `place`."""
 
 segment_shape_options = shape_options("each segment's ledger", "batch")
 
-journal_place = made_of("place", _place, _place_options)
-"""Adds JOURNAL, --metadata, --acceptor and --password-file; the command gets them as `place`."""
-
-journal_place_to_write = made_of("place", _place, _place_options, segment_shape_options)
+journal_place_to_write = all_of(journal_place, segment_shape_options)
 """`journal_place` with what new segments' ledgers shall be."""

@@ -32,14 +32,7 @@ FORMATTED, NOT_FORMATTED, UNKNOWN = "formatted", "not formatted", "unknown"
 """States of an acceptor."""
 
 LISTED = ("namespace_id", "promised_epoch", "writer_epoch", "segments_kept", "first_txid", "last_txid")
-OF_STATE = (
-    *LISTED,
-    "cluster_id",
-    "layout_version",
-    "c_time",
-    "purged_before",
-    "keeps_rollback",
-)
+OF_STATE = (*LISTED, "cluster_id", "layout_version", "c_time", "purged_before", "keeps_rollback")
 """Fields that only an acceptor with a state has."""
 
 
@@ -117,13 +110,9 @@ async def _all(metadata_uri: str) -> list[Fields]:
             if isinstance(error.__cause__, BadRecord):
                 unreadable.skip(error.__cause__)
             else:
-                rows.append(_unlisted(journal_id, acceptor, str(error)))
+                named = {"journal": journal_id, "acceptor": acceptor}
+                rows.append({**named, **dict.fromkeys(LISTED), "error": str(error)})
     return rows
-
-
-def _unlisted(journal_id: str, acceptor: str, error: str) -> Fields:
-    named = {"journal": journal_id, "acceptor": acceptor}
-    return {**named, **dict.fromkeys(LISTED), "error": error}
 
 
 async def _rows(metadata_uri: str, journal_id: str, acceptor: str) -> list[Fields]:
@@ -170,8 +159,8 @@ async def _one(
     if seen is None:
         return _unseen(inspector.journal_id, name, NOT_FORMATTED), []
     segments, unread = await _segments(inspector, seen)
-    row = {**_named(inspector.journal_id, name, FORMATTED), **_row(inspector.journal_id, seen, segments)}
-    return {**row, **_more(seen), "error": _told(unread)}, segments
+    named = _unseen(inspector.journal_id, name, FORMATTED, _told(unread))
+    return {**named, **_row(inspector.journal_id, seen, segments), **_more(seen)}, segments
 
 
 def _told(unread: Unread) -> str | None:
@@ -179,20 +168,17 @@ def _told(unread: Unread) -> str | None:
 
 
 def _unseen(journal_id: str, acceptor: str, state: str, error: str | None = None) -> Fields:
-    return {**_named(journal_id, acceptor, state), **dict.fromkeys(OF_STATE), "error": error}
-
-
-def _named(journal_id: str, acceptor: str, state: str) -> Fields:
-    return {"journal": journal_id, "acceptor": acceptor, "state": state}
+    """All fields, of which it has none but these."""
+    named = {"journal": journal_id, "acceptor": acceptor, "state": state}
+    return {**named, **dict.fromkeys(OF_STATE), "error": error}
 
 
 def _row(journal_id: str, seen: AcceptorSeen, segments: list[Fields]) -> Fields:
-    storage = seen.state.storage
     ends = [segment["last"] for segment in segments if segment["last"] is not None]
     return {
         "journal": journal_id,
         "acceptor": seen.name,
-        "namespace_id": storage.namespace_id if storage is not None else None,
+        **_of_namespace(seen, "namespace_id"),
         "promised_epoch": seen.state.last_promised_epoch,
         "writer_epoch": seen.state.last_writer_epoch,
         "segments_kept": len(segments),
@@ -202,14 +188,15 @@ def _row(journal_id: str, seen: AcceptorSeen, segments: list[Fields]) -> Fields:
 
 
 def _more(seen: AcceptorSeen) -> Fields:
-    storage = seen.state.storage
     return {
-        "cluster_id": storage.cluster_id if storage is not None else None,
-        "layout_version": storage.layout_version if storage is not None else None,
-        "c_time": storage.c_time if storage is not None else None,
+        **_of_namespace(seen, "cluster_id", "layout_version", "c_time"),
         "purged_before": seen.state.purged_below,
         "keeps_rollback": seen.state.previous is not None,
     }
+
+
+def _of_namespace(seen: AcceptorSeen, *names: str) -> Fields:
+    return {name: getattr(seen.state.storage, name, None) for name in names}
 
 
 async def _segments(inspector: JournalInspector, seen: AcceptorSeen) -> tuple[list[Fields], Unread]:

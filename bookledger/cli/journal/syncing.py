@@ -11,8 +11,7 @@ from ..messages.help import command
 from ..messages.interruption import again, told_when_stopped
 from ..messages.sizes import bytes_told
 from ..options import Finite, json_option
-from ..output import Progress, print_json, print_record
-from ..terminal import say
+from ..output import Progress, print_record, print_told
 from .options import SHAPE, JournalPlace, journal_place_to_write
 
 if TYPE_CHECKING:
@@ -58,10 +57,7 @@ def sync(place: JournalPlace, rate_mib: float | None, as_json: bool) -> None:
 def _print(place: JournalPlace, done: Synced, seconds: float, *, as_json: bool) -> None:
     for kind, told in (("problem", done.problems), ("waits", done.waits)):
         for what in told:
-            if as_json:
-                print_json({kind: what})
-            else:
-                say(f"{kind}: {what}")
+            print_told({kind: what}, f"{kind}: {what}", as_json=as_json)
     fields: dict[str, Any] = {
         "journal": place.journal_id,
         "acceptors": [acceptor.name for acceptor in place.all_acceptors()],

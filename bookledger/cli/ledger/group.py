@@ -14,7 +14,7 @@ from ..membership.cluster_survey import check_is_cluster
 from ..membership.places import LedgerPlace, connected, ledger_place
 from ..messages.help import group
 from ..options import json_option, ledger_argument, metadata_option, new_ledger_options, yes_option
-from ..output import custom_fields, ledger_fields, loss_fields, print_json, print_record
+from ..output import custom_fields, ledger_fields, loss_fields, print_json, print_record, print_told
 from ..terminal import confirm, say, shown_bytes
 from .append import append
 from .checking import check
@@ -56,10 +56,7 @@ def create(metadata_uri: str, new: NewLedger, strict: bool, as_json: bool) -> No
     """
     with connected(metadata_uri, require_all_bookies=strict or None) as client:
         ledger_id = client.reserve_ledger(new)
-    if as_json:
-        print_json({"ledger_id": ledger_id})
-    else:
-        say(ledger_id)
+    print_told({"ledger_id": ledger_id}, ledger_id, as_json=as_json)
 
 
 ledger.add_command(append)

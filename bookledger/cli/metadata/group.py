@@ -37,6 +37,9 @@ from ..terminal import confirm, say
 from .noted import NotesCompared, compare_notes, make_again
 from .rebuilding import rebuild
 
+KINDS = ("unknown", "open_elsewhere", "closed_elsewhere", "lacking", "cut_short")
+"""Of what does not fit, as a bookie has found it, in the order in which it is shown."""
+
 ACCEPTED = "accepted: ledgers are created, recovered and collected again"
 
 
@@ -252,25 +255,8 @@ def _compared(metadata_uri: str) -> tuple[Restored | None, dict[str, Misfits | N
 
 
 def _row(name: str, one: Misfits | None) -> dict[str, Any]:
-    if one is None:
-        return {
-            "bookie_id": name,
-            "compared": False,
-            "unknown": None,
-            "open_elsewhere": None,
-            "closed_elsewhere": None,
-            "lacking": None,
-            "cut_short": None,
-        }
-    return {
-        "bookie_id": name,
-        "compared": True,
-        "unknown": _kind(one.unknown),
-        "open_elsewhere": _kind(one.open_elsewhere),
-        "closed_elsewhere": _kind(one.closed_elsewhere),
-        "lacking": _kind(one.lacking),
-        "cut_short": _kind(one.cut_short),
-    }
+    kinds = {kind: None if one is None else _kind(getattr(one, kind)) for kind in KINDS}
+    return {"bookie_id": name, "compared": one is not None, **kinds}
 
 
 def _kind(kind: HoldKind) -> dict[str, Any]:
