@@ -196,7 +196,8 @@ def _more(seen: AcceptorSeen) -> Fields:
 
 
 def _of_namespace(seen: AcceptorSeen, *names: str) -> Fields:
-    return {name: getattr(seen.state.storage, name, None) for name in names}
+    storage = seen.state.storage
+    return {name: None if storage is None else getattr(storage, name) for name in names}
 
 
 async def _segments(inspector: JournalInspector, seen: AcceptorSeen) -> tuple[list[Fields], Unread]:

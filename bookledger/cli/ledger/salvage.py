@@ -11,10 +11,11 @@ from typing import Any
 
 import click
 
-from ledgers import Columns, Gap, Salvage
+from ledgers import Columns, Gap, LedgerClient, Salvage
 from ledgers.reading.batch_read import entries_of
 
-from ..membership.places import LedgerPlace, connected, ledger_place
+from ..config.clients import client_config
+from ..membership.places import LedgerPlace, ledger_place
 from ..messages.exit_codes import ExitCode
 from ..messages.help import command
 from ..messages.interruption import again, told_when_stopped
@@ -64,7 +65,7 @@ def salvage(
     with (
         told_when_stopped(lambda: f"{output} is not there, and nothing was changed; {again()}"),
         whole_file(output) as out,
-        connected(place.metadata_uri) as client,
+        LedgerClient(place.metadata_uri, config=client_config()) as client,
     ):
         with waiting(f"asking the bookies of ledger {ledger_id}"):
             ledger = client.salvage_ledger(
