@@ -60,15 +60,6 @@ class HttpAddress(NamedTuple):
             return self.host == "localhost"
 
 
-def http_option(function: F) -> F:
-    """`http`: where to answer, or None."""
-    return address_option(
-        "--http",
-        "Answer /healthz, /readyz, /metrics, /api/v1 and the console there; port 0 takes a free one.",
-        required=False,
-    )(function)
-
-
 def address_option(name: str, told: str, *, required: bool = True) -> Callable[[F], F]:
     """An option that is an HttpAddress, or None."""
     return click.option(name, metavar="HOST:PORT", callback=_address, required=required, help=told)
@@ -77,7 +68,7 @@ def address_option(name: str, told: str, *, required: bool = True) -> Callable[[
 @asynccontextmanager
 async def with_http(
     http: HttpAddress | None,
-    daemon: Daemon | None,
+    daemon: Daemon,
     *,
     insecure: bool,
     certificates: Path | None = None,
@@ -89,7 +80,7 @@ async def with_http(
     With a directory of certificates it asks for one, too. Raises UsageError where it may not listen, ValueError
     where it cannot; what the block raises stays what it is.
     """
-    if http is None or daemon is None:
+    if http is None:
         yield None
         return
     from bookie.log_context import LIFE
@@ -139,3 +130,11 @@ def _address(_: click.Context, option: click.Parameter, text: str | None) -> Htt
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
         raise click.BadParameter(f"{text!r} is no HOST:PORT, such as 127.0.0.1:9181", param=option)
     return HttpAddress(host, int(port))
+
+
+http_option = address_option(
+    "--http",
+    "Answer /healthz, /readyz, /metrics, /api/v1 and the console there; port 0 takes a free one.",
+    required=False,
+)
+"""`http`: where to answer, or None."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,20 +14,6 @@ if TYPE_CHECKING:
 
 EXPORT_SECONDS_MAX = 2.0
 """How long a collector may take for one message. What waits for it is bounded by the SDK, which drops the rest."""
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def traces_option(function: F) -> F:
-    """`traces`: the collector's URL, or None."""
-    return click.option(
-        "--traces",
-        metavar="URL",
-        envvar="BOOKLEDGER_TRACES",
-        callback=_url,
-        help="Send OpenTelemetry spans there, such as http://127.0.0.1:4318/v1/traces (the extra otel). Also from "
-        "BOOKLEDGER_TRACES.",
-    )(function)
 
 
 @contextmanager
@@ -71,3 +57,14 @@ def _is_installed() -> bool:
         return find_spec("opentelemetry.exporter.otlp.proto.http") is not None
     except ModuleNotFoundError:  # not even what it stands in
         return False
+
+
+traces_option = click.option(
+    "--traces",
+    metavar="URL",
+    envvar="BOOKLEDGER_TRACES",
+    callback=_url,
+    help="Send OpenTelemetry spans there, such as http://127.0.0.1:4318/v1/traces (the extra otel). Also from "
+    "BOOKLEDGER_TRACES.",
+)
+"""`traces`: the collector's URL, or None."""

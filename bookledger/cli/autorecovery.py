@@ -9,7 +9,6 @@ import time
 import uuid
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bookie.serving.preflight import check_clock
 from bookie.serving.stopping import until_stopped
@@ -21,23 +20,19 @@ from metadata.counting.counting_store import CountingStore
 from metadata.counting.health_watch import watching_health
 from metadata.records.cluster import cluster_id
 from metadata.records.ledger_record import BookieRef
+from metadata.store import MetadataStore
 
 from ..admin import systemd
-from ..admin.http_option import HttpAddress, http_option, with_http
+from ..admin.autorecovery import Auditing
+from ..admin.http_option import HttpAddress, http_option
 from ..admin.lifecycle_log import life_told
-from .config.clients import client_config, http_config
+from .config.clients import client_config, http_port, tell_of_pages
 from .config.settings import settings_now
 from .membership.cluster_survey import check_is_cluster, lost_after_option
 from .messages.help import command
 from .options import certificates_option, insecure_option, json_option, metadata_option
 from .output import print_json
 from .terminal import say
-
-if TYPE_CHECKING:
-    from metadata.store import MetadataStore
-
-    from ..admin.autorecovery import Auditing
-    from ..console.console import Console
 
 NAME_CHARACTERS_MAX = 128
 
@@ -77,22 +72,20 @@ def autorecovery(
         store = CountingStore(await open_store(metadata_uri))
         peers = _peers(store, certificates)
         auditor = Auditor(store, me, config, time.time, peers)
-        watched = _watched(http)
-        pages = _pages(http, metadata_uri, lost_after, certificates)
+        watched = Auditing()
         try:
             async with (
                 systemd.signs_of_life(),
-                with_http(
+                http_port(
                     http,
                     watched,
+                    metadata_uri,
                     insecure=insecure,
                     certificates=certificates,
-                    pages=pages,
-                    config=http_config(),
+                    lost_after_seconds=lost_after,
                 ) as url,
             ):
-                if watched is not None:
-                    watched.has_started(auditor, store)
+                watched.has_started(auditor, store)
                 _announce(me, url, as_json=as_json)
                 systemd.tell(systemd.READY)
                 with life_told(f"auditor {me}", f", cluster {await cluster_id(store)}"):
@@ -114,29 +107,10 @@ def _peers(store: MetadataStore, certificates: Path | None) -> Peers:
     return ClusterPeers(store, client_config(certificates=str(certificates)))
 
 
-def _watched(http: HttpAddress | None) -> Auditing | None:
-    if http is None:
-        return None
-    from ..admin.autorecovery import Auditing
-
-    return Auditing()
-
-
-def _pages(
-    http: HttpAddress | None, metadata_uri: str, lost_after: float, certificates: Path | None
-) -> Console | None:
-    if http is None:
-        return None
-    from ..console.console import Console
-
-    return Console.of_daemon(metadata_uri, certificates, lost_after_seconds=lost_after)
-
-
 def _announce(me: BookieRef, url: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json({"auditor": str(me), **({"http": url} if url else {})})
     else:
         say(f"{me} stands for the office of auditor")
-        if url:
-            say(f"console: {url}/; metrics and health: {url}/metrics, {url}/readyz")
+        tell_of_pages(url)
     sys.stdout.flush()

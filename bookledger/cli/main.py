@@ -246,7 +246,7 @@ def _hints(error: click.ClickException) -> list[str]:
             return [f"It is set by {origin.where}."]
     if not isinstance(error, click.MissingParameter) or error.param is None:
         return []
-    told = {"metadata_uri": METADATA_HINT, "data": DATA_HINT}.get(error.param.name or "")
+    told = {"--metadata": METADATA_HINT, "--data": DATA_HINT}.get(error.param.opts[0])
     return [told] if told else []
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -16,6 +17,8 @@ from ledgers import DigestType, NewLedger
 from metadata.secret_file import read_password
 
 F = TypeVar("F", bound=Callable[..., Any])
+Option = Callable[[Any], Any]
+"""What click's decorators are: each adds an option, or an argument, to a command."""
 
 DIGESTS = {digest_name.value.replace("_", "-"): digest_name for digest_name in DigestType}
 
@@ -69,12 +72,30 @@ class Moment(click.ParamType):  # type: ignore[type-arg]
         return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
-def metadata_option(function: F) -> F:
-    return _metadata_option(required=True)(function)
+def all_of(*options: Option) -> Callable[[F], F]:
+    """All of these options, in this order."""
+
+    def decorated(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorated
 
 
-def optional_metadata_option(function: F) -> F:
-    return _metadata_option(required=False)(function)
+def made_of(into: str, make: Callable[..., Any], *options: Option) -> Callable[[F], F]:
+    """All of these options; those that `make` has parameters for the command gets as one value, what `make` returns."""
+    taken = inspect.signature(make).parameters
+
+    def decorated(function: F) -> F:
+        @functools.wraps(function)
+        def with_made(**given: Any) -> Any:
+            parts = {name: given.pop(name) for name in taken if name in given}
+            return function(**{into: make(**parts)}, **given)
+
+        return all_of(*options)(cast("F", with_made))
+
+    return decorated
 
 
 def _metadata_option(*, required: bool) -> Callable[[F], F]:
@@ -102,36 +123,36 @@ def naming_a_store(context: click.Context, option: click.Parameter, uri: str | N
     return uri
 
 
-def certificates_option(function: F) -> F:
-    """`certificates`: the directory of a bookie's certificates, or None for plain text."""
-    return click.option(
-        "--certs",
-        "certificates",
-        type=FilePath(file_okay=False, exists=True),
-        envvar="BOOKLEDGER_CERTS",
-        help="Directory with its ca.pem, cert.pem and key.pem: speak TLS only. Also from BOOKLEDGER_CERTS.",
-    )(function)
+metadata_option = _metadata_option(required=True)
+optional_metadata_option = _metadata_option(required=False)
 
 
-def insecure_option(function: F) -> F:
-    return click.option(
-        "--insecure",
-        is_flag=True,
-        help="Speak plain text where other machines reach it, and do all that is asked.",
-    )(function)
+certificates_option = click.option(
+    "--certs",
+    "certificates",
+    type=FilePath(file_okay=False, exists=True),
+    envvar="BOOKLEDGER_CERTS",
+    help="Directory with its ca.pem, cert.pem and key.pem: speak TLS only. Also from BOOKLEDGER_CERTS.",
+)
+"""`certificates`: the directory of a bookie's certificates, or None for plain text."""
 
 
-def accept_unsafe_etcd_option(function: F) -> F:
-    return click.option(
-        "--accept-unsafe-etcd",
-        envvar="BOOKLEDGER_ACCEPT_UNSAFE_ETCD",
-        is_flag=True,
-        help="Use an etcd that may lose confirmed writes (before 3.4.22, and 3.5 before 3.5.6).",
-    )(function)
+insecure_option = click.option(
+    "--insecure",
+    is_flag=True,
+    help="Speak plain text where other machines reach it, and do all that is asked.",
+)
 
 
-def json_option(function: F) -> F:
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")(function)
+accept_unsafe_etcd_option = click.option(
+    "--accept-unsafe-etcd",
+    envvar="BOOKLEDGER_ACCEPT_UNSAFE_ETCD",
+    is_flag=True,
+    help="Use an etcd that may lose confirmed writes (before 3.4.22, and 3.5 before 3.5.6).",
+)
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
 
 
 def free_space_option(default_mib: int) -> Callable[[F], F]:
@@ -147,17 +168,17 @@ def free_space_option(default_mib: int) -> Callable[[F], F]:
     )
 
 
-def measuring_options(function: F) -> F:
-    """How long a benchmark measures, and on which disk."""
-    seconds = click.option(
+measuring_options = all_of(
+    click.option(
         "--seconds", default=5.0, type=Finite(0.1, 3600), show_default=True, help="For each workload."
-    )
-    data = click.option(
+    ),
+    click.option(
         "--data",
         type=FilePath(exists=True, file_okay=False),
         help="Directory on the disk to measure [the system's temporary one].",
-    )
-    return seconds(data(function))
+    ),
+)
+"""How long a benchmark measures, and on which disk."""
 
 
 def checked_by(
@@ -176,32 +197,21 @@ def checked_by(
     return checked
 
 
-def ledger_argument(function: F) -> F:
-    return click.argument("ledger_id", metavar="LEDGER", type=int)(function)
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
-def log_argument(function: F) -> F:
-    return click.argument("name", metavar="LOG")(function)
+ledger_argument = click.argument("ledger_id", metavar="LEDGER", type=int)
 
 
-def raw_option(function: F) -> F:
-    return click.option("--raw", is_flag=True, help="Payloads only, one after the other.")(function)
+log_argument = click.argument("name", metavar="LOG")
 
 
-def first_option(function: F) -> F:
-    return click.option(
-        "--first", type=click.IntRange(0), default=0, show_default=True, help="Entry to begin with."
-    )(function)
+raw_option = click.option("--raw", is_flag=True, help="Payloads only, one after the other.")
 
 
-def password_option(function: F) -> F:
-    """`password`: the bytes in the file, without the newline at their end; b"" without a file."""
-    return _password_option("ledger")(function)
-
-
-def log_password_option(function: F) -> F:
-    """`password`: that of all segments of a log."""
-    return _password_option("log")(function)
+first_option = click.option(
+    "--first", type=click.IntRange(0), default=0, show_default=True, help="Entry to begin with."
+)
 
 
 def _password_option(whose: str) -> Callable[[F], F]:
@@ -224,43 +234,17 @@ def _password_in(_: click.Context, option: click.Parameter, path: Path | None) -
         raise click.BadParameter(str(error), param=option) from error
 
 
-def new_ledger_options(function: F) -> F:
-    """Adds the properties of a new ledger; the command gets them as `new`, a NewLedger."""
+password_option = _password_option("ledger")
+"""`password`: the bytes in the file, without the newline at their end; b"" without a file."""
 
-    @functools.wraps(function)
-    def with_new(
-        *,
-        ensemble_size: int,
-        write_quorum: int | None,
-        ack_quorum: int | None,
-        digest: str,
-        custom_metadata: dict[str, bytes],
-        password: bytes,
-        **others: Any,
-    ) -> Any:
-        try:
-            new = NewLedger(
-                ensemble_size=ensemble_size,
-                write_quorum=write_quorum,
-                ack_quorum=ack_quorum,
-                digest=DIGESTS[digest],
-                custom_metadata=custom_metadata,
-                password=password,
-            )
-        except ValueError as error:
-            raise click.UsageError(str(error)) from None
-        return function(new=new, **others)
-
-    command: Any = with_new
-    for option in reversed(_new_ledger_options()):
-        command = option(command)
-    return command  # type: ignore[no-any-return]
+log_password_option = _password_option("log")
+"""`password`: that of all segments of a log."""
 
 
-def shape_options(ledger: str, entry: str) -> list[Callable[[Any], Any]]:
+def shape_options(ledger: str, entry: str) -> Option:
     """Options for a ledger's ensemble, quorums and digest; their help speaks of `ledger` and `entry`."""
     names = NEW_LEDGER_OPTIONS
-    return [
+    return all_of(
         click.option(
             names["ensemble_size"],
             "ensemble_size",
@@ -286,29 +270,28 @@ def shape_options(ledger: str, entry: str) -> list[Callable[[Any], Any]]:
             show_default=True,
             help="What every entry is checked with; hmac-sha256 needs a password.",
         ),
-    ]
+    )
 
 
-def _new_ledger_options() -> list[Callable[[Any], Any]]:
-    names = NEW_LEDGER_OPTIONS
-    return [
-        *shape_options("the ledger", "entry"),
-        click.option(
-            names["custom_metadata"],
-            "custom_metadata",
-            metavar="KEY=VALUE",
-            multiple=True,
-            callback=_custom_metadata,
-            help="Kept with the ledger's metadata; may be given several times.",
-        ),
-        click.option(
-            names["strict"],
-            "strict",
-            is_flag=True,
-            help="Create a ledger only where its whole ensemble lives, not where an ack quorum of each write set does.",
-        ),
-        password_option,
-    ]
+def _new_ledger(
+    ensemble_size: int,
+    write_quorum: int | None,
+    ack_quorum: int | None,
+    digest: str,
+    custom_metadata: dict[str, bytes],
+    password: bytes,
+) -> NewLedger:
+    try:
+        return NewLedger(
+            ensemble_size=ensemble_size,
+            write_quorum=write_quorum,
+            ack_quorum=ack_quorum,
+            digest=DIGESTS[digest],
+            custom_metadata=custom_metadata,
+            password=password,
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _custom_metadata(_: click.Context, option: click.Parameter, pairs: tuple[str, ...]) -> dict[str, bytes]:
@@ -323,6 +306,29 @@ def _custom_metadata(_: click.Context, option: click.Parameter, pairs: tuple[str
     return found
 
 
+new_ledger_options = made_of(
+    "new",
+    _new_ledger,
+    shape_options("the ledger", "entry"),
+    click.option(
+        NEW_LEDGER_OPTIONS["custom_metadata"],
+        "custom_metadata",
+        metavar="KEY=VALUE",
+        multiple=True,
+        callback=_custom_metadata,
+        help="Kept with the ledger's metadata; may be given several times.",
+    ),
+    click.option(
+        NEW_LEDGER_OPTIONS["strict"],
+        "strict",
+        is_flag=True,
+        help="Create a ledger only where its whole ensemble lives, not where an ack quorum of each write set does.",
+    ),
+    password_option,
+)
+"""The properties of a new ledger, which the command gets as `new`, a NewLedger; and `strict`."""
+
+
 def refuse_new_ledger_options(why: str) -> None:
     """Raises UsageError if the command line has properties of a new ledger, and there is none."""
     context = click.get_current_context()
@@ -334,15 +340,14 @@ def refuse_new_ledger_options(why: str) -> None:
 OUTAGE_SECONDS_DEFAULT = 600.0
 
 
-def outage_option(command: F) -> F:
-    """How long a following command waits out an outage."""
-    return click.option(
-        "--outage-max",
-        "outage_seconds_max",
-        metavar="SECONDS",
-        type=Finite(0),
-        default=OUTAGE_SECONDS_DEFAULT,
-        show_default=True,
-        help="How long metadata or bookies that do not answer are waited for, from the first attempt that failed on. "
-        "The attempt that is under way then, of up to 20 s as a rule, ends first.",
-    )(command)
+outage_option = click.option(
+    "--outage-max",
+    "outage_seconds_max",
+    metavar="SECONDS",
+    type=Finite(0),
+    default=OUTAGE_SECONDS_DEFAULT,
+    show_default=True,
+    help="How long metadata or bookies that do not answer are waited for, from the first attempt that failed on. "
+    "The attempt that is under way then, of up to 20 s as a rule, ends first.",
+)
+"""How long a following command waits out an outage."""

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from textwrap import wrap
@@ -23,6 +24,7 @@ from bookie.disk.disk import sync_directory
 from ledgers.errors import LedgerError
 from metadata.records.ledger_record import LedgerRecord
 
+from .messages.interruption import told_when_stopped
 from .messages.sizes import bytes_told, counts_bytes
 from .terminal import say, shown
 
@@ -71,6 +73,14 @@ def print_records(records: Sequence[Mapping[str, Any]], *, as_json: bool, none: 
 
 def print_json(fields: Mapping[str, Any]) -> None:
     click.echo(json.dumps(fields, separators=(",", ":")))
+
+
+def print_told(fields: Mapping[str, Any], text: object, *, as_json: bool) -> None:
+    """Prints a line: JSON for programs, or the text for people."""
+    if as_json:
+        print_json(fields)
+    else:
+        say(text)
 
 
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -136,9 +146,7 @@ def ledger_fields(record: LedgerRecord) -> dict[str, Any]:
         "state": record.state.value,
         "last_entry": record.last_entry,
         "length_bytes": record.length_bytes,
-        "ensemble_size": record.shape.ensemble_size,
-        "write_quorum": record.shape.write_quorum,
-        "ack_quorum": record.shape.ack_quorum,
+        **asdict(record.shape),
         "digest": record.digest_type.value.replace("_", "-"),
         "fragment_count": len(record.fragments),
         "created_at": iso(record.created_at),
@@ -231,6 +239,18 @@ class Progress:
         with self._lock:
             if not self._is_over:
                 self._tell = self._bar.enter_context(_bar(self._title, self._total, self._of))
+
+
+def waiting(title: str) -> Progress:
+    """The bar of work that is mostly quick, and of which only the time is told."""
+    return Progress(title, None, of="", is_mostly_quick=True)
+
+
+@contextmanager
+def long_work(title: str, how: Callable[[], str]) -> Iterator[None]:
+    """Such work, which tells `how` to go on where it is stopped."""
+    with told_when_stopped(how), waiting(title):
+        yield
 
 
 @contextmanager

@@ -14,12 +14,12 @@ import click
 from bookie.addresses import check_host
 from metadata.store import MetadataStore
 
-from ..admin.http_option import HttpAddress, http_option, with_http
+from ..admin.http_option import HttpAddress, http_option
 from ..admin.tracing import traces_option, tracing_to
-from .config.clients import client_config, http_config
+from .config.clients import client_config, http_port, tell_of_pages
 from .config.settings import settings_now
 from .messages.help import command
-from .options import FilePath, checked_by, free_space_option, insecure_option, json_option
+from .options import FilePath, checked_by, free_space_option, insecure_option, json_option, made_of
 from .output import print_json
 from .terminal import say
 
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
     from bookie.config import BookieConfig
-
-    from ..admin.bookies import Bookies
-    from ..console.console import Console
 
 PORT_MAX = 65535
 
@@ -41,56 +38,6 @@ host_option = click.option(
     help="Address to listen on.",
 )
 """For commands that run bookies."""
-
-
-@command()
-@click.option(
-    "--data",
-    type=FilePath(file_okay=False),
-    default=Path("bookledger-data"),
-    show_default=True,
-    help="Directory for everything; made when it is not there.",
-)
-@click.option("--bookies", default=3, type=click.IntRange(1, 32), show_default=True, help="How many to run.")
-@host_option
-@click.option(
-    "--port",
-    default=3181,
-    type=click.IntRange(0, PORT_MAX),
-    show_default=True,
-    help="Port of the first bookie, the others follow; 0 takes free ones.",
-)
-@insecure_option
-@http_option
-@free_space_option(256)
-@traces_option
-@json_option
-def standalone(
-    data: Path,
-    bookies: int,
-    host: str,
-    port: int,
-    insecure: bool,
-    http: HttpAddress | None,
-    free_space_min_mib: int,
-    traces: str | None,
-    as_json: bool,
-) -> None:
-    """Run bookies and an embedded metadata store until SIGTERM or SIGINT. Data stays for the next time.
-
-    Examples:
-        bookledger standalone --data /srv/try
-        bookledger standalone --bookies 5 --http 127.0.0.1:9180
-    """
-    if port and port + bookies - 1 > PORT_MAX:
-        raise click.UsageError(
-            f"{bookies} bookies from port {port} on go past port {PORT_MAX}; take a lower --port"
-        )
-    from bookie.serving.stopping import until_stopped
-
-    machine = _Machine(data.absolute(), bookies, host, port, insecure, http, free_space_min_mib, as_json)
-    with tracing_to(traces, "bookledger-standalone", lambda: str(machine.data)) as provider:
-        asyncio.run(until_stopped(machine.serve(provider)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +53,12 @@ class _Machine:
     free_space_min_mib: int
     as_json: bool
 
+    def __post_init__(self) -> None:
+        if self.port and self.port + self.bookies - 1 > PORT_MAX:
+            raise click.UsageError(
+                f"{self.bookies} bookies from port {self.port} on go past port {PORT_MAX}; take a lower --port"
+            )
+
     async def serve(self, provider: TracerProvider | None) -> None:
         """Serves until one of them fails."""
         from bookie.serving.daemon import serving, until_one_fails
@@ -115,43 +68,39 @@ class _Machine:
         from ledgers.recovering.peers import ClusterPeers
         from metadata import open_store
 
+        from ..admin.bookies import Bookies
+
         def peers_of(store: MetadataStore, key: BookieKey) -> ClusterPeers:
             own = client_config(certificates=PLAIN_TEXT, tracing=provider)  # one machine
             return ClusterPeers(store, own, key=key)
 
         async with AsyncExitStack() as stack:
-            watched, pages = self._watched()
+            watched = Bookies(self.bookies)
             url = await stack.enter_async_context(
-                with_http(self.http, watched, insecure=self.insecure, pages=pages, config=http_config())
+                http_port(self.http, watched, self.uri, insecure=self.insecure)
             )
             check_clock()
-            with disk_is_not_full(self.data):
-                make_directory(self.data)
+            with disk_is_not_full(self.directory):
+                make_directory(self.directory)
             store = await open_store(self.uri, create=True)
             stack.push_async_callback(store.close)
             running = []
             for n in range(1, self.bookies + 1):
-                config = self._config(n, await _formatted(self.data, n, store), provider)
+                config = self._config(n, await _formatted(self.directory, n, store), provider)
                 running.append(await stack.enter_async_context(serving(config, store, peers_of)))
-                if watched is not None:
-                    watched.has_started(running[-1])
+                watched.has_started(running[-1])
             _announce(self.uri, [bookie.address for bookie in running], url, self.as_json)
             await until_one_fails(*running)
+
+    @property
+    def directory(self) -> Path:
+        return self.data.absolute()
 
     @property
     def uri(self) -> str:
         from metadata.sqlite.uri import uri_of
 
-        return uri_of(self.data / "metadata.db")
-
-    def _watched(self) -> tuple[Bookies | None, Console | None]:
-        """The metrics and console for the HTTP port, if there is one."""
-        if self.http is None:
-            return None, None
-        from ..admin.bookies import Bookies
-        from ..console.console import Console
-
-        return Bookies(self.bookies), Console.of_daemon(self.uri, None)
+        return uri_of(self.directory / "metadata.db")
 
     def _config(self, n: int, directory: Path, provider: TracerProvider | None) -> BookieConfig:
         """The configuration of the n-th bookie."""
@@ -176,6 +125,42 @@ class _Machine:
         )
 
 
+@command()
+@made_of("machine", _Machine)
+@click.option(
+    "--data",
+    type=FilePath(file_okay=False),
+    default=Path("bookledger-data"),
+    show_default=True,
+    help="Directory for everything; made when it is not there.",
+)
+@click.option("--bookies", default=3, type=click.IntRange(1, 32), show_default=True, help="How many to run.")
+@host_option
+@click.option(
+    "--port",
+    default=3181,
+    type=click.IntRange(0, PORT_MAX),
+    show_default=True,
+    help="Port of the first bookie, the others follow; 0 takes free ones.",
+)
+@insecure_option
+@http_option
+@free_space_option(256)
+@traces_option
+@json_option
+def standalone(machine: _Machine, traces: str | None) -> None:
+    """Run bookies and an embedded metadata store until SIGTERM or SIGINT. Data stays for the next time.
+
+    Examples:
+        bookledger standalone --data /srv/try
+        bookledger standalone --bookies 5 --http 127.0.0.1:9180
+    """
+    from bookie.serving.stopping import until_stopped
+
+    with tracing_to(traces, "bookledger-standalone", lambda: str(machine.directory)) as provider:
+        asyncio.run(until_stopped(machine.serve(provider)))
+
+
 async def _formatted(data: Path, n: int, store: MetadataStore) -> Path:
     """The directory of the n-th bookie, formatted on first use."""
     from bookie.serving.directory import COOKIE, format_directory
@@ -193,6 +178,5 @@ def _announce(uri: str, addresses: list[str], url: str | None, as_json: bool) ->
         say(f"{len(addresses)} bookies serve on {', '.join(addresses)}")
         say(f"in another shell:  export BOOKLEDGER_METADATA={uri}")
         say("                   seq 1000 | bookledger ledger append")
-        if url:
-            say(f"console: {url}/; metrics and health: {url}/metrics, {url}/readyz")
+        tell_of_pages(url)
     sys.stdout.flush()

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from bookie.upkeep.healing.replication_tasks import is_left_behind, replication_tasks
 from bookie.upkeep.healing.view import ClusterView, Fate, look
@@ -210,6 +211,18 @@ def bookies_seen(view: ClusterView, lasts: Mapping[BookieRef, Registration]) -> 
 def seconds_since(ms: int) -> float:
     """By our clock and another's, so for people to read only: 0 where theirs was ahead."""
     return max(0.0, time.time() - ms / 1000)
+
+
+def healing_row(ledger_id: int, who: LeaseLock) -> dict[str, Any]:
+    """A ledger that is being healed, by whom, and how fast, as plain values."""
+    seconds = max(0.001, seconds_since(who.since_ms))
+    return {
+        "ledger_id": ledger_id,
+        "bookie_id": who.bookie.bookie_id,
+        "seconds": round(seconds, 1),
+        "bytes_copied": who.bytes_done,
+        "bytes_per_second": round(who.bytes_done / seconds),
+    }
 
 
 def copy_bytes(record: LedgerRecord) -> Iterator[tuple[Fragment, int]]:

@@ -16,8 +16,7 @@ from bookledger.admin.api.search import STATES
 from bookledger.admin.api.table import (
     BOOKIE,
     CUSTOM,
-    FIRST_BOOKIE,
-    FIRST_LOG,
+    FIRST_NAME,
     FIRST_SEGMENT,
     ORDER,
     STATE,
@@ -107,7 +106,7 @@ async def overview(_: web.Request, sources: Sources) -> Drawn:
 
 async def bookies(request: web.Request, sources: Sources) -> Drawn:
     sources.live.look_on()
-    first = FIRST_BOOKIE.read(request.query)
+    first = FIRST_NAME.read(request.query)
     found = await cluster_state.bookies(sources.sight, first, BOOKIES_A_PAGE)
     domains: dict[str, list[dict[str, Any]]] = {}
     for row in found["bookies"]:
@@ -211,7 +210,7 @@ async def healing(request: web.Request, sources: Sources) -> Drawn:
 
 
 async def logs(request: web.Request, sources: Sources) -> Drawn:
-    first = FIRST_LOG.read(request.query)
+    first = FIRST_NAME.read(request.query)
     found = await log_state.logs(sources.sight, first, LOGS_A_PAGE)
     return _drawn("logs", title="Logs", found=found, first=first)
 

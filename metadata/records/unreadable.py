@@ -28,6 +28,7 @@ class Message(Protocol):
 
 
 M = TypeVar("M", bound=Message)
+T = TypeVar("T")
 
 OnUnreadable = Callable[[BadRecord], None]
 
@@ -53,6 +54,15 @@ def skip(error: BadRecord) -> None:
     if error.key not in _named and len(_named) < NAMED_MAX:
         _named.add(error.key)
         log.warning("skipped: %s; upgrade this program, or remove the key if nobody knows it", error)
+
+
+def readable(decode: Callable[[str, bytes], T], key: str, value: bytes) -> T | None:
+    """What is decoded; None, and skipped, where that is not possible."""
+    try:
+        return decode(key, value)
+    except BadRecord as error:
+        skip(error)
+        return None
 
 
 def refuse(error: BadRecord) -> None:

@@ -17,9 +17,7 @@ from metadata.sqlite.uri import uri_of
 TOLD = {"PYTHONPROFILEIMPORTTIME": "1"}
 """Python tells on stderr what it imports."""
 
-TOOLS = re.compile(
-    r"bookledger\.cli\.(bench|demo|spark|journal\.bench)\b|(spark|pyspark|pyarrow|pandas|tests)(\.|$)"
-)
+TOOLS = re.compile(r"bookledger\.cli\.(bench|demo|spark)\b|(spark|pyspark|pyarrow|pandas|tests)(\.|$)")
 SERVERS = re.compile(r"(asyncio|aiohttp|grpc|google\.protobuf|lmdb|numpy|cryptography|sqlite3)(\.|$)")
 BOOKIES_STORAGE = re.compile(r"lmdb$|bookie\.(index|log|storage\.bookie|serving\.daemon)(\.|$)")
 

@@ -228,7 +228,7 @@ def test_the_shape_of_a_journal_comes_from_whatever_is_strongest(
         made = command.make_context("serve", [*required, *typed], parent=context)
         names = ("ensemble_size", "write_quorum", "ack_quorum")
         with made:
-            return journal_config(password=b"", **{name: made.params[name] for name in names}).ensemble_size
+            return journal_config(b"", **{name: made.params[name] for name in names}).ensemble_size
 
     assert ensemble() == 5
     assert ensemble(in_file={"ensemble_size": 6}) == 6

@@ -7,14 +7,14 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from bookledger.cli.journal.bench import WORKLOADS, journal_bench
+from bookledger.cli.bench.journals import WORKLOADS, journal_bench
 from tests.support.command_line import children_left
 
 
 def test_journal_bench_prints_flushes_beside_appends_one_object_a_workload(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("bookledger.cli.journal.bench.ROUNDS", 1)
+    monkeypatch.setattr("bookledger.cli.bench.journals.ROUNDS", 1)
     done = CliRunner().invoke(journal_bench, ["--json", "--seconds=0.1"])
     assert done.exit_code == 0, done.output
     results = [json.loads(line) for line in done.stdout.splitlines()]

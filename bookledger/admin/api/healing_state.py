@@ -10,7 +10,7 @@ from bookledger.cluster.survey import (
     Condition,
     Survey,
     copies,
-    seconds_since,
+    healing_row,
 )
 from metadata import keys
 from metadata.errors import BadRecord
@@ -64,7 +64,7 @@ async def healing(sight: MetadataView) -> Facts:
     rows = []
     for item in page.items:
         try:
-            rows.append(_healing_row(keys.ledger_id_of(item.key), lease_lock.decode(item.key, item.value)))
+            rows.append(healing_row(keys.ledger_id_of(item.key), lease_lock.decode(item.key, item.value)))
         except BadRecord as error:
             skip(error)
     known = None if counted is None or not counted.is_of(view) else counted.survey
@@ -111,14 +111,3 @@ async def _bad_copies(store: MetadataStore, mark: Mark, view: ClusterView) -> li
         {"first_entry": one.fragment.first_entry, "last_entry": one.last_entry, **copy_row(one)}
         for one in bad[:FRAGMENTS_MAX]
     ]
-
-
-def _healing_row(ledger_id: int, who: lease_lock.LeaseLock) -> Facts:
-    seconds = max(0.001, seconds_since(who.since_ms))
-    return {
-        "ledger_id": ledger_id,
-        "bookie_id": who.bookie.bookie_id,
-        "seconds": round(seconds, 1),
-        "bytes_copied": who.bytes_done,
-        "bytes_per_second": round(who.bytes_done / seconds),
-    }

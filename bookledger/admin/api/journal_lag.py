@@ -9,7 +9,7 @@ from metadata import keys
 from metadata.errors import BadRecord
 from metadata.records.journal_record import JournalState, decode_finalized
 from metadata.records.ledger_store import LedgerStore
-from metadata.records.unreadable import skip
+from metadata.records.unreadable import readable, skip
 from metadata.store import MetadataStore
 
 
@@ -50,11 +50,7 @@ async def _ledger_after(store: MetadataStore, ahead: Ahead, last_txid: int) -> i
     prefix = keys.journal_segments(ahead.journal_id, ahead.acceptor)
     after = keys.journal_segment(ahead.journal_id, ahead.acceptor, last_txid)
     for item in (await store.list_page(prefix, after=after, limit=1)).items:
-        try:
-            record = decode_finalized(item.key, item.value)
-        except BadRecord as error:
-            skip(error)
-        else:
-            if state.shows(record):
-                ledgers[record.start_txid] = record.ledger_id
+        record = readable(decode_finalized, item.key, item.value)
+        if record is not None and state.shows(record):
+            ledgers[record.start_txid] = record.ledger_id
     return ledgers[min(ledgers)] if ledgers else None

@@ -9,7 +9,7 @@ from metadata import keys
 from metadata.errors import BadRecord
 from metadata.records.journal_record import JournalState, decode_finalized
 from metadata.records.journal_store import JournalStore
-from metadata.records.unreadable import skip
+from metadata.records.unreadable import readable, skip
 from metadata.store import MetadataStore
 
 from .journal_lag import Ahead, lag_millis
@@ -106,12 +106,9 @@ async def _last(store: MetadataStore, journal_id: str, acceptor: str, state: Jou
         after = keys.journal_segment(journal_id, acceptor, state.last_finalized_start - 1)
         page = await store.list_page(prefix, after=after, limit=1)
         for item in page.items:
-            try:
-                record = decode_finalized(item.key, item.value)
-            except BadRecord as error:
-                skip(error)
-            else:
-                ends += [record.end_txid] if state.shows(record) else []
+            record = readable(decode_finalized, item.key, item.value)
+            if record is not None and state.shows(record):
+                ends.append(record.end_txid)
     return max(ends, default=None)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from bookie.upkeep.healing.view import ClusterView
@@ -129,9 +130,7 @@ def _ledger_row(record: LedgerRecord, seen: Open) -> Facts:
         "last_entry": record.last_entry,
         "length_bytes": record.length_bytes,
         **confirmed_fields(record, seen),
-        "ensemble_size": record.shape.ensemble_size,
-        "write_quorum": record.shape.write_quorum,
-        "ack_quorum": record.shape.ack_quorum,
+        **asdict(record.shape),
         "digest": record.digest_type.value.replace("_", "-"),
         "fragment_count": len(record.fragments),
         "created_ms": record.created_ms,

@@ -5,6 +5,7 @@ Of a segment that is being written the metadata knows only where it begins: a cu
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from bookie.upkeep.logs.log_sights import look_at
@@ -108,9 +109,7 @@ def _settings(record: LogRecord) -> Facts:
     return {
         "identity": record.identity.hex(),
         "owner": record.owner,
-        "ensemble_size": settings.shape.ensemble_size,
-        "write_quorum": settings.shape.write_quorum,
-        "ack_quorum": settings.shape.ack_quorum,
+        **asdict(settings.shape),
         "roll_bytes": settings.roll_bytes,
         "roll_records": settings.roll_records,
         "roll_seconds": settings.roll_seconds,

@@ -15,12 +15,12 @@ from bookie.upkeep.healing.view import ClusterView, look
 from bookledger.cluster.open_ledgers import Open
 from metadata import keys, open_store
 from metadata.backup.no_cluster import why_no_cluster
-from metadata.errors import BadRecord, MetadataError
+from metadata.errors import MetadataError
 from metadata.records import ledger_codec, ledger_ids
 from metadata.records.cluster import cluster_id
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore
-from metadata.records.unreadable import skip
+from metadata.records.unreadable import readable
 from metadata.store import MetadataStore, Versioned
 
 from .census import Census
@@ -109,17 +109,10 @@ async def ledgers_page(store: MetadataStore, first: int, limit: int) -> tuple[li
     after = keys.ledger(first - 1) if first else None
     for _ in range(KEYS_TRIED_MAX):
         page = await store.list_page(keys.LEDGERS, after=after, limit=limit)
-        for item in page.items:
-            try:
-                ledger_id = keys.ledger_id_of(item.key)
-                record = ledger_codec.decode(item.key, item.value)
-            except BadRecord as error:
-                skip(error)
-                continue
-            if isinstance(record, LedgerRecord):
-                if len(found) == limit:
-                    return found, ledger_id
-                found.append(record)
+        for record in _records(page.items):
+            if len(found) == limit:
+                return found, record.ledger_id
+            found.append(record)
         if page.next_after is None:
             return found, None
         after = page.next_after
@@ -158,16 +151,8 @@ async def newest_ledgers(
 
 
 def _records(items: Iterable[Versioned]) -> list[LedgerRecord]:
-    found = []
-    for item in items:
-        try:
-            record = ledger_codec.decode(item.key, item.value)
-        except BadRecord as error:
-            skip(error)
-            continue
-        if isinstance(record, LedgerRecord):
-            found.append(record)
-    return found
+    found = (readable(ledger_codec.decode, item.key, item.value) for item in items)
+    return [record for record in found if isinstance(record, LedgerRecord)]
 
 
 async def ledger(store: MetadataStore, ledger_id: int) -> LedgerRecord | None:

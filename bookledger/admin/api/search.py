@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from bookledger.cluster.custom_wanted import CustomWanted
 from metadata import keys
-from metadata.errors import BadRecord
 from metadata.records import ledger_codec
 from metadata.records.ledger_record import LedgerRecord, LedgerState
-from metadata.records.unreadable import skip
+from metadata.records.unreadable import readable
 from metadata.store import PAGE_KEYS_MAX, MetadataStore
 
 SEARCH_SECONDS_MAX = 2.0
@@ -64,11 +63,7 @@ async def search(
     while True:
         page = await store.list_page(keys.LEDGERS, after=after, limit=PAGE_KEYS_MAX)
         for item in page.items:
-            try:
-                record = wanted.is_in(item.key, item.value)
-            except BadRecord as error:
-                skip(error)
-                continue
+            record = readable(wanted.is_in, item.key, item.value)
             if record is not None and len(found) == limit:
                 return found, record.ledger_id
             if record is not None:

@@ -35,16 +35,9 @@ class Parameter:
     def described(self) -> dict[str, Any]:
         """For OpenAPI."""
         schema: dict[str, Any] = {"type": "integer", "minimum": self.minimum, "maximum": self.maximum}
-        is_in_path = self.default is None
-        if not is_in_path:
+        if self.default is not None:
             schema["default"] = self.default
-        return {
-            "name": self.name,
-            "in": "path" if is_in_path else "query",
-            "required": is_in_path,
-            "description": self.about,
-            "schema": schema,
-        }
+        return _described(self, schema)
 
     def read(self, given: Mapping[str, str]) -> int:
         """Raises ValueError that says what was wrong."""
@@ -75,14 +68,7 @@ class TextParameter:
         schema: dict[str, Any] = {"type": "string", "maxLength": self.characters_max}
         if self.choices:
             schema = {"type": "string", "enum": list(self.choices)}
-        is_in_path = self.default is None
-        return {
-            "name": self.name,
-            "in": "path" if is_in_path else "query",
-            "required": is_in_path,
-            "description": self.about,
-            "schema": schema,
-        }
+        return _described(self, schema)
 
     def read(self, given: Mapping[str, str]) -> str:
         """Raises ValueError that says what was wrong."""
@@ -92,6 +78,17 @@ class TextParameter:
         if len(text) > self.characters_max:
             raise ValueError(f"{self.name} has at most {self.characters_max} characters")
         return text
+
+
+def _described(one: Parameter | TextParameter, schema: dict[str, Any]) -> dict[str, Any]:
+    is_in_path = one.default is None
+    return {
+        "name": one.name,
+        "in": "path" if is_in_path else "query",
+        "required": is_in_path,
+        "description": one.about,
+        "schema": schema,
+    }
 
 
 Ask = Callable[..., Awaitable[Facts | None]]
@@ -110,7 +107,7 @@ class Path:
 
 
 _LEDGER_ID = Parameter("ledger_id", "A ledger.", 0, LEDGER_ID_MAX)
-FIRST_BOOKIE = TextParameter(
+FIRST_NAME = TextParameter(
     "first", "The name to begin with: `next` of the page before.", characters_max=NAME_CHARACTERS_MAX
 )
 _FIRST = Parameter("first", "The id to begin with: `next` of the page before.", 0, LEDGER_ID_MAX, 0)
@@ -127,9 +124,6 @@ ORDER = TextParameter(
     choices=(ledger_state.NEWEST,),
 )
 
-FIRST_LOG = TextParameter(
-    "first", "The name to begin with: `next` of the page before.", characters_max=NAME_CHARACTERS_MAX
-)
 LOG_NAME = TextParameter("log", "A log.", characters_max=NAME_CHARACTERS_MAX, default=None)
 FIRST_SEGMENT = Parameter(
     "first_segment", "The position to begin with: `next_segment` of the answer before.", 0, LEDGER_ID_MAX, 0
@@ -143,7 +137,7 @@ PATHS = (
         "Bookies",
         cluster_state.bookies,
         (
-            FIRST_BOOKIE,
+            FIRST_NAME,
             Parameter("limit", "Bookies on the page.", 1, cluster_state.BOOKIES_MAX, BOOKIES_DEFAULT),
         ),
     ),
@@ -184,7 +178,7 @@ PATHS = (
         "Logs by name, a page at a time.",
         "Logs",
         log_state.logs,
-        (FIRST_LOG, Parameter("limit", "Logs on the page.", 1, log_state.LOGS_MAX, log_state.LOGS_MAX)),
+        (FIRST_NAME, Parameter("limit", "Logs on the page.", 1, log_state.LOGS_MAX, log_state.LOGS_MAX)),
     ),
     Path(
         "/logs/{log}",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 
 from ledgers import ClientConfig
 from ledgers import LedgerClient as BlockingClient
@@ -75,11 +77,17 @@ async def _make_ledgers_for(
 
 
 async def _append_for(writer: WriteHandle, workload: Workload, seconds: float) -> tuple[list[float], float]:
-    """Keeps `in_flight` appends in flight; latency is from the append to when its confirmation is seen.
+    return await send_for(partial(writer.append_async, workload.payload), workload.in_flight, seconds)
+
+
+async def send_for(
+    send: Callable[[], Awaitable[asyncio.Future[int]]], in_flight: int, seconds: float
+) -> tuple[list[float], float]:
+    """Keeps so many appends in flight; latency is from the append to when its confirmation is seen.
 
     Nothing but its future is an object of the garbage collector's for each of them.
     """
-    payload, in_flight, clock = workload.payload, workload.in_flight, time.perf_counter
+    clock = time.perf_counter
     under_way: deque[asyncio.Future[int]] = deque()
     appended_at: deque[float] = deque()
     latencies: list[float] = []
@@ -87,7 +95,7 @@ async def _append_for(writer: WriteHandle, workload: Workload, seconds: float) -
     end = began + seconds
     while (now := clock()) < end or under_way:
         while now < end and len(under_way) < in_flight:
-            under_way.append(await writer.append_async(payload))
+            under_way.append(await send())
             appended_at.append(now)
         await under_way[0]
         now = clock()

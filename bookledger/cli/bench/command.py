@@ -135,11 +135,8 @@ def _single(directory: Path, seconds: float, say: Say) -> Baseline:
 
 
 def _beside(result: WorkloadResult, baseline: float) -> WorkloadResult:
-    fields = asdict(result) | {
-        "baseline_mb_per_s": round(baseline, 1),
-        "ratio": round(result.mb_per_s / baseline, 3),
-    }
-    return WorkloadResult(**fields)
+    ratio = round(result.mb_per_s / baseline, 3)
+    return replace(result, baseline_mb_per_s=round(baseline, 1), ratio=ratio)
 
 
 def _beside_lists(results: Sequence[WorkloadResult]) -> list[WorkloadResult]:

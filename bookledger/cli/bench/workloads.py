@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -95,6 +96,10 @@ class Measured:
     steps: list[float]
     seconds: float
 
+    def ms(self, percent: int) -> float:
+        """How long a step took at this percentile, in milliseconds."""
+        return round(1000 * self.steps[len(self.steps) * percent // 100], 3)
+
     def result(self, workload: Workload, cpu: CpuMeter) -> WorkloadResult:
         return WorkloadResult(
             workload=workload.name,
@@ -102,8 +107,8 @@ class Measured:
             in_flight=workload.in_flight,
             adds_per_s=round(self.entries / self.seconds, 1),
             mb_per_s=round(self.entries * workload.entry_bytes / self.seconds / 1e6, 3),
-            p50_ms=round(1000 * self.steps[len(self.steps) // 2], 3),
-            p99_ms=round(1000 * self.steps[len(self.steps) * 99 // 100], 3),
+            p50_ms=self.ms(50),
+            p99_ms=self.ms(99),
             client_cpu_us=round(1e6 * cpu.client_seconds / self.entries, 2),
             bookies_cpu_us=round(1e6 * cpu.bookies_seconds / self.entries, 2),
         )
@@ -112,3 +117,9 @@ class Measured:
 def of_steps(latencies: list[float], seconds: float) -> Measured:
     """Measurements with one entry per step."""
     return Measured(len(latencies), sorted(latencies), seconds)
+
+
+def together(rounds: Iterable[tuple[list[float], float]]) -> Measured:
+    """Rounds of one workload, each the latencies of its steps and how long it took."""
+    every = list(rounds)
+    return of_steps([one for latencies, _ in every for one in latencies], sum(took for _, took in every))

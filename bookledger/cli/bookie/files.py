@@ -14,7 +14,7 @@ from ..messages.help import command
 from ..messages.interruption import again, told_when_stopped
 from ..messages.sizes import bytes_told
 from ..options import FilePath, json_option, metadata_option
-from ..output import Progress, print_json, print_record
+from ..output import Progress, print_json, print_record, print_told
 from ..terminal import say
 
 if TYPE_CHECKING:
@@ -83,10 +83,8 @@ def dump(path: Path, as_json: bool) -> None:
         Progress(f"reading {path.name}", None, of="lines", prints=True, is_mostly_quick=True) as advance,
     ):
         for line in lines_of(path):
-            if as_json:
-                print_json(line)
-            else:
-                say(" ".join(f"{name}={value}" for name, value in line.items()))
+            text = " ".join(f"{name}={value}" for name, value in line.items())
+            print_told(line, text, as_json=as_json)
             advance(1)
 
 

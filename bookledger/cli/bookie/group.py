@@ -24,7 +24,7 @@ from ..options import (
     metadata_option,
     optional_metadata_option,
 )
-from ..output import Progress, print_record, print_records
+from ..output import print_record, print_records, waiting
 from . import files as bookie_files
 from . import maintenance as bookie_maintenance
 from .run import run
@@ -150,7 +150,7 @@ def info(metadata_uri: str | None, data: Path | None, names: tuple[str, ...], as
     elif metadata_uri is not None:
         with told_when_stopped(nothing_changed):
             check_is_cluster(metadata_uri)
-            with Progress("asking the bookies", None, of="", is_mostly_quick=True):
+            with waiting("asking the bookies"):
                 rows = asyncio.run(_live(metadata_uri, names))
         print_records(rows, as_json=as_json, none="no bookie is registered")
     else:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,40 +14,33 @@ from ..config.clients import client_config
 from ..membership.cluster_survey import check_is_cluster
 from ..messages.help import command, group
 from ..messages.interruption import again, nothing_changed, told_when_stopped
-from ..options import Finite, json_option, metadata_option
-from ..output import Progress, print_record
+from ..options import Finite, all_of, json_option, metadata_option
+from ..output import print_record, waiting
 from ..terminal import say
 
 if TYPE_CHECKING:
     from bookie.wire.messages import MaintainReply
     from ledgers import LedgerClient
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 TIMEOUT_SECONDS_DEFAULT = 3600.0
 """Collecting, verifying and repairing take as long as the bookie's disk and its peers need."""
 
 
-def on_bookies(function: F) -> F:
-    """Adds NAME..., --all, --metadata, --timeout and --json; passed to the command under their parameter names."""
-    options = (
-        click.argument("names", metavar="[NAME]...", nargs=-1),
-        click.option("--all", "every", is_flag=True, help="Every live bookie, one after the other."),
-        metadata_option,
-        click.option(
-            "--timeout",
-            "timeout_seconds",
-            type=Finite(0, min_open=True),
-            default=TIMEOUT_SECONDS_DEFAULT,
-            show_default=True,
-            help="Seconds to wait for each bookie, past which it gives up.",
-        ),
-        json_option,
-    )
-    command: Any = function
-    for option in reversed(options):
-        command = option(command)
-    return command  # type: ignore[no-any-return]
+on_bookies = all_of(
+    click.argument("names", metavar="[NAME]...", nargs=-1),
+    click.option("--all", "every", is_flag=True, help="Every live bookie, one after the other."),
+    metadata_option,
+    click.option(
+        "--timeout",
+        "timeout_seconds",
+        type=Finite(0, min_open=True),
+        default=TIMEOUT_SECONDS_DEFAULT,
+        show_default=True,
+        help="Seconds to wait for each bookie, past which it gives up.",
+    ),
+    json_option,
+)
+"""Adds NAME..., --all, --metadata, --timeout and --json; passed to the command under their parameter names."""
 
 
 @group()
@@ -163,7 +156,7 @@ def maintain(
     with told_when_stopped(how), LedgerClient(metadata_uri, config=client_config()) as client:
         for n, bookie in enumerate(_live(client, names)):
             try:
-                with Progress(f"{action} of {bookie.bookie_id}", None, of="", is_mostly_quick=True):
+                with waiting(f"{action} of {bookie.bookie_id}"):
                     report = _report(client.maintain_bookie(bookie, request, timeout_seconds))
             except LedgerError as error:
                 failures.append(f"{bookie}: {error.why if isinstance(error, BookieUnavailable) else error}")

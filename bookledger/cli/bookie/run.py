@@ -38,7 +38,9 @@ from ..standalone import PORT_MAX, host_option
     }
 )
 @metadata_option
-@click.option("--data", type=FilePath(), required=True, help="The formatted data directory.")
+@click.option(
+    "--data", "data_directory", type=FilePath(), required=True, help="The formatted data directory."
+)
 @host_option
 @click.option(
     "--port",

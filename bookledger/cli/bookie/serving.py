@@ -8,8 +8,7 @@ import sys
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bookie.config import MIB, BookieConfig
 from bookie.limits_config import Limits
@@ -20,13 +19,14 @@ from bookie.upkeep_config import UpkeepConfig
 from bookie.wire.credentials import BookieKey
 from ledgers.config import PLAIN_TEXT
 from ledgers.recovering.peers import ClusterPeers
+from metadata.settings.tunable import elsewhere_of
 from metadata.store import MetadataStore
 
 from ...admin import systemd
 from ...admin.bookies import Bookies
-from ...admin.http_option import HttpAddress, with_http
+from ...admin.http_option import HttpAddress
 from ...admin.tracing import tracing_to
-from ..config.clients import client_config, http_config
+from ..config.clients import client_config, http_port, tell_of_pages
 from ..config.settings import settings_now
 from ..event_loop import EventLoop, factory_of
 from ..journal_node.node_options import NodeOptions
@@ -39,56 +39,26 @@ if TYPE_CHECKING:
     from ..journal_node.embedded_node import EmbeddedNode
 
 
-def config_of(
-    *,
-    metadata_uri: str,
-    data: Path,
-    host: str,
-    port: int,
-    advertised_host: str | None,
-    certificates: Path | None,
-    insecure: bool,
-    fault_domain: str,
-    lease_seconds: float,
-    free_space_min_mib: int,
-    collection_seconds: float,
-    compaction_mib: float,
-    scrub_mib: float,
-    segment_mib: int,
-    lost_bookie_seconds: float,
-    heals: bool,
-    accept_loss: bool,
-    accept_unsafe_etcd: bool,
-) -> BookieConfig:
-    """The configuration from the options of `bookie run` and the settings file. Raises BadSettings."""
+_OF_MIB = {
+    "free_space_min_mib": "disk_free_bytes_min",
+    "segment_mib": "segment_bytes_max",
+    "compaction_mib": "compaction_bytes_per_second",
+    "scrub_mib": "scrub_bytes_per_second",
+}
+"""Settings in bytes, by the options that are in MiB."""
+
+
+def config_of(**options: Any) -> BookieConfig:
+    """The configuration from the options of `bookie run`, which are named as its fields, and the settings file.
+
+    Raises BadSettings.
+    """
     settings = settings_now()
-    upkeep = settings.made(
-        "upkeep",
-        UpkeepConfig,
-        collection_seconds=collection_seconds,
-        compaction_bytes_per_second=compaction_mib * MIB,
-        scrub_bytes_per_second=scrub_mib * MIB,
-        lost_bookie_seconds=lost_bookie_seconds,
-        heals=heals,
-    )
+    options |= {setting: options.pop(option) * MIB for option, setting in _OF_MIB.items()}
+    own = {name: options.pop(name) for name in elsewhere_of(UpkeepConfig) if name in options}
+    upkeep = settings.made("upkeep", UpkeepConfig, **own)
     return settings.made(
-        "bookie",
-        BookieConfig,
-        data_directory=data,
-        metadata_uri=metadata_uri,
-        host=host,
-        port=port,
-        advertised_host=advertised_host,
-        certificates=certificates,
-        insecure=insecure,
-        fault_domain=fault_domain,
-        lease_seconds=lease_seconds,
-        disk_free_bytes_min=free_space_min_mib * MIB,
-        segment_bytes_max=segment_mib * MIB,
-        accept_loss=accept_loss,
-        accept_unsafe_etcd=accept_unsafe_etcd,
-        limits=settings.made("limits", Limits),
-        upkeep=upkeep,
+        "bookie", BookieConfig, limits=settings.made("limits", Limits), upkeep=upkeep, **options
     )
 
 
@@ -108,7 +78,7 @@ class Serving:
         self._asked = node
         self._node: EmbeddedNode | None = None
         self._http = http
-        self._bookies = None if http is None else Bookies(1)
+        self._bookies = Bookies(1)
         self._running: RunningBookie | None = None
         self._until_stdin_closes = until_stdin_closes
         self._as_json = as_json
@@ -140,19 +110,14 @@ class Serving:
             )
 
     def _pages(self) -> AbstractAsyncContextManager[str | None]:
-        config, pages = self._config, None
-        if self._http is not None:
-            from ...console.console import Console  # not needed without an HTTP port
-
-            lost_after = config.upkeep.lost_bookie_seconds
-            pages = Console.of_daemon(config.metadata_uri, config.certificates, lost_after_seconds=lost_after)
-        return with_http(
+        config = self._config
+        return http_port(
             self._http,
             self._bookies,
+            config.metadata_uri,
             insecure=config.insecure,
             certificates=config.certificates,
-            pages=pages,
-            config=http_config(),
+            lost_after_seconds=config.upkeep.lost_bookie_seconds,
         )
 
     def _peers_of(
@@ -167,8 +132,7 @@ class Serving:
 
     def _ready(self, url: str | None, running: RunningBookie) -> None:
         self._running = running
-        if self._bookies is not None:
-            self._bookies.has_started(running)
+        self._bookies.has_started(running)
         self._say(url, running)
         sys.stdout.flush()
         systemd.tell(systemd.READY)
@@ -183,7 +147,6 @@ class Serving:
             print_json({**running.cookie.names, "address": running.address, **shown})
             return
         say(f"bookie {running.cookie.bookie_id} serves on {running.address}")
-        if url:
-            say(f"console: {url}/; metrics and health: {url}/metrics, {url}/readyz")
+        tell_of_pages(url)
         if node:
             say(f"journal node {node['name']}: rpc {node['rpc']} http {node['http']}")

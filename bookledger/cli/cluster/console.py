@@ -16,8 +16,7 @@ from ..config.clients import client_config, http_config
 from ..membership.cluster_survey import lost_after_option
 from ..messages.help import command
 from ..options import certificates_option, insecure_option, json_option, metadata_option
-from ..output import print_json
-from ..terminal import say
+from ..output import print_told
 
 HTTP_DEFAULT = HttpAddress("127.0.0.1", 9180)
 
@@ -77,10 +76,7 @@ def console(
                 config=http_bounds,
             ) as url,
         ):
-            if as_json:
-                print_json({"http": url})
-            else:
-                say(f"the console is at {url}/")
+            print_told({"http": url}, f"the console is at {url}/", as_json=as_json)
             sys.stdout.flush()
             systemd.tell(systemd.READY)
             await asyncio.Event().wait()

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from bookledger.cluster import health
-from bookledger.cluster.survey import Survey, seconds_since
+from bookledger.cluster.survey import Survey, healing_row, seconds_since
 from metadata.counting import facts
 from metadata.counting.facts import Verdict
 
@@ -51,7 +51,10 @@ def status(metadata_uri: str, lost_after: float, watch_seconds: float | None, as
             seen = surveyed(metadata_uri, lost_after)
         if watch_seconds is not None and sys.stdout.isatty():
             click.clear()
-        (_print_json if as_json else _print)(seen)
+        if as_json:
+            print_json(fields(seen))
+        else:
+            _print(seen)
         if watch_seconds is None:
             sys.exit(0 if health.is_whole(seen) else 1)
         sys.stdout.flush()
@@ -120,19 +123,7 @@ def bookie_rows(seen: Survey) -> list[dict[str, Any]]:
 
 def healing_rows(seen: Survey) -> list[dict[str, Any]]:
     """The copies being made now."""
-    rows = []
-    for ledger_id, who in sorted(seen.healing.items()):
-        seconds = max(0.001, seconds_since(who.since_ms))
-        rows.append(
-            {
-                "ledger_id": ledger_id,
-                "bookie_id": who.bookie.bookie_id,
-                "seconds": round(seconds, 1),
-                "bytes_copied": who.bytes_done,
-                "bytes_per_second": round(who.bytes_done / seconds),
-            }
-        )
-    return rows
+    return [healing_row(ledger_id, who) for ledger_id, who in sorted(seen.healing.items())]
 
 
 def _used_percent(total: int, free: int) -> int | None:
@@ -148,10 +139,6 @@ def _seconds_left(seen: Survey) -> int | None:
 def _oldest_seconds(seen: Survey) -> int | None:
     oldest = min((mark.since_ms for mark in seen.marks), default=None)
     return None if oldest is None else int(seconds_since(oldest))
-
-
-def _print_json(seen: Survey) -> None:
-    print_json(fields(seen))
 
 
 def _print(seen: Survey) -> None:

@@ -24,36 +24,32 @@ from metadata.settings.tunable import required_of
 from ...admin.logs import LogFormat
 from ..event_loop import EventLoop
 from .checking_environment import check_environment
-from .command_options import inner_of, options_of
+from .command_options import inner_of, names_of, options_of
 from .sections import SECTIONS
 from .settings import BadSettings, Settings, read_well, told_as_usage
 
 SHAPE = ("ensemble_size", "write_quorum", "ack_quorum")
 
 
-def check(path: Path | None, root: click.Group, context: click.Context) -> None:
+def check(path: Path | None, root: click.Group) -> None:
     """Checks the file, if one is given, and the environment. Raises BadSettings with a line for each fault."""
     faults = Faults()
     if path is not None:
-        _check_file(path, root, context, faults)
+        _check_file(path, root, faults)
     check_environment(root, faults)
     with told_as_usage():
         faults.end()
 
 
-def _check_file(path: Path, root: click.Group, context: click.Context, faults: Faults) -> None:
-    def load(name: str) -> click.Command:
-        command = root.get_command(click.Context(root), name)
-        assert command is not None
-        return command
-
-    settings = read_well(path, {name: partial(load, name) for name in root.list_commands(context)}, faults)
+def _check_file(path: Path, root: click.Group, faults: Faults) -> None:
+    commands = {name: partial(inner_of, root, name) for name in names_of(root)}
+    settings = read_well(path, commands, faults)
     for name in SECTIONS:
         with _gathering(faults):
             _check_section(settings, name)
     for name in settings.tables:
         with _gathering(faults):
-            command = load(name)
+            command = inner_of(root, name)
             values = settings.well_defaults_of(name, command, faults)
             _check_command(settings, command, values, (name,), faults)
     for name, value in settings.common.items():

@@ -1,12 +1,16 @@
-"""Client and HTTP settings for commands, from the settings file."""
+"""Client and HTTP settings for commands, from the settings file; the HTTP port of those that run a daemon."""
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any
 
 from ledgers.config import ClientConfig
 
 from ...admin.http.config import HttpConfig
+from ...admin.http_option import Daemon, HttpAddress, with_http
+from ..terminal import say
 from .settings import settings_now
 
 
@@ -19,3 +23,29 @@ def client_config(**more: Any) -> ClientConfig:
 def http_config() -> HttpConfig:
     """`[http]`. Raises BadSettings."""
     return settings_now().made("http", HttpConfig)
+
+
+def http_port(
+    http: HttpAddress | None,
+    daemon: Daemon,
+    metadata_uri: str,
+    *,
+    insecure: bool,
+    certificates: Path | None = None,
+    **more: Any,
+) -> AbstractAsyncContextManager[str | None]:
+    """`with_http`, with `[http]` and the console of the daemon's cluster; `more` is for the console."""
+    pages = None
+    if http is not None:
+        from ...console.console import Console  # not needed without an HTTP port
+
+        pages = Console.of_daemon(metadata_uri, certificates, **more)
+    return with_http(
+        http, daemon, insecure=insecure, certificates=certificates, pages=pages, config=http_config()
+    )
+
+
+def tell_of_pages(url: str | None) -> None:
+    """Tells people what is there, if there is something."""
+    if url:
+        say(f"console: {url}/; metrics and health: {url}/metrics, {url}/readyz")

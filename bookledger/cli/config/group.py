@@ -57,7 +57,7 @@ def check(context: click.Context, path: Path | None) -> None:
     root = context.find_root().command
     assert isinstance(root, click.Group)
 
-    checking.check(path, root, context)
+    checking.check(path, root)
     say(f"{path} is right" if path else "what the environment sets is right")
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -15,9 +13,6 @@ from ..messages.sizes import bytes_told
 from ..options import FilePath, json_option
 from ..output import Progress, print_record
 from .options import TXID_MAX, JournalPlace, journal_place
-
-if TYPE_CHECKING:
-    from qjm_compat.transfer.exporting import Exported
 
 
 @command()
@@ -52,15 +47,24 @@ def export(
         bookledger journal export ns1 /srv/dfs/name/current
         bookledger journal export ns1 edits --from 1000 --in-progress
     """
+    from qjm_compat.transfer.exporting import export_directory
+
     began = time.monotonic()
     bar = Progress(f"exporting {place.journal_id}", None)
 
     def how() -> str:
         return f"of {bytes_told(bar.done)} whole files stay, and are not written again; {again()}"
 
-    with told_when_stopped(how):
-        done = asyncio.run(
-            _export(place, directory, from_txid or None, bar, in_progress=in_progress, allow_gaps=allow_gaps)
+    with told_when_stopped(how), bar:
+        done = place.with_manager(
+            lambda manager: export_directory(
+                manager,
+                directory,
+                from_txid=from_txid or None,
+                in_progress=in_progress,
+                allow_gaps=allow_gaps,
+                on_bytes=bar,
+            )
         )
     seconds = time.monotonic() - began
     fields = {
@@ -73,27 +77,3 @@ def export(
         "last_txid": done.last_txid,
     }
     print_record(fields, as_json=as_json)
-
-
-async def _export(
-    place: JournalPlace,
-    directory: Path,
-    from_txid: int | None,
-    bar: Progress,
-    *,
-    in_progress: bool,
-    allow_gaps: bool,
-) -> Exported:
-    from qjm_compat.transfer.exporting import export_directory
-
-    await place.check_named()
-    async with place.manager() as manager:
-        with bar:
-            return await export_directory(
-                manager,
-                directory,
-                from_txid=from_txid,
-                in_progress=in_progress,
-                allow_gaps=allow_gaps,
-                on_bytes=bar,
-            )

@@ -9,8 +9,8 @@ import click
 
 from ..messages.help import command
 from ..messages.interruption import again, told_when_stopped
-from ..options import Finite, json_option
-from ..output import Progress, narrator, print_json, print_record
+from ..options import Finite, json_option, yes_option
+from ..output import Progress, long_work, narrator, print_record, print_told
 from ..terminal import confirm, say
 from .options import JournalPlace, journal_place
 
@@ -30,7 +30,7 @@ ORPHAN_AGE_SECONDS_DEFAULT = 3600.0
     help="Delete ledgers that nothing refers to, now and --orphan-age later, if all else is well and nothing of them "
     "would be missed. It waits meanwhile.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @click.option(
     "--orphan-age",
     "orphan_age_seconds",
@@ -89,14 +89,10 @@ def _delete(
     step = narrator(quiet=as_json)
     if left := seconds_until_old(found, orphan_age_seconds):
         step(f"looking in {left:.0f} s whether something refers to them then")
-    deleting = Progress("deleting orphans", None, of="", is_mostly_quick=True)
-    with told_when_stopped(lambda: f"what is deleted nothing refers to; {again()}"), deleting:
+    with long_work("deleting orphans", lambda: f"what is deleted nothing refers to; {again()}"):
         done = asyncio.run(_deleted(place, found, orphan_age_seconds))
     for orphan in done.kept:
-        if as_json:
-            print_json({"kept": orphan.ledger_id, "why": orphan.why_kept})
-        else:
-            say(f"kept: {orphan}")
+        print_told({"kept": orphan.ledger_id, "why": orphan.why_kept}, f"kept: {orphan}", as_json=as_json)
     return done.count
 
 
@@ -109,13 +105,11 @@ async def _deleted(place: JournalPlace, found: JournalFindings, orphan_age_secon
 
 def _print(found: JournalFindings, *, as_json: bool) -> None:
     for problem in found.problems:
-        if as_json:
-            print_json({"where": problem.where, "problem": problem.what})
-        else:
-            say(f"problem: {problem}")
+        fields = {"where": problem.where, "problem": problem.what}
+        print_told(fields, f"problem: {problem}", as_json=as_json)
     for note in found.notes if not as_json else ():
         say(f"note: {note}")
-    fields: dict[str, Any] = {
+    checked: dict[str, Any] = {
         "acceptors": list(found.acceptors),
         "segments": found.segments,
         "first_txid": found.first_txid,
@@ -125,4 +119,4 @@ def _print(found: JournalFindings, *, as_json: bool) -> None:
         "problems": len(found.problems),
         "orphans": [orphan.ledger_id for orphan in found.orphans],
     }
-    print_record({**fields, "notes": found.notes} if as_json else fields, as_json=as_json)
+    print_record({**checked, "notes": found.notes} if as_json else checked, as_json=as_json)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +9,9 @@ import click
 
 from ..config.lazy_group import LazyGroup, Place
 from ..messages.help import Headings
-from ..messages.interruption import again, told_when_stopped
-from ..options import json_option
-from ..output import Progress, print_record
+from ..messages.interruption import again
+from ..options import json_option, yes_option
+from ..output import long_work, print_record
 from ..terminal import confirm
 from .exporting import export
 from .fsck import fsck
@@ -23,13 +22,14 @@ from .syncing import sync
 from .tail import dump, tail
 
 if TYPE_CHECKING:
+    from qjm_compat.aio import QuorumJournalManager
     from qjm_compat.formatting import Formatted
     from qjm_compat.requests import NamespaceInfo, SegmentState
 
 
 _NEED_MORE: dict[str, Place] = {
     "bench": (
-        "bookledger.cli.journal.bench",
+        "bookledger.cli.bench.journals",
         "journal_bench",
         "Measure flushes of 8 KiB beside bare appends: three bookies, write quorum 3, ack quorum 2.",
     ),
@@ -95,7 +95,7 @@ journal.add_command(sync)
     "--c-time", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="cTime in VERSION."
 )
 @click.option("--force", is_flag=True, help="Forget the journal that is there, with all its edits.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @json_option
 def format_(
     place: JournalPlace,
@@ -120,11 +120,11 @@ def format_(
     if force and not yes:
         confirm(f"forget journal {place.journal_id} and all its edits, if there is one?")
     namespace = NamespaceInfo(namespace_id, cluster_id, c_time=c_time, layout_version=layout_version)
-    with (
-        told_when_stopped(lambda: f"acceptors may be formatted already, and stay so; {again()}"),
-        Progress(f"formatting {place.journal_id}", None, of="", is_mostly_quick=True),
+    with long_work(
+        f"formatting {place.journal_id}",
+        lambda: f"acceptors may be formatted already, and stay so; {again()}",
     ):
-        done = asyncio.run(_format(place, namespace, force=force))
+        done = place.with_manager(lambda manager: _format(place, manager, namespace, force=force))
     fields: dict[str, Any] = {
         "journal": place.journal_id,
         "formatted": list(done.acceptors),
@@ -145,11 +145,11 @@ def recover(place: JournalPlace, as_json: bool) -> None:
     Examples:
         bookledger journal recover ns1
     """
-    with (
-        told_when_stopped(lambda: f"nothing is lost, and no writer but a new one goes on; {again()}"),
-        Progress(f"recovering {place.journal_id}", None, of="", is_mostly_quick=True),
+    with long_work(
+        f"recovering {place.journal_id}",
+        lambda: f"nothing is lost, and no writer but a new one goes on; {again()}",
     ):
-        epoch, segment = asyncio.run(_recover(place))
+        epoch, segment = place.with_manager(_recover)
     fields: dict[str, Any] = {"journal": place.journal_id, "epoch": epoch, "segment": None, "last_txid": None}
     if segment is not None:
         fields |= {"segment": segment.start_txid, "last_txid": segment.end_txid}
@@ -177,26 +177,26 @@ def purge(place: JournalPlace, before: int, take_over: bool, as_json: bool) -> N
     Examples:
         bookledger journal purge ns1 --before 1000000
     """
-    with (
-        told_when_stopped(lambda: f"segments may be gone, none that was to be kept; {again()}"),
-        Progress(f"purging {place.journal_id}", None, of="", is_mostly_quick=True),
+    with long_work(
+        f"purging {place.journal_id}",
+        lambda: f"segments may be gone, none that was to be kept; {again()}",
     ):
-        epoch = asyncio.run(_purge(place, before, take_over=take_over))
+        epoch = place.with_manager(lambda manager: _purge(place, manager, before, take_over=take_over))
     print_record({"journal": place.journal_id, "epoch": epoch, "purged_before": before}, as_json=as_json)
 
 
-async def _format(place: JournalPlace, namespace: NamespaceInfo, *, force: bool) -> Formatted:
+async def _format(
+    place: JournalPlace, manager: QuorumJournalManager, namespace: NamespaceInfo, *, force: bool
+) -> Formatted:
     from qjm_compat.errors import JournalNotEmpty, QuorumFailed
 
-    await place.check_named()
-    async with place.manager() as manager:
-        try:
-            return await manager.format(namespace, force=force)
-        except QuorumFailed as error:
-            refused = [name for name, one in error.errors.items() if isinstance(one, JournalNotEmpty)]
-            if len(refused) < len(place.all_acceptors()):
-                raise
-            raise JournalNotEmpty(_formatted_already(place.journal_id, refused)) from error
+    try:
+        return await manager.format(namespace, force=force)
+    except QuorumFailed as error:
+        refused = [name for name, one in error.errors.items() if isinstance(one, JournalNotEmpty)]
+        if len(refused) < len(place.all_acceptors()):
+            raise
+        raise JournalNotEmpty(_formatted_already(place.journal_id, refused)) from error
 
 
 def _formatted_already(journal_id: str, names: Sequence[str]) -> str:
@@ -204,17 +204,16 @@ def _formatted_already(journal_id: str, names: Sequence[str]) -> str:
     return f"journal {journal_id} is formatted already{at}"
 
 
-async def _recover(place: JournalPlace) -> tuple[int | None, SegmentState | None]:
-    await place.check_named()
-    async with place.manager() as manager:
-        segment = await manager.recover_unfinalized_segments()
-        return manager.epoch, segment
+async def _recover(manager: QuorumJournalManager) -> tuple[int | None, SegmentState | None]:
+    segment = await manager.recover_unfinalized_segments()
+    return manager.epoch, segment
 
 
-async def _purge(place: JournalPlace, before: int, *, take_over: bool) -> int | None:
+async def _purge(
+    place: JournalPlace, manager: QuorumJournalManager, before: int, *, take_over: bool
+) -> int | None:
     from qjm_compat.transfer.purging import purge_journal
 
-    await place.check_named()
-    async with place.inspector() as inspector, place.manager() as manager:
+    async with place.inspector() as inspector:
         await purge_journal(manager, inspector, before, take_over=take_over)
-        return manager.epoch
+    return manager.epoch

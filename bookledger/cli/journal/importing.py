@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from ..terminal import say
 from .options import SHAPE, TXID_MAX, JournalPlace, journal_place_to_write
 
 if TYPE_CHECKING:
+    from qjm_compat.aio import QuorumJournalManager
     from qjm_compat.transfer.importing import Imported, ImportOptions
 
 
@@ -78,7 +78,7 @@ def import_(
     with told_when_stopped(
         lambda: f"{bytes_told(bar.done)} went in, and what is there is not written again; {again()}"
     ):
-        done = asyncio.run(_import(place, directory, options, bar))
+        done = place.with_manager(lambda manager: _import(place, manager, directory, options, bar))
     seconds = time.monotonic() - began
     if as_json:
         print_json(_fields(done, seconds))
@@ -86,11 +86,12 @@ def import_(
         _print(done, seconds)
 
 
-async def _import(place: JournalPlace, directory: Path, options: ImportOptions, bar: Progress) -> Imported:
+async def _import(
+    place: JournalPlace, manager: QuorumJournalManager, directory: Path, options: ImportOptions, bar: Progress
+) -> Imported:
     from qjm_compat.transfer.importing import import_directory
 
-    await place.check_named()
-    async with place.inspector() as inspector, place.manager() as manager:
+    async with place.inspector() as inspector:
         with bar:
             return await import_directory(manager, inspector, directory, options, bar)
 

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from ..config.settings import settings_now
 from ..messages.help import Headings
-from ..options import DIGESTS, metadata_option, naming_a_store, password_option, shape_options
+from ..options import (
+    DIGESTS,
+    all_of,
+    made_of,
+    metadata_option,
+    naming_a_store,
+    password_option,
+    shape_options,
+)
 
 if TYPE_CHECKING:
     from qjm_compat.aio import QuorumJournalManager
     from qjm_compat.config import AcceptorConfig, JournalConfig
     from qjm_compat.transfer.inspection.inspector import JournalInspector
 
-F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 SHAPE: Headings = {"Ledgers of new segments": ("--ensemble", "--write-quorum", "--ack-quorum", "--digest")}
 """A heading for `journal_place_to_write`."""
@@ -44,6 +52,16 @@ class JournalPlace:
         return QuorumJournalManager(
             self.metadata_uri, self.journal_id, acceptors=acceptors, config=self.config
         )
+
+    def with_manager(self, work: Callable[[QuorumJournalManager], Awaitable[T]]) -> T:
+        """Runs the work on its manager. Raises ValueError where acceptors were not named."""
+
+        async def run() -> T:
+            await self.check_named()
+            async with self.manager() as manager:
+                return await work(manager)
+
+        return asyncio.run(run())
 
     def inspector(self) -> JournalInspector:
         from qjm_compat.transfer.inspection.inspector import JournalInspector
@@ -96,7 +114,13 @@ class JournalPlace:
             return set()
 
 
-def journal_config(*, password: bytes, **shape: Any) -> JournalConfig:
+def journal_config(
+    password: bytes,
+    digest: str = "crc32c",
+    ensemble_size: int = 3,
+    write_quorum: int | None = None,
+    ack_quorum: int | None = None,
+) -> JournalConfig:
     """Reads `[journal]`; options for the shape of ledgers override it. Raises UsageError.
 
     Variables of `[journal]` override options that the file sets.
@@ -111,69 +135,17 @@ def journal_config(*, password: bytes, **shape: Any) -> JournalConfig:
         is_in_file = source is ParameterSource.DEFAULT_MAP and name not in in_environment
         return is_in_file or source in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
+    shape = {
+        "ensemble_size": ensemble_size,
+        "write_quorum": write_quorum,
+        "ack_quorum": ack_quorum,
+        "digest": DIGESTS[digest],
+    }
     typed = {name: value for name, value in shape.items() if name not in given or is_said(name)}
     try:
         return settings.made("journal", JournalConfig, password=password, **typed)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-
-
-def journal_place(function: F) -> F:
-    """Adds JOURNAL, --metadata, --acceptor and --password-file; the command gets them as `place`."""
-    return _with_place(function, [])
-
-
-def journal_place_to_write(function: F) -> F:
-    """`journal_place` with what new segments' ledgers shall be."""
-    return _with_place(function, shape_options("each segment's ledger", "batch"))
-
-
-def _with_place(function: F, more: Sequence[Callable[[Any], Any]]) -> F:
-    @functools.wraps(function)
-    def with_place(
-        *,
-        journal_id: str,
-        metadata_uri: str,
-        acceptors: tuple[tuple[str, str | None], ...],
-        password: bytes,
-        digest: str | None = None,
-        ensemble_size: int = 3,
-        write_quorum: int | None = None,
-        ack_quorum: int | None = None,
-        **others: Any,
-    ) -> Any:
-        from qjm_compat.config import AcceptorConfig
-
-        config = journal_config(
-            ensemble_size=ensemble_size,
-            write_quorum=write_quorum,
-            ack_quorum=ack_quorum,
-            digest=DIGESTS[digest or "crc32c"],
-            password=password,
-        )
-        named = tuple(AcceptorConfig(name, uri or metadata_uri) for name, uri in acceptors)
-        return function(place=JournalPlace(journal_id, metadata_uri, named, config), **others)
-
-    command: Any = with_place
-    for option in reversed([*_place_options(), *more]):
-        command = option(command)
-    return command  # type: ignore[no-any-return]
-
-
-def _place_options() -> list[Callable[[Any], Any]]:
-    return [
-        click.argument("journal_id", metavar="JOURNAL", callback=_journal_id),
-        metadata_option,
-        click.option(
-            "--acceptor",
-            "acceptors",
-            metavar="NAME[=URI]",
-            multiple=True,
-            callback=_acceptors,
-            help="An acceptor of several, with the metadata of its cluster; give one for each of them.",
-        ),
-        password_option,
-    ]
 
 
 def _journal_id(_: click.Context, argument: click.Parameter, journal_id: str) -> str:
@@ -197,3 +169,38 @@ def _acceptors(
             raise click.BadParameter(f"{name!r} stands there twice", param=option)
         found[name] = naming_a_store(context, option, uri or None)
     return tuple(found.items())
+
+
+def _place(
+    journal_id: str,
+    metadata_uri: str,
+    acceptors: tuple[tuple[str, str | None], ...],
+    config: JournalConfig,
+) -> JournalPlace:
+    from qjm_compat.config import AcceptorConfig
+
+    named = tuple(AcceptorConfig(name, uri or metadata_uri) for name, uri in acceptors)
+    return JournalPlace(journal_id, metadata_uri, named, config)
+
+
+journal_place = all_of(
+    made_of("config", journal_config),
+    made_of("place", _place),
+    click.argument("journal_id", metavar="JOURNAL", callback=_journal_id),
+    metadata_option,
+    click.option(
+        "--acceptor",
+        "acceptors",
+        metavar="NAME[=URI]",
+        multiple=True,
+        callback=_acceptors,
+        help="An acceptor of several, with the metadata of its cluster; give one for each of them.",
+    ),
+    password_option,
+)
+"""Adds JOURNAL, --metadata, --acceptor and --password-file; the command gets them as `place`."""
+
+segment_shape_options = shape_options("each segment's ledger", "batch")
+
+journal_place_to_write = all_of(journal_place, segment_shape_options)
+"""`journal_place` with what new segments' ledgers shall be."""

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,26 +23,19 @@ from ..journal_node.node_options import check_may_listen
 from ..membership.cluster_survey import check_is_cluster
 from ..messages.help import command
 from ..options import (
-    DIGESTS,
     Finite,
     insecure_option,
     json_option,
+    made_of,
     metadata_option,
     password_option,
-    shape_options,
 )
-from ..output import print_json
-from ..terminal import say
-from .options import SHAPE, journal_config
+from ..output import print_told
+from .options import SHAPE, journal_config, segment_shape_options
 
 if TYPE_CHECKING:
+    from qjm_compat.config import JournalConfig
     from qjm_compat.hadoop.daemon import NodeConfig, RunningNode
-
-
-def _shape(function: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(shape_options("each segment's ledger", "batch")):
-        function = option(function)
-    return function
 
 
 @command(
@@ -51,6 +44,7 @@ def _shape(function: Callable[..., Any]) -> Callable[..., Any]:
         **SHAPE,
     }
 )
+@made_of("journals", journal_config)
 @metadata_option
 @address_option("--rpc", "Where NameNodes call it (Hadoop's port is 8485); port 0 takes a free one.")
 @address_option(
@@ -71,7 +65,7 @@ def _shape(function: Callable[..., Any]) -> Callable[..., Any]:
     show_default=True,
     help="How soon another daemon may take the name of a dead one.",
 )
-@_shape
+@segment_shape_options
 @password_option
 @insecure_option
 @traces_option
@@ -83,11 +77,7 @@ def serve(
     name: str,
     peers: tuple[str, ...],
     lease_seconds: float,
-    ensemble_size: int,
-    write_quorum: int | None,
-    ack_quorum: int | None,
-    digest: str,
-    password: bytes,
+    journals: JournalConfig,
     insecure: bool,
     traces: str | None,
     as_json: bool,
@@ -106,13 +96,6 @@ def serve(
     for option, address in (("--rpc", rpc), ("--http", http)):
         check_may_listen(option, address, insecure=insecure)
     check_is_cluster(metadata_uri)
-    journals = journal_config(
-        ensemble_size=ensemble_size,
-        write_quorum=write_quorum,
-        ack_quorum=ack_quorum,
-        digest=DIGESTS[digest],
-        password=password,
-    )
     with ExitStack() as stack:
         provider = stack.enter_context(tracing_to(traces, "bookledger-journal", lambda: name))
         config = NodeConfig(
@@ -145,10 +128,9 @@ async def _serve(config: NodeConfig, told: Callable[[RunningNode], None]) -> Non
 
 def _told(node: RunningNode, *, as_json: bool) -> None:
     record = node.record
-    if as_json:
-        print_json({"name": record.name, "rpc": record.rpc_address, "http": record.http_address})
-    else:
-        say(f"journal node {record.name} serves: rpc {record.rpc_address} http {record.http_address}")
+    text = f"journal node {record.name} serves: rpc {record.rpc_address} http {record.http_address}"
+    fields = {"name": record.name, "rpc": record.rpc_address, "http": record.http_address}
+    print_told(fields, text, as_json=as_json)
     sys.stdout.flush()
 
 

@@ -14,7 +14,7 @@ from ..messages.exit_codes import ExitCode
 from ..messages.help import command
 from ..messages.interruption import nothing_changed, told_when_stopped
 from ..options import json_option, metadata_option
-from ..output import Progress, print_json, print_record, print_records
+from ..output import long_work, print_json, print_record, print_records
 from .options import JournalPlace, journal_place
 
 if TYPE_CHECKING:
@@ -32,14 +32,7 @@ FORMATTED, NOT_FORMATTED, UNKNOWN = "formatted", "not formatted", "unknown"
 """States of an acceptor."""
 
 LISTED = ("namespace_id", "promised_epoch", "writer_epoch", "segments_kept", "first_txid", "last_txid")
-OF_STATE = (
-    *LISTED,
-    "cluster_id",
-    "layout_version",
-    "c_time",
-    "purged_before",
-    "keeps_rollback",
-)
+OF_STATE = (*LISTED, "cluster_id", "layout_version", "c_time", "purged_before", "keeps_rollback")
 """Fields that only an acceptor with a state has."""
 
 
@@ -56,8 +49,8 @@ def list_(metadata_uri: str, as_json: bool) -> None:
     """
     with told_when_stopped(nothing_changed):
         check_is_cluster(metadata_uri)
-        with _looking("looking at journals"):
-            rows = asyncio.run(_all(metadata_uri))
+    with long_work("looking at journals", nothing_changed):
+        rows = asyncio.run(_all(metadata_uri))
     is_all_read = all(row["error"] is None for row in rows)
     if not as_json and is_all_read:
         rows = [_without(row, ["error"]) for row in rows]
@@ -77,7 +70,7 @@ def show(place: JournalPlace, as_json: bool) -> None:
     Examples:
         bookledger journal show ns1
     """
-    with told_when_stopped(nothing_changed), _looking(f"looking at {place.journal_id}"):
+    with long_work(f"looking at {place.journal_id}", nothing_changed):
         described = asyncio.run(_described(place))
     for fields, segments in described:
         if as_json:
@@ -102,10 +95,6 @@ def _without(fields: Fields, hidden: Sequence[str]) -> Fields:
     return {name: value for name, value in fields.items() if name not in hidden}
 
 
-def _looking(title: str) -> Progress:
-    return Progress(title, None, of="", is_mostly_quick=True)
-
-
 async def _all(metadata_uri: str) -> list[Fields]:
     """One that a newer program has written is named on stderr, and hides no other."""
     from metadata.errors import BadRecord
@@ -121,13 +110,9 @@ async def _all(metadata_uri: str) -> list[Fields]:
             if isinstance(error.__cause__, BadRecord):
                 unreadable.skip(error.__cause__)
             else:
-                rows.append(_unlisted(journal_id, acceptor, str(error)))
+                named = {"journal": journal_id, "acceptor": acceptor}
+                rows.append({**named, **dict.fromkeys(LISTED), "error": str(error)})
     return rows
-
-
-def _unlisted(journal_id: str, acceptor: str, error: str) -> Fields:
-    named = {"journal": journal_id, "acceptor": acceptor}
-    return {**named, **dict.fromkeys(LISTED), "error": error}
 
 
 async def _rows(metadata_uri: str, journal_id: str, acceptor: str) -> list[Fields]:
@@ -174,8 +159,8 @@ async def _one(
     if seen is None:
         return _unseen(inspector.journal_id, name, NOT_FORMATTED), []
     segments, unread = await _segments(inspector, seen)
-    row = {**_named(inspector.journal_id, name, FORMATTED), **_row(inspector.journal_id, seen, segments)}
-    return {**row, **_more(seen), "error": _told(unread)}, segments
+    named = _unseen(inspector.journal_id, name, FORMATTED, _told(unread))
+    return {**named, **_row(inspector.journal_id, seen, segments), **_more(seen)}, segments
 
 
 def _told(unread: Unread) -> str | None:
@@ -183,20 +168,17 @@ def _told(unread: Unread) -> str | None:
 
 
 def _unseen(journal_id: str, acceptor: str, state: str, error: str | None = None) -> Fields:
-    return {**_named(journal_id, acceptor, state), **dict.fromkeys(OF_STATE), "error": error}
-
-
-def _named(journal_id: str, acceptor: str, state: str) -> Fields:
-    return {"journal": journal_id, "acceptor": acceptor, "state": state}
+    """All fields, of which it has none but these."""
+    named = {"journal": journal_id, "acceptor": acceptor, "state": state}
+    return {**named, **dict.fromkeys(OF_STATE), "error": error}
 
 
 def _row(journal_id: str, seen: AcceptorSeen, segments: list[Fields]) -> Fields:
-    storage = seen.state.storage
     ends = [segment["last"] for segment in segments if segment["last"] is not None]
     return {
         "journal": journal_id,
         "acceptor": seen.name,
-        "namespace_id": storage.namespace_id if storage is not None else None,
+        **_of_namespace(seen, "namespace_id"),
         "promised_epoch": seen.state.last_promised_epoch,
         "writer_epoch": seen.state.last_writer_epoch,
         "segments_kept": len(segments),
@@ -206,14 +188,16 @@ def _row(journal_id: str, seen: AcceptorSeen, segments: list[Fields]) -> Fields:
 
 
 def _more(seen: AcceptorSeen) -> Fields:
-    storage = seen.state.storage
     return {
-        "cluster_id": storage.cluster_id if storage is not None else None,
-        "layout_version": storage.layout_version if storage is not None else None,
-        "c_time": storage.c_time if storage is not None else None,
+        **_of_namespace(seen, "cluster_id", "layout_version", "c_time"),
         "purged_before": seen.state.purged_below,
         "keeps_rollback": seen.state.previous is not None,
     }
+
+
+def _of_namespace(seen: AcceptorSeen, *names: str) -> Fields:
+    storage = seen.state.storage
+    return {name: None if storage is None else getattr(storage, name) for name in names}
 
 
 async def _segments(inspector: JournalInspector, seen: AcceptorSeen) -> tuple[list[Fields], Unread]:

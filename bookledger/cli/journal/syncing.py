@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +11,7 @@ from ..messages.help import command
 from ..messages.interruption import again, told_when_stopped
 from ..messages.sizes import bytes_told
 from ..options import Finite, json_option
-from ..output import Progress, print_json, print_record
-from ..terminal import say
+from ..output import Progress, print_record, print_told
 from .options import SHAPE, JournalPlace, journal_place_to_write
 
 if TYPE_CHECKING:
@@ -44,30 +42,22 @@ def sync(place: JournalPlace, rate_mib: float | None, as_json: bool) -> None:
     """
     bar = Progress(f"copying segments of {place.journal_id}", None)
     began = time.monotonic()
-    with told_when_stopped(
-        lambda: f"{bytes_told(bar.done)} were read, and no segment is there in part; {again()}"
-    ):
-        done = asyncio.run(_synced(place, rate_mib, bar))
+    rate = rate_mib * MIB if rate_mib is not None else None
+
+    def how() -> str:
+        return f"{bytes_told(bar.done)} were read, and no segment is there in part; {again()}"
+
+    with told_when_stopped(how), bar:
+        done = place.with_manager(lambda manager: manager.sync(bytes_per_second=rate, on_bytes=bar))
     _print(place, done, time.monotonic() - began, as_json=as_json)
     if done.problems or done.waits:
         click.get_current_context().exit(1)
 
 
-async def _synced(place: JournalPlace, rate_mib: float | None, bar: Progress) -> Synced:
-    await place.check_named()
-    rate = rate_mib * MIB if rate_mib is not None else None
-    async with place.manager() as manager:
-        with bar:
-            return await manager.sync(bytes_per_second=rate, on_bytes=bar)
-
-
 def _print(place: JournalPlace, done: Synced, seconds: float, *, as_json: bool) -> None:
     for kind, told in (("problem", done.problems), ("waits", done.waits)):
         for what in told:
-            if as_json:
-                print_json({kind: what})
-            else:
-                say(f"{kind}: {what}")
+            print_told({kind: what}, f"{kind}: {what}", as_json=as_json)
     fields: dict[str, Any] = {
         "journal": place.journal_id,
         "acceptors": [acceptor.name for acceptor in place.all_acceptors()],

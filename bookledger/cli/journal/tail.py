@@ -58,7 +58,7 @@ def tail(
     outages = Outages(outage_seconds_max) if follow else None
     printed = _Printed(from_txid)
     with told_when_stopped(lambda: printed.how_to_go_on):
-        asyncio.run(_tail(place, printed, outages))
+        place.with_manager(lambda manager: _tail(place, manager, printed, outages))
 
 
 @command()
@@ -116,23 +116,23 @@ class _Printed:
         return "no edit is printed" if self.next_txid is None else f"go on with --from {self.next_txid}"
 
 
-async def _tail(place: JournalPlace, printed: _Printed, outages: Outages | None) -> None:
+async def _tail(
+    place: JournalPlace, manager: QuorumJournalManager, printed: _Printed, outages: Outages | None
+) -> None:
     """What is durable now; with `outages`, which are waited for, also what comes then."""
     from qjm_compat.errors import JournalError
 
-    await place.check_named()
     uris = [one.metadata_uri for one in place.all_acceptors()]
-    async with place.manager() as manager:
-        try:
-            if outages is None:
-                await _print_durable(manager, printed, waits=False)
-            else:
-                await _follow_until_set_back(uris, manager, printed, outages)
-        except JournalError as error:
-            if outages is not None and _is_lost(error):
-                await asyncio.sleep(LOOK_SECONDS)  # by then a bookie that lives has noticed
-            await check_not_set_back(uris, printed.how_to_go_on)
-            raise
+    try:
+        if outages is None:
+            await _print_durable(manager, printed, waits=False)
+        else:
+            await _follow_until_set_back(uris, manager, printed, outages)
+    except JournalError as error:
+        if outages is not None and _is_lost(error):
+            await asyncio.sleep(LOOK_SECONDS)  # by then a bookie that lives has noticed
+        await check_not_set_back(uris, printed.how_to_go_on)
+        raise
 
 
 async def _follow_until_set_back(

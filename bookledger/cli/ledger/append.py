@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import click
 
-from ledgers import LedgerClient, LedgerError, NewLedger, WriteHandle
+from ledgers import LedgerError, NewLedger, WriteHandle
 from metadata.records.ledger_record import LedgerState
 
-from ..config.clients import client_config
-from ..membership.set_back import no_cluster_told
+from ..membership.places import connected
 from ..messages.help import command
 from ..messages.interruption import told_when_stopped
 from ..options import json_option, metadata_option, new_ledger_options, refuse_new_ledger_options
@@ -69,11 +68,9 @@ def append(
 
     found = source.records(payload_of, check)
     try:
-        config = client_config(require_all_bookies=strict or None)
         with (
             told_when_stopped(how),
-            no_cluster_told(metadata_uri),
-            LedgerClient(metadata_uri, config=config) as client,
+            connected(metadata_uri, require_all_bookies=strict or None) as client,
         ):
             if ledger_id is None:
                 ledger_id = client.reserve_ledger(new)

@@ -6,24 +6,14 @@ from pathlib import Path
 
 import click
 
-from ledgers import LedgerClient, NoSuchEntry, ReadHandle
+from ledgers import NoSuchEntry, ReadHandle
 
-from ..config.clients import client_config
-from ..membership.remedies import remedies
-from ..membership.set_back import no_cluster_told, set_back_check
+from ..membership.places import LedgerPlace, connected, ledger_place
+from ..membership.set_back import set_back_check
 from ..messages.help import command
 from ..messages.interruption import told_when_stopped
 from ..messages.outages import Outages
-from ..options import (
-    Finite,
-    first_option,
-    json_option,
-    ledger_argument,
-    metadata_option,
-    outage_option,
-    password_option,
-    raw_option,
-)
+from ..options import Finite, first_option, json_option, outage_option, raw_option
 from ..output import Progress
 from ..payloads.following import at_most, followed
 from ..payloads.printing import ENTRIES, Printer, is_typed, output_option
@@ -31,9 +21,7 @@ from ..terminal import say
 
 
 @command()
-@metadata_option
-@password_option
-@ledger_argument
+@ledger_place
 @first_option
 @click.option("--last", type=click.IntRange(0), help="Entry to end with  [default: the last confirmed one]")
 @raw_option
@@ -41,9 +29,7 @@ from ..terminal import say
 @click.option("--recover", is_flag=True, help="Fence, recover and close the ledger first if it is open.")
 @json_option
 def read(
-    metadata_uri: str,
-    password: bytes,
-    ledger_id: int,
+    place: LedgerPlace,
     first: int,
     last: int | None,
     raw: bool,
@@ -63,17 +49,11 @@ def read(
         raise click.UsageError(f"--last {last} comes before --first {first}")
     printer = Printer(ENTRIES, output, raw=raw, as_json=as_json)
     printer.begin(first)
-    with (
-        told_when_stopped(printer.how),
-        remedies(metadata_uri),
-        no_cluster_told(metadata_uri),
-        printer.opened(),
-        LedgerClient(metadata_uri, config=client_config()) as client,
-    ):
-        reader = client.open_ledger(ledger_id, recovery=recover, password=password)
+    with told_when_stopped(printer.how), printer.opened(), connected(place.metadata_uri) as client:
+        reader = client.open_ledger(place.ledger_id, recovery=recover, password=place.password)
         _check_is_there(reader, first)
         end = reader.last_add_confirmed if last is None else last
-        title, count = f"reading ledger {ledger_id}", max(0, end - first + 1)
+        title, count = f"reading ledger {place.ledger_id}", max(0, end - first + 1)
         with Progress(title, count, of="entries", prints=printer.is_on_standard_output) as advance:
             for page in reader.pages(first, last):
                 printer.write(page)
@@ -81,9 +61,7 @@ def read(
 
 
 @command()
-@metadata_option
-@password_option
-@ledger_argument
+@ledger_place
 @first_option
 @click.option(
     "--timeout",
@@ -95,9 +73,7 @@ def read(
 @raw_option
 @json_option
 def tail(
-    metadata_uri: str,
-    password: bytes,
-    ledger_id: int,
+    place: LedgerPlace,
     first: int,
     timeout: float | None,
     count: int | None,
@@ -114,18 +90,13 @@ def tail(
     """
     printer = Printer(ENTRIES, raw=raw, as_json=as_json)
     printer.begin(first)
-    with (
-        told_when_stopped(printer.how),
-        remedies(metadata_uri),
-        no_cluster_told(metadata_uri),
-        LedgerClient(metadata_uri, config=client_config()) as client,
-    ):
-        reader = client.open_ledger(ledger_id, recovery=False, password=password)
+    with told_when_stopped(printer.how), connected(place.metadata_uri) as client:
+        reader = client.open_ledger(place.ledger_id, recovery=False, password=place.password)
         _tell_of_waiting(reader, first)
         pages = followed(
             lambda start, seconds: reader.tail_pages(start, timeout=seconds),
             reader.try_read_last_add_confirmed,
-            set_back_check(metadata_uri),
+            set_back_check(place.metadata_uri),
             lambda: reader.is_closed,
             printer,
             timeout,

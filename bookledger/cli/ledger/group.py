@@ -7,15 +7,14 @@ from typing import Any
 import click
 
 from bookledger.cluster.open_ledgers import UNKNOWN, confirmed_fields, why_unknown
-from ledgers import LedgerClient, NewLedger
+from ledgers import NewLedger
 from metadata.records.ledger_record import LedgerRecord
 
-from ..config.clients import client_config
 from ..membership.cluster_survey import check_is_cluster
-from ..membership.remedies import remedies
+from ..membership.places import LedgerPlace, connected, ledger_place
 from ..messages.help import group
-from ..options import json_option, ledger_argument, metadata_option, new_ledger_options, password_option
-from ..output import custom_fields, ledger_fields, loss_fields, print_json, print_record
+from ..options import json_option, ledger_argument, metadata_option, new_ledger_options, yes_option
+from ..output import custom_fields, ledger_fields, loss_fields, print_json, print_record, print_told
 from ..terminal import confirm, say, shown_bytes
 from .append import append
 from .checking import check
@@ -55,12 +54,9 @@ def create(metadata_uri: str, new: NewLedger, strict: bool, as_json: bool) -> No
         bookledger ledger create
         bookledger ledger create --ensemble 5 --write-quorum 3 --custom owner=team-a
     """
-    with LedgerClient(metadata_uri, config=client_config(require_all_bookies=strict or None)) as client:
+    with connected(metadata_uri, require_all_bookies=strict or None) as client:
         ledger_id = client.reserve_ledger(new)
-    if as_json:
-        print_json({"ledger_id": ledger_id})
-    else:
-        say(ledger_id)
+    print_told({"ledger_id": ledger_id}, ledger_id, as_json=as_json)
 
 
 ledger.add_command(append)
@@ -86,7 +82,7 @@ def show(metadata_uri: str, ledger_id: int, as_json: bool) -> None:
         bookledger ledger show 7
     """
     check_is_cluster(metadata_uri)
-    with LedgerClient(metadata_uri, config=client_config()) as client:
+    with connected(metadata_uri) as client:
         record = client.describe_ledger(ledger_id)
     with asking_bookies(metadata_uri) as asked:
         seen = asked([record])
@@ -128,10 +124,8 @@ def _parts(record: LedgerRecord) -> dict[str, Any]:
 
 
 @ledger.command()
-@metadata_option
-@ledger_argument
-@password_option
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@ledger_place
+@yes_option
 @click.option(
     "--force",
     is_flag=True,
@@ -143,15 +137,7 @@ def _parts(record: LedgerRecord) -> dict[str, Any]:
     help="As it is, and without its password; takes an admin's certificate where there are any.",
 )
 @json_option
-def delete(
-    metadata_uri: str,
-    ledger_id: int,
-    password: bytes,
-    yes: bool,
-    force: bool,
-    password_is_lost: bool,
-    as_json: bool,
-) -> None:
+def delete(place: LedgerPlace, yes: bool, force: bool, password_is_lost: bool, as_json: bool) -> None:
     """Delete a ledger for good. One that is open is fenced and recovered first.
 
     Among certificates it takes an admin's, or that of whom the ledger is of, or its password.
@@ -160,10 +146,10 @@ def delete(
         bookledger ledger delete 7
         bookledger ledger delete --yes 7 --password-file ledger.password
     """
-    with LedgerClient(metadata_uri, config=client_config()) as client:
+    ledger_id, password = place.ledger_id, place.password
+    with connected(place.metadata_uri, deleting=True) as client:
         client.describe_ledger(ledger_id)
         if not yes:
             confirm(f"delete ledger {ledger_id} and everything in it?")
-        with remedies(metadata_uri, deleting=True):
-            client.delete_ledger(ledger_id, password=password, force=force, password_is_lost=password_is_lost)
+        client.delete_ledger(ledger_id, password=password, force=force, password_is_lost=password_is_lost)
     print_record({"ledger_id": ledger_id, "deleted": True}, as_json=as_json)

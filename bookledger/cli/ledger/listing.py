@@ -13,11 +13,10 @@ import click
 
 from bookledger.cluster.custom_wanted import CustomWanted
 from bookledger.cluster.open_ledgers import ASKED_AT_ONCE_MAX, UNKNOWN, Open, confirmed_fields
-from ledgers import LedgerClient
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 
-from ..config.clients import client_config
 from ..membership.cluster_survey import check_is_cluster, looking_at_ledgers
+from ..membership.places import connected
 from ..messages.help import command
 from ..messages.interruption import again, told_when_stopped
 from ..messages.sizes import bytes_told, short_size
@@ -96,7 +95,7 @@ def list_(
     shown = _Shown()
     with (
         told_when_stopped(shown.how),
-        LedgerClient(metadata_uri, config=client_config()) as client,
+        connected(metadata_uri) as client,
         looking_at_ledgers(prints=as_json) as advance,
         asking_bookies(metadata_uri) as asked,
     ):

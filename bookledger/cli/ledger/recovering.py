@@ -10,19 +10,16 @@ import click
 from ledgers import LedgerClient, LedgerRecord, LossAssessment
 from metadata.records.ledger_record import JOURNAL
 
-from ..config.clients import client_config
-from ..membership.remedies import remedies
+from ..membership.places import LedgerPlace, connected, ledger_place
 from ..messages.help import command
-from ..messages.interruption import again, told_when_stopped
-from ..options import json_option, ledger_argument, metadata_option, password_option
-from ..output import Progress, ledger_fields, loss_fields, print_record
+from ..messages.interruption import again
+from ..options import json_option
+from ..output import ledger_fields, long_work, loss_fields, print_record
 from ..terminal import confirm, say
 
 
 @command()
-@metadata_option
-@password_option
-@ledger_argument
+@ledger_place
 @click.option(
     "--accept-loss",
     is_flag=True,
@@ -30,9 +27,7 @@ from ..terminal import confirm, say
 )
 @click.option("--yes", is_flag=True, help="With --accept-loss: do not ask.")
 @json_option
-def recover(
-    metadata_uri: str, password: bytes, ledger_id: int, accept_loss: bool, yes: bool, as_json: bool
-) -> None:
+def recover(place: LedgerPlace, accept_loss: bool, yes: bool, as_json: bool) -> None:
     """Fence a ledger whose writer is gone, find its end, close it. A closed ledger is left as it is.
 
     With --accept-loss what its missing bookies hold is given up, after a question; that stays in the ledger's record.
@@ -44,15 +39,13 @@ def recover(
     """
     if yes and not accept_loss:
         raise click.UsageError("--yes goes with --accept-loss")
-    with remedies(metadata_uri), LedgerClient(metadata_uri, config=client_config()) as client:
+    ledger_id, password = place.ledger_id, place.password
+    with connected(place.metadata_uri) as client:
         began = time.monotonic()
         if accept_loss:
             record = _accepted(client, ledger_id, password, yes=yes)
         else:
-            with (
-                told_when_stopped(_how),
-                Progress(f"recovering ledger {ledger_id}", None, of="", is_mostly_quick=True),
-            ):
+            with long_work(f"recovering ledger {ledger_id}", _how):
                 record = client.open_ledger(ledger_id, password=password).record
         seconds = round(time.monotonic() - began, 3)
     print_record(
@@ -72,10 +65,7 @@ def _accepted(client: LedgerClient, ledger_id: int, password: bytes, *, yes: boo
     record = client.describe_ledger(ledger_id)
     if record.is_closed:
         return record
-    with (
-        told_when_stopped(_how),
-        Progress(f"asking the bookies of ledger {ledger_id}", None, of="", is_mostly_quick=True),
-    ):
+    with long_work(f"asking the bookies of ledger {ledger_id}", _how):
         assessment = client.assess_loss(ledger_id, password=password)
     for line in [*_shown(assessment, record), *_of_a_journal(record)]:
         say(line, err=True)
@@ -85,10 +75,7 @@ def _accepted(client: LedgerClient, ledger_id: int, password: bytes, *, yes: boo
             f"give that up, and close ledger {ledger_id} "
             f"{f'at entry {end}' if end >= 0 else 'as an empty one'}, for good?"
         )
-    with (
-        told_when_stopped(_how_accepting),
-        Progress(f"closing ledger {ledger_id}", None, of="", is_mostly_quick=True),
-    ):
+    with long_work(f"closing ledger {ledger_id}", _how_accepting):
         closed = client.accept_loss(assessment, password=password)
     if closed.accepted_loss is None:
         say("nothing was given up: the ledger was recovered and closed meanwhile", err=True)

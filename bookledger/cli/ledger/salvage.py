@@ -15,20 +15,19 @@ from ledgers import Columns, Gap, LedgerClient, Salvage
 from ledgers.reading.batch_read import entries_of
 
 from ..config.clients import client_config
+from ..membership.places import LedgerPlace, ledger_place
 from ..messages.exit_codes import ExitCode
 from ..messages.help import command
 from ..messages.interruption import again, told_when_stopped
-from ..options import FilePath, json_option, ledger_argument, metadata_option, password_option
-from ..output import Progress, check_is_new, print_json, print_record, whole_file
+from ..options import FilePath, json_option
+from ..output import Progress, check_is_new, print_json, print_record, waiting, whole_file
 from ..terminal import say
 
 STANDARD_OUTPUT = Path("-")
 
 
 @command()
-@metadata_option
-@password_option
-@ledger_argument
+@ledger_place
 @click.option(
     "--output", "-o", type=FilePath(dir_okay=False), required=True, help="A new file, a line for each entry."
 )
@@ -46,13 +45,7 @@ STANDARD_OUTPUT = Path("-")
 )
 @json_option
 def salvage(
-    metadata_uri: str,
-    password: bytes,
-    ledger_id: int,
-    output: Path,
-    bookies: tuple[str, ...],
-    past_the_end: bool,
-    as_json: bool,
+    place: LedgerPlace, output: Path, bookies: tuple[str, ...], past_the_end: bool, as_json: bool
 ) -> None:
     """Write what living bookies have of a ledger into a file, whatever can be proven. Fences and changes nothing.
 
@@ -68,15 +61,15 @@ def salvage(
     if output == STANDARD_OUTPUT:
         raise click.UsageError("--output takes a file: what is missing is printed on standard output")
     check_is_new(output)
-    found = _Found()
+    found, ledger_id = _Found(), place.ledger_id
     with (
         told_when_stopped(lambda: f"{output} is not there, and nothing was changed; {again()}"),
         whole_file(output) as out,
-        LedgerClient(metadata_uri, config=client_config()) as client,
+        LedgerClient(place.metadata_uri, config=client_config()) as client,
     ):
-        with Progress(f"asking the bookies of ledger {ledger_id}", None, of="", is_mostly_quick=True):
+        with waiting(f"asking the bookies of ledger {ledger_id}"):
             ledger = client.salvage_ledger(
-                ledger_id, password=password, bookies=bookies, past_the_end=past_the_end
+                ledger_id, password=place.password, bookies=bookies, past_the_end=past_the_end
             )
         with Progress(f"salvaging ledger {ledger_id}", ledger.record.length_bytes) as advance:
             for part in ledger.parts():

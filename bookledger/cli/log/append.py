@@ -8,45 +8,33 @@ from typing import Any
 
 import click
 
-from ledgers import LedgerClient, LedgerError, Log, LogWriter, NewRecord
+from ledgers import LedgerError, Log, LogWriter, NewRecord
 from ledgers.logs.record_batch import Numbered
 
-from ..config.clients import client_config
-from ..membership.remedies import remedies
-from ..membership.set_back import no_cluster_told
+from ..membership.places import LogPlace, log_place
 from ..messages.help import command
 from ..messages.interruption import told_when_stopped
-from ..options import json_option, log_argument, log_password_option, metadata_option
+from ..options import json_option
 from ..output import print_record
 from ..payloads.source import HEADING, Source, source_options
 from .json_records import new_record_in
 
 
 @command(headings=HEADING)
-@metadata_option
-@log_password_option
+@log_place
 @click.option("--create", is_flag=True, help="Make the log if there is none of this name.")
 @click.option(
     "--take-over",
     is_flag=True,
     help="Fence the writer that the log has, or had when it died: it appends no more.",
 )
-@log_argument
 @source_options(
     "A line is one JSON object, as `log read --json` prints. It has payload_base64, or payload as text; as you like "
     "also key_base64 or key, headers_base64 or headers, event_time_us, and producer with sequence: what has these is "
     "stored once."
 )
 @json_option
-def append(
-    metadata_uri: str,
-    password: bytes,
-    create: bool,
-    take_over: bool,
-    name: str,
-    source: Source,
-    as_json: bool,
-) -> None:
+def append(place: LogPlace, create: bool, take_over: bool, source: Source, as_json: bool) -> None:
     """Append FILE (or standard input) to LOG, a line a record, as its one writer.
 
     Examples:
@@ -54,20 +42,14 @@ def append(
         bookledger log append --take-over orders events.log
         bookledger log read orders --json | bookledger log append copy --json-lines
     """
-    stored = _Stored(name)
+    stored = _Stored(place.name)
     found = source.records(new_record_in, stored.check)
-    with (
-        told_when_stopped(stored.how),
-        remedies(metadata_uri),
-        no_cluster_told(metadata_uri),
-        LedgerClient(metadata_uri, config=client_config()) as client,
-    ):
-        log = client.log(name, create=create, password=password)
+    with told_when_stopped(stored.how), place.opened(create=create) as log:
         if not take_over:
             _check_has_no_writer(log)
         with stored.by(log.writer()) as writer:
             total_bytes = source.append_all(
-                f"appending to log {name}", found, lambda record: _append(writer, record), writer.flush
+                f"appending to log {place.name}", found, lambda record: _append(writer, record), writer.flush
             )
     print_record({**stored.fields(), "bytes": total_bytes}, as_json=as_json)
 

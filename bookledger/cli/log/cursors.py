@@ -7,40 +7,34 @@ from typing import Any, Literal
 
 import click
 
-from ledgers import LedgerClient, LedgerError, Log, NoSuchCursor
+from ledgers import LedgerError, Log, NoSuchCursor
 from ledgers.logs.cursors.where import Where
 from metadata import keys
 from metadata.records.coordination.cursor_record import CursorRecord
 
-from ..config.clients import client_config
-from ..membership.remedies import remedies
+from ..membership.places import LogPlace, log_place
 from ..messages.help import command
-from ..options import Moment, json_option, log_argument, log_password_option, metadata_option
+from ..options import Moment, json_option
 from ..output import print_record, print_records
 from .fields import time_field
 
 
 @command()
-@metadata_option
-@log_password_option
-@log_argument
+@log_place
 @json_option
-def cursors(metadata_uri: str, password: bytes, name: str, as_json: bool) -> None:
+def cursors(place: LogPlace, as_json: bool) -> None:
     """Show the cursors of LOG, and how far each is behind.
 
     Examples:
         bookledger log cursors orders
     """
-    with remedies(metadata_uri), LedgerClient(metadata_uri, config=client_config()) as client:
-        log = client.log(name, password=password)
+    with place.opened() as log:
         rows = [_fields(log, cursor, record) for cursor, record in log.cursors()]
-    print_records(rows, as_json=as_json, none=f"log {name} has no cursors")
+    print_records(rows, as_json=as_json, none=f"log {place.name} has no cursors")
 
 
 @command()
-@metadata_option
-@log_password_option
-@log_argument
+@log_place
 @click.argument("cursor")
 @click.argument("position", type=click.IntRange(0), required=False)
 @click.option("--to", type=click.Choice(["beginning", "end"]), help="Instead of POSITION.")
@@ -48,9 +42,7 @@ def cursors(metadata_uri: str, password: bytes, name: str, as_json: bool) -> Non
 @click.option("--create", is_flag=True, help="Make CURSOR if the log has none of this name.")
 @json_option
 def seek(
-    metadata_uri: str,
-    password: bytes,
-    name: str,
+    place: LogPlace,
     cursor: str,
     position: int | None,
     to: Literal["beginning", "end"] | None,
@@ -70,17 +62,16 @@ def seek(
         raise click.UsageError("give one of POSITION, --to and --at")
     if not keys.is_name(cursor):
         raise click.UsageError(f"{cursor!r} is not a usable name of a cursor")
-    with remedies(metadata_uri), LedgerClient(metadata_uri, config=client_config()) as client:
-        log = client.log(name, password=password)
+    with place.opened() as log:
         if not create and cursor not in dict(log.cursors()):
-            raise NoSuchCursor(name, cursor)
+            raise NoSuchCursor(place.name, cursor)
         try:
             with log.cursor(cursor, start=where[0]) as opened:
                 opened.seek(where[0])
                 fields = _fields(log, cursor, opened.record)
         except ValueError as error:
             raise LedgerError(str(error)) from None
-    print_record({"log": name, **fields}, as_json=as_json)
+    print_record({"log": place.name, **fields}, as_json=as_json)
 
 
 def _fields(log: Log, name: str, record: CursorRecord) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -29,9 +30,7 @@ def settings_fields(record: LogRecord) -> dict[str, Any]:
     return {
         "identity": record.identity.hex(),
         "owner": record.owner or None,
-        "ensemble_size": settings.shape.ensemble_size,
-        "write_quorum": settings.shape.write_quorum,
-        "ack_quorum": settings.shape.ack_quorum,
+        **asdict(settings.shape),
         "digest": settings.digest_type.value.replace("_", "-"),
         "roll_bytes": settings.roll_bytes,
         "roll_records": settings.roll_records,

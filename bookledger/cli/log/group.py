@@ -8,21 +8,14 @@ from typing import Any
 
 import click
 
-from ledgers import LedgerClient, LedgerError, NoSuchLog, Retention
+from ledgers import LedgerError, NoSuchLog, Retention
 
-from ..config.clients import client_config
 from ..membership.cluster_survey import check_is_cluster
-from ..membership.remedies import remedies
+from ..membership.places import LogPlace, connected, log_place
 from ..messages.help import group
 from ..messages.interruption import again, nothing_changed, told_when_stopped
-from ..options import (
-    Moment,
-    json_option,
-    log_argument,
-    log_password_option,
-    metadata_option,
-)
-from ..output import Progress, print_json, print_record, print_records
+from ..options import Moment, json_option, log_argument, log_password_option, metadata_option, yes_option
+from ..output import Progress, long_work, print_json, print_record, print_records
 from ..terminal import confirm
 from .append import append
 from .cursors import cursors, seek
@@ -84,7 +77,7 @@ def create(metadata_uri: str, name: str, as_json: bool, **settings: Any) -> None
         bookledger log create events --age 7d --bytes 10GiB
     """
     retained = made(Retention(), {name: settings.pop(name) for name in NAMES})
-    with LedgerClient(metadata_uri, config=client_config()) as client:
+    with connected(metadata_uri) as client:
         try:
             new = client.create_log(name, retention=retained, **settings)
         except ValueError as error:
@@ -103,11 +96,7 @@ def list_(metadata_uri: str, as_json: bool) -> None:
     """
     bar = Progress("looking at logs", None, of="logs", prints=as_json, is_mostly_quick=True)
     rows = []
-    with (
-        told_when_stopped(nothing_changed),
-        LedgerClient(metadata_uri, config=client_config()) as client,
-        bar as advance,
-    ):
+    with told_when_stopped(nothing_changed), connected(metadata_uri) as client, bar as advance:
         sets = dict(client.list_log_sets())
         for name, record in client.list_logs():
             advance(1)
@@ -118,20 +107,17 @@ def list_(metadata_uri: str, as_json: bool) -> None:
 
 
 @log.command()
-@metadata_option
-@log_password_option
-@log_argument
+@log_place
 @json_option
-def show(metadata_uri: str, password: bytes, name: str, as_json: bool) -> None:
+def show(place: LogPlace, as_json: bool) -> None:
     """Show one log, and the ledgers that its records are in.
 
     Examples:
         bookledger log show orders
     """
-    with LedgerClient(metadata_uri, config=client_config()) as client:
-        found = client.log(name, password=password)
+    with place.opened() as found:
         fields = {
-            **log_fields(name, found.record),
+            **log_fields(place.name, found.record),
             **settings_fields(found.record),
             **retention_fields(found.retained()),
         }
@@ -144,21 +130,13 @@ def show(metadata_uri: str, password: bytes, name: str, as_json: bool) -> None:
 
 
 @log.command()
-@metadata_option
-@log_password_option
-@log_argument
+@log_place
 @click.argument("position", type=click.IntRange(0), required=False)
 @click.option("--before", type=Moment(), help="Instead of POSITION: what was appended before this time.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @json_option
 def truncate(
-    metadata_uri: str,
-    password: bytes,
-    name: str,
-    position: int | None,
-    before: datetime | None,
-    yes: bool,
-    as_json: bool,
+    place: LogPlace, position: int | None, before: datetime | None, yes: bool, as_json: bool
 ) -> None:
     """Give up the records of LOG before POSITION, for good. Its writer and its readers go on.
 
@@ -168,37 +146,34 @@ def truncate(
     """
     if (position is None) == (before is None):
         raise click.UsageError("give POSITION, or --before TIME")
-    with remedies(metadata_uri), LedgerClient(metadata_uri, config=client_config()) as client:
-        found = client.log(name, password=password)
+    with place.opened() as found:
         first = found.first_position()
         to = found.position_at(before) if before is not None else position
         assert to is not None
         if to > first and not yes:
-            confirm(f"give up {to - first} records of log {name}, from position {first} to {to - 1}?")
+            confirm(f"give up {to - first} records of log {place.name}, from position {first} to {to - 1}?")
         try:
             found.truncate(to)
         except ValueError as error:
             raise LedgerError(str(error)) from None
-        fields = {"log": name, "first_position": found.record.first_position}
+        fields = {"log": place.name, "first_position": found.record.first_position}
     print_record({**fields, "records": max(0, to - first)}, as_json=as_json)
 
 
 @log.command()
-@metadata_option
-@log_password_option
-@log_argument
+@log_place
 @click.option("--end", is_flag=True, help="End the hold.")
 @json_option
-def hold(metadata_uri: str, password: bytes, name: str, end: bool, as_json: bool) -> None:
+def hold(place: LogPlace, end: bool, as_json: bool) -> None:
     """Put LOG under legal hold: until that is ended it is neither truncated nor deleted. Its writer and readers go on.
 
     Examples:
         bookledger log hold orders
         bookledger log hold orders --end
     """
-    with remedies(metadata_uri), LedgerClient(metadata_uri, config=client_config()) as client:
-        client.log(name, password=password).set_legal_hold(not end)
-    print_record({"log": name, "legal_hold": not end}, as_json=as_json)
+    with place.opened() as held:
+        held.set_legal_hold(not end)
+    print_record({"log": place.name, "legal_hold": not end}, as_json=as_json)
 
 
 @log.command()
@@ -212,29 +187,27 @@ def rename(metadata_uri: str, name: str, new_name: str, as_json: bool) -> None:
     Examples:
         bookledger log rename orders orders-2025
     """
-    with LedgerClient(metadata_uri, config=client_config()) as client:
+    with connected(metadata_uri) as client:
         client.rename_log(name, new_name)
     print_record({"log": new_name, "was": name}, as_json=as_json)
 
 
 @log.command()
-@metadata_option
-@log_password_option
-@log_argument
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@log_place
+@yes_option
 @json_option
-def delete(metadata_uri: str, password: bytes, name: str, yes: bool, as_json: bool) -> None:
+def delete(place: LogPlace, yes: bool, as_json: bool) -> None:
     """Delete LOG with all its ledgers, for good. Its writer is fenced.
 
     Examples:
         bookledger log delete orders
     """
-    with remedies(metadata_uri), LedgerClient(metadata_uri, config=client_config()) as client:
+    name = place.name
+    with connected(place.metadata_uri) as client:
         with suppress(NoSuchLog):  # one that is deleted in part is deleted to the end
-            client.log(name, password=password)
+            client.log(name, password=place.password)
             if not yes:
                 confirm(f"delete log {name} and everything in it?")
-        bar = Progress(f"deleting log {name}", None, of="", is_mostly_quick=True)
-        with told_when_stopped(lambda: f"log {name} may be there in part; {again()}"), bar:
-            client.delete_log(name, password=password)
+        with long_work(f"deleting log {name}", lambda: f"log {name} may be there in part; {again()}"):
+            client.delete_log(name, password=place.password)
     print_record({"log": name, "deleted": True}, as_json=as_json)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 import click
 
+from ledgers import DigestType
 from metadata.records.logs.log_record import ROLL_BYTES, ROLL_RECORDS, ROLL_SECONDS
 
-from ..options import DIGESTS, Finite, shape_options
-
-F = TypeVar("F", bound=Callable[..., Any])
+from ..options import DIGESTS, Finite, made_of, shape_options
 
 HEADING = {
     "Its segments": (
@@ -27,40 +22,34 @@ HEADING = {
 }
 
 
-def new_log_options(function: F) -> F:
-    """The command gets them by the names of `create_log`'s arguments."""
-
-    @functools.wraps(function)
-    def with_digest(*, digest: str, **others: Any) -> Any:
-        return function(digest=DIGESTS[digest], **others)
-
-    command: Any = with_digest
-    for option in reversed([*shape_options("a segment", "record"), *_roll_options()]):
-        command = option(command)
-    return command  # type: ignore[no-any-return]
+def _digest(digest: str) -> DigestType:
+    return DIGESTS[digest]
 
 
-def _roll_options() -> list[Callable[[Any], Any]]:
-    return [
-        click.option(
-            "--roll-bytes",
-            type=click.IntRange(1, 2**63 - 1),
-            default=ROLL_BYTES,
-            show_default=True,
-            help="A segment of so many bytes is ended, and the next one begun.",
-        ),
-        click.option(
-            "--roll-records",
-            type=click.IntRange(1, 2**63 - 1),
-            default=ROLL_RECORDS,
-            show_default=True,
-            help="A segment of so many records, likewise.",
-        ),
-        click.option(
-            "--roll-seconds",
-            type=Finite(0.001),
-            default=ROLL_SECONDS,
-            show_default=True,
-            help="A segment as old as that, likewise.",
-        ),
-    ]
+new_log_options = made_of(
+    "digest",
+    _digest,
+    shape_options("a segment", "record"),
+    click.option(
+        "--roll-bytes",
+        type=click.IntRange(1, 2**63 - 1),
+        default=ROLL_BYTES,
+        show_default=True,
+        help="A segment of so many bytes is ended, and the next one begun.",
+    ),
+    click.option(
+        "--roll-records",
+        type=click.IntRange(1, 2**63 - 1),
+        default=ROLL_RECORDS,
+        show_default=True,
+        help="A segment of so many records, likewise.",
+    ),
+    click.option(
+        "--roll-seconds",
+        type=Finite(0.001),
+        default=ROLL_SECONDS,
+        show_default=True,
+        help="A segment as old as that, likewise.",
+    ),
+)
+"""The command gets them by the names of `create_log`'s arguments."""

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
 
 import click
 
-from ledgers import LedgerClient, Log, RecordBatch
+from ledgers import Log, RecordBatch
 
-from ..config.clients import client_config
-from ..membership.remedies import remedies
-from ..membership.set_back import no_cluster_told, set_back_check
+from ..membership.places import LogPlace, log_place
+from ..membership.set_back import set_back_check
 from ..messages.help import command
 from ..messages.interruption import told_when_stopped
 from ..messages.outages import Outages
 from ..options import (
     Finite,
     Moment,
+    all_of,
     json_option,
-    log_argument,
-    log_password_option,
-    metadata_option,
     outage_option,
     raw_option,
 )
@@ -32,8 +27,6 @@ from ..payloads.following import at_most, followed
 from ..payloads.printing import Kind, Printer, output_option
 from ..terminal import say
 from .json_records import json_line
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 RECORDS: Kind[RecordBatch] = Kind(
     "record",
@@ -45,13 +38,13 @@ RECORDS: Kind[RecordBatch] = Kind(
 )
 
 
-def start_options(function: F) -> F:
-    """`first` and `since`: where to begin."""
-    first = click.option(
+start_options = all_of(
+    click.option(
         "--first", type=click.IntRange(0), help="Position to begin with  [default: the oldest that is left]"
-    )
-    since = click.option("--since", type=Moment(), help="Begin with what was appended at this time or later.")
-    return first(since(function))
+    ),
+    click.option("--since", type=Moment(), help="Begin with what was appended at this time or later."),
+)
+"""`first` and `since`: where to begin."""
 
 
 def check_start(first: int | None, since: datetime | None) -> None:
@@ -68,9 +61,7 @@ def start_of(log: Log, first: int | None, since: datetime | None) -> int:
 
 
 @command()
-@metadata_option
-@log_password_option
-@log_argument
+@log_place
 @start_options
 @click.option(
     "--last", type=click.IntRange(0), help="Position to end with  [default: the last confirmed one]"
@@ -79,9 +70,7 @@ def start_of(log: Log, first: int | None, since: datetime | None) -> int:
 @output_option("record")
 @json_option
 def read(
-    metadata_uri: str,
-    password: bytes,
-    name: str,
+    place: LogPlace,
     first: int | None,
     since: datetime | None,
     last: int | None,
@@ -100,18 +89,11 @@ def read(
     if last is not None and first is not None and last < first:
         raise click.UsageError(f"--last {last} comes before --first {first}")
     printer = Printer(RECORDS, output, raw=raw, as_json=as_json)
-    with (
-        told_when_stopped(printer.how),
-        remedies(metadata_uri),
-        no_cluster_told(metadata_uri),
-        printer.opened(),
-        LedgerClient(metadata_uri, config=client_config()) as client,
-    ):
-        log = client.log(name, password=password)
+    with told_when_stopped(printer.how), printer.opened(), place.opened() as log:
         start = start_of(log, first, since)
         stop = log.end() if last is None else last + 1
         printer.begin(start)
-        title, count = f"reading log {name}", max(0, stop - start)
+        title, count = f"reading log {place.name}", max(0, stop - start)
         with Progress(title, count, of="records", prints=printer.is_on_standard_output) as advance:
             for batch in log.batches(start, stop):
                 printer.write(batch)
@@ -121,9 +103,7 @@ def read(
 @command(
     headings={"Where to begin": ("--first", "--since", "--new"), "When to end": ("--timeout", "--count")}
 )
-@metadata_option
-@log_password_option
-@log_argument
+@log_place
 @start_options
 @click.option("--new", is_flag=True, help="Begin with what is appended from now on.")
 @click.option(
@@ -136,9 +116,7 @@ def read(
 @raw_option
 @json_option
 def tail(
-    metadata_uri: str,
-    password: bytes,
-    name: str,
+    place: LogPlace,
     first: int | None,
     since: datetime | None,
     new: bool,
@@ -159,19 +137,13 @@ def tail(
     if new and (first is not None or since is not None):
         raise click.UsageError("--new and --first or --since are two places to begin at; take one")
     printer = Printer(RECORDS, raw=raw, as_json=as_json)
-    with (
-        told_when_stopped(printer.how),
-        remedies(metadata_uri),
-        no_cluster_told(metadata_uri),
-        LedgerClient(metadata_uri, config=client_config()) as client,
-    ):
-        log = client.log(name, password=password)
+    with told_when_stopped(printer.how), place.opened() as log:
         printer.begin(log.end() if new else start_of(log, first, since))
         _tell_of_waiting(log, printer.next)
         batches = followed(
             lambda start, seconds: log.tail_batches(start, timeout=seconds),
             log.end,
-            set_back_check(metadata_uri),
+            set_back_check(place.metadata_uri),
             lambda: False,
             printer,
             timeout,

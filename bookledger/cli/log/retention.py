@@ -3,55 +3,45 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from ledgers import LedgerClient, Retention
+from ledgers import Retention
 from metadata.records.logs.retained import Retained
 from metadata.records.logs.retention import CountedCursor, told
 
-from ..config.clients import client_config
-from ..membership.remedies import remedies
+from ..membership.places import LogPlace, log_place
 from ..messages.help import command
-from ..options import json_option, log_argument, log_password_option, metadata_option
+from ..options import all_of, json_option
 from ..output import print_json, print_record, print_records
 from .fields import time_field
 from .quantities import Duration, Size
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 NAMES = ("age_seconds", "bytes", "cursors", "cursor_silent_seconds")
 
 HEADING = {"What goes by itself": ("--age", "--bytes", "--cursor", "--cursor-silent")}
 
 
-def retention_options(function: F) -> F:
-    """The command gets them by the names of the fields of `Retention`; None, or no cursors, where one is not given."""
-    options = [
-        click.option("--age", "age_seconds", type=Duration(), help="What is as old as that, such as 7d."),
-        click.option(
-            "--bytes", type=Size(), help="What has so much of newer records behind it, such as 10GiB."
-        ),
-        click.option(
-            "--cursor",
-            "cursors",
-            multiple=True,
-            metavar="CURSOR",
-            help="What this one has still to read stays; repeat it for others.",
-        ),
-        click.option(
-            "--cursor-silent",
-            "cursor_silent_seconds",
-            type=Duration(),
-            help="A cursor that has records to read and does not move for so long counts no more.",
-        ),
-    ]
-    for option in reversed(options):
-        function = option(function)
-    return function
+retention_options = all_of(
+    click.option("--age", "age_seconds", type=Duration(), help="What is as old as that, such as 7d."),
+    click.option("--bytes", type=Size(), help="What has so much of newer records behind it, such as 10GiB."),
+    click.option(
+        "--cursor",
+        "cursors",
+        multiple=True,
+        metavar="CURSOR",
+        help="What this one has still to read stays; repeat it for others.",
+    ),
+    click.option(
+        "--cursor-silent",
+        "cursor_silent_seconds",
+        type=Duration(),
+        help="A cursor that has records to read and does not move for so long counts no more.",
+    ),
+)
+"""The command gets them by the names of the fields of `Retention`; None, or no cursors, where one is not given."""
 
 
 def made(before: Retention, given: dict[str, Any]) -> Retention:
@@ -63,13 +53,11 @@ def made(before: Retention, given: dict[str, Any]) -> Retention:
 
 
 @command(headings=HEADING)
-@metadata_option
-@log_password_option
+@log_place
 @retention_options
 @click.option("--none", is_flag=True, help="Nothing goes by itself, but what other options say.")
-@log_argument
 @json_option
-def retention(metadata_uri: str, password: bytes, none: bool, name: str, as_json: bool, **given: Any) -> None:
+def retention(place: LogPlace, none: bool, as_json: bool, **given: Any) -> None:
     """Show or settle what of LOG goes by itself: whole segments, oldest first, in the background.
 
     Options that are not given stay as they are.
@@ -80,13 +68,12 @@ def retention(metadata_uri: str, password: bytes, none: bool, name: str, as_json
         bookledger log retention orders
         bookledger log retention orders --none
     """
-    with remedies(metadata_uri), LedgerClient(metadata_uri, config=client_config()) as client:
-        log = client.log(name, password=password)
+    with place.opened() as log:
         wanted = made(Retention() if none else log.retention, given)
         if none or wanted != log.retention:
             log.set_retention(wanted)
         found = log.retained()
-    fields = {"log": name, **retention_fields(found)}
+    fields = {"log": place.name, **retention_fields(found)}
     cursors = [_cursor_fields(one) for one in found.counted()]
     if as_json:
         print_json({**fields, "counted_cursors": cursors})

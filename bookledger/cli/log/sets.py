@@ -8,20 +8,20 @@ from typing import Any
 
 import click
 
-from ledgers import LedgerClient, LedgerError, Log, NoSuchLogSet
+from ledgers import LedgerError, Log, NoSuchLogSet
 from metadata.records.coordination.log_set_record import LOGS_MAX, LogSetRecord
 
-from ..config.clients import client_config
-from ..membership.remedies import remedies
+from ..membership.places import LogPlace, connected
 from ..messages.help import command, group
-from ..messages.interruption import again, told_when_stopped
-from ..options import json_option, log_password_option, metadata_option
-from ..output import Progress, print_json, print_record, print_records
+from ..messages.interruption import again
+from ..options import json_option, log_password_option, made_of, metadata_option, yes_option
+from ..output import long_work, print_json, print_record, print_records
 from ..terminal import confirm
 from .fields import log_fields
 from .new_log import HEADING, new_log_options
 
 set_argument = click.argument("name", metavar="SET")
+set_place = made_of("place", LogPlace, metadata_option, log_password_option, set_argument)
 logs_argument = click.argument("logs", type=click.IntRange(1, LOGS_MAX))
 
 
@@ -49,7 +49,7 @@ def create(metadata_uri: str, name: str, logs: int, as_json: bool, **settings: A
         bookledger log set create orders 4
         bookledger log set create events 16 --ensemble 5 --roll-seconds 3600
     """
-    with LedgerClient(metadata_uri, config=client_config()) as client:
+    with connected(metadata_uri) as client:
         if name in dict(client.list_log_sets()):
             raise LedgerError(f"there is a set of logs {name!r} already")
         try:
@@ -60,11 +60,9 @@ def create(metadata_uri: str, name: str, logs: int, as_json: bool, **settings: A
 
 
 @command()
-@metadata_option
-@log_password_option
-@set_argument
+@set_place
 @json_option
-def show(metadata_uri: str, password: bytes, name: str, as_json: bool) -> None:
+def show(place: LogPlace, as_json: bool) -> None:
     """Show SET and its logs.
 
     `used_after`: a group uses this log once it has used that one up to there, as the keys of this one were in that.
@@ -72,10 +70,10 @@ def show(metadata_uri: str, password: bytes, name: str, as_json: bool) -> None:
     Examples:
         bookledger log set show orders
     """
-    with LedgerClient(metadata_uri, config=client_config()) as client:
-        found = client.log_set(name, password=password)
-        fields = _fields(name, found.record)
-        logs = [_log_fields(name, found.record, n, found.log(n)) for n in range(found.record.logs)]
+    with connected(place.metadata_uri) as client:
+        found = client.log_set(place.name, password=place.password)
+        fields = _fields(place.name, found.record)
+        logs = [_log_fields(place.name, found.record, n, found.log(n)) for n in range(found.record.logs)]
     if as_json:
         print_json({**fields, "logs": logs})
         return
@@ -84,50 +82,45 @@ def show(metadata_uri: str, password: bytes, name: str, as_json: bool) -> None:
 
 
 @command()
-@metadata_option
-@log_password_option
-@set_argument
+@set_place
 @logs_argument
 @json_option
-def grow(metadata_uri: str, password: bytes, name: str, logs: int, as_json: bool) -> None:
+def grow(place: LogPlace, logs: int, as_json: bool) -> None:
     """Spread the keys of SET over so many LOGS from now on, a multiple of those that there are. Its writer is fenced.
 
     Examples:
         bookledger log set grow orders 8
     """
-    with remedies(metadata_uri), LedgerClient(metadata_uri, config=client_config()) as client:
-        found = client.log_set(name, password=password)
-        bar = Progress(f"growing set {name}", None, of="", is_mostly_quick=True)
-        how = f"set {name} may be about to grow; its next writer, or the same command, completes that"
+    with connected(place.metadata_uri) as client:
+        found = client.log_set(place.name, password=place.password)
+        how = f"set {place.name} may be about to grow; its next writer, or the same command, completes that"
         try:
-            with told_when_stopped(lambda: how), bar:
+            with long_work(f"growing set {place.name}", lambda: how):
                 found.grow(logs)
         except ValueError as error:
             raise LedgerError(str(error)) from None
-        fields = _fields(name, found.record)
+        fields = _fields(place.name, found.record)
     print_record(fields, as_json=as_json)
 
 
 @command()
-@metadata_option
-@log_password_option
-@set_argument
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@set_place
+@yes_option
 @json_option
-def delete(metadata_uri: str, password: bytes, name: str, yes: bool, as_json: bool) -> None:
+def delete(place: LogPlace, yes: bool, as_json: bool) -> None:
     """Delete SET with all its logs, for good. Its writer is fenced, its consumers end with an error.
 
     Examples:
         bookledger log set delete orders
     """
-    with remedies(metadata_uri), LedgerClient(metadata_uri, config=client_config()) as client:
+    name = place.name
+    with connected(place.metadata_uri) as client:
         with suppress(NoSuchLogSet):  # one that is deleted in part is deleted to the end
-            record = client.log_set(name, password=password).record
+            record = client.log_set(name, password=place.password).record
             if not yes:
                 confirm(f"delete set {name}, its {record.logs} logs and everything in them?")
-        bar = Progress(f"deleting set {name}", None, of="", is_mostly_quick=True)
-        with told_when_stopped(lambda: f"set {name} may be there in part; {again()}"), bar:
-            client.delete_log_set(name, password=password)
+        with long_work(f"deleting set {name}", lambda: f"set {name} may be there in part; {again()}"):
+            client.delete_log_set(name, password=place.password)
     print_record({"set": name, "deleted": True}, as_json=as_json)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 
@@ -16,22 +16,20 @@ from metadata.records.cluster import cluster_id
 from metadata.store import MetadataStore
 
 from ..options import Finite
-from ..output import Progress
+from ..output import Progress, waiting
 
-F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 
-def lost_after_option(function: F) -> F:
-    """Adds `lost_after`, which should equal the bookies' setting."""
-    return click.option(
-        "--lost-after",
-        metavar="SECONDS",
-        default=600.0,
-        type=Finite(0),
-        show_default=True,
-        help="An absent bookie counts as lost after this time: what its bookies were started with.",
-    )(function)
+lost_after_option = click.option(
+    "--lost-after",
+    metavar="SECONDS",
+    default=600.0,
+    type=Finite(0),
+    show_default=True,
+    help="An absent bookie counts as lost after this time: what its bookies were started with.",
+)
+"""Adds `lost_after`, which should equal the bookies' setting."""
 
 
 def with_store(metadata_uri: str, work: Callable[[MetadataStore], Awaitable[T]]) -> T:
@@ -46,7 +44,7 @@ def with_store(metadata_uri: str, work: Callable[[MetadataStore], Awaitable[T]])
 
 def check_is_cluster(metadata_uri: str) -> None:
     """Raises LedgerError if there is no cluster: a mistyped prefix must not look like an empty one."""
-    with Progress("asking the metadata", None, of="", is_mostly_quick=True):
+    with waiting("asking the metadata"):
         with_store(metadata_uri, cluster_there)
 
 

@@ -26,7 +26,7 @@ from metadata.store import MetadataStore
 from ..messages.help import command
 from ..messages.interruption import again, nothing_changed, told_when_stopped
 from ..messages.sizes import bytes_told
-from ..options import json_option, metadata_option
+from ..options import json_option, metadata_option, yes_option
 from ..output import print_record
 from ..terminal import confirm, say
 from .authorization import acting
@@ -89,7 +89,7 @@ def drain(
 @metadata_option
 @lost_after_option
 @click.argument("name")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @dry_run_option
 @click.option(
     "--wait", is_flag=True, help="Return when nothing refers to it; interrupting that changes nothing."

@@ -31,11 +31,14 @@ from ..membership.authorization import acting
 from ..membership.cluster_survey import cluster_there, looking_at_ledgers, with_store
 from ..messages.help import group
 from ..messages.interruption import again, nothing_changed, told_when_stopped
-from ..options import FilePath, json_option, metadata_option, optional_metadata_option
+from ..options import FilePath, json_option, metadata_option, optional_metadata_option, yes_option
 from ..output import Progress, check_is_new, print_record, print_records, whole_file
 from ..terminal import confirm, say
 from .noted import NotesCompared, compare_notes, make_again
 from .rebuilding import rebuild
+
+KINDS = ("unknown", "open_elsewhere", "closed_elsewhere", "lacking", "cut_short")
+"""Of what does not fit, as a bookie has found it, in the order in which it is shown."""
 
 ACCEPTED = "accepted: ledgers are created, recovered and collected again"
 
@@ -172,7 +175,7 @@ def _restore(metadata_uri: str, opened: IO[bytes], keys: int) -> None:
 @click.option(
     "--dry-run", is_flag=True, help="With --accept: say what would be made of it, and change nothing."
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @json_option
 def check(metadata_uri: str, accept: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Show whether the metadata fits to what the bookies hold and have noted, and logs to their ledgers. The exit
@@ -252,25 +255,8 @@ def _compared(metadata_uri: str) -> tuple[Restored | None, dict[str, Misfits | N
 
 
 def _row(name: str, one: Misfits | None) -> dict[str, Any]:
-    if one is None:
-        return {
-            "bookie_id": name,
-            "compared": False,
-            "unknown": None,
-            "open_elsewhere": None,
-            "closed_elsewhere": None,
-            "lacking": None,
-            "cut_short": None,
-        }
-    return {
-        "bookie_id": name,
-        "compared": True,
-        "unknown": _kind(one.unknown),
-        "open_elsewhere": _kind(one.open_elsewhere),
-        "closed_elsewhere": _kind(one.closed_elsewhere),
-        "lacking": _kind(one.lacking),
-        "cut_short": _kind(one.cut_short),
-    }
+    kinds = {kind: None if one is None else _kind(getattr(one, kind)) for kind in KINDS}
+    return {"bookie_id": name, "compared": one is not None, **kinds}
 
 
 def _kind(kind: HoldKind) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from ledgers import LedgerError, NewRecord
 from ledgers.errors import EntryTooLarge
 
 from .. import standard_files
+from ..options import made_of
 from ..output import Progress
 from . import cutting
 from .watched_input import watched
@@ -33,11 +33,11 @@ class Source:
     file: BinaryIO
     delimiter: bytes | None
     record_bytes: int | None
-    is_json: bool
+    json_lines: bool
 
     def __post_init__(self) -> None:
         ways = {
-            "--json-lines": self.is_json,
+            "--json-lines": self.json_lines,
             "--delimiter": self.delimiter is not None,
             "--record-bytes": self.record_bytes is not None,
         }
@@ -50,7 +50,7 @@ class Source:
     def records(self, of_json: Callable[[object], T], check: Callable[[], object]) -> Iterator[T | bytes]:
         """The input, cut. `of_json` decodes a line of JSON; `check` is called while the input gives nothing."""
         file = watched(self.file, check)
-        if self.is_json:
+        if self.json_lines:
             return cutting.json_lines(file, of_json)
         if self.delimiter is not None:
             return cutting.delimited(file, self.delimiter)
@@ -66,7 +66,7 @@ class Source:
         """Appends what `records` gave and flushes it, under a bar; returns the bytes of all payloads."""
         total_bytes = 0
         cut_bytes = 0 if self.record_bytes is not None else len(self.delimiter or b"\n")
-        with Progress(title, None if self.is_json else self._size_bytes()) as advance:
+        with Progress(title, None if self.json_lines else self._size_bytes()) as advance:
             for number, record in enumerate(found, 1):
                 try:
                     append(record)
@@ -86,29 +86,9 @@ class Source:
 
 def source_options(json_line: str) -> Callable[[F], F]:
     """Adds FILE and the options that cut it; the command gets them as `source`. `json_line`: help of --json-lines."""
-
-    def decorated(function: F) -> F:
-        @functools.wraps(function)
-        def with_source(
-            *,
-            delimiter: bytes | None,
-            record_bytes: int | None,
-            json_lines: bool,
-            file: BinaryIO,
-            **others: Any,
-        ) -> Any:
-            return function(source=Source(file, delimiter, record_bytes, json_lines), **others)
-
-        command: Any = with_source
-        for option in reversed(_options(json_line)):
-            command = option(command)
-        return command  # type: ignore[no-any-return]
-
-    return decorated
-
-
-def _options(json_line: str) -> list[Callable[[Any], Any]]:
-    return [
+    return made_of(
+        "source",
+        Source,
         click.option(
             "--delimiter",
             type=cutting.Delimiter(),
@@ -121,4 +101,4 @@ def _options(json_line: str) -> list[Callable[[Any], Any]]:
         ),
         click.option("--json-lines", is_flag=True, help=json_line),
         click.argument("file", type=click.File("rb"), default="-"),
-    ]
+    )

@@ -8,11 +8,10 @@ bookies' disks. With decoded edits each is made and encoded besides.
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from ledgers.aio import LedgerClient
@@ -29,6 +28,8 @@ from ..options import json_option, measuring_options
 from ..output import Progress, Say, narrator, print_records
 from ..processes import bookie_processes, in_plain_text
 from ..temporary_directories import scratch_directory
+from .appends import ENSEMBLE_SIZE, created, send_for
+from .workloads import Measured, together
 
 BATCH_BYTES = 8 * 1024
 LARGE_BATCH_BYTES = 256 * 1024
@@ -38,7 +39,6 @@ EDIT_BYTES = 256
 
 IN_FLIGHT = 64
 ROUNDS = 4
-ENSEMBLE_SIZE, ACK_QUORUM = 3, 2
 NAMESPACE = NamespaceInfo(1, "bench")
 
 _OPCODE = 3
@@ -46,6 +46,9 @@ _FRAME_BYTES_WITHOUT_BODY = 17
 
 Send = Callable[[], Awaitable["asyncio.Future[int]"]]
 """Sends a batch; the future ends when it is on disk."""
+
+Rounds = list[tuple[list[float], float]]
+"""What one workload has come to: the latencies of each round, and how long it took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +80,6 @@ WORKLOADS = (
     Workload("ledger, 256 KiB, one in flight", 0, 1, LARGE_BATCH_BYTES),
     Workload("journal, 256 KiB of decoded edits, one in flight", 1, 1, LARGE_BATCH_BYTES, are_decoded=True),
 )
-
-
-@dataclass(slots=True)
-class Measured:
-    """What one workload has come to, over its rounds."""
-
-    latencies: list[float] = field(default_factory=list)
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,32 +118,32 @@ def journal_bench(seconds: float, data: Path | None, as_json: bool) -> None:
 
 def run(directory: Path, seconds: float, say: Say) -> list[JournalBenchResult]:
     uri = uri_of(directory / "metadata.db")
-    measured = {workload: Measured() for workload in WORKLOADS}
+    rounds: dict[Workload, Rounds] = {workload: [] for workload in WORKLOADS}
     with bookie_processes(ENSEMBLE_SIZE, directory, uri):
-        asyncio.run(_rounds(uri, seconds / ROUNDS, measured, say))
+        asyncio.run(_rounds(uri, seconds / ROUNDS, rounds, say))
+    measured = {workload: together(of_it) for workload, of_it in rounds.items()}
     return [_result(workload, measured) for workload in WORKLOADS]
 
 
-async def _rounds(uri: str, seconds: float, measured: dict[Workload, Measured], say: Say) -> None:
+async def _rounds(uri: str, seconds: float, rounds: dict[Workload, Rounds], say: Say) -> None:
     """All workloads in turn, again and again, so that what else the machine does meets all of them."""
     for number in range(ROUNDS):
         say(f"round {number + 1} of {ROUNDS}: {len(WORKLOADS)} workloads, {seconds:g} s each")
         for workload in WORKLOADS:
-            await _measure(uri, workload, f"bench-{number}", seconds, measured[workload])
+            rounds[workload].append(await _measure(uri, workload, f"bench-{number}", seconds))
 
 
 def _result(workload: Workload, measured: dict[Workload, Measured]) -> JournalBenchResult:
     mine = measured[workload]
     bare = next(m for w, m in measured.items() if _is_bare(w, workload))
-    count = len(mine.latencies)
     return JournalBenchResult(
         workload=workload.name,
         batch_bytes=workload.batch_bytes,
         in_flight=workload.in_flight,
-        batches_per_s=round(count / mine.seconds, 1),
-        mb_per_s=round(count * workload.batch_bytes / mine.seconds / 1e6, 3),
-        p50_ms=round(1000 * _percentile(mine, 50), 3),
-        p99_ms=round(1000 * _percentile(mine, 99), 3),
+        batches_per_s=round(mine.entries / mine.seconds, 1),
+        mb_per_s=round(mine.entries * workload.batch_bytes / mine.seconds / 1e6, 3),
+        p50_ms=mine.ms(50),
+        p99_ms=mine.ms(99),
         times_ledger=round(_cost(workload, mine) / _cost(workload, bare), 2),
     )
 
@@ -159,30 +154,25 @@ def _is_bare(one: Workload, workload: Workload) -> bool:
     return one.acceptors == 0 and same
 
 
-def _percentile(measured: Measured, percent: int) -> float:
-    return sorted(measured.latencies)[len(measured.latencies) * percent // 100]
-
-
 def _cost(workload: Workload, measured: Measured) -> float:
     if workload.in_flight == 1:
-        return _percentile(measured, 50)
-    return measured.seconds / len(measured.latencies)
+        return measured.ms(50)
+    return 1000 * measured.seconds / measured.entries
 
 
-async def _measure(uri: str, workload: Workload, name: str, seconds: float, into: Measured) -> None:
+async def _measure(uri: str, workload: Workload, name: str, seconds: float) -> tuple[list[float], float]:
     opened = _ledger(uri, workload) if workload.acceptors == 0 else _journal(uri, workload, name)
     async with opened as send:
-        await _send_for(send, workload.in_flight, min(1.0, seconds / 4), Measured())  # warm up
-        await _send_for(send, workload.in_flight, seconds, into)
+        await send_for(send, workload.in_flight, min(1.0, seconds / 4))  # warm up
+        return await send_for(send, workload.in_flight, seconds)
 
 
 @asynccontextmanager
 async def _ledger(uri: str, workload: Workload) -> AsyncIterator[Send]:
     payload = bytes(workload.batch_bytes)
     async with LedgerClient(uri) as client:
-        writer = await client.create_ledger(ensemble_size=ENSEMBLE_SIZE, ack_quorum=ACK_QUORUM)
-        async with writer:
-            yield lambda: writer.append_async(payload)
+        async with await created(client) as writer:
+            yield partial(writer.append_async, payload)
         await client.delete_ledger(writer.ledger_id)
 
 
@@ -236,21 +226,3 @@ _BODY = bytes(EDIT_BYTES - _FRAME_BYTES_WITHOUT_BODY)
 _CLIENT = bytes(range(16))
 _SOURCE = "/warehouse/sales.db/orders/.staging/".ljust(90, "x")
 _TARGET = "/warehouse/sales.db/orders/day=2026-11-23/".ljust(91, "x")
-
-
-async def _send_for(send: Send, in_flight: int, seconds: float, into: Measured) -> None:
-    """Keeps so many batches under way; a latency ends when the confirmation is seen."""
-    under_way: deque[tuple[float, asyncio.Future[int]]] = deque()
-    clock = time.perf_counter
-    began = clock()
-    end = began + seconds
-    while (now := clock()) < end or under_way:
-        while now < end and len(under_way) < in_flight:
-            under_way.append((now, await send()))
-        await under_way[0][1]
-        now = clock()
-        while under_way and under_way[0][1].done():
-            sent_at, future = under_way.popleft()
-            future.result()
-            into.latencies.append(now - sent_at)
-    into.seconds += clock() - began

@@ -1,0 +1,64 @@
+"""Ledgers and logs as the command line names them, and clients of their cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ledgers import LedgerClient, Log
+
+from ..config.clients import client_config
+from ..options import (
+    ledger_argument,
+    log_argument,
+    log_password_option,
+    made_of,
+    metadata_option,
+    password_option,
+)
+from .remedies import remedies
+from .set_back import no_cluster_told
+
+
+@contextmanager
+def connected(metadata_uri: str, *, deleting: bool = False, **more: Any) -> Iterator[LedgerClient]:
+    """A client, with `[client]` and `more`. Errors inside the block say what to do, or that there is no cluster."""
+    with (
+        remedies(metadata_uri, deleting=deleting),
+        no_cluster_told(metadata_uri),
+        LedgerClient(metadata_uri, config=client_config(**more)) as client,
+    ):
+        yield client
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerPlace:
+    """A ledger."""
+
+    metadata_uri: str
+    ledger_id: int
+    password: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LogPlace:
+    """A log, or a set of logs."""
+
+    metadata_uri: str
+    name: str
+    password: bytes
+
+    @contextmanager
+    def opened(self, *, create: bool = False) -> Iterator[Log]:
+        """The log, inside the block."""
+        with connected(self.metadata_uri) as client:
+            yield client.log(self.name, create=create, password=self.password)
+
+
+ledger_place = made_of("place", LedgerPlace, metadata_option, password_option, ledger_argument)
+"""Adds LEDGER, --metadata and --password-file; the command gets them as `place`."""
+
+log_place = made_of("place", LogPlace, metadata_option, log_password_option, log_argument)
+"""The same with LOG."""
