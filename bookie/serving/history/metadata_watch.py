@@ -96,7 +96,8 @@ class StoreComparison:
         """The store's revision, the bookie's key there, and what that says."""
         page = await self._store.list_page(self._key, limit=1)
         mine = next((one for one in page.items if one.key == self._key), None)
-        return page.revision, mine, mine and life_in(mine, self._lives.cookie.incarnation)
+        life = None if mine is None else life_in(mine, self._lives.cookie.incarnation)
+        return page.revision, mine, life
 
     def _noticed(self, compared: str, found: int, expected: int) -> Noticed:
         return Noticed(self._lives.cookie.bookie_id, compared, found, expected)
