@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
@@ -18,7 +19,7 @@ from metadata.errors import (
     VersionConflict,
 )
 from metadata.healing.marks import Marks, tell_lacking
-from metadata.records.coordination import transitions
+from metadata.records.coordination.transitions import HeldRecord, R
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
@@ -33,12 +34,6 @@ from .errors import (
 )
 
 E = TypeVar("E")
-
-
-R = TypeVar("R")
-
-CHANGES_MAX = 100
-"""Attempts at one change: after each conflict somebody else has come further."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,22 +85,20 @@ def metadata_errors() -> Iterator[None]:
         raise LedgerError(str(error)) from error
 
 
-async def changed(
-    what: str,
-    transition: Callable[[R], R],
-    standing: Callable[[], R],
-    write: Callable[[R], Awaitable[object]],
-    refresh: Callable[[], Awaitable[object]],
-) -> R:
-    """Does one change (`transitions.change`); returns the record that stands. `what`: of which it is, for the error.
+class ClientRecord(HeldRecord[R]):
+    """A record that a client holds. `change` raises LedgerError where it keeps changing, MetadataUnavailable."""
 
-    Raises LedgerError after CHANGES_MAX conflicts, MetadataUnavailable, and what the arguments raise.
-    """
-    with metadata_errors():
-        stands = await transitions.change(transition, standing, write, refresh, CHANGES_MAX)
-    if stands is None:
-        raise LedgerError(f"{what} keeps changing; try again")
-    return stands
+    @property
+    @abstractmethod
+    def what(self) -> str:
+        """Of which it is the record, for errors."""
+
+    async def change(self, transition: Callable[[R], R]) -> R:
+        with metadata_errors():
+            return await super().change(transition)
+
+    def _keeps_changing(self) -> LedgerError:
+        return LedgerError(f"{self.what} keeps changing; try again")
 
 
 async def change_record(

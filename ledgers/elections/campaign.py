@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -37,6 +39,11 @@ def check_lease(lease_seconds: float) -> float:
             f"a lease lasts {LEASE_SECONDS_MIN:g} to {LEASE_SECONDS_MAX:g} seconds, not {lease_seconds}"
         )
     return lease_seconds
+
+
+def this_process() -> str:
+    """Host and process: for people, where the caller names nobody."""
+    return f"{socket.gethostname()}:{os.getpid()}"
 
 
 @asynccontextmanager

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
@@ -17,7 +15,7 @@ from metadata.records.coordination.election_record import TermRecord
 from ..cluster import Cluster
 from ..errors import NotAllowed
 from ..record_change import metadata_errors
-from .campaign import LEASE_SECONDS, campaign, check_lease
+from .campaign import LEASE_SECONDS, campaign, check_lease, this_process
 from .term import Term
 
 Leading = AbstractAsyncContextManager[Term]
@@ -53,9 +51,7 @@ class Election:
         store are waited for. Raises TimeoutError after `timeout` seconds, NotAllowed where certificates say so,
         MetadataUnavailable where the store refuses, ClientClosed. What ends the term is told by the term alone.
         """
-        return self._lead(
-            name or f"{socket.gethostname()}:{os.getpid()}", check_lease(lease_seconds), timeout
-        )
+        return self._lead(name or this_process(), check_lease(lease_seconds), timeout)
 
     @asynccontextmanager
     async def _lead(self, name: str, lease_seconds: float, timeout: float | None) -> AsyncIterator[Term]:

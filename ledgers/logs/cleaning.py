@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from contextlib import suppress
 
 from metadata.records.coordination.cursor_record import CursorStore
 from metadata.records.logs import silences
 from metadata.records.logs.giving_up import Cleaner
-from metadata.records.logs.log_record import Segment
 from metadata.records.logs.log_store import LogStore, VersionedLog
 from metadata.records.logs.producer_record import ProducerStore
 
-from ..errors import LedgerError, NoSuchLedger
+from ..errors import LedgerError
 from ..record_change import metadata_errors
 from ..tasks import Tasks
 from .log_chain import LogChain
@@ -59,13 +56,8 @@ async def clean(chain: LogChain, ledgers: SegmentLedgers) -> None:
     """Deletes the ledgers in which nothing is left; under a legal hold none, and the next truncation after it goes on.
     Raises NoSuchLog and what a deletion raises.
     """
-
-    async def delete(ledger_id: int) -> None:
-        with suppress(NoSuchLedger):
-            await ledgers.delete(ledger_id)
-
     with metadata_errors():
-        await Cleaner(chain, delete).clean()
+        await Cleaner(chain, ledgers.delete).clean()
 
 
 async def delete_all(logs: LogStore, found: VersionedLog, ledgers: SegmentLedgers) -> None:
@@ -74,23 +66,16 @@ async def delete_all(logs: LogStore, found: VersionedLog, ledgers: SegmentLedger
     assert record.deleted
     with metadata_errors():
         async for page in logs.pages(record.identity):
-            await _delete_segments(ledgers, page.segments)
+            for segment in page.segments:
+                await ledgers.delete(segment.ledger_id)
             await logs.drop_page(record.identity, page)
-        await _delete_segments(ledgers, record.segments)
-        for ledger_id in record.obsolete:
-            with suppress(NoSuchLedger):
-                await ledgers.delete(ledger_id)
+        for ledger_id in (*(segment.ledger_id for segment in record.segments), *record.obsolete):
+            await ledgers.delete(ledger_id)
         await logs.take_name(record.name, record.identity)
         await CursorStore(logs.store, record.identity).forget_all()
         await silences.forget(logs.store, record.identity)
         await ProducerStore(logs.store, record.identity).drop_all()
         await logs.forget(found)
-
-
-async def _delete_segments(ledgers: SegmentLedgers, segments: Iterable[Segment]) -> None:
-    for segment in segments:
-        with suppress(NoSuchLedger):
-            await ledgers.delete(segment.ledger_id)
 
 
 def _failed(error: BaseException) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, nullcontext
 from datetime import datetime
@@ -17,6 +15,7 @@ from metadata.records.logs.retained import Retained, look
 from metadata.records.logs.retention import Retention, told
 
 from ..cluster import Cluster
+from ..elections.campaign import this_process
 from ..elections.term import Term
 from ..errors import LogHeld
 from ..record_change import metadata_errors
@@ -82,7 +81,7 @@ class Log:
         self._cluster.check_process()
         if term is not None:
             term.check()
-        who = f"{socket.gethostname()}:{os.getpid()}" if name is None else name
+        who = this_process() if name is None else name
         chain = LogChain(self._chain.logs, self._chain.found)
         metrics = self._cluster.log_metrics
         with nullcontext() if metrics is None else metrics.taking_over():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -10,48 +9,34 @@ from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore, VersionedLog
 
 from ..errors import LogFenced, NoSuchLedger
-from ..record_change import changed, check_not_older, metadata_errors, no_log
+from ..record_change import ClientRecord, check_not_older, metadata_errors, no_log
 
 Transition = Callable[[LogRecord], LogRecord]
 
 
-class LogChain:
+class LogChain(ClientRecord[LogRecord]):
     """The record as it was read or changed last. Raises NoSuchLog once the log is deleted, MetadataUnavailable; of
     these MetadataWentBack where an earlier version stands than was seen."""
 
     def __init__(self, logs: LogStore, found: VersionedLog) -> None:
+        super().__init__(found)
         self.logs = logs
-        self.found = found
-        self._turn = asyncio.Lock()  # changes of one program take turns instead of conflicting
 
     @property
-    def record(self) -> LogRecord:
-        return self.found.record
+    def what(self) -> str:
+        return f"log {self.record.name!r}"
 
-    async def refresh(self) -> LogRecord:
-        """Reads the record again."""
+    async def _read(self) -> VersionedLog:
         name, known = self.record.name, self.found.version
         with metadata_errors():
             found = await self.logs.read(self.record.identity)
             if found is None or found.record.deleted:
                 raise await no_log(self.logs.store, name)
         check_not_older(f"the record of log {name!r}", found.version, known)
-        self.take(found)
-        return self.record
+        return found
 
-    def take(self, found: VersionedLog) -> None:
-        """Adopts a version of the record, unless a later one is known."""
-        if found.version >= self.found.version:
-            self.found = found
-
-    async def change(self, transition: Transition) -> LogRecord:
-        """Does one change; returns the record that stands. Where the transition raises, nothing is changed."""
-        async with self._turn:
-            what = f"log {self.record.name!r}"
-            return await changed(what, transition, lambda: self.record, self._write, self.refresh)
-
-    async def _write(self, wanted: LogRecord) -> None:
-        self.take(await self.logs.change(wanted, self.found.version))
+    async def _replaced(self, wanted: LogRecord, version: int) -> VersionedLog:
+        return await self.logs.change(wanted, version)
 
 
 def under(epoch: int, transition: Transition) -> Transition:

@@ -16,8 +16,9 @@ all of it. A later version may add fields; a record that has one is refused by t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import repeat
+from operator import attrgetter
 from struct import Struct
 from typing import NamedTuple
 
@@ -194,20 +195,13 @@ class RecordBatch:
 
     def cut(self, start: int, stop: int) -> RecordBatch:
         """Records start…stop−1 of it."""
-        return RecordBatch(
-            self.positions[start:stop],
-            self.payloads[start:stop],
-            self.times[start:stop],
-            self.keys[start:stop],
-            self.headers[start:stop],
-            self.event_times[start:stop],
-            self.producers[start:stop],
-            self.sequences[start:stop],
-        )
+        return RecordBatch(*[column[start:stop] for column in _columns_of(self)])
 
     def records(self) -> list[Record]:
-        told = self.positions, self.payloads, self.times, self.keys, self.headers, self.event_times
-        return list(map(Record._make, zip(*told, self.producers, self.sequences, strict=True)))
+        return list(map(Record._make, zip(*_columns_of(self), strict=True)))
+
+
+_columns_of = attrgetter(*(column.name for column in fields(RecordBatch)))
 
 
 def decode(columns: Columns, *, segment_start: int) -> RecordBatch:

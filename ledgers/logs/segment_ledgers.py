@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -73,8 +74,8 @@ class SegmentLedgers:
         return await self.calls.open_ledger(segment.ledger_id, recovery=recovery, password=self.password)
 
     async def delete(self, ledger_id: int) -> None:
-        """Deletes a ledger that the log has given up. Raises NoSuchLedger where that was done already."""
-        with metadata_errors():
+        """Deletes a ledger that the log has given up. That this was done already is no error."""
+        with suppress(NoSuchLedger), metadata_errors():
             await delete(self.cluster, ledger_id, self.password, is_given_up=True)
 
     async def discard(self, handle: WriteHandle) -> None:
@@ -82,8 +83,6 @@ class SegmentLedgers:
         await handle.abandon()
         try:
             await self.delete(handle.ledger_id)
-        except NoSuchLedger:
-            return  # somebody else deleted it: it is gone, as wanted
         except LedgerError as error:
             line = "ledger %d, which no log needs, is left: %s"
             log.info(line, handle.ledger_id, error, extra={"ledger": handle.ledger_id})

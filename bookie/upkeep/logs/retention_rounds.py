@@ -16,7 +16,7 @@ from metadata.audit import Act, tell
 from metadata.backup import hold
 from metadata.errors import BadRecord, KeyExists, NoSuchKey, VersionConflict
 from metadata.records import directory_generations
-from metadata.records.coordination import transitions
+from metadata.records.coordination.transitions import HeldRecord, Standing
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.logs import log_codec, silences
 from metadata.records.logs.giving_up import Cleaner
@@ -41,9 +41,6 @@ LOGS_PER_LOOK = 20
 
 SILENT_TOLD_MAX = 32
 """Silent cursors that are told of by name."""
-
-CHANGES_MAX = 20
-"""Attempts at one change of a log's record: each other one met a change of somebody else."""
 
 
 @dataclass(slots=True)
@@ -227,39 +224,31 @@ class _NotNow(Exception):
     """Somebody else was at it."""
 
 
-class _Chain:
+class _Chain(HeldRecord[LogRecord]):
     """A log's record as it was read or changed last. Of a log that is gone, or is being deleted, nothing is changed."""
 
+    changes_max = 20
+
     def __init__(self, logs: LogStore, found: VersionedLog) -> None:
+        super().__init__(found)
         self.logs = logs
-        self._found = found
 
-    @property
-    def record(self) -> LogRecord:
-        return self._found.record
-
-    async def refresh(self) -> LogRecord:
+    async def _read(self) -> VersionedLog:
         found = await self.logs.read(self.record.identity)
         if found is None or found.record.deleted:
             raise _NotNow("it is deleted")
-        self._found = found
-        return found.record
+        return found
 
-    async def change(self, transition: Callable[[LogRecord], LogRecord]) -> LogRecord:
-        stands = await transitions.change(
-            transition, lambda: self.record, self._write, self.refresh, CHANGES_MAX
-        )
-        if stands is None:
-            raise _NotNow("its record keeps changing")
-        return stands
+    async def _replaced(self, wanted: LogRecord, version: int) -> VersionedLog:
+        return await self.logs.change(wanted, version)
 
-    async def _write(self, wanted: LogRecord) -> None:
-        self._found = await self.logs.change(wanted, self._found.version)
+    def _keeps_changing(self) -> Exception:
+        return _NotNow("its record keeps changing")
 
 
 def _decoded(key: str, value: bytes, version: int) -> VersionedLog | None:
     try:
-        return VersionedLog(log_codec.decode(key, value), version)
+        return Standing(log_codec.decode(key, value), version)
     except BadRecord as error:
         skip(error)
         return None

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import socket
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from typing import TypedDict
@@ -13,7 +11,7 @@ from typing import TypedDict
 from metadata import keys
 from metadata.records.coordination.candidates import Candidate
 
-from ...elections.campaign import LEASE_SECONDS, campaign, check_lease
+from ...elections.campaign import LEASE_SECONDS, campaign, check_lease, this_process
 from ...elections.place import Place
 from ..record_batch import Record, RecordBatch
 from .cursor import COMMIT_SECONDS, Cursor
@@ -63,7 +61,7 @@ class Consumption:
         self._name = keys.check_name(name)
         self._start: Where = start
         self._timeout = timeout
-        self._consumer = consumer or f"{socket.gethostname()}:{os.getpid()}"
+        self._consumer = consumer or this_process()
         self._commit_seconds = commit_seconds
         self._commits_at_close = commits_at_close
         self._lease_seconds = check_lease(lease_seconds)

@@ -7,14 +7,15 @@ from contextlib import suppress
 from metadata import keys
 from metadata.audit import Act, tell
 from metadata.records.coordination import log_shares
-from metadata.records.coordination.log_set_record import LogSetRecord, LogSetStore, VersionedLogSet
+from metadata.records.coordination.log_set_record import LogSetRecord, LogSetStore
 
 from ...cluster import Cluster
 from ...errors import NoSuchLog
-from ...record_change import changed, metadata_errors
+from ...record_change import metadata_errors
 from ..log_calls import LogCalls
 from .errors import NoSuchLogSet
 from .log_set import log_name
+from .set_state import LogSetState
 
 
 async def delete_set(cluster: Cluster, calls: LogCalls, name: str, password: bytes) -> None:
@@ -25,11 +26,18 @@ async def delete_set(cluster: Cluster, calls: LogCalls, name: str, password: byt
     """
     cluster.check_process()
     store = LogSetStore(cluster.store)
-    for log in _logs(name, (await _found(store, keys.check_name(name))).record):
+    with metadata_errors():
+        found = await store.read(keys.check_name(name))
+    if found is None:
+        raise NoSuchLogSet(name)
+    state = LogSetState(store, name, found, deleted_too=True)
+    for log in _logs(name, state.record):
         await calls.check_may_delete(log, password)
-    given_up = await _given_up(store, name)
+    await state.change(LogSetRecord.given_up)
+    given_up = state.found
     for log in _logs(name, given_up.record):
-        if await _found(store, name) != given_up:  # somebody else has deleted it, and made another one
+        await state.refresh()
+        if state.found != given_up:  # somebody else has deleted it, and made another one
             raise NoSuchLogSet(name)
         with suppress(NoSuchLog):
             await calls.delete(log, password)
@@ -41,27 +49,3 @@ async def delete_set(cluster: Cluster, calls: LogCalls, name: str, password: byt
 
 def _logs(name: str, record: LogSetRecord) -> list[str]:
     return [log_name(name, n) for n in range(max(record.logs, record.growing_to))]
-
-
-async def _found(store: LogSetStore, name: str) -> VersionedLogSet:
-    """The set, also one that is deleted in part. Raises NoSuchLogSet."""
-    with metadata_errors():
-        found = await store.read(name)
-    if found is None:
-        raise NoSuchLogSet(name)
-    return found
-
-
-async def _given_up(store: LogSetStore, name: str) -> VersionedLogSet:
-    found = await _found(store, name)
-
-    async def write(wanted: LogSetRecord) -> None:
-        nonlocal found
-        found = await store.change(name, wanted, found.version)
-
-    async def refresh() -> None:
-        nonlocal found
-        found = await _found(store, name)
-
-    await changed(f"set {name!r}", LogSetRecord.given_up, lambda: found.record, write, refresh)
-    return found

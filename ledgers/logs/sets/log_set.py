@@ -13,11 +13,12 @@ from metadata.records.logs.log_record import LogSettings
 
 from ...cluster import Cluster
 from ...errors import LedgerError, LogExists
-from ...record_change import changed, metadata_errors
+from ...record_change import metadata_errors
 from ..log import Log
 from ..log_calls import LogCalls
 from .errors import NoSuchLogSet
 from .set_consumption import GroupOptions, SetConsumption, SetRecord
+from .set_state import LogSetState
 from .set_writer import LogSetWriter
 
 log = logging.getLogger(__name__)
@@ -39,8 +40,7 @@ class LogSet:
     ) -> None:
         self._cluster = cluster
         self._calls = calls
-        self._store = LogSetStore(cluster.store)
-        self._found = found
+        self._state = LogSetState(LogSetStore(cluster.store), name, found)
         self._password = password
         self.name = name
 
@@ -81,18 +81,12 @@ class LogSet:
     @property
     def record(self) -> LogSetRecord:
         """The set's metadata as it was seen last."""
-        return self._found.record
+        return self._state.record
 
     async def refresh(self) -> LogSetRecord:
         """Reads the metadata again. Raises NoSuchLogSet, MetadataUnavailable."""
         self._cluster.check_process()
-        with metadata_errors():
-            found = await self._store.read(self.name)
-        if found is None or found.record.deleted:
-            raise NoSuchLogSet(self.name)
-        if found.version >= self._found.version:
-            self._found = found
-        return self.record
+        return await self._state.refresh()
 
     async def log(self, number: int) -> Log:
         """One of its logs. Raises NoSuchLog."""
@@ -126,7 +120,7 @@ class LogSet:
         """
         log_name(self.name, logs - 1)  # raises where it would be too long
         await self.refresh()
-        await self._change(lambda now: now if now.logs == logs else now.to_grow(logs))
+        await self._state.change(lambda now: now if now.logs == logs else now.to_grow(logs))
         await self._settled()
 
     def consume(self, group: str, **options: Unpack[GroupOptions]) -> AsyncGenerator[SetRecord, None]:
@@ -154,7 +148,7 @@ class LogSet:
                 writer = await (await self.log(n)).writer("growth of the set")
                 ends.append(writer.next_position)
                 await writer.close()
-            record = await self._change(_grown(record, tuple(ends)))
+            record = await self._state.change(_grown(record, tuple(ends)))
         return record
 
     async def _make_logs(self, growing: LogSetRecord) -> None:
@@ -163,13 +157,6 @@ class LogSet:
         for n in range(growing.logs, growing.growing_to):
             await self.refresh()  # raises where it was deleted meanwhile
             await _create(self._calls, log_name(self.name, n), settings, self._password)
-
-    async def _change(self, transition: Callable[[LogSetRecord], LogSetRecord]) -> LogSetRecord:
-        what = f"set {self.name!r}"
-        return await changed(what, transition, lambda: self.record, self._write, self.refresh)
-
-    async def _write(self, wanted: LogSetRecord) -> None:
-        self._found = await self._store.change(self.name, wanted, self._found.version)
 
 
 def _grown(before: LogSetRecord, ends: tuple[int, ...]) -> Callable[[LogSetRecord], LogSetRecord]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import socket
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import NamedTuple, Protocol, TypedDict
@@ -14,7 +12,7 @@ from metadata import keys
 from metadata.records.coordination.log_set_record import LogSetRecord
 
 from ...cluster import Cluster
-from ...elections.campaign import LEASE_SECONDS, check_lease
+from ...elections.campaign import LEASE_SECONDS, check_lease, this_process
 from ...tasks import end_tasks
 from ..cursors.consumption import Consumption
 from ..cursors.cursor import COMMIT_SECONDS
@@ -121,7 +119,7 @@ class SetConsumption:
         self._set = log_set
         self._group = keys.check_name(group)
         self._timeout = timeout
-        self._member = member or f"{socket.gethostname()}:{os.getpid()}"
+        self._member = member or this_process()
         self._start = start
         self._commit_seconds = commit_seconds
         self._lease_seconds = check_lease(lease_seconds)

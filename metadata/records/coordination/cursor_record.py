@@ -10,6 +10,7 @@ from ...errors import BadRecord
 from ...store import MetadataStore, Versioned, list_all
 from .. import records_pb2 as pb
 from ..unreadable import parsed
+from .transitions import Standing
 
 FORMAT_VERSION = 1
 
@@ -52,12 +53,7 @@ class CursorRecord:
         return replace(self, epoch=self.epoch + 1, consumer=consumer[:CONSUMER_CHARACTERS_MAX])
 
 
-@dataclass(frozen=True, slots=True)
-class VersionedCursor:
-    """A cursor's record and the version that a change must name."""
-
-    record: CursorRecord
-    version: int
+VersionedCursor = Standing[CursorRecord]
 
 
 class CursorStore:
@@ -70,7 +66,7 @@ class CursorStore:
     async def create(self, name: str, record: CursorRecord) -> VersionedCursor:
         """Creates a cursor. Raises KeyExists."""
         version = await settled_writes.create(self.store, keys.cursor(self._log, name), _encode(record))
-        return VersionedCursor(record, version)
+        return Standing(record, version)
 
     async def read(self, name: str) -> VersionedCursor | None:
         found = await self.store.get(keys.cursor(self._log, name))
@@ -79,9 +75,7 @@ class CursorStore:
     async def change(self, name: str, record: CursorRecord, version: int) -> VersionedCursor:
         """Replaces the record. Raises VersionConflict, and NoSuchKey for one that was deleted."""
         key = keys.cursor(self._log, name)
-        return VersionedCursor(
-            record, await settled_writes.replace(self.store, key, _encode(record), version)
-        )
+        return Standing(record, await settled_writes.replace(self.store, key, _encode(record), version))
 
     async def list(self) -> AsyncIterator[tuple[str, CursorRecord]]:
         """All cursors with their names, in the order of these. A listing that fails part-way raises."""
@@ -118,7 +112,7 @@ def decode(key: str, value: bytes) -> CursorRecord:
 
 
 def _decoded(item: Versioned) -> VersionedCursor:
-    return VersionedCursor(decode(item.key, item.value), item.version)
+    return Standing(decode(item.key, item.value), item.version)
 
 
 def _encode(record: CursorRecord) -> bytes:

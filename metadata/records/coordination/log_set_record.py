@@ -11,6 +11,7 @@ from ...errors import BadRecord
 from ...store import MetadataStore, Versioned, list_all
 from .. import records_pb2 as pb
 from ..unreadable import parsed
+from .transitions import Standing
 
 FORMAT_VERSION = 1
 
@@ -77,12 +78,7 @@ class LogSetRecord:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class VersionedLogSet:
-    """A set's record and the version that a change must name."""
-
-    record: LogSetRecord
-    version: int
+VersionedLogSet = Standing[LogSetRecord]
 
 
 class LogSetStore:
@@ -104,14 +100,12 @@ class LogSetStore:
 
     async def create(self, name: str, record: LogSetRecord) -> VersionedLogSet:
         """Raises KeyExists."""
-        return VersionedLogSet(
-            record, await settled_writes.create(self._store, keys.log_set(name), encode(record))
-        )
+        return Standing(record, await settled_writes.create(self._store, keys.log_set(name), encode(record)))
 
     async def change(self, name: str, record: LogSetRecord, version: int) -> VersionedLogSet:
         """Raises VersionConflict, NoSuchKey."""
         key, value = keys.log_set(name), encode(record)
-        return VersionedLogSet(record, await settled_writes.replace(self._store, key, value, version))
+        return Standing(record, await settled_writes.replace(self._store, key, value, version))
 
     async def forget(self, name: str, version: int) -> None:
         """Deletes this version of a record, of which nothing else is left."""
@@ -145,4 +139,4 @@ def decode(key: str, value: bytes) -> LogSetRecord:
 
 
 def _decoded(item: Versioned) -> VersionedLogSet:
-    return VersionedLogSet(decode(item.key, item.value), item.version)
+    return Standing(decode(item.key, item.value), item.version)

@@ -2,34 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from ...errors import NoSuchKey, VersionConflict
 
 R = TypeVar("R")
 
 
-async def change(
-    transition: Callable[[R], R],
-    standing: Callable[[], R],
-    write: Callable[[R], Awaitable[object]],
-    refresh: Callable[[], Awaitable[object]],
-    attempts_max: int,
-) -> R | None:
-    """Does one change; returns the record that stands, None where each attempt met a change of somebody else.
+@dataclass(frozen=True, slots=True)
+class Standing(Generic[R]):
+    """A record, and the version that a change must name."""
 
-    `standing`: the record as it is known; `write` replaces that one in the store, and adopts what it has become;
-    `refresh` reads it again. Where one of them or the transition raises, nothing is tried again.
-    """
-    for _ in range(attempts_max):
-        wanted = transition(standing())
-        if wanted == standing():
-            return wanted
-        try:
-            await write(wanted)
-        except (VersionConflict, NoSuchKey):
-            await refresh()
-        else:
-            return standing()
-    return None
+    record: R
+    version: int
+
+
+class HeldRecord(ABC, Generic[R]):
+    """A record as it was read or changed last."""
+
+    changes_max = 100
+    """Attempts at one change: after each conflict somebody else has come further."""
+
+    def __init__(self, found: Standing[R]) -> None:
+        self.found = found
+        self._turn = asyncio.Lock()  # changes of one program take turns instead of conflicting
+
+    @property
+    def record(self) -> R:
+        return self.found.record
+
+    async def refresh(self) -> R:
+        """Reads the record again."""
+        self.take(await self._read())
+        return self.record
+
+    def take(self, found: Standing[R]) -> None:
+        """Adopts a version of the record, unless a later one is known."""
+        if found.version >= self.found.version:
+            self.found = found
+
+    async def change(self, transition: Callable[[R], R]) -> R:
+        """Does one change; returns the record that stands. Where the transition raises, nothing is changed."""
+        async with self._turn:
+            for _ in range(self.changes_max):
+                wanted = transition(self.record)
+                if wanted == self.record:
+                    return wanted
+                try:
+                    await self._write(wanted)
+                except (VersionConflict, NoSuchKey):
+                    await self.refresh()
+                else:
+                    return self.record
+        raise self._keeps_changing()
+
+    async def _write(self, wanted: R) -> None:
+        self.take(await self._replaced(wanted, self.found.version))
+
+    @abstractmethod
+    async def _read(self) -> Standing[R]:
+        """What is in the store. Raises where that is nothing that may be changed."""
+
+    @abstractmethod
+    async def _replaced(self, wanted: R, version: int) -> Standing[R]:
+        """Replaces this version of it. Raises VersionConflict, NoSuchKey."""
+
+    @abstractmethod
+    def _keeps_changing(self) -> Exception:
+        """The error after `changes_max` conflicts."""

@@ -9,16 +9,11 @@ from dataclasses import dataclass, replace
 from ... import keys, settled_writes
 from ...errors import KeyExists, MetadataRestored, NoSuchKey, VersionConflict
 from ...store import EventKind, MetadataStore, Versioned, list_all
+from ..coordination.transitions import Standing
 from . import log_codec
 from .log_record import LogRecord, Segment
 
-
-@dataclass(frozen=True, slots=True)
-class VersionedLog:
-    """A log's record and the version a change must name."""
-
-    record: LogRecord
-    version: int
+VersionedLog = Standing[LogRecord]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +114,13 @@ class LogStore:
             if taken.key == keys.RESTORED:
                 raise MetadataRestored from taken
             raise
-        return VersionedLog(mine, version)
+        return Standing(mine, version)
 
     async def change(self, record: LogRecord, version: int) -> VersionedLog:
         """Replaces the record that stands at `version`. Raises VersionConflict or NoSuchKey: read again."""
         mine = replace(record, nonce=settled_writes.new_nonce())
         key, value = keys.log(record.identity), log_codec.encode(mine)
-        return VersionedLog(mine, await settled_writes.replace(self.store, key, value, version))
+        return Standing(mine, await settled_writes.replace(self.store, key, value, version))
 
     async def forget(self, found: VersionedLog) -> None:
         """Deletes the record of a deleted log, of which nothing else is left."""
@@ -147,7 +142,7 @@ class LogStore:
                 if event.kind is EventKind.DELETE:
                     yield None
                 else:
-                    yield VersionedLog(log_codec.decode(key, event.value), event.revision)
+                    yield Standing(log_codec.decode(key, event.value), event.revision)
 
     # --- pages of earlier segments ------------------------------------------------------------------
 
@@ -207,7 +202,7 @@ class LogStore:
 
 
 def _decoded(found: Versioned) -> VersionedLog:
-    return VersionedLog(log_codec.decode(found.key, found.value), found.version)
+    return Standing(log_codec.decode(found.key, found.value), found.version)
 
 
 def _page(found: Versioned) -> LogPage:

@@ -62,7 +62,7 @@ async def grows_without_fencing_the_writers(self: LogSet) -> LogSetRecord:
     if record.growing_to:
         await self._make_logs(record)
         ends = tuple([await (await self.log(n)).end() for n in range(record.logs)])
-        record = await self._change(_grown(record, ends))
+        record = await self._state.change(_grown(record, ends))
     return record
 
 

@@ -1,0 +1,34 @@
+"""The record of a set of logs as it was read or changed last."""
+
+from __future__ import annotations
+
+from metadata.records.coordination.log_set_record import LogSetRecord, LogSetStore, VersionedLogSet
+
+from ...record_change import ClientRecord, metadata_errors
+from .errors import NoSuchLogSet
+
+
+class LogSetState(ClientRecord[LogSetRecord]):
+    """Raises NoSuchLogSet once the set is gone, or given up where that does not count as there; MetadataUnavailable."""
+
+    def __init__(
+        self, store: LogSetStore, name: str, found: VersionedLogSet, *, deleted_too: bool = False
+    ) -> None:
+        super().__init__(found)
+        self._store = store
+        self.name = name
+        self._deleted_too = deleted_too
+
+    @property
+    def what(self) -> str:
+        return f"set {self.name!r}"
+
+    async def _read(self) -> VersionedLogSet:
+        with metadata_errors():
+            found = await self._store.read(self.name)
+        if found is None or (found.record.deleted and not self._deleted_too):
+            raise NoSuchLogSet(self.name)
+        return found
+
+    async def _replaced(self, wanted: LogSetRecord, version: int) -> VersionedLogSet:
+        return await self._store.change(self.name, wanted, version)
