@@ -11,29 +11,20 @@ from pathlib import Path
 import pytest
 
 from bookledger.cli.config.completion import SHELLS, VARIABLE
+from tests.support.command_line import succeeds
 
 SECONDS_MAX = 60
 
 
-def bookledger(*arguments: str, **environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "bookledger", *arguments],
-        capture_output=True,
-        env=os.environ | environment,
-        timeout=SECONDS_MAX,
-        check=True,
-    )
-    return done.stdout.decode()
-
-
 @pytest.mark.parametrize("shell", SHELLS)
 def test_each_shell_gets_a_function_that_asks_the_program(shell: str) -> None:
-    source = bookledger("completion", shell)
+    source = succeeds("completion", shell).decode()
     assert f"{VARIABLE}={shell}_complete" in source
 
 
 def completed(line: str, word: int) -> list[str]:
-    told = bookledger(COMP_WORDS=line, COMP_CWORD=str(word), **{VARIABLE: "bash_complete"})
+    asked = {"COMP_WORDS": line, "COMP_CWORD": str(word), VARIABLE: "bash_complete"}
+    told = succeeds(env=os.environ | asked).decode()
     return [line.partition(",")[2] for line in told.splitlines()]
 
 

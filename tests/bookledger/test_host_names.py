@@ -16,6 +16,7 @@ from bookie.wire.trust.roles import Role
 from bookledger.admin.http.host_names import is_loopback
 from bookledger.admin.http.server import serving_http
 from bookledger.admin.http_content import HttpContent
+from bookledger.admin.http_option import HttpAddress
 from tests.support.authority import TestAuthority
 
 OURS = [
@@ -106,3 +107,4 @@ async def test_with_certificates_the_certificate_counts_and_not_the_name(tmp_pat
 def test_what_loopback_is() -> None:
     assert is_loopback("::1") and is_loopback("127.9.9.9") and is_loopback("a.localhost")
     assert not is_loopback("::2") and not is_loopback("") and not is_loopback("notlocalhost")
+    assert HttpAddress("::1", 1).is_loopback and not HttpAddress("10.0.0.1", 1).is_loopback

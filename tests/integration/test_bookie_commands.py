@@ -20,25 +20,6 @@ from tests.support.long_runs import first_then_long
 LEASE_SECONDS = 6.0
 
 
-@pytest.mark.parametrize(("host", "why"), [("b1 b2", "without blanks"), ("0.0.0.0", "every address")])
-def test_what_clients_could_not_reach_is_not_advertised(tmp_path: Path, host: str, why: str) -> None:
-    places = (f"--metadata=sqlite://{tmp_path}/metadata.db", f"--data={tmp_path}")
-    done = bookledger("bookie", "run", *places, f"--advertise={host}")
-    assert done.returncode == 2
-    assert "--advertise" in done.stderr.decode() and why in " ".join(done.stderr.decode().split())
-
-
-@pytest.mark.parametrize("command", [("bookie", "run"), ("standalone",)])
-@pytest.mark.parametrize(("host", "why"), [("[::1]:3", "has a port"), ("http://x", "a URL")])
-def test_what_is_more_than_a_host_is_not_listened_on(
-    tmp_path: Path, command: tuple[str, ...], host: str, why: str
-) -> None:
-    meta = (f"--metadata=sqlite://{tmp_path}/metadata.db",) if "bookie" in command else ()
-    done = bookledger(*command, *meta, f"--data={tmp_path}/b", f"--host={host}")
-    assert done.returncode == 2
-    assert "--host" in done.stderr.decode() and why in " ".join(done.stderr.decode().split())
-
-
 def test_sigterm_stops_a_bookie_cleanly_and_its_name_is_free_at_once(tmp_path: Path) -> None:
     uri = f"sqlite://{tmp_path}/metadata.db"
     with bookie_processes(1, tmp_path, uri) as (bookie,):
@@ -79,13 +60,6 @@ def test_a_bookie_ends_when_whoever_started_it_is_killed(tmp_path: Path) -> None
     bookie.wait(30)
 
 
-def test_standalone_formats_nothing_when_the_ports_run_out(tmp_path: Path) -> None:
-    done = bookledger("standalone", f"--data={tmp_path}/data", "--port=65534")
-    assert done.returncode == 2
-    assert b"3 bookies from port 65534 on go past port 65535; take a lower --port" in done.stderr
-    assert not (tmp_path / "data").exists()
-
-
 def test_a_bookie_that_was_killed_has_its_name_again_at_once_on_another_port(tmp_path: Path) -> None:
     """Its lease has not run out, but the lock under which it was registered is free."""
     uri = f"sqlite://{tmp_path}/metadata.db"
@@ -124,10 +98,3 @@ def test_a_name_is_taken_over_when_the_lease_of_a_killed_bookie_has_run_out(
         assert time.monotonic() - killed_at > LEASE_SECONDS / 2, "not while it may live"
         # On a machine that takes seconds to start a program the lease may have run out meanwhile.
         assert b"waiting" in done.stderr or refused_after_seconds > LEASE_SECONDS / 6
-
-
-def test_waiting_goes_with_replacing(tmp_path: Path) -> None:
-    meta = f"--metadata=sqlite://{tmp_path}/metadata.db"
-    done = bookledger("bookie", "format", meta, f"--data={tmp_path}/b", "--id=b", "--wait")
-    assert done.returncode == 2
-    assert b"--wait goes with --replace" in done.stderr

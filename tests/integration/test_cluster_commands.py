@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +19,7 @@ from metadata.healing.operator_requests import Order, OrderKind
 from metadata.records.ledger_record import LedgerRecord
 from tests.support.aio import run
 from tests.support.command_line import bookledger, fails_with_one_line, printed, succeeds, told
+from tests.support.stopping import line_with, started
 from tests.support.waiting import until
 
 
@@ -135,25 +134,17 @@ def test_info_has_a_line_for_a_bookie_that_is_registered_and_does_not_answer(tmp
 
 
 def test_a_drain_that_stands_still_says_why(tmp_path: Path) -> None:
-    said = tmp_path / "said"
     with cluster(tmp_path, 5) as (meta, bookies), LedgerClient(meta.removeprefix("--metadata=")) as client:
         writer = client.create_ledger(ensemble_size=4, write_quorum=3, ack_quorum=2)
         writer.append(b"x")
         used = [bookie.bookie_id for bookie in writer.record.fragments[0].ensemble]
-        command = [sys.executable, "-m", "bookledger", "bookie", "drain", meta, used[0], "--wait"]
-        with open(said, "wb") as out, subprocess.Popen(command, stdout=out) as draining:
-            until(
-                lambda: b"ledger 2 is open: what it writes now moves when it is closed" in said.read_bytes()
-            )
+        with started("bookie", "drain", meta, used[0], "--wait") as draining:
+            line_with(draining, "ledger 2 is open: what it writes now moves when it is closed")
             bookies[next(name for name in bookies if name not in used)].kill()
             writer.close()
-            until(
-                lambda: (
-                    b"no other bookie that lives, is writable and heals may take its place: add one"
-                    in said.read_bytes()
-                )
+            line_with(
+                draining, "no other bookie that lives, is writable and heals may take its place: add one"
             )
-            draining.kill()
 
 
 def test_a_bookie_is_drained_and_may_be_stopped(tmp_path: Path) -> None:

@@ -74,27 +74,6 @@ def test_an_id_past_what_is_confirmed_is_an_error_for_who_reads_and_told_to_who_
             assert following.wait(30) == 1
 
 
-def test_a_range_that_ends_before_it_begins_is_wrong_usage(meta: str) -> None:
-    told = said("ledger", "read", "1", "--first=5", "--last=3", meta, code=2)
-    assert "--last 3 comes before --first 5" in told
-
-
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        (("ledger", "tail", "1", "--timeout=nan"), "nan"),
-        (("ledger", "append", "--ensemble=3", "--write-quorum=9"), "ensemble size 3, write quorum 9"),
-        (("ledger", "read", "1", "--output", ""), "an empty name is no path"),
-        (("bookie", "run", "--data", ""), "an empty name is no path"),
-        (("bookie", "format", "--data", "/tmp/none", "--id", ""), "is not a usable name"),
-        (("standalone", "--data", "/tmp/none", "--http", "0.0.0.0:1"), "is reached from other machines"),
-    ],
-)
-def test_wrong_usage_ends_with_its_own_code(uri: str, arguments: tuple[str, ...], why: str) -> None:
-    meta = () if arguments[0] == "standalone" else (f"--metadata={uri}",)
-    assert why in said(*arguments, *meta, code=2)
-
-
 def test_a_file_that_cannot_be_written_is_named_in_words(uri: str) -> None:
     ledger_id = ledger_with(uri, 1)
     told = said("ledger", "read", ledger_id, "--output=/proc/x", f"--metadata={uri}", code=1)

@@ -20,15 +20,6 @@ def test_bookie_info_shows_every_live_bookie(meta: str) -> None:
     assert {row["state"] for row in said} == {"serving"}
 
 
-def test_wrong_usage_exits_with_two(tmp_path: Path) -> None:
-    assert (
-        bookledger("ledger", "read", f"--metadata=sqlite://{tmp_path}/m.db", "not-a-number").returncode == 2
-    )
-    assert bookledger("no-such-command").returncode == 2
-    assert bookledger("bookie", "info").returncode == 2
-    assert bookledger("bookie", "run", "--metadata=memory://x", "--data=x", "--port=70000").returncode == 2
-
-
 # --- standard input, output and error
 
 

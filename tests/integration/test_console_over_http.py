@@ -10,8 +10,6 @@ from bookledger.console.streams import STREAMS_MAX
 from metadata import open_store
 from metadata.records.ledger_record import AcceptedLoss
 from metadata.records.ledger_store import LedgerStore
-from metadata.sqlite.uri import uri_of
-from tests.support.command_line import bookledger
 from tests.support.console import console
 from tests.support.http import NO_PROXY, get
 from tests.support.made_clusters import BOOKIES, a_large_cluster, a_record
@@ -74,8 +72,3 @@ def test_a_ledger_whose_loss_was_accepted_says_so(tmp_path: Path) -> None:
         assert "1970-01-01" in page and "by &lt;b&gt;root&lt;/b&gt;@host" in page
         assert "proven to entry 7; given up: b3, b4" in page
         assert "Loss accepted" not in get(f"{url}/ledgers/1")[1]
-
-
-def test_other_machines_see_a_console_only_where_it_is_asked_for(tmp_path: Path) -> None:
-    done = bookledger("console", f"--metadata={uri_of(tmp_path / 'none.db')}", "--http=0.0.0.0:0")
-    assert done.returncode == 2 and b"without certificates whoever reaches it reads" in done.stderr

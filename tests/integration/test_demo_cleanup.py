@@ -5,49 +5,30 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.support.long_runs import first_then_long
+from tests.support.stopping import line_with, started, stopped
 
 END_SECONDS_MAX = 30.0
 
 STEPS = ["started 4 bookies", "was paused with SIGSTOP", "kill -9 demo-"]
 
 
-@contextmanager
-def demo(directory: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A demo whose temporary files are under `directory`; it is not told to ignore signals that we ignore."""
-    ignored = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    try:
-        running = subprocess.Popen(
-            [sys.executable, "-m", "bookledger", "demo", *arguments],
-            env={**os.environ, "TMPDIR": str(directory)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-    finally:
-        signal.signal(signal.SIGHUP, ignored)
-    with running:
-        try:
-            yield running
-        finally:
-            running.kill()
+def demo(directory: Path, *arguments: str) -> AbstractContextManager[subprocess.Popen[str]]:
+    """A demo whose temporary files are under `directory`."""
+    return started("demo", *arguments, env={**os.environ, "TMPDIR": str(directory)})
 
 
-def until(running: subprocess.Popen[bytes], step: str) -> list[psutil.Process]:
+def until(running: subprocess.Popen[str], step: str) -> list[psutil.Process]:
     """Reads on until the demo says that it took this step; returns every process it has then."""
-    assert running.stdout is not None
-    for line in running.stdout:
-        if step in line.decode():
-            children: list[psutil.Process] = psutil.Process(running.pid).children(recursive=True)
-            return children
-    raise AssertionError(f"the demo ended before it said {step!r}")
+    line_with(running, step)
+    children: list[psutil.Process] = psutil.Process(running.pid).children(recursive=True)
+    return children
 
 
 def scratch_in(directory: Path) -> list[Path]:
@@ -60,10 +41,7 @@ def test_a_demo_that_is_told_to_stop_leaves_nothing(tmp_path: Path, step: str, h
     with demo(tmp_path) as running:
         children = until(running, step)
         assert len(children) >= 3
-        running.send_signal(how)
-        assert running.wait(END_SECONDS_MAX) == 128 + how
-        assert running.stderr is not None
-        said = running.stderr.read().decode()
+        said = stopped(running, how)
     word = "interrupted" if how is signal.SIGINT else "stopped"
     gone = "its bookies have ended, and their files are gone; go on with: bookledger demo"
     assert said == f"bookledger: {word}; {gone}\n"
@@ -75,10 +53,7 @@ def test_a_demo_on_a_store_that_is_there_says_what_that_keeps(tmp_path: Path) ->
     uri = f"sqlite://{tmp_path}/metadata.db"
     with demo(tmp_path, f"--metadata={uri}") as running:
         until(running, STEPS[0])
-        running.send_signal(signal.SIGINT)
-        assert running.wait(END_SECONDS_MAX) == 128 + signal.SIGINT
-        assert running.stderr is not None
-        said = running.stderr.read().decode()
+        said = stopped(running)
     assert said == (
         "bookledger: interrupted; its bookies have ended, and their files are gone, but "
         f"{uri} keeps its ledgers and the names demo-{running.pid}-bookie-…; "
@@ -98,8 +73,8 @@ def test_a_demo_that_is_killed_leaves_no_process_and_its_files_to_the_next(tmp_p
     with demo(tmp_path, "--record-bytes=1", str(tmp_path / "tiny")) as after:
         until(after, f"removed {left}, which a demo that was killed had left")
         assert not left.exists()
-        assert after.stdout is not None
-        assert b"verdict: OK" in after.stdout.read()
+        line_with(after, "verdict: OK")
+        assert after.wait(END_SECONDS_MAX) == 0
     assert scratch_in(tmp_path) == []
 
 
@@ -114,5 +89,5 @@ def test_a_demo_leaves_the_files_of_another_one_alone(tmp_path: Path) -> None:
             assert beside.wait(120) == 0
         assert in_use.exists()
         running.send_signal(signal.SIGCONT)
-        assert running.stdout is not None
-        assert b"verdict: OK" in running.stdout.read()
+        line_with(running, "verdict: OK")
+        assert running.wait(END_SECONDS_MAX) == 0

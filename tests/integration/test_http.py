@@ -20,7 +20,6 @@ from bookie.wire.trust.certificates import Certificates
 from bookie.wire.trust.roles import Role
 from bookledger.admin.bookies import STARTING, Bookies
 from bookledger.admin.http.server import REQUEST_SECONDS_MAX
-from bookledger.admin.http_option import HttpAddress
 from bookledger.cli.processes import BOOKLEDGER, Child, started
 from ledgers import LedgerClient, LedgerFenced, MetadataUnavailable, NewLedger
 from metadata.counting import facts
@@ -244,14 +243,6 @@ def test_who_says_nothing_or_half_of_something_is_cut(tmp_path: Path) -> None:
             assert one.recv(1000) == b""
 
 
-@pytest.mark.parametrize("text", ["9181", ":9181", "here:", "here:x", "here:70000"])
-def test_what_is_no_address_is_told_before_anything_starts(tmp_path: Path, text: str) -> None:
-    done = bookledger("standalone", f"--data={tmp_path}/data", f"--http={text}")
-    assert done.returncode == 2
-    assert b"is no HOST:PORT" in done.stderr
-    assert not (tmp_path / "data").exists()
-
-
 def opener_of(authority: TestAuthority, role: Role = Role.CONSOLE) -> urllib.request.OpenerDirector:
     tls = Certificates(authority.of(role)).client
     return urllib.request.build_opener(
@@ -278,14 +269,6 @@ def test_a_bookie_with_certificates_asks_for_one_over_http_too(tmp_path: Path) -
             < float(re.findall(r"^bookledger_bookie_certificate_left_seconds\S* (\S+)$", text, re.M)[0])
             < 86400
         )
-
-
-def test_other_machines_are_answered_only_where_it_is_asked_for(tmp_path: Path) -> None:
-    done = bookledger("standalone", f"--data={tmp_path}/data", "--port=0", "--http=0.0.0.0:0")
-    assert done.returncode == 2 and done.stdout == b""
-    assert b"without certificates whoever reaches it reads" in done.stderr
-    assert b"--insecure" in done.stderr
-    assert HttpAddress("::1", 1).is_loopback and not HttpAddress("10.0.0.1", 1).is_loopback
 
 
 def test_a_process_without_bookies_yet_tells_of_itself() -> None:

@@ -227,26 +227,6 @@ def test_what_is_not_there_is_one_clear_line(meta: str, arguments: tuple[str, ..
     assert said in fails_with_one_line("journal", *arguments, meta)
 
 
-def test_wrong_usage_exits_with_two(meta: str, tmp_path: Path) -> None:
-    about = ("--namespace-id=7", "--cluster-id=c7")
-    for wrong in (
-        ("show", "a/b"),
-        ("show", "ns1", "--acceptor=a=", "--acceptor=b"),
-        ("show", "ns1", "--acceptor=a", "--acceptor=a"),
-        ("import", "ns1", str(tmp_path / "missing")),
-        ("format", "ns1", "--cluster-id=c"),
-        ("format", "new", *about, "--layout-version=-99999999999"),
-        ("format", "new", *about, f"--c-time={2**63}"),
-        ("purge", "ns1", f"--before={2**63}"),
-        ("tail", "ns1", f"--from={2**63}"),
-        ("recover", "ns1", "--write-quorum=9"),
-        ("recover", "ns1", "--write-quorum=0"),
-        ("recover", "ns1", "--ensemble=99999999999999999999"),
-        ("import", "ns1", str(tmp_path), "--digest=hmac-sha256"),
-    ):
-        assert bookledger("journal", *wrong, meta).returncode == 2, wrong
-
-
 def test_a_file_is_dumped_as_json_and_checked(tmp_path: Path) -> None:
     whole = finalized(tmp_path, 1, 3)
     assert [edit["txid"] for edit in journal("dump", str(whole))] == [1, 2, 3]

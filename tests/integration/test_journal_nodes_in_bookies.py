@@ -193,18 +193,3 @@ def test_a_bookie_serves_while_another_daemon_has_the_name_of_its_node(tmp_path:
             assert daemon.stop() == 0
         until(lambda: bookie.serves)
         assert bookie.stop() == 0
-
-
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        (["--journal-node=0.0.0.0:0"], b"--journal-node 0.0.0.0 is reached from other machines"),
-        (["--journal-node=127.0.0.1:0", "--journal-http=0.0.0.0:0"], b"--journal-http 0.0.0.0 is reached"),
-        (["--journal-name=jn1"], b"give --journal-node, too"),
-        (["--journal-node=127.0.0.1:0", "--journal-name=a/b"], b"is not a usable name"),
-    ],
-)
-def test_what_cannot_be_meant_is_refused(options: list[str], why: bytes, uri: str, tmp_path: Path) -> None:
-    done = bookledger("bookie", "run", "--metadata", uri, f"--data={tmp_path}", *options)
-    assert done.returncode == 2, done
-    assert why in done.stderr

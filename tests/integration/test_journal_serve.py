@@ -81,11 +81,3 @@ def test_a_daemon_that_stood_still_while_another_took_its_name_over_ends(uri: st
             assert "another daemon serves as paused by now: this one ends" in first.log.read_text()
             assert get(f"http://{second.http_address}/readyz") == (200, "ok\n")
             assert second.stop() == 0
-
-
-def test_an_address_that_others_reach_needs_insecure(uri: str) -> None:
-    done = bookledger(
-        "journal", "serve", "--metadata", uri, "--name", "x", "--rpc", "0.0.0.0:0", "--http", "127.0.0.1:0"
-    )
-    assert done.returncode == 2
-    assert b"--insecure" in done.stderr

@@ -160,15 +160,12 @@ def test_a_tail_ends_after_so_many_entries(uri: str, meta: str) -> None:
         assert bookledger(*command, "--count=2").stdout == b"1\t1\n2\t2\n", "it is open, and not waited for"
         assert bookledger(*command, "--count=1", "--raw").stdout == b"1"
     assert bookledger(*command, "--count=9").stdout == b"1\t1\n2\t2\n3\t3\n4\t4\n", "its end comes before"
-    assert bookledger(*command, "--count=0").returncode == 2
 
 
 def test_records_end_with_any_delimiter(uri: str, meta: str) -> None:
     appended = told("ledger", "append", meta, r"--delimiter=\0", stdin=b"a\nb\0\0c")
     with LedgerClient(uri) as client:
         assert [entry.payload for entry in client.open_ledger(appended["ledger_id"])] == [b"a\nb", b"", b"c"]
-    done = bookledger("ledger", "append", meta, "--delimiter=,", "--record-bytes=3")
-    assert done.returncode == 2 and b"--delimiter and --record-bytes are two ways" in done.stderr
 
 
 def test_an_append_notices_that_its_ledger_was_recovered(meta: str) -> None:
@@ -213,22 +210,10 @@ def test_recover_closes_a_ledger_whose_writer_is_gone(meta: str) -> None:
     assert again["last_entry"] == -1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says", "code"),
-    [
-        (("--ensemble=2", "--write-quorum=3"), b"do not fit", 2),
-        (("--ensemble=3", "--write-quorum=2", "--ack-quorum=3"), b"do not fit", 2),
-        (("--ensemble=3", "--ack-quorum=0"), b"do not fit", 2),
-        (("--ensemble=5",), b"not enough bookies for a new ledger", 1),
-        (("--digest=hmac-sha256",), b"needs a password", 2),
-    ],
-)
-def test_a_shape_that_cannot_be_is_refused_and_no_ledger_is_made(
-    meta: str, arguments: tuple[str, ...], says: bytes, code: int
-) -> None:
+def test_a_shape_for_which_there_are_too_few_bookies_is_refused_and_no_ledger_is_made(meta: str) -> None:
     before = bookledger("ledger", "list", "--json", meta).stdout
-    done = bookledger("ledger", "append", meta, *arguments, stdin=b"x\n")
-    assert (done.returncode, done.stdout) == (code, b"") and says in done.stderr
+    line = fails_with_one_line("ledger", "append", meta, "--ensemble=5", stdin=b"x\n")
+    assert line.startswith("not enough bookies for a new ledger")
     assert bookledger("ledger", "list", "--json", meta).stdout == before
 
 
@@ -290,13 +275,6 @@ def test_custom_metadata_is_kept_and_shown(meta: str) -> None:
         listing = printed("ledger", "list", meta, *(f"--custom={pair}" for pair in wanted))
         ids = {row["ledger_id"] for row in listing}
         assert (int(ledger_id) in ids) is is_listed, wanted
-
-
-@pytest.mark.parametrize("pairs", [["novalue"], ["=x"], ["a=1", "a=2"]])
-def test_custom_metadata_that_is_no_pair_is_wrong_usage(meta: str, pairs: list[str]) -> None:
-    done = bookledger("ledger", "create", meta, *(f"--custom={pair}" for pair in pairs))
-    assert done.returncode == 2
-    assert b"--custom" in done.stderr
 
 
 def test_ids_are_printed_as_they_are_typed(meta: str, tmp_path: Path) -> None:
@@ -388,11 +366,6 @@ def test_what_was_settled_when_a_ledger_was_made_is_not_asked_for_again(meta: st
     assert bookledger(*append, stdin=b"x\n").returncode == 0, "it was not claimed"
 
 
-def test_raw_and_json_do_not_go_together(meta: str) -> None:
-    done = bookledger("ledger", "read", meta, "1", "--raw", "--json")
-    assert done.returncode == 2
-
-
 def test_when_a_ledger_was_made_and_closed_is_shown_and_asked_for(meta: str) -> None:
     before = datetime.now(UTC)
     ledger_id = told("ledger", "append", meta, "--ensemble=1", stdin=b"x\n")["ledger_id"]
@@ -407,9 +380,6 @@ def test_when_a_ledger_was_made_and_closed_is_shown_and_asked_for(meta: str) -> 
     assert ledger_id in listed(f"--since={before.isoformat()}", f"--until={later}")
     assert ledger_id not in listed(f"--since={later}")
     assert ledger_id not in listed(f"--until={(made - timedelta(seconds=1)).isoformat()}")
-    wrong = bookledger("ledger", "list", meta, "--since=yesterday")
-    assert wrong.returncode == 2
-    assert b"'yesterday' is no time" in wrong.stderr
 
 
 def test_a_reader_knows_when_its_ledger_was_created_and_closed(uri: str) -> None:

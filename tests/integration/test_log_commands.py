@@ -218,31 +218,6 @@ def test_records_go_into_a_file_or_a_directory(uri: str, meta: str, tmp_path: Pa
     assert found == {f"{0:019}": b"a", f"{1:019}": b"\n"}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        (["read", "x", "--first=3", "--since=2026-01-01"], "take one"),
-        (["read", "x", "--first=3", "--last=2"], "--last 2 comes before --first 3"),
-        (["read", "x", "--raw", "--json"], "--raw and --json are two ways to print records"),
-        (["tail", "x", "--new", "--first=3"], "take one"),
-        (["truncate", "x"], "give POSITION, or --before TIME"),
-        (["truncate", "x", "5", "--before=2026-01-01"], "give POSITION, or --before TIME"),
-        (["create", "x/y"], "is not a usable name"),
-        (["create", "x", "--ensemble=2", "--write-quorum=3"], "do not fit"),
-        (["create", "x", "--digest=hmac-sha256"], "password"),
-        (["create", "x", "--age=7 parsecs"], "is no duration, such as"),
-        (["create", "x", "--bytes=10 GB"], "is no size, such as"),
-        (["create", "x", "--age=0s"], "0.0 seconds are no age"),
-        (["create", "x", "--cursor-silent=3d"], "no cursor counts that could be silent"),
-        (["create", "x", "--cursor=a b"], "is not a usable name"),
-        (["append", "x", "--delimiter=,", "--record-bytes=3"], "two ways to cut the input"),
-    ],
-)
-def test_wrong_usage_ends_with_its_own_code(meta: str, arguments: list[str], why: str) -> None:
-    done = bookledger("log", *arguments, meta)
-    assert done.returncode == 2 and why in done.stderr.decode(), done
-
-
 def test_a_log_under_legal_hold_is_kept_until_that_is_ended(meta: str) -> None:
     of_json("append", meta, "--create", "held", stdin=lines(2))
     assert of_json("hold", meta, "held") == {"log": "held", "legal_hold": True}

@@ -190,8 +190,6 @@ def test_it_is_refused_where_it_is_not_needed_and_where_a_bookie_lives_that_hang
             assert f"{bookie.bookie_id}: it did not answer within 1 s" in line
         assert line.endswith("Find out what keeps them, or stop them")
         assert state_of(uri, writer.ledger_id) is LedgerState.OPEN
-        done = bookledger("ledger", "recover", f"--metadata={uri}", str(writer.ledger_id), "--yes")
-        assert done.returncode == 2 and b"--yes goes with --accept-loss" in done.stderr
 
 
 def test_bookies_that_hung_for_longer_than_their_leases_fence_what_they_lost_when_they_go_on(

@@ -130,23 +130,6 @@ async def test_a_bookie_that_is_not_there_is_named_and_no_other_is_asked(
         assert await failing(cluster, "gc", "run", "--all") == "no bookie is registered"
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("gc", "run"),
-        ("scrub", "b1", "--all"),
-        ("repair", "--adopt=old-1", "b1", "b2"),
-        ("repair", "--adopt=old-1", "--all"),
-        ("scrub", "b1", "--timeout=0"),
-        ("gc", "everything", "b1"),
-    ],
-    ids=" ".join,
-)
-def test_what_cannot_be_meant_is_wrong_usage(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    done = bookledger("bookie", *arguments, f"--metadata=sqlite://{tmp_path}/none.db")
-    assert (done.returncode, done.stdout) == (2, b"")
-
-
 async def test_a_bookie_that_takes_too_long_is_told_to_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -186,8 +186,3 @@ def test_a_hung_bookie_holds_nobody_up_for_long(tmp_path: Path) -> None:
         report = json.loads(done.stdout)
         assert (done.returncode, report["entries"]) == (0, 5), done
         assert list(report["not_asked"]) == [silent.bookie_id]
-
-
-def test_a_report_needs_standard_output_for_itself(tmp_path: Path) -> None:
-    done = bookledger("ledger", "salvage", f"--metadata=sqlite://{tmp_path}/m.db", "1", "--output=-")
-    assert done.returncode == 2 and b"--output takes a file" in done.stderr

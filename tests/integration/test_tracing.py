@@ -26,7 +26,7 @@ from qjm_compat.requests import NamespaceInfo
 from tests.qjm_compat.acceptor.one_writer import edits
 from tests.support.aio import run
 from tests.support.collector import Collector
-from tests.support.command_line import bookledger, succeeds
+from tests.support.command_line import succeeds
 from tests.support.in_process import QUICK, InProcessCluster, cluster_of, payloads
 from tests.support.journal_node_daemons import journal_nodes, qjournal
 from tests.support.waiting import until
@@ -301,14 +301,6 @@ def test_a_collector_that_is_away_is_in_nobodys_way(tmp_path: Path) -> None:
     with bookie_processes(1, tmp_path, uri, options=[f"--traces={url}"]) as (bookie,):
         succeeds("ledger", "append", f"--metadata={uri}", "--ensemble=1", stdin=b"x\n")
         assert bookie.child.stop() == 0
-
-
-def test_what_is_no_url_is_told_before_anything_starts(tmp_path: Path) -> None:
-    done = bookledger(
-        "bookie", "run", f"--metadata={uri_of(tmp_path / 'm.db')}", f"--data={tmp_path}", "--traces=here"
-    )
-    assert done.returncode == 2
-    assert b"is no URL" in done.stderr
 
 
 def test_where_the_extra_is_missing_it_is_named(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import psutil
@@ -17,12 +17,12 @@ SECONDS_MAX = 60
 
 
 @contextmanager
-def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+def started(*arguments: str, env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
     """A command in a process of its own. It is killed if the test ends before it."""
     pipe = subprocess.PIPE
     program = [sys.executable, "-m", "bookledger", *arguments]
     with subprocess.Popen(
-        program, stdin=pipe, stdout=pipe, stderr=pipe, text=True, preexec_fn=_hears_of_a_hangup
+        program, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=env, preexec_fn=_hears_of_a_hangup
     ) as child:
         try:
             yield child
@@ -45,6 +45,17 @@ def next_line(program: subprocess.Popen[str]) -> str:
     """The next one that it prints."""
     assert program.stdout is not None
     return program.stdout.readline()
+
+
+def line_with(program: subprocess.Popen[str], words: str) -> str:
+    """Reads on to the line that it prints with these words."""
+    assert program.stdout is not None
+    seen = []
+    for line in program.stdout:
+        if words in line:
+            return line
+        seen.append(line)
+    raise AssertionError(f"it ended, and printed {seen}, without {words!r}")
 
 
 def stopped(program: subprocess.Popen[str], number: signal.Signals = signal.SIGINT) -> str:
