@@ -20,6 +20,12 @@ def test_bookie_info_shows_every_live_bookie(meta: str) -> None:
     assert {row["state"] for row in said} == {"serving"}
 
 
+def test_bookie_info_asks_for_the_cluster_or_a_directory() -> None:
+    done = bookledger("bookie", "info")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert "give --metadata URI for live bookies, or --data DIR" in done.stderr.decode()
+
+
 # --- standard input, output and error
 
 

@@ -218,6 +218,19 @@ def test_records_go_into_a_file_or_a_directory(uri: str, meta: str, tmp_path: Pa
     assert found == {f"{0:019}": b"a", f"{1:019}": b"\n"}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["x/y"], "is not a usable name"),
+        (["x", "--ensemble=2", "--write-quorum=3"], "do not fit"),
+        (["x", "--digest=hmac-sha256"], "password"),
+    ],
+)
+def test_a_log_that_cannot_be_is_wrong_usage(meta: str, arguments: list[str], why: str) -> None:
+    done = bookledger("log", "create", *arguments, meta)
+    assert done.returncode == 2 and why in done.stderr.decode(), done
+
+
 def test_a_log_under_legal_hold_is_kept_until_that_is_ended(meta: str) -> None:
     of_json("append", meta, "--create", "held", stdin=lines(2))
     assert of_json("hold", meta, "held") == {"log": "held", "legal_hold": True}
