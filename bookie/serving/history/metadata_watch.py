@@ -36,10 +36,10 @@ from metadata.records.directory_generations import Life, life_in
 from metadata.records.ledger_record import BookieRef
 from metadata.store import MetadataStore, Versioned, list_all
 
+from ...errors import BookieError
 from ...storage.bookie import Bookie
 from ...upkeep.inventory.reconciling import Compared, bring_up, kept_in
 from ...upkeep.inventory.unknown_ids import give_no_id_twice
-from ...upkeep.polling import poll
 from ...upkeep.threads import in_thread
 from .directory_generation import Lives
 
@@ -181,15 +181,13 @@ class MetadataWatch:
         await self._comparison.came_back()
 
     async def run(self, renewal_seconds: float, position: Callable[[], int]) -> None:
-        """Renews periodically until cancelled or the log has failed; retries after errors."""
-        await poll(
-            lambda: self.renew(position()),
-            log,
-            "cannot tell yet whether the metadata went back",
-            first_seconds=renewal_seconds,
-            seconds=0.0,
-            pause_seconds=renewal_seconds,
-        )
+        """Renews periodically until cancelled; retries after errors."""
+        while True:
+            await asyncio.sleep(renewal_seconds)
+            try:
+                await self.renew(position())
+            except (BookieError, MetadataError, OSError) as error:
+                log.log(weight(error), "cannot tell yet whether the metadata went back: %s", error)
 
     async def renew(self, position: int) -> bool:
         """Returns whether the store went back. Raises BookieError, MetadataError, OSError."""

@@ -14,18 +14,20 @@ from collections.abc import Collection
 
 from metadata.backup import hold
 from metadata.backup.hold import HoldKind, Misfits, Restored
-from metadata.errors import StoreUnavailable, VersionConflict
+from metadata.counting.outage import weight
+from metadata.errors import MetadataError, StoreUnavailable, VersionConflict
 from metadata.records.cluster import cluster_id
 from metadata.records.ledger_record import BookieRef, LedgerRecord, Tombstone
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
 
+from ...errors import BookieError
 from ...storage.bookie import Bookie
 from ..inventory.cut_short import is_cut_short
 from ..inventory.inventory import frames_elsewhere
 from ..inventory.placed_entries import ENTRY_MAX
 from ..inventory.unknown_ids import give_no_id_twice
-from ..polling import poll
+from ..polling import LOOK_SECONDS
 from ..threads import in_thread
 from .local_check import LocalCheck
 
@@ -54,9 +56,17 @@ class RestoreCheck:
         self._upkeep = upkeep
 
     async def run(self) -> None:
-        """Polls whether the metadata was restored, until cancelled or the log has failed."""
-        failed = "cannot compare what is stored here with the restored metadata yet"
-        await poll(self.look_once, log, failed, first_seconds=0.0)
+        """Polls whether the metadata was restored, until cancelled."""
+        while True:
+            try:
+                await self.look_once()
+            except (BookieError, MetadataError, OSError) as error:
+                log.log(
+                    weight(error),
+                    "cannot compare what is stored here with the restored metadata yet: %s",
+                    error,
+                )
+            await asyncio.sleep(LOOK_SECONDS)
 
     async def look_once(self) -> None:
         """Reports mismatches, unless that was done for this restore. Raises BookieError, MetadataError and OSError."""
