@@ -181,15 +181,15 @@ class Registrar:
             if has_failed:
                 await asyncio.sleep(renewal_seconds(self._lease_seconds, has_failed=True))
             else:
-                await self._is_due()
-            has_failed = not await self._is_kept()
+                await self._until_due()
+            has_failed = not await self._try_to_keep()
 
-    async def _is_due(self) -> None:
+    async def _until_due(self) -> None:
         with suppress(TimeoutError):  # the usual case: time to renew
             async with asyncio.timeout(renewal_seconds(self._lease_seconds)):
                 await self._changed.wait()
 
-    async def _is_kept(self) -> bool:
+    async def _try_to_keep(self) -> bool:
         """Renews or registers, and publishes what has changed; False: it must be tried again. Raises NameTaken."""
         try:
             if not await self._is_renewed():

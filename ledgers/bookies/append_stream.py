@@ -273,7 +273,7 @@ class AppendStream:
             self._send(connection, request)
 
     def _send(self, connection: Connection, request: AppendRequest) -> None:
-        connection.send_message(FrameKind.APPEND, request, size_of(request), codec.encode)
+        connection.send_message(FrameKind.APPEND, request, size_of, codec.encode)
 
     def _is_worth_a_message(self) -> bool:
         """Limits small messages in flight, since a message costs the same whatever its size."""

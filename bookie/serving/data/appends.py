@@ -75,7 +75,7 @@ class Appends:
         """Handles a message of frames. Raises BadMessage."""
         self._received(codec.decode(AppendRequest, body), len(body) if isinstance(body, bytearray) else 0)
 
-    def received_whole(self, request: AppendRequest) -> None:
+    def received_message(self, request: AppendRequest) -> None:
         """Handles one that a client in this process passed as it is: its bytes are the client's, which counts them."""
         self._received(request, 0)
 
@@ -205,8 +205,7 @@ class Appends:
         if not self._connection.is_writable and not self._connection.is_lost:
             return  # nothing more is read from it until it is writable
         acks, self._acks = tuple(self._acks), []
-        size_bytes = sum([ACK_BYTES + len(ack.detail) for ack in acks])
-        self._connection.send_message(FrameKind.ACKS, AppendReply(acks), size_bytes, codec.encode)
+        self._connection.send_message(FrameKind.ACKS, AppendReply(acks), _size_of, codec.encode)
         self._on_answered()
 
     def writable(self) -> None:
@@ -220,3 +219,8 @@ def _claims(request: AppendRequest) -> tuple[Frame, ...]:
     if not request.told:
         return request.frames
     return request.frames + tuple([frame._replace(note=NO_NOTE) for frame in request.told])
+
+
+def _size_of(reply: AppendReply) -> int:
+    """About the bytes of the message."""
+    return sum([ACK_BYTES + len(ack.detail) for ack in reply.acks])

@@ -154,7 +154,7 @@ class Session:
         self._calls = Calls(requests, self.connection, proofs, self._guard, self._visitor, self._answered)
         self._proofs = proofs
         self.connection.reader.handshake_done(LARGE_KINDS)
-        self.connection.on_message = self._appends.received_whole
+        self.connection.on_message = self._appends.received_message
         self.connection.go_on(PENALTY)
         hello = ServerHello(version, requests.bookie.incarnation, nonce)
         self.connection.send(FrameKind.SERVER_HELLO, 0, [hello.encode()])

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from ...addresses import joined
 from .framing import BadFrame, Body, FrameKind, FrameReader, Part, Received, framed
-from .in_process import MessageProtocol, is_passed
+from .in_process import MessageProtocol, pass_message
 from .outbox import Outbox
 
 WRITE_BUFFER_BYTES_MAX = 1024 * 1024
@@ -130,13 +130,14 @@ class Connection(MessageProtocol):
             self._transport.write(buffer)
 
     def send_message(
-        self, kind: FrameKind, message: M, size_bytes: int, encode: Callable[[M], Sequence[Part]]
+        self, kind: FrameKind, message: M, size_of: Callable[[M], int], encode: Callable[[M], Sequence[Part]]
     ) -> None:
         """Sends a message that nobody changes: as it is to a peer in this process that takes it, else as a frame."""
-        if not self._is_ending and is_passed(self._transport, message, size_bytes):
-            self.sent_bytes += size_bytes
-        else:
+        passed_bytes = None if self._is_ending else pass_message(self._transport, message, size_of)
+        if passed_bytes is None:
             self.send(kind, 0, encode(message))
+        else:
+            self.sent_bytes += passed_bytes
 
     def hold(self, reason: str) -> None:
         """Pauses reading from the peer until `go_on` was called for every reason."""

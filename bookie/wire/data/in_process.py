@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from metadata.records.ledger_record import BookieRef
 
@@ -22,6 +22,9 @@ TURN_BYTES_MAX = 1024 * 1024
 
 LOW_WATER_SHARE = 4
 """A paused writer resumes when what waits has shrunk to a quarter of its bound, as in asyncio."""
+
+
+M = TypeVar("M")
 
 
 class MessageProtocol(asyncio.BufferedProtocol):
@@ -62,9 +65,12 @@ def join(one: asyncio.BufferedProtocol, other: asyncio.BufferedProtocol, address
         end.protocol.connection_made(end)
 
 
-def is_passed(transport: asyncio.Transport | None, message: object, size_bytes: int) -> bool:
-    """Passes a message that nobody changes any more to the peer, if that is in this process and takes it as it is."""
-    return isinstance(transport, _End) and transport.write_message(message, size_bytes)
+def pass_message(transport: asyncio.Transport | None, message: M, size_of: Callable[[M], int]) -> int | None:
+    """Passes a message that nobody changes any more to the peer, if that is in this process and takes it as it is.
+
+    Returns as how many bytes it counts; None where the peer takes none.
+    """
+    return transport.write_message(message, size_of) if isinstance(transport, _End) else None
 
 
 class _End(asyncio.Transport):
@@ -92,13 +98,14 @@ class _End(asyncio.Transport):
         if len(data):
             self._pass_on(memoryview(data), len(data))
 
-    def write_message(self, message: object, size_bytes: int) -> bool:
-        """Takes a message that nobody changes any more, and counts it as so many bytes. False: the peer takes none."""
+    def write_message(self, message: M, size_of: Callable[[M], int]) -> int | None:
+        """See `pass_message`."""
         taker = self.peer.protocol
         if not (isinstance(taker, MessageProtocol) and taker.on_message):
-            return False
+            return None
+        size_bytes = size_of(message)
         self._pass_on(_Message(message, size_bytes), size_bytes)
-        return True
+        return size_bytes
 
     def _pass_on(self, part: memoryview | _Message, size_bytes: int) -> None:
         if self._is_closing or self.peer._is_lost:

@@ -77,7 +77,7 @@ async def test_a_message_is_passed_as_it_is_in_order_with_the_frames_before_and_
     message = b"an entry"
     server.connection.on_message = lambda passed: server.heard.append((FrameKind.APPEND, 0, passed))
     client.connection.send(FrameKind.HELLO, 1, [b"before"])
-    client.connection.send_message(FrameKind.APPEND, message, 8, lambda whole: [whole])
+    client.connection.send_message(FrameKind.APPEND, message, len, lambda whole: [whole])
     client.connection.send(FrameKind.CANCEL, 2)
     assert server.heard == []
     await asyncio.sleep(0)
@@ -87,7 +87,7 @@ async def test_a_message_is_passed_as_it_is_in_order_with_the_frames_before_and_
 
 async def test_a_message_to_a_peer_that_takes_none_is_a_frame(ends: tuple[Ear, Ear]) -> None:
     client, server = ends
-    client.connection.send_message(FrameKind.APPEND, "an entry", 8, encoded)
+    client.connection.send_message(FrameKind.APPEND, "an entry", len, encoded)
     await until(lambda: server.heard)
     assert server.heard == [(FrameKind.APPEND, 0, b"an entry")]
 
@@ -97,9 +97,9 @@ async def test_messages_that_wait_hold_their_sender_back_as_bytes_do(ends: tuple
     passed: list[str] = []
     server.connection.on_message = passed.append
     server.connection.hold("it is busy")
-    client.connection.send_message(FrameKind.APPEND, "first", MIB, encoded)
+    client.connection.send_message(FrameKind.APPEND, "first", lambda _: MIB, encoded)
     assert client.connection.is_writable
-    client.connection.send_message(FrameKind.APPEND, "second", 1, encoded)
+    client.connection.send_message(FrameKind.APPEND, "second", lambda _: 1, encoded)
     assert not client.connection.is_writable
     await asyncio.sleep(0)
     assert passed == []
@@ -113,7 +113,9 @@ async def test_a_turn_takes_no_more_messages_than_its_share(ends: tuple[Ear, Ear
     passed: list[str] = []
     server.connection.on_message = passed.append
     for message in ("first", "second"):
-        client.connection.send_message(FrameKind.APPEND, message, in_process.TURN_BYTES_MAX, encoded)
+        client.connection.send_message(
+            FrameKind.APPEND, message, lambda _: in_process.TURN_BYTES_MAX, encoded
+        )
     await asyncio.sleep(0)
     assert passed == ["first"]
     await asyncio.sleep(0)
