@@ -81,7 +81,7 @@ def forgets_to_say_that_it_is_writable_again(set_read_only: Real, self: Registra
         set_read_only(self, read_only)
 
 
-@instead_of(Registrar, "_ours", within=400, known=22)
+@instead_of(Registrar, "_ours", within=400, known=232)
 async def takes_every_registration_for_its_own(self: Registrar) -> Versioned | None:
     return await self._store.get(self._registration.key)
 

@@ -80,7 +80,7 @@ async def nobody_audits(self: Auditor) -> bool:
     return False
 
 
-@around(Shortfall, "told", within=100, known=14)
+@around(Shortfall, "told", within=100, known=8)
 def tells_nothing_of_what_lacks(
     told: Real, self: Shortfall, record: LedgerRecord, acked: Mapping[int, int], through: int
 ) -> Any:

@@ -56,7 +56,7 @@ async def leaves_connections_open(self: BookieCalls) -> None:
 # --- recover, settle -------------------------------------------------------------------------------
 
 
-@around(recover.RecoveryRun, "_perform", within=400, known=43)
+@around(recover.RecoveryRun, "_perform", within=400, known=232)
 def believes_in_its_close_before_it_stands(perform: Real, self: Any, effects: list[RecoveryEffect]) -> None:
     """A recovery returns the closed record when it has sent the closing change, not when that is made."""
     for effect in effects:
