@@ -1,7 +1,7 @@
 """Batches a client's work at the end of each iteration of its event loop: takes appends in, then sends.
 
-However many ledgers and bookies are involved, the loop is called once, and everything appended in one
-iteration is sent together.
+However many ledgers and bookies are involved, the loop is called once, and what is appended in one
+iteration is sent together; earlier only what would fill a frame by itself, by `send_now`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,11 @@ class LoopBatching:
     def expect(self) -> None:
         """Ends an iteration right behind those that were woken just now: what they append is sent in the same one."""
         self._ask()
+
+    def send_now(self) -> None:
+        """Sends what has been taken in, without waiting for the end of the iteration."""
+        while self._sends:
+            self._sends.popleft()()
 
     def of_thread(self, work: Work) -> Work:
         """Takes work of another thread, which has the loop call what is returned: all of it is done there, and sent."""

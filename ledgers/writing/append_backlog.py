@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bookie.wire import FRAME_BYTES_MAX, FRAME_ENTRIES_MAX
 
+from ..entry import ENTRY_OVERHEAD_BYTES
 from ..protocol.pending import batch_end
 
 
@@ -23,6 +24,15 @@ class AppendBacklog:
     @property
     def entries(self) -> int:
         return self._leaving + len(self.payloads)
+
+    @property
+    def room_bytes(self) -> int:
+        """What may be added, ENTRY_OVERHEAD_BYTES for each entry included, before there is as much as a frame's.
+
+        More is not gathered: bookies that were sent the first thousands of entries write them while the client makes
+        the next ones, where otherwise each would wait for the other.
+        """
+        return FRAME_BYTES_MAX - self.size_bytes - ENTRY_OVERHEAD_BYTES * len(self.payloads)
 
     def add_all(self, payloads: Sequence[bytes], size_bytes: int, head: bytes = b"") -> None:
         """Adds payloads that are so many bytes together, each with `head` before it."""

@@ -87,7 +87,7 @@ class PipelineShell:
         self._lanes = Lanes(cluster, terms, self, SignedLac(digester, self._machine).now, of_lanes)
         self._tasks = Tasks(self._background_failed)
         self._waiting = AppendBacklog()
-        self._metrics = cluster.writer_metrics()
+        self._observers = [one for one in (cluster.writer_metrics(), self._traces) if one is not None]
         self._answers = AppendFutures()
         self._answers.complete = complete_and(cluster.turn.expect)
         self._will_take = False
@@ -179,24 +179,23 @@ class PipelineShell:
         if not self._will_take:
             self._take_soon()
         self._answers.append(future)
+        if self._room_bytes <= 0:
+            self._send_what_is_enough()
 
     def submit_each(
-        self, payloads: Sequence[bytes], size_bytes: int, futures: Sequence[AppendFuture]
+        self, payloads: Sequence[bytes], size_bytes: int, futures: Sequence[AppendFuture], head: bytes = b""
     ) -> None:
-        """Takes entries in as `submit` does, each with its own future, or all without; the caller has checked them."""
-        self._take_in(payloads, size_bytes)
+        """Takes checked entries in as `submit` does, each with `head` before it and its own future, or all without."""
+        self._take_in(payloads, size_bytes, head)
         self._answers.append_each(len(payloads), futures)
+        self._send_what_is_enough()
 
     def submit_batch(self, batch: CheckedBatch, future: AppendFuture | None) -> int:
         """Takes entries in as `submit` does, all or none; returns the first id."""
         self._take_in(batch.payloads, batch.size_bytes)
         self._answers.append(future, len(batch.payloads))
+        self._send_what_is_enough()
         return self._answers.next_entry - len(batch.payloads)
-
-    def submit_checked(self, payloads: Sequence[bytes], size_bytes: int, head: bytes) -> None:
-        """Takes checked payloads in, each with `head` before it, so many bytes in all; nobody waits for them."""
-        self._take_in(payloads, size_bytes, head)
-        self._answers.append(None, len(payloads))
 
     def _take_in(self, payloads: Sequence[bytes], size_bytes: int, head: bytes = b"") -> None:
         self.raise_if_ended()
@@ -220,8 +219,16 @@ class PipelineShell:
 
     def _count_room(self) -> None:
         """There is none for what comes behind a close or the end: it is looked at each time, and refused."""
+        self._send_what_is_enough()
         is_over = self._closing or self._finished.done()
-        self._room_bytes = 0 if is_over else self._config.pending_bytes_max - self.pending_bytes
+        free = self._config.pending_bytes_max - self.pending_bytes
+        self._room_bytes = 0 if is_over else min(free, self._waiting.room_bytes)
+
+    def _send_what_is_enough(self) -> None:
+        """Does not leave for the end of the iteration what fills a frame."""
+        if self._waiting.room_bytes <= 0:
+            self._take_waiting_or_end()
+            self._cluster.turn.send_now()
 
     def _raise_if_failed(self) -> None:
         if self.failure is not None:
@@ -253,10 +260,8 @@ class PipelineShell:
             if self._cipher is not None:
                 head, batch = b"", self._cipher.seal(first, [head + payload for payload in batch])
             columns = of_payloads(first, batch, self._digester.sign(first, batch, head), head)
-            if self._metrics is not None:
-                self._metrics.taken(columns)
-            if self._traces is not None:
-                self._traces.taken(columns)
+            for observer in self._observers:
+                observer.taken(columns)
             self._perform(self._machine.append(columns))
         if self._deferred_sync and self.pending_bytes > self._config.pending_bytes_max // 2:
             self._perform(self._machine.force())  # unsynced entries are kept in memory, which is bounded
@@ -294,12 +299,10 @@ class PipelineShell:
                     self._lanes.send(effect)
                 case Accept(last_entry):
                     self._answers.accepted(last_entry)
-                    self._note_answered(last_entry)
-                    self._made_progress()
+                    self._answered(last_entry)
                 case Confirm(last_entry):
                     self._answers.confirmed(last_entry)
-                    self._note_answered(last_entry)
-                    self._made_progress()
+                    self._answered(last_entry)
                     self._idle_lac.confirmed()
                 case Force():
                     self._lanes.force(effect)
@@ -319,11 +322,10 @@ class PipelineShell:
                 case Finish(error):
                     self._finish(error)
 
-    def _note_answered(self, last_entry: int) -> None:
-        if self._metrics is not None:
-            self._metrics.answered(last_entry)
-        if self._traces is not None:
-            self._traces.answered(last_entry)
+    def _answered(self, last_entry: int) -> None:
+        for observer in self._observers:
+            observer.answered(last_entry)
+        self._made_progress()
 
     def _made_progress(self) -> None:
         self._clock.progressed()
@@ -362,10 +364,8 @@ class PipelineShell:
         self._room_bytes = 0
         failure = error or LedgerClosed(self.ledger_id, "it was closed before this entry was confirmed")
         self._answers.fail(failure)
-        if self._metrics is not None:
-            self._metrics.ended(failure)
-        if self._traces is not None:
-            self._traces.ended(failure)
+        for observer in self._observers:
+            observer.ended(failure)
         self._made_progress()
 
     def _background_failed(self, error: BaseException) -> None:

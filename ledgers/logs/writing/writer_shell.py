@@ -210,7 +210,7 @@ class WriterShell:
     def _append(self, number: int, records: EncodedRecords, size_bytes: int) -> None:
         handle = self._handles[number]
         if not handle.has_ended:  # else its failure is told, and another segment takes them
-            handle.submit_checked(records.rests, size_bytes, records.head)
+            handle.submit_each(records.rests, size_bytes, (), records.head)
 
     async def _until_room(self) -> None:
         while self.is_full:

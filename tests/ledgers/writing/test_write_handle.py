@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 
+from bookie.wire import FRAME_BYTES_MAX
 from ledgers.config import MIB, ClientConfig
 from ledgers.entry import ENTRY_OVERHEAD_BYTES
 from ledgers.errors import (
@@ -13,10 +15,13 @@ from ledgers.errors import (
     ClientForked,
     EntryTooLarge,
     LedgerClosed,
+    LedgerError,
     LedgerFenced,
     NotEnoughBookies,
 )
 from ledgers.writing import slow_wait_warning
+from ledgers.writing.checked_batch import CheckedBatch
+from ledgers.writing.write_handle import WriteHandle
 from metadata.fork_safety.fork_guard import _Forks
 from tests.ledgers.reading.reading import DIGEST, LEDGER_ID
 from tests.ledgers.writing.writing import turns, writer_of
@@ -34,6 +39,58 @@ async def test_frames_carry_the_last_add_confirmed_from_the_first_confirmed_entr
     bookies.acknowledge(0, 1)
     assert await appended == 0
     assert [lane.last_add_confirmed() for lane in bookies.lanes] == [DIGEST.sign_lac(0, 4)] * 3
+    await writer.abandon()
+
+
+async def _one_by_one(writer: WriteHandle, payloads: list[bytes]) -> None:
+    for payload in payloads:
+        await writer.append_async(payload)
+
+
+async def _without_waiting(writer: WriteHandle, payloads: list[bytes]) -> None:
+    for payload in payloads:
+        writer.append_nowait(payload)
+
+
+async def _as_a_list(writer: WriteHandle, payloads: list[bytes]) -> None:
+    future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    writer.submit_batch(CheckedBatch(payloads, writer.entry_bytes_max), future)
+
+
+async def _as_records_of_a_log(writer: WriteHandle, payloads: list[bytes]) -> None:
+    writer.submit_each(payloads, sum(map(len, payloads)), ())
+
+
+@pytest.mark.parametrize("append", [_one_by_one, _without_waiting, _as_a_list, _as_records_of_a_log])
+async def test_what_fills_a_frame_is_sent_before_the_application_pauses(
+    append: Callable[[WriteHandle, list[bytes]], Awaitable[None]],
+) -> None:
+    """Or the bookies would wait for the application, and then it for them."""
+    writer, bookies, _ = await writer_of()
+    filling = [b"x" * 100] * (FRAME_BYTES_MAX // (100 + ENTRY_OVERHEAD_BYTES) + 1)
+    streams_sent: list[int] = []
+    for times in (1, 2):
+        writer._cluster.turn.send(lambda: streams_sent.append(len(bookies.lanes[0].sent)))
+        await append(writer, filling)
+        await append(writer, [b"y"])
+        assert len(streams_sent) == times
+        assert [sum(map(len, lane.sent)) for lane in bookies.lanes] == [times * len(filling) + times - 1] * 3
+        await turns()
+    await writer.abandon()
+
+
+async def test_an_entry_that_cannot_be_signed_fails_its_future_also_when_it_is_sent_by_the_next_append(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    writer, bookies, _ = await writer_of()
+    monkeypatch.setattr(writer, "_digester", None)
+    future = await writer.append_async(b"x" * writer.entry_bytes_max)
+    with pytest.raises(LedgerError, match="the writer failed"):
+        await writer.append_async(b"y")
+    with pytest.raises(LedgerError, match="the writer failed"):
+        await future
+    assert writer.has_ended
+    assert not any(lane.sent for lane in bookies.lanes)
     await writer.abandon()
 
 

@@ -217,8 +217,8 @@ class ModelWriter:
     def record(self) -> Any:
         return SimpleNamespace(length_bytes=sum(map(len, self._ledger.entries)))
 
-    def submit_checked(self, payloads: list[bytes], size_bytes: int, head: bytes) -> None:
-        assert not self.has_ended
+    def submit_each(self, payloads: list[bytes], size_bytes: int, futures: tuple[()], head: bytes) -> None:
+        assert not (self.has_ended or futures)
         assert not self._is_closing
         entries = [head + payload for payload in payloads]
         assert size_bytes == sum(map(len, entries))
