@@ -290,9 +290,9 @@ async def test_many_segments_go_to_pages_and_are_read_from_there(client: LedgerC
     )
     async with await log.writer() as writer:
         assert await writer.append(b"last") == count
-    await log.truncate(before=count - 1)
-    await until_true(lambda: is_clean(log, count - 1))
-    assert await positions(log) == [count - 1, count]
+    await log.truncate(before=count)  # where the second writer's segment begins; one before may hold two records
+    await until_true(lambda: is_clean(log, count))
+    assert await positions(log) == [count]
 
 
 async def test_a_log_that_is_only_taken_over_and_never_rolls_has_room_for_one_more_writer(
