@@ -73,7 +73,7 @@ class Listener:
         self._gate = _Gate()
         self._grpc.add_generic_rpc_handlers((self._gate,))
         self._grpc.add_insecure_port(f"unix-abstract:{self._inside}")
-        self._server: asyncio.AbstractServer | None = None
+        self._server: asyncio.Server | None = None
         self._tls_accept: TlsAccept | None = None
         self._sessions: dict[Session, None] = {}
         self._others: dict[ProtocolDetection | GrpcProxy, None] = {}
@@ -112,7 +112,7 @@ class Listener:
         if self._service is not None:
             self._service.stop()
         if self._server is not None:
-            self._server.close()
+            await sockets.stop_listening(self._server)
         if self._tls_accept is not None:
             await self._tls_accept.close()
         self._socket.close()

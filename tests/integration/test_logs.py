@@ -290,7 +290,7 @@ async def test_many_segments_go_to_pages_and_are_read_from_there(client: LedgerC
     )
     async with await log.writer() as writer:
         assert await writer.append(b"last") == count
-    await log.truncate(before=count)  # where the second writer's segment begins; one before may hold two records
+    await log.truncate(before=count)  # the second writer's segment; one before it may hold two records
     await until_true(lambda: is_clean(log, count))
     assert await positions(log) == [count]
 

@@ -6,6 +6,8 @@ import asyncio
 from enum import Enum
 from typing import Self
 
+from bookie.wire.data import sockets
+
 CHUNK_BYTES = 64 * 1024
 
 SLOW_SECONDS = 0.02
@@ -61,8 +63,9 @@ class Proxy:
 
     async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
-        self._server.close()
-        self._close_connections()
+        await sockets.stop_listening(self._server)
+        self.cut()
+        await asyncio.sleep(0)  # those accepted last begin, and end
         if self._pipes:
             await asyncio.wait(self._pipes)
         await self._server.wait_closed()

@@ -71,12 +71,26 @@ def tell_not_secured(error: Exception, peer: str) -> str:
     return why
 
 
-async def listen(sock: socket.socket, protocol: Callable[[], asyncio.BaseProtocol]) -> asyncio.AbstractServer:
+async def listen(sock: socket.socket, protocol: Callable[[], asyncio.BaseProtocol]) -> asyncio.Server:
     """Accepts connections on a socket that is bound, each with a protocol of its own."""
     # asyncio uses `backlog` also as the number to accept per iteration; the kernel gets another one below.
     server = await asyncio.get_running_loop().create_server(protocol, sock=sock, backlog=ACCEPTED_A_TURN_MAX)
     sock.listen(BACKLOG)
     return server
+
+
+async def stop_listening(server: asyncio.Server) -> None:
+    """Accepts nothing more, and closes the port; what was accepted before has been handed to a protocol.
+
+    A server of asyncio that is closed right after it accepted loses that connection: nobody closes it, and its peer
+    waits (CPython gh-109564).
+    """
+    loop = asyncio.get_running_loop()
+    for sock in server.sockets:
+        loop.remove_reader(sock)
+    await asyncio.sleep(0)  # those accepted in this iteration are joined to the server
+    await asyncio.sleep(0)  # and made
+    server.close()
 
 
 async def connect(

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from functools import partial
 from http import HTTPStatus
 
@@ -130,8 +130,11 @@ async def _accepting(
         async with tls_handshakes(bound, table, inside, certificates):
             yield
         return
-    with closing(await sockets.listen(bound, lambda: Gate(table, inside))):
+    server = await sockets.listen(bound, lambda: Gate(table, inside))
+    try:
         yield
+    finally:
+        await sockets.stop_listening(server)
 
 
 async def _healthz(_: web.Request) -> web.Response:

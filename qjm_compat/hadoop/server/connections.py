@@ -14,6 +14,7 @@ from typing import cast
 from google.protobuf.message import DecodeError
 
 from bookie.wire.connection_table import ClientConnection, ConnectionTable, Places, address_of
+from bookie.wire.data import sockets
 
 from ..errors import BadFrame
 from ..limits import NodeLimits
@@ -70,8 +71,6 @@ ENDING_MAX = 64
 LOOK_SECONDS = 1.0
 """How often time limits are checked."""
 
-BACKLOG = 1024
-
 HTTP_ANSWER = (
     b"HTTP/1.1 404 Not Found\r\nContent-type: text/plain\r\n\r\n"
     b"It looks like you are making an HTTP request to a Hadoop IPC port. "
@@ -102,13 +101,12 @@ class RpcServer:
     @asynccontextmanager
     async def serving(self, bound: socket.socket) -> AsyncIterator[None]:
         """Accepts and serves connections inside the block."""
-        loop = asyncio.get_running_loop()
-        listening = await loop.create_server(lambda: Connection(self), sock=bound, backlog=BACKLOG)
+        listening = await sockets.listen(bound, lambda: Connection(self))
         looking = asyncio.create_task(self._look_after_all())
         try:
             yield
         finally:
-            listening.close()
+            await sockets.stop_listening(listening)
             looking.cancel()
             await asyncio.wait([looking])
             await self.calls.close()

@@ -69,8 +69,7 @@ async def over_sockets(client: Ear, server: Ear) -> AsyncIterator[None]:
         await sockets.connect(f"127.0.0.1:{listening.getsockname()[1]}", lambda: client.connection)
         yield
     finally:
-        serving.close()
-        await serving.wait_closed()
+        await sockets.stop_listening(serving)
 
 
 @asynccontextmanager
@@ -98,8 +97,7 @@ def over_tls(authority: TestAuthority) -> Joined:
             await sockets.connect(address, lambda: client.connection, theirs.client)
             yield
         finally:
-            serving.close()
-            await serving.wait_closed()
+            await sockets.stop_listening(serving)
 
     return join
 
