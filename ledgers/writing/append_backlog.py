@@ -39,7 +39,8 @@ class AppendBacklog:
         if not self.payloads:
             self.head = head
         elif head != self.head:
-            self._spell_out()
+            if self.head:
+                self._spell_out()
             payloads = [head + payload for payload in payloads]
         self.size_bytes += size_bytes
         self.payloads += payloads

@@ -31,6 +31,17 @@ def test_entries_come_out_as_they_came_in_and_are_counted(parts: list[tuple[byte
     assert (backlog.entries, backlog.size_bytes) == (0, 0)
 
 
+def test_what_comes_with_another_head_is_added_without_a_look_at_all_that_waits() -> None:
+    """Single records of a log have one each: thousands in one turn of the loop would take seconds."""
+    backlog = AppendBacklog()
+    backlog.add_all([b"a"], 3, b"h1")
+    backlog.add_all([b"b"], 3, b"h2")
+    waiting = backlog.payloads
+    backlog.add_all([b"c"], 3, b"h3")
+    assert backlog.payloads is waiting
+    assert list(backlog.batches()) == [(b"", [b"h1a", b"h2b", b"h3c"])]
+
+
 def test_a_head_counts_for_where_a_frame_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("ledgers.protocol.pending", "ledgers.writing.append_backlog"):
         monkeypatch.setattr(f"{module}.FRAME_BYTES_MAX", 20)
