@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore, VersionedLog
@@ -69,3 +70,28 @@ def last_ended(segment: Segment) -> Transition:
         return record.ended(segment) if is_there else record
 
     return ended
+
+
+class Ended(NamedTuple):
+    """How a segment ended, by its ledger."""
+
+    ledger_id: int
+    end_position: int
+    ended_us: int
+    length_bytes: int
+
+
+def joined(tail: Ended, begun: int | None, epoch: int) -> Transition:
+    """Ends the last segment, and begins the next in this ledger, if there is one."""
+
+    def join(record: LogRecord) -> LogRecord:
+        last = record.last
+        if begun is not None and last is not None and last.ledger_id == begun:
+            return record  # done, and its answer was lost
+        if last is not None and last.ledger_id == tail.ledger_id:
+            record = record.ended(last.ended(tail.end_position, tail.ended_us, tail.length_bytes))
+        if begun is None:
+            return record
+        return record.begun(Segment(begun, tail.end_position, epoch, record.time_us))
+
+    return join

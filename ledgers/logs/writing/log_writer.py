@@ -48,14 +48,17 @@ class LogWriter(WriterShell):
         self.check_process()
         record = record_of(payload, **fields)
         size = size_of(record, self.entry_bytes_max)
+        future: asyncio.Future[int] = self._loop.create_future()
         earlier: Sequence[int] = ()
         if isinstance(record, Numbered):
             earlier = await self._earlier(record.producer, record.sequence, 1)
         elif self._room_bytes <= 0:
             await self._until_room()
-        future: asyncio.Future[int] = self._loop.create_future()
         if earlier:
             self._complete_at(earlier[0], future)
+        elif type(record) is bytes:
+            self.raise_if_ended()
+            self._gather(record, size, future)
         else:
             self.submit_each([record], size, [future])
         return future

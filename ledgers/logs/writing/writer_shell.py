@@ -9,9 +9,11 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
-from metadata.records.logs.log_record import LogRecord, Segment
+from bookie.wire import FRAME_BYTES_MAX
+from metadata.records.logs.log_record import Segment
 
 from ...cluster import Cluster
+from ...entry import ENTRY_OVERHEAD_BYTES
 from ...errors import (
     AppendTimeout,
     LedgerClosed,
@@ -24,9 +26,9 @@ from ...errors import (
     Unconfirmed,
 )
 from ...tasks import Tasks
-from ...writing.append_futures import AppendFuture, AppendFutures, Complete
+from ...writing.append_futures import AppendFuture
 from ...writing.write_handle import WriteHandle
-from ..log_chain import LogChain, dropped_by_rivals_only, last_ended, under
+from ..log_chain import Ended, LogChain, dropped_by_rivals_only, joined, last_ended, under
 from ..producers.recollection import Recollection
 from ..record_batch import EncodedRecords, NewRecord, encode
 from ..segment_ledgers import SegmentLedgers
@@ -39,13 +41,12 @@ from .log_pipeline import (
     Finish,
     Join,
     LogEffect,
-    LogPipeline,
     MakeSegment,
     RecoverSegment,
     Submit,
 )
 from .roll_schedule import RollSchedule
-from .unconfirmed_records import UnconfirmedRecords
+from .writer_state import WriterState
 
 log = logging.getLogger(__name__)
 
@@ -57,11 +58,10 @@ FAILS_ALONE = (LedgerFenced, LedgerClosed, NoSuchLedger, Unauthorized, NotEnough
 or not: its record tells."""
 
 
-class WriterShell:
+class WriterShell(WriterState):
     """Performs the effects of a log's pipeline, and reports their outcome to it.
 
-    `submit_each` and `submit_batch` take records in; `on_progress` is called after records were confirmed or the writer
-    ended, for wrappers in other threads.
+    `submit_each` and `submit_batch` take records in.
     """
 
     def __init__(
@@ -75,88 +75,18 @@ class WriterShell:
     ) -> None:
         """`begun`: the ledger of the log's last segment, which this writer has added to the record. `producers`: what
         is known of them there."""
-        last = chain.record.last
+        super().__init__(cluster, chain, epoch, begun)
+        last = self._chain.record.last
         assert last is not None
         assert last.ledger_id == begun.ledger_id
-        self._loop = asyncio.get_running_loop()
-        self._cluster = cluster
-        self.check_process = cluster.check_process
-        self._chain, self._ledgers, self._epoch = chain, ledgers, epoch
-        self.entry_bytes_max = begun.entry_bytes_max
-        self.pending_bytes_max = cluster.config.pending_bytes_max
-        self._machine = LogPipeline(last.first_position)
+        self._ledgers = ledgers
         self.producers = producers
-        self._handles: dict[int, WriteHandle] = {}
         self._time_us = self._cut_us = last.begun_us
-        self._unconfirmed = UnconfirmedRecords(last.first_position)
-        self._answers = AppendFutures(last.first_position)
-        self._finished: asyncio.Future[LedgerError | None] = self._loop.create_future()
-        self._closing = False
         self._room = asyncio.Event()
         self._room_bytes = 0  # may be taken in before pending bytes are counted again
         self._tasks = Tasks(self._background_failed)
         self._schedule = RollSchedule(chain.record.settings, self._roll)
-        self.on_progress: Callable[[], None] = lambda: None
         self._adopt(0, begun)
-
-    # --- state --------------------------------------------------------------------------------------
-
-    @property
-    def record(self) -> LogRecord:
-        """The log's metadata as this writer last knew it."""
-        return self._chain.record
-
-    @property
-    def epoch(self) -> int:
-        """The number of this writer's term."""
-        return self._epoch
-
-    @property
-    def next_position(self) -> int:
-        """The position of what is appended next."""
-        return self._machine.next_position
-
-    @property
-    def confirmed_end(self) -> int:
-        """All records before this position are confirmed. Never goes back."""
-        return self._machine.confirmed_end
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether this writer takes no more records: closed, or ended by an error."""
-        return self._finished.done()
-
-    @property
-    def failure(self) -> LedgerError | None:
-        """What ended this writer, if it was not a close."""
-        return self._finished.result() if self._finished.done() else None
-
-    @property
-    def pending_bytes(self) -> int:
-        """Bytes of records appended and not confirmed, and ENTRY_OVERHEAD_BYTES for each of them."""
-        return self._unconfirmed.size_bytes
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether a bookie is so far behind that appends should wait for it (rule W6)."""
-        return any(handle.is_behind for handle in self._handles.values())
-
-    @property
-    def is_full(self) -> bool:
-        """Whether an append has to wait."""
-        is_full = self.pending_bytes >= self.pending_bytes_max or self.is_behind
-        return is_full and not self.has_ended
-
-    def raise_if_ended(self) -> None:
-        """Raises what ended the writer, LogClosed where that was a close."""
-        if self.failure is not None:
-            raise self.failure
-        if self._closing:
-            raise LogClosed(self.record.name)
-
-    def complete_with(self, complete: Complete) -> None:
-        """Passes answered appends to this in bulk, instead of completing their futures one by one."""
-        self._answers.complete = complete
 
     # --- taking records in ----------------------------------------------------------------------------
 
@@ -168,23 +98,44 @@ class WriterShell:
     ) -> None:
         """Takes records in without waiting, each with its own future, or all without; the caller has checked them, and
         their size."""
+        self._take_gathered()
         self.raise_if_ended()
         self._take(records, size_bytes)
         self._answers.append_each(len(records), futures)
 
     def submit_batch(self, batch: CheckedRecords, future: AppendFuture | None) -> int:
         """Takes records in as `submit_each` does, all or none; returns the first position."""
+        self._take_gathered()
         self.raise_if_ended()
         first = self.next_position
         self._take(batch.payloads, batch.size_bytes)
         self._answers.append(future, len(batch.payloads))
         return first
 
+    def _gather(self, payload: bytes, size_bytes: int, future: AppendFuture) -> None:
+        """Takes one in with those that come in the same iteration of the loop. The caller keeps the bound."""
+        gathered = self._gathered
+        if not gathered.payloads:
+            self._cluster.turn.take(self._take_gathered)
+        gathered.payloads.append(payload)
+        gathered.entry_bytes += size_bytes
+        self._room_bytes -= size_bytes + ENTRY_OVERHEAD_BYTES
+        self._answers.last_run.append(future)
+
+    def _take_gathered(self) -> None:
+        """Ends the writer if that fails, which would leave futures without their records."""
+        payloads, size_bytes = self._gathered.take()
+        if payloads and not self.has_ended:
+            try:
+                self._take(payloads, size_bytes)
+            except Exception as error:
+                self._background_failed(error)
+
     def _take(self, records: Sequence[bytes | NewRecord], size_bytes: int) -> None:
         self._time_us = max(self._time_us, time.time_ns() // 1000)
         encoded = encode(records, self._time_us)
         self._unconfirmed.add(encoded, size_bytes)
-        self._room_bytes = self.pending_bytes_max - self._unconfirmed.size_bytes
+        self._count_room()
         count = len(records)
         if count < self._machine.room:
             self._pass_on(encoded, size_bytes)
@@ -213,10 +164,15 @@ class WriterShell:
             handle.submit_each(records.rests, size_bytes, (), records.head)
 
     async def _until_room(self) -> None:
+        self._take_gathered()
         while self.is_full:
             self._room.clear()
             await self._room.wait()
-        self._room_bytes = self.pending_bytes_max - self.pending_bytes
+        self._count_room()
+
+    def _count_room(self) -> None:
+        """No more than fills a frame is gathered."""
+        self._room_bytes = min(self.pending_bytes_max - self.pending_bytes, FRAME_BYTES_MAX)
 
     def _roll(self, ahead: int) -> bool:
         """Has the last segment ended so many records from here, if that can be done now."""
@@ -329,20 +285,9 @@ class WriterShell:
         """The one change that ends a segment and begins the next: whoever takes over sees both or none."""
         tail = self._handles[join.tail]
         begun = None if join.next is None else self._handles[join.next].ledger_id
-        length_bytes = tail.record.length_bytes or 0
-
-        def joined(record: LogRecord) -> LogRecord:
-            last = record.last
-            if begun is not None and last is not None and last.ledger_id == begun:
-                return record  # done, and its answer was lost
-            if last is not None and last.ledger_id == tail.ledger_id:
-                record = record.ended(last.ended(join.end_position, self._cut_us, length_bytes))
-            if begun is None:
-                return record
-            return record.begun(Segment(begun, join.end_position, self._epoch, record.time_us))
-
+        end = Ended(tail.ledger_id, join.end_position, self._cut_us, tail.record.length_bytes or 0)
         await self.producers.write(join.end_position, self._time_us)
-        record = await self._chain.change(under(self._epoch, joined))
+        record = await self._chain.change(under(self._epoch, joined(end, begun, self._epoch)))
         self._tasks.start(self.producers.drop_before(join.end_position))
         await self._handles.pop(join.tail).abandon()
         effects = self._machine.joined()
