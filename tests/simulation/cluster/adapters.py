@@ -82,6 +82,9 @@ def in_virtual_time(hosts: Hosts) -> Iterator[None]:
         port.protocol = protocol
         return port
 
+    async def stop_listening(port: VirtualPort) -> None:
+        port.close()
+
     def serve(options: object = None, maximum_concurrent_rpcs: int | None = None) -> Any:
         del options, maximum_concurrent_rpcs
         return hosts.here.new_server()
@@ -117,6 +120,7 @@ def in_virtual_time(hosts: Hosts) -> Iterator[None]:
         (sockets, "connect", connect),
         (sockets, "bound", bound),
         (sockets, "listen", listen),
+        (sockets, "stop_listening", stop_listening),
         (registration, "BOOT_ID", boot),
         (space_guard, "os", space),
         (daemon, "open_store", open_store),
