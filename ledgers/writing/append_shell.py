@@ -212,6 +212,7 @@ class PipelineShell:
         self._cluster.turn.take(self._take_waiting_or_end)
 
     async def _until_room(self) -> None:
+        self._send_what_is_enough()
         while self.is_full:
             self._room.clear()
             await self._room.wait()
@@ -219,7 +220,6 @@ class PipelineShell:
 
     def _count_room(self) -> None:
         """There is none for what comes behind a close or the end: it is looked at each time, and refused."""
-        self._send_what_is_enough()
         is_over = self._closing or self._finished.done()
         free = self._config.pending_bytes_max - self.pending_bytes
         self._room_bytes = 0 if is_over else min(free, self._waiting.room_bytes)
