@@ -17,7 +17,7 @@ from ledgers.aio import LedgerClient
 from ledgers.loop_thread import LoopThread, PageSource
 
 from ..credentials import Access
-from .allocator import keep_freed_memory
+from .worker_memory import keep_for_next_tasks
 
 MIB = 1024 * 1024
 
@@ -55,5 +55,5 @@ async def _end(source: PageSource[T], client: LedgerClient) -> None:
 @cache
 def _loop_of(_pid: int) -> LoopThread:
     """One loop thread per process, since threads do not survive fork()."""
-    keep_freed_memory()
+    keep_for_next_tasks()
     return LoopThread()

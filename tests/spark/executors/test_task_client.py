@@ -28,7 +28,7 @@ def test_a_page_is_three_full_frames(cluster: Cluster, entry_bytes: int) -> None
 
 FAULTS_OF_PAGES = """
 from resource import RUSAGE_SELF, getrusage
-from spark.executors.allocator import keep_freed_memory
+from spark.executors.worker_memory import keep_for_next_tasks
 from spark.executors.task_client import PAGE_BYTES
 {}
 for _ in range(20):
@@ -42,10 +42,28 @@ print(getrusage(RUSAGE_SELF).ru_minflt - before)
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator")
 def test_pages_take_the_memory_of_those_before_them() -> None:
     assert page_faults("") > 1000
-    assert page_faults("keep_freed_memory()") < 100
+    assert page_faults("keep_for_next_tasks()") < 100
 
 
 def page_faults(first: str) -> int:
     """Of four pages, after many others."""
     code = FAULTS_OF_PAGES.format(first)
     return int(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
+
+
+COLLECTED_AFTER_A_TASK = """
+import gc
+from spark.credentials import Access
+from spark.executors.reading import record_batches
+from spark.planning.ranges import EntryRange
+imported = len(gc.get_objects())
+assert list(record_batches(Access({!r}), [EntryRange({}, 0, 0)], ["payload"]))
+print(len(gc.get_objects()) / imported)
+"""
+
+
+def test_what_is_imported_is_no_garbage_to_be_looked_for_after_each_task(cluster: Cluster) -> None:
+    with cluster.writer(write_quorum=3) as writer:
+        writer.append(b"entry")
+    code = COLLECTED_AFTER_A_TASK.format(cluster.uri, writer.ledger_id)
+    assert float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout) < 0.2
