@@ -2,6 +2,7 @@
 
 frames                  where ops begin and end, and whether they are whole
 batches, scan           what writers send, and what files hold; no op is decoded
+crc_batch               the checksums of a whole batch in one pass
 java, protobuf          how strings, numbers and messages are encoded
 field_types, encoders   the same of fields, and of many in sequence
 blocks, access, xattrs  values that several ops have

@@ -14,6 +14,7 @@ from metadata.store import MetadataStore, list_all
 
 from ...acceptor.journal import Journal
 from ...config import JournalConfig
+from ...edits import crc_batch as crc_batch  # with NumPy, for which the first large batch would wait
 from ...error_translation import metadata_errors
 from ...errors import BadRequest
 from ...requests import R, Request

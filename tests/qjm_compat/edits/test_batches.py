@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from zlib import crc32
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qjm_compat.edits import BrokenFrame, check_batch, encode_frame, frame_offsets, slice_batch
+from qjm_compat.edits import BrokenFrame, batches, check_batch, encode_frame, frame_offsets, slice_batch
+from qjm_compat.edits.crc_batch import end_of_good
 from tests.qjm_compat.edits.made_frames import batch, damaged, frame, frames
 
 COUNT = 9
 first_txids = st.sampled_from([1, 1000, (1 << 63) - COUNT])
+
+
+@pytest.fixture(
+    params=[(COUNT + 1, 1), (1, 10_000), (1, 4)],
+    ids=["one by one", "together", "four at a time"],
+    autouse=True,
+    scope="module",
+)
+def _how(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Whatever is checked together."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batches, "OPS_TOGETHER_MIN", request.param[0])
+        patch.setattr(batches, "OPS_TOGETHER_MAX", request.param[1])
+        yield
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
@@ -31,6 +46,14 @@ def test_no_bit_of_a_batch_can_be_another(data: st.DataObject) -> None:
     with pytest.raises(BrokenFrame) as caught:
         check_batch(damaged(whole, offset), 5, COUNT)
     assert caught.value.offset == max(begin for begin in begins if begin <= offset)
+
+
+@given(st.integers(0, COUNT), st.integers(1, COUNT), first_txids)
+def test_what_is_checked_together_ends_where_its_ops_do(begin: int, count: int, first_txid: int) -> None:
+    parts = frames(first_txid, COUNT)
+    start, end = (sum(map(len, parts[:at])) for at in (begin, begin + count))
+    found = end_of_good(memoryview(b"".join(parts)), start, first_txid + begin, count)
+    assert found == (end if begin + count <= COUNT else None)
 
 
 @given(st.integers(0, COUNT - 1), first_txids)

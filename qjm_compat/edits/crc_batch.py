@@ -1,0 +1,74 @@
+"""Verifies a batch of ops in one pass over it: work per batch, but for a look at the length of each op. Pure.
+
+A CRC is a register that is moved over bytes. Behind the body of an op it is what the op's checksum says, and where the
+next op begins it is all ones. In a copy of the batch each checksum is replaced by the four bytes that move the register
+from the one to the other, if the checksum is right. So one pass over the copy ends with ones.
+
+One wrong op always changes the end, because moving on loses nothing; several could cancel out once in 2**32, about as
+often as one damaged op has the right CRC.
+"""
+
+from __future__ import annotations
+
+import struct
+from itertools import repeat
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+from .frames import OP_BYTES_MAX, OP_BYTES_MIN, TERMINATOR
+
+Places = npt.NDArray[np.intp]
+
+_LENGTH = struct.Struct(">xI")
+_NOT_IN_LENGTH = 5
+"""Bytes of an op that its length does not count: opcode and length."""
+
+_TXID_AT, _TXID_BYTES = 5, 8
+_CRC_BYTES = 4
+
+_TO_ONES = 0x6DD90A9D
+"""A checksum changed by this (exclusive or) is the four bytes, little-endian, that bring its register to ones."""
+
+_CRC_OF_ONES = 0
+"""What `crc32` tells of a register of ones: its complement."""
+
+
+def end_of_good(records: memoryview, offset: int, first_txid: int, count: int) -> int | None:
+    """Where the ops of `count` transactions end, the first of which begins at `offset`, one op at least.
+
+    None unless each is whole, undamaged, and of the next transaction.
+    """
+    ends: list[int] = []
+    end, length_at = offset, _LENGTH.unpack_from
+    try:
+        for _ in repeat(None, count):
+            end += length_at(records, end)[0] + _NOT_IN_LENGTH
+            ends.append(end)
+    except struct.error:  # it would begin behind the last byte
+        return None
+    if end > len(records):
+        return None
+    ops, stops = bytearray(records[offset:end]), np.array(ends, np.intp) - offset
+    return end if _are_ops(ops, stops, first_txid) and _are_undamaged(ops, stops) else None
+
+
+def _are_ops(ops: bytearray, stops: Places, first_txid: int) -> bool:
+    starts = np.concatenate((np.zeros(1, np.intp), stops[:-1]))
+    sizes = stops - starts
+    if sizes.min() < OP_BYTES_MIN or sizes.max() > OP_BYTES_MAX:
+        return False
+    if (np.frombuffer(ops, np.uint8)[starts] == TERMINATOR).any():
+        return False
+    txids = np.ndarray(len(ops) - _TXID_BYTES + 1, ">i8", ops, strides=(1,))[starts + _TXID_AT]
+    ends = int(txids[0]), int(txids[-1])
+    return ends == (first_txid, first_txid + len(starts) - 1) and bool((np.diff(txids) == 1).all())
+
+
+def _are_undamaged(ops: bytearray, stops: Places) -> bool:
+    """Whether each checksum is right. Takes the ops for the copy that it changes."""
+    words, places = len(ops) - _CRC_BYTES + 1, stops - _CRC_BYTES  # a word from each byte on
+    checksums = np.ndarray(words, ">u4", ops, strides=(1,))[places]
+    np.ndarray(words, "<u4", ops, strides=(1,))[places] = checksums ^ _TO_ONES
+    return crc32(ops) == _CRC_OF_ONES
