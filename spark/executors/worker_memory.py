@@ -28,5 +28,4 @@ def keep_for_next_tasks() -> None:
     if mallopt is not None:
         mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES_MAX)
         mallopt(_M_MMAP_THRESHOLD, MAPPED_BYTES_MIN)
-    gc.collect()
     gc.freeze()
