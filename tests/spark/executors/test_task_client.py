@@ -10,7 +10,9 @@ import pytest
 
 from bookie.wire import FRAME_BYTES_MAX
 from spark.credentials import Access
+from spark.executors import worker_memory
 from spark.executors.reading import record_batches
+from spark.executors.task_client import PAGE_BYTES
 from spark.planning.ranges import EntryRange
 from tests.spark.conftest import Cluster
 
@@ -27,13 +29,13 @@ def test_a_page_is_three_full_frames(cluster: Cluster, entry_bytes: int) -> None
 
 
 FAULTS_OF_PAGES = """
+import runpy
 from resource import RUSAGE_SELF, getrusage
-from spark.executors.worker_memory import keep_for_next_tasks
-from spark.executors.task_client import PAGE_BYTES
+keep_for_next_tasks = runpy.run_path({!r})["keep_for_next_tasks"]  # alone: threads of libraries allocate, too
 {}
 for _ in range(20):
     before = getrusage(RUSAGE_SELF).ru_minflt
-    pages = [bytearray(PAGE_BYTES) for _ in range(4)]
+    pages = [bytearray({}) for _ in range(4)]
     del pages
 print(getrusage(RUSAGE_SELF).ru_minflt - before)
 """
@@ -47,7 +49,7 @@ def test_pages_take_the_memory_of_those_before_them() -> None:
 
 def page_faults(first: str) -> int:
     """Of four pages, after many others."""
-    code = FAULTS_OF_PAGES.format(first)
+    code = FAULTS_OF_PAGES.format(worker_memory.__file__, first, PAGE_BYTES)
     return int(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
 
 
