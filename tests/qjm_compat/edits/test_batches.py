@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qjm_compat.edits import BrokenFrame, batches, check_batch, encode_frame, frame_offsets, slice_batch
+from qjm_compat.edits import (
+    BrokenFrame,
+    batches,
+    check_batch,
+    crc_batch,
+    encode_frame,
+    frame_offsets,
+    slice_batch,
+)
 from qjm_compat.edits.crc_batch import end_of_good
 from tests.qjm_compat.edits.made_frames import batch, damaged, frame, frames
 
@@ -25,7 +33,7 @@ first_txids = st.sampled_from([1, 1000, (1 << 63) - COUNT])
     scope="module",
 )
 def _how(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Whatever is checked together."""
+    """However many ops are checked together."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batches, "OPS_TOGETHER_MIN", request.param[0])
         patch.setattr(batches, "OPS_TOGETHER_MAX", request.param[1])
@@ -54,6 +62,13 @@ def test_what_is_checked_together_ends_where_its_ops_do(begin: int, count: int, 
     start, end = (sum(map(len, parts[:at])) for at in (begin, begin + count))
     found = end_of_good(memoryview(b"".join(parts)), start, first_txid + begin, count)
     assert found == (end if begin + count <= COUNT else None)
+
+
+def test_an_op_that_is_larger_than_any_is_not_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    largest = max(map(len, frames(1, COUNT)))
+    for size_max, end in ((largest, len(batch(1, COUNT))), (largest - 1, None)):
+        monkeypatch.setattr(crc_batch, "OP_BYTES_MAX", size_max)
+        assert end_of_good(memoryview(batch(1, COUNT)), 0, 1, COUNT) == end
 
 
 @given(st.integers(0, COUNT - 1), first_txids)
