@@ -78,7 +78,8 @@ class OsFile:
     def __init__(self, path: Path, flags: int) -> None:
         self._path = str(path)
         self._fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
-        self._opened = os.fstat(self._fd)
+        opened = os.fstat(self._fd)
+        self._file_of_name = opened.st_ino, opened.st_dev
 
     def write(self, buffers: Sequence[bytes | memoryview], offset: int) -> None:
         try:
@@ -118,7 +119,7 @@ class OsFile:
             named = os.stat(self._path)
         except FileNotFoundError:
             raise DirectoryLost(self._path) from None
-        if not os.path.samestat(named, self._opened):
+        if (named.st_ino, named.st_dev) != self._file_of_name:
             raise DirectoryLost(self._path)
 
     def read(self, size: int, offset: int) -> bytes:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ..disk.disk import Disk, LogFile
 from . import segments
@@ -34,14 +33,6 @@ class DiskFull(Exception):
     def __init__(self, error: OSError) -> None:
         super().__init__(str(error))
         self.error = error
-
-
-class Placed(NamedTuple):
-    """A record and its position in the log."""
-
-    record: Record
-    position: int
-    size: int
 
 
 class LogAppender:
@@ -70,22 +61,24 @@ class LogAppender:
         """Where the next record will stand."""
         return position_of(self._segment, self._offset)
 
-    def append(self, records: Sequence[Record], sizes: Sequence[int]) -> list[Placed]:
-        """Writes records one behind the other; they are durable when `synced_position` has passed them.
+    def append(self, records: Sequence[Record], sizes: Sequence[int]) -> int:
+        """Writes records one behind the other, and returns where the first begins; they are durable when
+        `synced_position` has passed them.
 
         `sizes`: their `record_bytes`. Raises DiskFull when there is no room for all of them.
         """
         total = sum(sizes)
         try:
             self._make_room(total)
-            placed = self._write(records, sizes)
+            first = self.position
+            self._write(records, sizes, first)
         except OSError as error:
             if error.errno not in DISK_FULL:
                 raise
             full = DiskFull(error)
         else:
             self._offset += total
-            return placed
+            return first
         self.seal()  # otherwise replay could take those that were written for accepted records
         raise full
 
@@ -106,16 +99,13 @@ class LogAppender:
         """Closes the file without a sync."""
         self._file.close()
 
-    def _write(self, records: Sequence[Record], sizes: Sequence[int]) -> list[Placed]:
+    def _write(self, records: Sequence[Record], sizes: Sequence[int], position: int) -> None:
         buffers: list[bytes | memoryview] = []
-        placed: list[Placed] = []
-        position = self.position
+        synced = self.synced_position
         for record, size in zip(records, sizes, strict=True):
-            buffers += encode_record(record, position=position, synced=self.synced_position)
-            placed.append(Placed(record, position, size))
+            buffers += encode_record(record, position=position, synced=synced)
             position += size
         self._file.write(buffers, self._offset)
-        return placed
 
     def _make_room(self, size: int) -> None:
         full = self._offset > SEGMENT_HEADER.size and self._offset + size > self._segment_bytes_max

@@ -105,6 +105,8 @@ _HAS_VERIFIER = 4
 _HAS_IDENTITY = 8
 _HAS_NOTE = 16
 
+_NO_LAC = LacStatement(-1, 0, b"")
+
 Buffer = bytes | memoryview
 
 
@@ -213,9 +215,10 @@ def record_bytes(record: Record) -> int:
 def encode_record(record: Record, *, position: int, synced: int) -> list[Buffer]:
     """Encodes the record for this position, as buffers to be written one after the other."""
     *small, large = _body(record)
-    body_bytes = sum(map(len, small)) + len(large)
+    names = b"".join(small)
+    body_bytes = len(names) + len(large)
     assert body_bytes <= BODY_BYTES_MAX
-    tail = b"".join((_header_tail(record, body_bytes, position, synced), *small))
+    tail = _header_tail(record, body_bytes, position, synced) + names
     crc = crc32c(large, crc32c(tail))
     padding = -(RECORD_HEADER.size + body_bytes) % ALIGNMENT
     return [_MAGIC_AND_CRC.pack(RECORD_MAGIC, crc) + tail, large, bytes(padding)]
@@ -233,29 +236,19 @@ def _body(record: Record) -> list[Buffer]:
 
 
 def _header_tail(record: Record, body_bytes: int, position: int, synced: int) -> bytes:
-    lac, columns = record.last_add_confirmed, record.columns
-    entries = len(columns) if columns else 0
+    kind, ledger_id, columns, lac, recovery, verifier, _, identity, note = record
+    flags = (_RECOVERY if recovery else 0) | (_HAS_LAC if lac else 0) | (_HAS_VERIFIER if verifier else 0)
+    flags |= (_HAS_IDENTITY if identity else 0) | (_HAS_NOTE if note else 0)
+    lac_entry, lac_length, lac_digest = lac or _NO_LAC
+    entries, digests_bytes, first_entry, last_entry = 0, 0, -1, -1
+    if columns is not None and (entries := len(columns)):
+        digests_bytes, first_entry, last_entry = len(columns.digests), columns.first_entry, columns.last_entry
+    # fmt: off
     return _HEADER_TAIL.pack(
-        position,
-        synced,
-        record.kind,
-        _flags(record),
-        len(lac.digest) if lac else 0,
-        body_bytes,
-        record.ledger_id,
-        columns.first_entry if columns and entries else -1,
-        columns.last_entry if columns and entries else -1,
-        lac.last_entry if lac else -1,
-        lac.length_bytes if lac else 0,
-        entries,
-        len(columns.digests) if columns else 0,
+        position, synced, kind, flags, len(lac_digest), body_bytes, ledger_id, first_entry, last_entry,
+        lac_entry, lac_length, entries, digests_bytes,
     )
-
-
-def _flags(record: Record) -> int:
-    flags = (_RECOVERY if record.recovery else 0) | (_HAS_LAC if record.last_add_confirmed else 0)
-    flags |= (_HAS_VERIFIER if record.verifier else 0) | (_HAS_IDENTITY if record.identity else 0)
-    return flags | (_HAS_NOTE if record.note else 0)
+    # fmt: on
 
 
 def decode_header(data: Buffer, *, position: int) -> RecordHeader:

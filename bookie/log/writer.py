@@ -236,11 +236,12 @@ class LogWriter:
 
     def _append(self, group: Sequence[_Waiting]) -> None:
         records, sizes, _, _ = zip(*group, strict=True)
-        placed = self._appender.append(records, sizes)
+        position = self._appender.append(records, sizes)
         if not self._unsynced:
             self._unsynced_since = self._now()
-        for waiting, at in zip(group, placed, strict=True):
-            self._unsynced.append(Written(at.record, at.position, at.size, waiting.ticket))
+        for record, size, ticket, _ in group:
+            self._unsynced.append(Written(record, position, size, ticket))
+            position += size
 
     def _sync_is_due(self) -> bool:
         is_large = sum([written.size for written in self._unsynced]) >= UNSYNCED_BYTES_MAX

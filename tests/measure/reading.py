@@ -53,8 +53,8 @@ def _write(scratch: Path, frames: int) -> int:
         ids = struct.pack(f"<{ENTRIES_PER_FRAME}q", *range(first, first + ENTRIES_PER_FRAME))
         columns = Columns(ids, lengths, bytes(4 * ENTRIES_PER_FRAME), payload)
         record = Record(RecordKind.ENTRIES, LEDGER, columns)
-        [placed] = log.append([record], [record_bytes(record)])
-        place = place_of_frame(columns, placed.position, placed.size)
+        size = record_bytes(record)
+        place = place_of_frame(columns, log.append([record], [size]), size)
         assert place is not None
         index.add(LEDGER, place)
     log.seal()

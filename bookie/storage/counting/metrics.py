@@ -127,18 +127,20 @@ class BookieMetrics:
 
     def stored(self, written: Sequence[Written], now: float) -> None:
         """Counts records that are on disk."""
+        counters = self.counters
         for record, _, _, ticket in written:
             if ticket is None:
                 continue
             assert isinstance(ticket, Ticket)
             if record.kind is RecordKind.FENCE:
                 self._fences.inc()
-            if record.columns is not None and (entries := len(record.columns)) and not ticket.is_ours:
-                self.counters.entries_added += entries
-                self.counters.bytes_added += len(record.columns.payload)
-                self._append_seconds.observe(now - ticket.arrival.at)
+            columns, arrival = record.columns, ticket.arrival
+            if columns is not None and (entries := len(columns)) and not ticket.is_ours:
+                counters.entries_added += entries
+                counters.bytes_added += len(columns.payload)
+                self._append_seconds.observe(now - arrival.at)
                 if not ticket.is_deferred:  # what waits for a sync of others is not slow
-                    self._slow.stored(record.ledger_id, ticket.arrival, now)
+                    self._slow.stored(record.ledger_id, arrival, now)
 
     def synced(self, seconds: float, records: int, size_bytes: int) -> None:
         """Counts a sync of a group."""
