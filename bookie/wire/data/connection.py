@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from ...addresses import joined
 from .framing import BadFrame, Body, FrameKind, FrameReader, Part, Received, framed
-from .in_process import MessageProtocol, pass_message
+from .in_process import InProcessTransport, MessageProtocol
 from .outbox import Outbox
 
 WRITE_BUFFER_BYTES_MAX = 1024 * 1024
@@ -39,8 +39,8 @@ LOOK_SECONDS_MIN = 0.01
 LATE_SECONDS = 1.0
 """A timer this late means that the process was stopped: what came meanwhile has not been read."""
 
+SIGNS_OF_LIFE = frozenset({FrameKind.PING, FrameKind.PONG})
 _KIND = attrgetter("kind")
-
 M = TypeVar("M")
 
 UNTAKEN = "the peer does not take what is sent to it"
@@ -118,7 +118,8 @@ class Connection(MessageProtocol):
 
     def send(self, kind: FrameKind, call: int = 0, body: Sequence[Part] = ()) -> None:
         """Queues a frame; does nothing on a connection that is lost, or was ended by this side."""
-        if self._transport is None or self.is_lost or self._is_ending:
+        transport = self._transport
+        if transport is None or self._is_ending:
             return
         buffers = framed(kind, call, body)
         self.sent_bytes += sum(map(len, buffers))
@@ -127,13 +128,15 @@ class Connection(MessageProtocol):
             return
         # Not `writelines`: before Python 3.12 it joins all, and later ones forget to pause the writer.
         for buffer in buffers:
-            self._transport.write(buffer)
+            transport.write(buffer)
 
     def send_message(
         self, kind: FrameKind, message: M, size_of: Callable[[M], int], encode: Callable[[M], Sequence[Part]]
     ) -> None:
         """Sends a message that nobody changes: as it is to a peer in this process that takes it, else as a frame."""
-        passed_bytes = None if self._is_ending else pass_message(self._transport, message, size_of)
+        transport, passed_bytes = self._transport, None
+        if isinstance(transport, InProcessTransport) and not self._is_ending:
+            passed_bytes = transport.write_message(message, size_of)
         if passed_bytes is None:
             self.send(kind, 0, encode(message))
         else:
@@ -289,12 +292,13 @@ class Connection(MessageProtocol):
         """Handles one loop iteration's frames; the rest in later iterations, before anything more is read."""
         if FrameKind.PING in map(_KIND, frames):
             self._is_asked()
-        for frame in frames:
+        for kind, call, body in frames:
             if self._is_ending:
                 return
-            if isinstance(frame.body, bytearray):
+            if isinstance(body, bytearray):
                 self.large_seconds = self.heard_at - self._large_began_at
-            self._take(frame)
+            if kind not in SIGNS_OF_LIFE:
+                self._take(kind, call, body)
         if self.reader.has_more:
             self.hold(NEXT_TURN)
             self._turn_began_at = self._loop.time()
@@ -353,11 +357,9 @@ class Connection(MessageProtocol):
             self.reader.go_on()
             self.go_on(NO_MEMORY)
 
-    def _take(self, frame: Received) -> None:
-        if frame.kind in (FrameKind.PING, FrameKind.PONG):
-            return
+    def _take(self, kind: FrameKind, call: int, body: Body) -> None:
         try:
-            self.handler.received(*frame)
+            self.handler.received(kind, call, body)
         except Exception as error:
             # Whatever the error, the owner must hear of it, or a caller waits for ever.
             self.abort(f"its stream failed: {error!r}")

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from ..rpc import MESSAGE_BYTES_MAX
 
 HEADER = struct.Struct("<III")
+HEADER_BYTES = HEADER.size
 
 RECEIVE_BYTES_MIN = 4 * 1024
 RECEIVE_BYTES = 64 * 1024
@@ -86,8 +87,9 @@ class BadFrame(ValueError):
 
 def framed(kind: FrameKind, call: int, body: Sequence[Part]) -> list[Part]:
     """The frame as buffers to be sent in order: large parts are not copied, small ones are joined."""
-    parts = [HEADER.pack(sum(map(len, body)), call, kind), *body]
-    if max(map(len, parts)) < LARGE_PART_BYTES:
+    size = sum(map(len, body))
+    parts = [HEADER.pack(size, call, kind), *body]
+    if size < LARGE_PART_BYTES:
         return [b"".join(parts)]
     buffers: list[Part] = []
     small: list[Part] = []
@@ -131,7 +133,7 @@ class FrameReader:
     def go_on(self) -> None:
         """Allocates the buffer for the large body that was `wanted`."""
         size, call, kind = self._header()
-        self._begin += HEADER.size
+        self._begin += HEADER_BYTES
         frame = Received(kind, call, bytearray(size))
         assert isinstance(frame.body, bytearray)
         self._filled = self._end - self._begin
@@ -160,20 +162,23 @@ class FrameReader:
     def more(self) -> list[Received]:
         """The next frames that are whole. Raises BadFrame."""
         frames: list[Received] = []
+        begin, end = self._begin, self._end
         self.has_more = False
-        while self._end - self._begin >= HEADER.size:
+        while end - begin >= HEADER_BYTES:
             if len(frames) == FRAMES_AT_ONCE_MAX:
                 self.has_more = True
                 return frames
             size, call, kind = self._header()
-            begin = self._begin + HEADER.size
-            if begin + size > self._end:
-                if HEADER.size + size > len(self._small):
+            begin += HEADER_BYTES
+            if begin + size > end:
+                if HEADER_BYTES + size > len(self._small):
                     self.wanted = size
                 break
             frames.append(Received(kind, call, bytes(self._view[begin : begin + size])))
-            self._begin = begin + size
-        if not self.wanted:
+            self._begin = begin = begin + size
+        if self._begin == end < len(self._small):
+            self._begin = self._end = 0  # all is taken, as nearly always
+        elif not self.wanted:
             self._close_up()
         return frames
 
@@ -185,15 +190,15 @@ class FrameReader:
         self._begin = self._end = 0
 
     def _header(self) -> tuple[int, int, FrameKind]:
-        size, call, kind = HEADER.unpack_from(self._small, self._begin)
+        size, call, number = HEADER.unpack_from(self._small, self._begin)
         if size > self.body_bytes_max:
             raise BadFrame(f"a frame of {size} bytes; the limit is {self.body_bytes_max}")
-        known = _KINDS.get(kind)
-        if known is None:
-            raise BadFrame(f"a frame of unknown kind {kind}")
-        if size > SMALL_BODY_BYTES_MAX and known not in self._large_kinds:
-            raise BadFrame(f"a {known.name} of {size} bytes; the limit is {SMALL_BODY_BYTES_MAX}")
-        return size, call, known
+        kind = _KINDS.get(number)
+        if kind is None:
+            raise BadFrame(f"a frame of unknown kind {number}")
+        if size > SMALL_BODY_BYTES_MAX and kind not in self._large_kinds:
+            raise BadFrame(f"a {kind.name} of {size} bytes; the limit is {SMALL_BODY_BYTES_MAX}")
+        return size, call, kind
 
     def _close_up(self) -> None:
         """Moves an incomplete frame to the buffer's front, or to a larger buffer."""

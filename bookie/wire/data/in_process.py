@@ -59,24 +59,16 @@ class OwnBookie:
 
 def join(one: asyncio.BufferedProtocol, other: asyncio.BufferedProtocol, address: str) -> None:
     """Connects both, and calls `connection_made` of each. `address`: of the process, told to each as its peer's."""
-    ends = _End(one, address), _End(other, address)
+    ends = InProcessTransport(one, address), InProcessTransport(other, address)
     ends[0].peer, ends[1].peer = ends[1], ends[0]
     for end in ends:
         end.protocol.connection_made(end)
 
 
-def pass_message(transport: asyncio.Transport | None, message: M, size_of: Callable[[M], int]) -> int | None:
-    """Passes a message that nobody changes any more to the peer, if that is in this process and takes it as it is.
-
-    Returns as how many bytes it counts; None where the peer takes none.
-    """
-    return transport.write_message(message, size_of) if isinstance(transport, _End) else None
-
-
-class _End(asyncio.Transport):
+class InProcessTransport(asyncio.Transport):
     """One end's transport. What it has written waits here until the peer takes it."""
 
-    peer: _End
+    peer: InProcessTransport
 
     def __init__(self, protocol: asyncio.BufferedProtocol, address: str) -> None:
         super().__init__(extra={"peername": parted(address)})
@@ -99,7 +91,10 @@ class _End(asyncio.Transport):
             self._pass_on(memoryview(data), len(data))
 
     def write_message(self, message: M, size_of: Callable[[M], int]) -> int | None:
-        """See `pass_message`."""
+        """Passes a message that nobody changes any more to the peer, if that takes it as it is.
+
+        Returns as how many bytes it counts; None where the peer takes none.
+        """
         taker = self.peer.protocol
         if not (isinstance(taker, MessageProtocol) and taker.on_message):
             return None
