@@ -25,12 +25,14 @@ class LoopBatching:
     def take(self, work: Work) -> None:
         """Runs the work at the end of this iteration, before anything is sent."""
         self._takes.append(work)
-        self._ask()
+        if not self._is_asked_for:
+            self._ask()
 
     def send(self, work: Work) -> None:
         """Runs the work at the end of this iteration, after everything is taken in."""
         self._sends.append(work)
-        self._ask()
+        if not self._is_asked_for:
+            self._ask()
 
     def expect(self) -> None:
         """Ends an iteration right behind those that were woken just now: what they append is sent in the same one."""

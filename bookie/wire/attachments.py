@@ -2,7 +2,7 @@
 
     checksum      u32 little-endian: CRC32C over all that follows
     header_bytes  u32 little-endian
-    header        a protobuf message, see bookie.proto
+    header        a protobuf message, see bookie.proto; or fields of fixed width (codec/packed.py)
     columns       of each frame in turn: entry ids, lengths, digests, payload, as they are in memory
 
 The checksum rejects damaged messages before anything is decoded. Payloads are attached because protobuf copies what
@@ -22,6 +22,7 @@ from .columns import ID_BYTES, LENGTH_BYTES, BadColumns, Columns
 _CHECKSUM = struct.Struct("<I")
 _HEADER_BYTES = struct.Struct("<I")
 _BEGINNING = struct.Struct("<II")
+_CHECKSUM_BYTES, _BEGINNING_BYTES = _CHECKSUM.size, _BEGINNING.size
 
 JOINED_BYTES_MAX = 4 * 1024
 """Columns with a payload of at most so many bytes are copied next to each other: less work than to pass each on."""
@@ -43,7 +44,11 @@ class BadMessage(ValueError):
 
 def sealed(message: Message, columns: Iterable[Columns] = ()) -> Sealed:
     """Encodes a message with its attachments, behind a checksum."""
-    header = message.SerializeToString()
+    return sealed_bytes(message.SerializeToString(), columns)
+
+
+def sealed_bytes(header: bytes, columns: Iterable[Columns] = ()) -> Sealed:
+    """The same with a header that is encoded already."""
     parts: Sealed = []
     small: Sealed = [_HEADER_BYTES.pack(len(header)), header]
     for one in columns:
@@ -59,23 +64,42 @@ def sealed(message: Message, columns: Iterable[Columns] = ()) -> Sealed:
     return [_CHECKSUM.pack(checksum), *parts]
 
 
+def unsealed_alone(data: bytes | bytearray) -> bytes | bytearray:
+    """The header of a message without attachments. Raises BadMessage."""
+    if len(data) < _BEGINNING_BYTES:
+        raise BadMessage(DAMAGED)
+    checksum, header_bytes = _BEGINNING.unpack_from(data)
+    if checksum != crc32c(memoryview(data)[_CHECKSUM_BYTES:], _SEED):
+        raise BadMessage(DAMAGED)
+    header = data[_BEGINNING_BYTES:]
+    if header_bytes != len(header):
+        raise BadMessage(
+            "a message is shorter than its header"
+            if header_bytes > len(header)
+            else f"{len(header) - header_bytes} bytes are left over behind a message"
+        )
+    return header
+
+
 class Unsealed:
     """Decodes a sealed message: the header, and attached columns to be taken one after the other.
 
     Raises BadMessage for a wrong checksum or length.
     """
 
+    __slots__ = ("_at", "_body", "header")
+
     def __init__(self, data: bytes | bytearray) -> None:
+        if len(data) < _BEGINNING_BYTES:
+            raise BadMessage(DAMAGED)
         view = memoryview(data).toreadonly()
-        if len(data) < _BEGINNING.size:
-            raise BadMessage(DAMAGED)
         checksum, header_bytes = _BEGINNING.unpack_from(data)
-        if checksum != crc32c(view[_CHECKSUM.size :], _SEED):
+        if checksum != crc32c(view[_CHECKSUM_BYTES:], _SEED):
             raise BadMessage(DAMAGED)
-        end = _BEGINNING.size + header_bytes
+        end = _BEGINNING_BYTES + header_bytes
         if end > len(data):
             raise BadMessage("a message is shorter than its header")
-        self.header = view[_BEGINNING.size : end]
+        self.header = view[_BEGINNING_BYTES:end]
         self._body, self._at = view, end
 
     def columns(self, entries: int, digests_bytes: int, payload_bytes: int) -> Columns:

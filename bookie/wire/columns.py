@@ -89,6 +89,10 @@ class Columns:
 
     def check(self) -> None:
         """Raises BadColumns unless the four columns agree (done once, where bytes come from outside)."""
+        if len(self.entry_ids) == ID_BYTES and len(self.lengths) == LENGTH_BYTES:  # an entry alone
+            (first,), (size,) = _ID.unpack(self.entry_ids), _LENGTH.unpack(self.lengths)
+            if first >= 0 and size == len(self.payload):
+                return
         count, partial = divmod(len(self.entry_ids), ID_BYTES)
         if partial or len(self.lengths) != count * LENGTH_BYTES:
             raise BadColumns(f"{len(self.entry_ids)} bytes of ids with {len(self.lengths)} bytes of lengths")
@@ -175,6 +179,7 @@ class Columns:
 
 
 _ID = struct.Struct("<q")
+_LENGTH = struct.Struct("<I")
 
 NO_ENTRIES = Columns(b"", b"", b"", b"")
 

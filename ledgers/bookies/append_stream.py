@@ -11,11 +11,9 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from bookie.wire import (
     FRAME_BYTES_MAX,
-    Ack,
     AppendReply,
     AppendRequest,
     BadMessage,
@@ -64,12 +62,8 @@ END_SECONDS_MAX = 0.5
 """How long the kernel may take to send what is left when a stream is closed."""
 
 
-@dataclass(slots=True)
-class _InFlight:
-    lane: QueuedLane
-    last_entry: int
-    size: int
-    sent_at: float
+_InFlight = tuple[QueuedLane, int, int, float]
+"""A frame's lane, the entry through which it goes, the size of its columns, and when it was sent."""
 
 
 def size_of(request: AppendRequest) -> int:
@@ -105,6 +99,7 @@ class AppendStream:
         self._next_sequence = 0
         self._nonce = b""
         self._version = 0
+        self._encode = codec.append_encoders(self._version).request
         self._is_broken = False
         self._loop = asyncio.get_running_loop()
         self._connection: Connection | None = None
@@ -137,15 +132,17 @@ class AppendStream:
         self._refuse_unknown_identities()
         return lane
 
-    def lane_queued(self, size_bytes: int) -> None:
-        """Counts bytes queued in a lane; negative when they leave it."""
+    def lane_has_work(self, lane: QueuedLane, size_bytes: int = 0) -> None:
+        """The lane has a frame to send; so many bytes more wait in it."""
         self._queued_bytes += size_bytes
-
-    def lane_has_work(self, lane: QueuedLane) -> None:
         if not lane.in_line:
             lane.in_line = True
             self._ready.append(lane)
         self._send_soon()
+
+    def lane_dropped(self, size_bytes: int) -> None:
+        """So many bytes do not wait any more."""
+        self._queued_bytes -= size_bytes
 
     def tell(self, terms: LaneTerms, note: bytes) -> None:
         """Has the bookie told this of a ledger, with the next message or soon. Nobody waits for it; it may be lost."""
@@ -202,8 +199,10 @@ class AppendStream:
         acks = () if self._is_broken else reply.acks
         if acks:
             self._answered_at = self._loop.time()
-        for ack in acks:
-            self._acked(ack)
+        for sequence, status, detail in acks:
+            lane, through, size, _ = self._in_flight.pop(sequence)
+            self._in_flight_bytes -= size
+            lane.answered(status, detail, through, size)
         if acks and acks[-1].status is Status.WRONG_INCARNATION:  # it refuses a message as a whole
             self._break(ELSEWHERE)
         elif self._ready:
@@ -230,6 +229,7 @@ class AppendStream:
             self._break(f"its stream failed: {error!r}")
             return
         self._connection, self._nonce, self._version = connection, hello.nonce, hello.version
+        self._encode = codec.append_encoders(hello.version).request
         connection.on_message = self._answered
         self._refuse_unknown_identities()
         self._send_soon()
@@ -273,19 +273,21 @@ class AppendStream:
             self._send(connection, request)
 
     def _send(self, connection: Connection, request: AppendRequest) -> None:
-        connection.send_message(FrameKind.APPEND, request, size_of, codec.encode)
+        connection.send_message(FrameKind.APPEND, request, size_of, self._encode)
 
     def _is_worth_a_message(self) -> bool:
         """Limits small messages in flight, since a message costs the same whatever its size."""
-        oldest = next(iter(self._in_flight), self._next_sequence)
-        while self._message_ends and self._message_ends[0] < oldest:
-            self._message_ends.popleft()
-        return len(self._message_ends) < SMALL_MESSAGES_MAX or self._queued_bytes >= FRAME_BYTES_MAX
+        ends = self._message_ends
+        if len(ends) >= SMALL_MESSAGES_MAX:
+            oldest = next(iter(self._in_flight), self._next_sequence)
+            while ends and ends[0] < oldest:
+                ends.popleft()
+        return len(ends) < SMALL_MESSAGES_MAX or self._queued_bytes >= FRAME_BYTES_MAX
 
     def _look_later(self) -> None:
         """Schedules the check for an answer that is overdue (rule W6)."""
-        oldest = next(iter(self._in_flight.values()))
-        due = max(oldest.sent_at, self._answered_at) + self._config.append_seconds_max
+        *_, sent_at = next(iter(self._in_flight.values()))
+        due = max(sent_at, self._answered_at) + self._config.append_seconds_max
         due = max(due, self._not_overdue_before)
         self._overdue = self._loop.call_at(due, self._look_for_answers, due)
 
@@ -297,8 +299,8 @@ class AppendStream:
         limit, now = self._config.append_seconds_max, self._loop.time()
         if was_stopped(due):
             self._not_overdue_before = now + limit
-        oldest = next(iter(self._in_flight.values()))
-        overdue_at = max(oldest.sent_at, self._answered_at) + limit
+        *_, sent_at = next(iter(self._in_flight.values()))
+        overdue_at = max(sent_at, self._answered_at) + limit
         if now >= max(overdue_at, self._not_overdue_before):
             self._break(f"no answer for {limit:g} s")
         else:
@@ -310,18 +312,21 @@ class AppendStream:
             return None
         frames: list[Frame] = []
         first, now = self._next_sequence, self._loop.time()
-        room = FRAME_BYTES_MAX
-        while self._ready and room > 0 and len(self._in_flight) < FRAMES_IN_FLIGHT_MAX:
+        room, in_flight = FRAME_BYTES_MAX, self._in_flight
+        while self._ready and room > 0 and len(in_flight) < FRAMES_IN_FLIGHT_MAX:
             lane = self._ready.popleft()
             lane.in_line = False
-            if not lane.has_work:
+            if (made := lane.next_frame(room)) is None:
                 continue
-            frame, size = lane.next_frame(room)
+            frame, size, through = made
             room -= size + FRAME_OVERHEAD_BYTES + NOTES_WEIGHT * len(frame.note)
-            self._note_sent(lane, frame, size, now)
+            in_flight[first + len(frames)] = lane, through, size, now
+            self._queued_bytes -= size
+            self._in_flight_bytes += size
             frames.append(frame)
             if lane.has_work:
                 self.lane_has_work(lane)
+        self._next_sequence += len(frames)
         told: list[Frame] = []
         while self._told and room > 0 and len(frames) + len(told) < FRAMES_IN_FLIGHT_MAX:
             told.append(self._told_frame(*self._told.popleft()))
@@ -338,17 +343,6 @@ class AppendStream:
             identity=terms.identity,
             note=note,
         )
-
-    def _note_sent(self, lane: QueuedLane, frame: Frame, size: int, now: float) -> None:
-        last_entry = lane.through(frame)
-        self._in_flight[self._next_sequence] = _InFlight(lane, last_entry, size, now)
-        self._in_flight_bytes += size
-        self._next_sequence += 1
-
-    def _acked(self, ack: Ack) -> None:
-        sent = self._in_flight.pop(ack.sequence)
-        self._in_flight_bytes -= sent.size
-        sent.lane.answered(ack, sent.last_entry, sent.size)
 
     def _break(self, why: str) -> None:
         if self._is_broken:

@@ -14,7 +14,6 @@ from bookie.wire import (
     NO_ENTRY,
     NO_NOTE,
     NO_TRACE,
-    Ack,
     Columns,
     Credential,
     Frame,
@@ -32,8 +31,8 @@ ENDS_THE_WRITER = (Status.FENCED, Status.UNAUTHORIZED, Status.WRONG_IDENTITY)
 class LaneStream(Protocol):
     """What a lane needs of its append stream."""
 
-    def lane_queued(self, size_bytes: int) -> None: ...
-    def lane_has_work(self, lane: QueuedLane) -> None: ...
+    def lane_has_work(self, lane: QueuedLane, size_bytes: int = 0) -> None: ...
+    def lane_dropped(self, size_bytes: int) -> None: ...
     def lane_closed(self, lane: QueuedLane) -> None: ...
     def tell(self, terms: LaneTerms, note: bytes) -> None: ...
     def credential_of(self, terms: LaneTerms) -> Credential: ...
@@ -83,8 +82,7 @@ class QueuedLane:
         size = columns.size_bytes
         self._queue.append((columns, size))
         self.backlog_bytes += size
-        self._stream.lane_queued(size)
-        self._stream.lane_has_work(self)
+        self._stream.lane_has_work(self, size)
         if self.backlog_bytes > self._backlog_bytes_max and not self._is_behind:
             self._is_behind = True
             self._fall_behind(f"it is more than {self._backlog_bytes_max} bytes behind")
@@ -102,7 +100,7 @@ class QueuedLane:
         if self._listener is not None and self._credential is not None and (note := self._new_note()):
             self._stream.tell(self._terms, note)
         self._listener = None
-        self._stream.lane_queued(-sum(size for _, size in self._queue))
+        self._stream.lane_dropped(sum(size for _, size in self._queue))
         self._queue.clear()
         self._lac_wanted = self._sync_wanted = False
         self.backlog_bytes = 0
@@ -127,20 +125,29 @@ class QueuedLane:
 
     def _catch_up(self) -> None:
         """Caught up only a frame below the bound, so that it does not flap with every frame."""
-        if self._is_behind and self.backlog_bytes <= self._backlog_bytes_max - FRAME_BYTES_MAX:
+        if self.backlog_bytes <= self._backlog_bytes_max - FRAME_BYTES_MAX:
             self._is_behind = False
             if self._listener is not None:
                 self._listener.caught_up()
 
-    def next_frame(self, bytes_max: int) -> tuple[Frame, int]:
-        """Makes a frame of as many waiting entries as fit; also returns the size of its columns."""
-        if not self._queue:
-            return self._frame_of(NO_ENTRIES), 0
-        columns, size = self._queue.popleft()
+    def next_frame(self, bytes_max: int) -> tuple[Frame, int, int] | None:
+        """Makes a frame of as many waiting entries as fit; None where nothing waits.
+
+        Also returns the size of its columns, and the entry through which all is on disk when it is answered OK; −1 for
+        none.
+        """
         if self._queue:
-            columns, size = self._with_more(columns, size, bytes_max)
-        self._stream.lane_queued(-size)
-        return self._frame_of(columns), size
+            columns, size = self._queue.popleft()
+            if self._queue:
+                columns, size = self._with_more(columns, size, bytes_max)
+            through = self._sent_through = columns.last_entry
+        elif self._lac_wanted or self._sync_wanted:
+            columns, size = NO_ENTRIES, 0
+            # With deferred sync; else each frame before it has an answer of its own.
+            through = self._sent_through if self._terms.deferred_sync else NO_ENTRY
+        else:
+            return None
+        return self._frame_of(columns), size, through
 
     def _with_more(self, columns: Columns, size: int, bytes_max: int) -> tuple[Columns, int]:
         """Joins as many of the following batches as fit."""
@@ -156,16 +163,24 @@ class QueuedLane:
         return join(parts), size
 
     def _frame_of(self, columns: Columns) -> Frame:
-        terms, is_last = self._terms, not self._queue
-        deferred = terms.deferred_sync and not (self._sync_wanted and is_last)
-        self._sync_wanted = self._sync_wanted and not is_last
+        terms, deferred = self._terms, self._terms.deferred_sync
+        if self._sync_wanted and not self._queue:  # with the last of what waits
+            self._sync_wanted = deferred = False
         self._lac_wanted = False
         if self._credential is None:
             self._credential = self._stream.credential_of(terms)
-        lac = self._last_add_confirmed()
         trace = terms.trace_of(columns.first_entry) if terms.trace_of and len(columns) else NO_TRACE
-        whose = terms.recovery, self._credential, deferred, trace, terms.identity
-        return Frame(terms.ledger_id, columns, lac, *whose, self._new_note())
+        return Frame(
+            terms.ledger_id,
+            columns,
+            self._last_add_confirmed(),
+            terms.recovery,
+            self._credential,
+            deferred,
+            trace,
+            terms.identity,
+            self._new_note(),
+        )
 
     def _new_note(self) -> bytes:
         """What the bookie should know of the ledger, where it was not sent that yet."""
@@ -175,28 +190,22 @@ class QueuedLane:
         self._noted = note
         return note
 
-    def through(self, frame: Frame) -> int:
-        """The entry through which all is on disk when this frame is answered OK; −1 for none."""
-        if len(frame.columns):
-            self._sent_through = frame.columns.last_entry
-        elif not self._terms.deferred_sync:
-            return NO_ENTRY  # each frame before it has an answer of its own
-        return self._sent_through
-
-    def answered(self, ack: Ack, last_entry: int, size: int) -> None:
+    def answered(self, status: Status, detail: str, through: int, size: int) -> None:
+        """The frame of this size, which ended `through` that entry, is acknowledged."""
         listener = self._listener
         if listener is None:
             return
         self.backlog_bytes -= size
-        self._catch_up()
-        if ack.status is Status.OK:
-            if last_entry >= 0:
-                listener.acked(last_entry)
-        elif ack.status is Status.WRITTEN and self._terms.deferred_sync:
-            listener.written(last_entry)
-        elif ack.status in ENDS_THE_WRITER:
+        if self._is_behind:
+            self._catch_up()
+        if status is Status.OK:
+            if through >= 0:
+                listener.acked(through)
+        elif status is Status.WRITTEN and self._terms.deferred_sync:
+            listener.written(through)
+        elif status in ENDS_THE_WRITER:
             self.close()
-            listener.refused(ack.status, ack.detail)
+            listener.refused(status, detail)
         else:
             self.close()
-            listener.failed(f"{ack.status}{': ' + ack.detail if ack.detail else ''}")
+            listener.failed(f"{status}{': ' + detail if detail else ''}")

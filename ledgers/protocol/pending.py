@@ -13,21 +13,17 @@ class PendingEntries:
 
     def __init__(self, first_entry: int, length_bytes: int) -> None:
         self._batches: deque[Columns] = deque()
-        self._next = first_entry
+        self.last_pushed = first_entry - 1
         self._confirmed = first_entry - 1
         self._dropped_length = length_bytes
         self.bytes = 0
 
-    @property
-    def last_pushed(self) -> int:
-        return self._next - 1
-
     def push(self, columns: Columns) -> None:
-        following = self._next + len(columns)
-        assert columns.first_entry == self._next
-        assert columns.last_entry == following - 1
+        last_entry = self.last_pushed + len(columns)
+        assert columns.first_entry == self.last_pushed + 1
+        assert columns.last_entry == last_entry
         self._batches.append(columns)
-        self._next = following
+        self.last_pushed = last_entry
         self.bytes += len(columns.payload)
 
     def confirm(self, last_entry: int) -> None:

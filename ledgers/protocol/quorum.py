@@ -34,7 +34,7 @@ class Quorum:
 
     def mark(self, marks: Mapping[int, int] | Sequence[int]) -> int:
         """The highest mark that `needed` voters have reached, given each voter's mark."""
-        return sorted([marks[voter] for voter in self.voters])[-self.needed]
+        return sorted(map(marks.__getitem__, self.voters))[-self.needed]
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ class Striping:
     def write_set(self, entry_id: int) -> tuple[int, ...]:
         return self.write_sets[entry_id % self.shape.ensemble_size]
 
-    @property
+    @cached_property
     def is_striped(self) -> bool:
         """Whether some position does not hold every entry."""
         return self.shape.ensemble_size > self.shape.write_quorum

@@ -236,8 +236,8 @@ class PipelineShell:
 
     def raise_if_ended(self) -> None:
         """Raises what ended the writer, LedgerClosed where that was a close."""
-        self._raise_if_failed()
-        if self._closing:
+        if self._closing or self._finished.done():
+            self._raise_if_failed()
             raise LedgerClosed(self.ledger_id, "this writer was closed")
 
     def _take_waiting_or_end(self) -> None:

@@ -1,23 +1,30 @@
-"""Encodes and decodes appends: frames of entries, and their acknowledgements."""
+"""Encodes and decodes appends: frames of entries, and their acknowledgements.
+
+In protobuf here, for peers that speak a version of the data protocol before 4; `packed` has the form of later ones.
+Whichever comes is decoded.
+"""
 
 from __future__ import annotations
 
-from metadata.records.notes.fragment_note import NOTE_BYTES_MAX
+from collections.abc import Callable
+from typing import NamedTuple
 
 from .. import bookie_pb2 as pb
-from ..attachments import BadMessage, Sealed, Unsealed, sealed
+from ..attachments import BadMessage, Sealed, Unsealed, sealed, unsealed_alone
 from ..columns import NO_ENTRIES, Columns
+from ..data.handshake import PACKED_SINCE
 from ..messages import NO_CREDENTIAL, NO_TRACE, Ack, AppendReply, AppendRequest, Frame, LacStatement
+from . import packed
 from .parts import (
     STATUS_TO_PB,
     Body,
     Codec,
+    check_frame,
     columns_from,
     credential_from,
     identity_from,
     lac_from,
-    parse,
-    parse_with_columns,
+    parsed,
     status_from,
 )
 
@@ -67,7 +74,12 @@ def _told_to(frame: Frame, message: pb.Frame) -> None:
 
 
 def _decode_request(data: Body) -> AppendRequest:
-    message, body = parse_with_columns(pb.AppendRequest, data, APPEND_HEADER_BYTES_MAX)
+    body = Unsealed(data)
+    if len(body.header) > APPEND_HEADER_BYTES_MAX:
+        raise BadMessage(f"a header of {len(body.header)} bytes; the limit is {APPEND_HEADER_BYTES_MAX}")
+    if packed.is_packed(body.header):
+        return packed.decode_request(body, FRAMES_MAX)
+    message = parsed(pb.AppendRequest, body.header)
     if (count := len(message.frames) + len(message.told)) > FRAMES_MAX:
         raise BadMessage(f"{count} frames in one message; the limit is {FRAMES_MAX}")
     frames = tuple([_frame_from(frame, body) for frame in message.frames])
@@ -88,10 +100,7 @@ def _told_from(
     deferred: bool = False,
     trace: bytes = NO_TRACE,
 ) -> Frame:
-    if message.ledger_id < 0:
-        raise BadMessage(f"{message.ledger_id} is not a ledger id")
-    if len(message.note) > NOTE_BYTES_MAX:
-        raise BadMessage(f"a note of {len(message.note)} bytes; the limit is {NOTE_BYTES_MAX}")
+    check_frame(message.ledger_id, message.note)
     whose = credential_from(message), deferred, trace, identity_from(message)
     return Frame(message.ledger_id, columns, lac, message.recovery, *whose, message.note)
 
@@ -106,10 +115,29 @@ def _encode_reply(reply: AppendReply) -> Sealed:
 
 
 def _decode_reply(data: Body) -> AppendReply:
-    message = parse(pb.AppendReply, data)
+    header = unsealed_alone(data)
+    if packed.is_packed(header):
+        return packed.decode_reply(header)
+    message = parsed(pb.AppendReply, header)
     return AppendReply(
         tuple([Ack(ack.sequence, status_from(ack.status), ack.detail) for ack in message.acks])
     )
+
+
+class AppendEncoders(NamedTuple):
+    """How appends and their acknowledgements are encoded."""
+
+    request: Callable[[AppendRequest], Sealed]
+    reply: Callable[[AppendReply], Sealed]
+
+
+_IN_PROTOBUF = AppendEncoders(_encode_request, _encode_reply)
+_IN_FIXED_WIDTH = AppendEncoders(packed.encode_request, packed.encode_reply)
+
+
+def append_encoders(version: int) -> AppendEncoders:
+    """For a peer with which this version of the data protocol was chosen."""
+    return _IN_FIXED_WIDTH if version >= PACKED_SINCE else _IN_PROTOBUF
 
 
 APPENDS = {

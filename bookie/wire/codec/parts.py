@@ -10,9 +10,10 @@ from typing import Any, NamedTuple, TypeVar, cast
 from google.protobuf.message import DecodeError, Message
 
 from metadata.records.ledger_record import IDENTITY_BYTES
+from metadata.records.notes.fragment_note import NOTE_BYTES_MAX
 
 from .. import bookie_pb2 as pb
-from ..attachments import BadMessage, Sealed, Unsealed, sealed
+from ..attachments import BadMessage, Sealed, Unsealed, sealed, unsealed_alone
 from ..columns import Columns
 from ..messages import (
     NO_CREDENTIAL,
@@ -24,7 +25,6 @@ from ..messages import (
     MaintenanceAction,
     Status,
 )
-from ..rpc import MESSAGE_BYTES_MAX
 
 LAC_DIGEST_BYTES_MAX = 64
 """Width of a digest at most; bounds what a bookie keeps for each ledger."""
@@ -43,19 +43,17 @@ _STATUS_FROM_PB = {int(number): status for status, number in STATUS_TO_PB.items(
 
 
 def parse(kind: type[M], data: Body) -> M:
-    message, body = parse_with_columns(kind, data)
-    body.end()
-    return message
+    return parsed(kind, unsealed_alone(data))
 
 
-def parse_with_columns(
-    kind: type[M], data: Body, header_bytes_max: int = MESSAGE_BYTES_MAX
-) -> tuple[M, Unsealed]:
+def parse_with_columns(kind: type[M], data: Body) -> tuple[M, Unsealed]:
     body = Unsealed(data)
-    if len(body.header) > header_bytes_max:
-        raise BadMessage(f"a header of {len(body.header)} bytes; the limit is {header_bytes_max}")
+    return parsed(kind, body.header), body
+
+
+def parsed(kind: type[M], header: bytes | bytearray | memoryview) -> M:
     try:
-        return kind.FromString(body.header), body  # type: ignore[arg-type]  # takes any buffer
+        return kind.FromString(header)  # type: ignore[arg-type]  # takes any buffer
     except DecodeError as error:
         raise BadMessage(str(error)) from error
 
@@ -79,11 +77,15 @@ def lac_to(statement: LacStatement | None) -> pb.LastAddConfirmed | None:
 
 
 def lac_from(message: pb.LastAddConfirmed) -> LacStatement:
-    if message.last_entry < NO_ENTRY or message.length_bytes < 0:
-        raise BadMessage(f"no ledger ends at entry {message.last_entry} with {message.length_bytes} bytes")
-    if len(message.digest) > LAC_DIGEST_BYTES_MAX:
-        raise BadMessage(f"a last-add-confirmed with a digest of {len(message.digest)} bytes")
-    return LacStatement(message.last_entry, message.length_bytes, message.digest)
+    return checked_lac(message.last_entry, message.length_bytes, message.digest)
+
+
+def checked_lac(last_entry: int, length_bytes: int, digest: bytes) -> LacStatement:
+    if last_entry < NO_ENTRY or length_bytes < 0:
+        raise BadMessage(f"no ledger ends at entry {last_entry} with {length_bytes} bytes")
+    if len(digest) > LAC_DIGEST_BYTES_MAX:
+        raise BadMessage(f"a last-add-confirmed with a digest of {len(digest)} bytes")
+    return LacStatement(last_entry, length_bytes, digest)
 
 
 def credential_to(credential: Credential) -> pb.Credential | None:
@@ -117,6 +119,14 @@ def status_from(number: int) -> Status:
         return _STATUS_FROM_PB[number]
     except KeyError:
         raise BadMessage(f"unknown status {number}") from None
+
+
+def check_frame(ledger_id: int, note: bytes) -> None:
+    """Raises BadMessage for what no frame has."""
+    if ledger_id < 0:
+        raise BadMessage(f"{ledger_id} is not a ledger id")
+    if len(note) > NOTE_BYTES_MAX:
+        raise BadMessage(f"a note of {len(note)} bytes; the limit is {NOTE_BYTES_MAX}")
 
 
 _ACTION_TO_PB: dict[MaintenanceAction, pb.MaintenanceAction] = {

@@ -13,13 +13,16 @@ from .framing import Body
 
 PROTOCOL = "bookledger data"
 VERSION_MIN = 1
-VERSION_MAX = 3
+VERSION_MAX = 4
 
 SCANS_SINCE = 2
 """Bookies of earlier versions do not support scans."""
 
 IDENTITIES_SINCE = 3
 """Bookies of earlier versions store entries and fences without the identity of their ledger (rule W8)."""
+
+PACKED_SINCE = 4
+"""Peers of earlier versions send and understand appends and acknowledgements in protobuf only (`codec.packed`)."""
 
 
 class BadHandshake(ValueError):

@@ -1,0 +1,172 @@
+"""Appends and acknowledgements in fields of fixed width, as peers send them since version 4 of the data protocol.
+
+A small append costs little besides its messages, and protobuf's are made and taken apart field by field. The first byte
+tells the forms apart: no protobuf message begins with a 0. Numbers are little-endian:
+
+    request  0 u8, incarnation_bytes u16, frames u16, told u16, first_sequence u64, incarnation, frames, told
+    frame    the fields of `_FRAME`; then the LAC's digest, verifier, proof, identity, trace, note: what it has of them
+    reply    0 u8, then for each: sequence u64, status u16 (numbers of bookie.proto), detail_bytes u32, detail in UTF-8
+"""
+
+from __future__ import annotations
+
+import struct
+
+from metadata.records.ledger_record import IDENTITY_BYTES
+
+from ..attachments import BadMessage, Sealed, Unsealed, sealed_bytes
+from ..columns import NO_ENTRIES
+from ..messages import (
+    NO_CREDENTIAL,
+    NO_IDENTITY,
+    NO_NOTE,
+    NO_TRACE,
+    PROOF_BYTES,
+    VERIFIER_BYTES,
+    Ack,
+    AppendReply,
+    AppendRequest,
+    Credential,
+    Frame,
+    LacStatement,
+)
+from .parts import STATUS_TO_PB, check_frame, checked_lac, status_from
+
+PACKED = 0
+
+_BEGINNING = bytes([PACKED])
+
+_REQUEST = struct.Struct("<BHHHQ")
+
+_FRAME = struct.Struct("<qqqIIIIBBB")
+"""Ledger id; LAC, and the ledger's bytes through it; entries; bytes of their digests, of their payload, of the note, of
+the LAC's digest, of the trace; flags."""
+
+_ACK = struct.Struct("<QHI")
+_FRAME_BYTES, _ACK_BYTES = _FRAME.size, _ACK.size
+
+_RECOVERY, _DEFERRED_SYNC, _HAS_LAC, _HAS_CREDENTIAL, _HAS_IDENTITY = (1 << n for n in range(5))
+_FLAGS_END = 1 << 5
+
+_NO_LAC = LacStatement(0, 0, b"")
+_CREDENTIAL_BYTES = VERIFIER_BYTES + PROOF_BYTES
+
+
+def is_packed(header: bytes | bytearray | memoryview) -> bool:
+    return len(header) > 0 and header[0] == PACKED
+
+
+def encode_request(request: AppendRequest) -> Sealed:
+    incarnation, first_sequence, frames, told = request
+    name = incarnation.encode()
+    parts = [_REQUEST.pack(PACKED, len(name), len(frames), len(told), first_sequence), name]
+    for frame in frames + told:
+        _add_frame(parts, frame)
+    return sealed_bytes(b"".join(parts), [frame.columns for frame in frames])
+
+
+def _add_frame(parts: list[bytes], frame: Frame) -> None:
+    ledger_id, columns, lac, recovery, credential, deferred_sync, trace, identity, note = frame
+    flags = (_RECOVERY if recovery else 0) | (_DEFERRED_SYNC if deferred_sync else 0)
+    flags |= (_HAS_LAC if lac else 0) | (_HAS_IDENTITY if identity else 0)
+    last_entry, length_bytes, digest = lac or _NO_LAC
+    if credential.verifier:
+        flags |= _HAS_CREDENTIAL
+    # fmt: off
+    fixed = _FRAME.pack(
+        ledger_id, last_entry, length_bytes, len(columns), len(columns.digests), len(columns.payload),
+        len(note), len(digest), len(trace), flags,
+    )
+    # fmt: on
+    parts += (fixed, digest, *credential, identity, trace, note)
+
+
+def decode_request(body: Unsealed, frames_max: int) -> AppendRequest:
+    """Raises BadMessage."""
+    header = bytes(body.header)
+    try:
+        _, name_bytes, frames, told, first_sequence = _REQUEST.unpack_from(header)
+        if frames + told > frames_max:
+            raise BadMessage(f"{frames + told} frames in one message; the limit is {frames_max}")
+        at = _REQUEST.size + name_bytes
+        incarnation = header[_REQUEST.size : at].decode()
+        found: list[Frame] = []
+        for _ in range(frames + told):
+            frame, at = _frame_at(at, header, body)
+            found.append(frame)
+        if not all(map(_is_told, found[frames:])):
+            raise BadMessage("what is told in passing is more than a note")
+    except (struct.error, UnicodeDecodeError) as error:
+        raise BadMessage(f"its fields are no appends: {error}") from None
+    if at != len(header):
+        raise BadMessage(f"a header of {len(header)} bytes, and fields of {at}")
+    body.end()
+    return AppendRequest(incarnation, first_sequence, tuple(found[:frames]), tuple(found[frames:]))
+
+
+def _frame_at(at: int, header: bytes, body: Unsealed) -> tuple[Frame, int]:
+    """The frame that begins there, and where it ends. Where the header ends before, its names are too short: the caller
+    compares the ends."""
+    # fmt: off
+    (
+        ledger_id, last_entry, length_bytes, entries, digests_bytes, payload_bytes,
+        note_bytes, lac_digest_bytes, trace_bytes, flags,
+    ) = _FRAME.unpack_from(header, at)
+    # fmt: on
+    if flags >= _FLAGS_END:
+        raise BadMessage(f"a frame with the flags {flags}")
+    digest_at = at + _FRAME_BYTES
+    at = digest_at + lac_digest_bytes
+    lac = checked_lac(last_entry, length_bytes, header[digest_at:at]) if flags & _HAS_LAC else None
+    credential, identity, trace, note = NO_CREDENTIAL, NO_IDENTITY, NO_TRACE, NO_NOTE
+    if flags & _HAS_CREDENTIAL:
+        proof_at = at + VERIFIER_BYTES
+        credential = Credential(header[at:proof_at], header[proof_at : proof_at + PROOF_BYTES])
+        at += _CREDENTIAL_BYTES
+    if flags & _HAS_IDENTITY:
+        identity = header[at : at + IDENTITY_BYTES]
+        at += IDENTITY_BYTES
+    if trace_bytes:
+        trace = header[at : at + trace_bytes]
+        at += trace_bytes
+    if note_bytes:
+        note = header[at : at + note_bytes]
+        at += note_bytes
+    check_frame(ledger_id, note)
+    has_columns = entries or digests_bytes or payload_bytes
+    columns = body.columns(entries, digests_bytes, payload_bytes) if has_columns else NO_ENTRIES
+    whose = bool(flags & _RECOVERY), credential, bool(flags & _DEFERRED_SYNC), trace, identity
+    return Frame(ledger_id, columns, lac, *whose, note), at
+
+
+def _is_told(frame: Frame) -> bool:
+    """Whether a frame has nothing but a note, and whose it is."""
+    return not (len(frame.columns) or frame.last_add_confirmed or frame.deferred_sync or frame.trace)
+
+
+def encode_reply(reply: AppendReply) -> Sealed:
+    parts = [_BEGINNING]
+    for sequence, status, detail in reply.acks:
+        told = detail.encode()
+        parts += (_ACK.pack(sequence, STATUS_TO_PB[status], len(told)), told)
+    return sealed_bytes(b"".join(parts))
+
+
+def decode_reply(header: bytes | bytearray) -> AppendReply:
+    """Raises BadMessage."""
+    acks: list[Ack] = []
+    at, end = 1, len(header)
+    try:
+        while at < end:
+            sequence, status, detail_bytes = _ACK.unpack_from(header, at)
+            at += _ACK_BYTES
+            detail = ""
+            if detail_bytes:
+                detail = header[at : at + detail_bytes].decode()
+                at += detail_bytes
+            acks.append(Ack(sequence, status_from(status), detail))
+    except (struct.error, UnicodeDecodeError) as error:
+        raise BadMessage(f"its fields are no acknowledgements: {error}") from None
+    if at != end:
+        raise BadMessage(f"a header of {end} bytes, and fields of {at}")
+    return AppendReply(tuple(acks))
