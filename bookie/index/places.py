@@ -12,10 +12,11 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ..wire.columns import Columns
+from ..wire.named_tuples import made_of
 
 KEY = struct.Struct(">QBQQ")
 VALUE = struct.Struct("<QII")
@@ -39,6 +40,8 @@ class FrameLocation(NamedTuple):
         return self.size * max(0, last - first + 1) // (self.last_entry - self.first_entry + 1)
 
 
+_location: Callable[[tuple[int, int, int, int, int]], FrameLocation] = made_of(FrameLocation)
+
 Frame = tuple[int, FrameLocation]
 """A ledger, and where a frame of it stands."""
 
@@ -49,7 +52,7 @@ def place_of_frame(columns: Columns | None, position: int, size: int) -> FrameLo
     """The index's entry for a record; None for a record without entries."""
     if columns is None or not (entries := len(columns)):
         return None
-    return FrameLocation(columns.first_entry, position, columns.last_entry, entries, size)
+    return _location((columns.first_entry, position, columns.last_entry, entries, size))
 
 
 SPAN_CLASSES = 17

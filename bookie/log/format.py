@@ -52,7 +52,7 @@ from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
@@ -63,6 +63,7 @@ from metadata.records.ledger_record import IDENTITY_BYTES
 
 from ..wire.columns import ID_BYTES, LENGTH_BYTES, BadColumns, Columns
 from ..wire.messages import NO_IDENTITY, NO_NOTE, VERIFIER_BYTES, LacStatement
+from ..wire.named_tuples import made_of
 
 FORMAT_VERSION = 5
 READABLE_VERSIONS = (1, 2, 3, 4, 5)
@@ -82,7 +83,8 @@ _AFTER_CRC = _MAGIC_AND_CRC.size
 _HEADER_TAIL = struct.Struct(RECORD_HEADER.format.replace("II", "", 1))
 
 assert SEGMENT_HEADER.size == 64
-assert RECORD_HEADER.size == 80
+_HEADER_BYTES = RECORD_HEADER.size
+assert _HEADER_BYTES == 80
 
 
 class RecordKind(IntEnum):
@@ -136,6 +138,11 @@ class Record(NamedTuple):
     def is_urgent(self) -> bool:
         """Whether it may use the disk's last space: for recovery, or to free space (rule B4)."""
         return self.kind is not RecordKind.ENTRIES or self.recovery
+
+
+new_record: Callable[
+    [tuple[RecordKind, int, Columns | None, LacStatement | None, bool, bytes, bytes, bytes, bytes]], Record
+] = made_of(Record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +216,8 @@ def decode_segment_header(data: bytes) -> SegmentHeader:
 
 def record_bytes(record: Record) -> int:
     """The record's size in the log, header and padding included."""
-    return aligned(RECORD_HEADER.size + sum(map(len, _body(record))))
+    size = _HEADER_BYTES + sum(map(len, _body(record)))
+    return size + -size % ALIGNMENT
 
 
 def encode_record(record: Record, *, position: int, synced: int) -> list[Buffer]:
@@ -220,7 +228,7 @@ def encode_record(record: Record, *, position: int, synced: int) -> list[Buffer]
     assert body_bytes <= BODY_BYTES_MAX
     tail = _header_tail(record, body_bytes, position, synced) + names
     crc = crc32c(large, crc32c(tail))
-    padding = -(RECORD_HEADER.size + body_bytes) % ALIGNMENT
+    padding = -(_HEADER_BYTES + body_bytes) % ALIGNMENT
     return [_MAGIC_AND_CRC.pack(RECORD_MAGIC, crc) + tail, large, bytes(padding)]
 
 

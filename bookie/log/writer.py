@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from ..disk.disk import Disk
 from ..disk.reserve import NoReserve, Reserve
+from ..wire.named_tuples import made_of
 from .appender import DISK_FULL, DiskFull, LogAppender
 from .format import SEGMENT_HEADER, Record, record_bytes
 
@@ -58,6 +59,10 @@ class _Waiting(NamedTuple):
     size: int
     ticket: Ticket
     deferred_sync: bool
+
+
+_written: Callable[[tuple[Record, int, int, Ticket]], Written] = made_of(Written)
+_waiting: Callable[[tuple[Record, int, Ticket, bool]], _Waiting] = made_of(_Waiting)
 
 
 class LogWriter:
@@ -117,7 +122,7 @@ class LogWriter:
     def submit(self, record: Record, ticket: Ticket, *, deferred_sync: bool = False) -> int:
         """Queues a record, from any thread; returns its size in the log. The caller bounds the queue."""
         size = record_bytes(record)
-        self._submitted.put(_Waiting(record, size, ticket, deferred_sync))
+        self._submitted.put(_waiting((record, size, ticket, deferred_sync)))
         return size
 
     def stop(self) -> None:
@@ -240,7 +245,7 @@ class LogWriter:
         if not self._unsynced:
             self._unsynced_since = self._now()
         for record, size, ticket, _ in group:
-            self._unsynced.append(Written(record, position, size, ticket))
+            self._unsynced.append(_written((record, position, size, ticket)))
             position += size
 
     def _sync_is_due(self) -> bool:

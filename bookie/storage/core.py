@@ -25,7 +25,7 @@ from metadata.records.notes import fragment_note
 from metadata.records.notes.fragment_note import NewerNote
 
 from ..index.ledger_state import Fence, LedgerState
-from ..log.format import NO_LEDGER, Record, RecordKind
+from ..log.format import NO_LEDGER, Record, RecordKind, new_record
 from ..wire.messages import NO_IDENTITY, NO_NOTE, Frame, Status
 
 
@@ -145,16 +145,9 @@ class BookieCore:
 
 
 def _record_of(frame: Frame, note: bytes) -> Record:
-    return Record(
-        RecordKind.ENTRIES,
-        frame.ledger_id,
-        frame.columns,
-        frame.last_add_confirmed,
-        frame.recovery,
-        frame.credential.verifier,
-        identity=frame.identity,
-        note=note,
-    )
+    verifier, identity = frame.credential.verifier, frame.identity
+    whose = frame.last_add_confirmed, frame.recovery, verifier, b"", identity
+    return new_record((RecordKind.ENTRIES, frame.ledger_id, frame.columns, *whose, note))
 
 
 def _note_in(frame: Frame) -> bytes:

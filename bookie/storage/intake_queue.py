@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ..log.format import Record, record_bytes
 from ..log.writer import LogWriter
 from ..wire.messages import Status
+from ..wire.named_tuples import made_of
 
 OnAnswer = Callable[[Status, str], None]
 
@@ -25,6 +26,8 @@ class Arrival(NamedTuple):
     client: str = ""
     address: str = ""
 
+
+new_arrival: Callable[[tuple[float, float, str, str, str]], Arrival] = made_of(Arrival)
 
 NO_ARRIVAL = Arrival(0.0)
 """The arrival of records that did not come over the network."""

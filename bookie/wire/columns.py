@@ -186,11 +186,14 @@ NO_ENTRIES = Columns(b"", b"", b"", b"")
 
 def of_payloads(first_entry: int, payloads: Sequence[bytes], digests: bytes, head: bytes = b"") -> Columns:
     """Consecutive entries from `first_entry` on; `digests` holds theirs in order. Each begins with `head`."""
+    if len(payloads) == 1 and not head:
+        payload = payloads[0]
+        return Columns(_ID.pack(first_entry), _LENGTH.pack(len(payload)), digests, payload)
     return Columns(
         _consecutive(first_entry, len(payloads)),
         array("I", _lengths(payloads, len(head))).tobytes(),
         digests,
-        payloads[0] if len(payloads) == 1 and not head else _joined(payloads, head),
+        _joined(payloads, head),
     )
 
 

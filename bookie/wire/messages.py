@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -9,6 +10,7 @@ from typing import NamedTuple
 from metadata.records.notes.fragment_note import Headline
 
 from .columns import NO_ENTRIES, Columns
+from .named_tuples import made_of
 
 NO_ENTRY = -1
 """Last-add-confirmed of a ledger in which nothing is confirmed."""
@@ -114,6 +116,17 @@ class Ack(NamedTuple):
 
 class AppendReply(NamedTuple):
     acks: tuple[Ack, ...]
+
+
+new_lac: Callable[[tuple[int, int, bytes]], LacStatement] = made_of(LacStatement)
+new_frame: Callable[
+    [tuple[int, Columns, LacStatement | None, bool, Credential, bool, bytes, bytes, bytes]], Frame
+] = made_of(Frame)
+new_request: Callable[[tuple[str, int, tuple[Frame, ...], tuple[Frame, ...]]], AppendRequest] = made_of(
+    AppendRequest
+)
+new_ack: Callable[[tuple[int, Status, str]], Ack] = made_of(Ack)
+new_reply: Callable[[tuple[tuple[Ack, ...]]], AppendReply] = made_of(AppendReply)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from bookie.wire.credentials import Purpose
 from bookie.wire.data.connection import Connection
 from bookie.wire.data.framing import Body, FrameKind
 from bookie.wire.data.handshake import IDENTITIES_SINCE
+from bookie.wire.messages import new_request
 from metadata.records.ledger_record import BookieRef
 
 from ..bookie_client import LaneListener, LaneTerms
@@ -196,9 +197,9 @@ class AppendStream:
             self._answered(reply)
 
     def _answered(self, reply: AppendReply) -> None:
-        acks = () if self._is_broken else reply.acks
-        if acks:
-            self._answered_at = self._loop.time()
+        acks, connection = () if self._is_broken else reply.acks, self._connection
+        if acks and connection is not None:
+            self._answered_at = connection.heard_at
         for sequence, status, detail in acks:
             lane, through, size, _ = self._in_flight.pop(sequence)
             self._in_flight_bytes -= size
@@ -258,7 +259,7 @@ class AppendStream:
             if request is None:
                 break
             self._message_ends.append(self._next_sequence - 1)
-            self._send(connection, request)
+            connection.send_message(FrameKind.APPEND, request, size_of, self._encode)
         if self._overdue is None and self._in_flight:
             self._look_later()
 
@@ -270,10 +271,7 @@ class AppendStream:
                 break  # it is told with what is sent once there is room
             if request.frames:
                 self._message_ends.append(self._next_sequence - 1)
-            self._send(connection, request)
-
-    def _send(self, connection: Connection, request: AppendRequest) -> None:
-        connection.send_message(FrameKind.APPEND, request, size_of, self._encode)
+            connection.send_message(FrameKind.APPEND, request, size_of, self._encode)
 
     def _is_worth_a_message(self) -> bool:
         """Limits small messages in flight, since a message costs the same whatever its size."""
@@ -333,7 +331,7 @@ class AppendStream:
             room -= FRAME_OVERHEAD_BYTES + NOTES_WEIGHT * len(told[-1].note)
         if not (frames or told):
             return None
-        return AppendRequest(self._bookie.incarnation, first, tuple(frames), tuple(told))
+        return new_request((self._bookie.incarnation, first, tuple(frames), tuple(told)))
 
     def _told_frame(self, terms: LaneTerms, note: bytes) -> Frame:
         return Frame(

@@ -21,6 +21,7 @@ from bookie.wire import (
     Status,
     join,
 )
+from bookie.wire.messages import new_frame
 
 from ..bookie_client import LaneListener, LaneTerms
 
@@ -97,8 +98,11 @@ class QueuedLane:
 
     def close(self) -> None:
         """See Lane. A bookie that has entries is told in passing what it was not yet: the ledger's end, mostly."""
-        if self._listener is not None and self._credential is not None and (note := self._new_note()):
-            self._stream.tell(self._terms, note)
+        if self._listener is not None and self._credential is not None:
+            note = self._terms.note()
+            if note and note is not self._noted:
+                self._noted = note
+                self._stream.tell(self._terms, note)
         self._listener = None
         self._stream.lane_dropped(sum(size for _, size in self._queue))
         self._queue.clear()
@@ -136,18 +140,34 @@ class QueuedLane:
         Also returns the size of its columns, and the entry through which all is on disk when it is answered OK; −1 for
         none.
         """
+        terms = self._terms
+        deferred, trace = terms.deferred_sync, NO_TRACE
         if self._queue:
             columns, size = self._queue.popleft()
             if self._queue:
                 columns, size = self._with_more(columns, size, bytes_max)
             through = self._sent_through = columns.last_entry
+            if terms.trace_of is not None:
+                trace = terms.trace_of(columns.first_entry)
         elif self._lac_wanted or self._sync_wanted:
             columns, size = NO_ENTRIES, 0
             # With deferred sync; else each frame before it has an answer of its own.
-            through = self._sent_through if self._terms.deferred_sync else NO_ENTRY
+            through = self._sent_through if deferred else NO_ENTRY
         else:
             return None
-        return self._frame_of(columns), size, through
+        if self._sync_wanted and not self._queue:  # with the last of what waits
+            self._sync_wanted = deferred = False
+        self._lac_wanted = False
+        credential = self._credential
+        if credential is None:
+            credential = self._credential = self._stream.credential_of(terms)
+        lac, note = self._last_add_confirmed(), terms.note()
+        if note is self._noted:
+            note = NO_NOTE
+        else:
+            self._noted = note
+        whose = terms.recovery, credential, deferred, trace, terms.identity
+        return new_frame((terms.ledger_id, columns, lac, *whose, note)), size, through
 
     def _with_more(self, columns: Columns, size: int, bytes_max: int) -> tuple[Columns, int]:
         """Joins as many of the following batches as fit."""
@@ -161,34 +181,6 @@ class QueuedLane:
             parts.append(following)
             self._queue.popleft()
         return join(parts), size
-
-    def _frame_of(self, columns: Columns) -> Frame:
-        terms, deferred = self._terms, self._terms.deferred_sync
-        if self._sync_wanted and not self._queue:  # with the last of what waits
-            self._sync_wanted = deferred = False
-        self._lac_wanted = False
-        if self._credential is None:
-            self._credential = self._stream.credential_of(terms)
-        trace = terms.trace_of(columns.first_entry) if terms.trace_of and len(columns) else NO_TRACE
-        return Frame(
-            terms.ledger_id,
-            columns,
-            self._last_add_confirmed(),
-            terms.recovery,
-            self._credential,
-            deferred,
-            trace,
-            terms.identity,
-            self._new_note(),
-        )
-
-    def _new_note(self) -> bytes:
-        """What the bookie should know of the ledger, where it was not sent that yet."""
-        note = self._terms.note()
-        if note is self._noted:
-            return NO_NOTE
-        self._noted = note
-        return note
 
     def answered(self, status: Status, detail: str, through: int, size: int) -> None:
         """The frame of this size, which ended `through` that entry, is acknowledged."""

@@ -20,11 +20,13 @@ from typing import Protocol
 from crc32c import crc32c
 
 from bookie.wire import Columns, LacStatement
+from bookie.wire.messages import new_lac
 from metadata.records.ledger_record import DigestType
 
 from .ledger_keys import digest_key
 
 _ID = struct.Struct("<q")
+_CRC = struct.Struct("<I")
 _LAC = struct.Struct("<qq")
 
 PAGE_ENTRIES_MIN = 64
@@ -68,6 +70,8 @@ class Crc32cDigester:
 
     def sign(self, first_entry: int, payloads: Sequence[bytes], head: bytes = b"") -> bytes:
         pack, seed = _ID.pack, self._entry_seed
+        if len(payloads) == 1:
+            return _CRC.pack(crc32c(payloads[0], crc32c(pack(first_entry) + head, seed)))
         return array(
             "I", [crc32c(p, crc32c(pack(i) + head, seed)) for i, p in enumerate(payloads, first_entry)]
         ).tobytes()
@@ -82,7 +86,7 @@ class Crc32cDigester:
         if found.tobytes() == columns.digests:
             return []
         stored = memoryview(columns.digests)
-        return [n for n, crc in enumerate(found) if struct.pack("<I", crc) != stored[4 * n : 4 * n + 4]]
+        return [n for n, crc in enumerate(found) if _CRC.pack(crc) != stored[4 * n : 4 * n + 4]]
 
     def _is_good_page(self, columns: Columns) -> bool:
         from . import crc_page  # imports NumPy, which only readers of pages need to wait for
@@ -91,7 +95,7 @@ class Crc32cDigester:
 
     def sign_lac(self, last_entry: int, length_bytes: int) -> LacStatement:
         crc = crc32c(_LAC.pack(last_entry, length_bytes), self._lac_seed)
-        return LacStatement(last_entry, length_bytes, struct.pack("<I", crc))
+        return new_lac((last_entry, length_bytes, _CRC.pack(crc)))
 
     def is_valid_lac(self, statement: LacStatement) -> bool:
         return self.sign_lac(statement.last_entry, statement.length_bytes) == statement

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 
 from metadata.records.ledger_record import BookieRef, Ensemble
 
@@ -62,6 +63,9 @@ class Position:
         self.bookie, self.on_trial, self.failure = bookie, False, ""
 
 
+_ACKED, _WRITTEN = attrgetter("acked_through"), attrgetter("written_through")
+
+
 class Positions:
     """The positions by number. Lanes are numbered in the order of opening, and no number is reused."""
 
@@ -116,11 +120,11 @@ class Positions:
 
     def confirmed_through(self, last_pushed: int) -> int:
         """The last entry that an ack quorum has on disk, with all before it."""
-        return self._striping.confirmed_through([p.acked_through for p in self._positions], last_pushed)
+        return self._striping.confirmed_through(list(map(_ACKED, self._positions)), last_pushed)
 
     def accepted_through(self, last_pushed: int) -> int:
         """The last entry that an ack quorum has in its logs, with all before it."""
-        return self._striping.confirmed_through([p.written_through for p in self._positions], last_pushed)
+        return self._striping.confirmed_through(list(map(_WRITTEN, self._positions)), last_pushed)
 
     def failed(self) -> dict[int, str]:
         """The positions without a lane, and why."""

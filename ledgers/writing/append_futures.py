@@ -58,7 +58,7 @@ class AppendFutures:
 
     @property
     def appends_wait(self) -> bool:
-        return self._taken_through > self._answered_through
+        return self._counted_through + len(self.last_run) > self._answered_through
 
     @property
     def _taken_through(self) -> int:
@@ -66,7 +66,7 @@ class AppendFutures:
 
     @property
     def any_wait(self) -> bool:
-        return bool(self.appends_wait or self._forces)
+        return self.appends_wait or bool(self._forces)
 
     @property
     def next_entry(self) -> int:
@@ -126,6 +126,12 @@ class AppendFutures:
     def _answered(self, through: int) -> list[tuple[int, list[AppendFuture]]]:
         """Takes the futures out through this entry."""
         answered, runs = [], self._runs
+        if (
+            self.last_run and not runs and through == self._taken_through
+        ):  # all there are, as of an append alone
+            answered, self.last_run = [(self._counted_through + 1, self.last_run)], []
+            self._counted_through = through
+            return answered
         self._end_run()
         while runs and runs[0].first <= through:
             first = runs[0].first

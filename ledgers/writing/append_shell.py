@@ -325,9 +325,6 @@ class PipelineShell:
     def _answered(self, last_entry: int) -> None:
         for observer in self._observers:
             observer.answered(last_entry)
-        self._made_progress()
-
-    def _made_progress(self) -> None:
         self._clock.progressed()
         self._has_room()
 
@@ -366,7 +363,8 @@ class PipelineShell:
         self._answers.fail(failure)
         for observer in self._observers:
             observer.ended(failure)
-        self._made_progress()
+        self._clock.progressed()
+        self._has_room()
 
     def _background_failed(self, error: BaseException) -> None:
         """Ends the writer after a bug or a broken record; never for protocol failures."""

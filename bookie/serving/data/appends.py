@@ -15,11 +15,11 @@ from functools import partial
 from metadata.audit import Act
 
 from ...storage.counting.metrics import Request
-from ...storage.intake_queue import Arrival
+from ...storage.intake_queue import Arrival, new_arrival
 from ...wire import AppendReply, AppendRequest, Frame, codec
 from ...wire.data.connection import Connection
 from ...wire.data.framing import Body, FrameKind
-from ...wire.messages import NO_NOTE, Ack, Status
+from ...wire.messages import NO_NOTE, Ack, Status, new_ack, new_reply
 from ...wire.trust.identity import Peer
 from ...wire.trust.roles import CALLS
 from ..limits.password_proofs import PeerProofs
@@ -84,7 +84,7 @@ class Appends:
 
     def _received(self, request: AppendRequest, large_bytes: int) -> None:
         network_seconds = self._connection.large_seconds if large_bytes else 0.0
-        arrival = Arrival(self._loop.time(), network_seconds, *self._sender)
+        arrival = new_arrival((self._loop.time(), network_seconds, *self._sender))
         if self._working is None and self._is_ready_for(request):
             self._take(request, {}, large_bytes, arrival)
             return
@@ -197,7 +197,7 @@ class Appends:
         self._unanswered -= 1
         if status is not Status.OK:
             self._bookie.metrics.answered(Request.APPEND, status)
-        self._acks.append(Ack(sequence, status, detail))
+        self._acks.append(new_ack((sequence, status, detail)))
         if not self._will_tell:
             self._will_tell = True
             self._bookie.answers.tell_soon(self._tell)
@@ -208,7 +208,7 @@ class Appends:
         if not self._connection.is_writable and not self._connection.is_lost:
             return  # nothing more is read from it until it is writable
         acks, self._acks = tuple(self._acks), []
-        self._connection.send_message(FrameKind.ACKS, AppendReply(acks), _size_of, self._encode)
+        self._connection.send_message(FrameKind.ACKS, new_reply((acks,)), _size_of, self._encode)
         self._on_answered()
 
     def writable(self) -> None:

@@ -77,7 +77,7 @@ def _decode_request(data: Body) -> AppendRequest:
     body = Unsealed(data)
     if len(body.header) > APPEND_HEADER_BYTES_MAX:
         raise BadMessage(f"a header of {len(body.header)} bytes; the limit is {APPEND_HEADER_BYTES_MAX}")
-    if packed.is_packed(body.header):
+    if body.header[:1] == packed.BEGINNING:
         return packed.decode_request(body, FRAMES_MAX)
     message = parsed(pb.AppendRequest, body.header)
     if (count := len(message.frames) + len(message.told)) > FRAMES_MAX:
@@ -116,7 +116,7 @@ def _encode_reply(reply: AppendReply) -> Sealed:
 
 def _decode_reply(data: Body) -> AppendReply:
     header = unsealed_alone(data)
-    if packed.is_packed(header):
+    if header[:1] == packed.BEGINNING:
         return packed.decode_reply(header)
     message = parsed(pb.AppendReply, header)
     return AppendReply(

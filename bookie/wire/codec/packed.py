@@ -15,7 +15,7 @@ import struct
 from metadata.records.ledger_record import IDENTITY_BYTES
 
 from ..attachments import BadMessage, Sealed, Unsealed, sealed_bytes
-from ..columns import NO_ENTRIES
+from ..columns import NO_ENTRIES, Columns
 from ..messages import (
     NO_CREDENTIAL,
     NO_IDENTITY,
@@ -29,12 +29,14 @@ from ..messages import (
     Credential,
     Frame,
     LacStatement,
+    new_ack,
+    new_frame,
+    new_reply,
 )
-from .parts import STATUS_TO_PB, check_frame, checked_lac, status_from
+from .parts import STATUS_FROM_PB, STATUS_TO_PB, check_frame, checked_lac
 
 PACKED = 0
-
-_BEGINNING = bytes([PACKED])
+BEGINNING = bytes([PACKED])
 
 _REQUEST = struct.Struct("<BHHHQ")
 
@@ -52,33 +54,27 @@ _NO_LAC = LacStatement(0, 0, b"")
 _CREDENTIAL_BYTES = VERIFIER_BYTES + PROOF_BYTES
 
 
-def is_packed(header: bytes | bytearray | memoryview) -> bool:
-    return len(header) > 0 and header[0] == PACKED
-
-
 def encode_request(request: AppendRequest) -> Sealed:
     incarnation, first_sequence, frames, told = request
     name = incarnation.encode()
     parts = [_REQUEST.pack(PACKED, len(name), len(frames), len(told), first_sequence), name]
+    attached: list[Columns] = []
     for frame in frames + told:
-        _add_frame(parts, frame)
-    return sealed_bytes(b"".join(parts), [frame.columns for frame in frames])
-
-
-def _add_frame(parts: list[bytes], frame: Frame) -> None:
-    ledger_id, columns, lac, recovery, credential, deferred_sync, trace, identity, note = frame
-    flags = (_RECOVERY if recovery else 0) | (_DEFERRED_SYNC if deferred_sync else 0)
-    flags |= (_HAS_LAC if lac else 0) | (_HAS_IDENTITY if identity else 0)
-    last_entry, length_bytes, digest = lac or _NO_LAC
-    if credential.verifier:
-        flags |= _HAS_CREDENTIAL
-    # fmt: off
-    fixed = _FRAME.pack(
-        ledger_id, last_entry, length_bytes, len(columns), len(columns.digests), len(columns.payload),
-        len(note), len(digest), len(trace), flags,
-    )
-    # fmt: on
-    parts += (fixed, digest, *credential, identity, trace, note)
+        ledger_id, columns, lac, recovery, credential, deferred_sync, trace, identity, note = frame
+        flags = (_RECOVERY if recovery else 0) | (_DEFERRED_SYNC if deferred_sync else 0)
+        flags |= (_HAS_LAC if lac else 0) | (_HAS_IDENTITY if identity else 0)
+        last_entry, length_bytes, digest = lac or _NO_LAC
+        if credential.verifier:
+            flags |= _HAS_CREDENTIAL
+        # fmt: off
+        fixed = _FRAME.pack(
+            ledger_id, last_entry, length_bytes, len(columns), len(columns.digests), len(columns.payload),
+            len(note), len(digest), len(trace), flags,
+        )
+        # fmt: on
+        parts += (fixed, digest, *credential, identity, trace, note)
+        attached.append(columns)
+    return sealed_bytes(b"".join(parts), attached)
 
 
 def decode_request(body: Unsealed, frames_max: int) -> AppendRequest:
@@ -136,7 +132,7 @@ def _frame_at(at: int, header: bytes, body: Unsealed) -> tuple[Frame, int]:
     has_columns = entries or digests_bytes or payload_bytes
     columns = body.columns(entries, digests_bytes, payload_bytes) if has_columns else NO_ENTRIES
     whose = bool(flags & _RECOVERY), credential, bool(flags & _DEFERRED_SYNC), trace, identity
-    return Frame(ledger_id, columns, lac, *whose, note), at
+    return new_frame((ledger_id, columns, lac, *whose, note)), at
 
 
 def _is_told(frame: Frame) -> bool:
@@ -145,7 +141,7 @@ def _is_told(frame: Frame) -> bool:
 
 
 def encode_reply(reply: AppendReply) -> Sealed:
-    parts = [_BEGINNING]
+    parts = [BEGINNING]
     for sequence, status, detail in reply.acks:
         told = detail.encode()
         parts += (_ACK.pack(sequence, STATUS_TO_PB[status], len(told)), told)
@@ -164,9 +160,11 @@ def decode_reply(header: bytes | bytearray) -> AppendReply:
             if detail_bytes:
                 detail = header[at : at + detail_bytes].decode()
                 at += detail_bytes
-            acks.append(Ack(sequence, status_from(status), detail))
+            acks.append(new_ack((sequence, STATUS_FROM_PB[status], detail)))
+    except KeyError as error:
+        raise BadMessage(f"unknown status {error}") from None
     except (struct.error, UnicodeDecodeError) as error:
         raise BadMessage(f"its fields are no acknowledgements: {error}") from None
     if at != end:
         raise BadMessage(f"a header of {end} bytes, and fields of {at}")
-    return AppendReply(tuple(acks))
+    return new_reply((tuple(acks),))

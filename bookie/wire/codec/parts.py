@@ -24,6 +24,7 @@ from ..messages import (
     LacStatement,
     MaintenanceAction,
     Status,
+    new_lac,
 )
 
 LAC_DIGEST_BYTES_MAX = 64
@@ -39,7 +40,7 @@ STATUS_TO_PB: dict[Status, pb.Status] = {
     status: cast("pb.Status", pb.Status.Value(status.name)) for status in Status
 }
 
-_STATUS_FROM_PB = {int(number): status for status, number in STATUS_TO_PB.items()}
+STATUS_FROM_PB = {int(number): status for status, number in STATUS_TO_PB.items()}
 
 
 def parse(kind: type[M], data: Body) -> M:
@@ -85,7 +86,7 @@ def checked_lac(last_entry: int, length_bytes: int, digest: bytes) -> LacStateme
         raise BadMessage(f"no ledger ends at entry {last_entry} with {length_bytes} bytes")
     if len(digest) > LAC_DIGEST_BYTES_MAX:
         raise BadMessage(f"a last-add-confirmed with a digest of {len(digest)} bytes")
-    return LacStatement(last_entry, length_bytes, digest)
+    return new_lac((last_entry, length_bytes, digest))
 
 
 def credential_to(credential: Credential) -> pb.Credential | None:
@@ -116,7 +117,7 @@ def identity_from(
 
 def status_from(number: int) -> Status:
     try:
-        return _STATUS_FROM_PB[number]
+        return STATUS_FROM_PB[number]
     except KeyError:
         raise BadMessage(f"unknown status {number}") from None
 

@@ -297,8 +297,14 @@ class Connection(MessageProtocol):
                 return
             if isinstance(body, bytearray):
                 self.large_seconds = self.heard_at - self._large_began_at
-            if kind not in SIGNS_OF_LIFE:
-                self._take(kind, call, body)
+            if kind in SIGNS_OF_LIFE:
+                continue
+            try:
+                self.handler.received(kind, call, body)
+            except Exception as error:
+                # Whatever the error, the owner must hear of it, or a caller waits for ever.
+                self.abort(f"its stream failed: {error!r}")
+                raise
         if self.reader.has_more:
             self.hold(NEXT_TURN)
             self._turn_began_at = self._loop.time()
@@ -356,14 +362,6 @@ class Connection(MessageProtocol):
             task.result()
             self.reader.go_on()
             self.go_on(NO_MEMORY)
-
-    def _take(self, kind: FrameKind, call: int, body: Body) -> None:
-        try:
-            self.handler.received(kind, call, body)
-        except Exception as error:
-            # Whatever the error, the owner must hear of it, or a caller waits for ever.
-            self.abort(f"its stream failed: {error!r}")
-            raise
 
     def _look_later(self, seconds: float) -> None:
         """Schedules the next liveness check, counted from when something was received last."""

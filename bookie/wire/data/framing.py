@@ -11,10 +11,11 @@ Small frames are received many at a time; the rest of a large body into its own 
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+from ..named_tuples import made_of
 from ..rpc import MESSAGE_BYTES_MAX
 
 HEADER = struct.Struct("<III")
@@ -79,6 +80,9 @@ class Received(NamedTuple):
     kind: FrameKind
     call: int
     body: Body
+
+
+_received: Callable[[tuple[FrameKind, int, Body]], Received] = made_of(Received)
 
 
 class BadFrame(ValueError):
@@ -150,20 +154,11 @@ class FrameReader:
 
     def received(self, count: int) -> list[Received]:
         """Counts received bytes; returns the first frames that are whole now. Raises BadFrame."""
-        if self._large is None:
-            self._end += count
-            return self.more()
-        self._filled += count
-        if self._filled < len(self._large.body):
-            return []
-        frame, self._large = self._large, None
-        return [frame]
-
-    def more(self) -> list[Received]:
-        """The next frames that are whole. Raises BadFrame."""
+        if self._large is not None:
+            return self._received_large(count)
         frames: list[Received] = []
-        begin, end = self._begin, self._end
-        self.has_more = False
+        begin, end = self._begin, self._end + count
+        self._end, self.has_more = end, False
         while end - begin >= HEADER_BYTES:
             if len(frames) == FRAMES_AT_ONCE_MAX:
                 self.has_more = True
@@ -174,13 +169,25 @@ class FrameReader:
                 if HEADER_BYTES + size > len(self._small):
                     self.wanted = size
                 break
-            frames.append(Received(kind, call, bytes(self._view[begin : begin + size])))
+            frames.append(_received((kind, call, bytes(self._view[begin : begin + size]))))
             self._begin = begin = begin + size
         if self._begin == end < len(self._small):
             self._begin = self._end = 0  # all is taken, as nearly always
         elif not self.wanted:
             self._close_up()
         return frames
+
+    def more(self) -> list[Received]:
+        """The next frames that are whole. Raises BadFrame."""
+        return self.received(0)
+
+    def _received_large(self, count: int) -> list[Received]:
+        assert self._large is not None
+        self._filled += count
+        if self._filled < len(self._large.body):
+            return []
+        frame, self._large = self._large, None
+        return [frame]
 
     def drop(self) -> None:
         """Frees the buffers of a lost connection, whoever still refers to this."""

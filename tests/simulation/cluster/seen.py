@@ -176,16 +176,16 @@ class WatchedWriter(SteppedLogWriter):
 def watched(seen: Seen, host: Callable[[], Host]) -> Iterator[None]:
     """While it lasts every bookie and every writer tells what it does. `host` is where the present code runs."""
     begin_log, append, fence = Bookie._begin_log, Bookie.append, Bookie.fence
-    lac, made_progress = Bookie.last_add_confirmed, WriteHandle._made_progress
+    lac, answered = Bookie.last_add_confirmed, WriteHandle._answered
 
     def begins_log(self: Bookie, *arguments: Any) -> None:
         begin_log(self, *arguments)
         assert isinstance(self._log, WatchedWriter)
         self._log.on_report = lambda durable: seen.durable(host(), _ref_of(self), durable)
 
-    def makes_progress(self: WriteHandle) -> None:
+    def answers(self: WriteHandle, last_entry: int) -> None:
         seen.confirmed(self)
-        made_progress(self)
+        answered(self, last_entry)
 
     def appends(self: Bookie, frame: Frame, *how: Any) -> None:
         if not frame.recovery:
@@ -210,7 +210,7 @@ def watched(seen: Seen, host: Callable[[], Host]) -> Iterator[None]:
         stack.enter_context(patch.object(Bookie, "append", appends))
         stack.enter_context(patch.object(Bookie, "fence", fences))
         stack.enter_context(patch.object(Bookie, "last_add_confirmed", tells_lac))
-        stack.enter_context(patch.object(WriteHandle, "_made_progress", makes_progress))
+        stack.enter_context(patch.object(WriteHandle, "_answered", answers))
         yield
 
 
