@@ -19,6 +19,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
+from operator import attrgetter
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
@@ -60,6 +61,8 @@ class _Waiting(NamedTuple):
     ticket: Ticket
     deferred_sync: bool
 
+
+_SIZE, _DEFERRED_SYNC = attrgetter("size"), attrgetter("deferred_sync")
 
 _written: Callable[[tuple[Record, int, int, Ticket]], Written] = made_of(Written)
 _waiting: Callable[[tuple[Record, int, Ticket, bool]], _Waiting] = made_of(_Waiting)
@@ -199,7 +202,7 @@ class LogWriter:
         group = self._append_what_fits(group)
         if not group and not self._unsynced:
             return
-        if not all(waiting.deferred_sync for waiting in group) or self._sync_is_due():
+        if not all(map(_DEFERRED_SYNC, group)) or self._sync_is_due():
             self._sync()
         written = self._report_durable()
         if written and group:
@@ -209,7 +212,7 @@ class LogWriter:
     def _sync(self) -> None:
         began = time.perf_counter()
         self._appender.sync()  # everything in the log is acknowledged only after this line
-        size = sum([written.size for written in self._unsynced])
+        size = sum(map(_SIZE, self._unsynced))
         self._on_sync(time.perf_counter() - began, len(self._unsynced), size)
 
     def _append_what_fits(self, group: Sequence[_Waiting]) -> Sequence[_Waiting]:
@@ -249,7 +252,7 @@ class LogWriter:
             position += size
 
     def _sync_is_due(self) -> bool:
-        is_large = sum([written.size for written in self._unsynced]) >= UNSYNCED_BYTES_MAX
+        is_large = sum(map(_SIZE, self._unsynced)) >= UNSYNCED_BYTES_MAX
         return is_large or self._seconds_to_sync() == 0
 
     def _seconds_to_sync(self) -> float:

@@ -166,8 +166,8 @@ def _refused(state: LedgerState, verifier: bytes, identity: bytes, ticket: objec
     """Checks verifier and identity; the first writer or fencer of a ledger sets both."""
     if state.verifier is not None and not state.admits(verifier):
         return Answer(ticket, Status.UNAUTHORIZED)
-    if why := state.identity_mismatch(identity):
-        return Answer(ticket, Status.WRONG_IDENTITY, why)
+    if state.is_another(identity):
+        return Answer(ticket, Status.WRONG_IDENTITY, state.identity_mismatch(identity))
     if state.identity is None or state.verifier is None:
         state.learn(verifier, identity)
     return None

@@ -66,19 +66,22 @@ def sealed_bytes(header: bytes, columns: Iterable[Columns] = ()) -> Sealed:
 
 def unsealed_alone(data: bytes | bytearray) -> bytes | bytearray:
     """The header of a message without attachments. Raises BadMessage."""
+    if (left := len(data) - _header_end(data)) > 0:
+        raise BadMessage(f"{left} bytes are left over behind a message")
+    return data[_BEGINNING_BYTES:]
+
+
+def _header_end(data: bytes | bytearray) -> int:
+    """Where the header ends. Raises BadMessage for a wrong checksum or length."""
     if len(data) < _BEGINNING_BYTES:
         raise BadMessage(DAMAGED)
     checksum, header_bytes = _BEGINNING.unpack_from(data)
     if checksum != crc32c(memoryview(data)[_CHECKSUM_BYTES:], _SEED):
         raise BadMessage(DAMAGED)
-    header = data[_BEGINNING_BYTES:]
-    if header_bytes != len(header):
-        raise BadMessage(
-            "a message is shorter than its header"
-            if header_bytes > len(header)
-            else f"{len(header) - header_bytes} bytes are left over behind a message"
-        )
-    return header
+    end: int = _BEGINNING_BYTES + header_bytes
+    if end > len(data):
+        raise BadMessage("a message is shorter than its header")
+    return end
 
 
 class Unsealed:
@@ -90,15 +93,7 @@ class Unsealed:
     __slots__ = ("_at", "_body", "header")
 
     def __init__(self, data: bytes | bytearray) -> None:
-        if len(data) < _BEGINNING_BYTES:
-            raise BadMessage(DAMAGED)
-        view = memoryview(data).toreadonly()
-        checksum, header_bytes = _BEGINNING.unpack_from(data)
-        if checksum != crc32c(view[_CHECKSUM_BYTES:], _SEED):
-            raise BadMessage(DAMAGED)
-        end = _BEGINNING_BYTES + header_bytes
-        if end > len(data):
-            raise BadMessage("a message is shorter than its header")
+        end, view = _header_end(data), memoryview(data).toreadonly()
         self.header = view[_BEGINNING_BYTES:end]
         self._body, self._at = view, end
 

@@ -167,7 +167,7 @@ class Session:
             self.connection.hold(FALSE_PROOF)
             if self._appends is None or self._appends.are_answered:
                 self.end(FALSE_PROOF)
-        else:
+        elif self._is_stopping:
             self._end_if_stopped()
 
     def _end_if_stopped(self) -> None:

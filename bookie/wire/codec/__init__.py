@@ -1,6 +1,6 @@
 """Encodes and decodes messages: the only modules that touch the generated protobuf code.
 
-Every message has a checksum and columns attached (`sealing`), and is encoded in parts. Decoding never trusts:
+Every message has a checksum and columns attached (`attachments`), and is encoded in parts. Decoding never trusts:
 columns that do not fit together, a wrong checksum or an unknown status raise BadMessage, and nothing of the message
 is used.
 """
