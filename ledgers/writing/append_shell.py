@@ -79,12 +79,8 @@ class PipelineShell:
             deferred_sync=deferred_sync,
             delay_ensemble_change=cluster.config.delay_ensemble_change,
         )
-        identity = created.record.identity
-        note = LaneNotes(self._machine).now
-        terms = LaneTerms(self.ledger_id, key, deferred_sync=deferred_sync, identity=identity, note=note)
         self._traces = cluster.writer_traces(self.ledger_id)
-        of_lanes = self._traces.lanes if self._traces else None
-        self._lanes = Lanes(cluster, terms, self, SignedLac(digester, self._machine).now, of_lanes)
+        self._lanes = self._lanes_of(created.record.identity, key)
         self._tasks = Tasks(self._background_failed)
         self._waiting = AppendBacklog()
         self._observers = [one for one in (cluster.writer_metrics(), self._traces) if one is not None]
@@ -102,17 +98,19 @@ class PipelineShell:
             lambda: not (self._finished.done() or self._answers.appends_wait),
             self._lanes.send_lac,
         )
-        self._clock = ProgressClock(
-            self._config.append_quorum_seconds_max, self._is_waited_for, self._append_timed_out
-        )
+        seconds_max = self._config.append_quorum_seconds_max
+        self._clock = ProgressClock(seconds_max, self._is_waited_for, self._append_timed_out)
         self._quorum = QuorumWatch(
-            self._config.append_quorum_seconds_max,
-            lambda: self._machine.is_without_quorum,
-            self._give_up,
-            self._why_it_waits,
+            seconds_max, lambda: self._machine.is_without_quorum, self._give_up, self._why_it_waits
         )
         self.on_progress: Callable[[], None] = lambda: None
         self._perform(self._machine.start())
+
+    def _lanes_of(self, identity: bytes, key: LedgerKey) -> Lanes:
+        note, is_deferred = LaneNotes(self._machine).now, self._deferred_sync
+        terms = LaneTerms(self.ledger_id, key, deferred_sync=is_deferred, identity=identity, note=note)
+        of_lanes = self._traces.lanes if self._traces else None
+        return Lanes(self._cluster, terms, self, SignedLac(self._digester, self._machine).now, of_lanes)
 
     # --- state -------------------------------------------------------------------------------
 
