@@ -64,7 +64,7 @@ END_SECONDS_MAX = 0.5
 
 
 _InFlight = tuple[QueuedLane, int, int, float]
-"""A frame's lane, the entry through which it goes, the size of its columns, and when it was sent."""
+"""A frame's lane, the entry through which all is on disk when it is answered OK, its size, and when it was sent."""
 
 
 def size_of(request: AppendRequest) -> int:
@@ -197,9 +197,9 @@ class AppendStream:
             self._answered(reply)
 
     def _answered(self, reply: AppendReply) -> None:
-        acks, connection = () if self._is_broken else reply.acks, self._connection
-        if acks and connection is not None:
-            self._answered_at = connection.heard_at
+        acks = () if self._is_broken else reply.acks
+        if acks:
+            self._answered_at = self._loop.time()
         for sequence, status, detail in acks:
             lane, through, size, _ = self._in_flight.pop(sequence)
             self._in_flight_bytes -= size
@@ -318,13 +318,13 @@ class AppendStream:
                 continue
             frame, size, through = made
             room -= size + FRAME_OVERHEAD_BYTES + NOTES_WEIGHT * len(frame.note)
-            in_flight[first + len(frames)] = lane, through, size, now
+            in_flight[self._next_sequence] = lane, through, size, now
+            self._next_sequence += 1
             self._queued_bytes -= size
             self._in_flight_bytes += size
             frames.append(frame)
             if lane.has_work:
                 self.lane_has_work(lane)
-        self._next_sequence += len(frames)
         told: list[Frame] = []
         while self._told and room > 0 and len(frames) + len(told) < FRAMES_IN_FLIGHT_MAX:
             told.append(self._told_frame(*self._told.popleft()))

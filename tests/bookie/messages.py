@@ -90,7 +90,11 @@ told = frames.map(
     )
 )
 append_requests = st.builds(
-    AppendRequest, text, u64, st.lists(frames, max_size=3).map(tuple), st.lists(told, max_size=3).map(tuple)
+    AppendRequest,
+    text,
+    st.integers(0, 2**64 - 3),
+    st.lists(frames, max_size=3).map(tuple),
+    st.lists(told, max_size=3).map(tuple),
 )
 append_replies = st.builds(AppendReply, st.lists(st.builds(Ack, u64, statuses, text), max_size=3).map(tuple))
 read_requests = st.builds(

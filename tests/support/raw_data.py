@@ -33,8 +33,8 @@ class RawConnection:
         except (asyncio.IncompleteReadError, ConnectionResetError, ssl.SSLError):
             return None
 
-    async def greet(self) -> None:
-        self.send(FrameKind.HELLO, 0, [ClientHello().encode()])
+    async def greet(self, hello: ClientHello | None = None) -> None:
+        self.send(FrameKind.HELLO, 0, [(hello or ClientHello()).encode()])
         answer = await self.receive()
         assert answer is not None and answer.kind is FrameKind.SERVER_HELLO, answer
         self.welcome = decode_server_hello(answer.body)

@@ -19,6 +19,7 @@ from .parts import (
     STATUS_TO_PB,
     Body,
     Codec,
+    check_count,
     check_frame,
     columns_from,
     credential_from,
@@ -80,8 +81,7 @@ def _decode_request(data: Body) -> AppendRequest:
     if body.header[:1] == packed.BEGINNING:
         return packed.decode_request(body, FRAMES_MAX)
     message = parsed(pb.AppendRequest, body.header)
-    if (count := len(message.frames) + len(message.told)) > FRAMES_MAX:
-        raise BadMessage(f"{count} frames in one message; the limit is {FRAMES_MAX}")
+    check_count(len(message.frames), len(message.told), message.first_sequence, FRAMES_MAX)
     frames = tuple([_frame_from(frame, body) for frame in message.frames])
     told = tuple([_told_from(frame, NO_ENTRIES) for frame in message.told])
     body.end()

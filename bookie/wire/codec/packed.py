@@ -33,7 +33,7 @@ from ..messages import (
     new_frame,
     new_reply,
 )
-from .parts import STATUS_FROM_PB, STATUS_TO_PB, check_frame, checked_lac
+from .parts import STATUS_FROM_PB, STATUS_TO_PB, check_count, check_frame, checked_lac
 
 PACKED = 0
 BEGINNING = bytes([PACKED])
@@ -82,8 +82,7 @@ def decode_request(body: Unsealed, frames_max: int) -> AppendRequest:
     header = bytes(body.header)
     try:
         _, name_bytes, frames, told, first_sequence = _REQUEST.unpack_from(header)
-        if frames + told > frames_max:
-            raise BadMessage(f"{frames + told} frames in one message; the limit is {frames_max}")
+        check_count(frames, told, first_sequence, frames_max)
         at = _REQUEST.size + name_bytes
         incarnation = header[_REQUEST.size : at].decode()
         found: list[Frame] = []

@@ -30,6 +30,8 @@ from ..messages import (
 LAC_DIGEST_BYTES_MAX = 64
 """Width of a digest at most; bounds what a bookie keeps for each ledger."""
 
+SEQUENCES_MAX = 1 << 64
+"""Numbers of frames on one connection; an acknowledgement has no room for others."""
 
 M = TypeVar("M", bound=Message)
 V = TypeVar("V")
@@ -120,6 +122,14 @@ def status_from(number: int) -> Status:
         return STATUS_FROM_PB[number]
     except KeyError:
         raise BadMessage(f"unknown status {number}") from None
+
+
+def check_count(frames: int, told: int, first_sequence: int, frames_max: int) -> None:
+    """Raises BadMessage for more frames than a message has, or than there are numbers for to acknowledge them."""
+    if frames + told > frames_max:
+        raise BadMessage(f"{frames + told} frames in one message; the limit is {frames_max}")
+    if first_sequence + frames > SEQUENCES_MAX:
+        raise BadMessage(f"{frames} frames that are numbered from {first_sequence} on")
 
 
 def check_frame(ledger_id: int, note: bytes) -> None:

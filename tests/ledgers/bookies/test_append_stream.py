@@ -24,8 +24,8 @@ from bookie.wire import (
 )
 from bookie.wire.credentials import NONCE_BYTES, StreamProofs
 from bookie.wire.data.connection import Connection, Handler
-from bookie.wire.data.framing import FrameKind, FrameReader, framed
-from bookie.wire.data.handshake import ServerHello
+from bookie.wire.data.framing import Body, FrameKind, FrameReader, framed
+from bookie.wire.data.handshake import PACKED_SINCE, ServerHello
 from ledgers.bookie_client import LaneTerms
 from ledgers.bookies.append_stream import AppendStream
 from ledgers.bookies.queued_lane import QueuedLane
@@ -53,6 +53,7 @@ class Peer(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
         self.requests: list[AppendRequest] = []
+        self.bodies: list[Body] = []
         self.welcome = ServerHello(1, "i1", b"n" * NONCE_BYTES)
         self._reader = FrameReader()
         self._reader.handshake_done()
@@ -85,6 +86,7 @@ class Peer(asyncio.Transport):
                 frames += self._reader.more()
             for frame in frames:
                 assert frame.kind is FrameKind.APPEND
+                self.bodies.append(frame.body)
                 self.requests.append(codec.decode(AppendRequest, frame.body))
             if self._reader.wanted:
                 self._reader.go_on()
@@ -162,6 +164,17 @@ async def test_what_waits_together_is_one_frame_and_lanes_share_a_message(settin
     assert request.frames[0].last_add_confirmed == LAC
     assert await answered(setting, heard, Ack(0, Status.OK)) == [6]
     assert (one.backlog_bytes, two.backlog_bytes) == (0, entry(0).size_bytes)
+
+
+@pytest.mark.parametrize("version", [PACKED_SINCE - 1, PACKED_SINCE])
+async def test_a_bookie_has_its_appends_in_the_form_of_its_version(version: int) -> None:
+    setting = Setting()
+    setting.peer.welcome = replace(setting.peer.welcome, version=version)
+    setting.lane()[0].send(entry(0))
+    await until(lambda: setting.peer.requests)
+    encoded = codec.append_encoders(version).request(setting.peer.requests[0])
+    assert setting.peer.bodies == [b"".join(encoded)]
+    await setting.stream.close()
 
 
 async def test_W6_a_lane_past_its_bound_is_behind_until_it_has_caught_up() -> None:
