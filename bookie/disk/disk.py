@@ -78,8 +78,7 @@ class OsFile:
     def __init__(self, path: Path, flags: int) -> None:
         self._path = str(path)
         self._fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
-        opened = os.fstat(self._fd)
-        self._file_of_name = opened.st_ino, opened.st_dev
+        self._opened = os.fstat(self._fd)
 
     def write(self, buffers: Sequence[bytes | memoryview], offset: int) -> None:
         try:
@@ -119,7 +118,7 @@ class OsFile:
             named = os.stat(self._path)
         except FileNotFoundError:
             raise DirectoryLost(self._path) from None
-        if (named.st_ino, named.st_dev) != self._file_of_name:
+        if not os.path.samestat(named, self._opened):
             raise DirectoryLost(self._path)
 
     def read(self, size: int, offset: int) -> bytes:

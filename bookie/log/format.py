@@ -216,8 +216,7 @@ def decode_segment_header(data: bytes) -> SegmentHeader:
 
 def record_bytes(record: Record) -> int:
     """The record's size in the log, header and padding included."""
-    size = _HEADER_BYTES + sum(map(len, _body(record)))
-    return size + -size % ALIGNMENT
+    return aligned(_HEADER_BYTES + sum(map(len, _body(record))))
 
 
 def encode_record(record: Record, *, position: int, synced: int) -> list[Buffer]:

@@ -98,11 +98,8 @@ class QueuedLane:
 
     def close(self) -> None:
         """See Lane. A bookie that has entries is told in passing what it was not yet: the ledger's end, mostly."""
-        if self._listener is not None and self._credential is not None:
-            note = self._terms.note()
-            if note and note is not self._noted:
-                self._noted = note
-                self._stream.tell(self._terms, note)
+        if self._listener is not None and self._credential is not None and (note := self._new_note()):
+            self._stream.tell(self._terms, note)
         self._listener = None
         self._stream.lane_dropped(sum(size for _, size in self._queue))
         self._queue.clear()
@@ -161,13 +158,17 @@ class QueuedLane:
         credential = self._credential
         if credential is None:
             credential = self._credential = self._stream.credential_of(terms)
-        lac, note = self._last_add_confirmed(), terms.note()
-        if note is self._noted:
-            note = NO_NOTE
-        else:
-            self._noted = note
         whose = terms.recovery, credential, deferred, trace, terms.identity
-        return new_frame((terms.ledger_id, columns, lac, *whose, note)), size, through
+        frame = new_frame((terms.ledger_id, columns, self._last_add_confirmed(), *whose, self._new_note()))
+        return frame, size, through
+
+    def _new_note(self) -> bytes:
+        """What the bookie should know of the ledger, where it was not sent that yet."""
+        note = self._terms.note()
+        if note is self._noted:
+            return NO_NOTE
+        self._noted = note
+        return note
 
     def _with_more(self, columns: Columns, size: int, bytes_max: int) -> tuple[Columns, int]:
         """Joins as many of the following batches as fit."""

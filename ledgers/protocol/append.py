@@ -139,7 +139,7 @@ class AppendPipeline:
         assert not self.has_ended and not self._close_asked
         self._pending.push(columns)
         if not self._striping.is_striped:
-            return [Send(p.lane, columns) for p in self._positions if p.lane is not None]
+            return [Send(lane, columns) for lane in self._positions.lanes()]
         return [effect for n in range(len(self._positions)) for effect in self._send(n, [columns])]
 
     def acked(self, lane: int, through: int) -> list[AppendEffect]:
