@@ -4,152 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from bookie.wire import (
-    NO_CREDENTIAL,
-    Ack,
-    AppendReply,
-    AppendRequest,
-    Columns,
-    LacStatement,
-    Status,
-    codec,
-    of_payloads,
-)
+from bookie.wire import NO_CREDENTIAL, Ack, Status, codec
 from bookie.wire.credentials import NONCE_BYTES, StreamProofs
-from bookie.wire.data.connection import Connection, Handler
-from bookie.wire.data.framing import Body, FrameKind, FrameReader, framed
-from bookie.wire.data.handshake import PACKED_SINCE, ServerHello
-from ledgers.bookie_client import LaneTerms
-from ledgers.bookies.append_stream import AppendStream
-from ledgers.bookies.queued_lane import QueuedLane
-from ledgers.config import MIB, ClientConfig
+from bookie.wire.data.handshake import FIXED_WIDTH_SINCE
+from ledgers.config import MIB
 from ledgers.errors import BookieUnavailable
 from ledgers.integrity.ledger_keys import LedgerKey
-from ledgers.loop_batching import LoopBatching
 from ledgers.tasks import STOPPED_SECONDS
-from metadata.records.ledger_record import BookieRef
-from metadata.records.notes import fragment_note
-from tests.support.aio import until_true
-from tests.support.lane_listener import Listener
 
-BOOKIE = BookieRef("b1", "i1")
-CONFIG = ClientConfig(append_seconds_max=0.2)
-SMALL = replace(CONFIG, lane_backlog_bytes_max=MIB, pending_bytes_max=MIB, append_seconds_max=5)
-LAC = LacStatement(3, 12, b"lac!")
+from .append_peer import CONFIG, LAC, SMALL, Setting, answered, entry, until
+
 LOOP_TURNS = 50
 """More turns of the loop than it takes from a timer that is overdue to the lane that is told of it."""
-
-
-class Peer(asyncio.Transport):
-    """The other end of a connection: keeps what was sent, answers as the test says."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.requests: list[AppendRequest] = []
-        self.bodies: list[Body] = []
-        self.welcome = ServerHello(1, "i1", b"n" * NONCE_BYTES)
-        self._reader = FrameReader()
-        self._reader.handshake_done()
-        self.connection: Connection | None = None
-        self._is_closing = False
-
-    def connect(self, handler: Handler) -> Connection:
-        self.connection = Connection(handler, asks=True)
-        self.connection.reader.handshake_done()
-        self.connection.connection_made(self)
-        return self.connection
-
-    def answer(self, *acks: Ack) -> None:
-        self.say(FrameKind.ACKS, codec.encode(AppendReply(acks)))
-
-    def say(self, kind: FrameKind, body: list[bytes | memoryview]) -> None:
-        assert self.connection is not None
-        with suppress(LookupError):  # the connection has told its handler, and the loop hears of it too
-            self.connection.feed(b"".join(framed(kind, 0, body)))
-
-    def write(self, data: Any) -> None:
-        view = memoryview(data)
-        while view:
-            room = self._reader.buffer()
-            count = min(len(room), len(view))
-            room[:count] = view[:count]
-            view = view[count:]
-            frames = self._reader.received(count)
-            while self._reader.has_more:
-                frames += self._reader.more()
-            for frame in frames:
-                assert frame.kind is FrameKind.APPEND
-                self.bodies.append(frame.body)
-                self.requests.append(codec.decode(AppendRequest, frame.body))
-            if self._reader.wanted:
-                self._reader.go_on()
-
-    def writelines(self, list_of_data: Any) -> None:
-        self.write(b"".join(list_of_data))
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Everything is taken at once."""
-
-    def close(self) -> None:
-        if not self._is_closing:
-            self._is_closing = True
-            assert self.connection is not None
-            asyncio.get_running_loop().call_soon(self.connection.connection_lost, None)
-
-    abort = close
-
-
-class Setting:
-    """A stream to a peer, with as many lanes as wanted."""
-
-    def __init__(self, config: ClientConfig = CONFIG, connect_error: BaseException | None = None) -> None:
-        self.peer = Peer()
-        self._connect_error = connect_error
-        self.broken: list[AppendStream] = []
-        self.stream = AppendStream(BOOKIE, config, self._dial, self.broken.append, LoopBatching())
-
-    async def _dial(self, handler: Handler, seconds_max: float) -> tuple[Connection, ServerHello]:
-        del seconds_max
-        if self._connect_error is not None:
-            raise self._connect_error
-        return self.peer.connect(handler), self.peer.welcome
-
-    def lane(
-        self, ledger_id: int = 1, *, password: bytes = b"", deferred_sync: bool = False
-    ) -> tuple[QueuedLane, Listener]:
-        listener = Listener()
-        terms = LaneTerms(ledger_id, LedgerKey(ledger_id, password), deferred_sync=deferred_sync)
-        return self.stream.open_lane(terms, listener, lambda: LAC), listener
-
-
-@pytest.fixture
-async def setting() -> AsyncIterator[Setting]:
-    made = Setting()
-    yield made
-    await made.stream.close()
-
-
-async def until(condition: Callable[[], object]) -> None:
-    await until_true(lambda: bool(condition()), pause_seconds=0.001)
-
-
-async def answered(setting: Setting, told: Listener, *acks: Ack) -> list[object]:
-    """All that the lane has heard once it hears of these."""
-    before = len(told.heard)
-    setting.peer.answer(*acks)
-    await until(lambda: len(told.heard) > before)
-    return told.heard
-
-
-def entry(entry_id: int, size: int = 3) -> Columns:
-    return of_payloads(entry_id, [bytes(size)], b"dddd")
 
 
 async def test_what_waits_together_is_one_frame_and_lanes_share_a_message(setting: Setting) -> None:
@@ -166,7 +36,7 @@ async def test_what_waits_together_is_one_frame_and_lanes_share_a_message(settin
     assert (one.backlog_bytes, two.backlog_bytes) == (0, entry(0).size_bytes)
 
 
-@pytest.mark.parametrize("version", [PACKED_SINCE - 1, PACKED_SINCE])
+@pytest.mark.parametrize("version", [FIXED_WIDTH_SINCE - 1, FIXED_WIDTH_SINCE])
 async def test_a_bookie_has_its_appends_in_the_form_of_its_version(version: int) -> None:
     setting = Setting()
     setting.peer.welcome = replace(setting.peer.welcome, version=version)
@@ -350,86 +220,3 @@ async def test_a_client_that_was_stopped_blames_no_bookie_for_the_time(setting: 
     for _ in range(LOOP_TURNS):
         await asyncio.sleep(0)
     assert await answered(setting, heard, Ack(0, Status.OK)) == [0]
-
-
-def noted_lane(setting: Setting, note: Callable[[], bytes], ledger_id: int = 1) -> QueuedLane:
-    terms = LaneTerms(ledger_id, LedgerKey(ledger_id, b""), note=note)
-    return setting.stream.open_lane(terms, Listener(), lambda: LAC)
-
-
-def notes_sent(setting: Setting) -> list[tuple[int, int, bytes]]:
-    """Of every frame, and what is told besides: its ledger, its number of entries, its note."""
-    frames = [frame for request in setting.peer.requests for frame in request.every_frame]
-    return [(frame.ledger_id, len(frame.columns), frame.note) for frame in frames]
-
-
-async def test_the_first_frame_down_a_lane_brings_the_note_and_so_does_the_next_after_a_change(
-    setting: Setting,
-) -> None:
-    now = [b"first"]
-    lane = noted_lane(setting, lambda: now[0])
-    for n, note in enumerate([b"first", b"first", b"second", b"second"]):
-        if note != now[0]:
-            now[0] = note
-        lane.send(entry(n))
-        await until(lambda: len(notes_sent(setting)) == n + 1)  # noqa: B023
-        setting.peer.answer(Ack(n, Status.OK))
-    assert notes_sent(setting) == [(1, 1, b"first"), (1, 1, b""), (1, 1, b"second"), (1, 1, b"")]
-
-
-async def test_what_a_lane_was_not_told_when_it_is_closed_goes_with_the_next_message_of_any_ledger(
-    setting: Setting,
-) -> None:
-    now = [b"open"]
-    lane, other = noted_lane(setting, lambda: now[0]), noted_lane(setting, lambda: b"other", ledger_id=2)
-    lane.send(entry(0))
-    await until(lambda: len(notes_sent(setting)) == 1)
-    now[0] = b"closed"
-    lane.close()
-    other.send(entry(0))
-    await until(lambda: len(setting.peer.requests) == 2)
-    assert notes_sent(setting) == [(1, 1, b"open"), (2, 1, b"other"), (1, 0, b"closed")]
-    assert [one.ledger_id for one in setting.peer.requests[1].told] == [1], "it is not waited for"
-    setting.peer.answer(Ack(0, Status.OK), Ack(1, Status.OK))
-
-
-async def test_where_nothing_else_is_sent_it_goes_soon_by_itself_or_when_the_stream_is_closed() -> None:
-    setting = Setting(SMALL)
-    now = [b"open"]
-    lanes = [noted_lane(setting, lambda: now[0], ledger_id) for ledger_id in (1, 2)]
-    for lane in lanes:
-        lane.send(entry(0))
-    await until(lambda: len(notes_sent(setting)) == 2)
-    now[0] = b"closed"
-    lanes[0].close()
-    await until(lambda: len(notes_sent(setting)) == 3)
-    lanes[1].close()
-    await setting.stream.close()
-    assert notes_sent(setting)[2:] == [(1, 0, b"closed"), (2, 0, b"closed")]
-
-
-async def test_a_bookie_is_told_nothing_of_a_ledger_of_which_it_has_nothing(setting: Setting) -> None:
-    now = [b"open"]
-    lane = noted_lane(setting, lambda: now[0])
-    now[0] = b"closed"
-    lane.close()
-    await setting.stream.close()
-    assert notes_sent(setting) == []
-
-
-async def test_large_notes_of_many_ledgers_are_spread_over_messages_that_a_bookie_takes() -> None:
-    setting = Setting(SMALL)
-    large = bytes(fragment_note.NOTE_BYTES_MAX)
-    for ledger_id in range(4):
-        noted_lane(setting, lambda: large, ledger_id).send(entry(0))
-    for ledger_id in range(4, 1000):
-        noted_lane(setting, lambda: bytes(250), ledger_id).send(entry(0))
-    answered = 0
-    while answered < 1000:
-        await until(lambda: len(notes_sent(setting)) > answered)  # noqa: B023
-        sent = len(notes_sent(setting))
-        setting.peer.answer(*(Ack(n, Status.OK) for n in range(answered, sent)))
-        answered = sent
-    assert [len(request.frames) for request in setting.peer.requests[:4]] == [1, 1, 1, 1]
-    assert len(setting.peer.requests) > 4
-    await setting.stream.close()
