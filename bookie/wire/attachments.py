@@ -2,7 +2,7 @@
 
     checksum      u32 little-endian: CRC32C over all that follows
     header_bytes  u32 little-endian
-    header        a protobuf message, see bookie.proto; or fields of fixed width (codec/packed.py)
+    header        a protobuf message, see bookie.proto; or fields of fixed width (codec/fixed_width.py)
     columns       of each frame in turn: entry ids, lengths, digests, payload, as they are in memory
 
 The checksum rejects damaged messages before anything is decoded. Payloads are attached because protobuf copies what

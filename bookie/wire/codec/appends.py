@@ -1,6 +1,6 @@
 """Encodes and decodes appends: frames of entries, and their acknowledgements.
 
-In protobuf here, for peers that speak a version of the data protocol before 4; `packed` has the form of later ones.
+In protobuf here, for peers that speak a version of the data protocol before 4; later ones have `fixed_width`.
 Whichever comes is decoded.
 """
 
@@ -12,9 +12,9 @@ from typing import NamedTuple
 from .. import bookie_pb2 as pb
 from ..attachments import BadMessage, Sealed, Unsealed, sealed, unsealed_alone
 from ..columns import NO_ENTRIES, Columns
-from ..data.handshake import PACKED_SINCE
+from ..data.handshake import FIXED_WIDTH_SINCE
 from ..messages import NO_CREDENTIAL, NO_TRACE, Ack, AppendReply, AppendRequest, Frame, LacStatement
-from . import packed
+from . import fixed_width
 from .parts import (
     STATUS_TO_PB,
     Body,
@@ -78,8 +78,8 @@ def _decode_request(data: Body) -> AppendRequest:
     body = Unsealed(data)
     if len(body.header) > APPEND_HEADER_BYTES_MAX:
         raise BadMessage(f"a header of {len(body.header)} bytes; the limit is {APPEND_HEADER_BYTES_MAX}")
-    if body.header[:1] == packed.BEGINNING:
-        return packed.decode_request(body, FRAMES_MAX)
+    if body.header[:1] == fixed_width.BEGINNING:
+        return fixed_width.decode_request(body, FRAMES_MAX)
     message = parsed(pb.AppendRequest, body.header)
     check_count(len(message.frames), len(message.told), message.first_sequence, FRAMES_MAX)
     frames = tuple([_frame_from(frame, body) for frame in message.frames])
@@ -116,8 +116,8 @@ def _encode_reply(reply: AppendReply) -> Sealed:
 
 def _decode_reply(data: Body) -> AppendReply:
     header = unsealed_alone(data)
-    if header[:1] == packed.BEGINNING:
-        return packed.decode_reply(header)
+    if header[:1] == fixed_width.BEGINNING:
+        return fixed_width.decode_reply(header)
     message = parsed(pb.AppendReply, header)
     return AppendReply(
         tuple([Ack(ack.sequence, status_from(ack.status), ack.detail) for ack in message.acks])
@@ -132,12 +132,12 @@ class AppendEncoders(NamedTuple):
 
 
 _IN_PROTOBUF = AppendEncoders(_encode_request, _encode_reply)
-_IN_FIXED_WIDTH = AppendEncoders(packed.encode_request, packed.encode_reply)
+_IN_FIXED_WIDTH = AppendEncoders(fixed_width.encode_request, fixed_width.encode_reply)
 
 
 def append_encoders(version: int) -> AppendEncoders:
     """For a peer with which this version of the data protocol was chosen."""
-    return _IN_FIXED_WIDTH if version >= PACKED_SINCE else _IN_PROTOBUF
+    return _IN_FIXED_WIDTH if version >= FIXED_WIDTH_SINCE else _IN_PROTOBUF
 
 
 APPENDS = {

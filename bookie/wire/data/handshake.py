@@ -21,8 +21,8 @@ SCANS_SINCE = 2
 IDENTITIES_SINCE = 3
 """Bookies of earlier versions store entries and fences without the identity of their ledger (rule W8)."""
 
-PACKED_SINCE = 4
-"""Peers of earlier versions send and understand appends and acknowledgements in protobuf only (`codec.packed`)."""
+FIXED_WIDTH_SINCE = 4
+"""Peers of earlier versions send and understand appends and acknowledgements in protobuf only (`codec.fixed_width`)."""
 
 
 class BadHandshake(ValueError):

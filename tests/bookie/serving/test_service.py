@@ -7,7 +7,7 @@ import pytest
 from bookie.wire import codec
 from bookie.wire.columns import ENTRY_BYTES_MAX
 from bookie.wire.data.framing import FrameKind
-from bookie.wire.data.handshake import PACKED_SINCE, VERSION_MAX, ClientHello
+from bookie.wire.data.handshake import FIXED_WIDTH_SINCE, VERSION_MAX, ClientHello
 from bookie.wire.messages import (
     Ack,
     AppendReply,
@@ -107,7 +107,7 @@ async def test_frames_that_no_acknowledgement_has_numbers_for_end_their_connecti
     assert plain(await client.append(client.request(2**64 - 2, *frames))) == acks(2**64 - 2, [OK, OK])
 
 
-@pytest.mark.parametrize("version", [PACKED_SINCE - 1, PACKED_SINCE])
+@pytest.mark.parametrize("version", [FIXED_WIDTH_SINCE - 1, FIXED_WIDTH_SINCE])
 async def test_a_client_has_its_acknowledgements_in_the_form_of_its_version(
     client: Client, version: int
 ) -> None:

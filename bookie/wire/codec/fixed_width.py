@@ -35,8 +35,8 @@ from ..messages import (
 )
 from .parts import STATUS_FROM_PB, STATUS_TO_PB, check_count, check_frame, checked_lac
 
-PACKED = 0
-BEGINNING = bytes([PACKED])
+FIXED_WIDTH = 0
+BEGINNING = bytes([FIXED_WIDTH])
 
 _REQUEST = struct.Struct("<BHHHQ")
 
@@ -57,7 +57,7 @@ _CREDENTIAL_BYTES = VERIFIER_BYTES + PROOF_BYTES
 def encode_request(request: AppendRequest) -> Sealed:
     incarnation, first_sequence, frames, told = request
     name = incarnation.encode()
-    parts = [_REQUEST.pack(PACKED, len(name), len(frames), len(told), first_sequence), name]
+    parts = [_REQUEST.pack(FIXED_WIDTH, len(name), len(frames), len(told), first_sequence), name]
     attached: list[Columns] = []
     for frame in frames + told:
         ledger_id, columns, lac, recovery, credential, deferred_sync, trace, identity, note = frame
