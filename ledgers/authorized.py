@@ -29,7 +29,7 @@ async def keys_of(cluster: Cluster, found: VersionedRecord, password: bytes, *ri
         raise Unauthorized(record.ledger_id, why="it has a password, and none was given")
     if password and not record.verifier:
         raise Unauthorized(record.ledger_id, why="it has no password, and one was given")
-    secret = await cluster.stretching.secret_of(record, password)
+    secret = await cluster.stretching.secret_of(record.password_salt, password)
     key = LedgerKey(record.ledger_id, secret)
     if not hmac.compare_digest(key.verifier, record.verifier):
         raise Unauthorized(record.ledger_id)

@@ -28,16 +28,13 @@ def host_of(registration: Registration) -> str:
 
 def rank(candidate: Registration, beside: Iterable[Registration]) -> Rank:
     """Ranks the candidate beside these copies."""
-    others = list(beside)
-    return (
-        sum(candidate.fault_domain == other.fault_domain for other in others),
-        sum(host_of(candidate) == host_of(other) for other in others),
-    )
+    return _Copies(beside).rank(candidate)
 
 
-def best(candidates: Iterable[Registration], beside: Sequence[Registration]) -> list[Registration]:
+def best(candidates: Iterable[Registration], beside: Iterable[Registration]) -> list[Registration]:
     """The candidates with the lowest rank."""
-    ranked = [(rank(candidate, beside), candidate) for candidate in candidates]
+    copies = _Copies(beside)
+    ranked = [(copies.rank(candidate), candidate) for candidate in candidates]
     lowest = min((one for one, _ in ranked), default=None)
     return [candidate for one, candidate in ranked if one == lowest]
 
@@ -46,7 +43,7 @@ def choose(
     candidates: Iterable[Registration],
     count: int,
     *,
-    beside: Sequence[Registration] = (),
+    beside: Iterable[Registration] = (),
     avoid: Collection[BookieRef] = (),
     near: BookieRef | None = None,
     rng: random.Random,
@@ -57,14 +54,31 @@ def choose(
     to the caller is taken first, others at random, weighted by free space. Returns fewer than `count` where there are
     too few candidates; the caller says what that means.
     """
-    remaining = _shuffled(candidates, rng)
+    remaining, copies = _shuffled(candidates, rng), _Copies(beside)
     chosen: list[Registration] = []
     while remaining and len(chosen) < count:
-        others = [*beside, *chosen]
-        one = min(remaining, key=lambda r: (r.bookie in avoid, rank(r, others), r.bookie != near))
+        one = min(remaining, key=lambda r: (r.bookie in avoid, copies.rank(r), r.bookie != near))
         remaining.remove(one)
+        copies.add(one)
         chosen.append(one)
     return chosen
+
+
+class _Copies:
+    """Counts the copies of each fault domain and host, so that ranking many candidates takes one step for each."""
+
+    def __init__(self, copies: Iterable[Registration]) -> None:
+        self._of_domain = Counter[str]()
+        self._of_host = Counter[str]()
+        for one in copies:
+            self.add(one)
+
+    def add(self, one: Registration) -> None:
+        self._of_domain[one.fault_domain] += 1
+        self._of_host[host_of(one)] += 1
+
+    def rank(self, candidate: Registration) -> Rank:
+        return self._of_domain[candidate.fault_domain], self._of_host[host_of(candidate)]
 
 
 def _shuffled(candidates: Iterable[Registration], rng: random.Random) -> list[Registration]:

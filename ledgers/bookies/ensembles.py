@@ -154,7 +154,9 @@ class _Search:
 
     @property
     def has_domains(self) -> bool:
-        return len(self.living) >= self.living_min and self._domains() >= self.domains_min
+        if len(self.living) < self.living_min:
+            return False
+        return self.domains_min <= 1 or self._domains() >= self.domains_min  # one is of any living bookie
 
     def _arranged(self) -> list[Registration]:
         return placement.arranged(self.living, self.shape.write_quorum)

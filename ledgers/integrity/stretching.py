@@ -19,8 +19,6 @@ from threading import Thread
 
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
-from metadata.records.ledger_record import LedgerRecord
-
 SALT_BYTES = 16
 
 COST = 2**15
@@ -64,9 +62,8 @@ class Stretching:
         self._one = asyncio.Lock()
         self._under_way: dict[bytes, asyncio.Task[bytes]] = {}
 
-    async def secret_of(self, record: LedgerRecord, password: bytes) -> bytes:
-        """Returns the secret that the ledger's keys are derived from; b"" without a password."""
-        salt = record.password_salt
+    async def secret_of(self, salt: bytes, password: bytes) -> bytes:
+        """The secret that a ledger's keys are derived from, by its record's salt; b"" without a password."""
         if not password or not salt:
             return password
         name = _name(password, salt)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import replace
 
 from metadata.audit import Act, tell
 from metadata.backup import hold
@@ -40,10 +39,38 @@ async def create_record(
     Raises NotAllowed for a role that does not write, LedgerExists, NotEnoughBookies, ValueError for reserved custom
     metadata, MetadataError; of these MetadataRestored for a backup that is not accepted.
     """
-    custom_metadata = dict(new.custom_metadata)
     if why := cluster.why_not_created():
         tell(Act.REFUSED, f"create: {why}", who=cluster.who)
         raise NotAllowed(why)
+    custom_metadata = _custom_metadata(cluster, new, encryption_key)
+    shape, first = new.shape, await _ensemble(cluster, new.shape)
+    salt = salt_of_this_process() if new.password else b""
+    secret = await cluster.stretching.secret_of(salt, new.password)
+    while True:
+        ledger_id = await cluster.ids.next() if new.ledger_id is None else new.ledger_id
+        record = LedgerRecord(
+            ledger_id=ledger_id,
+            shape=shape,
+            fragments=(first,),
+            digest_type=new.digest,
+            custom_metadata=custom_metadata,
+            created_ms=time.time_ns() // 1_000_000,
+            reserved=reserved,
+            verifier=LedgerKey(ledger_id, secret).verifier,
+            password_salt=salt,
+            identity=cluster.rng.randbytes(IDENTITY_BYTES),
+        )
+        try:
+            return await _created(cluster, record)
+        except LedgerExists:
+            if new.ledger_id is not None:
+                raise
+            # Another client chose this id by hand: the counter has moved on, take the next.
+
+
+def _custom_metadata(cluster: Cluster, new: NewLedger, encryption_key: bytes | None) -> dict[str, bytes]:
+    """What the application gave, and what owners and encryption add. Raises ValueError for reserved names."""
+    custom_metadata = dict(new.custom_metadata)
     for name in (ENCRYPTION, ACCEPTED_LOSS):
         if name in custom_metadata:
             raise ValueError(f"custom metadata {name!r} is of another ledger: leave it out")
@@ -53,24 +80,7 @@ async def create_record(
         raise ValueError(f"custom metadata {OWNER!r} names another owner than {cluster.identity} may use")
     if encryption_key is not None:
         custom_metadata[ENCRYPTION] = new_envelope(encryption_key)
-    record = LedgerRecord(
-        ledger_id=new.ledger_id or 0,
-        shape=new.shape,
-        fragments=(await _ensemble(cluster, new.shape),),
-        digest_type=new.digest,
-        custom_metadata=custom_metadata,
-        created_ms=time.time_ns() // 1_000_000,
-        reserved=reserved,
-        password_salt=salt_of_this_process() if new.password else b"",
-    )
-    secret = await cluster.stretching.secret_of(record, new.password)
-    if new.ledger_id is not None:
-        return await _with_id(cluster, record, secret)
-    while True:
-        try:
-            return await _with_id(cluster, replace(record, ledger_id=await cluster.ids.next()), secret)
-        except LedgerExists:
-            continue  # another client chose this id by hand: the counter has moved on, take the next
+    return custom_metadata
 
 
 async def _ensemble(cluster: Cluster, shape: Shape) -> Fragment:
@@ -85,11 +95,9 @@ async def _ensemble(cluster: Cluster, shape: Shape) -> Fragment:
     return chosen
 
 
-async def _with_id(cluster: Cluster, record: LedgerRecord, secret: bytes) -> VersionedRecord:
-    verifier = LedgerKey(record.ledger_id, secret).verifier
+async def _created(cluster: Cluster, record: LedgerRecord) -> VersionedRecord:
     try:
-        mine = replace(record, verifier=verifier, identity=cluster.rng.randbytes(IDENTITY_BYTES))
-        created = await cluster.ledgers.create(mine)
+        created = await cluster.ledgers.create(record)
     except KeyExists:
         raise LedgerExists(record.ledger_id) from None
     tell(Act.CREATE, who=cluster.who, ledger_id=record.ledger_id)

@@ -89,6 +89,8 @@ class Fragment:
 
     def lacking_through(self, last_entry: int) -> Fragment:
         """Cuts lacking ranges off where the fragment ends."""
+        if not self.lacking:
+            return self
         lacking = (
             replace(one, last_entry=min(one.last_entry, last_entry))
             for one in self.lacking

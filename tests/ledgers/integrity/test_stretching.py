@@ -11,7 +11,6 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from ledgers.integrity import stretching
 from ledgers.integrity.stretching import Stretching, salt_of_this_process, stretched
-from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 
 
 @pytest.fixture(autouse=True)
@@ -32,13 +31,9 @@ def derivations(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return made
 
 
-def record(salt: bytes) -> LedgerRecord:
-    return LedgerRecord(7, Shape(1, 1, 1), (Fragment(0, (BookieRef("b1", "i1"),)),), password_salt=salt)
-
-
 async def test_many_ledgers_opened_together_are_stretched_for_once_a_salt(derivations: list[bytes]) -> None:
     salts, stretches = [b"one salt", b"another"] * 20, Stretching()
-    secrets = await asyncio.gather(*[stretches.secret_of(record(salt), b"secret") for salt in salts])
+    secrets = await asyncio.gather(*[stretches.secret_of(salt, b"secret") for salt in salts])
     assert len(set(secrets)) == 2
     assert sorted(derivations) == [b"another", b"one salt"]
 
@@ -51,7 +46,7 @@ async def test_the_loop_goes_on_meanwhile(monkeypatch: pytest.MonkeyPatch) -> No
         return whole(password, salt)
 
     monkeypatch.setattr(stretching, "stretched", waiting)
-    task = asyncio.create_task(Stretching().secret_of(record(b"salt"), b"secret"))
+    task = asyncio.create_task(Stretching().secret_of(b"salt", b"secret"))
     await asyncio.sleep(0)
     loop_went_on.set()
     assert await task == whole(b"secret", b"salt")
@@ -63,7 +58,7 @@ async def test_an_application_whose_threads_all_wait_for_it_is_not_held_up() -> 
         loop.set_default_executor(only_thread)
         waiting = asyncio.create_task(asyncio.to_thread(done.wait, 10))
         await asyncio.sleep(0)
-        await Stretching().secret_of(record(b"salt"), b"secret")
+        await Stretching().secret_of(b"salt", b"secret")
         done.set()
         assert await waiting
 
@@ -72,8 +67,8 @@ async def test_who_gives_up_leaves_the_work_to_others_and_no_second_one_begins(
     derivations: list[bytes],
 ) -> None:
     stretches = Stretching()
-    impatient = asyncio.create_task(stretches.secret_of(record(b"salt"), b"secret"))
-    patient = asyncio.create_task(stretches.secret_of(record(b"salt"), b"secret"))
+    impatient = asyncio.create_task(stretches.secret_of(b"salt", b"secret"))
+    patient = asyncio.create_task(stretches.secret_of(b"salt", b"secret"))
     await asyncio.sleep(0)
     impatient.cancel()
     await patient
@@ -98,6 +93,6 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_no_password_and_no_salt_leave_everything_as_it_was(derivations: list[bytes]) -> None:
     stretches = Stretching()
-    assert await stretches.secret_of(record(b"salt"), b"") == b""
-    assert await stretches.secret_of(record(b""), b"secret") == b"secret"
+    assert await stretches.secret_of(b"salt", b"") == b""
+    assert await stretches.secret_of(b"", b"secret") == b"secret"
     assert derivations == []
