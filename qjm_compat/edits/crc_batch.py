@@ -21,11 +21,20 @@ from .frames import OP_BYTES_MAX, OP_BYTES_MIN, TERMINATOR
 
 Places = npt.NDArray[np.intp]
 
-_LENGTH = struct.Struct(">xI")
+Bytes = npt.NDArray[np.uint8]
+
+_LENGTH_AT, _LENGTH = 1, struct.Struct(">xI")
 _NOT_IN_LENGTH = 5
 """Bytes of an op that its length does not count: opcode and length."""
 
 _TXID_AT, _TXID_BYTES = 5, 8
+
+_SAME_BYTE_AT = _TXID_AT + 5
+"""In an op, the byte of its txid that is the same in 65,536 txids."""
+
+_BYTES_BEHIND = 2
+"""What an op has of its txid behind that byte."""
+
 _CRC_BYTES = 4
 
 _TO_ONES = 0x6DD90A9D
@@ -40,18 +49,46 @@ def end_of_good(records: memoryview, offset: int, first_txid: int, count: int) -
 
     None unless each is whole, undamaged, and of the next transaction.
     """
-    ends: list[int] = []
-    end, length_at = offset, _LENGTH.unpack_from
+    view = records[offset:]
+    stops = _stops_by_txids(view, first_txid, count)
+    if stops is None:
+        stops = _stops_by_lengths(view, count)
+    if stops is None:
+        return None
+    ops = bytearray(view[: stops[-1]])
+    good = _are_ops(ops, stops, first_txid) and _are_undamaged(ops, stops)
+    return offset + len(ops) if good else None
+
+
+def _stops_by_txids(view: memoryview, first_txid: int, count: int) -> Places | None:
+    """Where each op ends, found by their txids; None where something else looks like one of these, or one is missing.
+
+    One byte of all txids is the same, unless they pass a multiple of 2**16: it is looked for in all the bytes at once.
+    What is found counts if each op ends where the next begins, as by their lengths.
+    """
+    if first_txid >> 63:  # of no op
+        return None
+    data = np.frombuffer(view, np.uint8)
+    found = np.flatnonzero(data[_SAME_BYTE_AT : len(data) - _BYTES_BEHIND] == (first_txid >> 16 & 0xFF))
+    numbers = _words(data, ">i8")[found + _TXID_AT] - first_txid
+    starts = found[(numbers >= 0) & (numbers < count)]
+    if len(starts) != count or starts[0] != 0:
+        return None
+    stops: Places = starts + _words(data, ">u4")[starts + _LENGTH_AT] + _NOT_IN_LENGTH
+    return stops if stops[-1] <= len(data) and (stops[:-1] == starts[1:]).all() else None
+
+
+def _stops_by_lengths(view: memoryview, count: int) -> Places | None:
+    """Likewise, from one op to the next."""
+    stops: list[int] = []
+    stop, length_at = 0, _LENGTH.unpack_from
     try:
         for _ in repeat(None, count):
-            end += length_at(records, end)[0] + _NOT_IN_LENGTH
-            ends.append(end)
+            stop += length_at(view, stop)[0] + _NOT_IN_LENGTH
+            stops.append(stop)
     except struct.error:  # it would begin behind the last byte
         return None
-    if end > len(records):
-        return None
-    ops, stops = bytearray(records[offset:end]), np.array(ends, np.intp) - offset
-    return end if _are_ops(ops, stops, first_txid) and _are_undamaged(ops, stops) else None
+    return np.array(stops, np.intp) if stop <= len(view) else None
 
 
 def _are_ops(ops: bytearray, stops: Places, first_txid: int) -> bool:
@@ -61,14 +98,19 @@ def _are_ops(ops: bytearray, stops: Places, first_txid: int) -> bool:
         return False
     if (np.frombuffer(ops, np.uint8)[starts] == TERMINATOR).any():
         return False
-    txids = np.ndarray(len(ops) - _TXID_BYTES + 1, ">i8", ops, strides=(1,))[starts + _TXID_AT]
+    txids = _words(ops, ">i8")[starts + _TXID_AT]
     ends = int(txids[0]), int(txids[-1])
     return ends == (first_txid, first_txid + len(starts) - 1) and bool((np.diff(txids) == 1).all())
 
 
 def _are_undamaged(ops: bytearray, stops: Places) -> bool:
     """Whether each checksum is right. Takes the ops for the copy that it changes."""
-    words, places = len(ops) - _CRC_BYTES + 1, stops - _CRC_BYTES  # a word from each byte on
-    checksums = np.ndarray(words, ">u4", ops, strides=(1,))[places]
-    np.ndarray(words, "<u4", ops, strides=(1,))[places] = checksums ^ _TO_ONES
+    places = stops - _CRC_BYTES
+    _words(ops, "<u4")[places] = _words(ops, ">u4")[places] ^ _TO_ONES
     return crc32(ops) == _CRC_OF_ONES
+
+
+def _words(data: bytearray | Bytes, kind: str) -> npt.NDArray[np.integer]:
+    """The word that begins at each byte."""
+    count = max(0, len(data) - np.dtype(kind).itemsize + 1)
+    return np.ndarray(count, kind, data, strides=(1,))

@@ -21,7 +21,7 @@ Fields = list[tuple[int, int | bytes]]
 """(field number, value), in the order of the bytes."""
 
 
-def read_varint(data: bytes, at: int) -> tuple[int, int]:
+def read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
     value = 0
     for place in range(_VARINT_BYTES_MAX):
         byte = data[at + place]

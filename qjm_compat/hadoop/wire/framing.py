@@ -28,36 +28,43 @@ class FrameReader:
     def __init__(self, size_max: int = FRAME_BYTES_MAX) -> None:
         self.size_max = size_max
         self._buffer = bytearray()
+        self._wanted = (
+            _LENGTH.size
+        )  # bytes without which there is no frame, or it is not known how long it is
 
     @property
     def buffered_bytes(self) -> int:
         """Bytes of the partial frame."""
         return len(self._buffer)
 
-    def feed(self, data: bytes) -> Iterator[bytes]:
+    def feed(self, data: bytes) -> Iterator[memoryview]:
         """Yields the frames that are complete now. Raises BadFrame for one that is too large.
 
         `size_max` is read for each frame: the consumer of one may change it for those behind it.
         """
+        if not self._buffer:
+            return self._frames(data)
         self._buffer += data
-        return self._frames()
+        if len(self._buffer) < self._wanted:
+            return iter(())
+        whole, self._buffer = self._buffer, bytearray()
+        return self._frames(whole)
 
-    def _frames(self) -> Iterator[bytes]:
-        offset = 0
+    def _frames(self, data: bytes | bytearray) -> Iterator[memoryview]:
+        view, offset, self._wanted = memoryview(data), 0, _LENGTH.size
         try:
-            while len(self._buffer) - offset >= _LENGTH.size:
-                (size,) = _LENGTH.unpack_from(self._buffer, offset)
+            while len(view) - offset >= _LENGTH.size:
+                (size,) = _LENGTH.unpack_from(view, offset)
                 if size > self.size_max:
                     raise BadFrame(f"a frame of {size} bytes was announced; {self.size_max} is the most")
-                if len(self._buffer) - offset - _LENGTH.size < size:
+                end = offset + _LENGTH.size + size
+                if len(view) < end:
+                    self._wanted = end - offset
                     break
-                offset += _LENGTH.size
-                with memoryview(self._buffer) as view:
-                    frame = bytes(view[offset : offset + size])
-                offset += size
+                frame, offset = view[offset + _LENGTH.size : end], end
                 yield frame
         finally:
-            del self._buffer[:offset]
+            self._buffer += view[offset:]
 
     def take(self, count: int) -> bytes | None:
         """Takes the first bytes, which are not a frame; None until there are so many."""
@@ -72,7 +79,7 @@ class FrameReader:
         self._buffer += data
 
 
-def parts_of(frame: bytes) -> list[bytes]:
+def parts_of(frame: bytes | memoryview) -> list[bytes]:
     """Splits a frame into messages. Raises BadFrame if their lengths do not add up."""
     parts: list[bytes] = []
     offset = 0
@@ -80,7 +87,7 @@ def parts_of(frame: bytes) -> list[bytes]:
         size, offset = _length_at(frame, offset)
         if size > len(frame) - offset:
             raise BadFrame(f"a message of {size} bytes was announced where {len(frame) - offset} are left")
-        parts.append(frame[offset : offset + size])
+        parts.append(bytes(frame[offset : offset + size]))
         offset += size
     return parts
 
@@ -94,7 +101,7 @@ def frame_of(parts: Iterable[bytes]) -> bytes:
     return b"".join(joined)
 
 
-def _length_at(frame: bytes, offset: int) -> tuple[int, int]:
+def _length_at(frame: bytes | memoryview, offset: int) -> tuple[int, int]:
     try:
         return read_varint(frame, offset)
     except (IndexError, BrokenOp) as error:

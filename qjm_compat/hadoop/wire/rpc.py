@@ -59,7 +59,7 @@ def parse(message: Message, data: bytes) -> None:
         )
 
 
-def call_in(frame: bytes) -> Call:
+def call_in(frame: bytes | memoryview) -> Call:
     """Decodes a call. Raises BadFrame."""
     parts = parts_of(frame)
     if not parts:
