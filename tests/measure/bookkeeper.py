@@ -37,10 +37,14 @@ WORKLOADS = (
     Workload("eight at a time, without", 0, 8, How.LEDGERS),
     Workload("eight at a time, of one", 1000, 8, How.LEDGERS),
 )
-WARM_UP = (Workload("a hundred in flight", 1000, 100), Workload("ledgers", 1000, 8, How.LEDGERS))
+WARM_UP = (
+    Workload("a hundred in flight", 1000, 100),
+    Workload("ledgers", 1000, 8, How.LEDGERS),
+    Workload("one in flight", 1000, 1),
+)
 """For what Java compiles only when it has run often."""
 
-WARM_UP_SECONDS = 10.0
+WARM_UP_SECONDS = 30.0
 FLAGS = (*FULL_SPEED, "-XX:MaxDirectMemorySize=1g", "-Dzookeeper.admin.enableServer=false")
 BOOKIE_SETTINGS = {
     "advertisedAddress": "127.0.0.1",
