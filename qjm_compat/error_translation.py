@@ -14,15 +14,21 @@ METADATA_FAILED = "the metadata store under the journal failed"
 """In front of what the metadata said."""
 
 
+def of_ledger(error: LedgerError, doing: str) -> JournalUnavailable:
+    """The journal's error that a ledger's causes; the one place where it is made."""
+    kind = MetadataAway if isinstance(error, MetadataUnavailable) else JournalUnavailable
+    caused = kind(f"{doing}: {error}")
+    caused.__cause__ = error
+    return caused
+
+
 @contextmanager
 def ledger_errors(doing: str) -> Iterator[None]:
-    """Raises the block's LedgerErrors as JournalUnavailable; the one place that does."""
+    """Raises the block's LedgerErrors as JournalUnavailable."""
     try:
         yield
-    except MetadataUnavailable as error:
-        raise MetadataAway(f"{doing}: {error}") from error
     except LedgerError as error:
-        raise JournalUnavailable(f"{doing}: {error}") from error
+        raise of_ledger(error, doing) from error
 
 
 @contextmanager

@@ -36,6 +36,15 @@ class WriteHandle(PipelineShell):
     def __repr__(self) -> str:
         return f"<WriteHandle of ledger {self.ledger_id}: {self.state}, confirmed through {self.last_add_confirmed}>"
 
+    @property
+    def has_room(self) -> bool:
+        """Whether an append would not wait now."""
+        if self._room_bytes <= 0:
+            if self.is_full:
+                return False
+            self._count_room()
+        return True
+
     async def append(self, payload: bytes) -> int:
         """Appends one entry; returns its id when an ack quorum has it on disk (with deferred sync: in its logs).
 
@@ -91,10 +100,8 @@ class WriteHandle(PipelineShell):
         the writer.
         """
         self.check_process()
-        if self._room_bytes <= 0:
-            if self.is_full:
-                raise WriterFull(f"ledger {self.ledger_id}", self._config.pending_bytes_max)
-            self._count_room()
+        if not self.has_room:
+            raise WriterFull(f"ledger {self.ledger_id}", self._config.pending_bytes_max)
         self.submit(payload, None)
         return self._answers.next_entry - 1
 

@@ -7,12 +7,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
-from ledgers import LedgerFenced
+from ledgers import LedgerError, LedgerFenced
 
 from ..batch import Batch
 from ..config import JournalConfig
 from ..edits import EditLogError, check_batch
-from ..error_translation import ledger_errors
+from ..error_translation import of_ledger
 from ..errors import BadRequest, JournalError, JournalUnavailable, StaleEpoch
 from ..requests import BatchDone, SendEdits
 from .edits_cache import EditsCache
@@ -120,10 +120,9 @@ class EditsIntake:
         self, batch: Batch, segment: OpenSegment, began: float, done: BatchDone, appended: asyncio.Future[int]
     ) -> None:
         try:
-            with ledger_errors("the batch is not confirmed"):
-                appended.result()
-        except JournalUnavailable as error:
-            done(self._aborted(segment, error))
+            appended.result()
+        except LedgerError as error:
+            done(self._aborted(segment, of_ledger(error, "the batch is not confirmed")))
         except asyncio.CancelledError:
             done(JournalUnavailable("the batch was given up"))
         else:

@@ -19,7 +19,7 @@ from metadata.records.ledger_record import JOURNAL
 
 from ..batch import PART_BYTES_MAX, Assembler, Batch, BatchHeader, entries_of, header_of
 from ..config import JournalConfig
-from ..error_translation import ledger_errors
+from ..error_translation import ledger_errors, of_ledger
 from ..errors import JournalUnavailable, SegmentUnreadable
 from .programs.effects import LedgerEnd
 
@@ -130,14 +130,16 @@ class SegmentLedgers:
     def takes_now(self, ledger_id: int, size_bytes: int) -> bool:
         """Whether `append_now` takes a batch of this size: without waiting, and in one entry."""
         writer = self._writers.get(ledger_id)
-        return writer is not None and size_bytes <= PART_BYTES_MAX and not writer.is_full
+        return writer is not None and size_bytes <= PART_BYTES_MAX and writer.has_room
 
     def append_now(self, ledger_id: int, batch: Batch) -> asyncio.Future[int]:
         """Takes a batch that `takes_now` allows; the future ends when it is on disk. Raises JournalUnavailable."""
         appended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         (entry,) = entries_of(batch)
-        with ledger_errors(f"ledger {ledger_id} takes no more"):
+        try:
             self._writers[ledger_id].submit(entry, appended)
+        except LedgerError as error:
+            raise of_ledger(error, f"ledger {ledger_id} takes no more") from error
         return appended
 
     async def append(self, ledger_id: int, batch: Batch) -> Appended:

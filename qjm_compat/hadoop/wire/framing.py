@@ -21,6 +21,9 @@ FRAME_BYTES_MAX = 128 * 1024 * 1024
 
 _LENGTH = struct.Struct(">I")
 
+_MORE_THAN_A_BYTE = 0x80
+"""In the first byte of a varint: others follow."""
+
 
 class FrameReader:
     """Reassembles frames from bytes as they come. `size_max` bounds one frame."""
@@ -84,7 +87,9 @@ def parts_of(frame: bytes | memoryview) -> list[bytes]:
     parts: list[bytes] = []
     offset = 0
     while offset < len(frame):
-        size, offset = _length_at(frame, offset)
+        size, offset = frame[offset], offset + 1
+        if size >= _MORE_THAN_A_BYTE:
+            size, offset = _length_at(frame, offset - 1)
         if size > len(frame) - offset:
             raise BadFrame(f"a message of {size} bytes was announced where {len(frame) - offset} are left")
         parts.append(bytes(frame[offset : offset + size]))
