@@ -5,39 +5,29 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from pathlib import Path
 from random import Random
 
-import lmdb
 import pytest
 
 from bookie.index.ledger_state import Fence, LedgerState
-from bookie.index.places import to_row
 from bookie.log import segments
-from bookie.log.format import RECORD_HEADER, SEGMENT_HEADER, Record, RecordKind, place_of
+from bookie.log.format import RECORD_HEADER, SEGMENT_HEADER, RecordKind, place_of
 from bookie.log.manifest import newest
-from bookie.log.records import Found
-from bookie.log.walk import walk
 from bookie.offline import rebuild
 from bookie.upkeep.collecting.compactor import Compactor
 from bookie.upkeep.reports import ScrubReport
 from bookie.upkeep.scrubbing import scrubber
 from bookie.wire.messages import Status
 from metadata.rate_limit import RateLimit
-from metadata.records.ledger_record import Fragment, LedgerRecord, Shape
+from metadata.records.ledger_record import Shape
 from metadata.records.ledger_store import LedgerStore
-from tests.bookie.bookies import append, fenced_read
+from tests.bookie.bookies import append
 from tests.bookie.entries import frame_of
-from tests.bookie.logs import use_small_sizes
 from tests.bookie.simulated_disk import SimulatedDisk
 from tests.bookie.upkeep.replicas import (
     AT_ONCE,
-    B1,
-    B2,
-    B3,
-    ME,
     DictionaryPeers,
     Mended,
     closed_ledger,
@@ -50,45 +40,9 @@ from tests.bookie.upkeep.replicas import (
     placed,
 )
 from tests.support.aio import cancel, until_true
-from tests.support.ledgers import change, delete
+from tests.support.ledgers import change
 
-LAST = 59
-WHOLE = Shape(3, 3, 2)
-STRIPED = Shape(3, 2, 2)
-
-
-@pytest.fixture(autouse=True)
-def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    use_small_sizes(monkeypatch, segment=2048, group=512, step=512)
-
-
-async def filled(world: Mended, shape: Shape, *ledger_ids: int, per_frame: int = 5) -> list[LedgerRecord]:
-    """Closed ledgers with everything here that is placed here, frame by frame round the ledgers."""
-    records = [await closed_ledger(world.ledgers, n, shape, LAST) for n in ledger_ids]
-    ours = placed(records[0])
-    for start in range(0, len(ours), per_frame):
-        for ledger_id in ledger_ids:
-            frame = frame_of(ledger_id, ours[start : start + per_frame])
-            assert await append(world.bookie, frame) == [Status.OK]
-    await world.bookie.checkpoint()
-    return records
-
-
-def kinds(world: Mended, *wanted: RecordKind) -> list[Record]:
-    """The records of these kinds that can be read anywhere in the log."""
-    found = []
-    for number in segments.numbers(world.bookie.disk):
-        found += [one.record for one in walk(world.bookie.disk, number) if isinstance(one, Found)]
-    return [record for record in found if record.kind in wanted]
-
-
-def dealt_with(report: ScrubReport) -> dict[str, object]:
-    """What the report says of damage; nothing for a clean log."""
-    return {
-        name: value
-        for name, value in asdict(report).items()
-        if value and name not in ("segments", "bytes_read", "records")
-    }
+from .scrubs import LAST, STRIPED, WHOLE, dealt_with, filled, kinds
 
 
 class Counting(RateLimit):
@@ -333,230 +287,6 @@ async def test_what_is_not_synced_yet_is_no_damage(tmp_path: Path, world: Mended
     end = world.bookie.index.checkpoint_position
     overwrite(tmp_path / "log", *place_of(end), b"half of a record")
     assert dealt_with(await world.scrubber.scrub_once()) == {}
-
-
-# --- the index against the log ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("shape", [WHOLE, STRIPED], ids=str)
-async def test_R6_frames_that_the_index_has_lost_are_put_back(
-    tmp_path: Path, shape: Shape, ledgers: LedgerStore
-) -> None:
-    """R6: without them their entries are denied. The index's pages have no checksums."""
-    async with mended(tmp_path, ledgers) as world:
-        ours = placed((await filled(world, shape, 7, 8))[0])
-        lost = world.places(7)[3:6]
-        usage = world.bookie.index.usage.totals()
-        await world.bookie.drop([(7, place) for place in lost])
-        given, damaged = await world.read(7, 0, LAST)
-        assert len(given) == len(ours) - 15 and not damaged
-        report = await world.scrubber.scrub_once()
-        assert dealt_with(report) == {"frames_restored": 3}
-        assert await world.read(7, 0, LAST) == (ours, set())
-        assert world.bookie.index.usage.totals() == usage
-        assert world.peers.asked == []
-        assert dealt_with(await world.scrubber.scrub_once()) == {}
-    async with mended(tmp_path, ledgers) as world:
-        assert await world.read(7, 0, LAST) == (ours, set())
-
-
-@pytest.mark.parametrize("rot", ["lost", "changed"])
-async def test_R6_rows_of_the_index_that_have_rotted_are_found_and_told(
-    formatted: Path, rot: str, ledgers: LedgerStore
-) -> None:
-    """R6: what they pointed to is read again, and a rebuild is asked for."""
-    async with mended(formatted, ledgers) as world:
-        await filled(world, WHOLE, 7, 8)
-        place = world.places(7)[3]
-    with lmdb.open(str(formatted / "index"), max_dbs=5) as env:
-        places = env.open_db(b"places")
-        with env.begin(write=True, db=places) as txn:
-            key, _ = to_row(7, place)
-            assert txn.delete(key)
-            if rot == "changed":
-                txn.put(key, to_row(7, place._replace(last_entry=place.last_entry - 1))[1])
-    async with mended(formatted, ledgers) as world:
-        assert {n for found in await world.read(7, 0, LAST) for n in found} == set(range(LAST + 1))
-        report = await world.scrubber.scrub_once()
-        assert (report.frames_restored, report.frames_damaged) == (1, 0 if rot == "lost" else 1)
-        assert [one.ledger_id for one in report.unrepaired] == [7]
-        assert "rebuild-index" in report.unrepaired[0].why
-        assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
-    rebuild.rebuild_index(formatted)
-    async with mended(formatted, ledgers) as world:
-        assert dealt_with(await world.scrubber.scrub_once()) == {}
-        assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
-
-
-async def test_a_lost_frame_of_a_ledger_that_is_written_to_is_put_back_too(world: Mended) -> None:
-    await open_ledger(world.ledgers, 7, WHOLE)
-    await hold(world.bookie, 7, range(10), range(10, 20))
-    await world.bookie.drop([(7, world.places(7)[0])])
-    assert (await world.scrubber.scrub_once()).frames_restored == 1
-    assert await world.read(7, 0, 19) == (list(range(20)), set())
-
-
-async def test_frames_that_were_dropped_on_purpose_stay_dropped(world: Mended) -> None:
-    """What the metadata places elsewhere, what stands here twice, and what was deleted."""
-    await closed_ledger(world.ledgers, 7, WHOLE, 39, Fragment(0, (B1, B2, B3)))
-    await hold(world.bookie, 7, range(10))
-    await closed_ledger(world.ledgers, 8, WHOLE, 39)
-    await hold(world.bookie, 8, range(40), range(10, 20))
-    await closed_ledger(world.ledgers, 9, WHOLE, 39)
-    await hold(world.bookie, 9, range(20), range(20, 40))
-    await world.bookie.drop([(7, world.places(7)[0]), (8, world.places(8)[1])])
-    await delete(world.ledgers, 9)
-    await world.bookie.drop([(9, world.places(9)[0])])
-    before = [world.places(n) for n in (7, 8, 9)]
-    assert dealt_with(await world.scrubber.scrub_once()) == {}
-    await world.bookie.forget([9])
-    assert dealt_with(await world.scrubber.scrub_once()) == {}
-    assert [world.places(n) for n in (7, 8)] == before[:2]
-
-
-async def test_a_striped_frame_is_put_back_although_anothers_span_covers_it(world: Mended) -> None:
-    """A frame with holes vouches for no entry between."""
-    record = await closed_ledger(world.ledgers, 7, STRIPED, LAST)
-    ours = placed(record)
-    outer = [*ours[::2], ours[-1]]
-    await hold(world.bookie, 7, outer, ours[1:-1:2])
-    await world.bookie.drop([(7, world.places(7)[1])])
-    assert (await world.read(7, 0, LAST))[0] == outer
-    assert (await world.scrubber.scrub_once()).frames_restored == 1
-    assert await world.read(7, 0, LAST) == (ours, set())
-
-
-async def test_whose_a_lost_frame_is_is_asked_at_each_pass_anew(world: Mended) -> None:
-    """The bookie took over places meanwhile."""
-    await closed_ledger(world.ledgers, 7, WHOLE, 9, Fragment(0, (B1, B2, B3)))
-    await hold(world.bookie, 7, range(10))
-    await world.bookie.drop([(7, world.places(7)[0])])
-    assert (await world.scrubber.scrub_once()).frames_restored == 0
-    await change(world.ledgers, 7, lambda it: it.moved(0, B2, ME))
-    assert (await world.scrubber.scrub_once()).frames_restored == 1
-
-
-async def test_a_lost_frame_is_not_put_back_where_it_can_no_longer_be_read(world: Mended) -> None:
-    """Its segment was deleted while the lock was waited for."""
-    await filled(world, WHOLE, 7)
-    place = world.places(7)[3]
-    await world.bookie.drop([(7, place)])
-    gone = place._replace(position=place.position + 8)
-    assert await world.repair.restorer.put_back(7, [gone, place]) == 1
-    assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
-
-
-@pytest.mark.parametrize(
-    "points_to", ["another ledger's", "another frame", "nothing", "lost bytes", "no segment"]
-)
-async def test_R6_places_that_point_at_something_else_are_mended(world: Mended, points_to: str) -> None:
-    await filled(world, WHOLE, 7, 8)
-    await world.bookie.store([Record(RecordKind.LOST, -1, content=bytes(90))])
-    await world.bookie.checkpoint()
-    true, other = world.places(7)[2:4]
-    lost = world.bookie.index.checkpoint_position - 176
-    position = {
-        "another ledger's": world.places(8)[2].position,
-        "another frame": other.position,
-        "nothing": true.position + 8,
-        "lost bytes": lost,
-        "no segment": 99 << 32 | 64,
-    }[points_to]
-    wrong = true._replace(position=position)
-    world.bookie.index.remove(7, true)
-    world.bookie.index.add(7, wrong)
-    await world.bookie.checkpoint()
-    report = await world.scrubber.scrub_once()
-    assert report.frames_damaged == 1
-    assert report.frames_restored == 1 or report.entries_repaired == 5
-    assert wrong not in world.places(7)
-    assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
-    assert dealt_with(await world.scrubber.scrub_once()) == {}
-
-
-# --- segments that come and go --------------------------------------------------------------------
-
-
-class Meanwhile(RateLimit):
-    """Lets something happen while a scrub waits for its turn."""
-
-    def __init__(self) -> None:
-        super().__init__(AT_ONCE)
-        self.happens: Callable[[], Awaitable[object]] | None = None
-
-    async def keep(self, units: float) -> None:
-        happens, self.happens = self.happens, None
-        if happens is not None:
-            await happens()
-
-
-@pytest.mark.parametrize("rotten", [False, True])
-async def test_segments_that_are_compacted_during_a_scrub_are_no_damage_whatever_stood_in_them(
-    tmp_path: Path, rotten: bool
-) -> None:
-    pace = Meanwhile()
-    async with mended(tmp_path, pace=pace) as world:
-        await filled(world, WHOLE, 7, 8)
-        there = segments.numbers(world.bookie.disk)
-        if rotten:
-            flip_in(tmp_path / "log", world.places(8)[0])
-
-        async def compacted() -> None:
-            async with world.upkeep:
-                await world.bookie.forget([8])
-                await Compactor(world.bookie, RateLimit(AT_ONCE)).compact(0.9)
-
-        pace.happens = compacted
-        assert dealt_with(await world.scrubber.scrub_once()) == {}
-        assert len(set(there) - set(segments.numbers(world.bookie.disk))) > 2
-        assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
-
-
-async def test_writing_goes_on_during_a_scrub(tmp_path: Path) -> None:
-    pace = Meanwhile()
-    async with mended(tmp_path, pace=pace) as world:
-        await filled(world, WHOLE, 7)
-
-        async def written() -> None:
-            await closed_ledger(world.ledgers, 8, WHOLE, LAST)
-            await hold(world.bookie, 8, range(30), range(30, 60))
-
-        pace.happens = written
-        assert dealt_with(await world.scrubber.scrub_once()) == {}
-        assert await world.read(8, 0, LAST) == (list(range(LAST + 1)), set())
-
-
-async def test_R6_a_segment_that_is_missing_is_made_up_for(formatted: Path, ledgers: LedgerStore) -> None:
-    """R6: its frames are fetched and its states written anew; then the log is whole without it."""
-    peers = DictionaryPeers(ledgers, lost={7: {2}})
-    async with mended(formatted, ledgers, peers=peers) as world:
-        await world.bookie.fence(404)
-        await filled(world, WHOLE, 7)
-        (formatted / "log" / segments.name_of(0)).unlink()
-        assert 0 in (await world.read(7, 0, LAST))[1]
-        report = await world.scrubber.scrub_once()
-        assert (report.damaged, report.states_rewritten, report.ledgers_unrepaired) == (1, 1, 1)
-        assert 2 in (await world.read(7, 0, LAST))[1]
-        peers.lost.clear()
-        report = await world.scrubber.scrub_once()
-        assert (report.damaged, report.states_rewritten, report.ledgers_unrepaired) == (1, 0, 0)
-        assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
-        assert dealt_with(await world.scrubber.scrub_once()) == {}
-    rebuild.rebuild_index(formatted)
-    async with mended(formatted, ledgers, peers=peers) as world:
-        assert (await fenced_read(world.bookie, 404)).status is Status.NO_SUCH_LEDGER
-        assert await append(world.bookie, frame_of(404, [0])) == [Status.FENCED]
-        assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
-
-
-async def test_a_segment_whose_header_has_rotted_is_told(tmp_path: Path, world: Mended) -> None:
-    await filled(world, WHOLE, 7)
-    flip(tmp_path / "log", 1, 30, 2)
-    report = await world.scrubber.scrub_once()
-    assert dealt_with(report) == {"damaged": 1, "segments_damaged": (1,)}
-
-
-# --- time -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("first_seconds", "passes"), [(60, 0), (0, 1)])
