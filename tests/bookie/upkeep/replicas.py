@@ -32,6 +32,7 @@ from tests.support.present import there
 ME = BookieRef("b0", INCARNATION)
 B1, B2, B3, B4, B5 = (BookieRef(f"b{n}", f"i{n}") for n in range(1, 6))
 AT_ONCE = 1e12
+WITHOUT_ME_AT_LAST = (Fragment(0, (ME, B1, B2)), Fragment(40, (B1, B2, B3)))
 SHAPES = [Shape(3, 3, 2), Shape(1, 1, 1), Shape(3, 2, 2), Shape(4, 2, 1), Shape(5, 3, 2)]
 
 
@@ -209,3 +210,9 @@ def overwrite(log: Path, segment: int, offset: int, data: bytes) -> None:
 
 def ids_of(ranges: Sequence[EntryRange], last: int) -> set[int]:
     return {n for one in ranges for n in range(one.first_entry, min(one.last_entry, last) + 1)}
+
+
+def gaps(record: LedgerRecord, found: Iterable[EntryRange]) -> list[int]:
+    """The single entries of gaps."""
+    here = set(placed(record))
+    return [n for one in found for n in range(one.first_entry, one.last_entry + 1) if n in here]
