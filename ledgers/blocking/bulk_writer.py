@@ -30,6 +30,7 @@ class AsyncWriter(Protocol):
     """What the asyncio writers offer for this."""
 
     on_progress: Callable[[], None]
+    pending_bytes_max: int
 
     @property
     def failure(self) -> LedgerError | None: ...
@@ -53,14 +54,12 @@ W = TypeVar("W", bound=AsyncWriter)
 class BulkWriter(ClosedOnExit, Generic[W, R]):
     """A writer of entries or records, each of which its caller has checked, with its size."""
 
-    def __init__(
-        self, thread: LoopThread, handle: W, turn: LoopBatching, pending_bytes_max: int, *, next_entry: int
-    ) -> None:
+    def __init__(self, thread: LoopThread, handle: W, turn: LoopBatching, *, next_entry: int) -> None:
         """`turn`: of the handle's client."""
         self._thread = thread
         self._handle = handle
         self._turn = turn
-        self._bytes_max = pending_bytes_max
+        self._bytes_max = handle.pending_bytes_max
         self._room = BackPressure(thread)
         self._handed: AppendQueue[R] = AppendQueue()
         self._next_entry = next_entry

@@ -46,8 +46,7 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
     """The one writer of a log; see `ledgers.logs.writing.log_writer.LogWriter` for its guarantees."""
 
     def __init__(self, thread: LoopThread, writer: AsyncLogWriter) -> None:
-        turn, bytes_max = writer._cluster.turn, writer.pending_bytes_max
-        super().__init__(thread, writer, turn, bytes_max, next_entry=writer.next_position)
+        super().__init__(thread, writer, writer._cluster.turn, next_entry=writer.next_position)
         self._entry_bytes_max = writer.entry_bytes_max
 
     @property

@@ -23,8 +23,7 @@ class WriteHandle(BulkWriter[aio.WriteHandle, bytes], BlockingHandle[aio.WriteHa
     """
 
     def __init__(self, thread: LoopThread, handle: aio.WriteHandle) -> None:
-        turn, bytes_max = handle._cluster.turn, handle._config.pending_bytes_max
-        BulkWriter.__init__(self, thread, handle, turn, bytes_max, next_entry=0)
+        BulkWriter.__init__(self, thread, handle, handle._cluster.turn, next_entry=0)
         self._entry_bytes_max = handle.entry_bytes_max
 
     def append(self, payload: bytes) -> int:

@@ -7,7 +7,7 @@ digests, one step of the machine. Work per entry is one digest and one future.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from bookie.wire import of_payloads
 from metadata.records.ledger_record import LedgerRecord
@@ -17,6 +17,7 @@ from ..bookie_client import LaneTerms
 from ..bookies.lane_notes import LaneNotes
 from ..bookies.lanes import Lanes
 from ..bookies.replacements import find_replacements
+from ..bookies.signed_lac import SignedLac
 from ..cluster import Cluster
 from ..entry import ENTRY_OVERHEAD_BYTES
 from ..errors import AppendTimeout, LedgerClosed, LedgerError
@@ -40,19 +41,18 @@ from ..protocol.effects import (
 from ..record_change import RecordVersion
 from ..tasks import Tasks
 from .append_backlog import AppendBacklog
-from .append_futures import AppendFuture, AppendFutures, Complete, complete_and
+from .append_futures import AppendFuture, AppendFutures, complete_and
 from .checked_batch import CheckedBatch, checked_size
 from .idle_lac import IdleLac
 from .progress_timeout import ProgressClock
 from .quorum_watch import QuorumWatch, why_writing_waits
-from .signed_lac import SignedLac
+from .writer import Writer
 
 
-class PipelineShell:
+class PipelineShell(Writer):
     """Performs the effects of a ledger's append pipeline, and reports their outcome to it.
 
-    `submit` and `submit_batch` take entries in; `on_progress` is called after entries were confirmed, a bookie fell
-    behind or the writer ended, for wrappers in other threads.
+    `submit` and `submit_batch` take entries in.
     """
 
     def __init__(
@@ -65,10 +65,8 @@ class PipelineShell:
         cipher: Cipher | None = None,
         deferred_sync: bool = False,
     ) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._cluster = cluster
+        super().__init__(cluster, AppendFutures())
         self._config = cluster.config
-        self.check_process = cluster.home.check
         self._digester = digester
         self._cipher = cipher
         self.entry_bytes_max = entry_bytes_max(cipher)
@@ -84,13 +82,10 @@ class PipelineShell:
         self._tasks = Tasks(self._background_failed)
         self._waiting = AppendBacklog()
         self._observers = [one for one in (cluster.writer_metrics(), self._traces) if one is not None]
-        self._answers = AppendFutures()
         self._answers.complete = complete_and(cluster.turn.expect)
         self._will_take = False
         self._room = asyncio.Event()
         self._room_bytes = 0  # may be taken in before pending bytes are counted again
-        self._finished: asyncio.Future[LedgerError | None] = self._loop.create_future()
-        self._closing = False
         self._is_close_told = False
         self._idle_lac = IdleLac(
             cluster.idle_lacs,
@@ -103,7 +98,6 @@ class PipelineShell:
         self._quorum = QuorumWatch(
             seconds_max, lambda: self._machine.is_without_quorum, self._give_up, self._why_it_waits
         )
-        self.on_progress: Callable[[], None] = lambda: None
         self._perform(self._machine.start())
 
     def _lanes_of(self, identity: bytes, key: LedgerKey) -> Lanes:
@@ -129,16 +123,6 @@ class PipelineShell:
         return self._machine.last_add_confirmed
 
     @property
-    def has_ended(self) -> bool:
-        """Whether this writer takes no more entries: closed, or ended by an error."""
-        return self._finished.done()
-
-    @property
-    def failure(self) -> LedgerError | None:
-        """What ended this writer, if it was not a close."""
-        return self._finished.result() if self._finished.done() else None
-
-    @property
     def pending_bytes(self) -> int:
         """Payload bytes appended and not confirmed, and ENTRY_OVERHEAD_BYTES for each such entry."""
         entries = self._machine.last_add_pushed - self.last_add_confirmed + self._waiting.entries
@@ -152,19 +136,9 @@ class PipelineShell:
         return machine.last_add_accepted if self._deferred_sync else machine.last_add_confirmed
 
     @property
-    def is_full(self) -> bool:
-        """Whether an append has to wait."""
-        is_full = self.pending_bytes >= self._config.pending_bytes_max or self.is_behind
-        return is_full and not self.has_ended
-
-    @property
     def is_behind(self) -> bool:
         """Whether a bookie is so far behind that appends should wait for it (rule W6)."""
         return self._machine.is_behind
-
-    def complete_with(self, complete: Complete) -> None:
-        """Passes answered appends to this in bulk, instead of completing their futures one by one."""
-        self._answers.complete = complete
 
     # --- taking entries in ------------------------------------------------------------------------
 
@@ -219,7 +193,7 @@ class PipelineShell:
     def _count_room(self) -> None:
         """There is none for what comes behind a close or the end: it is looked at each time, and refused."""
         is_over = self._closing or self._finished.done()
-        free = self._config.pending_bytes_max - self.pending_bytes
+        free = self.pending_bytes_max - self.pending_bytes
         self._room_bytes = 0 if is_over else min(free, self._waiting.room_bytes)
 
     def _send_what_is_enough(self) -> None:
@@ -227,10 +201,6 @@ class PipelineShell:
         if self._waiting.room_bytes <= 0:
             self._take_waiting_or_end()
             self._cluster.turn.send_now()
-
-    def _raise_if_failed(self) -> None:
-        if self.failure is not None:
-            raise self.failure
 
     def raise_if_ended(self) -> None:
         """Raises what ended the writer, LedgerClosed where that was a close."""
@@ -261,7 +231,7 @@ class PipelineShell:
             for observer in self._observers:
                 observer.taken(columns)
             self._perform(self._machine.append(columns))
-        if self._deferred_sync and self.pending_bytes > self._config.pending_bytes_max // 2:
+        if self._deferred_sync and self.pending_bytes > self.pending_bytes_max // 2:
             self._perform(self._machine.force())  # unsynced entries are kept in memory, which is bounded
 
     # --- events of lanes --------------------------------------------------------------------------

@@ -101,7 +101,7 @@ class WriteHandle(PipelineShell):
         """
         self.check_process()
         if not self.has_room:
-            raise WriterFull(f"ledger {self.ledger_id}", self._config.pending_bytes_max)
+            raise WriterFull(f"ledger {self.ledger_id}", self.pending_bytes_max)
         self.submit(payload, None)
         return self._answers.next_entry - 1
 
@@ -122,16 +122,6 @@ class WriteHandle(PipelineShell):
         self._answers.flush(waiting, through)
         await waiting
 
-    async def flush(self) -> None:
-        """Waits until every append so far has completed; raises what ended the writer, if anything did."""
-        self.check_process()
-        if self._answers.appends_wait:
-            flushed: asyncio.Future[int] = self._loop.create_future()
-            self._answers.flush(flushed)
-            await flushed
-        elif self.failure is not None:
-            raise self.failure
-
     async def force(self) -> None:
         """Waits until every append so far is on disk and confirmed; raises what ended the writer, if anything did.
 
@@ -140,8 +130,7 @@ class WriteHandle(PipelineShell):
         self.check_process()
         if self._will_take:
             self._take_waiting_or_end()
-        if self.failure is not None:
-            raise self.failure
+        self._raise_if_failed()
         if self.last_add_confirmed == self._machine.last_add_pushed:
             return
         forced: asyncio.Future[int] = self._loop.create_future()

@@ -164,21 +164,10 @@ class LogWriter(WriterShell):
             raise ValueError(f"position {through} of log {self.record.name!r} was not appended")
         if through < self.confirmed_end:
             return
-        if self.failure is not None:
-            raise self.failure
+        self._raise_if_failed()
         waiting: asyncio.Future[int] = self._loop.create_future()
         self._answers.flush(waiting, through)
         await waiting
-
-    async def flush(self) -> None:
-        """Waits until every append so far has completed; raises what ended the writer, if anything did."""
-        self.check_process()
-        if self._answers.appends_wait:
-            flushed: asyncio.Future[int] = self._loop.create_future()
-            self._answers.flush(flushed)
-            await flushed
-        elif self.failure is not None:
-            raise self.failure
 
     async def close(self) -> None:
         """Flushes, then closes the last ledger and notes the end in the log's record. Safe to repeat.

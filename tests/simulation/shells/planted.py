@@ -9,10 +9,10 @@ import pytest
 
 from bookie.wire import LacStatement
 from ledgers.bookies.bookie_calls import BookieCalls
+from ledgers.bookies.signed_lac import SignedLac
 from ledgers.protocol.effects import ChangeRecord, RecoveryEffect
 from ledgers.recovering import recover
 from ledgers.tasks import Tasks
-from ledgers.writing.signed_lac import SignedLac
 from ledgers.writing.write_handle import WriteHandle
 from metadata.errors import OutcomeUnknown
 from metadata.records.ledger_record import LedgerRecord
