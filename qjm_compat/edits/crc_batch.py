@@ -1,4 +1,4 @@
-"""Verifies a batch of ops in one pass over it: work per batch, but for a look at the length of each op. Pure.
+"""Verifies a batch of ops in a few passes over it: work per batch, but for small ones a look at each op's length. Pure.
 
 A CRC is a register that is moved over bytes. Behind the body of an op it is what the op's checksum says, and where the
 next op begins it is all ones. In a copy of the batch each checksum is replaced by the four bytes that move the register
@@ -23,17 +23,22 @@ Places = npt.NDArray[np.intp]
 
 Bytes = npt.NDArray[np.uint8]
 
+SEARCHED_MIN = 500
+"""From this many ops on it takes less time to look for their txids than to go from one op to the next."""
+
+SEARCHED_OP_BYTES = 512
+"""For each op, the bytes that are looked at: with larger ops there is nothing to gain."""
+
+SEARCHED_HITS_MAX = 4
+"""For each op, the places that are looked at closer."""
+
 _LENGTH_AT, _LENGTH = 1, struct.Struct(">xI")
 _NOT_IN_LENGTH = 5
 """Bytes of an op that its length does not count: opcode and length."""
 
-_TXID_AT, _TXID_BYTES = 5, 8
+_TXID_AT = 5
 
-_SAME_BYTE_AT = _TXID_AT + 5
-"""In an op, the byte of its txid that is the same in 65,536 txids."""
-
-_BYTES_BEHIND = 2
-"""What an op has of its txid behind that byte."""
+_TXID_MAX = 2**63 - 1
 
 _CRC_BYTES = 4
 
@@ -50,7 +55,7 @@ def end_of_good(records: memoryview, offset: int, first_txid: int, count: int) -
     None unless each is whole, undamaged, and of the next transaction.
     """
     view = records[offset:]
-    stops = _stops_by_txids(view, first_txid, count)
+    stops = _stops_by_txids(view, first_txid, count) if count >= SEARCHED_MIN else None
     if stops is None:
         stops = _stops_by_lengths(view, count)
     if stops is None:
@@ -61,21 +66,27 @@ def end_of_good(records: memoryview, offset: int, first_txid: int, count: int) -
 
 
 def _stops_by_txids(view: memoryview, first_txid: int, count: int) -> Places | None:
-    """Where each op ends, found by their txids; None where something else looks like one of these, or one is missing.
-
-    One byte of all txids is the same, unless they pass a multiple of 2**16: it is looked for in all the bytes at once.
-    What is found counts if each op ends where the next begins, as by their lengths.
+    """Where each op ends, found by their txids; None where that takes longer than going from op to op: their first byte
+    that is not 0 is not the same, or is frequent, or the ops are large. None, too, where not each op ends where the
+    next begins, as by their lengths.
     """
-    if first_txid >> 63:  # of no op
+    if not 0 < first_txid <= _TXID_MAX:
         return None
-    data = np.frombuffer(view, np.uint8)
-    found = np.flatnonzero(data[_SAME_BYTE_AT : len(data) - _BYTES_BEHIND] == (first_txid >> 16 & 0xFF))
+    lower = (first_txid.bit_length() - 1) // 8  # bytes behind the first one that is not 0
+    same = first_txid >> 8 * lower
+    if (first_txid + count - 1) >> 8 * lower != same:
+        return None
+    data, same_at = np.frombuffer(view[: count * SEARCHED_OP_BYTES], np.uint8), _TXID_AT + 7 - lower
+    is_same = data[same_at : len(data) - lower] == same
+    if np.count_nonzero(is_same) > count * SEARCHED_HITS_MAX:
+        return None
+    found = np.flatnonzero(is_same)
     numbers = _words(data, ">i8")[found + _TXID_AT] - first_txid
     starts = found[(numbers >= 0) & (numbers < count)]
     if len(starts) != count or starts[0] != 0:
         return None
     stops: Places = starts + _words(data, ">u4")[starts + _LENGTH_AT] + _NOT_IN_LENGTH
-    return stops if stops[-1] <= len(data) and (stops[:-1] == starts[1:]).all() else None
+    return stops if stops[-1] <= len(view) and (stops[:-1] == starts[1:]).all() else None
 
 
 def _stops_by_lengths(view: memoryview, count: int) -> Places | None:

@@ -30,10 +30,7 @@ class FrameReader:
 
     def __init__(self, size_max: int = FRAME_BYTES_MAX) -> None:
         self.size_max = size_max
-        self._buffer = bytearray()
-        self._wanted = (
-            _LENGTH.size
-        )  # bytes without which there is no frame, or it is not known how long it is
+        self._buffer: bytes | bytearray = b""
 
     @property
     def buffered_bytes(self) -> int:
@@ -45,41 +42,46 @@ class FrameReader:
 
         `size_max` is read for each frame: the consumer of one may change it for those behind it.
         """
-        if not self._buffer:
-            return self._frames(data)
-        self._buffer += data
-        if len(self._buffer) < self._wanted:
-            return iter(())
-        whole, self._buffer = self._buffer, bytearray()
-        return self._frames(whole)
+        self.put(data)
+        return self._frames()
 
-    def _frames(self, data: bytes | bytearray) -> Iterator[memoryview]:
-        view, offset, self._wanted = memoryview(data), 0, _LENGTH.size
+    def _frames(self) -> Iterator[memoryview]:
+        if self._end_of_frame(self._buffer, 0) is None:
+            return
+        whole, self._buffer = self._buffer, b""
+        view, offset = memoryview(whole), 0
         try:
-            while len(view) - offset >= _LENGTH.size:
-                (size,) = _LENGTH.unpack_from(view, offset)
-                if size > self.size_max:
-                    raise BadFrame(f"a frame of {size} bytes was announced; {self.size_max} is the most")
-                end = offset + _LENGTH.size + size
-                if len(view) < end:
-                    self._wanted = end - offset
-                    break
+            while (end := self._end_of_frame(view, offset)) is not None:
                 frame, offset = view[offset + _LENGTH.size : end], end
                 yield frame
         finally:
-            self._buffer += view[offset:]
+            self._buffer = bytes(view[offset:])
+
+    def _end_of_frame(self, data: bytes | bytearray | memoryview, offset: int) -> int | None:
+        """Where the frame at `offset` ends; None while it is not complete."""
+        if len(data) - offset < _LENGTH.size:
+            return None
+        (size,) = _LENGTH.unpack_from(data, offset)
+        if size > self.size_max:
+            raise BadFrame(f"a frame of {size} bytes was announced; {self.size_max} is the most")
+        end: int = offset + _LENGTH.size + size
+        return end if end <= len(data) else None
 
     def take(self, count: int) -> bytes | None:
         """Takes the first bytes, which are not a frame; None until there are so many."""
         if len(self._buffer) < count:
             return None
-        taken = bytes(self._buffer[:count])
-        del self._buffer[:count]
+        taken, self._buffer = bytes(self._buffer[:count]), self._buffer[count:]
         return taken
 
     def put(self, data: bytes) -> None:
-        """Buffers bytes without parsing frames."""
-        self._buffer += data
+        """Buffers bytes without parsing frames. The first ones are kept as they came: they may be all of a frame."""
+        if not self._buffer:
+            self._buffer = data
+        elif isinstance(self._buffer, bytes):
+            self._buffer = bytearray(self._buffer) + data
+        else:
+            self._buffer += data
 
 
 def parts_of(frame: bytes | memoryview) -> list[bytes]:

@@ -38,6 +38,7 @@ def _how(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batches, "OPS_TOGETHER_MIN", request.param[0])
         patch.setattr(batches, "OPS_TOGETHER_MAX", request.param[1])
+        patch.setattr(crc_batch, "SEARCHED_MIN", 2)
         yield
 
 
@@ -70,9 +71,19 @@ def test_what_is_checked_together_ends_where_its_ops_do(begin: int, count: int, 
     [
         (frames(1000, COUNT), False),
         (frames((1 << 16) - 4, COUNT), True),
-        ([frame(5), frame(6, struct.pack(">q", 7)), frame(7)], True),
+        ([frame(1005), frame(1006, struct.pack(">q", 1007)), frame(1007)], True),
+        ([frame(1005), frame(1006, bytes([1006 >> 8]) * 40), frame(1007)], True),
+        ([frame(1005), frame(1006, bytes(3 * crc_batch.SEARCHED_OP_BYTES)), frame(1007)], True),
+        ([frame(1005)], True),
     ],
-    ids=["usual", "txids past a multiple of 2**16", "another txid in a body"],
+    ids=[
+        "usual",
+        "a first byte that changes",
+        "another txid in a body",
+        "a frequent byte",
+        "a large op",
+        "few",
+    ],
 )
 def test_ops_are_found_by_their_txids_and_followed_by_their_lengths_where_that_fails(
     parts: list[bytes], *, is_followed: bool, monkeypatch: pytest.MonkeyPatch
