@@ -14,8 +14,8 @@ METADATA_FAILED = "the metadata store under the journal failed"
 """In front of what the metadata said."""
 
 
-def of_ledger(error: LedgerError, doing: str) -> JournalUnavailable:
-    """The journal's error that a ledger's causes; the one place where it is made."""
+def as_unavailable(error: LedgerError, doing: str) -> JournalUnavailable:
+    """The journal's error for a ledger's, which is its cause."""
     kind = MetadataAway if isinstance(error, MetadataUnavailable) else JournalUnavailable
     caused = kind(f"{doing}: {error}")
     caused.__cause__ = error
@@ -28,7 +28,7 @@ def ledger_errors(doing: str) -> Iterator[None]:
     try:
         yield
     except LedgerError as error:
-        raise of_ledger(error, doing) from error
+        raise as_unavailable(error, doing) from error
 
 
 @contextmanager

@@ -156,7 +156,8 @@ class _Search:
     def has_domains(self) -> bool:
         if len(self.living) < self.living_min:
             return False
-        return self.domains_min <= 1 or self._domains() >= self.domains_min  # one is of any living bookie
+        # Each write set has a living bookie, which is in a domain.
+        return self.domains_min <= 1 or self._domains() >= self.domains_min
 
     def _arranged(self) -> list[Registration]:
         return placement.arranged(self.living, self.shape.write_quorum)

@@ -249,11 +249,11 @@ class PipelineShell(Writer):
 
     def lane_caught_up(self, lane: int) -> None:
         self._perform(self._machine.lane_behind(lane, ""))
-        self._has_room()
+        self._tell_of_room()
 
     def lane_failed(self, lane: int, why: str) -> None:
         self._perform(self._machine.lane_failed(lane, why))
-        self._has_room()
+        self._tell_of_room()
 
     def refused(self, lane: int, error: LedgerError) -> None:
         self._perform(self._machine.refused(lane, error))
@@ -277,7 +277,7 @@ class PipelineShell(Writer):
                 case OpenLane():
                     self._lanes.open(effect)
                     self._quorum.look()
-                    self._has_room()
+                    self._tell_of_room()
                 case CloseLane():
                     self._lanes.close(effect)
                 case FindReplacements():
@@ -294,9 +294,9 @@ class PipelineShell(Writer):
         for observer in self._observers:
             observer.answered(last_entry)
         self._clock.progressed()
-        self._has_room()
+        self._tell_of_room()
 
-    def _has_room(self) -> None:
+    def _tell_of_room(self) -> None:
         self._room.set()
         self.on_progress()
 
@@ -332,7 +332,7 @@ class PipelineShell(Writer):
         for observer in self._observers:
             observer.ended(failure)
         self._clock.progressed()
-        self._has_room()
+        self._tell_of_room()
 
     def _background_failed(self, error: BaseException) -> None:
         """Ends the writer after a bug or a broken record; never for protocol failures."""

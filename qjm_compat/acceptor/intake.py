@@ -12,7 +12,7 @@ from ledgers import LedgerError, LedgerFenced
 from ..batch import Batch
 from ..config import JournalConfig
 from ..edits import EditLogError, check_batch
-from ..error_translation import of_ledger
+from ..error_translation import as_unavailable
 from ..errors import BadRequest, JournalError, JournalUnavailable, StaleEpoch
 from ..requests import BatchDone, SendEdits
 from .edits_cache import EditsCache
@@ -122,7 +122,7 @@ class EditsIntake:
         try:
             appended.result()
         except LedgerError as error:
-            done(self._aborted(segment, of_ledger(error, "the batch is not confirmed")))
+            done(self._aborted(segment, as_unavailable(error, "the batch is not confirmed")))
         except asyncio.CancelledError:
             done(JournalUnavailable("the batch was given up"))
         else:

@@ -19,7 +19,7 @@ from metadata.records.ledger_record import JOURNAL
 
 from ..batch import PART_BYTES_MAX, Assembler, Batch, BatchHeader, entries_of, header_of
 from ..config import JournalConfig
-from ..error_translation import ledger_errors, of_ledger
+from ..error_translation import as_unavailable, ledger_errors
 from ..errors import JournalUnavailable, SegmentUnreadable
 from .programs.effects import LedgerEnd
 
@@ -139,7 +139,7 @@ class SegmentLedgers:
         try:
             self._writers[ledger_id].submit(entry, appended)
         except LedgerError as error:
-            raise of_ledger(error, f"ledger {ledger_id} takes no more") from error
+            raise as_unavailable(error, f"ledger {ledger_id} takes no more") from error
         return appended
 
     async def append(self, ledger_id: int, batch: Batch) -> Appended:

@@ -55,7 +55,7 @@ class FrameReader:
                 frame, offset = view[offset + _LENGTH.size : end], end
                 yield frame
         finally:
-            self._buffer = bytes(view[offset:])
+            self._buffer = bytes(view[offset:]) + self._buffer
 
     def _end_of_frame(self, data: bytes | bytearray | memoryview, offset: int) -> int | None:
         """Where the frame at `offset` ends; None while it is not complete."""
@@ -78,10 +78,10 @@ class FrameReader:
         """Buffers bytes without parsing frames. The first ones are kept as they came: they may be all of a frame."""
         if not self._buffer:
             self._buffer = data
-        elif isinstance(self._buffer, bytes):
-            self._buffer = bytearray(self._buffer) + data
-        else:
-            self._buffer += data
+            return
+        if isinstance(self._buffer, bytes):
+            self._buffer = bytearray(self._buffer)  # what comes now is added without a copy of all
+        self._buffer += data
 
 
 def parts_of(frame: bytes | memoryview) -> list[bytes]:
