@@ -124,9 +124,9 @@ class Listener:
             other.abort()
         self.guard.close()
 
-    def why_distrusted(self) -> str:
-        """Why no new connection is made, and what to do; "" where they are."""
-        return "" if self.certificates is None else self.certificates.why_expired(datetime.now(UTC))
+    def why_distrusted(self, days: int = 0) -> str:
+        """Why no new connection is made, now or so many days later, and what to do; "" where they are."""
+        return "" if self.certificates is None else self.certificates.why_expired(datetime.now(UTC), days)
 
     # ------------------------------------------------------------------------------------------
 

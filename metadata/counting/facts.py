@@ -132,8 +132,25 @@ CERTIFICATE = Fact(
     _EACH_TIME,
     not_ready=IF_AMISS,
     not_whole=IF_AMISS,
+    alerts=("CertificateRunsOut", "CertificateAlmostOut"),
+)
+CERTIFICATE_TWO_DAYS = Fact(
+    "certificate_two_days",
+    "The certificate is good for two days more, or has run out.",
+    "the bookie, which says so in its registration",
+    _EACH_TIME,
+    not_whole=IF_AMISS,
+    alerts=("CertificateAlmostOut",),
+)
+CERTIFICATE_TWO_WEEKS = Fact(
+    "certificate_two_weeks",
+    "The certificate is good for two weeks more, or for less than two days.",
+    "the bookie, which says so in its registration",
+    _EACH_TIME,
     alerts=("CertificateRunsOut",),
 )
+CERTIFICATE_DAYS = {CERTIFICATE: 0, CERTIFICATE_TWO_DAYS: 2, CERTIFICATE_TWO_WEEKS: 14}
+"""How long a certificate is good at least while each of these is well."""
 METADATA = Fact(
     "metadata",
     "The metadata takes changes.",
@@ -260,7 +277,7 @@ SAFE = Fact(
     _EACH_TIME,
 )
 
-OF_A_BOOKIE = (LOG, REGISTERED, CERTIFICATE, METADATA, WRITABLE, READABLE)
+OF_A_BOOKIE = (LOG, REGISTERED, *CERTIFICATE_DAYS, METADATA, WRITABLE, READABLE)
 OF_A_CLUSTER = (
     COPIES,
     CLOSED,
@@ -275,11 +292,11 @@ OF_A_CLUSTER = (
     COOKIES,
     BELONGING,
     REACHABLE,
-    CERTIFICATE,
+    *CERTIFICATE_DAYS,
     READABLE,
     CURSORS,
     SAFE,
 )
 FACTS = tuple(dict.fromkeys((STARTED, *OF_A_BOOKIE, *OF_A_CLUSTER)))
-PUBLISHED = (CERTIFICATE, READABLE)
+PUBLISHED = (*CERTIFICATE_DAYS, READABLE)
 """Those of a bookie that nobody else can measure: what is amiss stands in its registration."""

@@ -26,6 +26,8 @@ from metadata.counting.facts import (
     BELONGING,
     BRAKE,
     CERTIFICATE,
+    CERTIFICATE_TWO_DAYS,
+    CERTIFICATE_TWO_WEEKS,
     CLOSED,
     COOKIES,
     COPIES,
@@ -146,6 +148,14 @@ async def expired(store: MetadataStore) -> None:
     await changed(store, "b4", amiss={CERTIFICATE.name: "cert.pem ran out on 2026-01-01 00:00 UTC: renew it"})
 
 
+async def almost_expired(store: MetadataStore) -> None:
+    await changed(store, "b4", amiss={CERTIFICATE_TWO_DAYS.name: "cert.pem ends in 9 hours: renew it"})
+
+
+async def expires_soon(store: MetadataStore) -> None:
+    await changed(store, "b4", amiss={CERTIFICATE_TWO_WEEKS.name: "cert.pem ends in 9 days: renew it"})
+
+
 async def unreadable(store: MetadataStore) -> None:
     why = "segments of its log could not be read: 00000001.log: Permission denied"
     await changed(store, "b4", amiss={READABLE.name: why})
@@ -170,6 +180,8 @@ SITUATIONS: list[tuple[Fact, Situation, str]] = [
     (BELONGING, living_and_given_up, "alive, and given up, so that it gets nothing: b4"),
     (REACHABLE, out_of_reach, "out of the auditor's reach: b4 (127.0.0.1:1: no answer within 10 s)"),
     (CERTIFICATE, expired, "b4: cert.pem ran out on 2026-01-01 00:00 UTC"),
+    (CERTIFICATE_TWO_DAYS, almost_expired, "b4: cert.pem ends in 9 hours"),
+    (CERTIFICATE_TWO_WEEKS, expires_soon, "b4: cert.pem ends in 9 days"),
     (READABLE, unreadable, "b4: segments of its log could not be read: 00000001.log: Permission denied"),
     (
         CURSORS,

@@ -25,10 +25,10 @@ class TestAuthority:
 
     def __init__(self, path: Path, name: str = "authority") -> None:
         self._path = path / name
-        make_authority(self._path / "own", name, days=2)
+        make_authority(self._path / "own", name, days=60)
         self.authority = Authority(self._path / "own")
 
-    def of(self, role: Role, name: str = "someone", days: int = 1, *, owner: str = "") -> Path:
+    def of(self, role: Role, name: str = "someone", days: int = 30, *, owner: str = "") -> Path:
         directory = self._path / (f"{role.value}-{name}" + (f"-of-{owner}" if owner else ""))
         if not directory.exists():
             self.authority.issue(directory, Identity(role, name, owner), HOSTS, days)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from metadata.counting import facts
 from metadata.counting.counting_store import CountingStore
@@ -25,7 +25,8 @@ NOT_SCRUBBED = "it has not been scrubbed since it started"
 
 
 class BookieHealth:
-    """Belongs to the bookie's event loop. `why_distrusted`: why no new connection is made to it, "" where they are."""
+    """Belongs to the bookie's event loop. `why_distrusted`: why no new connection is made to it so many days from now;
+    "" where they are."""
 
     def __init__(
         self,
@@ -33,7 +34,7 @@ class BookieHealth:
         registrar: Registrar,
         store: CountingStore,
         scrubber: Scrubber,
-        why_distrusted: Callable[[], str],
+        why_distrusted: Callable[[int], str],
     ) -> None:
         self._bookie = bookie
         self._registrar = registrar
@@ -48,7 +49,7 @@ class BookieHealth:
         return [
             facts.LOG.found(str(failed.result()) if failed.done() else ""),
             facts.REGISTERED.found(why_unregistered, age_seconds=self._registrar.lease_age_seconds),
-            facts.CERTIFICATE.found(self._why_distrusted()),
+            *self._certificate(),
             self._store.finding(),
             facts.WRITABLE.found(read_only and f"read-only: {read_only}"),
             self._readable(),
@@ -69,6 +70,12 @@ class BookieHealth:
                 }
             )
             await asyncio.sleep(LOOK_SECONDS)
+
+    def _certificate(self) -> Iterator[Finding]:
+        """Only the most urgent one is amiss."""
+        why = ""
+        for fact, days in facts.CERTIFICATE_DAYS.items():
+            yield fact.found("" if why else (why := self._why_distrusted(days)))
 
     def _readable(self) -> Finding:
         last, ended_at = self._scrubber.last, self._scrubber.ended_at

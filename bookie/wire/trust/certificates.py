@@ -17,7 +17,7 @@ import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Any
@@ -103,13 +103,16 @@ class Certificates:
 
         return x509.load_pem_x509_certificate(self.pem.certificate).not_valid_after_utc
 
-    def why_expired(self, now: datetime) -> str:
-        """Why others refuse our certificate at that time, and what to do; "" while it is good."""
+    def why_expired(self, now: datetime, days: int = 0) -> str:
+        """Why others refuse our certificate so many days after `now`, and what to do; "" while it is good."""
         at = self.expires_at
-        if now < at:
+        left = at - now
+        if left > timedelta(days=days):
             return ""
-        path = self._directory / CERTIFICATE
-        return f"{path} ran out on {at:%Y-%m-%d %H:%M} UTC: bookledger certs renew {self._directory} --authority DIR"
+        ahead = f"{left.days} days" if left.days > 1 else f"{left // timedelta(hours=1)} hours"
+        ends = f"ends in {ahead}," if left > timedelta() else "ran out"
+        renew = f"bookledger certs renew {self._directory} --authority DIR"
+        return f"{self._directory / CERTIFICATE} {ends} on {at:%Y-%m-%d %H:%M} UTC: {renew}"
 
     def identity_of(self, connection: ssl.SSLObject) -> Identity:
         """The peer's identity. Raises NoIdentity."""

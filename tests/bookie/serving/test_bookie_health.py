@@ -77,6 +77,14 @@ async def expired(world: World) -> None:
         (old / name).rename(directory / name)
 
 
+async def in_an_hour(world: World) -> None:
+    world.authority.authority.renew(world.authority.bookie("b1"), 1)
+
+
+async def in_nine_days(world: World) -> None:
+    world.authority.authority.renew(world.authority.bookie("b1"), 10)
+
+
 async def full_store(world: World) -> None:
     world.store.told = StoreHealth("etcd", "3.6.16", 1, refuses=FULL)
     await world.client.bookie.health._store.health()
@@ -102,6 +110,8 @@ SITUATIONS: list[tuple[Fact, Situation, str]] = [
     (facts.LOG, log_failed, "the log could not be written or synced: I/O error"),
     (facts.REGISTERED, lost, "it is not registered"),
     (facts.CERTIFICATE, expired, "cert.pem ran out on "),
+    (facts.CERTIFICATE_TWO_DAYS, in_an_hour, "cert.pem ends in 23 hours, on "),
+    (facts.CERTIFICATE_TWO_WEEKS, in_nine_days, "cert.pem ends in 9 days, on "),
     (facts.METADATA, full_store, FULL),
     (facts.WRITABLE, drained, "read-only: the bookie is being drained"),
     (facts.READABLE, unreadable, f"segments of its log could not be read: {segments.name_of(0)}: "),
@@ -119,7 +129,7 @@ async def test_what_is_amiss_with_a_bookie_is_told_by_every_face(
     for module in ("health.findings", "operator_requests"):
         monkeypatch.setattr(f"bookie.serving.{module}.LOOK_SECONDS", 0.05)
     authority, store = TestAuthority(tmp_path), StoreThatTells()
-    certificates = authority.bookie("b1") if fact is facts.CERTIFICATE else None
+    certificates = authority.bookie("b1") if fact in facts.CERTIFICATE_DAYS else None
     ends = pytest.raises(LogFailed) if fact is facts.LOG else nullcontext()
     with ends:
         async with served(tmp_path, store, certificates=certificates) as client:
