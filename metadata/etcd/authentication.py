@@ -17,7 +17,7 @@ import grpc
 
 from ..secret_file import tell_at_hangup
 from .config import EtcdConfig
-from .errors import Effect, EtcdRefused, FailureVerdict, NotSent, PasswordRefused, verdict_on
+from .errors import Effect, EtcdRefused, FailureVerdict, MemberRefused, NotSent, PasswordRefused, verdict_on
 
 REFUSED_PAUSE_SECONDS = 1.0
 """After a refusal neither file nor etcd is asked again for so long: each password costs etcd a tenth of a second."""
@@ -88,9 +88,11 @@ class Authentication:
         try:
             return await ask(password)
         except grpc.aio.AioRpcError as error:
-            if verdict_on(error, Effect.REPEATABLE) is not FailureVerdict.REFUSED:
+            verdict = verdict_on(error, Effect.REPEATABLE)
+            if verdict is not FailureVerdict.REFUSED:
                 # the call itself has not been sent, whatever became of the authentication
-                raise NotSent(f"authenticating: {error.details()} ({error.code().name})") from error
+                not_sent = MemberRefused if verdict is FailureVerdict.NOT_HERE else NotSent
+                raise not_sent(f"authenticating: {error.details()} ({error.code().name})") from error
             details = f"{error.details()}; {self._what_to_do()}"
             self._refusal = _Refusal(time.monotonic() + REFUSED_PAUSE_SECONDS, error.code(), details)
             if self._accepted is not None:

@@ -25,6 +25,7 @@ from .errors import (
     EtcdFull,
     EtcdRefused,
     FailureVerdict,
+    MemberRefused,
     NotSent,
     PasswordRefused,
     TokenRefused,
@@ -221,6 +222,7 @@ class _Run:
 
     async def run(self, attempt: Attempt[T]) -> T:
         while True:
+            refusals = 0
             for tries_left in range(self._channels.endpoint_count, 0, -1):
                 endpoint = self._channels.endpoint
                 if self._left() <= 0:
@@ -229,11 +231,14 @@ class _Run:
                     return await self._try(endpoint, attempt, self._left() / tries_left)
                 except NotSent as failure:
                     self._failures[endpoint] = str(failure)
+                    refusals += isinstance(failure, MemberRefused)
                     if isinstance(failure, PasswordRefused):  # a last try that had no time left says less
                         self._refused = failure
                 except AnswerLost as lost:
                     self._answer_lost(endpoint, str(lost))
                 self._channels.turn_from(endpoint)
+            if refusals == self._channels.endpoint_count:  # no member takes such a call
+                raise StoreRefused(f"no member of etcd takes this call: {self._failed()}")
             await asyncio.sleep(min(ROUND_PAUSE_SECONDS, max(self._left(), 0)))
 
     async def _try(self, endpoint: str, attempt: Attempt[T], seconds: float) -> T:
@@ -252,6 +257,8 @@ class _Run:
             match verdict_on(error, self._effect):
                 case FailureVerdict.NOT_SENT:
                     raise NotSent(details) from error
+                case FailureVerdict.NOT_HERE:
+                    raise MemberRefused(details) from error
                 case FailureVerdict.TOKEN_REFUSED:
                     return await self._again_with_new_token(endpoint, attempt, token, details)
                 case FailureVerdict.REFUSED:
@@ -280,7 +287,7 @@ class _Run:
             raise self._gave_up()
 
     def _gave_up(self) -> StoreUnavailable:
-        why = "; ".join(f"{endpoint}: {details}" for endpoint, details in self._failures.items())
+        why = self._failed()
         if self._may_have_happened:
             return OutcomeUnknown(f"the answer of etcd was lost, the write may have happened: {why}")
         if self._refused is not None:
@@ -289,6 +296,9 @@ class _Run:
             f"etcd did not answer within {self._seconds:g} s: {why or 'no time was left'}",
             what_to_do=WHAT_TO_DO,
         )
+
+    def _failed(self) -> str:
+        return "; ".join(f"{endpoint}: {details}" for endpoint, details in self._failures.items())
 
     def _left(self) -> float:
         return self._left_until(self._deadline)

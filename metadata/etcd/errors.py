@@ -21,6 +21,7 @@ class FailureVerdict(Enum):
     """Classification of a gRPC error."""
 
     NOT_SENT = "not sent"
+    NOT_HERE = "not here"  # refused before anything was done, for what this member is: others may take it
     TOKEN_REFUSED = "token refused"
     REFUSED = "refused"  # etcd refused, and nothing was changed
     FULL = "full"  # over its quota of space: answered, and perhaps applied
@@ -33,6 +34,10 @@ class NotSent(Exception):
 
 class PasswordRefused(NotSent):
     """etcd does not take our password any more, and may take the next one that its file has."""
+
+
+class MemberRefused(NotSent):
+    """This member refuses such calls, as a learner or an older version does."""
 
 
 class TokenRefused(Exception):
@@ -68,6 +73,10 @@ class EtcdFull(StoreFull):
 # a failure counts as UNKNOWN, which is safe.
 _NEVER_SENT = ("failed to connect to all addresses", "DNS resolution failed", "empty address list")
 
+# Said before anything is done. One without a leader finds one, or another does.
+_NOT_HERE = ("rpc not supported for learner", "etcdserver: not capable")
+_NO_LEADER = "etcdserver: no leader"
+
 _OVER_QUOTA = "database space exceeded"
 
 # Said before anything is changed. Some releases, 3.5.1 among them, give the last one the code UNKNOWN.
@@ -84,7 +93,6 @@ _REFUSALS = frozenset(
         grpc.StatusCode.UNAUTHENTICATED,
         grpc.StatusCode.FAILED_PRECONDITION,
         grpc.StatusCode.OUT_OF_RANGE,
-        grpc.StatusCode.UNIMPLEMENTED,
     }
 )
 
@@ -92,8 +100,10 @@ _REFUSALS = frozenset(
 def verdict_on(error: grpc.aio.AioRpcError, effect: Effect) -> FailureVerdict:
     """Classifies a gRPC error; UNKNOWN when in doubt."""
     details = error.details() or ""
-    if error.code() is grpc.StatusCode.UNAVAILABLE and details.startswith(_NEVER_SENT):
+    if error.code() is grpc.StatusCode.UNAVAILABLE and details.startswith((*_NEVER_SENT, _NO_LEADER)):
         return FailureVerdict.NOT_SENT
+    if error.code() is grpc.StatusCode.UNIMPLEMENTED or any(words in details for words in _NOT_HERE):
+        return FailureVerdict.NOT_HERE
     if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and effect is Effect.READS:
         return FailureVerdict.REFUSED
     if error.code() in _REFUSALS | {grpc.StatusCode.UNKNOWN} and any(

@@ -32,12 +32,13 @@ class Member(Ending):
         self._directory = directory
         self._certificates = certificates
 
-    def launch(self, members: str) -> None:
+    def launch(self, members: str, state: str = "new") -> None:
         pem, client = self._certificates, f"https://{self.endpoint}"
         command = [find_etcd(), "--name", self.name, "--data-dir", str(self._directory / self.name)]
         command += ["--listen-client-urls", client, "--advertise-client-urls", client]
         command += ["--listen-peer-urls", self.peer, "--initial-advertise-peer-urls", self.peer]
-        command += ["--initial-cluster", members, "--client-cert-auth", "--peer-client-cert-auth"]
+        command += ["--initial-cluster", members, "--initial-cluster-state", state]
+        command += ["--client-cert-auth", "--peer-client-cert-auth"]
         for prefix in ("", "peer-"):
             command += [f"--{prefix}cert-file", str(pem.server), f"--{prefix}key-file", str(pem.server_key)]
             command += [f"--{prefix}trusted-ca-file", str(pem.authority)]
