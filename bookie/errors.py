@@ -24,6 +24,15 @@ class DataDirectoryError(BookieError):
     """The data directory cannot be used as it is. Nothing in it was changed."""
 
 
+class NewerFormat(DataDirectoryError):
+    """A newer version wrote this file: only that one, or a later one, can use the directory."""
+
+    def __init__(self, file: object, known: int) -> None:
+        super().__init__(
+            f"{file} was written by a newer version of bookledger (this one knows format version {known}): run that"
+        )
+
+
 class DirectoryLost(BookieError):
     """A file of a running bookie was removed, replaced or mounted over. Acknowledged entries may be lost with it."""
 

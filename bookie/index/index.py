@@ -24,7 +24,7 @@ from pathlib import Path
 
 import lmdb
 
-from ..errors import IndexDamaged, IndexUnusable
+from ..errors import IndexDamaged, IndexUnusable, NewerFormat
 from ..log.format import Record
 from ..wire.messages import Holding
 from .holdings import Overhead, runs_of
@@ -101,6 +101,8 @@ class Index:
         with self._env.begin() as txn:
             checkpoint = txn.get(_CHECKPOINT, db=self._meta.db)
             version = None if checkpoint is None else self._version(txn)
+        if version is not None and version > FORMAT_VERSION:
+            raise NewerFormat(f"the index in {directory}", FORMAT_VERSION)
         if checkpoint is not None and version != FORMAT_VERSION:
             raise IndexUnusable(
                 f"the index in {directory} has another format version than {FORMAT_VERSION}; make it anew: "

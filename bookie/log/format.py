@@ -61,6 +61,7 @@ from crc32c import crc32c
 
 from metadata.records.ledger_record import IDENTITY_BYTES
 
+from ..errors import NewerFormat
 from ..wire.columns import ID_BYTES, LENGTH_BYTES, BadColumns, Columns
 from ..wire.messages import NO_IDENTITY, NO_NOTE, VERIFIER_BYTES, LacStatement
 from ..wire.named_tuples import made_of
@@ -201,7 +202,7 @@ def encode_segment_header(header: SegmentHeader) -> bytes:
 
 
 def decode_segment_header(data: bytes) -> SegmentHeader:
-    """Decodes and verifies the header. Raises BadRecordBytes."""
+    """Decodes and verifies the header. Raises BadRecordBytes; NewerFormat, so that nobody takes it for damage."""
     if len(data) < SEGMENT_HEADER.size:
         raise BadRecordBytes("the segment header is cut short")
     magic, version, crc, segment, identity, previous_end = SEGMENT_HEADER.unpack_from(data)
@@ -209,6 +210,8 @@ def decode_segment_header(data: bytes) -> SegmentHeader:
     rest = SEGMENT_HEADER.size - _SEGMENT_HEADER_ZEROS
     if magic != SEGMENT_MAGIC or crc != crc32c(blank) or any(data[rest : SEGMENT_HEADER.size]):
         raise BadRecordBytes("this is no segment header of ours, or it is damaged")
+    if version > FORMAT_VERSION:
+        raise NewerFormat(f"segment {segment:08x} of the log", FORMAT_VERSION)
     if version not in READABLE_VERSIONS:
         raise BadRecordBytes(f"segment format version {version}; this program knows {READABLE_VERSIONS}")
     return SegmentHeader(segment, str(uuid.UUID(bytes=identity)), previous_end)

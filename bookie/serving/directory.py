@@ -30,7 +30,7 @@ from metadata.records.cluster import PREDECESSORS_MAX, Cookie
 from metadata.store import MetadataStore, Versioned
 
 from ..disk.disk import OsDisk, sync_directory
-from ..errors import DataDirectoryError
+from ..errors import DataDirectoryError, NewerFormat
 from ..log import segments
 from .history import directory_generation
 from .preflight import (
@@ -149,8 +149,10 @@ def _cookie_in(file: Path) -> Cookie:
     version = found.pop("format_version", None) if isinstance(found, dict) else None
     if type(version) is not int:
         raise ValueError("it has no format version")
-    if not 1 <= version <= FORMAT_VERSION:
-        raise DataDirectoryError(f"{file} has format version {version}; this program knows {FORMAT_VERSION}")
+    if version > FORMAT_VERSION:
+        raise NewerFormat(file, FORMAT_VERSION)
+    if version < 1:
+        raise ValueError(f"its format version is {version}")
     predecessors = found.pop("predecessors", [])
     if found.keys() != set(NAMES) or not all(isinstance(name, str) for name in found.values()):
         raise ValueError(f"it does not name {', '.join(NAMES)}")

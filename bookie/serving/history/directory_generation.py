@@ -28,10 +28,11 @@ from metadata.records.registration import Registration
 from metadata.store import MetadataStore
 
 from ...disk.disk import sync_directory
-from ...errors import DataDirectoryError
+from ...errors import DataDirectoryError, NewerFormat
 from ...upkeep.threads import in_thread
 
 NAME = "life"
+NUMBERS_MAX = 4
 
 
 @dataclass(slots=True)
@@ -113,7 +114,10 @@ def _read(path: Path) -> tuple[int, int, int, int]:
     except FileNotFoundError:
         return 0, 0, 0, 0  # formatted, and never started
     lines = text.split(b"\n")
-    if lines.pop() or len(lines) not in (1, 3, 4) or not all(line.isdigit() for line in lines):
+    is_whole = not lines.pop() and all(line.isdigit() for line in lines)
+    if is_whole and len(lines) > NUMBERS_MAX:
+        raise NewerFormat(path / NAME, NUMBERS_MAX)
+    if not is_whole or len(lines) not in (1, 3, NUMBERS_MAX):
         raise DataDirectoryError(
             f"{path / NAME} cannot be read; where nothing else is damaged, write into it how often this bookie has "
             "started"

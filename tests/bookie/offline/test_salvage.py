@@ -260,7 +260,9 @@ def test_a_segment_that_a_later_program_wrote_is_refused(
     with monkeypatch.context() as patch:
         patch.setattr("bookie.log.format.FORMAT_VERSION", 9)
         disk.overwrite(SECOND, 0, encode_segment_header(SegmentHeader(1, INCARNATION)))
-    with pytest.raises(DataDirectoryError, match="segment format version 9"):
+    with pytest.raises(
+        DataDirectoryError, match="segment 00000001 of the log was written by a newer version"
+    ):
         salvaged(disk)
 
 
