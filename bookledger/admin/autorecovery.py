@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bookie.upkeep.healing.auditor import Auditor
+from bookie.upkeep.logs.log_sights import AskLag, lag_unknown
 from bookie.upkeep.metrics import AuditorMetrics
 from metadata.counting import facts
 from metadata.counting.counting_store import CountingStore
@@ -20,6 +21,7 @@ class Auditing:
     def __init__(self) -> None:
         self._registry = process_registry()
         self._store: CountingStore | None = None
+        self.ask_lag: AskLag = lag_unknown
 
     def http_content(self) -> HttpContent:
         """For `serving_http`."""
@@ -28,6 +30,7 @@ class Auditing:
     def has_started(self, auditor: Auditor, store: CountingStore) -> None:
         self._registry.register(AuditorMetrics(auditor, store.counts))
         self._store = store
+        auditor.retention.ask_lag = self.ask_lag
 
     def _findings(self) -> list[Finding]:
         if self._store is None:

@@ -9,6 +9,7 @@ from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
 from bookie.serving.daemon import RunningBookie
+from bookie.upkeep.logs.log_sights import AskLag, lag_unknown
 from metadata.counting import facts
 from metadata.counting.facts import Finding
 
@@ -24,6 +25,7 @@ class Bookies(Collector):
     def __init__(self, count: int) -> None:
         self._count = count
         self._running: list[RunningBookie] = []
+        self.ask_lag: AskLag = lag_unknown
 
     def http_content(self) -> HttpContent:
         """For `serving_http`."""
@@ -33,6 +35,7 @@ class Bookies(Collector):
 
     def has_started(self, running: RunningBookie) -> None:
         self._running.append(running)
+        running.upkeep.auditor.retention.ask_lag = self.ask_lag
 
     def findings(self) -> list[Finding]:
         """Of the process, and of each bookie that runs."""

@@ -47,6 +47,7 @@ class Console:
         self._sight = MetadataView(metadata_uri, lost_after_seconds=lost_after_seconds)
         self._live = Live(self._sight, metadata_uri, config)
         self._sight.ask_bookies = self._live.ask_bookies
+        self._sight.ask_lag = self.ask_lag = self._live.ask_lag
         self._streams = Streams(self._live)
         self._sources = Sources(self._sight, self._live, shows_entries)
 

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 
 from bookie.wire import InfoReply
 from bookledger.admin.api.metadata_view import Away, MetadataView
+from bookledger.cluster.log_lags import lag_of
 from bookledger.cluster.open_ledgers import AtBookies, Open, ask_bookies
 from ledgers.aio import LedgerClient
 from ledgers.config import ClientConfig
 from ledgers.errors import BookieUnavailable, LedgerError
 from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.logs.log_record import LogRecord
 
 from .rates import Rates, between, together
 
@@ -89,6 +91,13 @@ class Live:
         except LedgerError as error:
             return {record.ledger_id: AtBookies(why_unknown=str(error)) for record in records}
         return await ask_bookies(client, records)
+
+    async def ask_lag(self, record: LogRecord, position: int) -> tuple[int, float] | None:
+        """How far a reader of the log is behind at this position; see `lag_of`."""
+        try:
+            return await lag_of(await self.client(), record, position)
+        except LedgerError:
+            return None  # a page says already that bookies cannot be asked
 
     async def stop(self) -> None:
         """Stops polling."""

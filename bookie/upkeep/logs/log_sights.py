@@ -1,59 +1,101 @@
-"""What an auditor sees of a log and its cursors in the metadata, for metrics.
-
-Of a segment that is being written it sees only where it begins: a cursor is behind by as much at least.
-"""
+"""What an auditor sees of logs and their cursors: where they stand in the metadata, and their lags, as bookies tell."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
-from metadata.records.coordination.cursor_record import CursorRecord, CursorStore
-from metadata.records.logs.log_ledgers import segments_at
+from metadata import keys
+from metadata.errors import BadRecord
+from metadata.records.coordination import cursor_record
 from metadata.records.logs.log_record import LogRecord
-from metadata.records.logs.log_store import LogStore
+from metadata.records.unreadable import skip
+from metadata.store import MetadataStore, list_all
 
 LOGS_TOLD_MAX = 1000
 CURSORS_TOLD_MAX = 1000
 """Logs, and cursors in all, that one auditor tells of: each is some series in Prometheus."""
 
+LAG_SECONDS_MAX = 2.0
+"""How long bookies are waited for that are asked for the lags of one page of logs."""
+
+Lag = tuple[int, float]
+"""Records that a cursor's reader has still to use, and the age of the oldest of them in seconds."""
+
+AskLag = Callable[[LogRecord, int], Awaitable[Lag | None]]
+"""The lag of a log's reader at a position; None where nobody can tell."""
+
+
+async def lag_unknown(_: LogRecord, __: int) -> None:
+    """Asks nobody."""
+
 
 @dataclass(frozen=True, slots=True)
 class CursorSight:
-    """Where a cursor stands. `lag_seconds`: for how long it has not read something, at least."""
+    """Where a cursor stands, and how far it is behind; None where nobody could tell."""
 
     name: str
     position: int
-    lag_records: int
-    lag_seconds: float
+    lag: Lag | None
 
 
 @dataclass(frozen=True, slots=True)
 class LogSight:
-    """A log. `end_position`: of what has ended."""
+    """A log. `ended_position`: behind the last segment that has ended."""
 
     name: str
     first_position: int
-    end_position: int
+    ended_position: int
     cursors: tuple[CursorSight, ...]
 
 
-async def look_at(logs: LogStore, record: LogRecord, now_us: int, cursors_max: int) -> LogSight:
-    """Raises MetadataError."""
-    cursors: list[CursorSight] = []
-    async for name, cursor in CursorStore(logs.store, record.identity).list():
-        if len(cursors) == cursors_max:
-            break
-        cursors.append(await _cursor(logs, record, name, cursor, now_us))
-    return LogSight(record.name, record.first_position, record.ended_position, tuple(cursors))
+async def look_at(
+    store: MetadataStore, records: Sequence[LogRecord], ask: AskLag, cursors_max: int
+) -> list[LogSight]:
+    """These logs, which are in the order of their keys, with so many cursors in all. Raises MetadataError."""
+    found: dict[bytes, list[CursorSight]] = {one.identity: [] for one in records}
+    wanted: list[tuple[LogRecord, str, int]] = []
+    by_key = {one.identity.hex(): one for one in records}
+    async with aclosing(_cursors(store, records)) as cursors:
+        async for identity, name, position in cursors:
+            if len(wanted) == cursors_max:
+                break
+            if identity in by_key:
+                wanted.append((by_key[identity], name, position))
+    lags = await asyncio.gather(*(_lag(ask, record, position) for record, _, position in wanted))
+    for (record, name, position), lag in zip(wanted, lags, strict=True):
+        found[record.identity].append(CursorSight(name, position, lag))
+    return [
+        LogSight(one.name, one.first_position, one.ended_position, tuple(found[one.identity]))
+        for one in records
+    ]
 
 
-async def _cursor(
-    logs: LogStore, record: LogRecord, name: str, cursor: CursorRecord, now_us: int
-) -> CursorSight:
-    wants = max(cursor.position, record.first_position)
-    lag = max(0, record.ended_position - wants)
-    if not lag:
-        return CursorSight(name, cursor.position, 0, 0.0)
-    segments = await segments_at(logs, record, wants)
-    ended_us = next((one.ended_us for one in segments if one.holds(wants)), now_us)
-    return CursorSight(name, cursor.position, lag, max(0, now_us - ended_us) / 1_000_000)
+async def _cursors(
+    store: MetadataStore, records: Sequence[LogRecord]
+) -> AsyncGenerator[tuple[str, str, int], None]:
+    """The cursors of these logs, and of those between them: of which log each is, its name and its position."""
+    if not records:
+        return
+    last = keys.cursors(records[-1].identity)
+    async for item in list_all(store, keys.CURSORS, after=keys.cursors(records[0].identity)):
+        if item.key > last and not item.key.startswith(last):
+            return
+        identity, _, name = item.key.removeprefix(keys.CURSORS).partition("/")
+        try:
+            yield identity, name, cursor_record.decode(item.key, item.value).position
+        except BadRecord as error:
+            skip(error)
+
+
+async def _lag(ask: AskLag, record: LogRecord, position: int) -> Lag | None:
+    """Nobody is asked where all that the log will ever have has been used, or nothing was appended yet."""
+    if record.end_position is not None and position >= record.end_position:
+        return 0, 0.0
+    try:
+        async with asyncio.timeout(LAG_SECONDS_MAX):
+            return await ask(record, position)
+    except TimeoutError:
+        return None

@@ -18,17 +18,17 @@ START = LOGS.gauge(
     f"First position that is left, of each of {LOGS_TOLD_MAX} logs at most.",
     "log",
 )
-END = LOGS.gauge("end_position", "Position behind the last segment that has ended.", "log")
+ENDED = LOGS.gauge("ended_position", "Position behind the last segment that has ended.", "log")
 CURSOR_POSITION = LOGS.gauge("cursor_position", "Where a cursor stands.", "log", "cursor")
 LAG_RECORDS = LOGS.gauge(
     "cursor_lag_records",
-    "Records of segments that have ended which the cursor's reader has still to use.",
+    "Confirmed records which the cursor's reader has still to use; not of logs with a password.",
     "log",
     "cursor",
 )
 LAG_SECONDS = LOGS.gauge(
     "cursor_lag_seconds",
-    "Time since the segment has ended that the cursor's reader has still to use; 0 where there is none.",
+    "Age of the oldest of these records; 0 where there is none.",
     "log",
     "cursor",
 )
@@ -51,14 +51,13 @@ def of_logs(rounds: RetentionRounds) -> Iterator[Metric]:
 
 
 def _of_positions(rounds: RetentionRounds) -> Iterator[Metric]:
-    start, end, *of_cursors = (
-        one.family() for one in (START, END, CURSOR_POSITION, LAG_RECORDS, LAG_SECONDS)
-    )
+    families = [one.family() for one in (START, ENDED, CURSOR_POSITION, LAG_RECORDS, LAG_SECONDS)]
+    start, ended, position, *lags = families
     for log in rounds.logs:
         start.add_metric((log.name,), log.first_position)
-        end.add_metric((log.name,), log.end_position)
+        ended.add_metric((log.name,), log.ended_position)
         for cursor in log.cursors:
-            values = cursor.position, cursor.lag_records, cursor.lag_seconds
-            for family, value in zip(of_cursors, values, strict=True):
+            position.add_metric((log.name, cursor.name), cursor.position)
+            for family, value in zip(lags, cursor.lag or (), strict=False):
                 family.add_metric((log.name, cursor.name), value)
-    yield from (start, end, *of_cursors)
+    yield from families

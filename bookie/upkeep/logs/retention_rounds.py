@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from metadata import keys
@@ -27,7 +27,7 @@ from metadata.records.logs.retention import CountedCursor
 from metadata.records.unreadable import skip
 from metadata.store import MetadataStore
 
-from .log_sights import CURSORS_TOLD_MAX, LOGS_TOLD_MAX, LogSight, look_at
+from .log_sights import CURSORS_TOLD_MAX, LOGS_TOLD_MAX, AskLag, LogSight, lag_unknown, look_at
 from .silence_counts import SilenceCounts
 from .unneeded_segments import UnneededSegments
 
@@ -36,8 +36,15 @@ log = logging.getLogger(__name__)
 ROUND_SECONDS = 60.0
 """How soon after the beginning of one round the next one may begin."""
 
-LOGS_PER_LOOK = 20
-"""Logs that are looked at before the auditor does anything else."""
+LOGS_PER_PAGE = 100
+"""Logs that are read at once."""
+
+LOGS_AT_ONCE = 20
+"""Logs of a page of which what has to go is looked up, and given up, at the same time."""
+
+LOOK_SECONDS_MAX = 2.0
+"""When an auditor that has looked at logs for so long does something else. About 10,000 of them take three such looks,
+so a round ends within ROUND_SECONDS; of many more logs it takes longer."""
 
 SILENT_TOLD_MAX = 32
 """Silent cursors that are told of by name."""
@@ -76,6 +83,8 @@ class RetentionRounds:
 
     def __init__(self, store: MetadataStore, seconds: Callable[[], float] | None = None) -> None:
         self._store = store
+        self.ask_lag: AskLag = lag_unknown
+        """For metrics; whoever has a client for bookies sets it."""
         self._logs = LogStore(store)
         self._seconds = seconds or (lambda: asyncio.get_running_loop().time())
         self._is_under_way = False
@@ -97,29 +106,28 @@ class RetentionRounds:
                 return  # the metadata may be older than what it says of logs
             self._next_at = self._seconds() + ROUND_SECONDS
             self._is_under_way, self._after, self._round = True, None, _Round()
-        page = await self._store.list_page(keys.LOGS, after=self._after, limit=LOGS_PER_LOOK)
-        found = [
-            one for item in page.items if (one := _decoded(item.key, item.value, item.version)) is not None
-        ]
-        await self._look_at_all([one for one in found if not one.record.deleted])
+        until = self._seconds() + LOOK_SECONDS_MAX
+        while self._is_under_way:
+            await self._look_at_page()
+            if self._seconds() >= until:
+                return
+
+    async def _look_at_page(self) -> None:
+        page = await self._store.list_page(keys.LOGS, after=self._after, limit=LOGS_PER_PAGE)
+        decoded = [_decoded(item.key, item.value, item.version) for item in page.items]
+        found = [one for one in decoded if one is not None and not one.record.deleted]
+        self._round.met.update(one.record.identity for one in found)
+        retained = [one for one in found if one.record.retention.is_set]
+        now_us = await directory_generations.time_ms(self._store) * 1000 if retained else 0
+        for start in range(0, len(retained), LOGS_AT_ONCE):
+            part = retained[start : start + LOGS_AT_ONCE]
+            ended = await asyncio.gather(*(self._retain(one, now_us) for one in part), return_exceptions=True)
+            for error in filter(None, ended):
+                raise error
+        await self._see([one.record for one in found])
         self._after = page.next_after
         if page.next_after is None:
             self._ended()
-
-    async def _look_at_all(self, found: list[VersionedLog]) -> None:
-        if not found:
-            return
-        now_us = await directory_generations.time_ms(self._store) * 1000
-        for one in found:
-            self._round.met.add(one.record.identity)
-            try:
-                await self._see(one.record, now_us)
-                if one.record.retention.is_set:
-                    await self._retain(one, now_us)
-            except BadRecord as error:
-                skip(error)  # nothing of this log goes
-            except _NotNow as error:
-                log.info("retention of log %r waits for the next round: %s", one.record.name, error)
 
     def _ended(self) -> None:
         self._is_under_way = False
@@ -128,14 +136,22 @@ class RetentionRounds:
         self._known = {identity: known for identity, known in self._known.items() if identity in met}
         self.logs, self.silent_cursors = tuple(self._round.logs), tuple(sorted(self._round.silent))
 
-    async def _see(self, record: LogRecord, now_us: int) -> None:
-        if len(self._round.logs) == LOGS_TOLD_MAX:
-            return
-        left = CURSORS_TOLD_MAX - sum(len(one.cursors) for one in self._round.logs)
-        self._round.logs.append(await look_at(self._logs, record, now_us, left))
+    async def _see(self, records: Sequence[LogRecord]) -> None:
+        logs_left = LOGS_TOLD_MAX - len(self._round.logs)
+        cursors_left = CURSORS_TOLD_MAX - sum(len(one.cursors) for one in self._round.logs)
+        self._round.logs += await look_at(self._store, records[:logs_left], self.ask_lag, cursors_left)
 
     async def _retain(self, found: VersionedLog, now_us: int) -> None:
-        """Gives up what has to go. Under a legal hold nothing goes."""
+        """Gives up what has to go, where that is known and nobody else is at it."""
+        try:
+            await self._give_up(found, now_us)
+        except BadRecord as error:
+            skip(error)  # nothing of this log goes
+        except _NotNow as error:
+            log.info("retention of log %r waits for the next round: %s", found.record.name, error)
+
+    async def _give_up(self, found: VersionedLog, now_us: int) -> None:
+        """Under a legal hold nothing goes."""
         record = found.record
         retained = await look(self._logs, record)
         cursors = await self._counted(retained)

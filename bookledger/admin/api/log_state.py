@@ -1,6 +1,6 @@
-"""Logs as plain values, from the metadata: segments over time, cursors and how far they are behind, what goes next.
+"""Logs as plain values: segments over time, cursors and how far they are behind, what goes next.
 
-Of a segment that is being written the metadata knows only where it begins: a cursor is behind by as much at least.
+All is from the metadata, but for the lags of cursors, which bookies are asked for.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ async def one_log(sight: MetadataView, name: str, first_segment: int = 0) -> Fac
             "leader": await _leader(store, found.record),
             "segments": [_segment(one) for one in segments[:SEGMENTS_MAX]],
             "next_segment": segments[SEGMENTS_MAX].first_position if len(segments) > SEGMENTS_MAX else None,
-            "cursors": await _cursors(logs, found.record, now_us),
+            "cursors": await _cursors(sight, store, found.record),
             **await _retention(logs, found.record, now_us),
         }
 
@@ -156,10 +156,10 @@ def _segment(one: Segment) -> Facts:
     }
 
 
-async def _cursors(logs: LogStore, record: LogRecord, now_us: int) -> list[Facts]:
-    sight = await look_at(logs, record, now_us, CURSORS_MAX)
+async def _cursors(view: MetadataView, store: MetadataStore, record: LogRecord) -> list[Facts]:
+    [sight] = await look_at(store, [record], view.ask_lag, CURSORS_MAX)
     known: dict[str, CursorRecord] = {}
-    async for name, cursor in CursorStore(logs.store, record.identity).list():
+    async for name, cursor in CursorStore(store, record.identity).list():
         known[name] = cursor
         if len(known) == CURSORS_MAX:
             break
@@ -167,8 +167,8 @@ async def _cursors(logs: LogStore, record: LogRecord, now_us: int) -> list[Facts
         {
             "cursor": one.name,
             "position": one.position,
-            "lag_records": one.lag_records,
-            "lag_seconds": round(one.lag_seconds, 3),
+            "lag_records": None if one.lag is None else one.lag[0],
+            "lag_seconds": None if one.lag is None else round(one.lag[1], 3),
             "truncated": max(0, record.first_position - one.position),
             "consumer": known[one.name].consumer,
             "changed_ms": known[one.name].changed_ms,

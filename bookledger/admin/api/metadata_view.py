@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from contextlib import asynccontextmanager
 
 from bookie.upkeep.healing.view import ClusterView, look
+from bookie.upkeep.logs.log_sights import AskLag, lag_unknown
 from bookledger.cluster.open_ledgers import Open
 from metadata import keys, open_store
 from metadata.backup.no_cluster import why_no_cluster
@@ -64,7 +65,8 @@ class MetadataView:
         self._viewed = 0.0
         self.census = Census(self.wait_ms)
         self.ask_bookies: AskBookies = _ask_nobody
-        """What is not in the metadata; whoever has a client for bookies sets it."""
+        self.ask_lag: AskLag = lag_unknown
+        """What is not in the metadata; whoever has a client for bookies sets both."""
 
     async def __aenter__(self) -> MetadataView:
         return self

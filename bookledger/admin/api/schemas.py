@@ -236,8 +236,8 @@ SCHEMAS: dict[str, Schema] = {
             record(
                 cursor=TEXT,
                 position=COUNT,
-                lag_records=COUNT,
-                lag_seconds=SECONDS,
+                lag_records=maybe(COUNT),
+                lag_seconds=maybe(SECONDS),
                 truncated=COUNT,
                 consumer=TEXT,
                 changed_ms=COUNT,

@@ -8,8 +8,10 @@ from typing import Any
 
 from ledgers.config import ClientConfig
 
+from ...admin.autorecovery import Auditing
+from ...admin.bookies import Bookies
 from ...admin.http.config import HttpConfig
-from ...admin.http_option import Daemon, HttpAddress, with_http
+from ...admin.http_option import HttpAddress, with_http
 from ..terminal import say
 from .settings import settings_now
 
@@ -27,7 +29,7 @@ def http_config() -> HttpConfig:
 
 def http_port(
     http: HttpAddress | None,
-    daemon: Daemon,
+    daemon: Bookies | Auditing,
     metadata_uri: str,
     *,
     insecure: bool,
@@ -40,6 +42,7 @@ def http_port(
         from ...console.console import Console  # not needed without an HTTP port
 
         pages = Console.of_daemon(metadata_uri, certificates, **more)
+        daemon.ask_lag = pages.ask_lag
     return with_http(
         http, daemon, insecure=insecure, certificates=certificates, pages=pages, config=http_config()
     )

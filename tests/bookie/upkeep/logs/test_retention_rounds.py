@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
 from bookie.upkeep.logs.metrics import of_logs
-from bookie.upkeep.logs.retention_rounds import LOGS_PER_LOOK, ROUND_SECONDS, RetentionRounds
+from bookie.upkeep.logs.retention_rounds import (
+    LOGS_PER_PAGE,
+    LOOK_SECONDS_MAX,
+    ROUND_SECONDS,
+    RetentionRounds,
+)
 from metadata import keys
 from metadata.backup import hold
 from metadata.memory import MemoryData, MemoryStore
@@ -187,26 +193,34 @@ async def test_a_log_that_cannot_be_read_keeps_no_other_from_being_looked_at(one
 
 async def test_a_round_looks_at_some_logs_at_a_time_and_begins_again_after_a_while(one: One) -> None:
     record = await one.make(Retention(age_seconds=10))
-    for n in range(LOGS_PER_LOOK):
+    for n in range(LOGS_PER_PAGE):
         await one.logs.create(replace(record, identity=b"\x00%015d" % n, segments=()))
+    slow = RetentionRounds(one.store, count(ROUND_SECONDS, LOOK_SECONDS_MAX).__next__)
+    await one.at(0, auditor=slow)
+    assert slow.totals.rounds == 0
+    await slow.look()
+    assert (slow.totals.rounds, len(slow.logs)) == (1, LOGS_PER_PAGE + 1)
     await one.at(0)
-    assert one.rounds.totals.rounds == 0
-    await one.rounds.look()
-    assert (one.rounds.totals.rounds, len(one.rounds.logs)) == (1, LOGS_PER_LOOK + 1)
+    assert (one.rounds.totals.rounds, len(one.rounds.logs)) == (1, LOGS_PER_PAGE + 1)
     await one.rounds.look()
     assert one.rounds.totals.rounds == 1, "the next one begins later"
 
 
-async def test_a_round_sees_how_far_each_cursor_is_behind_what_has_ended(one: One) -> None:
+async def test_a_round_sees_how_far_each_cursor_is_behind_by_what_bookies_say(one: One) -> None:
+    async def ask_lag(record: LogRecord, position: int) -> tuple[int, float] | None:
+        return None if position == 7 else (38 - position, 2.5)
+
+    one.rounds.ask_lag = ask_lag
     await one.make(Retention())
     await one.cursors.create("behind", CursorRecord(15))
-    await one.cursors.create("level", CursorRecord(33))
+    await one.cursors.create("unknown", CursorRecord(7))
+    await CursorStore(one.store, b"\x01" * 16).create("of-another-log", CursorRecord(1))
     await one.at(12)
     told = {m.name: [(s.labels.get("cursor"), s.value) for s in m.samples] for m in of_logs(one.rounds)}
-    assert told["bookledger_log_end_position"] == [(None, 30)]
-    assert told["bookledger_log_cursor_position"] == [("behind", 15), ("level", 33)]
-    assert told["bookledger_log_cursor_lag_records"] == [("behind", 15), ("level", 0)]
-    assert told["bookledger_log_cursor_lag_seconds"] == [("behind", 10.0), ("level", 0.0)]
+    assert told["bookledger_log_ended_position"] == [(None, 30)]
+    assert told["bookledger_log_cursor_position"] == [("behind", 15), ("unknown", 7)]
+    assert told["bookledger_log_cursor_lag_records"] == [("behind", 23)]
+    assert told["bookledger_log_cursor_lag_seconds"] == [("behind", 2.5)]
 
 
 async def test_what_is_known_of_silences_goes_with_its_log() -> None:

@@ -1,0 +1,22 @@
+"""How far readers of logs are behind, as `Log.lag` says, for metrics, the API and the console."""
+
+from __future__ import annotations
+
+import logging
+
+from ledgers.aio import LedgerClient
+from ledgers.errors import LedgerError
+from metadata.records.logs.log_record import LogRecord
+
+logger = logging.getLogger(__name__)
+
+
+async def lag_of(client: LedgerClient, record: LogRecord, position: int) -> tuple[int, float] | None:
+    """Records and seconds; None where they cannot be told: the log has a password, or no bookie answers."""
+    try:
+        log = await client.log(record.name)
+        lag = await log.lag(position)
+    except LedgerError as error:
+        logger.debug("the lag of log %r is not known: %s", record.name, error)
+        return None
+    return (lag.records, lag.seconds) if log.record.identity == record.identity else None
