@@ -11,8 +11,8 @@ import asyncio
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from metadata import keys
@@ -133,7 +133,6 @@ class Auditor:
                         await self.retention.look()
                         await self._tell_office(view)
                 except MetadataError as error:
-                    self._absences.interrupted()
                     log.log(weight(error), "the audit was interrupted, and will be tried again: %s", error)
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
@@ -145,11 +144,11 @@ class Auditor:
     async def _is_elected(self) -> bool:
         if self._lease is not None:
             try:
-                await self._store.keep_lease(self._lease)
+                with self._interrupting():
+                    await self._store.keep_lease(self._lease)
                 return True
             except LeaseLost:
                 self._lease = None
-                self._absences.interrupted()
         if await self._store.get(keys.AUDITOR) is not None:
             return False
         lease = await self._store.grant_lease(LEASE_SECONDS)
@@ -164,7 +163,8 @@ class Auditor:
 
     async def look_once(self) -> ClusterView:
         """Counts absences, and audits where something has changed or it is time. Raises MetadataError."""
-        view = await self._note_absences(await look(self._store, self._config.lost_bookie_ms))
+        with self._interrupting():
+            view = await self._note_absences(await look(self._store, self._config.lost_bookie_ms))
         self._tell_of_brake(view)
         state, began = _state(view), asyncio.get_running_loop().time()
         if state != self._audited or began - self._audited_at >= self._seconds_to_next(view):
@@ -173,6 +173,15 @@ class Auditor:
             self._audited, self._audited_at = state, asyncio.get_running_loop().time()
             self.audit_seconds = self._audited_at - began
         return view
+
+    @contextmanager
+    def _interrupting(self) -> Iterator[None]:
+        """Who does not see who lives counts no absence until the next look. What fails besides interrupts no count."""
+        try:
+            yield
+        except MetadataError:
+            self._absences.interrupted()
+            raise
 
     async def _tell_office(self, view: ClusterView) -> None:
         """Writes unreachable bookies and silent cursors to the auditor's key, where they have changed. Raises
