@@ -33,8 +33,8 @@ from .errors import (
 )
 
 WHAT_TO_DO = (
-    "Is etcd running there? The command `etcd` runs one; `apt-get install etcd-server` and "
-    "https://etcd.io/docs/latest/install/ install it. One machine can do without: sqlite:///PATH/metadata.db"
+    "Is it running there, and within reach? What to do for a cluster's etcd: docs/operators.md, \"etcd is away\". "
+    "For a first try, one machine can do without: sqlite:///PATH/metadata.db"
 )
 
 ROUND_PAUSE_SECONDS = 0.1
