@@ -226,7 +226,9 @@ def test_a_metadata_file_that_is_not_there_is_told_with_what_makes_one_and_not_m
     assert not (tmp_path / "none.db").exists()
 
 
-@pytest.mark.parametrize("command", [("autorecovery",), ("cluster", "status"), JOURNAL], ids=lambda one: one[0])
+@pytest.mark.parametrize(
+    "command", [("autorecovery",), ("cluster", "status"), JOURNAL], ids=lambda one: one[0]
+)
 def test_etcd_that_is_not_there_is_told_with_what_to_do(command: tuple[str, ...]) -> None:
     line = fails_with_one_line(*command, f"--metadata=etcd://127.0.0.1:{free_port()}/x?timeout=1")
     assert "etcd did not answer within 1 s" in line

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from metadata import keys
 from metadata.errors import BadRecord
 from metadata.records.coordination import cursor_record
+from metadata.records.coordination.cursor_record import CursorRecord
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.unreadable import skip
 from metadata.store import MetadataStore, list_all
@@ -37,7 +38,7 @@ class CursorSight:
     """Where a cursor stands, and how far it is behind; None where nobody could tell."""
 
     name: str
-    position: int
+    record: CursorRecord
     lag: Lag | None
 
 
@@ -56,17 +57,17 @@ async def look_at(
 ) -> list[LogSight]:
     """These logs, which are in the order of their keys, with so many cursors in all. Raises MetadataError."""
     found: dict[bytes, list[CursorSight]] = {one.identity: [] for one in records}
-    wanted: list[tuple[LogRecord, str, int]] = []
+    wanted: list[tuple[LogRecord, str, CursorRecord]] = []
     by_key = {one.identity.hex(): one for one in records}
     async with aclosing(_cursors(store, records)) as cursors:
-        async for identity, name, position in cursors:
+        async for identity, name, cursor in cursors:
             if len(wanted) == cursors_max:
                 break
             if identity in by_key:
-                wanted.append((by_key[identity], name, position))
-    lags = await asyncio.gather(*(_lag(ask, record, position) for record, _, position in wanted))
-    for (record, name, position), lag in zip(wanted, lags, strict=True):
-        found[record.identity].append(CursorSight(name, position, lag))
+                wanted.append((by_key[identity], name, cursor))
+    lags = await asyncio.gather(*(_lag(ask, record, cursor.position) for record, _, cursor in wanted))
+    for (record, name, cursor), lag in zip(wanted, lags, strict=True):
+        found[record.identity].append(CursorSight(name, cursor, lag))
     return [
         LogSight(one.name, one.first_position, one.ended_position, tuple(found[one.identity]))
         for one in records
@@ -75,8 +76,8 @@ async def look_at(
 
 async def _cursors(
     store: MetadataStore, records: Sequence[LogRecord]
-) -> AsyncGenerator[tuple[str, str, int], None]:
-    """The cursors of these logs, and of those between them: of which log each is, its name and its position."""
+) -> AsyncGenerator[tuple[str, str, CursorRecord], None]:
+    """The cursors of these logs, and of those between them: of which log each is, its name and its record."""
     if not records:
         return
     last = keys.cursors(records[-1].identity)
@@ -85,7 +86,7 @@ async def _cursors(
             return
         identity, _, name = item.key.removeprefix(keys.CURSORS).partition("/")
         try:
-            yield identity, name, cursor_record.decode(item.key, item.value).position
+            yield identity, name, cursor_record.decode(item.key, item.value)
         except BadRecord as error:
             skip(error)
 

@@ -57,7 +57,7 @@ def _of_positions(rounds: RetentionRounds) -> Iterator[Metric]:
         start.add_metric((log.name,), log.first_position)
         ended.add_metric((log.name,), log.ended_position)
         for cursor in log.cursors:
-            position.add_metric((log.name, cursor.name), cursor.position)
+            position.add_metric((log.name, cursor.name), cursor.record.position)
             for family, value in zip(lags, cursor.lag or (), strict=False):
                 family.add_metric((log.name, cursor.name), value)
     yield from families

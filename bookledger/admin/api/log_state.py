@@ -11,7 +11,6 @@ from typing import Any
 from bookie.upkeep.logs.log_sights import look_at
 from metadata import keys
 from metadata.errors import BadRecord
-from metadata.records.coordination.cursor_record import CursorRecord, CursorStore
 from metadata.records.coordination.election_record import current_term
 from metadata.records.directory_generations import time_ms
 from metadata.records.logs import log_codec
@@ -158,23 +157,17 @@ def _segment(one: Segment) -> Facts:
 
 async def _cursors(view: MetadataView, store: MetadataStore, record: LogRecord) -> list[Facts]:
     [sight] = await look_at(store, [record], view.ask_lag, CURSORS_MAX)
-    known: dict[str, CursorRecord] = {}
-    async for name, cursor in CursorStore(store, record.identity).list():
-        known[name] = cursor
-        if len(known) == CURSORS_MAX:
-            break
     return [
         {
             "cursor": one.name,
-            "position": one.position,
+            "position": one.record.position,
             "lag_records": None if one.lag is None else one.lag[0],
             "lag_seconds": None if one.lag is None else round(one.lag[1], 3),
-            "truncated": max(0, record.first_position - one.position),
-            "consumer": known[one.name].consumer,
-            "changed_ms": known[one.name].changed_ms,
+            "truncated": max(0, record.first_position - one.record.position),
+            "consumer": one.record.consumer,
+            "changed_ms": one.record.changed_ms,
         }
         for one in sight.cursors
-        if one.name in known
     ]
 
 
