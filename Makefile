@@ -254,12 +254,15 @@ $(VENV)/.ready-uv: | $(VENV)/bin/pip
 	@$(BIN)/pip install --quiet --disable-pip-version-check 'uv>=0.9'
 	@touch $@
 
+# The first Python that was built with optimizations, which takes a quarter less processor time, else the first.
 # Debian's python3 comes without the module that makes environments; it is asked for where we may.
+OPTIMIZED := import ensurepip, sys, sysconfig as c; sys.exit(sys.base_prefix != "/usr" and "--enable-optimizations" not in (c.get_config_var("CONFIG_ARGS") or ""))
 $(VENV)/bin/pip:
 	@python=""; \
 	for candidate in python3 python3.13 python3.12 python3.11; do \
 	  if command -v $$candidate >/dev/null && $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then \
-	    python=$$candidate; break; \
+	    [ -n "$$python" ] || python=$$candidate; \
+	    if $$candidate -c '$(OPTIMIZED)' 2>/dev/null; then python=$$candidate; break; fi; \
 	  fi; \
 	done; \
 	if [ -z "$$python" ]; then echo "bookledger needs Python 3.11 or newer: install python3 (3.11+) first" >&2; exit 1; fi; \

@@ -1,7 +1,10 @@
-"""Which version of this program runs."""
+"""Which version of this program runs, and on which Python."""
 
 from __future__ import annotations
 
+import platform
+import sys
+import sysconfig
 from importlib.metadata import PackageNotFoundError, version
 
 
@@ -10,3 +13,12 @@ def program_version() -> str:
         return version("bookledger")
     except PackageNotFoundError:  # run from a checkout that is not installed
         return "unknown"
+
+
+def interpreter() -> str:
+    """The Python that runs this process, and whether it was built with optimizations: it decides a quarter of the
+    processor time of an append."""
+    arguments = sysconfig.get_config_var("CONFIG_ARGS") or ""
+    is_optimized = "--enable-optimizations" in arguments or sys.base_prefix == "/usr"  # a distribution's own
+    build = "optimized" if is_optimized else "built without optimizations"
+    return f"{platform.python_implementation()} {platform.python_version()}, {build}"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         MaintenanceAction as MaintenanceAction,
         Status as Status,
     )
+    from metadata.errors import BadMetadataUri as BadMetadataUri
     from metadata.records.ledger_record import (
         BookieRef as BookieRef,
         DigestType as DigestType,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         Election as Election,
         LedgerClient as LedgerClient,
         Log as Log,
+        LogSet as LogSet,
         LogWriter as LogWriter,
         ReadHandle as ReadHandle,
         Salvage as Salvage,

@@ -13,7 +13,8 @@ from bookie.wire import InfoReply
 from bookie.wire.messages import MaintainReply, MaintainRequest
 from bookie.wire.trust.roles import Right
 from metadata import open_store
-from metadata.fork_safety.fork_guard import ForkGuard
+from metadata.fork_safety.fork_guard import ForkGuard, NotPickled
+from metadata.open import UriOrPath, uri_in
 from metadata.public_names import renamed
 from metadata.records import unreadable
 from metadata.records.cluster import list_bookies
@@ -64,15 +65,16 @@ __all__ = [
 ]
 
 
-class LedgerClient(LogClient, ElectionClient):
+class LedgerClient(NotPickled, LogClient, ElectionClient):
     """A client of one cluster, named by its metadata URI. Use as `async with LedgerClient(uri) as client`.
 
+    The path of an SQLite file will do, too; without either, BOOKLEDGER_METADATA names the cluster.
     Belongs to the event loop it is first used on. Once closed, neither it nor its handles are usable.
     In a process forked later every call, on it and on its handles, raises ClientForked.
     """
 
-    def __init__(self, metadata_uri: str, *, config: ClientConfig | None = None) -> None:
-        self._uri = metadata_uri
+    def __init__(self, metadata_uri: UriOrPath | None = None, *, config: ClientConfig | None = None) -> None:
+        self._uri = uri_in(metadata_uri)
         self._config = config or ClientConfig()
         self._store: MetadataStore | None = None
         self._cluster: Cluster | None = None
@@ -84,9 +86,12 @@ class LedgerClient(LogClient, ElectionClient):
         self._connecting = asyncio.Lock()
         self._writers: weakref.WeakSet[WriteHandle] = weakref.WeakSet()
 
+    def __repr__(self) -> str:
+        return f"<LedgerClient of {self._uri}{', closed' if self._is_closed else ''}>"
+
     async def connect(self) -> None:
-        """Opens the metadata store; done by `async with`. Raises LedgerError for an unusable URI or certificates,
-        ClientClosed, ClientForked, MetadataUnavailable."""
+        """Opens the metadata store; done by `async with`. Raises BadMetadataUri for an unusable URI, LedgerError for
+        unusable certificates, ClientClosed, ClientForked, MetadataUnavailable."""
         self._home.check()
         async with self._connecting:
             if self._is_closed:

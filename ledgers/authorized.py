@@ -11,12 +11,15 @@ from metadata.audit import Act, tell
 from metadata.records.ledger_store import VersionedRecord
 
 from .cluster import Cluster
+from .entry import check_int
 from .errors import NoSuchLedger, Unauthorized
 from .integrity.digest import Digester, digester
 from .integrity.ledger_keys import LedgerKey
 from .record_change import no_record
 
 Keys = tuple[Digester, LedgerKey]
+
+NO_PASSWORD = "it has a password, and none was given: pass `password`, or --password-file to a command"
 
 
 async def keys_of(cluster: Cluster, found: VersionedRecord, password: bytes, *rights: Right) -> Keys:
@@ -26,7 +29,7 @@ async def keys_of(cluster: Cluster, found: VersionedRecord, password: bytes, *ri
     if why := cluster.why_not(record, *rights):
         raise Unauthorized(record.ledger_id, why=why)
     if record.verifier and not password:
-        raise Unauthorized(record.ledger_id, why="it has a password, and none was given")
+        raise Unauthorized(record.ledger_id, why=NO_PASSWORD)
     if password and not record.verifier:
         raise Unauthorized(record.ledger_id, why="it has no password, and one was given")
     secret = await cluster.stretching.secret_of(record.password_salt, password)
@@ -47,8 +50,7 @@ def refusals_told(cluster: Cluster, ledger_id: int, what: str) -> Iterator[None]
 
 
 async def found_of(cluster: Cluster, ledger_id: int) -> VersionedRecord:
-    if type(ledger_id) is not int:
-        raise TypeError(f"a ledger id is an int, not {type(ledger_id).__name__}")
+    check_int("a ledger id", ledger_id)
     if not 0 <= ledger_id < 2**63:
         raise NoSuchLedger(ledger_id)
     found = await cluster.ledgers.read(ledger_id)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from bookie.wire import LacReply, LacRequest, ReadReply, ReadRequest
 from bookie.wire.trust.identity import Identity, Peer
 from bookie.wire.trust.roles import Right, Role
-from metadata.fork_safety.fork_guard import ForkGuard
+from metadata.fork_safety.fork_guard import ForkGuard, NotPickled
 from metadata.healing.marks import Marks
 from metadata.rate_limit import LogRateLimit
 from metadata.records.ledger_record import JOURNAL, OWNER, BookieRef, LedgerRecord, is_of
@@ -47,7 +47,7 @@ class Place(Protocol):
 
 
 @dataclass(slots=True)
-class Cluster:
+class Cluster(NotPickled):
     """What all handles of a client share: stores, bookies, settings, health of the bookies.
 
     `identity`: who the client is to bookies, where there are certificates.

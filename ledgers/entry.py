@@ -1,4 +1,7 @@
-"""An entry as applications see it."""
+"""An entry as applications see it, and the checks of arguments that many calls take.
+
+The error of a wrong type says what was expected, and how to make it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,45 @@ class Entry(NamedTuple):
     payload: bytes
 
 
-def check_is_bytes(payload: object) -> None:
-    """Raises TypeError for anything but bytes: text has none of its own, and a buffer could change after the append."""
-    if type(payload) is not bytes:
-        raise TypeError(f"an entry is bytes, not {type(payload).__name__}")
+Payload = bytes | bytearray | memoryview
+"""What an entry or a record can be appended as. Buffers are copied: they may change after the append."""
+
+
+def as_bytes(payload: object) -> bytes:
+    """The bytes of a payload. Raises TypeError for anything that is not a `Payload`."""
+    if type(payload) is bytes:
+        return payload
+    if isinstance(payload, Payload):
+        return bytes(payload)
+    raise wrong_type("a payload", "bytes, bytearray or memoryview", payload)
+
+
+def check_int(what: str, value: object) -> None:
+    """Raises TypeError for anything but a whole number."""
+    if not isinstance(value, int):
+        how = f": int({value!r})" if isinstance(value, str) and value.isdecimal() else ""
+        raise TypeError(f"{what} is an int, not {type(value).__name__}{how}")
+
+
+def check_bytes(what: str, value: object) -> None:
+    """Raises TypeError for anything but bytes."""
+    if type(value) is not bytes:
+        raise wrong_type(what, "bytes", value)
+
+
+def check_timeout(value: object) -> None:
+    """Raises TypeError or ValueError for anything but seconds, or None for no limit."""
+    expected = "a number of seconds from 0 on, or None"
+    if not isinstance(value, int | float | None):
+        raise wrong_type("a timeout", expected, value)
+    if value is not None and not value >= 0:
+        raise ValueError(f"a timeout is {expected}; not {value}")
+
+
+def wrong_type(what: str, expected: str, value: object) -> TypeError:
+    how = (
+        ": encode it, for example with text.encode()"
+        if isinstance(value, str) and "bytes" in expected
+        else ""
+    )
+    return TypeError(f"{what} is {expected}, not {type(value).__name__}{how}")

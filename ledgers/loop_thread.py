@@ -21,7 +21,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from metadata.fork_safety.fork_guard import ForkGuard
+from metadata.fork_safety.fork_guard import ForkGuard, NotPickled
 
 from .errors import ClientClosed, ClientForked, LedgerError, WouldDeadlock
 
@@ -61,7 +61,7 @@ def _leave_to_parent() -> None:
 os.register_at_fork(after_in_child=_leave_to_parent)
 
 
-class LoopThread:
+class LoopThread(NotPickled):
     """A private event loop in a thread. Every method may be called from any thread."""
 
     def __init__(self) -> None:

@@ -36,7 +36,8 @@ def lazily(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]
         return _installed(homes_of(package)) if name == "__all__" else imported(new_name(name))
 
     def listed() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *_installed(homes_of(package))})
+        special = [name for name in vars(sys.modules[package]) if name.startswith("__")]
+        return sorted({*special, *_installed(homes_of(package))})
 
     return get, listed
 

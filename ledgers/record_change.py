@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 
 from metadata.backup import hold
 from metadata.errors import (
+    BadMetadataUri,
     MetadataError,
     MetadataRestored,
     NoSuchKey,
@@ -81,6 +82,8 @@ def metadata_errors() -> Iterator[None]:
         raise unavailable(error) from error
     except MetadataRestored as error:
         raise MetadataWentBack(str(error)) from error
+    except BadMetadataUri:
+        raise
     except MetadataError as error:
         raise LedgerError(str(error)) from error
 

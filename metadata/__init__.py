@@ -39,4 +39,4 @@ __getattr__ = lazily(__name__)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__getattr__("__all__")})
+    return sorted({*(name for name in globals() if name.startswith("__")), *__getattr__("__all__")})

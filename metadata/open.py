@@ -8,6 +8,7 @@ memory://NAME                                       in this process only, for te
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
@@ -16,12 +17,18 @@ from urllib.parse import SplitResult
 from .errors import BadMetadataUri
 from .memory import MemoryData, MemoryStore
 from .sqlite.store import SqliteStore
-from .sqlite.uri import path_in
+from .sqlite.uri import path_in, uri_of
 from .store import MetadataStore
 from .uris import split
 
 _memory_by_name: dict[str, MemoryData] = {}
 
+
+VARIABLE = "BOOKLEDGER_METADATA"
+"""The environment variable that names the metadata."""
+
+UriOrPath = str | os.PathLike[str]
+"""A metadata URI, or the path of an SQLite file."""
 
 HOW_TO_WRITE_IT = "write etcd://HOST:PORT[,HOST:PORT...]/PREFIX or sqlite:///PATH/TO/FILE.db"
 
@@ -48,6 +55,18 @@ async def opened_store(uri: str, *, create: bool = False) -> AsyncIterator[Metad
         yield store
     finally:
         await store.close()
+
+
+def uri_in(given: UriOrPath | None) -> str:
+    """The metadata URI that a caller gave: a path is that of an SQLite file, None what BOOKLEDGER_METADATA says.
+
+    Raises BadMetadataUri where nothing says it, TypeError.
+    """
+    if given is None and not (given := os.environ.get(VARIABLE)):
+        raise BadMetadataUri("", f"none was given, and {VARIABLE} is not set; {HOW_TO_WRITE_IT}")
+    if not isinstance(given, str | os.PathLike):
+        raise TypeError(f"a metadata URI is a str or a path, not {type(given).__name__}")
+    return given if isinstance(given, str) else uri_of(given)
 
 
 def check_uri(uri: str) -> None:

@@ -13,6 +13,7 @@ from typing import Protocol
 from metadata.records.cluster import Cookie
 
 from ..errors import BookieError
+from ..program_version import interpreter
 from ..storage.bookie import Bookie
 from ..wire.columns import ENTRY_BYTES_MAX, FRAME_ENTRIES_MAX
 from ..wire.credentials import Purpose, statement
@@ -140,6 +141,7 @@ class Requests:
             incarnation=self._cookie.incarnation,
             cluster_id=self._cookie.cluster_id,
             version=self._version,
+            interpreter=interpreter(),
             disk_bytes_total=disk.f_blocks * disk.f_frsize,
             disk_bytes_free=disk.f_bavail * disk.f_frsize,
             entries_added=self.bookie.metrics.counters.entries_added,

@@ -292,7 +292,7 @@ class InfoRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class InfoReply(_message.Message):
-    __slots__ = ("bookie_id", "incarnation", "cluster_id", "version", "disk_bytes_total", "disk_bytes_free", "entries_added", "bytes_added", "syncs", "read_only", "entries_read", "bytes_read", "append_seconds_bounds", "append_counts")
+    __slots__ = ("bookie_id", "incarnation", "cluster_id", "version", "disk_bytes_total", "disk_bytes_free", "entries_added", "bytes_added", "syncs", "read_only", "entries_read", "bytes_read", "append_seconds_bounds", "append_counts", "interpreter")
     BOOKIE_ID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_ID_FIELD_NUMBER: _ClassVar[int]
@@ -307,6 +307,7 @@ class InfoReply(_message.Message):
     BYTES_READ_FIELD_NUMBER: _ClassVar[int]
     APPEND_SECONDS_BOUNDS_FIELD_NUMBER: _ClassVar[int]
     APPEND_COUNTS_FIELD_NUMBER: _ClassVar[int]
+    INTERPRETER_FIELD_NUMBER: _ClassVar[int]
     bookie_id: str
     incarnation: str
     cluster_id: str
@@ -321,7 +322,8 @@ class InfoReply(_message.Message):
     bytes_read: int
     append_seconds_bounds: _containers.RepeatedScalarFieldContainer[float]
     append_counts: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., cluster_id: _Optional[str] = ..., version: _Optional[str] = ..., disk_bytes_total: _Optional[int] = ..., disk_bytes_free: _Optional[int] = ..., entries_added: _Optional[int] = ..., bytes_added: _Optional[int] = ..., syncs: _Optional[int] = ..., read_only: bool = ..., entries_read: _Optional[int] = ..., bytes_read: _Optional[int] = ..., append_seconds_bounds: _Optional[_Iterable[float]] = ..., append_counts: _Optional[_Iterable[int]] = ...) -> None: ...
+    interpreter: str
+    def __init__(self, bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., cluster_id: _Optional[str] = ..., version: _Optional[str] = ..., disk_bytes_total: _Optional[int] = ..., disk_bytes_free: _Optional[int] = ..., entries_added: _Optional[int] = ..., bytes_added: _Optional[int] = ..., syncs: _Optional[int] = ..., read_only: bool = ..., entries_read: _Optional[int] = ..., bytes_read: _Optional[int] = ..., append_seconds_bounds: _Optional[_Iterable[float]] = ..., append_counts: _Optional[_Iterable[int]] = ..., interpreter: _Optional[str] = ...) -> None: ...
 
 class NotesRequest(_message.Message):
     __slots__ = ("first_ledger", "first_entry", "incarnation")

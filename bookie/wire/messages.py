@@ -341,6 +341,7 @@ class InfoReply:
     bytes_read: int = 0
     append_seconds_bounds: tuple[float, ...] = ()
     append_counts: tuple[int, ...] = ()
+    interpreter: str = ""
 
 
 class MaintenanceAction(StrEnum):

@@ -4,6 +4,7 @@ from .client import AdvancedWriteHandle, LedgerClient, ReadHandle, Salvage, Writ
 from .coordination.cursor import Cursor
 from .coordination.election import Election, Term
 from .log import Log, LogWriter
+from .sets.log_set import LogSet
 
 __all__ = [
     "AdvancedWriteHandle",
@@ -11,6 +12,7 @@ __all__ = [
     "Election",
     "LedgerClient",
     "Log",
+    "LogSet",
     "LogWriter",
     "ReadHandle",
     "Salvage",

@@ -35,6 +35,9 @@ class BlockingClient(Generic[C]):
             raise
         self._thread.end_when_forgotten(twin.close, type(self).__name__)
 
+    def __repr__(self) -> str:
+        return repr(self._twin)
+
     def close(self) -> None:
         """Closes all connections, ends the thread, abandons open handles. Safe to repeat."""
         self._thread.close(self._twin.close)

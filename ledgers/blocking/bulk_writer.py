@@ -67,6 +67,9 @@ class BulkWriter(ClosedOnExit, Generic[W, R]):
         self._appender = Appender(thread, threading.Condition())
         thread.call_soon(self._listen)
 
+    def __repr__(self) -> str:
+        return repr(self._handle)
+
     @property
     def failure(self) -> LedgerError | None:
         """What ended this writer, if it was not a close; None while it goes on."""

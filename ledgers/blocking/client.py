@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Unpack
 
 from bookie.wire.messages import MaintainReply, MaintainRequest
+from metadata.open import UriOrPath
 from metadata.public_names import renamed
 from metadata.records.ledger_record import BookieRef, DigestType, LedgerRecord
 from metadata.records.registration import Registration
@@ -41,13 +42,14 @@ RECORDS_PER_HOP = 256
 class LedgerClient(BlockingLogClient):
     """A client of one cluster, named by its metadata URI. Use as `with LedgerClient(uri) as client`.
 
+    The path of an SQLite file will do, too; without either, BOOKLEDGER_METADATA names the cluster.
     May be used from several threads. Once it is closed every call on it and on its handles raises
     ClientClosed, also one that was waiting. In a process forked later every call raises ClientForked: make
     a client there. In a callback of an append's future a blocking call raises WouldDeadlock, because callbacks
     run on the client's thread.
     """
 
-    def __init__(self, metadata_uri: str, *, config: ClientConfig | None = None) -> None:
+    def __init__(self, metadata_uri: UriOrPath | None = None, *, config: ClientConfig | None = None) -> None:
         self._config = config or ClientConfig()
         super().__init__(aio.LedgerClient(metadata_uri, config=self._config))
 

@@ -14,6 +14,7 @@ from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.retained import Retained
 from metadata.records.logs.retention import Retention
 
+from ..entry import Payload
 from ..logs import log as aio
 from ..logs.cursors.consumption import ConsumeOptions
 from ..logs.cursors.cursor import COMMIT_SECONDS
@@ -69,7 +70,7 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
         """All records before this position are confirmed. Never goes back."""
         return self._handle.confirmed_end
 
-    def append(self, payload: bytes, **fields: Unpack[RecordFields]) -> int:
+    def append(self, payload: Payload, **fields: Unpack[RecordFields]) -> int:
         """Appends one record; returns its position when an ack quorum has it on disk.
 
         It may have a `key`, `headers` and an `event_time`, as a `NewRecord`. With a `producer` and a `sequence` it is
@@ -78,7 +79,7 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
         self._thread.check_may_wait()
         return self.append_async(payload, **fields).result()
 
-    def append_async(self, payload: bytes, **fields: Unpack[RecordFields]) -> Future[int]:
+    def append_async(self, payload: Payload, **fields: Unpack[RecordFields]) -> Future[int]:
         """Takes one record in; returns the future of its position. Positions follow the order of these calls.
 
         Waits, raises and calls back as `WriteHandle.append_async` does.
@@ -100,7 +101,7 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
 
     def append_batch(
         self,
-        records: Sequence[bytes | NewRecord],
+        records: Sequence[Payload | NewRecord],
         *,
         producer: str | None = None,
         sequence: int | None = None,
@@ -115,7 +116,7 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
         return self._append_all(CheckedRecords(records, self._entry_bytes_max))
 
     def _append_once(
-        self, records: Sequence[bytes | NewRecord], producer: str, sequence: int
+        self, records: Sequence[Payload | NewRecord], producer: str, sequence: int
     ) -> Sequence[int]:
         batch = numbered(records, producer, sequence)
         checked = CheckedRecords(batch, self._entry_bytes_max)
@@ -160,7 +161,7 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
 
     def append_nowait(
         self,
-        payload: bytes,
+        payload: Payload,
         *,
         key: bytes | None = None,
         headers: Mapping[str, bytes] | None = None,
@@ -193,6 +194,9 @@ class Log:
     def __init__(self, thread: LoopThread, twin: aio.Log) -> None:
         self._thread = thread
         self._twin = twin
+
+    def __repr__(self) -> str:
+        return repr(self._twin)
 
     @property
     def name(self) -> str:
@@ -262,7 +266,7 @@ class Log:
         self,
         name: str,
         *,
-        start: Where = "beginning",
+        start: Where | None = "beginning",
         commit_seconds: float = COMMIT_SECONDS,
         commits_at_close: bool = True,
     ) -> Cursor:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 
 from .. import aio
-from ..entry import check_is_bytes
+from ..entry import Payload, as_bytes
 from ..loop_thread import LoopThread
-from ..writing.checked_batch import CheckedBatch, checked_size
+from ..writing.checked_batch import CheckedBatch, checked
 from .back_pressure import BackPressure, bytes_of
 from .bulk_writer import BulkWriter
 from .handle import BlockingHandle
@@ -26,16 +26,16 @@ class WriteHandle(BulkWriter[aio.WriteHandle, bytes], BlockingHandle[aio.WriteHa
         BulkWriter.__init__(self, thread, handle, handle._cluster.turn, next_entry=0)
         self._entry_bytes_max = handle.entry_bytes_max
 
-    def append(self, payload: bytes) -> int:
+    def append(self, payload: Payload) -> int:
         """Appends one entry; returns its id when an ack quorum has it on disk (with deferred sync: in its logs).
 
         Raises EntryTooLarge (the writer goes on), or what ended the writer; then the entry may or
-        may not be in the ledger. Waits as `append_async` does.
+        may not be in the ledger. Waits as `append_async` does. A bytearray or memoryview is copied.
         """
         self._thread.check_may_wait()
         return self.append_async(payload).result()
 
-    def append_async(self, payload: bytes) -> Future[int]:
+    def append_async(self, payload: Payload) -> Future[int]:
         """Takes one entry in; returns the future of its id. Ids follow the order of these calls.
 
         Waits while `pending_bytes_max` are unconfirmed. Raises EntryTooLarge (the writer goes on), or what
@@ -43,10 +43,10 @@ class WriteHandle(BulkWriter[aio.WriteHandle, bytes], BlockingHandle[aio.WriteHa
         Callbacks of the future may append too; where that would have to wait it raises WouldDeadlock.
         """
         if type(payload) is not bytes or len(payload) > self._entry_bytes_max:
-            checked_size(payload, self._entry_bytes_max)  # raises
+            payload = checked(payload, self._entry_bytes_max)
         return self._append_one(payload, len(payload))
 
-    def append_batch(self, payloads: Sequence[bytes]) -> range:
+    def append_batch(self, payloads: Sequence[Payload]) -> range:
         """Appends consecutive entries; returns their ids when all are confirmed, as for `append`.
 
         Raises EntryTooLarge if one of them is: then none was taken in.
@@ -54,13 +54,13 @@ class WriteHandle(BulkWriter[aio.WriteHandle, bytes], BlockingHandle[aio.WriteHa
         self._thread.check_may_wait()
         return self._append_all(CheckedBatch(payloads, self._entry_bytes_max))
 
-    def append_nowait(self, payload: bytes) -> int:
+    def append_nowait(self, payload: Payload) -> int:
         """Takes one entry in and returns its id at once; `confirmed` tells when it is on disk.
 
         Raises WriterFull instead of waiting for room, else as `append_async`.
         """
-        size = checked_size(payload, self._entry_bytes_max)
-        return self._append_now(payload, size, f"ledger {self.ledger_id}")
+        taken = checked(payload, self._entry_bytes_max)
+        return self._append_now(taken, len(taken), f"ledger {self.ledger_id}")
 
     def confirmed(self, through: int) -> None:
         """Waits until every appended entry through this id is confirmed.
@@ -104,34 +104,34 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
         """The lowest entry id that has not been appended yet: nothing from there on can be confirmed."""
         return self._handle.first_gap
 
-    def append(self, entry_id: int, payload: bytes) -> int:
+    def append(self, entry_id: int, payload: Payload) -> int:
         """Appends one entry; returns its id when it and all before it are confirmed.
 
         Raises DuplicateEntry or EntryTooLarge (the writer goes on), or what ended the writer.
         """
         return self._thread.run(self._handle.append(entry_id, payload))
 
-    def append_async(self, entry_id: int, payload: bytes) -> Future[int]:
+    def append_async(self, entry_id: int, payload: Payload) -> Future[int]:
         """Takes one entry in; returns a future of its id, which also reports a bad id.
 
         Waits while `pending_bytes_max` are unconfirmed or wait for a gap to be filled; the entry that fills the
         gap is handed over at once. Callbacks as for `WriteHandle.append_async`.
         """
-        check_is_bytes(payload)
+        payload = as_bytes(payload)
         self._thread.check_process()
         with self._room.lock:
             self._room.wait_while_full(lambda: self._may_take(entry_id))
             self._room.enter(bytes_of(payload))
             return self._thread.submit(self._append(entry_id, payload))
 
-    def append_batch(self, entries: Sequence[tuple[int, bytes]]) -> list[int]:
+    def append_batch(self, entries: Sequence[tuple[int, Payload]]) -> list[int]:
         """Appends entries, each with its id; returns the ids when these and all before them are confirmed.
 
         Raises as `append`; entries before the bad one were appended.
         """
         return self._thread.run(self._handle.append_batch(entries))
 
-    def append_nowait(self, entry_id: int, payload: bytes) -> None:
+    def append_nowait(self, entry_id: int, payload: Payload) -> None:
         """Takes one entry in; `confirmed` tells when it is on disk. Raises WriterFull instead of waiting for room."""
         self._thread.run(self._append_nowait(entry_id, payload))
 
@@ -159,7 +159,7 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
     def _listen(self) -> None:
         self._handle.on_progress = self._room.wake
 
-    async def _append_nowait(self, entry_id: int, payload: bytes) -> None:
+    async def _append_nowait(self, entry_id: int, payload: Payload) -> None:
         self._handle.append_nowait(entry_id, payload)
 
     async def _append(self, entry_id: int, payload: bytes) -> int:

@@ -140,17 +140,21 @@ class _Search:
     def failure(self, expected: Sequence[Expected]) -> NotEnoughBookies:
         away = {one.bookie.bookie_id: f"is {NOT_REGISTERED}" for one in self._away(expected)}
         reasons = {**away, **self.rejected}
-        return NotEnoughBookies(self._wanted(), reasons, [str(r.bookie) for r in self.living])
+        known = len(self.registered) + len(away)
+        return NotEnoughBookies(self._wanted(known), reasons, [str(r.bookie) for r in self.living])
 
-    def _wanted(self) -> str:
+    def _wanted(self, known: int) -> str:
         live_enough = len(self.living) >= self.living_min
         if live_enough and (domains := self._domains()) < self.domains_min:
             return f"copies in {self.domains_min} fault domains, where these have {domains}"
-        wanted = f"a new ledger of ensemble size {self.shape.ensemble_size}"
-        if not self.gaps_max:
-            return wanted
-        others = ", and the others to be formatted and to stay" if live_enough else ""
-        return f"{wanted}, of which {self.living_min} have to live{others}"
+        size = self.shape.ensemble_size
+        wanted = f"a new ledger of ensemble size {size}"
+        if self.gaps_max:
+            others = ", and the others to be formatted and to stay" if live_enough else ""
+            wanted += f", of which {self.living_min} have to live{others}"
+        if known < size:
+            wanted += f"; it needs {size} bookies, and this cluster has {known} that may be in it"
+        return wanted
 
     @property
     def has_domains(self) -> bool:

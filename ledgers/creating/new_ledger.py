@@ -8,6 +8,8 @@ from typing import Self, TypedDict
 
 from metadata.records.ledger_record import CUSTOM_METADATA_BYTES_MAX, DigestType, Shape
 
+from ..entry import check_bytes
+
 
 class LedgerArguments(TypedDict, total=False):
     """The arguments of `create_ledger`, each of which may be left out."""
@@ -49,8 +51,7 @@ class NewLedger:
             if type(value := getattr(self, name)) not in (int, type(None)):
                 raise TypeError(f"{name} is an int, not {type(value).__name__}")
         _ = self.shape  # raises if it is impossible
-        if not isinstance(self.password, bytes):
-            raise TypeError(f"a password is bytes, not {type(self.password).__name__}")
+        check_bytes("a password", self.password)
         if not isinstance(self.digest, DigestType):
             raise TypeError(f"a digest is a DigestType, not {self.digest!r}")
         if _size_of(self.custom_metadata) > CUSTOM_METADATA_BYTES_MAX:

@@ -41,6 +41,9 @@ class Election:
         self._client = client
         self.name = name
 
+    def __repr__(self) -> str:
+        return f"<Election {self.name!r}>"
+
     def lead(
         self, name: str | None = None, *, lease_seconds: float = LEASE_SECONDS, timeout: float | None = None
     ) -> Leading:

@@ -21,6 +21,9 @@ class Term:
         self.token = token
         self._place = place
 
+    def __repr__(self) -> str:
+        return f"<Term {self.token} of election {self.election!r}: {self.why_lost or 'leading'}>"
+
     @property
     def leader(self) -> str:
         """The name under which it leads."""

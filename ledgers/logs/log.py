@@ -17,6 +17,7 @@ from metadata.records.logs.retention import Retention, told
 from ..cluster import Cluster
 from ..elections.campaign import this_process
 from ..elections.term import Term
+from ..entry import check_int, wrong_type
 from ..errors import LogHeld
 from ..record_change import metadata_errors
 from .access import check_may_change, check_may_give_up
@@ -56,6 +57,9 @@ class Log:
         self._writers = writers
         self._reader = LogReader(chain, ledgers)
         self._cursors = CursorCalls(cluster, self, chain.record.identity)
+
+    def __repr__(self) -> str:
+        return f"<Log {self.name!r}>"
 
     @property
     def name(self) -> str:
@@ -121,6 +125,8 @@ class Log:
     ) -> AsyncGenerator[RecordBatch, None]:
         """Yields the same records as `read` in columns, a page at a time."""
         self._cluster.check_process()
+        for position in (start, stop):
+            check_int("a position", 0 if position is None else position)
         async with aclosing(self._reader.batches(start, stop)) as batches:
             async for batch in batches:
                 self._count_read(batch)
@@ -144,6 +150,7 @@ class Log:
     ) -> AsyncGenerator[RecordBatch, None]:
         """Yields the same records as `tail` in columns, a page at a time."""
         self._cluster.check_process()
+        check_int("a position", 0 if start is None else start)
         async with aclosing(self._reader.tail(start, timeout)) as batches:
             async for batch in batches:
                 self._count_read(batch)
@@ -168,6 +175,8 @@ class Log:
     async def position_at(self, time: datetime) -> int:
         """The first position whose record was appended at this time or later; the end where there is none."""
         self._cluster.check_process()
+        if not isinstance(time, datetime):
+            raise wrong_type("a time", "a datetime with a time zone", time)
         if time.tzinfo is None:
             raise ValueError(f"{time} has no time zone: say which, for example datetime.now(UTC)")
         return await self._reader.position_at(max(0, round(time.timestamp() * 1_000_000)))
@@ -189,14 +198,15 @@ class Log:
         self,
         name: str,
         *,
-        start: Where = "beginning",
+        start: Where | None = "beginning",
         commit_seconds: float = COMMIT_SECONDS,
         commits_at_close: bool = True,
     ) -> Cursor:
         """Opens a cursor. One that is not there is created at `start`, and stays at that position until it is moved.
 
-        `start`: a position, a time, "beginning" or "end". What is committed is written every `commit_seconds`, and when
-        the cursor is closed. Raises ValueError for an unusable name, or a position that the log does not have.
+        `start`: a position, a time, "beginning" or "end"; with None it must be there. What is committed is written
+        every `commit_seconds`, and when the cursor is closed. Raises ValueError for an unusable name, or a position
+        that the log does not have, NoSuchCursor.
         """
         self._cluster.check_process()
         state = await self._cursors.state(name, start)
@@ -245,6 +255,7 @@ class Log:
         A position up to which it was truncated already is no error. Raises LogHeld, Unauthorized, ValueError behind the
         end.
         """
+        check_int("a position", before)
         await check_may_give_up(self._cluster, await self.refresh(), self._ledgers.password)
         end = await self.end()
         if not 0 <= before <= end:

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from bookie.wire.columns import Columns
 from metadata.records.logs.log_record import PRODUCER_BYTES_MAX
 
-from ..entry import check_is_bytes
+from ..entry import as_bytes, check_bytes, check_int
 from ..errors import RecordUnreadable
 
 VERSION = 1
@@ -78,11 +78,13 @@ class NewRecord:
     event_time: int | None = None
 
     def __post_init__(self) -> None:
-        check_is_bytes(self.payload)
+        object.__setattr__(self, "payload", as_bytes(self.payload))
         if self.key is not None:
             _check_size("the key", self.key, KEY_BYTES_MAX)
         if self.event_time is not None:
             _check_time(self.event_time)
+        if not isinstance(self.headers, Mapping):
+            raise TypeError(f"headers are a dict of names to bytes, not {type(self.headers).__name__}")
         if len(self.headers) > HEADERS_MAX:
             raise ValueError(f"a record has at most {HEADERS_MAX} headers, not {len(self.headers)}")
         for name, value in self.headers.items():
@@ -106,8 +108,7 @@ class Numbered(NewRecord):
             raise ValueError(
                 f"a producer's name is 1 to {PRODUCER_BYTES_MAX} bytes of UTF-8, not {self.producer!r}"
             )
-        if not isinstance(self.sequence, int):
-            raise TypeError(f"a sequence is a whole number, not {type(self.sequence).__name__}")
+        check_int("a sequence", self.sequence)
         if not 0 <= self.sequence <= SEQUENCE_MAX:
             raise ValueError(f"a sequence is 0 to {SEQUENCE_MAX}, not {self.sequence}")
 
@@ -149,8 +150,7 @@ def entry_bytes(record: bytes | NewRecord) -> int:
 
 def _encoded(record: bytes | NewRecord, head: bytes, time: int) -> bytes:
     if not isinstance(record, NewRecord):
-        check_is_bytes(record)
-        return head + record
+        return head + as_bytes(record)
     fields, parts = 0, [b""]
     if record.event_time is not None:
         fields |= EVENT_TIME
@@ -318,8 +318,7 @@ def _utf8(name: object, what: str = "a header's name") -> bytes:
         raise ValueError(f"{what} is text that UTF-8 can have, not {name!r}") from None
 
 
-def _check_size(what: str, value: object, bytes_max: int) -> None:
-    if type(value) is not bytes:
-        raise TypeError(f"{what} is bytes, not {type(value).__name__}")
+def _check_size(what: str, value: bytes, bytes_max: int) -> None:
+    check_bytes(what, value)
     if len(value) > bytes_max:
         raise ValueError(f"{what} has at most {bytes_max} bytes, not {len(value)}")

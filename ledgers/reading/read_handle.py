@@ -17,7 +17,7 @@ from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import VersionedRecord
 
 from ..cluster import Cluster
-from ..entry import Entry
+from ..entry import Entry, check_int, check_timeout
 from ..errors import NoSuchEntry
 from ..integrity.digest import Digester
 from ..integrity.encryption import ENCRYPTION, Cipher, cipher_of
@@ -193,6 +193,8 @@ class ReadHandle:
 
     def _check_confirmed(self, first_entry: int, last_entry: int) -> None:
         self._view.cluster.check_process()
+        check_int("an entry id", first_entry)
+        check_int("an entry id", last_entry)
         confirmed = self.last_add_confirmed
         if not 0 <= first_entry <= last_entry <= confirmed:
             wrong = last_entry if 0 <= first_entry <= last_entry else first_entry
@@ -275,8 +277,7 @@ class ReadHandle:
         self, entry_id: int, following: Collection[asyncio.Task[None]], timeout: float | None
     ) -> bool:
         """Waits until the entry is confirmed (True), or known never to be, or time is up (False)."""
-        if timeout is not None and not timeout >= 0:
-            raise ValueError(f"a timeout is a number of seconds from 0 on, or None; not {timeout}")
+        check_timeout(timeout)
         now = asyncio.get_running_loop().time
         until = math.inf if timeout is None else now() + timeout
         if timeout == 0 and entry_id > self.last_add_confirmed and not self.is_closed:

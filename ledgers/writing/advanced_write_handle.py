@@ -13,9 +13,9 @@ from typing import Self
 
 from metadata.records.ledger_record import LedgerRecord
 
-from ..entry import ENTRY_OVERHEAD_BYTES
+from ..entry import ENTRY_OVERHEAD_BYTES, Payload
 from ..errors import DuplicateEntry, LedgerClosed, LedgerError, WriterFull
-from .checked_batch import checked_size
+from .checked_batch import checked
 from .write_handle import WriteHandle
 
 
@@ -66,29 +66,29 @@ class AdvancedWriteHandle:
         """The lowest entry id that has not been appended yet: nothing from there on can be confirmed."""
         return self._next
 
-    async def append(self, entry_id: int, payload: bytes) -> int:
+    async def append(self, entry_id: int, payload: Payload) -> int:
         """Appends one entry; returns its id when it and all before it are confirmed.
 
         Raises DuplicateEntry or EntryTooLarge (the writer goes on), or what ended the writer.
         """
         return await (await self.append_async(entry_id, payload))
 
-    async def append_async(self, entry_id: int, payload: bytes) -> asyncio.Future[int]:
+    async def append_async(self, entry_id: int, payload: Payload) -> asyncio.Future[int]:
         """Takes one entry in; returns the future of its id.
 
         Waits while `pending_bytes_max` are unconfirmed or wait for a gap to be filled. The entry that fills the
         gap only waits for others to be confirmed, never for itself.
         """
-        self._check(entry_id, payload)
+        taken = self._checked(entry_id, payload)
         while self._must_wait(entry_id):
             self._room.clear()
             await self._room.wait()
         self._refuse_duplicate(entry_id)  # it may have been appended while this call waited
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._take(entry_id, payload, future)
+        self._take(entry_id, taken, future)
         return future
 
-    async def append_batch(self, entries: Sequence[tuple[int, bytes]]) -> list[int]:
+    async def append_batch(self, entries: Sequence[tuple[int, Payload]]) -> list[int]:
         """Appends entries, each with its id; returns the ids when these and all before them are confirmed.
 
         Raises as `append`; entries before the bad one were appended.
@@ -96,12 +96,12 @@ class AdvancedWriteHandle:
         futures = [await self.append_async(entry_id, payload) for entry_id, payload in entries]
         return [await future for future in futures]
 
-    def append_nowait(self, entry_id: int, payload: bytes) -> None:
+    def append_nowait(self, entry_id: int, payload: Payload) -> None:
         """Takes one entry in; `confirmed` tells when it is on disk. Raises WriterFull instead of waiting for room."""
-        self._check(entry_id, payload)
+        taken = self._checked(entry_id, payload)
         if self._must_wait(entry_id):
             raise WriterFull(f"ledger {self.ledger_id}", self._pending_bytes_max)
-        self._take(entry_id, payload, None)
+        self._take(entry_id, taken, None)
 
     async def confirmed(self, through: int) -> None:
         """Waits until every entry through this id is confirmed. Raises ValueError if one of them is missing yet."""
@@ -132,10 +132,11 @@ class AdvancedWriteHandle:
 
     # ------------------------------------------------------------------------------------------
 
-    def _check(self, entry_id: int, payload: bytes) -> None:
-        checked_size(payload, self.entry_bytes_max)
+    def _checked(self, entry_id: int, payload: Payload) -> bytes:
+        taken = checked(payload, self.entry_bytes_max)
         self._writer.check_process()
         self._refuse_duplicate(entry_id)
+        return taken
 
     def _take(self, entry_id: int, payload: bytes, future: asyncio.Future[int] | None) -> None:
         if self._writer.failure is not None:

@@ -19,7 +19,7 @@ from ..bookies.lanes import Lanes
 from ..bookies.replacements import find_replacements
 from ..bookies.signed_lac import SignedLac
 from ..cluster import Cluster
-from ..entry import ENTRY_OVERHEAD_BYTES
+from ..entry import ENTRY_OVERHEAD_BYTES, Payload
 from ..errors import AppendTimeout, LedgerClosed, LedgerError
 from ..integrity.digest import Digester
 from ..integrity.encryption import Cipher, entry_bytes_max
@@ -42,7 +42,7 @@ from ..record_change import RecordVersion
 from ..tasks import Tasks
 from .append_backlog import AppendBacklog
 from .append_futures import AppendFuture, AppendFutures, complete_and
-from .checked_batch import CheckedBatch, checked_size
+from .checked_batch import CheckedBatch, checked
 from .idle_lac import IdleLac
 from .progress_timeout import ProgressClock
 from .quorum_watch import QuorumWatch, why_writing_waits
@@ -142,11 +142,12 @@ class PipelineShell(Writer):
 
     # --- taking entries in ------------------------------------------------------------------------
 
-    def submit(self, payload: bytes, future: AppendFuture | None) -> None:
+    def submit(self, payload: Payload, future: AppendFuture | None) -> None:
         """Takes one entry in without waiting; the caller keeps the bound. Raises what is wrong with this call."""
-        size = checked_size(payload, self.entry_bytes_max)
+        taken = checked(payload, self.entry_bytes_max)
+        size = len(taken)
         self.raise_if_ended()
-        self._waiting.add_all([payload], size)
+        self._waiting.add_all([taken], size)
         self._room_bytes -= size + ENTRY_OVERHEAD_BYTES
         if not self._will_take:
             self._take_soon()

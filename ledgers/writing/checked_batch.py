@@ -4,27 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import repeat
+from typing import TypeVar
 
-from ..entry import check_is_bytes
+from ..entry import Payload, as_bytes
 from ..errors import EntryTooLarge
 
+T = TypeVar("T")
 
-def checked_size(payload: bytes, entry_bytes_max: int) -> int:
-    """The bytes of an entry. Raises as `check_is_bytes`, and EntryTooLarge."""
-    check_is_bytes(payload)
+
+def checked(payload: Payload, entry_bytes_max: int) -> bytes:
+    """The bytes of an entry. Raises as `as_bytes`, and EntryTooLarge."""
+    payload = as_bytes(payload)
     if (size := len(payload)) > entry_bytes_max:
         raise EntryTooLarge(size, entry_bytes_max)
-    return size
+    return payload
+
+
+def listed(batch: Sequence[T]) -> list[T]:
+    """The payloads or records of a batch. Raises TypeError for a single one: its bytes would be a batch of numbers."""
+    if isinstance(batch, Payload | str):
+        raise TypeError(
+            f"a batch is a list of payloads, not {type(batch).__name__}: `append` takes a single one"
+        )
+    return list(batch)
 
 
 class CheckedBatch:
-    """A validated batch. Raises TypeError for anything but `bytes`, and EntryTooLarge: then none of it is appended."""
+    """A validated batch. Raises TypeError for what is no payload, and EntryTooLarge: then none of it is appended."""
 
-    def __init__(self, payloads: Sequence[bytes], entry_bytes_max: int) -> None:
-        self.payloads = list(payloads)
-        if not all(map(isinstance, self.payloads, repeat(bytes))):
-            for payload in self.payloads:
-                check_is_bytes(payload)
+    def __init__(self, payloads: Sequence[Payload], entry_bytes_max: int) -> None:
+        given = listed(payloads)
+        is_all_bytes = all(map(isinstance, given, repeat(bytes)))
+        self.payloads: list[bytes] = given if is_all_bytes else list(map(as_bytes, given))  # type: ignore[assignment]
         sizes = list(map(len, self.payloads))
         self.size_bytes = sum(sizes)
         if (largest := max(sizes, default=0)) > entry_bytes_max:

@@ -10,7 +10,7 @@ from typing import Self
 
 from metadata.audit import DONE, Act, tell
 
-from ..entry import ENTRY_OVERHEAD_BYTES
+from ..entry import ENTRY_OVERHEAD_BYTES, Payload
 from ..errors import LedgerClosed, LedgerError, LedgerFenced, WriterFull
 from .append_shell import PipelineShell
 from .checked_batch import CheckedBatch
@@ -26,13 +26,6 @@ class WriteHandle(PipelineShell):
     `close`; such an append may or may not be in the ledger, which opening it with recovery settles.
     """
 
-    @property
-    def state(self) -> str:
-        """Open, closing, closed, or what ended this writer, in words."""
-        if self.failure is not None:
-            return f"ended by {type(self.failure).__name__}"
-        return "closed" if self.has_ended else "closing" if self._closing else "open"
-
     def __repr__(self) -> str:
         return f"<WriteHandle of ledger {self.ledger_id}: {self.state}, confirmed through {self.last_add_confirmed}>"
 
@@ -45,15 +38,15 @@ class WriteHandle(PipelineShell):
             self._count_room()
         return True
 
-    async def append(self, payload: bytes) -> int:
+    async def append(self, payload: Payload) -> int:
         """Appends one entry; returns its id when an ack quorum has it on disk (with deferred sync: in its logs).
 
         Raises EntryTooLarge (the writer goes on), or what ended the writer; then the entry may or
-        may not be in the ledger. Waits as `append_async` does.
+        may not be in the ledger. Waits as `append_async` does. A bytearray or memoryview is copied.
         """
         return await (await self.append_async(payload))
 
-    async def append_async(self, payload: bytes) -> asyncio.Future[int]:
+    async def append_async(self, payload: Payload) -> asyncio.Future[int]:
         """Takes one entry in; returns the future of its id. Ids follow the order of these calls.
 
         Waits only while `pending_bytes_max` are unconfirmed, or `is_behind`.
@@ -79,7 +72,7 @@ class WriteHandle(PipelineShell):
             self.submit(payload, future)
         return future
 
-    async def append_batch(self, payloads: Sequence[bytes]) -> range:
+    async def append_batch(self, payloads: Sequence[Payload]) -> range:
         """Appends consecutive entries; returns their ids when all are confirmed, as for `append`.
 
         Waits before it takes them in as `append_async` does. Batches follow the order of these calls.
@@ -93,7 +86,7 @@ class WriteHandle(PipelineShell):
         first = self.submit_batch(checked, future)
         return range(first, await future + 1)
 
-    def append_nowait(self, payload: bytes) -> int:
+    def append_nowait(self, payload: Payload) -> int:
         """Takes one entry in and returns its id at once; `confirmed` tells when it is on disk.
 
         Raises WriterFull instead of waiting for room, EntryTooLarge (the writer goes on after both), or what ended

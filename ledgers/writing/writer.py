@@ -44,6 +44,13 @@ class Writer(ABC):
         return self._finished.done()
 
     @property
+    def state(self) -> str:
+        """Open, closing, closed, or what ended this writer, in words."""
+        if self.failure is not None:
+            return f"ended by {type(self.failure).__name__}"
+        return "closed" if self.has_ended else "closing" if self._closing else "open"
+
+    @property
     def failure(self) -> LedgerError | None:
         """What ended this writer, if it was not a close."""
         return self._finished.result() if self._finished.done() else None

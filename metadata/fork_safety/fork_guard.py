@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import NoReturn
 
 
 class _Forks:
@@ -17,6 +18,17 @@ def _was_forked() -> None:
 
 
 os.register_at_fork(after_in_child=_was_forked)
+
+
+class NotPickled:
+    """What belongs to one process. Pickling it raises TypeError."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a client, and what it has opened, cannot be pickled: pass the metadata URI on, and make a client there"
+        )
 
 
 class ForkGuard:

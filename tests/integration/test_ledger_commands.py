@@ -14,6 +14,7 @@ import pytest
 from bookie.wire import ENTRY_BYTES_MAX
 from bookledger.cli.processes import bookie_processes
 from ledgers import LedgerClient, aio
+from ledgers.authorized import NO_PASSWORD
 from tests.support.command_line import bookledger, fails_with_one_line, lines, printed, succeeds, told
 from tests.support.long_runs import first_then_long
 from tests.support.secrets import password_file
@@ -315,7 +316,7 @@ def test_a_password_comes_from_a_file_and_opens_its_ledger_alone(
     ledger_id = created.stdout.decode().strip()
     said = told("ledger", "show", meta, ledger_id)
     assert said["digest"] == digest
-    none_given = f"ledger {ledger_id}: it has a password, and none was given"
+    none_given = f"ledger {ledger_id}: {NO_PASSWORD}"
     refusal = f"the password does not fit ledger {ledger_id}"
     succeeds("ledger", "append", meta, f"--ledger={ledger_id}", same, stdin=b"one\n")
     for command in ("read", "tail", "recover"):
@@ -328,7 +329,7 @@ def test_an_append_needs_the_password_that_the_ledger_was_created_with(meta: str
     password_file(tmp_path / "right", b"right\n")
     password_file(tmp_path / "wrong", b"wrong\n")
     for given, why in (
-        ([], "ledger {}: it has a password, and none was given"),
+        ([], f"ledger {{}}: {NO_PASSWORD}"),
         ([f"--password-file={tmp_path}/wrong"], "the password does not fit ledger {}"),
     ):
         created = bookledger("ledger", "create", meta, f"--password-file={tmp_path}/right")

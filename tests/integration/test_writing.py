@@ -25,13 +25,13 @@ async def test_an_entry_over_the_limit_is_refused_and_the_writer_goes_on(client:
     assert [len(p) for p in await payloads(reader)] == [4 * 1024 * 1024, 0]
 
 
-@pytest.mark.parametrize("wrong", ["text", bytearray(b"x"), memoryview(b"x"), None, 7])
+@pytest.mark.parametrize("wrong", ["text", None, 7])
 async def test_what_is_not_bytes_is_refused_and_no_other_entry_is_touched(
     client: LedgerClient, wrong: object
 ) -> None:
     writer = await client.create_ledger()
     first = await writer.append_async(b"good")
-    with pytest.raises(TypeError, match="an entry is bytes"):
+    with pytest.raises(TypeError, match="a payload is bytes, bytearray or memoryview, not"):
         await writer.append_async(wrong)  # type: ignore[arg-type]
     assert (await first, await writer.append(b"next")) == (0, 1)
     await writer.close()

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import click
 
+from bookie.program_version import interpreter
 from ledgers.aio import LedgerClient
 
 from ..messages.help import command
@@ -90,13 +91,14 @@ def bench(
 
 def _about(seconds: float) -> str:
     made_at = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-    return f"{made_at}, {os.cpu_count()} processors, {seconds:g} s for each workload"
+    return f"{made_at}, {os.cpu_count()} processors, {interpreter()}, {seconds:g} s for each workload"
 
 
 def measured(
     directory: Path, seconds: float, say: Say, *, with_tls: bool = False, with_sweep: bool = False
 ) -> BenchRun:
     """All workloads between two measurements of the baseline, and the sweep if it is wanted."""
+    say(f"Python: {interpreter()}")
     say(f"baseline: plain sockets, three receivers, 1 MiB blocks, fdatasync each ({seconds:g} s)")
     baselines = [measured_baseline(directory, seconds)]
     gc.freeze()  # as docs/applications.md advises whoever has thousands of futures in flight

@@ -150,7 +150,7 @@ def truncate(
         first = found.first_position()
         to = found.position_at(before) if before is not None else position
         assert to is not None
-        if to > first and not yes:
+        if first < to <= found.end() and not yes:  # else nothing is given up, or it is refused below
             confirm(f"give up {to - first} records of log {place.name}, from position {first} to {to - 1}?")
         try:
             found.truncate(to)

@@ -12,6 +12,7 @@ import click
 
 from bookie.wire import ENTRY_BYTES_MAX
 from ledgers import LedgerError, NewRecord
+from ledgers.entry import Payload
 from ledgers.errors import EntryTooLarge
 
 from .. import standard_files
@@ -21,7 +22,7 @@ from . import cutting
 from .watched_input import watched
 
 F = TypeVar("F", bound=Callable[..., Any])
-T = TypeVar("T", bound=bytes | NewRecord)
+T = TypeVar("T", bound=Payload | NewRecord)
 
 HEADING = {"Input": ("--delimiter", "--record-bytes", "--json-lines")}
 

@@ -8,6 +8,7 @@ from typing import Self
 
 from metadata.records.coordination.cursor_record import CursorRecord
 
+from ...entry import check_int
 from ...errors import ClientClosed
 from ...logs.cursors import cursor as aio
 from ...logs.cursors.consumption import Consumption
@@ -23,6 +24,9 @@ class Cursor:
     def __init__(self, thread: LoopThread, twin: aio.Cursor) -> None:
         self._thread = thread
         self._twin = twin
+
+    def __repr__(self) -> str:
+        return repr(self._twin)
 
     @property
     def name(self) -> str:
@@ -40,6 +44,7 @@ class Cursor:
 
     def commit(self, position: int) -> None:
         """Everything before this position has been used. Returns at once; it is written soon, or by `flush`."""
+        check_int("a position", position)
         self._thread.check_open()
         self._twin.check_usable()
         note(self._thread, self._twin, position)

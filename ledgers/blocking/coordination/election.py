@@ -27,6 +27,9 @@ class Term:
         self.lost = threading.Event()
         self._following = thread.submit(self._follow())
 
+    def __repr__(self) -> str:
+        return repr(self.twin)
+
     @property
     def election(self) -> str:
         return self.twin.election
@@ -71,6 +74,9 @@ class Election:
     def __init__(self, thread: LoopThread, twin: aio.Election) -> None:
         self._thread = thread
         self._twin = twin
+
+    def __repr__(self) -> str:
+        return repr(self._twin)
 
     @property
     def name(self) -> str:

@@ -9,6 +9,7 @@ from typing import Self, Unpack
 
 from metadata.records.coordination.log_set_record import LogSetRecord
 
+from ...entry import Payload
 from ...logs.sets import log_set as aio
 from ...logs.sets.set_consumption import GroupOptions, SetConsumption, SetRecord
 from ...logs.sets.set_writer import KeyedWriters, Place
@@ -21,7 +22,7 @@ from ..log import Log, LogWriter
 class LogSetWriter(KeyedWriters[LogWriter]):
     """The one writer of a set; see `ledgers.logs.sets.set_writer.LogSetWriter`. `writers`: that of each log."""
 
-    def append(self, payload: bytes, *, key: bytes, **fields: Unpack[KeyedFields]) -> Place:
+    def append(self, payload: Payload, *, key: bytes, **fields: Unpack[KeyedFields]) -> Place:
         """Appends one record to the log of its key; returns where it is, once it is on disk."""
         return Place(self._number(key), self.of(key).append(payload, key=key, **fields))
 
@@ -53,6 +54,9 @@ class LogSet:
     def __init__(self, thread: LoopThread, twin: aio.LogSet) -> None:
         self._thread = thread
         self._twin = twin
+
+    def __repr__(self) -> str:
+        return repr(self._twin)
 
     @property
     def name(self) -> str:

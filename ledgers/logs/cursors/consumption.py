@@ -13,6 +13,7 @@ from metadata.records.coordination.candidates import Candidate
 
 from ...elections.campaign import LEASE_SECONDS, campaign, check_lease, this_process
 from ...elections.place import Place
+from ...entry import check_timeout
 from ..record_batch import Record, RecordBatch
 from .cursor import COMMIT_SECONDS, Cursor
 from .cursor_calls import CursorCalls
@@ -57,6 +58,7 @@ class Consumption:
         commits_at_close: bool = True,
         lease_seconds: float = LEASE_SECONDS,
     ) -> None:
+        check_timeout(timeout)
         self._calls = calls
         self._name = keys.check_name(name)
         self._start: Where = start

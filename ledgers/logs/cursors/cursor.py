@@ -11,6 +11,7 @@ from typing import Self
 from metadata.records.coordination.cursor_record import CursorRecord
 
 from ...cluster import Cluster
+from ...entry import check_int
 from ...errors import LedgerError, MetadataUnavailable
 from ...tasks import end_tasks
 from .cursor_state import CursorState
@@ -64,6 +65,9 @@ class Cursor:
         """What keeps it from being committed; `refresh` and `seek` mend a CursorMoved."""
         cluster.places.add(self)
 
+    def __repr__(self) -> str:
+        return f"<Cursor {self.name!r} of log {self._log.name!r} at position {self.position}>"
+
     @property
     def name(self) -> str:
         return self._state.name
@@ -84,6 +88,7 @@ class Cursor:
         A position before the last one changes nothing. Raises CursorMoved, NoSuchCursor or CursorTakenOver where an
         earlier commit could not be written.
         """
+        check_int("a position", position)
         self.check_usable()
         if self.note(position):
             self.start_writing()

@@ -25,12 +25,15 @@ class CursorCalls:
         self.identity = identity
         self._store = CursorStore(cluster.store, identity)
 
-    async def state(self, name: str, start: Where) -> CursorState:
-        """Opens a cursor; one that is not there is created at `start`, and stays there until it is moved."""
+    async def state(self, name: str, start: Where | None) -> CursorState:
+        """Opens a cursor; one that is not there is created at `start`, and stays there until it is moved. Without a
+        `start` it raises NoSuchCursor."""
         keys.check_name(name)
         with metadata_errors():
             found = await self._store.read(name)
         if found is None:
+            if start is None:
+                raise NoSuchCursor(self.log.name, name)
             now_ms = time.time_ns() // 1_000_000
             found = await self._created(
                 name, CursorRecord(await position_of(self.log, start), changed_ms=now_ms)

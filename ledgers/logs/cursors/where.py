@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 from metadata.records.logs.log_record import LogRecord, Segment
 
+from ...entry import wrong_type
 from ..record_batch import RecordBatch
 
 Where = int | datetime | Literal["beginning", "end"]
@@ -53,4 +54,4 @@ async def position_of(log: ReadableLog, where: Where) -> int:
             raise ValueError(
                 f"log {log.name!r} has positions {first} to {end}, and no cursor can be at {where}"
             )
-    raise ValueError(f"a cursor begins at a position, a time, 'beginning' or 'end', not {where!r}")
+    raise wrong_type("where a cursor stands", "a position, a datetime, 'beginning' or 'end'", where)

@@ -9,6 +9,7 @@ from contextlib import aclosing
 
 from metadata.records.logs.log_record import Segment
 
+from ...entry import check_timeout
 from ...errors import LedgerError, LogTruncated, NoSuchEntry, NoSuchLedger
 from ..log_chain import LogChain
 from ..record_batch import RecordBatch
@@ -176,8 +177,7 @@ class _Patience:
     """How much longer a reader waits for something new."""
 
     def __init__(self, timeout: float | None) -> None:
-        if timeout is not None and not timeout >= 0:
-            raise ValueError(f"a timeout is a number of seconds from 0 on, or None; not {timeout}")
+        check_timeout(timeout)
         self._seconds = math.inf if timeout is None else timeout
         self.begin()
 

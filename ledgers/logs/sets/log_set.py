@@ -44,6 +44,9 @@ class LogSet:
         self._password = password
         self.name = name
 
+    def __repr__(self) -> str:
+        return f"<LogSet {self.name!r} of {self.record.logs} logs>"
+
     @classmethod
     async def opened(
         cls,

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Generic, NamedTuple, Self, TypeVar, Unpack
 from zlib import crc32
 
+from ...entry import Payload
 from ..writing.checked_records import KeyedFields
 from ..writing.log_writer import LogWriter
 
@@ -45,7 +46,7 @@ class LogSetWriter(KeyedWriters[LogWriter]):
     `writers`: that of each log. `of` tells which one has a key; what it appends is as if this one had.
     """
 
-    async def append(self, payload: bytes, *, key: bytes, **fields: Unpack[KeyedFields]) -> Place:
+    async def append(self, payload: Payload, *, key: bytes, **fields: Unpack[KeyedFields]) -> Place:
         """Appends one record to the log of its key; raises as `LogWriter.append`.
 
         With a producer it is stored once in that log: its sequences rise in each. After a growth the log of a key may

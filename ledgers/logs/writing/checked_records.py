@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
-from ...entry import check_is_bytes
+from ...entry import Payload, as_bytes
 from ...errors import EntryTooLarge
+from ...writing.checked_batch import listed
 from ..record_batch import NewRecord, Numbered, entry_bytes
 
 
 class CheckedRecords:
-    """A checked batch. Raises TypeError for anything but `bytes` and NewRecord, and EntryTooLarge: then none of it is
+    """A checked batch. Raises TypeError for anything but payloads and NewRecord, and EntryTooLarge: then none of it is
     appended. `size_bytes`: what they take as entries."""
 
-    def __init__(self, records: Sequence[bytes | NewRecord], entry_bytes_max: int) -> None:
-        self.payloads = list(records)
+    def __init__(self, records: Sequence[Payload | NewRecord], entry_bytes_max: int) -> None:
+        self.payloads = [one if isinstance(one, NewRecord) else as_bytes(one) for one in listed(records)]
         self.size_bytes = sum([size_of(record, entry_bytes_max) for record in self.payloads])
 
 
@@ -36,7 +37,7 @@ class RecordFields(KeyedFields, total=False):
 
 
 def record_of(
-    payload: bytes,
+    payload: Payload,
     key: bytes | None = None,
     headers: Mapping[str, bytes] | None = None,
     event_time: int | None = None,
@@ -44,10 +45,10 @@ def record_of(
     sequence: int | None = None,
 ) -> bytes | NewRecord:
     """What is appended: the payload alone where there is nothing else. Raises TypeError, ValueError."""
+    payload = as_bytes(payload)
     if producer is not None or sequence is not None:
         return Numbered(payload, key, headers or {}, event_time, *numbering(producer, sequence))
     if key is None and not headers and event_time is None:
-        check_is_bytes(payload)
         return payload
     return NewRecord(payload, key, headers or {}, event_time)
 
@@ -59,9 +60,11 @@ def numbering(producer: str | None, sequence: int | None) -> tuple[str, int]:
     return producer, sequence
 
 
-def numbered(records: Sequence[bytes | NewRecord], producer: str, sequence: int) -> list[Numbered]:
+def numbered(records: Sequence[Payload | NewRecord], producer: str, sequence: int) -> list[Numbered]:
     """Records that are to be stored once, of consecutive sequences. Raises TypeError, ValueError."""
-    given = [record if isinstance(record, NewRecord) else NewRecord(record) for record in records]
+    given = [
+        record if isinstance(record, NewRecord) else NewRecord(as_bytes(record)) for record in listed(records)
+    ]
     return [
         Numbered(one.payload, one.key, one.headers, one.event_time, producer, sequence + n)
         for n, one in enumerate(given)

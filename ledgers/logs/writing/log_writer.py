@@ -8,6 +8,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self, Unpack
 
+from ...entry import Payload, check_int
 from ...errors import LedgerError, WriterFull
 from ..producers.errors import SequenceTooOld
 from ..record_batch import NewRecord, Numbered
@@ -27,7 +28,10 @@ class LogWriter(WriterShell):
     a time of the application's beside its payload.
     """
 
-    async def append(self, payload: bytes, **fields: Unpack[RecordFields]) -> int:
+    def __repr__(self) -> str:
+        return f"<LogWriter of log {self.record.name!r}: {self.state}, confirmed before {self.confirmed_end}>"
+
+    async def append(self, payload: Payload, **fields: Unpack[RecordFields]) -> int:
         """Appends one record; returns its position when an ack quorum has it on disk.
 
         It may have a `key`, `headers` and an `event_time`, as a `NewRecord`. With a `producer` and a `sequence` it is
@@ -39,7 +43,7 @@ class LogWriter(WriterShell):
         """
         return await (await self.append_async(payload, **fields))
 
-    async def append_async(self, payload: bytes, **fields: Unpack[RecordFields]) -> asyncio.Future[int]:
+    async def append_async(self, payload: Payload, **fields: Unpack[RecordFields]) -> asyncio.Future[int]:
         """Takes one record in; returns the future of its position. Positions follow the order of these calls.
 
         Waits only while `pending_bytes_max` are unconfirmed, or a bookie is behind; and once for each log, to note that
@@ -65,7 +69,7 @@ class LogWriter(WriterShell):
 
     async def append_batch(
         self,
-        records: Sequence[bytes | NewRecord],
+        records: Sequence[Payload | NewRecord],
         *,
         producer: str | None = None,
         sequence: int | None = None,
@@ -92,7 +96,7 @@ class LogWriter(WriterShell):
         return range(first, await future + 1)
 
     async def _append_once(
-        self, records: Sequence[bytes | NewRecord], producer: str, sequence: int
+        self, records: Sequence[Payload | NewRecord], producer: str, sequence: int
     ) -> Sequence[int]:
         batch = numbered(records, producer, sequence)
         checked = CheckedRecords(batch, self.entry_bytes_max)
@@ -139,7 +143,7 @@ class LogWriter(WriterShell):
 
     def append_nowait(
         self,
-        payload: bytes,
+        payload: Payload,
         *,
         key: bytes | None = None,
         headers: Mapping[str, bytes] | None = None,
@@ -159,6 +163,7 @@ class LogWriter(WriterShell):
     async def confirmed(self, through: int) -> None:
         """Waits until every appended record through this position is confirmed. Raises what ended the writer before."""
         self.check_process()
+        check_int("a position", through)
         if through >= self.next_position:
             self.raise_if_ended()
             raise ValueError(f"position {through} of log {self.record.name!r} was not appended")

@@ -228,7 +228,7 @@ def test_where_enough_live_the_refusal_says_that_too_few_are_there_to_stand_in_t
     state = State(formatted="b1 b2 b3" if orders else "b1 b2", orders=orders)
     assert str(refused(state)).startswith(
         "not enough bookies for a new ledger of ensemble size 3, of which 2 have to live, and the others to be "
-        "formatted and to stay: b1: usable; b2: usable"
+        "formatted and to stay; it needs 3 bookies, and this cluster has 2 that may be in it: b1: usable; b2: usable"
     )
 
 
@@ -370,4 +370,7 @@ def test_a_client_warns_of_one_ledger_in_ten_seconds_that_begins_without_a_booki
 def test_it_does_not_wait_where_too_few_are_formatted() -> None:
     error = refused(State(formatted="b1 b2", registered="b1 b2"), Shape(5, 5, 3))
     assert NOT_WRITABLE not in error.reasons.values()
-    assert "5, of which 3 have to live: b1: usable; b2: usable" in str(error)
+    needed = (
+        "5, of which 3 have to live; it needs 5 bookies, and this cluster has 2 that may be in it: b1: usable"
+    )
+    assert needed in str(error)
