@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine
-from contextlib import suppress
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 STOPPED_SECONDS = 1.0
 """A timer this late means that the process, or its loop, was suspended."""
@@ -58,3 +60,13 @@ async def end_tasks(tasks: Collection[asyncio.Task[Any]]) -> None:
         task.cancel()
     if tasks:
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@asynccontextmanager
+async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
+    """Runs work beside the block, and ends it with the block."""
+    task = asyncio.create_task(work)
+    try:
+        yield task
+    finally:
+        await end_tasks([task])

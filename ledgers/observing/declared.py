@@ -89,5 +89,13 @@ CONSUMER_LAG_SECONDS = METRICS.gauge(
     "log",
     "cursor",
 )
+CONSUMER_MISSED_RECORDS = METRICS.counter(
+    "consumer_missed_records",
+    "Records that were given up before a consumer used them, by what it does then (`on_truncated`): raise, or go on "
+    "at the oldest.",
+    "log",
+    "cursor",
+    "on_truncated",
+)
 METADATA_CALLS = METRICS.counter("metadata_calls", CALLS_TOLD, "call", "outcome")
 METADATA_SECONDS = METRICS.counter("metadata_call_seconds", SECONDS_TOLD, "call")

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from .declared import (
     CONSUMER_LAG_SECONDS,
+    CONSUMER_MISSED_RECORDS,
     CONSUMER_POSITION,
     CURSOR_COMMITS,
     LOG_APPEND_RECORDS,
@@ -32,6 +33,7 @@ class LogMetrics:
         self.forgotten_producers = LOG_FORGOTTEN_PRODUCERS.counter_in(registry)
         self.read_records = LOG_READ_RECORDS.counter_in(registry)
         self.commits = CURSOR_COMMITS.counter_in(registry)
+        self.missed_records = CONSUMER_MISSED_RECORDS.counter_in(registry)
         self._positions = CONSUMER_POSITION.gauge_in(registry)
         self._lags = CONSUMER_LAG_SECONDS.gauge_in(registry)
 

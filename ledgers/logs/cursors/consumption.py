@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 from metadata import keys
 from metadata.records.coordination.candidates import Candidate
@@ -14,11 +14,14 @@ from metadata.records.coordination.candidates import Candidate
 from ...elections.campaign import LEASE_SECONDS, campaign, check_lease, this_process
 from ...elections.place import Place
 from ...entry import check_timeout
+from ...errors import LogTruncated
+from ...tasks import beside
 from ..record_batch import Record, RecordBatch
 from .cursor import COMMIT_SECONDS, Cursor
 from .cursor_calls import CursorCalls
 from .cursor_state import CursorState
 from .errors import CursorMoved, CursorTakenOver
+from .poll_watch import POLL_SECONDS_MAX, PollWatch
 from .where import Where
 
 log = logging.getLogger(__name__)
@@ -26,21 +29,36 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 5.0
 """How soon a consumer that waits for records notices that somebody has moved its cursor."""
 
+OnTruncated = Literal["raise", "oldest"]
+"""What is done where records were given up before they were used: raise LogTruncated, or go on at the oldest left."""
 
-class ConsumeOptions(TypedDict, total=False):
-    """What `Log.consume` takes beside the name and the start.
 
-    `timeout`: ends once nothing was new for so many seconds; without one it goes on for ever. `consumer`: for people;
-    the default is host and process. `commit_seconds`: how often what was used is written, 1 by default.
-    `commits_at_close`: whether that is done at the end, too. `lease_seconds`: how long nobody has the cursor of a
-    consumer that has died.
+class CommonOptions(TypedDict, total=False):
+    """What consumers of a log and members of a group may choose.
+
+    `timeout`: ends once nothing was new for so many seconds; without one it goes on for ever. `commit_seconds`: how
+    often what was used is written, 1 by default. `lease_seconds`: how long nobody has the cursor of a consumer that has
+    died. `poll_seconds_max`: how long one record may be used, 300 by default; a consumer that takes longer gives what
+    it has up to others, and queues up again when it asks for its next record; None for no bound. `on_truncated`: what
+    is done where the cursor is below what is left, "raise" LogTruncated, the default, or go on at the "oldest" record.
     """
 
     timeout: float | None
-    consumer: str | None
     commit_seconds: float
-    commits_at_close: bool
     lease_seconds: float
+    poll_seconds_max: float | None
+    on_truncated: OnTruncated
+
+
+class ConsumeOptions(CommonOptions, total=False):
+    """What `Log.consume` takes beside the name and the start: `CommonOptions`, and these.
+
+    `consumer`: for people; the default is host and process. `commits_at_close`: whether what was used is written at the
+    end, too.
+    """
+
+    consumer: str | None
+    commits_at_close: bool
 
 
 class Consumption:
@@ -57,8 +75,12 @@ class Consumption:
         commit_seconds: float = COMMIT_SECONDS,
         commits_at_close: bool = True,
         lease_seconds: float = LEASE_SECONDS,
+        poll_seconds_max: float | None = POLL_SECONDS_MAX,
+        on_truncated: OnTruncated = "raise",
     ) -> None:
         check_timeout(timeout)
+        if on_truncated not in ("raise", "oldest"):
+            raise ValueError(f"on_truncated is 'raise' or 'oldest', not {on_truncated!r}")
         self._calls = calls
         self._name = keys.check_name(name)
         self._start: Where = start
@@ -67,6 +89,8 @@ class Consumption:
         self._commit_seconds = commit_seconds
         self._commits_at_close = commits_at_close
         self._lease_seconds = check_lease(lease_seconds)
+        self._on_truncated = on_truncated
+        self._polls = PollWatch(poll_seconds_max)
         self._place: Place | None = None
         self.cursor: Cursor | None = None
 
@@ -107,6 +131,7 @@ class Consumption:
             async with (
                 standing as (self._place, epoch),
                 self._cursor_of(state, epoch) as self.cursor,
+                beside(self._unless_it_hangs(self._place)),
                 aclosing(self._while_it_has(self._place, self.cursor)) as batches,
             ):
                 async for batch in batches:
@@ -123,14 +148,20 @@ class Consumption:
         while not place.is_lost:
             left = LOOK_SECONDS if self._timeout is None else quiet_since + self._timeout - loop.time()
             batches = self._calls.log.tail_batches(position, timeout=max(0.0, min(left, LOOK_SECONDS)))
-            async with aclosing(batches) as batches:
-                async for batch in batches:
-                    cursor.has_read(batch.positions[-1] + 1)
-                    self._measure(batch.positions[0], batch.times[0])
-                    yield batch
-                    quiet_since, position = loop.time(), batch.positions[-1] + 1
-                    if place.is_lost or cursor.failure is not None:
-                        break
+            try:
+                async with aclosing(batches) as batches:
+                    async for batch in batches:
+                        cursor.has_read(batch.positions[-1] + 1)
+                        self._measure(batch.positions[0], batch.times[0])
+                        self._polls.cursor = cursor
+                        yield batch
+                        self._polls.cursor = None
+                        quiet_since, position = loop.time(), batch.positions[-1] + 1
+                        if place.is_lost or cursor.failure is not None:
+                            break
+            except LogTruncated as error:
+                position = self._oldest_left(cursor, error)
+                continue
             generation = cursor.generation
             moved_to = await self._refreshed(cursor)
             if cursor.generation != generation:
@@ -139,6 +170,27 @@ class Consumption:
                 return
             elif loop.time() - quiet_since >= LOOK_SECONDS:
                 self._measure(position, None)
+
+    def _oldest_left(self, cursor: Cursor, error: LogTruncated) -> int:
+        """Where to go on; what was missed is counted and reported, also where it raises."""
+        missed = error.first_position - error.position
+        line = "consumer %s of cursor %r has missed %d records: %s"
+        log.warning(line, self._consumer, self._name, missed, error)
+        if (metrics := self._calls.cluster.log_metrics) is not None:
+            metrics.missed_records.labels(error.name, self._name, self._on_truncated).inc(missed)
+        if self._on_truncated == "raise":
+            raise error
+        cursor.has_read(error.first_position)
+        if cursor.note(error.first_position):  # so that the next consumer does not miss them again
+            cursor.start_writing()
+        return error.first_position
+
+    async def _unless_it_hangs(self, place: Place) -> None:
+        """Gives the place up once the application has used one record for too long."""
+        await self._polls.until_exceeded()
+        why = f"one record was used for more than {self._polls.seconds_max:g} s (poll_seconds_max)"
+        log.warning("consumer %s of cursor %r gives it up: %s", self._consumer, self._name, why)
+        await place.leave(why)
 
     def _measure(self, position: int, time_us: int | None) -> None:
         if (metrics := self._calls.cluster.log_metrics) is not None:

@@ -171,6 +171,11 @@ class Cursor:
         self._noted = position
         return self._writing is None or self._writing.done()
 
+    @property
+    def noted(self) -> int:
+        """What is committed already, or is to be."""
+        return self._noted
+
     def start_writing(self) -> None:
         if (self._writing is None or self._writing.done()) and not self._is_closed:
             self._writing = asyncio.create_task(self._write_later())

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
-from typing import NamedTuple, Protocol, TypedDict
+from typing import NamedTuple, Protocol
 
 from metadata import keys
 from metadata.records.coordination.log_set_record import LogSetRecord
 
 from ...cluster import Cluster
 from ...elections.campaign import LEASE_SECONDS, check_lease, this_process
-from ...tasks import end_tasks
-from ..cursors.consumption import Consumption
+from ...errors import LogTruncated
+from ...tasks import beside
+from ..cursors.consumption import CommonOptions, Consumption, OnTruncated
 from ..cursors.cursor import COMMIT_SECONDS
+from ..cursors.poll_watch import POLL_SECONDS_MAX, PollWatch
 from ..cursors.where import Where
 from ..log import Log
 from ..record_batch import Record, RecordBatch
@@ -24,7 +26,13 @@ from .membership import Membership
 log = logging.getLogger(__name__)
 
 BEFORE_SECONDS = 0.5
-"""How soon a member that waits for the log before a new one notices that it has been used."""
+"""How soon a member that waits for the group's cursor in a log notices that it has moved."""
+
+TRUNCATED_SECONDS = 60.0
+"""How long nothing was new until a member without a timeout raises LogTruncated of one of its logs."""
+
+TAKEN_OVER_SECONDS = 5.0
+"""The logs of a member that has died are used by others within this time after its lease has run out."""
 
 
 class SetRecord(NamedTuple):
@@ -34,21 +42,18 @@ class SetRecord(NamedTuple):
     record: Record
 
 
-class GroupOptions(TypedDict, total=False):
-    """What `LogSet.consume` takes beside the group.
+class GroupOptions(CommonOptions, total=False):
+    """What `LogSet.consume` takes beside the group: `CommonOptions` for each of its logs, and these.
 
-    `timeout`: ends once nothing was new for so many seconds; without one it goes on for ever. `member`: for people; the
-    default is host and process. `start`: where the cursors of a new group begin, "beginning" by default; logs that the
-    set gets later are used from their beginning.
-    `commit_seconds`: how often what was used is written, 1 by default. `lease_seconds`: how long nobody has the logs of
-    a member that has died.
+    `member`: for people; the default is host and process. `start`: where the cursors of a new group begin, "beginning"
+    by default; logs that the set gets later are used from their beginning. At its timeout a member waits for up to a
+    lease and five seconds more where the group stands still in a log that it has not used up: who had that may have
+    died. With `on_truncated="raise"` it uses its other logs, and raises LogTruncated once nothing was new for the
+    timeout, or for a minute without one.
     """
 
-    timeout: float | None
     member: str | None
     start: Where
-    commit_seconds: float
-    lease_seconds: float
 
 
 class ConsumedSet(Protocol):
@@ -68,6 +73,8 @@ class Share:
         self.consumption: Consumption | None = None
         self.task: asyncio.Task[None] | None = None
         self.is_revoked = False
+        self.truncated: LogTruncated | None = None
+        self.used_end = 0
         self._is_cancelled = False
         self._is_in_use = False
         self._used = asyncio.Event()
@@ -89,6 +96,7 @@ class Share:
         self._used.clear()
         ready.put_nowait((self, batch))  # one of each log at a time
         await self._used.wait()
+        self.used_end = batch.positions[-1] + 1
 
     def take(self) -> bool:
         """The application begins with what was offered; False where it may not any more."""
@@ -115,6 +123,8 @@ class SetConsumption:
         start: Where = "beginning",
         commit_seconds: float = COMMIT_SECONDS,
         lease_seconds: float = LEASE_SECONDS,
+        poll_seconds_max: float | None = POLL_SECONDS_MAX,
+        on_truncated: OnTruncated = "raise",
     ) -> None:
         self._set = log_set
         self._group = keys.check_name(group)
@@ -123,6 +133,9 @@ class SetConsumption:
         self._start = start
         self._commit_seconds = commit_seconds
         self._lease_seconds = check_lease(lease_seconds)
+        self._polls = PollWatch(poll_seconds_max)
+        self._asked = asyncio.Event()
+        self._on_truncated = on_truncated
         self._membership = Membership(cluster, log_set.name, group, self._member, lease_seconds)
         self._shares: dict[int, Share] = {}
         self._ready: asyncio.Queue[tuple[Share, RecordBatch]] = asyncio.Queue()
@@ -141,37 +154,83 @@ class SetConsumption:
 
     async def batches(self) -> AsyncGenerator[tuple[Share, RecordBatch], None]:
         """Yields batches of the logs that it has, each with its share, by whose cursor is noted what was used."""
-        keeping = asyncio.create_task(self._keep())
-        try:
+        async with beside(self._keep()) as keeping:
             while (found := await self._next(keeping)) is not None:
                 share, batch = found
                 try:
                     if share.take():
+                        assert share.consumption is not None
+                        self._polls.cursor = share.consumption.cursor
+                        self._asked.clear()
                         yield share, batch
                 finally:
+                    self._polls.cursor = None
+                    self._asked.set()
                     share.used()
-        finally:
-            await end_tasks([keeping])
 
     async def _next(self, keeping: asyncio.Task[None]) -> tuple[Share, RecordBatch] | None:
         """The next batch; None where nothing was new for the timeout. Raises what ended the membership."""
-        getting = asyncio.ensure_future(self._ready.get())
-        try:
-            await asyncio.wait({getting, keeping}, timeout=self._timeout, return_when=asyncio.FIRST_COMPLETED)
+        while True:
+            seconds = TRUNCATED_SECONDS if self._timeout is None else self._timeout
+            found = await self._offered(seconds, keeping)
+            if found is None and (self._timeout is not None or self._truncated is not None):
+                found = await self._offered_late(keeping)
+            if found is None and self._truncated is not None:
+                raise self._truncated
+            if found is not None or self._timeout is not None:
+                return found
+
+    async def _offered(self, seconds: float, keeping: asyncio.Task[None]) -> tuple[Share, RecordBatch] | None:
+        async with beside(self._ready.get()) as getting:
+            await asyncio.wait({getting, keeping}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if keeping.done():
                 keeping.result()
             return getting.result() if getting.done() else None
-        finally:
-            await end_tasks([getting])
+
+    async def _offered_late(self, keeping: asyncio.Task[None]) -> tuple[Share, RecordBatch] | None:
+        """A batch of a log that stands still, as its member may have died: its lease runs out within this time."""
+        now = asyncio.get_running_loop().time
+        until = now() + self._lease_seconds + TAKEN_OVER_SECONDS
+        unread = await self._unread(range((await self._set.refresh()).logs))
+        while unread and now() < until:
+            if (found := await self._offered(BEFORE_SECONDS, keeping)) is not None:
+                return found
+            stand = await self._unread(unread)
+            unread = {number: at for number, at in stand.items() if at == unread[number]}
+        return None
+
+    async def _unread(self, numbers: Iterable[int]) -> dict[int, int]:
+        """Where the group stands in those of these logs that have more than this member has used."""
+        unread = {}
+        for number in numbers:
+            share, of = self._shares.get(number) or Share(number), await self._set.log(number)
+            cursor = dict([one async for one in of.cursors()]).get(self._group)
+            if cursor is None or share.truncated is not None:
+                continue  # nobody has begun with it; or it would raise
+            if max(cursor.position, share.used_end) < await of.end():
+                unread[number] = cursor.position
+        return unread
+
+    @property
+    def _truncated(self) -> LogTruncated | None:
+        return next((one.truncated for one in self._shares.values() if one.truncated is not None), None)
 
     # --- what it has ----------------------------------------------------------------------------------
 
     async def _keep(self) -> None:
-        """Follows the logs that it is to have, whoever comes and goes."""
-        try:
-            await self._membership.keep(self._set.refresh, self._adopt, self._give_up)
-        finally:
-            await self._end_all()
+        """Follows the logs that it is to have, whoever comes and goes; none while the application hangs."""
+        while True:
+            keeping = self._membership.keep(self._set.refresh, self._adopt, self._give_up)
+            try:
+                async with beside(self._polls.until_exceeded()) as hanging, beside(keeping) as member:
+                    await asyncio.wait({hanging, member}, return_when=asyncio.FIRST_COMPLETED)
+                    if member.done():
+                        return member.result()  # raises what ended it
+            finally:
+                await self._end_all()
+            line = "member %s of group %r gives its logs up: one record was used for more than %g s (poll_seconds_max)"
+            log.warning(line, self._member, self._group, self._polls.seconds_max)
+            await self._asked.wait()
 
     def _adopt(self, mine: set[int], record: LogSetRecord) -> list[asyncio.Task[None]]:
         """Follows these logs from now on, and no others. Raises what ended one of them."""
@@ -205,25 +264,33 @@ class SetConsumption:
     async def _follow(self, share: Share, record: LogSetRecord) -> None:
         of = await self._set.log(share.number)
         await self._until_used(record.before(share.number))
-        share.consumption = of.consumption(
-            self._group,
-            start=self._start_of(share.number),
-            consumer=self._member,
-            commit_seconds=self._commit_seconds,
-            lease_seconds=self._lease_seconds,
-        )
-        async with aclosing(share.consumption.batches()) as batches:
-            async for batch in batches:
-                await share.offer(batch, self._ready)
-                if share.is_revoked:
-                    return
+        while not share.is_revoked:
+            share.consumption = of.consumption(
+                self._group,
+                start=self._start_of(share.number),
+                consumer=self._member,
+                commit_seconds=self._commit_seconds,
+                lease_seconds=self._lease_seconds,
+                poll_seconds_max=None,  # a batch may wait while the application uses that of another log
+                on_truncated=self._on_truncated,
+            )
+            try:
+                async with aclosing(share.consumption.batches()) as batches:
+                    async for batch in batches:
+                        await share.offer(batch, self._ready)
+                        if share.is_revoked:
+                            return
+            except LogTruncated as error:
+                share.truncated = error
+                await self._until_used((share.number, error.first_position))  # somebody seeks
+                share.truncated = None
 
     def _start_of(self, number: int) -> Where:
         """Of a log that the set has got since the group began it misses nothing."""
         return self._start if number < self._membership.begun_with else "beginning"
 
     async def _until_used(self, before: tuple[int, int] | None) -> None:
-        """Waits until the group has used the log that keys of a new log come from, up to where it ended then."""
+        """Waits until the group has used a log so far: that which keys of a new log come from, to where it ended."""
         if before is None:
             return
         number, end = before

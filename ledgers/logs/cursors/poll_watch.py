@@ -1,0 +1,35 @@
+"""Watching how long an application uses one record: a consumer that hangs in it gives up what it has."""
+
+from __future__ import annotations
+
+import asyncio
+
+from .cursor import Cursor
+
+POLL_SECONDS_MAX = 300.0
+"""The default, as that of Kafka's max.poll.interval.ms."""
+
+LOOKS = 10
+"""How often it looks within the bound, which is exceeded by a tenth at most."""
+
+
+class PollWatch:
+    """`cursor`: that of the batch which the application has; None while it asks for the next one."""
+
+    def __init__(self, seconds_max: float | None) -> None:
+        if seconds_max is not None and not seconds_max > 0:
+            raise ValueError(f"poll_seconds_max is more than 0, or None for no bound; not {seconds_max}")
+        self.seconds_max = seconds_max
+        self.cursor: Cursor | None = None
+
+    async def until_exceeded(self) -> None:
+        """Waits until the application has used one record for longer than the bound: none was noted meanwhile."""
+        if self.seconds_max is None:
+            await asyncio.Event().wait()
+            return
+        looks, last = 0, None
+        while looks < LOOKS:
+            await asyncio.sleep(self.seconds_max / LOOKS)
+            now = None if self.cursor is None else (self.cursor, self.cursor.noted)
+            looks = looks + 1 if now is not None and now == last else 0
+            last = now
