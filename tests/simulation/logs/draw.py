@@ -17,6 +17,9 @@ SHARING_SHARE = 0.1
 LEADERS = "leaders 94371"
 """Under this key the seeds that are known to find planted bugs of writers and retention have no leaders."""
 
+TROUBLES = "troubles of groups"
+"""Under this key the seeds that are known to find planted bugs of sets draw the same sets as before."""
+
 ENDS = ("close", "close", "abandon", "crash")
 
 
@@ -81,6 +84,7 @@ def _shared(plan: Plan, chance: Stream) -> Plan:
         for _ in range(chance.choice((0, 1, 1, 2)))
     )
     sharing = plans.Sharing(logs, writers, members, growths, "end" if chance.happens(0.2) else "beginning")
+    sharing = replace(sharing, trouble=Stream(key_of(plan.seed, TROUBLES)).choice(plans.TROUBLES))
     own = [*(f"s{n}" for n in range(len(writers))), *(f"m{n}" for n in range(len(members)))]
     cuts = tuple(
         _cut(chance, _when(chance), chance.choice(own), chance.choice((0.5, 5.0, 8.0)))

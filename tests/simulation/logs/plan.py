@@ -151,14 +151,21 @@ class Growth(Value):
     factor: int = 2
 
 
+TROUBLES = ("", "truncated", "dies", "hangs")
+
+
 class Sharing(Value):
-    """A set of logs, and a group that uses it; `start`: where the group begins, "beginning" or "end"."""
+    """A set of logs, and a group that uses it; `start`: where the group begins, "beginning" or "end".
+
+    `trouble`: what the group meets once all is calm: one of its logs is "truncated", or a member "dies" or "hangs".
+    """
 
     logs: int = 1
     writers: tuple[SetWriter, ...] = ()
     members: tuple[Member, ...] = ()
     growths: tuple[Growth, ...] = ()
     start: str = "beginning"
+    trouble: str = ""
 
 
 class Plan(Listing):

@@ -10,6 +10,8 @@ import pytest
 
 from ledgers.elections.place import Place
 from ledgers.elections.term import Term
+from ledgers.logs.cursors.consumption import Consumption
+from ledgers.logs.cursors.poll_watch import PollWatch
 from ledgers.logs.record_batch import RecordBatch
 from ledgers.logs.sets.log_set import LogSet, _grown
 from ledgers.logs.sets.set_consumption import SetConsumption, Share
@@ -114,3 +116,32 @@ def a_group_begins_with_new_logs_where_it_began_with_the_others(self: SetConsump
 @instead_of(SetConsumption, "_give_up", within=1000, known=336)
 def gives_its_logs_up_only_where_none_has_failed(self: SetConsumption) -> None:
     self._adopt(set(), LogSetRecord(1))
+
+
+# --- consumers that are stuck ------------------------------------------------------------------------
+
+
+@around(SetConsumption, "_until_used", within=1000, known=159)
+async def a_truncated_log_ends_the_member_at_once(
+    until: Real, self: SetConsumption, before: tuple[int, int] | None
+) -> None:
+    if self._truncated is not None:
+        raise self._truncated
+    await until(self, before)
+
+
+@around(Consumption, "_oldest_left", within=1000, known=60)
+def goes_on_behind_the_oldest_record_that_is_left(oldest: Real, self: Consumption, *about: Any) -> int:
+    return int(oldest(self, *about)) + 1
+
+
+@instead_of(SetConsumption, "_unread", within=1000, known=87)
+async def a_member_ends_by_its_timeout_while_the_lease_of_a_dead_one_runs(
+    self: SetConsumption, numbers: Any
+) -> dict[int, int]:
+    return {}
+
+
+@instead_of(PollWatch, "until_exceeded", within=1000, known=53)
+async def one_that_hangs_keeps_its_logs(self: PollWatch) -> None:
+    await asyncio.Event().wait()

@@ -26,4 +26,5 @@ class LogProbe(Enum):
     DEPOSED = "a leader's term was over while it wrote"
     GROWN = "a set of logs grew"
     MOVED = "a member used a log to which keys had moved"
+    STUCK = "a group went on after a log was truncated, or a member died or hung"
     USED_AGAIN = "a member used what one before it had used, too"

@@ -22,6 +22,7 @@ from .plan import Plan
 from .producers import ProducerUser
 from .sharing import SharingRun
 from .site import FIRST_NAME, Client, LogSite, in_virtual_time
+from .stuck import StuckRun
 
 CALM_SECONDS = plans.FAULTY_SECONDS + 15.0
 """From here on everything works."""
@@ -143,7 +144,7 @@ class LogRun:
         log = await last.logs.open(self.site.log_name(), b"")
         await self._what_should_go_is_gone(log)
         await self._one_more_term(log)
-        logs = [log] if self._sharing is None else [log, *await self._sharing.end()]
+        logs = [log] if self._sharing is None else [log, *await self._shared(self._sharing)]
         end = await log.end()
         await self._come_to_an_end(end)
         records = [record async for record in log.read()]
@@ -154,6 +155,13 @@ class LogRun:
         for client in self.site.clients:
             await client.close()
         self._no_task_is_left()
+
+    async def _shared(self, sharing: SharingRun) -> Sequence[Log]:
+        """The logs of the set; all of them were used, also after the trouble that the plan has."""
+        logs, plan, truth = await sharing.end(), self.plan.sharing, self.site.shared_truth
+        if plan is not None and plan.trouble and truth is not None:
+            await StuckRun(self.site, truth, plan.start).meet(plan.trouble, logs)
+        return logs
 
     async def _what_should_go_is_gone(self, log: Log) -> None:
         """Whoever did it died or not: one more auditor does what is left."""

@@ -75,6 +75,11 @@ class SharedTruth:
         """A member begins to consume."""
         self._members[member] = consumption
 
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Those that consume."""
+        return tuple(self._members)
+
     def has_no_more(self, member: str) -> None:
         """It is gone."""
         self._members.pop(member, None)
