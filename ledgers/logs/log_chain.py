@@ -73,12 +73,13 @@ def last_ended(segment: Segment) -> Transition:
 
 
 class Ended(NamedTuple):
-    """How a segment ended, by its ledger."""
+    """How a segment ended, by its ledger. `next_us`: when the next one begins."""
 
     ledger_id: int
     end_position: int
     ended_us: int
     length_bytes: int
+    next_us: int
 
 
 def joined(tail: Ended, begun: int | None, epoch: int) -> Transition:
@@ -88,10 +89,12 @@ def joined(tail: Ended, begun: int | None, epoch: int) -> Transition:
         last = record.last
         if begun is not None and last is not None and last.ledger_id == begun:
             return record  # done, and its answer was lost
-        if last is not None and last.ledger_id == tail.ledger_id:
+        next_us = record.time_us  # where it was recovered, or the record knows no more of it
+        if last is not None and last.ledger_id == tail.ledger_id and not last.is_ended:
             record = record.ended(last.ended(tail.end_position, tail.ended_us, tail.length_bytes))
+            next_us = tail.next_us
         if begun is None:
             return record
-        return record.begun(Segment(begun, tail.end_position, epoch, record.time_us))
+        return record.begun(Segment(begun, tail.end_position, epoch, next_us))
 
     return join

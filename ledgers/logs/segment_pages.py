@@ -45,8 +45,10 @@ async def segment_at_time(chain: LogChain, time_us: int) -> Segment | None:
     is open. None where all records are older.
     """
     record = chain.record
-    with metadata_errors():
-        page = await chain.logs.page_of_time(record.identity, time_us)
+    page = None
+    if time_us <= record.paged_us:
+        with metadata_errors():
+            page = await chain.logs.page_of_time(record.identity, time_us)
     segments = record.segments if page is None else page.segments
     found = next((s for s in segments if _is_left(s, record) and s.ended_us >= time_us), None)
     if found is not None:

@@ -76,6 +76,10 @@ LOG_FORGOTTEN_PRODUCERS = METRICS.counter(
     "Producers that logs have forgotten, as they have too many or did not hear of one for long.",
 )
 LOG_READ_RECORDS = METRICS.counter("log_read_records", "Records of logs that readers were given.")
+LOG_CLOCK_AHEAD = METRICS.gauge(
+    "clock_ahead_seconds",
+    "How far this machine's clock was ahead of half of the bookies' when a log's writer last asked; below 0: behind.",
+)
 CURSOR_COMMITS = METRICS.counter("cursor_commits", "Commits of cursors that were written.")
 CONSUMER_POSITION = METRICS.gauge(
     "consumer_position",

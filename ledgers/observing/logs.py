@@ -14,6 +14,7 @@ from .declared import (
     CONSUMER_POSITION,
     CURSOR_COMMITS,
     LOG_APPEND_RECORDS,
+    LOG_CLOCK_AHEAD,
     LOG_FORGOTTEN_PRODUCERS,
     LOG_PRODUCER_RECORDS,
     LOG_READ_RECORDS,
@@ -32,6 +33,7 @@ class LogMetrics:
         self.stored_records, self.repeated_records = map(producer_records.labels, ("stored", "repeated"))
         self.forgotten_producers = LOG_FORGOTTEN_PRODUCERS.counter_in(registry)
         self.read_records = LOG_READ_RECORDS.counter_in(registry)
+        self.clock_ahead_seconds = LOG_CLOCK_AHEAD.gauge_in(registry)
         self.commits = CURSOR_COMMITS.counter_in(registry)
         self.missed_records = CONSUMER_MISSED_RECORDS.counter_in(registry)
         self._positions = CONSUMER_POSITION.gauge_in(registry)

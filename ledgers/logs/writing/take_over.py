@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from metadata.audit import Act, tell
 from metadata.records.logs.log_record import LogRecord, Segment
 
@@ -16,6 +14,7 @@ from ..producers.recollection import Recollection
 from ..segment_ledgers import SegmentLedgers
 from ..segment_pages import turn_full_pages
 from .log_writer import LogWriter
+from .record_clock import RecordClock
 
 
 async def take_over(
@@ -27,6 +26,8 @@ async def take_over(
     before anything is changed; LedgerRecoveryFailed, NotEnoughBookies, NoSuchLog, MetadataUnavailable.
     """
     await _check_may_write(cluster, chain, ledgers.password)
+    clock = RecordClock(cluster, chain.record.name)
+    await clock.ask()
     record = await chain.change(lambda record: _taken_over(record, writer, term))
     epoch = record.epoch
     await turn_full_pages(chain)  # a log whose writers never roll would be full one day
@@ -34,9 +35,10 @@ async def take_over(
     if record.epoch != epoch:
         raise LogFenced(record.name, record.writer or "unnamed", record.epoch)
     ended = await _ended(chain, ledgers)
+    begun_us = clock.begin_us(0 if ended is None else ended.ended_us)
     start = record.paged_through if ended is None else ended.end_position
     assert start is not None
-    producers = await Recollection.at(chain, ledgers, epoch, ended)
+    producers = await Recollection.at(chain, ledgers, epoch, ended and ended.before(begun_us))
     handle = await ledgers.create(record, start)
 
     def begun(record: LogRecord) -> LogRecord:
@@ -44,7 +46,6 @@ async def take_over(
         if last is not None and last.ledger_id == handle.ledger_id:
             return record  # done, and its answer was lost
         record = record if ended is None or last is None or last.is_ended else record.ended(ended)
-        begun_us = max(time.time_ns() // 1000, record.time_us)
         return record.begun(Segment(handle.ledger_id, start, epoch, begun_us))
 
     try:
@@ -57,7 +58,7 @@ async def take_over(
             await ledgers.discard(handle)
         raise
     tell(Act.EPOCH, who=cluster.who, log=record.name, epoch=epoch)
-    return LogWriter(cluster, chain, ledgers, epoch, handle, producers)
+    return LogWriter(cluster, chain, ledgers, epoch, handle, producers, clock)
 
 
 async def _check_may_write(cluster: Cluster, chain: LogChain, password: bytes) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
@@ -45,6 +44,7 @@ from .log_pipeline import (
     RecoverSegment,
     Submit,
 )
+from .record_clock import RecordClock
 from .roll_schedule import RollSchedule
 from .writer_state import WriterState
 
@@ -72,6 +72,7 @@ class WriterShell(WriterState):
         epoch: int,
         begun: WriteHandle,
         producers: Recollection,
+        clock: RecordClock,
     ) -> None:
         """`begun`: the ledger of the log's last segment, which this writer has added to the record. `producers`: what
         is known of them there."""
@@ -81,7 +82,8 @@ class WriterShell(WriterState):
         assert last.ledger_id == begun.ledger_id
         self._ledgers = ledgers
         self.producers = producers
-        self._time_us = self._cut_us = last.begun_us
+        self._clock = clock
+        self._time_us = self._cut_us = self._next_us = last.begun_us
         self._room = asyncio.Event()
         self._room_bytes = 0  # may be taken in before pending bytes are counted again
         self._tasks = Tasks(self._background_failed)
@@ -132,7 +134,7 @@ class WriterShell(WriterState):
                 self._background_failed(error)
 
     def _take(self, records: Sequence[bytes | NewRecord], size_bytes: int) -> None:
-        self._time_us = max(self._time_us, time.time_ns() // 1000)
+        self._time_us = max(self._time_us, self._clock.now_us())
         encoded = encode(records, self._time_us)
         self._unconfirmed.add(encoded, size_bytes)
         self._count_room()
@@ -153,7 +155,7 @@ class WriterShell(WriterState):
         count, room = len(records.rests), self._machine.room
         before, behind = records.cut(0, room), records.cut(room, count)
         self._pass_on(before, before.size_bytes)
-        self._cut_us = self._time_us
+        self._begin_next()
         self._perform(self._machine.cut_reached())
         if behind.rests:
             self._pass_on(behind, size_bytes - before.size_bytes)
@@ -176,11 +178,18 @@ class WriterShell(WriterState):
 
     def _roll(self, ahead: int) -> bool:
         """Has the last segment ended so many records from here, if that can be done now."""
+        self._tasks.start(self._clock.ask_again())
         if not self._machine.may_roll:
             return False
-        self._cut_us = self._time_us
+        if not ahead:
+            self._begin_next()
         self._perform(self._machine.roll(ahead))
         return True
+
+    def _begin_next(self) -> None:
+        """What is taken in from here on is of the next segment: times may go back, should those before be false."""
+        self._cut_us = self._time_us
+        self._time_us = self._next_us = self._clock.begin_us(self._time_us)
 
     def _close_last(self) -> None:
         """Ends the last segment for good; all that was appended is confirmed."""
@@ -285,7 +294,8 @@ class WriterShell(WriterState):
         """The one change that ends a segment and begins the next: whoever takes over sees both or none."""
         tail = self._handles[join.tail]
         begun = None if join.next is None else self._handles[join.next].ledger_id
-        end = Ended(tail.ledger_id, join.end_position, self._cut_us, tail.record.length_bytes or 0)
+        length = tail.record.length_bytes or 0
+        end = Ended(tail.ledger_id, join.end_position, self._cut_us, length, self._next_us)
         await self.producers.write(join.end_position, self._time_us)
         record = await self._chain.change(under(self._epoch, joined(end, begun, self._epoch)))
         self._tasks.start(self.producers.drop_before(join.end_position))

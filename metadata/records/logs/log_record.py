@@ -59,7 +59,8 @@ class LogSettings:
 class Segment:
     """One ledger of a log. Times are microseconds since 1970, and never go back along a log.
 
-    `begun_us`: no record of it is older. `end_position`: behind its last record; None while its ledger may be open.
+    `begun_us`: no record of it is older. `ended_us`: none is younger, whatever its writer's clock said. `end_position`:
+    behind its last record; None while its ledger may be open.
     """
 
     ledger_id: int
@@ -93,6 +94,10 @@ class Segment:
         return replace(
             self, end_position=end_position, ended_us=max(ended_us, self.begun_us), length_bytes=length_bytes
         )
+
+    def before(self, time_us: int) -> Segment:
+        """The segment, all of which was written before this time."""
+        return replace(self, begun_us=min(self.begun_us, time_us), ended_us=min(self.ended_us, time_us))
 
 
 def check_chain(segments: tuple[Segment, ...], start: int) -> None:
@@ -176,6 +181,11 @@ class LogRecord:
         last = self.last
         return 0 if last is None else max(last.begun_us, last.ended_us)
 
+    @property
+    def paged_us(self) -> int:
+        """No record in a page counts as younger."""
+        return self.segments[0].begun_us if self.segments else POSITION_MAX
+
     def segment_of(self, position: int) -> Segment | None:
         """The segment of the record's own that holds the position; None for one in a page, or still to come."""
         return next((s for s in reversed(self.segments) if s.holds(position)), None)
@@ -211,11 +221,12 @@ class LogRecord:
         return replace(self, segments=(*over, last))
 
     def begun(self, segment: Segment) -> LogRecord:
-        """Appends a segment of this epoch, where the log ends."""
+        """Appends a segment of this epoch, where the log ends. What earlier ones say of later times is false."""
         assert not segment.is_ended
         assert segment.epoch == self.epoch
         assert segment.first_position == self.end_position
-        return replace(self, segments=(*self.segments, segment))
+        earlier = [one.before(segment.begun_us) for one in self.segments]
+        return replace(self, segments=(*earlier, segment))
 
     def full_page(self) -> tuple[Segment, ...]:
         """The oldest segments, if there are so many that they should be moved to a page; else none. One that has ended

@@ -77,7 +77,7 @@ async def _head(logs: LogStore, record: LogRecord) -> list[Segment]:
         page = await logs.page_of(record.identity, position)
         if page is None:  # the log has moved on: what is behind is for the next look
             return head
-        head += page.ending_in(position, record.paged_through)
+        head += [s.before(record.paged_us) for s in page.ending_in(position, record.paged_through)]
         position = page.segments[-1].end_position or record.paged_through
     head += _own_left(record)
     return head[:HEAD_SEGMENTS_MAX]

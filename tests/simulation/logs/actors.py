@@ -85,6 +85,7 @@ class LogWriterUser(LogUser):
         super().__init__(site, name)
         self._plan = plan
         self._number = 0
+        self.asked_from = 0.0
 
     async def run(self) -> None:
         await asyncio.sleep(self._plan.at)
@@ -100,6 +101,7 @@ class LogWriterUser(LogUser):
             await self._write_as(log, term, None)
 
     async def _write_as(self, log: Log, term: Term, led: LeaderTerm | None) -> None:
+        self.asked_from = self.site.world.now
         try:
             writer = await log.writer(self.name, term=led)
         except LedgerError as error:
@@ -142,6 +144,7 @@ class Taken:
         self._told = writer.confirmed_end
         self._sent: list[bytes] = []
         user.site.truth.begun(writer.epoch, self._start)
+        user.site.clock_truth.took_over(writer.epoch, user.asked_from)
         user.note("has epoch %d from %d on", writer.epoch, self._start)
         writer.on_progress = self._progressed
 
@@ -175,6 +178,7 @@ class Taken:
     async def _append(self, payloads: list[bytes]) -> None:
         first = self._start + len(self._sent)
         self._user.site.kept_truth.appended(first, len(payloads))
+        self._user.site.clock_truth.appended(payloads)
         self._sent += payloads
         positions = await self._writer.append_batch(payloads)
         if positions != range(first, first + len(payloads)):

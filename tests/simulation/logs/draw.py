@@ -14,11 +14,19 @@ KEEPING_SHARE = 0.3
 LEADING_SHARE = 0.15
 SHARING_SHARE = 0.1
 
+CLOCKS_SHARE = 0.2
+
 LEADERS = "leaders 94371"
 """Under this key the seeds that are known to find planted bugs of writers and retention have no leaders."""
 
 TROUBLES = "troubles of groups"
 """Under this key the seeds that are known to find planted bugs of sets draw the same sets as before."""
+
+CLOCKS = "clocks 3404"
+"""Under this key they have no clocks that step, either."""
+
+UNPAGED_SEGMENTS = 64
+"""Times that cannot be stay in pages: with so many segments to a page there are none."""
 
 ENDS = ("close", "close", "abandon", "crash")
 
@@ -41,7 +49,8 @@ def draw(seed: int) -> Plan:
         page_segments=chance.choice((1, 2, 4)),
     )
     plan = _kept(plan, Stream(key_of(seed, "logs", "keeping")))
-    return _shared(plan, Stream(key_of(seed, "logs", "sharing")))
+    plan = _shared(plan, Stream(key_of(seed, "logs", "sharing")))
+    return _clocked(plan, nodes, Stream(key_of(seed, CLOCKS)))
 
 
 def _kept(plan: Plan, chance: Stream) -> Plan:
@@ -91,6 +100,23 @@ def _shared(plan: Plan, chance: Stream) -> Plan:
         for _ in range(chance.below(4))
     )
     return replace(plan, events=(*plan.events, *cuts), sharing=sharing)
+
+
+def _clocked(plan: Plan, writers: list[str], chance: Stream) -> Plan:
+    """The clocks of some machines step, and bookies tell what time it is, in some plans not from the beginning."""
+    if not chance.happens(CLOCKS_SHARE):
+        return plan
+    steps = tuple(
+        plans.MachineClockStep(
+            chance.choice((0.0, _when(chance))),
+            chance.choice(writers),
+            chance.choice((-1e6, -100.0, 100.0, 1e6)),
+        )
+        for _ in range(1 + chance.below(3))
+    )
+    clocks = plans.Clocks(chance.choice((0.0, 0.0, _when(chance))))
+    pages = plan.page_segments if clocks.told_from == 0.0 else UNPAGED_SEGMENTS
+    return replace(plan, events=(*plan.events, *steps), page_segments=pages, clocks=clocks)
 
 
 def _set_writer(chance: Stream) -> plans.SetWriter:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 BOOKIES = 3
 RENEWAL_SECONDS = 1.0
+RENEWALS_END_SECONDS = 2000.0
+"""Longer than any run takes: one that is stuck has to be seen to be."""
+
 LOOK_SECONDS = 0.5
 POLL_SECONDS = 2.0
 
@@ -43,13 +46,15 @@ class BookieClocks:
         self._renew()
 
     def _renew(self) -> None:
+        clocks = self._site.plan.clocks
+        tell = clocks is None or self._site.world.now >= clocks.told_from
         for n, step in enumerate(self.steps):
-            at_ms = self._site.true_us() // 1000 + round(step * 1000)
+            at_ms = self._site.true_us() // 1000 + round(step * 1000) if tell else 0
             value = pb.Life(
                 format_version=FORMAT_VERSION, incarnation=f"i{n}", at_ms=at_ms
             ).SerializeToString()
             self._put(keys.life(f"b{n}"), value)
-        if not self._site.is_over:
+        if not self._site.is_over and self._site.world.now < RENEWALS_END_SECONDS:
             self._site.world.after(RENEWAL_SECONDS, self._renew)
 
     def _put(self, key: str, value: bytes) -> None:

@@ -91,6 +91,13 @@ class ClockStep(Fault):
     seconds: float = -5.0
 
 
+class MachineClockStep(Fault):
+    """The clock of one writer's machine goes back or forth."""
+
+    machine: str = "w0"
+    seconds: float = 1_000_000.0
+
+
 class BookieClockStep(Fault):
     """The clock of one bookie goes back or forth; that of the majority does not."""
 
@@ -168,6 +175,12 @@ class Sharing(Value):
     trouble: str = ""
 
 
+class Clocks(Value):
+    """Bookies tell writers what time it is, from this time on; before that they are of an older program."""
+
+    told_from: float = 0.0
+
+
 class Plan(Listing):
     """One run. `pace_seconds`: of a message. `page_segments`: so few make a page, that some are turned."""
 
@@ -182,3 +195,4 @@ class Plan(Listing):
     page_segments: int = 2
     keeping: Keeping | None = None
     sharing: Sharing | None = None
+    clocks: Clocks | None = None

@@ -112,6 +112,7 @@ class TakenOnce(Taken):
 
     async def _appended(self, sale: Sale) -> Sequence[int]:
         name = self._user.name
+        self._user.site.clock_truth.appended(sale.payloads)
         if len(sale.payloads) == 1:
             return [await self._writer.append(sale.payloads[0], producer=name, sequence=sale.sequence)]
         return list(await self._writer.append_batch(sale.payloads, producer=name, sequence=sale.sequence))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from bisect import bisect
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
@@ -80,6 +81,8 @@ class LogRun:
                 self._sharing = SharingRun(self.site, self.plan.sharing)
                 await self._sharing.create(self.site.client("set-maker"))
             self.site.expect_weather(self.plan.figures, ())
+            if self.plan.keeping is not None or self.plan.clocks is not None:
+                self.site.bookie_clocks = BookieClocks(self.site)
             self._begin()
             await asyncio.sleep(CALM_SECONDS)
             self._calm()
@@ -103,7 +106,6 @@ class LogRun:
             self.world.at(event.at, lambda event=event, keeper=keeper: self._happen(event, keeper))  # type: ignore[misc]
 
     def _begin_keeping(self, keeping: plans.Keeping) -> None:
-        self.site.bookie_clocks = BookieClocks(self.site)
         for n, consumer in enumerate(keeping.consumers):
             self._act(f"c{n}", ConsumerUser(self.site, f"c{n}", consumer).run)
         for n, auditor in enumerate(keeping.auditors):
@@ -121,6 +123,8 @@ class LogRun:
                 self.site.ledgers.no_bookies_until = self.world.now + seconds
             case plans.ClockStep(_, seconds):
                 self.site.step_clock(seconds)
+            case plans.MachineClockStep(_, machine, seconds):
+                self.site.step_clock(seconds, machine)
             case plans.BookieClockStep(_, seconds):
                 if self.site.bookie_clocks is not None:
                     self.site.bookie_clocks.steps[0] += seconds
@@ -149,6 +153,7 @@ class LogRun:
         await self._come_to_an_end(end)
         records = [record async for record in log.read()]
         self.site.truth.all_read(records)
+        self.site.clock_truth.check(records, self.site.segments())
         self.site.truth.sequences_rise(records)
         await self._times_lead_to_positions(log)
         await self._nothing_unneeded_is_left(logs, last)
@@ -176,7 +181,10 @@ class LogRun:
             )
 
     async def _one_more_term(self, log: Log) -> None:
+        asked_from = self.world.now
         writer = await log.writer("last")
+        self.site.clock_truth.took_over(writer.epoch, asked_from)
+        self.site.clock_truth.appended([b"last"])
         self.site.truth.begun(writer.epoch, writer.next_position)
         position = await writer.append(b"last")
         self.site.truth.confirm(writer.epoch, position, b"last", "last")
@@ -195,10 +203,13 @@ class LogRun:
 
     async def _times_lead_to_positions(self, log: Log) -> None:
         records: list[Record] = [record async for record in log.read()]
+        ends = {s.first_position: s.ended_us for s in self.site.segments()}
+        starts = sorted(ends)
+        ordered = [(r.position, min(r.time, ends[starts[bisect(starts, r.position) - 1]])) for r in records]
         reader = log._reader
         for wanted in sorted({0, *(r.time for r in records), *(r.time + 1 for r in records)})[:12]:
             found = await reader.position_at(wanted)
-            right = next((r.position for r in records if r.time >= wanted), records[-1].position + 1)
+            right = next((p for p, us in ordered if us >= wanted), records[-1].position + 1)
             if found != right:
                 raise Violation("times", f"time {wanted} leads to {found}, and not to {right}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from types import SimpleNamespace
@@ -23,8 +24,9 @@ from ledgers.errors import LedgerError
 from ledgers.logs import log_calls, segment_ledgers
 from ledgers.logs.cursors import cursor, cursor_calls
 from ledgers.logs.log_calls import LogCalls
-from ledgers.logs.writing import take_over, writer_shell
+from ledgers.logs.writing import record_clock
 from ledgers.logs.writing.log_writer import LogWriter
+from ledgers.logs.writing.record_clock import RecordClock
 from metadata import keys
 from metadata.memory import Waker
 from metadata.records import ledger_codec
@@ -40,6 +42,7 @@ from tests.simulation.shells.site import Site
 from tests.simulation.shells.watch import Watch
 
 from .actors import LogUser
+from .clock_truth import ClockTruth
 from .kept_truth import KeptTruth
 from .leading import LedTruth
 from .ledgers import LedgerCalls, Ledgers, ModelWriter
@@ -59,6 +62,8 @@ TELL_MS = 500
 
 PENDING_BYTES_MAX = 1024 * 1024
 PAGES_MAX = 1000
+BOUND_US = 5_000_000
+"""The clocks of these machines step by more."""
 
 
 class MetadataWatch(Watch):
@@ -107,11 +112,13 @@ class LogSite(Site):
         self.truth = Truth(self.world, self.record, self.segments)
         self.kept_truth = KeptTruth(self)
         self.led_truth = LedTruth(self)
+        self.clock_truth = ClockTruth(self)
+        self.start_us = START_US
         self.shared_truth: SharedTruth | None = None
         self.ledgers.on_delete = self.truth.deletes
         self.clients: list[Client] = []
-        self.clock_seconds = 0.0
         self.clock_seconds_min = 0.0
+        self.machine_seconds: defaultdict[str, float] = defaultdict(float)
         self.bookie_clocks: BookieClocks | None = None
         self.is_over = False
         self._names = 0
@@ -156,13 +163,18 @@ class LogSite(Site):
         """What time it is, whatever clocks say."""
         return START_US + int(self.world.now * 1_000_000)
 
-    def step_clock(self, seconds: float) -> None:
-        self.clock_seconds += seconds
-        self.clock_seconds_min = min(self.clock_seconds, self.clock_seconds_min)
+    def step_clock(self, seconds: float, machine: str = "") -> None:
+        """Of one machine, or of all."""
+        self.machine_seconds[machine] += seconds
+        own = [seconds for name, seconds in self.machine_seconds.items() if name]
+        least = self.machine_seconds[""] + min([0.0, *own])
+        self.clock_seconds_min = min(least, self.clock_seconds_min)
 
     def time_ns(self) -> int:
         """The clock of everybody's machine, but for bookies'."""
-        return START_US * 1000 + int((self.world.now + self.clock_seconds) * 1_000_000_000)
+        machine = OWNER.get("").partition(".")[0]
+        ahead = self.machine_seconds[""] + (self.machine_seconds[machine] if machine else 0.0)
+        return START_US * 1000 + int((self.world.now + ahead) * 1_000_000_000)
 
 
 class Client(ElectionClient):
@@ -221,18 +233,26 @@ def in_virtual_time(site: LogSite) -> Iterator[None]:
         client = next(one for one in site.clients if one.logs._cluster is cluster)
         await client.calls.delete(ledger_id)
 
+    async def nobody_tells(_: RecordClock) -> None:
+        """As of bookies of an older program."""
+
     clock, wall = SimpleNamespace(monotonic=site.loop.time), SimpleNamespace(time_ns=site.time_ns)
     before = random.getstate()
     random.seed(site.world.seed)
     with ExitStack() as stack:
         patched = mock.patch.object
         stack.enter_context(patched(tenacity, "time", clock))
-        for module in (take_over, writer_shell, log_calls, cursor, cursor_calls, election, place):
+        for module in (record_clock, log_calls, cursor, cursor_calls, election, place):
             stack.enter_context(patched(module, "time", wall))
         stack.enter_context(patched(segment_ledgers, "delete", delete))
         stack.enter_context(patched(log_record, "PAGE_SEGMENTS", site.plan.page_segments))
         stack.enter_context(patched(retention_rounds, "ROUND_SECONDS", ROUND_SECONDS))
         stack.enter_context(patched(silence_counts, "TELL_MS", TELL_MS))
+        if site.plan.clocks is None:
+            stack.enter_context(patched(record_clock.RecordClock, "_ask", nobody_tells))
+        else:
+            stack.enter_context(patched(record_clock, "BOUND_US", BOUND_US))
+            stack.enter_context(patched(record_clock, "ASK_SECONDS_MIN", 1.0))
         for product_class in (LogWriter, Waker, ModelWriter, Place):
             stack.enter_context(in_order(product_class))
         stack.callback(random.setstate, before)

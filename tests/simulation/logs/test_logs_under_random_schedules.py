@@ -1,4 +1,4 @@
-"""Writers that race, leaders, readers and truncations of a log, and a set of logs: L1 to L7 and L9 to L11."""
+"""Writers that race, leaders, readers and truncations of a log, and a set of logs: L1 to L7 and L9 to L12."""
 
 from __future__ import annotations
 

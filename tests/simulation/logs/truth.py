@@ -94,9 +94,6 @@ class Truth:
         lost = [position for position in self.confirmed if position >= first + len(records)]
         if lost:
             raise self._broken("L2", f"confirmed, and not in the log: {lost[:3]}")
-        times = [one.time for one in records]
-        if times != sorted(times):
-            raise self._broken("L3", "times go back along the log")
 
     def claimed_stored(self, payloads: Sequence[bytes]) -> None:
         """A producer was told that the log has these."""

@@ -1,0 +1,82 @@
+"""The time that a writer gives its records: that of its machine, as far as the bookies bear it out."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from metadata.errors import MetadataError
+from metadata.records import directory_generations
+from metadata.records.coordination import lease_clock
+
+from ...cluster import Cluster
+from ...record_change import metadata_errors
+
+log = logging.getLogger(__name__)
+
+BOUND_US = 300_000_000
+"""How far a machine's clock may be from the bookies' time, which is late by a part of their leases."""
+
+ASK_SECONDS_MIN = 60.0
+"""Between two questions of one writer."""
+
+
+class RecordClock:
+    """The clock of one writer. Knows the bookies' time at each moment from what they told once, and the time that has
+    passed since; without that, as from bookies of an older program, the machine's clock counts."""
+
+    def __init__(self, cluster: Cluster, log_name: str) -> None:
+        self._cluster = cluster
+        self._log_name = log_name
+        self._behind_bookies_us: int | None = None  # the monotonic clock is
+        self._asked_at = -ASK_SECONDS_MIN
+
+    async def ask(self) -> None:
+        """Asks the bookies, and warns where the machine's clock is not to be believed. Raises MetadataUnavailable."""
+        with metadata_errors():
+            await self._ask()
+
+    async def ask_again(self) -> None:
+        """The same, now and then. What was known stays where nobody answers."""
+        if lease_clock.now() - self._asked_at >= ASK_SECONDS_MIN:
+            try:
+                await self._ask()
+            except MetadataError as error:
+                log.info("log %r: nobody tells what time it is: %s", self._log_name, error)
+
+    async def _ask(self) -> None:
+        self._asked_at = lease_clock.now()
+        told_us = await directory_generations.time_ms(self._cluster.store) * 1000
+        if not told_us:
+            return
+        self._behind_bookies_us = told_us - _monotonic_us()
+        self._tell(time.time_ns() // 1000 - told_us)
+
+    def _tell(self, ahead_us: int) -> None:
+        if (metrics := self._cluster.log_metrics) is not None:
+            metrics.clock_ahead_seconds.set(ahead_us / 1_000_000)
+        if abs(ahead_us) > BOUND_US:
+            line = (
+                "this machine's clock is %.0f s %s half of the bookies': records of log %r get the bookies' time; "
+                "set the clock (`timedatectl set-ntp true`)"
+            )
+            which = "ahead of" if ahead_us > 0 else "behind"
+            log.warning(line, abs(ahead_us) / 1_000_000, which, self._log_name)
+
+    def now_us(self) -> int:
+        """The time of a record that is appended now."""
+        machine_us = time.time_ns() // 1000
+        if self._behind_bookies_us is None:
+            return machine_us
+        bookies_us = self._behind_bookies_us + _monotonic_us()
+        return machine_us if abs(machine_us - bookies_us) <= BOUND_US else bookies_us
+
+    def begin_us(self, last_us: int) -> int:
+        """When a segment begins behind a record of this time: not earlier, unless that is a time which cannot be."""
+        now_us = self.now_us()
+        is_false = self._behind_bookies_us is not None and last_us > now_us + BOUND_US
+        return now_us if is_false else max(now_us, last_us)
+
+
+def _monotonic_us() -> int:
+    return round(lease_clock.now() * 1_000_000)
