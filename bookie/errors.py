@@ -27,7 +27,7 @@ class DataDirectoryError(BookieError):
 class NewerFormat(DataDirectoryError):
     """A newer version wrote this file: only that one, or a later one, can use the directory."""
 
-    def __init__(self, file: object, known: int) -> None:
+    def __init__(self, file: str, known: int) -> None:
         super().__init__(
             f"{file} was written by a newer version of bookledger (this one knows format version {known}): run that"
         )

@@ -150,7 +150,7 @@ def _cookie_in(file: Path) -> Cookie:
     if type(version) is not int:
         raise ValueError("it has no format version")
     if version > FORMAT_VERSION:
-        raise NewerFormat(file, FORMAT_VERSION)
+        raise NewerFormat(str(file), FORMAT_VERSION)
     if version < 1:
         raise ValueError(f"its format version is {version}")
     predecessors = found.pop("predecessors", [])

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ledgers.config import ClientConfig
 
-from ...admin.autorecovery import Auditing
-from ...admin.bookies import Bookies
 from ...admin.http.config import HttpConfig
 from ...admin.http_option import HttpAddress, with_http
 from ..terminal import say
 from .settings import settings_now
+
+if TYPE_CHECKING:
+    from ...admin.autorecovery import Auditing
+    from ...admin.bookies import Bookies
 
 
 def client_config(**more: Any) -> ClientConfig:

@@ -54,4 +54,6 @@ async def position_of(log: ReadableLog, where: Where) -> int:
             raise ValueError(
                 f"log {log.name!r} has positions {first} to {end}, and no cursor can be at {where}"
             )
+        case str():
+            raise ValueError(f"a cursor begins at a position, a time, 'beginning' or 'end', not {where!r}")
     raise wrong_type("where a cursor stands", "a position, a datetime, 'beginning' or 'end'", where)
