@@ -6,6 +6,7 @@ import struct
 
 from crc32c import crc32c
 
+from bookie.errors import NewerFormat
 from bookie.index.ledger_state import LedgerState
 from bookie.index.places import KEY, SPAN_CLASSES, FrameLocation, from_row, to_row
 from bookie.log.format import (
@@ -34,7 +35,7 @@ INCARNATION = "6a1f0a52-9d3c-4a57-8a55-3a9b0f7d5a11"
 
 def targets() -> list[Target]:
     return [
-        Target("segment_header", segment_header, (BadRecordBytes,), _segment_headers),
+        Target("segment_header", segment_header, (BadRecordBytes, NewerFormat), _segment_headers),
         Target("record", record, (BadRecordBytes,), _records),
         Target("ledger_state", ledger_state, (ValueError,), _states),
         Target("place", place, (ValueError,), _places),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ledgers import ClientClosed, LedgerError
+from ledgers import BadMetadataUri, ClientClosed
 from qjm_compat import (
     AcceptorConfig,
     BadJournalState,
@@ -180,7 +180,7 @@ async def test_a_manager_that_cannot_be_opened_leaves_no_thread(tmp_path: Path) 
         twice = [AcceptorConfig("a", uri), AcceptorConfig("a", uri)]
         with pytest.raises(BadRequest, match="same name"):
             QuorumJournalManager(uri, JOURNAL, acceptors=twice)
-        with pytest.raises(LedgerError, match="nowhere"):
+        with pytest.raises(BadMetadataUri, match="nowhere"):
             QuorumJournalManager("sqlite:///nowhere/at/all.db", JOURNAL)
         assert client_threads() == before
 
