@@ -202,6 +202,8 @@ def check(metadata_uri: str, accept: bool, dry_run: bool, yes: bool, as_json: bo
         print_records(rows, as_json=as_json, none="there are no bookies")
     if noted.listed:
         print_records(noted.rows, as_json=as_json, none="")
+    if noted.behind:
+        print_records(noted.rows_behind, as_json=as_json, none="")
     _tell_broken(broken, as_json=as_json)
     fits = noted.fits and not broken
     if restored is not None:
@@ -224,10 +226,18 @@ def _accept(metadata_uri: str, lost: str, *, fits: bool, yes: bool, as_json: boo
     elif not fits and not yes:
         confirm(f"{lost} Accept it all the same?")
     with acting("restored metadata accepted"):
-        made, heard = make_again(metadata_uri)
-        with_store(metadata_uri, lambda store: hold.accept(store, heard))
+        made = make_again(metadata_uri)
+        with_store(metadata_uri, lambda store: hold.accept(store, made.heard))
+    doubted = [one for one in made.chains if one.doubts]
     if not as_json:
-        say(f"{made} records were made again from what bookies have noted; {ACCEPTED}" if made else ACCEPTED)
+        count = made.ledgers + len(made.chains)
+        say(
+            f"{count} records were made again from what bookies have noted; {ACCEPTED}" if count else ACCEPTED
+        )
+        for one in doubted:
+            say(f"not whole: {one.about}: {'; '.join(one.doubts)}")
+    if doubted:
+        sys.exit(1)
 
 
 def _why_held(restored: Restored) -> str:

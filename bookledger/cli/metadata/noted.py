@@ -9,6 +9,7 @@ from typing import Any
 
 from bookie.upkeep.inventory.reconciling import Compared, Difference, Notes, bring_up, differences
 from bookie.wire.messages import HeldNote
+from bookledger.cluster.rebuilding.accepting import TOLD, Behind, behind, is_chained
 from ledgers.bookies.connected_bookies import ConnectedBookies
 from ledgers.errors import BookieUnavailable
 from metadata.backup import hold
@@ -36,10 +37,13 @@ class NotesCompared:
     listed: list[Difference] = field(default_factory=list)
     seen: Compared = field(default_factory=Compared)
     waiting: list[str] = field(default_factory=list)
+    behind: list[Behind] = field(default_factory=list)
+    chained: list[LedgerRecord] = field(default_factory=list)
+    """Of the better ones those of logs, which `behind` counts."""
 
     @property
     def fits(self) -> bool:
-        return not (self.lost or self.older or self.seen.unnoted or self.waiting)
+        return not (self.lost or self.older or self.seen.unnoted or self.waiting or self.behind)
 
     @property
     def who_waits(self) -> dict[str, list[str]]:
@@ -50,6 +54,8 @@ class NotesCompared:
         self.older += one.found is not None
         if len(self.listed) < LISTED_MAX:
             self.listed.append(one)
+        if is_chained(one.record):
+            self.chained.append(one.record)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -64,6 +70,12 @@ class NotesCompared:
         ]
 
     @property
+    def rows_behind(self) -> list[dict[str, Any]]:
+        return [
+            {"behind": one.about, "missing": one.missing, "doubts": list(one.doubts)} for one in self.behind
+        ]
+
+    @property
     def what_will_be(self) -> str:
         """What accepting makes of it, and what nobody knows."""
         lines = []
@@ -72,6 +84,11 @@ class NotesCompared:
                 f"From what bookies have noted, {self.lost} ledgers are made again that the metadata has lost, and "
                 f"{self.older} records that are older than their ledgers are brought up to date; ledgers that were "
                 "deleted since, and are not collected yet, are back."
+            )
+        if self.behind:
+            lines.append(
+                f"{len(self.behind)} logs, which do not name their last ledgers, are brought up to them; "
+                f"{TOLD}."
             )
         if self.seen.unnoted:
             lines.append(
@@ -97,6 +114,8 @@ def compare_notes(metadata_uri: str) -> NotesCompared:
             async for one in differences(store, notes, compared.seen, advance):
                 compared.add(one)
         compared.waiting = [str(one) for one in await hold.waiting(store)]
+        is_held = await hold.read(store) is not None
+        compared.behind = [one async for one in behind(store, compared.chained, is_held=is_held)]
 
     with Progress(
         "comparing with what bookies have noted", None, of="ledgers", is_mostly_quick=True
@@ -105,15 +124,28 @@ def compare_notes(metadata_uri: str) -> NotesCompared:
     return compared
 
 
-def make_again(metadata_uri: str) -> tuple[int, set[BookieRef]]:
-    """Brings the metadata up to what living bookies have noted; returns how many records were made, and who has told
-    all. Raises MetadataError."""
+@dataclass(frozen=True, slots=True)
+class MadeAgain:
+    """How many records of ledgers were made, which logs, and who has told all that it has noted."""
 
-    async def work(store: MetadataStore) -> tuple[int, set[BookieRef]]:
+    ledgers: int
+    chains: list[Behind]
+    heard: set[BookieRef]
+
+
+def make_again(metadata_uri: str) -> MadeAgain:
+    """Brings the metadata up to what living bookies have noted: ledgers first, then the logs that are made
+    of them. Raises MetadataError: what was made stands, and the rest can be made by another try."""
+
+    async def work(store: MetadataStore) -> MadeAgain:
         seen = Compared()
         async with _notes(store, seen) as notes:
             made = await bring_up(store, notes, seen, advance)
-            return made, {one for one in notes if one.bookie_id not in seen.silent}
+        is_held = await hold.read(store) is not None
+        chains = [one async for one in behind(store, is_held=is_held)]
+        for one in chains:
+            await one.make()
+        return MadeAgain(made, chains, {one for one in notes if one.bookie_id not in seen.silent})
 
     with Progress("making records again", None, of="ledgers", is_mostly_quick=True) as advance:
         return with_store(metadata_uri, work)

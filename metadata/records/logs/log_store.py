@@ -104,12 +104,14 @@ class LogStore:
         found = await self.store.get(keys.log(identity))
         return None if found is None else _decoded(found)
 
-    async def create(self, record: LogRecord) -> VersionedLog:
-        """Creates a record; its log has no name yet. Raises MetadataRestored before restored metadata is accepted."""
+    async def create(self, record: LogRecord, *, while_held: bool = False) -> VersionedLog:
+        """Creates a record; its log has no name yet. Raises MetadataRestored before restored metadata is accepted,
+        unless `while_held`: then ledgers tell of it."""
         mine = replace(record, nonce=settled_writes.new_nonce())
         key, value = keys.log(record.identity), log_codec.encode(mine)
         try:
-            version = await settled_writes.create(self.store, key, value, unless=keys.RESTORED)
+            unless = None if while_held else keys.RESTORED
+            version = await settled_writes.create(self.store, key, value, unless=unless)
         except KeyExists as taken:
             if taken.key == keys.RESTORED:
                 raise MetadataRestored from taken
