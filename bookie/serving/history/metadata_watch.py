@@ -38,7 +38,7 @@ from metadata.store import MetadataStore, Versioned, list_all
 
 from ...errors import BookieError
 from ...storage.bookie import Bookie
-from ...upkeep.inventory.reconciling import Compared, bring_up, kept_in
+from ...upkeep.inventory.reconciling import Compared, bring_up, differences, kept_in
 from ...upkeep.inventory.unknown_ids import give_no_id_twice
 from ...upkeep.threads import in_thread
 from .directory_generation import Lives
@@ -163,16 +163,19 @@ class MetadataWatch:
 
     async def _bring_up(self) -> None:
         """Has the records say what this bookie has noted, as if it had been there when older metadata was accepted.
-        Nobody else waits for that."""
+        Nobody else waits for that, unless there are segments of logs or journals among them: their records have to be
+        brought up, too, before anybody writes to them."""
         cookie, notes = self._lives.cookie, self._bookie.index.notes
         await self._bookie.checkpoint()
         me = BookieRef(cookie.bookie_id, cookie.incarnation)
         seen = Compared()
-        made = await bring_up(self._store, {me: kept_in(notes)}, seen)
-        self._comparison.is_start = False
-        if seen.unnoted or seen.unsure:  # of older programs: an operator has to look
+        async for _ in differences(self._store, {me: kept_in(notes)}, seen):
+            pass
+        if seen.unnoted or seen.unsure or seen.of_chains:  # an operator has to look
+            self._comparison.is_start = False
             await self._comparison.went_back()
             return
+        made = await bring_up(self._store, {me: kept_in(notes)}, Compared())
         log.warning(
             "older metadata was accepted while this bookie was away: %d records were brought up to what it has noted; "
             "copies that are placed elsewhere are kept here until: bookledger metadata check --accept",

@@ -11,8 +11,9 @@ from metadata import keys
 from metadata.errors import BadRecord, KeyExists, NoSuchKey, StoreUnavailable, VersionConflict
 from metadata.healing.marks import Marks, tell_lacking
 from metadata.records import ledger_ids
-from metadata.records.ledger_record import BookieRef, LedgerRecord, Tombstone
+from metadata.records.ledger_record import JOURNAL, BookieRef, LedgerRecord, Tombstone
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
+from metadata.records.logs.log_ledgers import SEGMENT
 from metadata.records.notes import fragment_note
 from metadata.records.notes.reconciling import NotedBy, reconciled
 from metadata.records.unreadable import refuse, skip
@@ -40,17 +41,23 @@ class Difference:
     record: LedgerRecord
     noted: tuple[NotedBy, ...]
 
+    @property
+    def is_of_chain(self) -> bool:
+        """Whether the ledger is a segment of a log or a journal, which may have to be brought up to it."""
+        return bool({SEGMENT, JOURNAL} & self.record.custom_metadata.keys())
+
 
 @dataclass(slots=True)
 class Compared:
     """What a comparison has seen so far. `silent`: bookies that did not tell all, and why. `unnoted`: ledgers that
     bookies hold, and of which neither they nor the metadata know more than the id. `unsure`: open ledgers of which
-    nothing is noted, so that their records may be older. `highest`: the highest counted id of which the metadata knows
-    nothing."""
+    nothing is noted, so that their records may be older. `of_chains`: segments of which bookies know a later state.
+    `highest`: the highest counted id of which the metadata knows nothing."""
 
     silent: dict[str, str] = field(default_factory=dict)
     unnoted: int = 0
     unsure: int = 0
+    of_chains: int = 0
     highest: int = -1
 
 
@@ -112,6 +119,7 @@ async def differences(
             if found is None and ledger_id < COUNTED_MAX:
                 seen.highest = ledger_id
             if (difference := await _difference(ledgers, ledger_id, found, noted)) is not None:
+                seen.of_chains += difference.is_of_chain
                 yield difference
             on_ledger(1)
 

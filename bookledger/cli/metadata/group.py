@@ -210,7 +210,7 @@ def check(metadata_uri: str, accept: bool, dry_run: bool, yes: bool, as_json: bo
         fits = fits and bool(found) and all(one is not None and one.fits for one in found.values())
     lost = _what_is_lost(found, noted, broken)
     if accept and not dry_run:
-        _accept(metadata_uri, lost, fits=fits, yes=yes, as_json=as_json)
+        _accept(metadata_uri, noted, lost, fits=fits, yes=yes, as_json=as_json)
         return
     if accept and not as_json and not fits:
         say(lost)
@@ -219,13 +219,17 @@ def check(metadata_uri: str, accept: bool, dry_run: bool, yes: bool, as_json: bo
     sys.exit(0 if fits else 1)
 
 
-def _accept(metadata_uri: str, lost: str, *, fits: bool, yes: bool, as_json: bool) -> None:
+def _accept(
+    metadata_uri: str, noted: NotesCompared, lost: str, *, fits: bool, yes: bool, as_json: bool
+) -> None:
     """Makes the records again, and only then lifts the hold."""
     if not fits and yes and not as_json:
         say(lost)
     elif not fits and not yes:
         confirm(f"{lost} Accept it all the same?")
     with acting("restored metadata accepted"):
+        if noted.chained:  # held or not: nobody writes to these before they are brought up
+            with_store(metadata_uri, lambda store: hold.begin(store, backup_ms=0, now_ms=_now_ms()))
         made = make_again(metadata_uri)
         with_store(metadata_uri, lambda store: hold.accept(store, made.heard))
     doubted = [one for one in made.chains if one.doubts]

@@ -9,7 +9,8 @@ from typing import Any
 
 from bookie.upkeep.inventory.reconciling import Compared, Difference, Notes, bring_up, differences
 from bookie.wire.messages import HeldNote
-from bookledger.cluster.rebuilding.accepting import TOLD, Behind, behind, is_chained
+from bookledger.cluster.rebuilding.accepting import behind
+from bookledger.cluster.rebuilding.behind import TOLD, Behind
 from ledgers.bookies.connected_bookies import ConnectedBookies
 from ledgers.errors import BookieUnavailable
 from metadata.backup import hold
@@ -39,7 +40,7 @@ class NotesCompared:
     waiting: list[str] = field(default_factory=list)
     behind: list[Behind] = field(default_factory=list)
     chained: list[LedgerRecord] = field(default_factory=list)
-    """Of the better ones those of logs, which `behind` counts."""
+    """Of the better ones those of logs and journals, which `behind` counts."""
 
     @property
     def fits(self) -> bool:
@@ -54,7 +55,7 @@ class NotesCompared:
         self.older += one.found is not None
         if len(self.listed) < LISTED_MAX:
             self.listed.append(one)
-        if is_chained(one.record):
+        if one.is_of_chain:
             self.chained.append(one.record)
 
     @property
@@ -87,8 +88,8 @@ class NotesCompared:
             )
         if self.behind:
             lines.append(
-                f"{len(self.behind)} logs, which do not name their last ledgers, are brought up to them; "
-                f"{TOLD}."
+                f"{len(self.behind)} logs, sets and journals, which do not name their last ledgers, are brought up to "
+                f"them; {TOLD}."
             )
         if self.seen.unnoted:
             lines.append(
@@ -114,8 +115,8 @@ def compare_notes(metadata_uri: str) -> NotesCompared:
             async for one in differences(store, notes, compared.seen, advance):
                 compared.add(one)
         compared.waiting = [str(one) for one in await hold.waiting(store)]
-        is_held = await hold.read(store) is not None
-        compared.behind = [one async for one in behind(store, compared.chained, is_held=is_held)]
+        if compared.chained or await hold.read(store) is not None:
+            compared.behind = [one async for one in behind(store, compared.chained)]
 
     with Progress(
         "comparing with what bookies have noted", None, of="ledgers", is_mostly_quick=True
@@ -126,7 +127,7 @@ def compare_notes(metadata_uri: str) -> NotesCompared:
 
 @dataclass(frozen=True, slots=True)
 class MadeAgain:
-    """How many records of ledgers were made, which logs, and who has told all that it has noted."""
+    """How many records of ledgers were made; which logs, sets and journals; and who has told all that it has noted."""
 
     ledgers: int
     chains: list[Behind]
@@ -134,15 +135,17 @@ class MadeAgain:
 
 
 def make_again(metadata_uri: str) -> MadeAgain:
-    """Brings the metadata up to what living bookies have noted: ledgers first, then the logs that are made
-    of them. Raises MetadataError: what was made stands, and the rest can be made by another try."""
+    """Brings the metadata up to what living bookies have noted: ledgers first, then what is made of them. The caller
+    sees to it that it is held back. Raises MetadataError: what was made stands, and the rest can be made by another
+    try."""
 
     async def work(store: MetadataStore) -> MadeAgain:
         seen = Compared()
         async with _notes(store, seen) as notes:
             made = await bring_up(store, notes, seen, advance)
-        is_held = await hold.read(store) is not None
-        chains = [one async for one in behind(store, is_held=is_held)]
+        chains = []
+        if await hold.read(store) is not None:
+            chains = [one async for one in behind(store)]
         for one in chains:
             await one.make()
         return MadeAgain(made, chains, {one for one in notes if one.bookie_id not in seen.silent})

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from metadata.errors import BadRecord
 from metadata.records.journal_record import FinalizedSegment, JournalState, SegmentRecord, decode_state
 from metadata.records.ledger_record import JOURNAL, LedgerRecord
+from qjm_compat.acceptor.programs.limits import TXID_MAX
 from qjm_compat.acceptor.segment_ledgers import ACCEPTOR_OF_LEDGER, STATE_OF_LEDGER
 
 from .logs import EPOCHS_LEFT
@@ -20,6 +21,11 @@ class RebuiltAcceptor:
     state: JournalState
     finalized: tuple[FinalizedSegment, ...] = ()
     doubts: tuple[str, ...] = ()
+
+    @property
+    def last(self) -> SegmentRecord | FinalizedSegment | None:
+        """Its last segment, finalized or in progress."""
+        return max((*self.finalized, *self.state.segments), key=lambda one: one.start_txid, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +41,12 @@ class _Of:
         """Of ledgers for the same segment the one of the latest writer counts, and of copies the last."""
         return self.segment.writer_epoch, self.ledger.ledger_id
 
+    @property
+    def as_finalized(self) -> FinalizedSegment:
+        """How it would be finalized; one that is in progress ends far away."""
+        end = TXID_MAX if self.segment.end_txid is None else self.segment.end_txid
+        return replace(self.segment, end_txid=end, finalized=True).as_finalized(self.state.generation)
+
 
 def acceptor_of(ledger: LedgerRecord) -> tuple[str, str] | None:
     """The journal and the acceptor of which a ledger is a segment; None for any other ledger."""
@@ -44,12 +56,17 @@ def acceptor_of(ledger: LedgerRecord) -> tuple[str, str] | None:
     return said[JOURNAL].decode(errors="replace"), said[ACCEPTOR_OF_LEDGER].decode(errors="replace")
 
 
-def rebuilt_acceptor(ledgers: Iterable[LedgerRecord]) -> RebuiltAcceptor | None:
+def rebuilt_acceptor(
+    ledgers: Iterable[LedgerRecord], known: JournalState | None = None
+) -> RebuiltAcceptor | None:
     """The acceptor of these ledgers; None where none tells whose edits it holds, as those of older programs.
 
-    Its epochs are above all that are known, so that every writer begins anew, and ends the segment in progress.
+    Its epochs are above all that are known, so that every writer begins anew, and ends the segment in progress. What
+    was dropped by a state that is `known` stays so.
     """
     found = [one for ledger in ledgers if (one := _told(ledger)) is not None]
+    if known is not None:
+        found = [one for one in found if known.shows(one.as_finalized)]
     if not found:
         return None
     latest = max(found, key=lambda one: (one.state.last_promised_epoch, one.rank)).state

@@ -1,0 +1,123 @@
+"""Brings logs and sets up to their ledgers: metadata that went back does not name the later ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from metadata import keys, settled_writes
+from metadata.records.coordination import election_record
+from metadata.records.coordination.election_record import TermRecord
+from metadata.records.ledger_record import LedgerRecord
+from metadata.records.logs.log_ledgers import segment_of
+from metadata.records.logs.log_record import OBSOLETE_MAX, LogRecord
+from metadata.records.logs.log_set_record import LogSetStore, made_again
+from metadata.records.logs.log_store import LogStore, VersionedLog
+from metadata.store import MetadataStore
+
+from .behind import Behind
+from .logs import EPOCHS_LEFT, RebuiltLog, rebuilt_log
+
+
+async def log_behind(
+    logs: LogStore, identity: bytes, ledgers: Sequence[LedgerRecord]
+) -> tuple[LogRecord, Behind | None]:
+    """The log of these ledgers as it should be, and if it is not, what is missing. Raises MetadataError."""
+    standing = await logs.read(identity)
+    known = None if standing is None else standing.record
+    later = [one for one in ledgers if known is None or _is_later(one, known)]
+    if known is not None and (known.deleted or not later):
+        return known, None
+    chain = set() if known is None else {segment.ledger_id for segment in known.segments}
+    rebuilt = rebuilt_log([*later, *(one for one in ledgers if one.ledger_id in chain)])
+    named = {one.ledger_id for page in (*rebuilt.pages, rebuilt.record.segments) for one in page}
+    if known is not None and chain >= named:
+        return known, None
+    record = rebuilt.record if known is None else _merged(known, rebuilt.record)
+    doubts = (*rebuilt.doubts, *_gap(record if known is None else known, record, rebuilt))
+    if doubts:
+        record = replace(record, legal_hold=True)
+        doubts = (*doubts, "it is under legal hold then, for a part of it may be missing")
+    missing = f"ledgers {', '.join(map(str, sorted(named - chain)))}"
+    missing = f"the log, and its {missing}" if known is None else f"its {missing}"
+    return record, Behind(
+        f"log {record.name}", missing, doubts, lambda: _put_log(logs, standing, record, rebuilt)
+    )
+
+
+async def set_behind(store: MetadataStore, members: Sequence[LogRecord]) -> Behind | None:
+    """The set of these logs, if it is not there, or grew since. Whoever opens it completes the growth: until then
+    records that came after it count as before it. Raises MetadataError."""
+    sets, told = LogSetStore(store), made_again(members)
+    name, standing = told.model.name, await sets.read(told.model.name)
+    if standing is None:
+        return Behind(f"set {name}", "the set", (), lambda: sets.create(name, told))
+    known = standing.record
+    if known.deleted or known.model.identity != told.model.identity:
+        return None
+    if told.logs <= max(known.logs, known.growing_to):
+        return None
+    growing = replace(known, growing_to=told.logs, generation=max(known.generation, told.generation) + 1)
+    missing = f"logs {known.logs} to {told.logs - 1}"
+    return Behind(f"set {name}", missing, (), lambda: sets.change(name, growing, standing.version))
+
+
+def _is_later(one: LedgerRecord, known: LogRecord) -> bool:
+    said = segment_of(one.custom_metadata)
+    assert said is not None
+    is_named = one.ledger_id in known.obsolete or any(s.ledger_id == one.ledger_id for s in known.segments)
+    return said.first_position >= known.ended_position and not is_named
+
+
+def _merged(known: LogRecord, later: LogRecord) -> LogRecord:
+    """What the log's record had, and what its later ledgers say: neither the epoch nor the first position goes back."""
+    return replace(
+        later,
+        epoch=max(known.epoch + 1, later.epoch),
+        first_position=max(known.first_position, later.first_position),
+        legal_hold=known.legal_hold or later.legal_hold,
+        obsolete=tuple(dict.fromkeys((*known.obsolete, *later.obsolete)))[:OBSOLETE_MAX],
+    )
+
+
+def _gap(known: LogRecord, record: LogRecord, rebuilt: RebuiltLog) -> Iterator[str]:
+    """Where the earliest segment that was found does not begin where the log's pages end."""
+    first = next((one for page in (*rebuilt.pages, record.segments) for one in page), None)
+    begin = max(known.paged_through if known is not record else 0, record.first_position)
+    if first is not None and first.first_position > begin:
+        yield f"nobody noted the segments with positions {begin} to {first.first_position - 1}"
+
+
+async def _put_log(
+    logs: LogStore, standing: VersionedLog | None, record: LogRecord, rebuilt: RebuiltLog
+) -> None:
+    """First the name, then pages, then the record: safe to repeat, since it stands as it was until the end."""
+    name = record.name
+    if not await logs.give_name(name, record.identity):
+        name = standing.record.name if standing else f"{name[:100]}.{record.identity.hex()[:16]}"
+        await logs.give_name(name, record.identity)
+    for page in rebuilt.pages:
+        await logs.put_page(record.identity, page)
+    await _raise_term(logs.store, record)
+    mine = replace(record, name=name)
+    if standing is None:
+        await logs.create(mine, while_held=True)
+    else:
+        await logs.change(mine, standing.version)
+
+
+async def _raise_term(store: MetadataStore, record: LogRecord) -> None:
+    """The next term of the log's election is above the one that wrote to it last (rule L7)."""
+    if not record.token:
+        return
+    key = keys.election(record.election)
+    found = await store.get(key)
+    if found is not None and election_record.decode(key, found.value).token >= record.token:
+        return
+    nobody = election_record.encode(
+        TermRecord(record.token + EPOCHS_LEFT, "", 0, f"{keys.CANDIDATES}{record.election}/lost")
+    )
+    if found is None:
+        await settled_writes.create(store, key, nobody)
+    else:
+        await settled_writes.replace(store, key, nobody, found.version)
