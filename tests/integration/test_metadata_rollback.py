@@ -105,14 +105,17 @@ def is_held_back(uri: str) -> bool:
 def test_W8_of_an_id_that_is_given_twice_no_bookie_takes_or_gives_the_other_ledger(
     tmp_path: Path, store: Callable[[Path], AbstractContextManager[Metadata]]
 ) -> None:
-    with store(tmp_path) as metadata, bookie_processes(3, tmp_path, metadata.uri, lease_seconds=SELDOM):
-        with LedgerClient(metadata.uri) as client:
-            writer = client.create_ledger(ensemble_size=3, ack_quorum=2)
-            writer.append(b"of a ledger that is older than the copy")
-            metadata.save()
-            older = closed_ledgers(client, 4)
-            living = client.create_ledger(ensemble_size=3, ack_quorum=2)
-            living.append(b"a")
+    with (
+        store(tmp_path) as metadata,
+        bookie_processes(3, tmp_path, metadata.uri, lease_seconds=SELDOM),
+        LedgerClient(metadata.uri) as former,
+    ):
+        writer = former.create_ledger(ensemble_size=3, ack_quorum=2)
+        writer.append(b"of a ledger that is older than the copy")
+        metadata.save()
+        older = closed_ledgers(former, 4)
+        living = former.create_ledger(ensemble_size=3, ack_quorum=2)
+        living.append(b"a")
         metadata.go_back()
         with LedgerClient(metadata.uri) as client:
             for ledger_id in older:

@@ -171,11 +171,13 @@ class MetadataWatch:
         seen = Compared()
         async for _ in differences(self._store, {me: kept_in(notes)}, seen):
             pass
-        if seen.unnoted or seen.unsure or seen.of_chains:  # an operator has to look
+        has_doubts = seen.unnoted or seen.unsure or seen.of_chains  # an operator has to look
+        if has_doubts:
             self._comparison.is_start = False
             await self._comparison.went_back()
-            return
         made = await bring_up(self._store, {me: kept_in(notes)}, Compared())
+        if has_doubts:
+            return
         log.warning(
             "older metadata was accepted while this bookie was away: %d records were brought up to what it has noted; "
             "copies that are placed elsewhere are kept here until: bookledger metadata check --accept",

@@ -21,7 +21,7 @@ async def acceptor_behind(
     """The acceptor of these ledgers, if its state does not name the last one. Raises MetadataError."""
     records = JournalStore(store, *acceptor)
     standing = await records.read_state()
-    rebuilt = rebuilt_acceptor(ledgers, standing and standing.state)
+    rebuilt = rebuilt_acceptor(ledgers, None if standing is None else standing.state)
     last = None if rebuilt is None else rebuilt.last
     if rebuilt is None or last is None or await _has(records, standing, last.start_txid, last.ledger_id):
         return None
@@ -52,9 +52,9 @@ async def _put(records: JournalStore, standing: VersionedState | None, rebuilt: 
     for one in rebuilt.finalized:
         found = await records.read_segment(one.start_txid)
         if found is None or found.segment.ledger_id != one.ledger_id:
-            await records.put_segment(one, found and found.version)
+            await records.put_segment(one, None if found is None else found.version)
     state = rebuilt.state if standing is None else _merged(standing.state, rebuilt.state)
-    if await records.swap_state(state, standing and standing.version) is None:
+    if await records.swap_state(state, None if standing is None else standing.version) is None:
         raise StoreUnavailable("somebody changed a journal at the same time: run the command again")
 
 

@@ -25,7 +25,8 @@ class RebuiltAcceptor:
     @property
     def last(self) -> SegmentRecord | FinalizedSegment | None:
         """Its last segment, finalized or in progress."""
-        return max((*self.finalized, *self.state.segments), key=lambda one: one.start_txid, default=None)
+        known: list[SegmentRecord | FinalizedSegment] = [*self.finalized, *self.state.segments]
+        return max(known, key=lambda one: one.start_txid, default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,8 @@ def store() -> MemoryStore:
 
 async def made(store: MemoryStore, *ledgers: LedgerRecord) -> list[Behind]:
     """Brings all up, after which nothing is behind."""
-    for one in ledgers:
-        await LedgerStore(store).create(one)
+    for record in ledgers:
+        await LedgerStore(store).create(record)
     found = [one async for one in behind(store)]
     for one in found:
         await one.make()
