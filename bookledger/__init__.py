@@ -12,8 +12,6 @@ This has what most programs need, each name imported when it is first used; `boo
 `bookledger.aio` the clients for asyncio. The packages `ledgers`, `qjm_compat`, `spark` and `metadata` have more.
 """
 
-import warnings
-from importlib import import_module
 from importlib.util import find_spec
 from os.path import dirname, realpath
 from typing import TYPE_CHECKING
@@ -32,8 +30,6 @@ if _ledgers is None or dirname(dirname(realpath(_ledgers.origin or ""))) != dirn
 from ledgers.public import lazily, require_our_own
 
 require_our_own("metadata")
-
-from metadata.public_names import new_name
 
 if TYPE_CHECKING:
     from ledgers import (
@@ -81,25 +77,4 @@ if TYPE_CHECKING:
 
     from . import aio as aio, errors as errors
 
-_public, __dir__ = lazily(__name__)
-_MOVED_TO = ("bookledger.errors", "ledgers", "qjm_compat", "metadata", "spark")
-"""Where to look for a name that was one of this package before, in this order."""
-
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        name = new_name(name)
-        try:
-            return _public(name)
-        except AttributeError:
-            if name.startswith("_"):
-                raise
-        for package in _MOVED_TO:
-            require_our_own(package.partition(".")[0])
-            module = import_module(package)
-            if name in module.__all__:
-                said = f"import {name} from {package}: bookledger itself has only what most programs need"
-                warnings.warn(said, DeprecationWarning, stacklevel=2)
-                return getattr(module, name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = lazily(__name__)

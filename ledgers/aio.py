@@ -9,13 +9,10 @@ from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Self, Unpack
 
-from bookie.wire import InfoReply
-from bookie.wire.messages import MaintainReply, MaintainRequest
+from bookie.wire.messages import InfoReply, MaintainReply, MaintainRequest
 from bookie.wire.trust.roles import Right
-from metadata import open_store
 from metadata.fork_safety.fork_guard import ForkGuard, NotPickled
-from metadata.open import UriOrPath, uri_in
-from metadata.public_names import renamed
+from metadata.open import UriOrPath, open_store, uri_in
 from metadata.records import unreadable
 from metadata.records.cluster import list_bookies
 from metadata.records.ledger_record import BookieRef, DigestType, LedgerRecord, LedgerState
@@ -152,10 +149,9 @@ class LedgerClient(NotPickled, LogClient, ElectionClient):
     ) -> WriteHandle:
         """Creates a ledger and returns its writer; `NewLedger` describes the arguments.
 
-        Defaults: write quorum = ensemble size, ack quorum = a majority of the write quorum. Raises
-        ValueError for an impossible shape, NotEnoughBookies, LedgerExists (for a chosen
-        ledger_id), MetadataUnavailable. On an error no ledger was made, except that after
-        MetadataUnavailable an empty open one may exist.
+        Defaults: write quorum = ensemble size, ack quorum = a majority of the write quorum. Raises ValueError for an
+        impossible shape, NotEnoughBookies, LedgerExists (for a chosen ledger_id), MetadataUnavailable. On an error no
+        ledger was made, except that after MetadataUnavailable an empty open one may exist.
         """
         new = NewLedger(
             ensemble_size=ensemble_size,
@@ -342,7 +338,6 @@ class LedgerClient(NotPickled, LogClient, ElectionClient):
         """Asks a bookie for its state. Raises BookieUnavailable."""
         return await (await self._connected()).bookies.info(bookie)
 
-    @renamed(timeout_seconds="timeout")
     async def maintain_bookie(
         self, bookie: BookieRef, request: MaintainRequest, timeout: float
     ) -> MaintainReply:

@@ -46,7 +46,6 @@ NotFound, AlreadyExists, AccessDenied, TakenOver and Unavailable are bases that 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
 
 from metadata.picklable_errors import (
     AccessDenied,
@@ -56,16 +55,6 @@ from metadata.picklable_errors import (
     TakenOver,
     Unavailable,
 )
-from metadata.public_names import new_name
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> type[LedgerError]:
-        """Gives an error also by its former name."""
-        try:
-            return globals()[new_name(name)]
-        except KeyError:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
 
 
 class LedgerError(PicklableError):

@@ -28,12 +28,12 @@ def lazily(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]
     what is missing.
     """
     require_our_own("metadata")
-    from metadata.public_names import homes_of, lazily, new_name
+    from metadata.public_names import homes_of, lazily
 
     imported = lazily(package, _require)
 
     def get(name: str) -> Any:
-        return _installed(homes_of(package)) if name == "__all__" else imported(new_name(name))
+        return _installed(homes_of(package)) if name == "__all__" else imported(name)
 
     def listed() -> list[str]:
         special = [name for name in vars(sys.modules[package]) if name.startswith("__")]

@@ -1,6 +1,6 @@
 """The public names of a package: those that it imports under `if TYPE_CHECKING`, each imported when it is first used.
 
-So a name is written once, where type checkers find it, too. What was renamed is still known by its former name.
+So a name is written once, where type checkers find it, too.
 """
 
 from __future__ import annotations
@@ -8,17 +8,10 @@ from __future__ import annotations
 import ast
 import importlib
 import sys
-import warnings
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import cache
 from importlib.util import resolve_name
-from typing import Any, ParamSpec, TypeVar
-
-NEW_NAMES = {"UnconfirmedError": "Unconfirmed"}
-"""Public names by their former ones."""
-
-P = ParamSpec("P")
-R = TypeVar("R")
+from typing import Any
 
 
 def lazily(
@@ -63,30 +56,3 @@ def homes_of(package: str) -> dict[str, str]:
 
 def _is_for_checkers(node: ast.If) -> bool:
     return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-
-
-def new_name(name: str) -> str:
-    """What a name is called now, for `__getattr__` of a module; warns its caller of a former one."""
-    if name not in NEW_NAMES:
-        return name
-    warnings.warn(f"{name} is called {NEW_NAMES[name]} now", DeprecationWarning, stacklevel=3)
-    return NEW_NAMES[name]
-
-
-def renamed(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Has a function take keywords by their former names, too: `@renamed(start="first_entry")`."""
-
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        @wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            for old in names.keys() & kwargs.keys():
-                new, said = names[old], f"{function.__qualname__}: the argument {old} is called"
-                if new in kwargs:
-                    raise TypeError(f"{said} {names[old]} now, and was given by both names")
-                warnings.warn(f"{said} {names[old]} now", DeprecationWarning, stacklevel=2)
-                kwargs[new] = kwargs.pop(old)
-            return function(*args, **kwargs)
-
-        return call
-
-    return decorate

@@ -7,7 +7,6 @@ from typing import Unpack
 
 from bookie.wire.messages import MaintainReply, MaintainRequest
 from metadata.open import UriOrPath
-from metadata.public_names import renamed
 from metadata.records.ledger_record import BookieRef, DigestType, LedgerRecord
 from metadata.records.registration import Registration
 
@@ -219,7 +218,6 @@ class LedgerClient(BlockingLogClient):
         """The election of this name: nothing has to be created. Raises ValueError for an unusable name."""
         return Election(self._thread, self._twin.election(name))
 
-    @renamed(timeout_seconds="timeout")
     def maintain_bookie(self, bookie: BookieRef, request: MaintainRequest, timeout: float) -> MaintainReply:
         """Has a bookie collect garbage, verify its disk or fetch what it lost; waits for its report.
 

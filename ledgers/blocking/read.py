@@ -6,7 +6,6 @@ from collections.abc import Generator, Iterator
 from datetime import datetime
 
 from bookie.wire import Columns
-from metadata.public_names import renamed
 
 from .. import aio
 from ..entry import Entry
@@ -102,7 +101,6 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
         """Yields the same entries as `read_unconfirmed`, a page at a time; see `pages`."""
         return iterate(self._thread, self._handle.read_unconfirmed_pages(first_entry, last_entry))
 
-    @renamed(start="first_entry")
     def tail(self, first_entry: int = 0, *, timeout: float | None = None) -> PagedIterator[Entry]:
         """Yields entries from `first_entry` on as they are confirmed, across ensemble changes, to the ledger's close.
 
@@ -113,14 +111,12 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
         """
         return _entries(self.tail_pages(first_entry, timeout=timeout))
 
-    @renamed(start="first_entry")
     def tail_pages(
         self, first_entry: int = 0, *, timeout: float | None = None
     ) -> Generator[Columns, None, None]:
         """Yields the same entries as `tail`, a page at a time; see `pages`."""
         return iterate(self._thread, self._handle.tail_pages(first_entry, timeout=timeout))
 
-    @renamed(start="first_entry")
     def poll(
         self, first_entry: int, *, timeout: float, entries_max: int = 1000, bytes_max: int = 1024 * 1024
     ) -> list[Entry]:

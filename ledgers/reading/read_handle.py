@@ -12,7 +12,6 @@ from typing import Any, Self
 
 from bookie.wire import Columns
 from bookie.wire.credentials import Purpose
-from metadata.public_names import renamed
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import VersionedRecord
 
@@ -216,7 +215,6 @@ class ReadHandle:
         """
         return await lac_read.ask_every_write_set(self._view)
 
-    @renamed(start="first_entry")
     async def tail(
         self, first_entry: int = 0, *, timeout: float | None = None
     ) -> AsyncGenerator[Entry, None]:
@@ -232,7 +230,6 @@ class ReadHandle:
                 for entry in entries_of(columns):
                     yield entry
 
-    @renamed(start="first_entry")
     async def tail_pages(
         self, first_entry: int = 0, *, timeout: float | None = None
     ) -> AsyncGenerator[Columns, None]:
@@ -248,7 +245,6 @@ class ReadHandle:
         finally:
             await end_tasks(following)
 
-    @renamed(start="first_entry")
     async def poll(
         self, first_entry: int, *, timeout: float, entries_max: int = 1000, bytes_max: int = 1024 * 1024
     ) -> list[Entry]:

@@ -50,30 +50,6 @@ def test_bookledger_errors_has_every_error_of_the_client_of_journals_and_of_the_
 
 
 @pytest.mark.parametrize(
-    ("name", "place"),
-    [
-        ("LedgerFenced", "bookledger.errors"),
-        ("Gap", "ledgers"),
-        ("Batch", "qjm_compat"),
-        ("EventKind", "metadata"),
-    ],
-)
-def test_a_name_that_moved_is_still_imported_and_the_warning_says_from_where(name: str, place: str) -> None:
-    with pytest.warns(DeprecationWarning, match=f"import {name} from {place}:") as told:
-        moved = getattr(importlib.import_module("bookledger"), name)
-    assert moved is getattr(importlib.import_module(place), name)
-    assert told[0].filename == __file__, "it names the caller's line"
-
-
-@pytest.mark.filterwarnings("ignore:import Unconfirmed from bookledger.errors")
-@pytest.mark.parametrize("module", ["ledgers", "ledgers.errors", "bookledger"])
-def test_an_error_by_its_former_name_is_the_same_and_the_warning_says_the_new_one(module: str) -> None:
-    with pytest.warns(DeprecationWarning, match="UnconfirmedError is called Unconfirmed now"):
-        former = importlib.import_module(module).UnconfirmedError
-    assert former is errors.Unconfirmed
-
-
-@pytest.mark.parametrize(
     ("kind", "one"),
     [
         (errors.NotFound, errors.NoSuchLedger(7)),

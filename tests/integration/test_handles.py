@@ -72,19 +72,6 @@ def test_what_a_half_read_iterator_holds_is_freed_when_it_is_closed_or_dropped(h
             assert not held
 
 
-def test_former_keywords_of_readers_and_clients_still_work(uri: str) -> None:
-    with ledgers.LedgerClient(uri) as client:
-        with client.create_ledger() as writer:
-            writer.append_batch([b"0", b"1", b"2"])
-        reader = client.open_ledger(writer.ledger_id)
-        with pytest.warns(
-            DeprecationWarning, match=r"ReadHandle.tail: the argument start is called first_entry"
-        ):
-            assert [entry.entry_id for entry in reader.tail(start=1)] == [1, 2]  # type: ignore[call-arg]
-        with pytest.warns(DeprecationWarning, match="first_entry"):
-            assert len(reader.poll(start=1, timeout=0)) == 2  # type: ignore[call-arg]
-
-
 @pytest.mark.parametrize("one", [ledgers.LedgerClient, *BlockingHandle.__subclasses__(), ledgers.Salvage])
 def test_the_docstrings_of_the_blocking_client_stand_by_themselves(one: type) -> None:
     for name, method in vars(one).items():
