@@ -132,7 +132,7 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
         self.confirmed(earlier[-1])
         return [*earlier, *left]
 
-    def _earlier(self, producer: str, sequence: int, count: int) -> range:
+    def _earlier(self, producer: str, sequence: int, count: int) -> Sequence[int]:
         """The positions of those that are there already. Callers hold the lock until the rest is handed over."""
         self._room.wait_while_full(self._free_bytes)
         self._handle.raise_if_ended()

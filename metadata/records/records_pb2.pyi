@@ -657,18 +657,18 @@ class Producers(_message.Message):
     def __init__(self, format_version: _Optional[int] = ..., producers: _Optional[_Iterable[_Union[Producer, _Mapping]]] = ..., forgotten: _Optional[bytes] = ..., forgotten_count: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...
 
 class Producer(_message.Message):
-    __slots__ = ("name", "sequence", "position", "run", "heard_us")
+    __slots__ = ("name", "heard_us", "sequences", "positions", "counts")
     NAME_FIELD_NUMBER: _ClassVar[int]
-    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
-    POSITION_FIELD_NUMBER: _ClassVar[int]
-    RUN_FIELD_NUMBER: _ClassVar[int]
     HEARD_US_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCES_FIELD_NUMBER: _ClassVar[int]
+    POSITIONS_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
     name: str
-    sequence: int
-    position: int
-    run: int
     heard_us: int
-    def __init__(self, name: _Optional[str] = ..., sequence: _Optional[int] = ..., position: _Optional[int] = ..., run: _Optional[int] = ..., heard_us: _Optional[int] = ...) -> None: ...
+    sequences: _containers.RepeatedScalarFieldContainer[int]
+    positions: _containers.RepeatedScalarFieldContainer[int]
+    counts: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, name: _Optional[str] = ..., heard_us: _Optional[int] = ..., sequences: _Optional[_Iterable[int]] = ..., positions: _Optional[_Iterable[int]] = ..., counts: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class LogPage(_message.Message):
     __slots__ = ("format_version", "segments", "nonce")

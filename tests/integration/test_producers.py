@@ -19,6 +19,8 @@ from metadata import keys
 from metadata.records.logs.producer_record import ProducerStore
 from tests.support.in_process import InProcessCluster, on_bookies
 
+TEN = [b"%d" % n for n in range(10)]
+
 
 async def stored(log: Log) -> list[tuple[str | None, int | None, bytes]]:
     return [(one.producer, one.sequence, one.payload) async for one in log.read()]
@@ -37,8 +39,9 @@ async def test_L10_a_retry_gets_the_position_of_what_is_stored_already(log: Log)
         assert [await future for future in futures] == [1, 1, 1]
         assert await writer.append(b"again", producer="till-7", sequence=5) == 1
         assert await writer.append(b"b", producer="till-7", sequence=9) == 2
+        assert await writer.append(b"a", producer="till-7", sequence=5) == 1
         with pytest.raises(SequenceTooOld, match="older than its last one, 9 at position 2"):
-            await writer.append(b"a", producer="till-7", sequence=5)
+            await writer.append(b"a", producer="till-7", sequence=7)
         assert [writer.last_sequence(name) for name in ("till-7", "till-8")] == [9, None]
     assert await stored(log) == [(None, None, b"bare"), ("till-7", 5, b"a"), ("till-7", 9, b"b")]
 
@@ -202,6 +205,31 @@ async def test_L10_a_producer_whose_answers_are_lost_stores_each_record_once(cli
     assert [sequence for _, sequence, _ in await stored(log)] == list(range(8))
 
 
+async def test_L10_a_producer_that_sends_all_again_learns_where_each_record_is(client: LedgerClient) -> None:
+    """One by one and in other batches than before, to the same writer and to later ones; others append in between."""
+    log = await client.create_log("orders", roll_records=150)
+    stored: dict[int, int] = {}
+    writer = await log.writer()
+    for first in range(0, 1000, 10):
+        stored |= zip(
+            range(first, first + 10),
+            await writer.append_batch(TEN, producer="a", sequence=first),
+            strict=True,
+        )
+        await writer.append(b"of another", producer="b", sequence=first)
+    for ends in (writer.abandon, None):
+        again = [await writer.append_async(b"again", producer="a", sequence=n) for n in range(1000)]
+        assert [await one for one in again] == list(stored.values())
+        for first in range(0, 1000, 25):
+            batch = await writer.append_batch([b"again"] * 25, producer="a", sequence=first)
+            assert batch == [stored[n] for n in range(first, first + 25)]
+        if ends is not None:
+            await ends()
+            writer = await log.writer()
+    assert await writer.append_batch([b"x"] * 1001, producer="a", sequence=0) == [*stored.values(), 1100]
+    await writer.close()
+
+
 def test_L10_once_in_ordinary_code(uri: str) -> None:
     with BlockingClient(uri) as client:
         log = client.log("orders", create=True)
@@ -212,10 +240,12 @@ def test_L10_once_in_ordinary_code(uri: str) -> None:
             assert writer.append_batch([b"x", b"y"], producer="b", sequence=0) == range(101, 103)
             assert writer.append_batch([b"x", b"y", b"z"], producer="b", sequence=0) == [101, 102, 103]
             assert (writer.next_position, writer.last_sequence("b")) == (104, 2)
+            assert writer.append(b"0", producer="a", sequence=0) == 0
+            assert writer.append(b"1", producer="c", sequence=1) == 104
             with pytest.raises(SequenceTooOld):
-                writer.append(b"0", producer="a", sequence=0)
+                writer.append(b"0", producer="c", sequence=0)
         with log.writer() as writer:
             assert writer.append(b"99", producer="a", sequence=99) == 99
-            assert writer.append(b"100", producer="a", sequence=100) == 104
+            assert writer.append(b"100", producer="a", sequence=100) == 105
         records: list[Record] = list(log)
         assert [one.sequence for one in records if one.producer == "a"] == list(range(101))

@@ -10,21 +10,36 @@ from metadata.records import records_pb2 as pb
 from metadata.records.logs import producer_record
 from metadata.records.logs.log_record import PRODUCER_BYTES_MAX
 from metadata.records.logs.producer_record import (
+    EARLIER_RUNS_MAX,
     FORGOTTEN_MAX,
     PRODUCERS_MAX,
-    Last,
+    RUNS_OF_ONE_MAX,
+    Heard,
     ProducerSnapshot,
     ProducerStore,
+    Run,
 )
 from metadata.store import VALUE_BYTES_MAX
 
 LOG = b"l" * 16
-FEW = ProducerSnapshot((("a", Last(1, 2, 1, 3)), ("b", Last(4, 5, 2, 6))), (b"12345678", b"abcdefgh"), 7)
+FEW = ProducerSnapshot(
+    (("a", Heard([Run(1, 2, 1)], 3)), ("b", Heard([Run(0, 0, 2), Run(3, 2, 1)], 6))),
+    (b"12345678", b"abcdefgh"),
+    7,
+)
+FAR = 2**62
+"""What is from here on takes as many bytes as anything."""
+
+
+def of_the_most_runs(n: int) -> Heard:
+    """All earlier ones that a log may know of are those of its first producers."""
+    count = 1 + max(0, min(RUNS_OF_ONE_MAX - 1, EARLIER_RUNS_MAX - n * (RUNS_OF_ONE_MAX - 1)))
+    step = FAR // RUNS_OF_ONE_MAX
+    return Heard([Run(FAR + k * step, FAR + k * step, step) for k in range(count)], 2**63 - 1)
+
+
 LARGEST = ProducerSnapshot(
-    tuple(
-        (f"{n:0{PRODUCER_BYTES_MAX}}", Last(2**63 - 1, 2**63 - 1, 2**63 - 1, 2**63 - 1))
-        for n in range(PRODUCERS_MAX)
-    ),
+    tuple((f"{n:0{PRODUCER_BYTES_MAX}}", of_the_most_runs(n)) for n in range(PRODUCERS_MAX)),
     (bytes(8),) * FORGOTTEN_MAX,
     2**63 - 1,
 )
@@ -54,12 +69,28 @@ async def test_the_first_snapshot_of_a_position_stays_and_earlier_ones_are_dropp
 @pytest.mark.parametrize(
     "value",
     [
-        pb.Producers(format_version=2).SerializeToString(),
-        pb.Producers(format_version=1, forgotten=b"1234567").SerializeToString(),
-        pb.Producers(format_version=1, producers=[pb.Producer(name="a", run=0)]).SerializeToString(),
+        pb.Producers(format_version=2, forgotten=b"1234567").SerializeToString(),
         b"\xff",
+        *(
+            pb.Producers(format_version=2, producers=[one]).SerializeToString()
+            for one in (
+                pb.Producer(name="a"),
+                pb.Producer(name="a", sequences=[1], positions=[1], counts=[0]),
+                pb.Producer(name="a", sequences=[1, 2], positions=[1], counts=[1, 1]),
+                pb.Producer(name="a", sequences=[3, 2], positions=[1, 2], counts=[1, 1]),
+                pb.Producer(name="a", sequences=[2, 3], positions=[1, 0], counts=[1, 1]),
+                pb.Producer(name="a", sequences=[-1], positions=[0], counts=[1]),
+            )
+        ),
     ],
 )
 def test_what_cannot_be_trusted_is_refused(value: bytes) -> None:
     with pytest.raises(BadRecord, match="logproducers/6c6c"):
         producer_record.decode(f"logproducers/{LOG.hex()}/0", value)
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_another_version_is_refused_in_words(version: int) -> None:
+    value = pb.Producers(format_version=version).SerializeToString()
+    with pytest.raises(BadRecord, match=f"producers' version {version}; this program knows 2"):
+        producer_record.decode("k", value)

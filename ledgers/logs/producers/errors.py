@@ -11,16 +11,16 @@ from ...errors import LedgerError
 
 
 class SequenceTooOld(LedgerError):
-    """The producer has a record of a later sequence in the log, and nothing was appended.
+    """The producer has a record of a later sequence in the log, which knows none of this one, and nothing was appended.
 
-    A producer that appends in order has this record in the log, too: everything that it appended before
-    `last_sequence`, which is at `last_position`.
+    Either the producer appended it longer ago than the log remembers its records one by one, or it left this sequence
+    out. `last_sequence` is at `last_position`.
     """
 
     def __init__(self, producer: str, sequence: int, last_sequence: int, last_position: int) -> None:
         super().__init__(
             f"sequence {sequence} of producer {producer!r} is older than its last one, {last_sequence} at position "
-            f"{last_position}: it was appended before that, or never"
+            f"{last_position}, and the log knows no such record: it was appended long before that, or never"
         )
         self.producer, self.sequence = producer, sequence
         self.last_sequence, self.last_position = last_sequence, last_position

@@ -1,18 +1,23 @@
-"""What a writer knows of producers: the last record of each, as it was appended, and as it is confirmed."""
+"""What a writer knows of producers: the last runs of each, as they were appended, and as they are confirmed."""
 
 from __future__ import annotations
 
 import threading
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
 from hashlib import blake2b
 
+from metadata.records.logs.log_record import POSITION_MAX
 from metadata.records.logs.producer_record import (
     DIGEST_BYTES,
+    EARLIER_RUNS_MAX,
     FORGOTTEN_MAX,
     PRODUCERS_MAX,
-    Last,
+    RUNS_OF_ONE_MAX,
+    Heard,
     ProducerSnapshot,
+    Run,
 )
 
 from .errors import ProducerForgotten, SequenceTooOld
@@ -30,60 +35,77 @@ class ProducerMemory:
     """
 
     def __init__(self, snapshot: ProducerSnapshot = NOTHING) -> None:
-        self._confirmed = dict(snapshot.producers)  # the one heard of the longest ago first
+        self._confirmed = {  # the one heard of the longest ago first
+            name: heard.copy() for name, heard in snapshot.producers
+        }
+        later = [(run.position, name) for name, heard in snapshot.producers for run in heard.runs[1:]]
+        self._earlier = dict(sorted(later))
+        """The producer of each run that is not its last, by the position where the next one begins: in that order."""
         self._forgotten = dict.fromkeys(snapshot.forgotten)
         self.forgotten_count = snapshot.forgotten_count
-        self._pending: deque[tuple[str, int, Last]] = deque()  # with the first position of each
-        self._taken: dict[str, Last] = {}  # the last pending one of each
+        self._pending: deque[tuple[str, Run]] = deque()  # of the first one what is not confirmed
+        self._taken: dict[str, deque[Run]] = {}  # the pending ones of each, all of the first one
         self._lock = threading.Lock()
 
-    def last(self, producer: str) -> Last | None:
-        """The producer's last record, confirmed or not."""
-        return self._taken.get(producer) or self._confirmed.get(producer)
+    def last_sequence(self, producer: str) -> int | None:
+        """The sequence of the producer's last record, confirmed or not."""
+        last = self._last(producer)
+        return None if last is None else last.last_sequence
 
-    def take(self, producer: str, sequence: int, count: int, position: int) -> range:
+    def _last(self, producer: str) -> Run | None:
+        if taken := self._taken.get(producer):
+            return taken[-1]
+        known = self._confirmed.get(producer)
+        return None if known is None else known.runs[-1]
+
+    def take(self, producer: str, sequence: int, count: int, position: int) -> Sequence[int]:
         """Takes in so many records from this sequence on, of which the first new one gets the position.
 
         Returns the positions of those that are there already, which are the first of them. Raises SequenceTooOld, also
         where the later one is not confirmed yet, or ProducerForgotten; then none is taken in.
         """
         if not count:
-            return range(0)
+            return ()
         with self._lock:
-            last = self.last(producer)
-            earlier = self._earlier(last, producer, sequence, count)
+            earlier = self._positions(producer, sequence, count)
             if new := count - len(earlier):
-                self._add(producer, sequence + count - 1, position, new, last)
+                self._add(producer, Run(sequence + len(earlier), position, new))
             return earlier
 
-    def _earlier(self, last: Last | None, producer: str, sequence: int, count: int) -> range:
+    def _add(self, producer: str, run: Run) -> None:
+        self._pending.append((producer, run))
+        self._taken.setdefault(producer, deque()).append(run)
+
+    def _positions(self, producer: str, sequence: int, count: int) -> Sequence[int]:
+        """Of those that are there."""
+        last = self._last(producer)
         if last is None and _digest(producer) in self._forgotten:
             raise ProducerForgotten(producer)
-        if last is None or sequence > last.sequence:
-            return range(0)
-        is_in_run = last.sequence - last.run < sequence and (count > 1 or sequence == last.sequence)
-        if not is_in_run or sequence + count - 1 < last.sequence:
-            raise SequenceTooOld(producer, sequence, last.sequence, last.position)
-        return range(last.position - (last.sequence - sequence), last.position + 1)
-
-    def _add(self, producer: str, sequence: int, position: int, count: int, last: Last | None) -> None:
-        """`sequence`: of the last of so many new records, the first of which has the position."""
-        added = Last(sequence, position + count - 1, _run(last, sequence, position, count), 0)
-        self._pending.append((producer, position, added))
-        self._taken[producer] = added
+        if last is None or sequence > last.last_sequence:
+            return ()
+        known = self._confirmed.get(producer)
+        runs = [*(known.runs if known is not None else ()), *self._taken.get(producer, ())]
+        found = []
+        for wanted in range(sequence, min(sequence + count, last.last_sequence + 1)):
+            run = runs[bisect_right(runs, Run(wanted, POSITION_MAX, 0)) - 1]
+            if not 0 <= wanted - run.sequence < run.count:
+                raise SequenceTooOld(producer, sequence, last.last_sequence, last.position + last.count - 1)
+            found.append(run.position + wanted - run.sequence)
+        return found
 
     def confirmed(self, end: int, time_us: int) -> None:
         """All records before this position are confirmed."""
         with self._lock:
-            while self._pending and self._pending[0][1] < end:
-                producer, _, last = self._pending[0]
-                over = max(0, last.position + 1 - end)  # of it are still to be confirmed
-                self._hear(producer, last.sequence - over, last.position - over, last.run - over, time_us)
-                if over:
-                    self._pending[0] = (producer, end, last)
+            while self._pending and self._pending[0][1].position < end:
+                producer, (sequence, position, count) = self._pending[0]
+                now = min(count, end - position)
+                self._hear(producer, Run(sequence, position, now), time_us)
+                if now < count:
+                    self._pending[0] = producer, Run(sequence + now, position + now, count - now)
                     return
                 self._pending.popleft()
-                if self._taken[producer] is last:
+                self._taken[producer].popleft()
+                if not self._taken[producer]:
                     del self._taken[producer]
 
     def read(
@@ -92,17 +114,42 @@ class ProducerMemory:
         """Takes in records as they are in the log, from this position on."""
         for position, (producer, sequence) in enumerate(zip(producers, sequences, strict=True), first):
             if producer is not None and sequence is not None:
-                run = _run(self._confirmed.get(producer), sequence, position, 1)
-                self._hear(producer, sequence, position, run, time_us)
+                self._hear(producer, Run(sequence, position, 1), time_us)
 
-    def _hear(self, producer: str, sequence: int, position: int, run: int, time_us: int) -> None:
-        self._confirmed.pop(producer, None)
-        self._confirmed[producer] = Last(sequence, position, run, time_us)
+    def _hear(self, producer: str, run: Run, time_us: int) -> None:
+        known = self._confirmed.pop(producer, None)
+        if (
+            known is None or run.sequence <= known.runs[-1].last_sequence
+        ):  # the log had forgotten the producer
+            self._drop_all_earlier(known)
+            known = Heard([run], time_us)
+        elif known.runs[-1].goes_on_in(run):
+            known.runs[-1] = known.runs[-1]._replace(count=known.runs[-1].count + run.count)
+        else:
+            known.runs.append(run)
+            self._earlier[run.position] = producer
+        known.heard_us = time_us
+        self._confirmed[producer] = known
+        self._keep_bounds(known)
+
+    def _keep_bounds(self, heard: Heard) -> None:
+        if len(heard.runs) > RUNS_OF_ONE_MAX:
+            self._drop_earliest(heard)
+        elif len(self._earlier) > EARLIER_RUNS_MAX:
+            self._drop_earliest(self._confirmed[next(iter(self._earlier.values()))])
         if len(self._confirmed) > PRODUCERS_MAX:
             self._forget(next(iter(self._confirmed)))
 
+    def _drop_earliest(self, known: Heard) -> None:
+        known.runs.pop(0)
+        del self._earlier[known.runs[0].position]
+
+    def _drop_all_earlier(self, known: Heard | None) -> None:
+        while known is not None and len(known.runs) > 1:
+            self._drop_earliest(known)
+
     def _forget(self, producer: str) -> None:
-        del self._confirmed[producer]
+        self._drop_all_earlier(self._confirmed.pop(producer))
         self._forgotten[_digest(producer)] = None
         self.forgotten_count += 1
         if len(self._forgotten) > FORGOTTEN_MAX:
@@ -112,17 +159,10 @@ class ProducerMemory:
         """What is confirmed at this time. Forgets those that were not heard of for long."""
         with self._lock:
             since = time_us - int(SECONDS_MAX * 1_000_000)
-            for producer in [one for one, last in self._confirmed.items() if last.heard_us < since]:
+            for producer in [one for one, known in self._confirmed.items() if known.heard_us < since]:
                 self._forget(producer)
-            return ProducerSnapshot(
-                tuple(self._confirmed.items()), tuple(self._forgotten), self.forgotten_count
-            )
-
-
-def _run(last: Last | None, sequence: int, position: int, count: int) -> int:
-    """The run that so many records make longer, or begin. `sequence`: of the last of them; `position`: of the first."""
-    goes_on = last is not None and (last.sequence, last.position) == (sequence - count, position - 1)
-    return count + (last.run if last is not None and goes_on else 0)
+            producers = [(one, known.copy()) for one, known in self._confirmed.items()]
+            return ProducerSnapshot(tuple(producers), tuple(self._forgotten), self.forgotten_count)
 
 
 def _digest(producer: str) -> bytes:

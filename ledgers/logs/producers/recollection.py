@@ -11,12 +11,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from metadata.rate_limit import LogRateLimit
 from metadata.records.logs.log_record import LogRecord, Segment
-from metadata.records.logs.producer_record import Last, ProducerStore
+from metadata.records.logs.producer_record import ProducerStore
 
 from ...errors import LedgerError, LogFenced
 from ...record_change import metadata_errors
@@ -74,7 +75,7 @@ class Recollection:
             noted = under(self._epoch, lambda record: record.with_producers(confirmed_end))
             await self._chain.change(noted)
 
-    def take(self, producer: str, sequence: int, count: int, position: int) -> range:
+    def take(self, producer: str, sequence: int, count: int, position: int) -> Sequence[int]:
         """Takes in records of a producer, as `ProducerMemory.take`."""
         earlier = self._memory.take(producer, sequence, count, position)
         if self._metrics is not None:
@@ -82,9 +83,9 @@ class Recollection:
             self._metrics.repeated_records.inc(len(earlier))
         return earlier
 
-    def last(self, producer: str) -> Last | None:
-        """The producer's last record, confirmed or not."""
-        return self._memory.last(producer)
+    def last_sequence(self, producer: str) -> int | None:
+        """The sequence of the producer's last record, confirmed or not."""
+        return self._memory.last_sequence(producer)
 
     def confirmed(self, end: int, time_us: int) -> None:
         """All records before this position are confirmed."""

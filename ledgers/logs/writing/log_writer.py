@@ -35,11 +35,11 @@ class LogWriter(WriterShell):
         """Appends one record; returns its position when an ack quorum has it on disk.
 
         It may have a `key`, `headers` and an `event_time`, as a `NewRecord`. With a `producer` and a `sequence` it is
-        stored once: where the log has it as the producer's last one, whoever wrote it, the position of that is
-        returned. A producer's sequences rise, with gaps as it likes. Raises SequenceTooOld for one that is older than
-        its last, ProducerForgotten, EntryTooLarge, MetadataUnavailable where the metadata does not answer while the
-        log's first producer is noted (nothing was taken in, and the writer goes on after these), or what ended the
-        writer. Waits as `append_async` does.
+        stored once: where the log has it already, whoever wrote it, the position of that is returned. A producer's
+        sequences rise, with gaps as it likes. Raises SequenceTooOld for one before its last that is in none of the runs
+        that the log remembers (RUNS_OF_ONE_MAX, EARLIER_RUNS_MAX), ProducerForgotten, EntryTooLarge,
+        MetadataUnavailable where the metadata does not answer while the log's first producer is noted (nothing was
+        taken in, and the writer goes on after these), or what ended the writer. Waits as `append_async` does.
         """
         return await (await self.append_async(payload, **fields))
 
@@ -77,8 +77,8 @@ class LogWriter(WriterShell):
         """Appends consecutive records; returns their positions when all are confirmed, as for `append`.
 
         With a producer each is stored once: the first as the one of this sequence, and so on. Where the log has the
-        first of them already, one after the other, the rest is appended. SequenceTooOld says through which sequence it
-        has them where it does not know all their positions any more. Waits before it takes them in as `append_async`
+        first of them already, however they were appended, the rest is appended. Raises SequenceTooOld where one of them
+        would; then none is appended. Waits before it takes them in as `append_async`
         does. Batches follow the order of these calls.
         """
         self.check_process()
@@ -107,7 +107,7 @@ class LogWriter(WriterShell):
         await self.confirmed(earlier[-1])
         return [*earlier, *left]
 
-    async def _earlier(self, producer: str, sequence: int, count: int) -> range:
+    async def _earlier(self, producer: str, sequence: int, count: int) -> Sequence[int]:
         """The positions of those that are there already; the rest has to be taken in at once."""
         await self.until_its_turn()
         try:
@@ -119,8 +119,7 @@ class LogWriter(WriterShell):
     def last_sequence(self, producer: str) -> int | None:
         """The last sequence that the log has of a producer, or that this writer has taken in; None where it knows none:
         the producer is new, or was forgotten."""
-        last = self.producers.last(producer)
-        return None if last is None else last.sequence
+        return self.producers.last_sequence(producer)
 
     async def until_its_turn(self) -> None:
         """Waits until a producer's records may be taken in: the log's record says that it has some, and there is room.

@@ -4,6 +4,8 @@ all records before it are confirmed then."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import starmap
+from typing import NamedTuple
 
 from ... import keys, settled_writes
 from ...errors import BadRecord, KeyExists
@@ -11,11 +13,19 @@ from ...store import MetadataStore, list_all
 from .. import records_pb2 as pb
 from ..unreadable import parsed
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 PRODUCERS_MAX = 4096
-"""Producers that a log remembers. With the longest names (PRODUCER_BYTES_MAX), and all that it knows to have forgotten,
-they fit a value of the metadata store."""
+"""Producers that a log remembers."""
+
+RUNS_OF_ONE_MAX = 1024
+"""Runs that a log remembers of one producer: the last ones."""
+
+EARLIER_RUNS_MAX = 6000
+"""Runs besides the last of each producer that it remembers of all of them: the last ones.
+
+With the longest names (PRODUCER_BYTES_MAX), and all that the log knows to have forgotten, all that fits a value of the
+metadata store."""
 
 DIGEST_BYTES = 8
 
@@ -23,30 +33,40 @@ FORGOTTEN_MAX = 16_384
 """Producers of which a log still knows that it has forgotten them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Last:
-    """A producer's last record. `run`: so many of its sequences that end with this one are at as many positions that
-    end with this one. `heard_us`: when it was confirmed, in microseconds since 1970.
-    """
+class Run(NamedTuple):
+    """So many records of a producer with consecutive sequences at consecutive positions, from these on."""
 
     sequence: int
     position: int
-    run: int
+    count: int
+
+    @property
+    def last_sequence(self) -> int:
+        return self.sequence + self.count - 1
+
+    def goes_on_in(self, other: Run) -> bool:
+        """Whether the two are one run."""
+        return (self.sequence + self.count, self.position + self.count) == other[:2]
+
+
+@dataclass(slots=True)
+class Heard:
+    """What is known of a producer: its last runs, in their order. `heard_us`: when the last record was confirmed, in
+    microseconds since 1970."""
+
+    runs: list[Run]
     heard_us: int
 
-    def __post_init__(self) -> None:
-        if not (self.sequence >= 0 and self.position >= 0 and self.run >= 1):
-            raise ValueError(
-                f"no producer has sequence {self.sequence} at {self.position}, in a run of {self.run}"
-            )
+    def copy(self) -> Heard:
+        return Heard(self.runs[:], self.heard_us)
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerSnapshot:
-    """Producers with the last record of each, the one heard of the longest ago first; digests of those that were
-    forgotten, the earliest first; how many were forgotten in all."""
+    """Producers, the one heard of the longest ago first; digests of those that were forgotten, the earliest first; how
+    many were forgotten in all."""
 
-    producers: tuple[tuple[str, Last], ...] = ()
+    producers: tuple[tuple[str, Heard], ...] = ()
     forgotten: tuple[bytes, ...] = ()
     forgotten_count: int = 0
 
@@ -91,12 +111,12 @@ def encode(snapshot: ProducerSnapshot) -> bytes:
         producers=[
             pb.Producer(
                 name=name,
-                sequence=last.sequence,
-                position=last.position,
-                run=last.run,
-                heard_us=last.heard_us,
+                sequences=[run.sequence for run in heard.runs],
+                positions=[run.position for run in heard.runs],
+                counts=[run.count for run in heard.runs],
+                heard_us=heard.heard_us,
             )
-            for name, last in snapshot.producers
+            for name, heard in snapshot.producers
         ],
         forgotten=b"".join(snapshot.forgotten),
         forgotten_count=snapshot.forgotten_count,
@@ -111,10 +131,20 @@ def decode(key: str, value: bytes) -> ProducerSnapshot:
     if len(digests) % DIGEST_BYTES:
         raise BadRecord(key, f"{len(digests)} bytes of digests")
     try:
-        producers = tuple(
-            (one.name, Last(one.sequence, one.position, one.run, one.heard_us)) for one in message.producers
-        )
+        producers = tuple((one.name, _heard(one)) for one in message.producers)
     except ValueError as error:
         raise BadRecord(key, str(error)) from error
     forgotten = tuple(digests[n : n + DIGEST_BYTES] for n in range(0, len(digests), DIGEST_BYTES))
     return ProducerSnapshot(producers, forgotten, message.forgotten_count)
+
+
+def _heard(one: pb.Producer) -> Heard:
+    """Raises ValueError, also where sequences or positions do not rise."""
+    runs = list(starmap(Run, zip(one.sequences, one.positions, one.counts, strict=True)))
+    ends = [(0, 0), *((run.sequence + run.count, run.position + run.count) for run in runs)]
+    rise = all(
+        run.sequence >= end[0] and run.position >= end[1] for run, end in zip(runs, ends, strict=False)
+    )
+    if not (runs and rise and all(run.count >= 1 for run in runs)):
+        raise ValueError(f"no producer has {runs}")
+    return Heard(runs, one.heard_us)
