@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         NoSuchCursor as NoSuchCursor,
     )
     from ledgers.logs.producers.errors import (
+        OutOfOrderSequence as OutOfOrderSequence,
         ProducerForgotten as ProducerForgotten,
         SequenceTooOld as SequenceTooOld,
     )

@@ -95,6 +95,7 @@ if TYPE_CHECKING:
     )
     from .logs.cursors.lag import Lag as Lag
     from .logs.producers.errors import (
+        OutOfOrderSequence as OutOfOrderSequence,
         ProducerForgotten as ProducerForgotten,
         SequenceTooOld as SequenceTooOld,
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from itertools import chain
 from typing import Unpack
 
@@ -21,6 +22,7 @@ from ..logs.cursors.cursor import COMMIT_SECONDS
 from ..logs.cursors.lag import Lag
 from ..logs.cursors.where import Where
 from ..logs.producers.errors import SequenceTooOld
+from ..logs.producers.waiting_calls import WaitingCall, WaitingCalls
 from ..logs.record_batch import HEAD_BYTES, NewRecord, Numbered, Record, RecordBatch
 from ..logs.writing.checked_records import (
     CheckedRecords,
@@ -49,6 +51,7 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
     def __init__(self, thread: LoopThread, writer: AsyncLogWriter) -> None:
         super().__init__(thread, writer, writer._cluster.turn, next_entry=writer.next_position)
         self._entry_bytes_max = writer.entry_bytes_max
+        self._waiting = WaitingCalls()
 
     @property
     def record(self) -> LogRecord:
@@ -92,8 +95,7 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
         size = size_of(record, self._entry_bytes_max)
         if not isinstance(record, Numbered):
             return self._append_one(record, size)
-        self._begin_producers()
-        with self._refused_once_confirmed(), self._room.lock:  # which orders positions
+        with self._in_turn(record.producer, record.sequence):
             earlier = self._earlier(record.producer, record.sequence, 1)
             if not earlier:
                 return self._append_one(record, size)
@@ -120,8 +122,7 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
     ) -> Sequence[int]:
         batch = numbered(records, producer, sequence)
         checked = CheckedRecords(batch, self._entry_bytes_max)
-        self._begin_producers()
-        with self._refused_once_confirmed(), self._room.lock:
+        with self._in_turn(producer, sequence):
             earlier = self._earlier(producer, sequence, len(batch))
             if earlier:
                 checked = CheckedRecords(batch[len(earlier) :], self._entry_bytes_max)
@@ -134,22 +135,38 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
 
     def _earlier(self, producer: str, sequence: int, count: int) -> Sequence[int]:
         """The positions of those that are there already. Callers hold the lock until the rest is handed over."""
-        self._room.wait_while_full(self._free_bytes)
         self._handle.raise_if_ended()
         return self._handle.producers.take(producer, sequence, count, self._next_entry)
 
     @contextmanager
-    def _refused_once_confirmed(self) -> Iterator[None]:
+    def _in_turn(self, producer: str, sequence: int) -> Iterator[None]:
+        """Holds the lock, which orders positions, once earlier calls of the producer are through and there is room."""
+        self._thread.check_open()
         try:
-            yield
+            with self._room.lock:
+                try:
+                    with self._waiting.call(producer, sequence) as call:
+                        self._wait_for_turn(call)
+                finally:
+                    self._room.changed.notify_all()
+                yield
         except SequenceTooOld as error:
             self.confirmed(error.last_position)  # else it would tell of what may never be stored
             raise
 
-    def _begin_producers(self) -> None:
-        self._thread.check_open()
+    def _wait_for_turn(self, call: WaitingCall) -> None:
+        while not self._waiting.is_next(call):
+            self._thread.check_may_wait()
+            self._room.changed.wait()
+            self._thread.check_open()
+        call.raise_if_behind_failure()
         if not self._handle.producers.is_begun:
-            self._run(self._handle.until_its_turn)
+            self._room.lock.release()  # the loop's thread needs it
+            try:
+                self._run(partial(self._handle.until_its_turn, call.producer, call.sequence))
+            finally:
+                self._room.lock.acquire()
+        self._room.wait_while_full(self._free_bytes)
 
     async def _confirmed_at(self, position: int) -> int:
         await self._after_taking(lambda: self._handle.confirmed(position))

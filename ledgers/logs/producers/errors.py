@@ -1,6 +1,7 @@
 """Errors of producers.
 
 LedgerError
+├── OutOfOrderSequence       an earlier append of the producer was not taken in, and so nothing was appended
 ├── SequenceTooOld           the producer has a later record in the log; nothing was appended
 └── ProducerForgotten        the log does not know any more what it has of the producer; nothing was appended
 """
@@ -8,6 +9,19 @@ LedgerError
 from __future__ import annotations
 
 from ...errors import LedgerError
+
+
+class OutOfOrderSequence(LedgerError):
+    """An earlier append of the producer failed before it was taken in, as one that was cancelled while it waited, and
+    nothing was appended: the earlier one could not be appended behind this one. Append all of them again, in order; the
+    writer goes on."""
+
+    def __init__(self, producer: str, sequence: int) -> None:
+        super().__init__(
+            f"sequence {sequence} of producer {producer!r} was not appended: an earlier one failed before that "
+            "was taken in. Append them again, in order"
+        )
+        self.producer, self.sequence = producer, sequence
 
 
 class SequenceTooOld(LedgerError):

@@ -26,6 +26,7 @@ from ..reading.log_reader import LogReader
 from ..record_batch import decode
 from ..segment_ledgers import SegmentLedgers
 from .memory import ProducerMemory
+from .waiting_calls import WaitingCalls
 
 if TYPE_CHECKING:
     from ...observing.logs import LogMetrics
@@ -50,6 +51,7 @@ class Recollection:
         self._metrics = metrics
         self.turn = asyncio.Lock()
         """What has to wait before it is taken in goes on in order: one that overtook would make others too old."""
+        self.waiting = WaitingCalls()
         self._forgotten = self._counted = memory.forgotten_count
 
     @classmethod
@@ -71,9 +73,7 @@ class Recollection:
 
     async def begin(self, confirmed_end: int) -> None:
         """Has the log's record say so, before the first such record; nothing before this position has a producer."""
-        if not self.is_begun:
-            noted = under(self._epoch, lambda record: record.with_producers(confirmed_end))
-            await self._chain.change(noted)
+        await self._chain.change(under(self._epoch, lambda record: record.with_producers(confirmed_end)))
 
     def take(self, producer: str, sequence: int, count: int, position: int) -> Sequence[int]:
         """Takes in records of a producer, as `ProducerMemory.take`."""

@@ -38,8 +38,10 @@ class LogWriter(WriterShell):
         stored once: where the log has it already, whoever wrote it, the position of that is returned. A producer's
         sequences rise, with gaps as it likes. Raises SequenceTooOld for one before its last that is in none of the runs
         that the log remembers (RUNS_OF_ONE_MAX, EARLIER_RUNS_MAX), ProducerForgotten, EntryTooLarge,
-        MetadataUnavailable where the metadata does not answer while the log's first producer is noted (nothing was
-        taken in, and the writer goes on after these), or what ended the writer. Waits as `append_async` does.
+        MetadataUnavailable where the metadata does not answer while the log's first producer is noted,
+        OutOfOrderSequence where a call of the producer before this one was not taken in, as one that was cancelled
+        (nothing was taken in, and the writer goes on after these), or what ended the writer. Waits as `append_async`
+        does.
         """
         return await (await self.append_async(payload, **fields))
 
@@ -109,7 +111,7 @@ class LogWriter(WriterShell):
 
     async def _earlier(self, producer: str, sequence: int, count: int) -> Sequence[int]:
         """The positions of those that are there already; the rest has to be taken in at once."""
-        await self.until_its_turn()
+        await self.until_its_turn(producer, sequence)
         try:
             return self.producers.take(producer, sequence, count, self.next_position)
         except SequenceTooOld as error:
@@ -121,16 +123,22 @@ class LogWriter(WriterShell):
         the producer is new, or was forgotten."""
         return self.producers.last_sequence(producer)
 
-    async def until_its_turn(self) -> None:
+    async def until_its_turn(self, producer: str, sequence: int) -> None:
         """Waits until a producer's records may be taken in: the log's record says that it has some, and there is room.
 
-        Raises MetadataUnavailable, or what ended the writer.
+        Raises MetadataUnavailable, OutOfOrderSequence, or what ended the writer.
         """
-        async with self.producers.turn:
-            self.raise_if_ended()
-            await self.producers.begin(self.confirmed_end)
-            if self._room_bytes <= 0:
-                await self._until_room()
+        with self.producers.waiting.call(producer, sequence) as call:
+            async with self.producers.turn:
+                call.raise_if_behind_failure()
+                self.raise_if_ended()
+                if not self.producers.is_begun:
+                    await asyncio.sleep(
+                        0
+                    )  # calls of this iteration are behind this one, should it fail at once
+                    await self.producers.begin(self.confirmed_end)
+                if self._room_bytes <= 0:
+                    await self._until_room()
         self.raise_if_ended()
 
     def _complete_at(self, position: int, future: asyncio.Future[int]) -> None:

@@ -189,7 +189,7 @@ async def refuses_a_sequence_before_the_later_one_is_confirmed(
     self: LogWriter, producer: str, sequence: int, count: int
 ) -> range:
     """Its producer takes it to be stored, and the writer may fail before it is."""
-    await self.until_its_turn()
+    await self.until_its_turn(producer, sequence)
     return self.producers.take(producer, sequence, count, self.next_position)
 
 

@@ -1,0 +1,54 @@
+"""Calls that wait before their records are taken in: each producer's are taken in in their order, or not at all."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ...errors import MetadataUnavailable
+from .errors import OutOfOrderSequence
+
+
+@dataclass(slots=True, eq=False)
+class WaitingCall:
+    """`failure`: of a call of the producer before this one, which was not taken in."""
+
+    producer: str
+    sequence: int
+    failure: BaseException | None = None
+
+    def raise_if_behind_failure(self) -> None:
+        if isinstance(self.failure, MetadataUnavailable):
+            raise self.failure
+        if self.failure is not None:
+            raise OutOfOrderSequence(self.producer, self.sequence) from self.failure
+
+
+class WaitingCalls:
+    """Those of one writer. Callers in several threads hold a lock of their own."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, deque[WaitingCall]] = {}
+
+    def is_next(self, call: WaitingCall) -> bool:
+        """Whether no call of its producer is before it."""
+        return self._calls[call.producer][0] is call
+
+    @contextmanager
+    def call(self, producer: str, sequence: int) -> Iterator[WaitingCall]:
+        """The call waits in the block, and is taken in right behind it. Where it fails there, all behind it fail."""
+        call = WaitingCall(producer, sequence)
+        calls = self._calls.setdefault(producer, deque())
+        calls.append(call)
+        try:
+            yield call
+        except BaseException as error:
+            for behind in list(calls)[calls.index(call) + 1 :]:
+                behind.failure = behind.failure or error
+            raise
+        finally:
+            calls.remove(call)
+            if not calls:
+                del self._calls[producer]
