@@ -13,6 +13,7 @@ from .plan import Plan
 KEEPING_SHARE = 0.3
 LEADING_SHARE = 0.15
 SHARING_SHARE = 0.1
+AWAY_SHARE = 0.3
 
 CLOCKS_SHARE = 0.2
 
@@ -48,6 +49,7 @@ def draw(seed: int) -> Plan:
         roll_seconds=chance.choice((1.0, 5.0, 1000.0)),
         page_segments=chance.choice((1, 2, 4)),
     )
+    plan = _away_at_first(plan, Stream(key_of(seed, "producers", "away")))
     plan = _kept(plan, Stream(key_of(seed, "logs", "keeping")))
     plan = _shared(plan, Stream(key_of(seed, "logs", "sharing")))
     return _clocked(plan, nodes, Stream(key_of(seed, CLOCKS)))
@@ -143,7 +145,18 @@ def _some_once(seed: int, writers: tuple[plans.Writer, ...]) -> tuple[plans.Writ
     chance = Stream(key_of(seed, "producers"))
     if not chance.happens(1 / 3):
         return writers
-    return tuple(replace(one, once=chance.happens(0.5)) for one in writers)
+    some = [replace(one, once=chance.happens(0.5)) for one in writers]
+    unsure = Stream(key_of(seed, "producers", "unsure"))
+    return tuple(replace(one, unsure=unsure.choice((1, 1, 5, 1000))) if one.once else one for one in some)
+
+
+def _away_at_first(plan: Plan, chance: Stream) -> Plan:
+    """In some of these the metadata is away when the first of them has just taken the log over."""
+    first = min((one.at for one in plan.writers if one.once), default=None)
+    if first is None or not chance.happens(AWAY_SHARE):
+        return plan
+    away = plans.StoreAway(first + plan.pace_seconds * chance.below(20), chance.choice((5.0, 40.0)))
+    return replace(plan, events=(*plan.events, away))
 
 
 def _some_leading(seed: int, writers: tuple[plans.Writer, ...]) -> tuple[plans.Writer, ...]:

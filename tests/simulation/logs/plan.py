@@ -31,13 +31,15 @@ class Term(Value):
 class Writer(Value):
     """A program that takes the log over at this time, and again for each further term.
 
-    `once`: it is a producer, and in each term first appends again what it has no answer for. `leads`: it stands for
+    `once`: it is a producer, and in each term first appends again what it has no answer for, and before that the last
+    `unsure` batches that it has one for. `leads`: it stands for
     election first, and writes as the leader.
     """
 
     at: float
     terms: tuple[Term, ...] = (Term(),)
     once: bool = False
+    unsure: int = 1
     leads: bool = False
 
 

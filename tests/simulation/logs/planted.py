@@ -184,15 +184,6 @@ def answers_a_retry_before_the_record_is_confirmed(self: LogWriter, position: An
     return future.set_result(position)
 
 
-@instead_of(LogWriter, "_earlier", within=500, known=3)
-async def refuses_a_sequence_before_the_later_one_is_confirmed(
-    self: LogWriter, producer: str, sequence: int, count: int
-) -> range:
-    """Its producer takes it to be stored, and the writer may fail before it is."""
-    await self.until_its_turn(producer, sequence)
-    return self.producers.take(producer, sequence, count, self.next_position)
-
-
 @bug(within=500, known=3)
 def drops_what_the_last_segment_needs(patch: Patch) -> None:
     """With the next one's snapshot, and the log is not read instead."""

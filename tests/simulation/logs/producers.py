@@ -31,21 +31,35 @@ class Sale:
 
 class ProducerUser(LogWriterUser):
     """Keeps what it has no answer for over its processes' deaths, and appends that first as the next writer; before
-    that what was answered last, as if it had not heard."""
+    that what was answered last, as if it had not heard: so much as its plan says, in other batches than before."""
 
     def __init__(self, *about: object) -> None:
         super().__init__(*about)  # type: ignore[arg-type]
         self.unanswered: list[Sale] = []
-        self.answered: Sale | None = None
+        self.answered: list[Sale] = []
         self._sequence = 0
 
     async def _write(self, writer: LogWriter, term: Term) -> None:
         took = TakenOnce(self, writer)
-        if self.answered is not None:
-            await took.sell(self.answered)
+        for sale in self._unsure(term.records):
+            await took.sell(sale)
         self.unanswered += [self._sale(term.records) for _ in range(term.batches)]
         await took.run_all(term, [partial(took.sell, sale) for sale in list(self.unanswered)])
         await took.end(term)
+
+    def _unsure(self, records: int) -> list[Sale]:
+        """What was answered last: one sale as it was, more of them as single records, or so many together."""
+        sales = sorted(self.answered, key=lambda sale: sale.sequence)[-self._plan.unsure :]
+        if self._plan.unsure == 1:
+            return sales
+        left = [(sale.sequence + n, one) for sale in sales for n, one in enumerate(sale.payloads)]
+        again: list[Sale] = []
+        while left:
+            first, together = left[0][0], 1 if records > 1 else 4
+            now = [one for n, (sequence, one) in enumerate(left[:together]) if sequence == first + n]
+            again.append(Sale(first, tuple(now)))
+            left = left[len(now) :]
+        return again
 
     def _sale(self, records: int) -> Sale:
         first, self._sequence = self._sequence, self._sequence + records
@@ -61,31 +75,14 @@ class TakenOnce(Taken):
         writer.on_progress = lambda: None
 
     async def sell(self, sale: Sale) -> None:
-        positions = await self._positions_of(sale)
-        if positions is None:
-            return
-        self._answered(sale)
+        positions = await (self._sold_twice(sale) if sale.is_impatient else self._sold(sale))
+        if sale in self._producer.unanswered:
+            self._producer.unanswered.remove(sale)
+            self._producer.answered.append(sale)
         for position, payload in zip(positions, sale.payloads, strict=True):
             self._user.site.truth.confirm(self._writer.epoch, position, payload, self._user.name)
         if positions[0] < self._start:
             self._user.site.world.reached(LogProbe.RETRIED)
-
-    def _answered(self, sale: Sale) -> None:
-        self._producer.answered = sale
-        if sale in self._producer.unanswered:
-            self._producer.unanswered.remove(sale)
-
-    async def _positions_of(self, sale: Sale) -> Sequence[int] | None:
-        """None where the log has all of it, and does not know where any more."""
-        name = self._user.name
-        try:
-            return await (self._sold_twice(sale) if sale.is_impatient else self._sold(sale))
-        except SequenceTooOld as error:
-            if error.last_sequence < sale.sequence + len(sale.payloads) - 1:
-                raise Violation("L10", f"{name}: {error}, and some of {sale} are newer") from error
-            self._answered(sale)
-            self._user.site.truth.claimed_stored(sale.payloads)
-            return None
 
     async def _sold_twice(self, sale: Sale) -> Sequence[int]:
         again = asyncio.create_task(self._sold(sale))
@@ -93,8 +90,6 @@ class TakenOnce(Taken):
             first = await self._sold(sale)  # begun at once: a producer appends in order
         finally:
             (second,) = await asyncio.gather(again, return_exceptions=True)
-        if isinstance(second, SequenceTooOld):
-            return first  # the producer has come further meanwhile
         if isinstance(second, BaseException):
             raise second
         if first != second:
@@ -102,12 +97,13 @@ class TakenOnce(Taken):
         return first
 
     async def _sold(self, sale: Sale) -> Sequence[int]:
+        """No sequence is too old: none is left out, and none is forgotten in so short a run."""
         try:
             positions = await self._appended(sale)
         except SequenceTooOld as error:
-            self._check_confirmed(error.last_position)
-            raise
-        self._check_confirmed(positions[-1])
+            raise Violation("L10", f"{self._user.name}: {error}, as it should not for {sale}") from error
+        if positions[-1] >= self._writer.confirmed_end:
+            raise Violation("L10", f"{self._user.name} is told of {positions}, which is not confirmed")
         return positions
 
     async def _appended(self, sale: Sale) -> Sequence[int]:
@@ -116,8 +112,3 @@ class TakenOnce(Taken):
         if len(sale.payloads) == 1:
             return [await self._writer.append(sale.payloads[0], producer=name, sequence=sale.sequence)]
         return list(await self._writer.append_batch(sale.payloads, producer=name, sequence=sale.sequence))
-
-    def _check_confirmed(self, position: int) -> None:
-        """What a producer is told of is confirmed."""
-        if position >= self._writer.confirmed_end:
-            raise Violation("L10", f"{self._user.name} is told of {position}, which is not confirmed")

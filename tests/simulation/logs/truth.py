@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ledgers.logs.record_batch import Record
@@ -36,7 +36,6 @@ class Truth:
         self._times: dict[int, int] = {}
         self._begun: dict[int, int] = {}
         self.confirmed: dict[int, bytes] = {}
-        self._claimed: list[bytes] = []
         self._records: dict[bytes, LogRecord] = {}
         self.violation: Violation | None = None
         """The first one: where the product hears of it, that makes an error of its own of it."""
@@ -95,12 +94,8 @@ class Truth:
         if lost:
             raise self._broken("L2", f"confirmed, and not in the log: {lost[:3]}")
 
-    def claimed_stored(self, payloads: Sequence[bytes]) -> None:
-        """A producer was told that the log has these."""
-        self._claimed += payloads
-
     def sequences_rise(self, records: list[Record]) -> None:
-        """Of each producer; and what a producer was told to be there is there, unless it was given up."""
+        """Of each producer."""
         last: dict[str, int] = {}
         for one in records:
             if one.producer is not None and one.sequence is not None:
@@ -109,10 +104,6 @@ class Truth:
                         "L10", f"{one.producer} has {one.sequence} behind {last[one.producer]}"
                     )
                 last[one.producer] = one.sequence
-        seen = {one.payload for one in records} | set(self._positions)
-        lost = [payload for payload in self._claimed if payload not in seen]
-        if lost and self._log().first_position == 0:
-            raise self._broken("L10", f"said to be stored, and not in the log: {lost[:3]}")
 
     def changed(self, log: LogRecord) -> None:
         """A record of a log was written."""
