@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         CursorTakenOver as CursorTakenOver,
         NoSuchCursor as NoSuchCursor,
     )
+    from ledgers.logs.errors import LogOfSet as LogOfSet
     from ledgers.logs.producers.errors import (
         OutOfOrderSequence as OutOfOrderSequence,
         ProducerForgotten as ProducerForgotten,

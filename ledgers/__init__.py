@@ -94,6 +94,7 @@ if TYPE_CHECKING:
         NoSuchCursor as NoSuchCursor,
     )
     from .logs.cursors.lag import Lag as Lag
+    from .logs.errors import LogOfSet as LogOfSet
     from .logs.producers.errors import (
         OutOfOrderSequence as OutOfOrderSequence,
         ProducerForgotten as ProducerForgotten,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from metadata.records.coordination.log_set_record import LogSetRecord
 from metadata.records.ledger_record import DigestType
 from metadata.records.logs.log_record import ROLL_BYTES, ROLL_RECORDS, ROLL_SECONDS, LogRecord
+from metadata.records.logs.log_set_record import LogSetRecord
 from metadata.records.logs.retention import NOTHING_GOES, Retention
 
 from .. import aio
@@ -69,6 +69,7 @@ class BlockingLogClient(BlockingClient[aio.LedgerClient]):
         roll_bytes: int = ROLL_BYTES,
         roll_records: int = ROLL_RECORDS,
         roll_seconds: float = ROLL_SECONDS,
+        retention: Retention = NOTHING_GOES,
     ) -> LogSet:
         """Opens a set of logs; with a number of logs it is created on first use.
 
@@ -85,6 +86,7 @@ class BlockingLogClient(BlockingClient[aio.LedgerClient]):
             roll_bytes=roll_bytes,
             roll_records=roll_records,
             roll_seconds=roll_seconds,
+            retention=retention,
         )
         return LogSet(self._thread, self._thread.run(opened))
 

@@ -6,11 +6,13 @@ from bookie.wire.trust.roles import Right
 from metadata.audit import Act, tell
 from metadata.records.ledger_store import VersionedRecord
 from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.log_set_record import LogSetStore
 
 from ..authorized import keys_of
 from ..cluster import Cluster
 from ..errors import NotAllowed, Unauthorized
 from ..record_change import metadata_errors
+from .errors import LogOfSet
 from .segment_ledgers import missing
 
 
@@ -18,6 +20,16 @@ def check_may_change(cluster: Cluster) -> None:
     """Raises NotAllowed for a role that may not write."""
     if why := cluster.why_not_created():
         raise NotAllowed(why)
+
+
+async def check_no_member(cluster: Cluster, log: LogRecord, instead: str) -> None:
+    """Raises LogOfSet for a log of a set that is there: it is changed with the others only."""
+    if log.log_set is None:
+        return
+    with metadata_errors():
+        found = await LogSetStore(cluster.store).read(log.log_set)
+    if found is not None and log.is_of(found.record.model.identity):
+        raise LogOfSet(log.name, log.log_set, instead)
 
 
 async def check_may_write(cluster: Cluster, log: LogRecord, password: bytes) -> None:

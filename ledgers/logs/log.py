@@ -20,7 +20,7 @@ from ..elections.term import Term
 from ..entry import check_int, wrong_type
 from ..errors import LogHeld
 from ..record_change import metadata_errors
-from .access import check_may_change, check_may_give_up
+from .access import check_may_change, check_may_give_up, check_no_member
 from .cleaning import Cleaning
 from .cursors.consumption import ConsumeOptions, Consumption
 from .cursors.cursor import COMMIT_SECONDS, Cursor
@@ -280,8 +280,11 @@ class Log:
     async def set_retention(self, retention: Retention) -> None:
         """Settles what goes by itself: the elected auditor does it in the background. `Retention()`: nothing.
 
-        Raises Unauthorized, NotAllowed for whoever may not truncate the log.
+        Raises Unauthorized, NotAllowed for whoever may not truncate the log, LogOfSet for a log of a set.
         """
+        await check_no_member(
+            self._cluster, self.record, "`LogSet.set_retention` settles that of all its logs"
+        )
         await check_may_give_up(self._cluster, await self.refresh(), self._ledgers.password)
         await self._chain.change(lambda record: record.retained(retention))
         tell(Act.RETENTION, who=self._cluster.who, log=self.name, **told(retention))
@@ -296,7 +299,9 @@ class Log:
         """Begins or ends a legal hold: while it lasts nothing of the log is given up, and no ledger of it deleted.
 
         It keeps what is left when it begins; a ledger that was given up before may be being deleted in that moment.
+        Raises NotAllowed, LogOfSet for a log of a set.
         """
+        await check_no_member(self._cluster, self.record, "`LogSet.set_legal_hold` holds all its logs")
         await self.refresh()
         check_may_change(self._cluster)
         await self._chain.change(lambda record: record.held(is_held))

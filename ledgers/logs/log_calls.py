@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from weakref import WeakSet
 
 from metadata import keys
 from metadata.audit import Act, tell
 from metadata.backup import hold
 from metadata.records.ledger_record import IDENTITY_BYTES, is_of
-from metadata.records.logs.log_record import LogRecord, LogSettings
+from metadata.records.logs.log_record import LogRecord, LogSettings, SetMember
+from metadata.records.logs.log_set_record import log_name
 from metadata.records.logs.log_store import LogStore, VersionedLog
 from metadata.records.logs.retention import NOTHING_GOES, Retention
 
@@ -18,7 +20,7 @@ from ..cluster import Cluster
 from ..creating.new_ledger import NewLedger
 from ..errors import LogExists, LogHeld, NoSuchLog, NotAllowed
 from ..record_change import metadata_errors, no_log
-from .access import check_may_change, check_may_give_up
+from .access import check_may_change, check_may_give_up, check_no_member
 from .cleaning import Cleaning, delete_all
 from .log import Log
 from .log_chain import LogChain, Transition
@@ -44,29 +46,49 @@ class LogCalls:
         self, name: str, settings: LogSettings, password: bytes, retention: Retention = NOTHING_GOES
     ) -> Log:
         """Creates a log. Raises LogExists, NotAllowed, ValueError for an unusable name or settings."""
+        record = await self.new(name, settings, password, retention)
+        if await self._found(name) is not None:
+            raise LogExists(name)
+        return self._log(await self._made(record), password)
+
+    async def new(self, name: str, settings: LogSettings, password: bytes, retention: Retention) -> LogRecord:
+        """The record of a log that this client may create, with an identity of its own. Raises as `create`."""
         keys.check_name(name)
         # Raises for what no ledger of it could have.
         NewLedger(ensemble_size=settings.shape.ensemble_size, digest=settings.digest_type, password=password)
         check_may_change(self._cluster)
         with metadata_errors():
             await hold.check_accepted(self._cluster.store)
-            if await self._found(name) is not None:
-                raise LogExists(name)
-            identity = self._cluster.rng.randbytes(IDENTITY_BYTES)
-            record = LogRecord(
-                identity,
-                name,
-                settings,
-                owner=self._cluster.owner,
-                created_ms=time.time_ns() // 1_000_000,
-                retention=retention,
-            )
-            made = await self._logs.create(record)
-            if not await self._logs.give_name(name, identity):
-                await self._logs.forget(await self._logs.change(made.record.given_up(), made.version))
-                raise LogExists(name)
-        tell(Act.CREATE, who=self._cluster.who, log=name)
-        return self._log(made, password)
+        return LogRecord(
+            self._cluster.rng.randbytes(IDENTITY_BYTES),
+            name,
+            settings,
+            owner=self._cluster.owner,
+            created_ms=time.time_ns() // 1_000_000,
+            retention=retention,
+        )
+
+    async def check_name(self, name: str, log_set: bytes) -> VersionedLog | None:
+        """The log of a set that has this name, if there is one. Raises LogExists for any other log."""
+        found = await self._found(name)
+        if found is not None and not found.record.is_of(log_set):
+            raise LogExists(name)
+        return found
+
+    async def settle(self, model: LogRecord, member: SetMember, password: bytes) -> None:
+        """Makes a log of a set, or has it have what the set has. Raises LogExists for any other log of its name."""
+        name = log_name(model.name, member.number)
+        found = await self.check_name(name, member.log_set)
+        if found is None:
+            made = await self.new(name, model.settings, password, model.retention)
+            record = replace(made, owner=model.owner, legal_hold=model.legal_hold, member=member)
+            try:
+                found = await self._made(record)
+            except LogExists:  # perhaps by somebody who makes the same set
+                found = await self.check_name(name, member.log_set)
+                if found is None:
+                    raise
+        await LogChain(self._logs, found).change(lambda record: record.as_its_set(model, member))
 
     async def open(self, name: str, password: bytes) -> Log:
         """Opens a log. Raises NoSuchLog, NotAllowed for one of another owner."""
@@ -84,11 +106,12 @@ class LogCalls:
         on that is free.
 
         The new name leads to the log before that, so that nobody is in between. Interrupted, the log has its old name,
-        and the new one is given to whoever wants it. Writers and readers go on. Raises NoSuchLog, LogExists.
+        and the new one is given to whoever wants it. Writers and readers go on. Raises NoSuchLog, LogExists, LogOfSet.
         """
         keys.check_name(new_name)
         found = await self._known(name)
         check_may_change(self._cluster)
+        await check_no_member(self._cluster, found.record, "it keeps its name")
         if name == new_name:
             return
         chain = LogChain(self._logs, found)
@@ -107,12 +130,13 @@ class LogCalls:
             await self._logs.take_name(name, found.record.identity)
         tell(Act.RENAME, who=self._cluster.who, log=name, to=new_name)
 
-    async def delete(self, name: str, password: bytes) -> None:
-        """Deletes a log with all that it holds. Its writer is fenced. Raises NoSuchLog, LogHeld, Unauthorized.
+    async def delete(self, name: str, password: bytes, *, of: bytes | None = None) -> None:
+        """Deletes a log with all that it holds. Its writer is fenced. Raises as `check_may_delete`, NoSuchLog.
 
-        Interrupted, it is done again: the log has been given up by then, and nobody reads or writes it.
+        Interrupted, it is done again: the log has been given up by then, and nobody reads or writes it. `of`: the set
+        that is deleted; then a log that is not its own is none.
         """
-        found = await self.check_may_delete(name, password)
+        found = await self.check_may_delete(name, password, of=of)
         if found is None:
             with metadata_errors():
                 raise await no_log(self._cluster.store, name)
@@ -126,12 +150,18 @@ class LogCalls:
             await self._logs.take_name(name, found.record.identity)
         tell(Act.DELETE, who=self._cluster.who, log=name)
 
-    async def check_may_delete(self, name: str, password: bytes) -> VersionedLog | None:
+    async def check_may_delete(
+        self, name: str, password: bytes, *, of: bytes | None = None
+    ) -> VersionedLog | None:
         """The log of this name, also one that is deleted in part; None for none. Raises LogHeld, Unauthorized,
-        NotAllowed where a deletion would.
+        NotAllowed, LogOfSet where a deletion would.
         """
         found = await self._found(name, deleted_too=True)
+        if found is not None and of is not None and not found.record.is_of(of):
+            return None
         if found is not None:
+            if of is None:
+                await check_no_member(self._cluster, found.record, "`delete_log_set` deletes all its logs")
             self._check_owner(found.record)
             await check_may_give_up(self._cluster, found.record, password)
             _given_up(found.record)
@@ -144,6 +174,15 @@ class LogCalls:
         await self._cleaning.close()
 
     # ------------------------------------------------------------------------------------------------
+
+    async def _made(self, record: LogRecord) -> VersionedLog:
+        with metadata_errors():
+            made = await self._logs.create(record)
+            if not await self._logs.give_name(record.name, record.identity):
+                await self._logs.forget(await self._logs.change(made.record.given_up(), made.version))
+                raise LogExists(record.name)
+        tell(Act.CREATE, who=self._cluster.who, log=record.name)
+        return made
 
     def _log(self, found: VersionedLog, password: bytes) -> Log:
         ledgers = SegmentLedgers(self._cluster, self._calls, password)

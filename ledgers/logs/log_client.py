@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 
-from metadata.records.coordination.log_set_record import LogSetRecord, LogSetStore
 from metadata.records.ledger_record import DigestType
 from metadata.records.logs.log_record import ROLL_BYTES, ROLL_RECORDS, ROLL_SECONDS, LogRecord, LogSettings
+from metadata.records.logs.log_set_record import LogSetRecord, LogSetStore
 from metadata.records.logs.retention import NOTHING_GOES, Retention
 
 from ..creating.new_ledger import NewLedger
@@ -85,10 +85,13 @@ class LogClient(ABC):
         roll_bytes: int = ROLL_BYTES,
         roll_records: int = ROLL_RECORDS,
         roll_seconds: float = ROLL_SECONDS,
+        retention: Retention = NOTHING_GOES,
     ) -> LogSet:
         """Opens a set of logs; with a number of logs it is created on first use, with logs as `create_log` makes them.
 
-        Raises NoSuchLogSet, NotAllowed, ValueError for an unusable name, or where the set has another number of logs.
+        A set that is there has the logs and the settings that it has, whatever is given. Raises NoSuchLogSet,
+        NotAllowed, ValueError for an unusable name, LogExists where another log has the name of one of its logs: then
+        nothing is created.
         """
         calls = await self._log_calls()
         shape = NewLedger(
@@ -99,7 +102,7 @@ class LogClient(ABC):
             password=password,
         ).shape
         settings = LogSettings(shape, digest, roll_bytes, roll_records, roll_seconds)
-        return await LogSet.opened(calls.cluster, calls, name, logs, settings, password)
+        return await LogSet.opened(calls.cluster, calls, name, logs, settings, password, retention)
 
     async def list_log_sets(self) -> AsyncIterator[tuple[str, LogSetRecord]]:
         """Yields the name and the metadata of every set of logs, in the order of names."""
@@ -112,7 +115,7 @@ class LogClient(ABC):
         """Deletes a set for good, with all its logs and their cursors. Its writer is fenced, and its consumers get
         NoSuchLogSet. Safe to repeat after an interruption.
 
-        Raises NoSuchLogSet; LogHeld where one of its logs is under a legal hold, and else as `delete_log`.
+        Raises NoSuchLogSet; LogHeld where it is under a legal hold, and else as `delete_log`.
         """
         calls = await self._log_calls()
         await delete_set(calls.cluster, calls, name, password)
@@ -123,12 +126,12 @@ class LogClient(ABC):
             yield found
 
     async def rename_log(self, name: str, new_name: str) -> None:
-        """Gives a log another name. Writers and readers go on. Raises NoSuchLog, LogExists, NotAllowed."""
+        """Gives a log another name. Writers and readers go on. Raises NoSuchLog, LogExists, LogOfSet, NotAllowed."""
         await (await self._log_calls()).rename(name, new_name)
 
     async def delete_log(self, name: str, *, password: bytes = b"") -> None:
         """Deletes a log for good, with all its ledgers. Its writer is fenced. Safe to repeat after an interruption.
 
-        Raises NoSuchLog, LogHeld, Unauthorized, NotAllowed, LedgerRecoveryFailed, MetadataUnavailable.
+        Raises NoSuchLog, LogHeld, LogOfSet, Unauthorized, NotAllowed, LedgerRecoveryFailed, MetadataUnavailable.
         """
         await (await self._log_calls()).delete(name, password)

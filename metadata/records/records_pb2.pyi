@@ -555,7 +555,7 @@ class LogSegment(_message.Message):
     def __init__(self, ledger_id: _Optional[int] = ..., first_position: _Optional[int] = ..., epoch: _Optional[int] = ..., begun_us: _Optional[int] = ..., end_position: _Optional[int] = ..., ended_us: _Optional[int] = ..., length_bytes: _Optional[int] = ...) -> None: ...
 
 class Log(_message.Message):
-    __slots__ = ("format_version", "identity", "name", "owner", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "roll_bytes", "roll_records", "roll_ms", "epoch", "writer", "first_position", "segments", "paged_through", "obsolete_ledgers", "legal_hold", "deleted", "created_ms", "nonce", "next_name", "election", "token", "producers_from", "retention")
+    __slots__ = ("format_version", "identity", "name", "owner", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "roll_bytes", "roll_records", "roll_ms", "epoch", "writer", "first_position", "segments", "paged_through", "obsolete_ledgers", "legal_hold", "deleted", "created_ms", "nonce", "next_name", "election", "token", "producers_from", "retention", "member")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     IDENTITY_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -582,6 +582,7 @@ class Log(_message.Message):
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     PRODUCERS_FROM_FIELD_NUMBER: _ClassVar[int]
     RETENTION_FIELD_NUMBER: _ClassVar[int]
+    MEMBER_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     identity: bytes
     name: str
@@ -608,7 +609,20 @@ class Log(_message.Message):
     token: int
     producers_from: int
     retention: LogRetention
-    def __init__(self, format_version: _Optional[int] = ..., identity: _Optional[bytes] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., roll_bytes: _Optional[int] = ..., roll_records: _Optional[int] = ..., roll_ms: _Optional[int] = ..., epoch: _Optional[int] = ..., writer: _Optional[str] = ..., first_position: _Optional[int] = ..., segments: _Optional[_Iterable[_Union[LogSegment, _Mapping]]] = ..., paged_through: _Optional[int] = ..., obsolete_ledgers: _Optional[_Iterable[int]] = ..., legal_hold: bool = ..., deleted: bool = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., next_name: _Optional[str] = ..., election: _Optional[str] = ..., token: _Optional[int] = ..., producers_from: _Optional[int] = ..., retention: _Optional[_Union[LogRetention, _Mapping]] = ...) -> None: ...
+    member: LogSetMember
+    def __init__(self, format_version: _Optional[int] = ..., identity: _Optional[bytes] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., roll_bytes: _Optional[int] = ..., roll_records: _Optional[int] = ..., roll_ms: _Optional[int] = ..., epoch: _Optional[int] = ..., writer: _Optional[str] = ..., first_position: _Optional[int] = ..., segments: _Optional[_Iterable[_Union[LogSegment, _Mapping]]] = ..., paged_through: _Optional[int] = ..., obsolete_ledgers: _Optional[_Iterable[int]] = ..., legal_hold: bool = ..., deleted: bool = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., next_name: _Optional[str] = ..., election: _Optional[str] = ..., token: _Optional[int] = ..., producers_from: _Optional[int] = ..., retention: _Optional[_Union[LogRetention, _Mapping]] = ..., member: _Optional[_Union[LogSetMember, _Mapping]] = ...) -> None: ...
+
+class LogSetMember(_message.Message):
+    __slots__ = ("log_set", "number", "logs", "generation")
+    LOG_SET_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    LOGS_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    log_set: bytes
+    number: int
+    logs: int
+    generation: int
+    def __init__(self, log_set: _Optional[bytes] = ..., number: _Optional[int] = ..., logs: _Optional[int] = ..., generation: _Optional[int] = ...) -> None: ...
 
 class LogRetention(_message.Message):
     __slots__ = ("age_ms", "bytes", "cursors", "cursor_silent_ms")
@@ -745,20 +759,26 @@ class Candidate(_message.Message):
     def __init__(self, format_version: _Optional[int] = ..., name: _Optional[str] = ..., since_ms: _Optional[int] = ...) -> None: ...
 
 class LogSet(_message.Message):
-    __slots__ = ("format_version", "logs", "growths", "growing_to", "nonce", "deleted")
+    __slots__ = ("format_version", "logs", "growths", "growing_to", "nonce", "deleted", "model", "generation", "unsettled")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     LOGS_FIELD_NUMBER: _ClassVar[int]
     GROWTHS_FIELD_NUMBER: _ClassVar[int]
     GROWING_TO_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
     DELETED_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    UNSETTLED_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     logs: int
     growths: _containers.RepeatedCompositeFieldContainer[LogSetGrowth]
     growing_to: int
     nonce: bytes
     deleted: bool
-    def __init__(self, format_version: _Optional[int] = ..., logs: _Optional[int] = ..., growths: _Optional[_Iterable[_Union[LogSetGrowth, _Mapping]]] = ..., growing_to: _Optional[int] = ..., nonce: _Optional[bytes] = ..., deleted: bool = ...) -> None: ...
+    model: bytes
+    generation: int
+    unsettled: bool
+    def __init__(self, format_version: _Optional[int] = ..., logs: _Optional[int] = ..., growths: _Optional[_Iterable[_Union[LogSetGrowth, _Mapping]]] = ..., growing_to: _Optional[int] = ..., nonce: _Optional[bytes] = ..., deleted: bool = ..., model: _Optional[bytes] = ..., generation: _Optional[int] = ..., unsettled: bool = ...) -> None: ...
 
 class LogSetGrowth(_message.Message):
     __slots__ = ("ends",)

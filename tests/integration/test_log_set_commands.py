@@ -17,7 +17,14 @@ def test_a_set_is_made_shown_grown_listed_and_deleted(uri: str, meta: str) -> No
     made = of_json(
         "set", "create", meta, "orders", "2", "--ensemble=2", "--ack-quorum=2", "--roll-records=10"
     )
-    assert made == {"set": "orders", "log_count": 2, "growth_count": 0, "growing_to": None}
+    assert made == {
+        "set": "orders",
+        "log_count": 2,
+        "growth_count": 0,
+        "growing_to": None,
+        "retention": None,
+        "legal_hold": False,
+    }
     with LedgerClient(uri) as client, client.log_set("orders").writer() as writer:
         writer.append(b"sold", key=b"123456789")  # which log 0 has of two, and log 2 of four
         client.create_log("orders.9")
@@ -48,9 +55,17 @@ def test_what_cannot_be_done_with_a_set_is_told_in_one_line(uri: str, meta: str)
         "log", "set", "grow", meta, "sales", "3"
     )
     with LedgerClient(uri) as client:
-        client.log("sales.1").set_legal_hold(True)
-        assert "sales.1" in fails_with_one_line("log", "set", "delete", meta, "--yes", "sales")
-        client.log("sales.1").set_legal_hold(False)
+        assert of_json("set", "hold", meta, "sales")["legal_hold"] is True
+        assert "sales.0" in fails_with_one_line("log", "set", "delete", meta, "--yes", "sales")
+        assert of_json("set", "hold", meta, "sales", "--end")["legal_hold"] is False
+        assert of_json("set", "retention", meta, "sales", "--age=7d")["retention"]["age_seconds"] == 604800
+        assert client.log("sales.1").retention.age_seconds == 604800
+        assert "is one of set 'sales'" in fails_with_one_line("log", "hold", meta, "sales.1")
+        client.create_log("more.1")
+        assert "there is a log 'more.1' already" in fails_with_one_line(
+            "log", "set", "create", meta, "more", "2"
+        )
+        client.delete_log("more.1")
         client.delete_log_set("sales")
 
 

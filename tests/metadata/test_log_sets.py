@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,9 +12,16 @@ from metadata import keys
 from metadata.errors import BadRecord
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records import records_pb2 as pb
-from metadata.records.coordination import log_set_record, log_shares
-from metadata.records.coordination.log_set_record import LogSetRecord, LogSetStore
+from metadata.records.coordination import log_shares
 from metadata.records.coordination.log_shares import LogShares, shared
+from metadata.records.logs import log_codec, log_set_record
+from metadata.records.logs.log_record import LogRecord, SetMember
+from metadata.records.logs.log_set_record import LogSetRecord, LogSetStore, made_again
+from metadata.records.logs.retention import Retention
+
+RECORD = LogRecord(b"s" * 16, "orders", retention=Retention(age_seconds=5))
+MODEL = log_codec.encode(RECORD)
+SET = LogSetRecord(2, RECORD)
 
 MEMBERS = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8)
 
@@ -38,7 +47,7 @@ def test_logs_are_shared_evenly_and_as_few_as_possible_move(changes: list[list[s
 
 
 def test_a_set_grows_to_a_multiple_and_new_logs_know_where_their_keys_were() -> None:
-    record = LogSetRecord(2).to_grow(6)
+    record = SET.to_grow(6)
     assert record.to_grow(6) == record
     with pytest.raises(ValueError, match="grows to 6 logs already"):
         record.to_grow(4)
@@ -53,16 +62,43 @@ def test_a_set_grows_to_a_multiple_and_new_logs_know_where_their_keys_were() -> 
     ]
     for logs in (0, 2, 3, 1026):
         with pytest.raises(ValueError, match=f"to a multiple of that, 1024 at most, and not to {logs}"):
-            LogSetRecord(2).to_grow(logs)
+            SET.to_grow(logs)
 
 
 async def test_a_set_comes_back_from_the_store_as_it_was() -> None:
     store = LogSetStore(MemoryStore(MemoryData()))
     assert await store.read("orders") is None
-    made = await store.create("orders", LogSetRecord(2))
-    grown = LogSetRecord(2).to_grow(4).grown((7, 0)).to_grow(8)
+    made = await store.create("orders", SET)
+    grown = SET.wanting(replace(RECORD, legal_hold=True)).to_grow(4).grown((7, 0)).to_grow(8)
     changed = await store.change("orders", grown, made.version)
     assert await store.read("orders") == changed
+
+
+def test_a_log_gets_what_its_set_has_and_never_what_it_had_before() -> None:
+    log = LogRecord(b"l" * 16, "orders.1", member=SET.member(1))
+    held = SET.wanting(replace(RECORD, legal_hold=True))
+    ended = held.wanting(RECORD)
+    assert SET.wanting(RECORD) == SET
+    latest = log.as_its_set(ended.model, ended.member(1))
+    assert (latest.retention, latest.legal_hold, latest.member) == (RECORD.retention, False, ended.member(1))
+    assert latest.as_its_set(held.model, held.member(1)) == latest
+    assert log_codec.decode("", log_codec.encode(latest)) == latest
+    assert (latest.log_set, latest.is_of(b"s" * 16), latest.is_of(b"t" * 16)) == ("orders", True, False)
+
+
+def test_a_set_is_made_again_from_any_of_its_logs_as_the_latest_knows_it() -> None:
+    grown = SET.to_grow(4)
+    logs = [replace(RECORD, name=f"orders.{n}", member=SET.member(n)) for n in (0, 1)]
+    latest = replace(logs[1], legal_hold=True, epoch=7, member=grown.member(1))
+    made = made_again([latest, logs[0]])
+    assert (made.logs, made.is_unsettled, made.generation) == (4, True, grown.generation + 1)
+    assert made.model == replace(RECORD, legal_hold=True)
+
+
+def test_no_log_has_a_number_that_its_set_does_not_have() -> None:
+    for fields in ((b"s", 0, 2, 0), (b"s" * 16, 2, 2, 0), (b"s" * 16, -1, 2, 0), (b"s" * 16, 0, 2, -1)):
+        with pytest.raises(ValueError, match="no log is number"):
+            SetMember(*fields)
 
 
 async def test_of_those_who_share_at_once_one_writes_and_the_others_look_again() -> None:
@@ -77,10 +113,15 @@ async def test_of_those_who_share_at_once_one_writes_and_the_others_look_again()
 @pytest.mark.parametrize(
     "value",
     [
+        pb.LogSet(format_version=3, logs=1).SerializeToString(),
         pb.LogSet(format_version=2, logs=1).SerializeToString(),
-        pb.LogSet(format_version=1).SerializeToString(),
-        pb.LogSet(format_version=1, logs=3, growths=[pb.LogSetGrowth(ends=[1, 2])]).SerializeToString(),
-        pb.LogSet(format_version=1, logs=2, growths=[pb.LogSetGrowth(ends=[-1])]).SerializeToString(),
+        pb.LogSet(format_version=2, model=MODEL).SerializeToString(),
+        pb.LogSet(
+            format_version=2, model=MODEL, logs=3, growths=[pb.LogSetGrowth(ends=[1, 2])]
+        ).SerializeToString(),
+        pb.LogSet(
+            format_version=2, model=MODEL, logs=2, growths=[pb.LogSetGrowth(ends=[-1])]
+        ).SerializeToString(),
         b"\xff",
     ],
 )

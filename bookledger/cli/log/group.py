@@ -32,7 +32,7 @@ from .retention import (
     retention_fields,
     retention_options,
 )
-from .sets import log_set, set_of
+from .sets import log_set
 
 
 @group(
@@ -97,10 +97,9 @@ def list_(metadata_uri: str, as_json: bool) -> None:
     bar = Progress("looking at logs", None, of="logs", prints=as_json, is_mostly_quick=True)
     rows = []
     with told_when_stopped(nothing_changed), connected(metadata_uri) as client, bar as advance:
-        sets = dict(client.list_log_sets())
         for name, record in client.list_logs():
             advance(1)
-            rows.append({**log_fields(name, record), "set": set_of(name, sets)})
+            rows.append({**log_fields(name, record), "set": record.log_set})
     if not rows:
         check_is_cluster(metadata_uri)
     print_records(rows, as_json=as_json, none="there are no logs")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 import click
 
-from ledgers import LedgerError, Log, NoSuchLogSet
-from metadata.records.coordination.log_set_record import LOGS_MAX, LogSetRecord
+from ledgers import LedgerError, Log, NoSuchLogSet, Retention
+from metadata.records.logs.log_set_record import LOGS_MAX, LogSetRecord
+from metadata.records.logs.retention import told
 
 from ..membership.places import LogPlace, connected
 from ..messages.help import command, group
@@ -19,6 +19,8 @@ from ..output import long_work, print_json, print_record, print_records
 from ..terminal import confirm
 from .fields import log_fields
 from .new_log import HEADING, new_log_options
+from .retention import HEADING as RETENTION_HEADING
+from .retention import made, retention_options
 
 set_argument = click.argument("name", metavar="SET")
 set_place = made_of("place", LogPlace, metadata_option, log_password_option, set_argument)
@@ -27,7 +29,7 @@ logs_argument = click.argument("logs", type=click.IntRange(1, LOGS_MAX))
 
 @group("set")
 def log_set() -> None:
-    """Make, show, grow and delete sets of logs. The logs of SET are SET.0, SET.1 and so on.
+    """Make, show, change and delete sets of logs. The logs of SET are SET.0, SET.1 and so on.
 
     Examples:
         bookledger log set create orders 4
@@ -50,13 +52,14 @@ def create(metadata_uri: str, name: str, logs: int, as_json: bool, **settings: A
         bookledger log set create events 16 --ensemble 5 --roll-seconds 3600
     """
     with connected(metadata_uri) as client:
-        if name in dict(client.list_log_sets()):
+        there = dict(client.list_log_sets()).get(name)
+        if there is not None and not there.is_unsettled:
             raise LedgerError(f"there is a set of logs {name!r} already")
         try:
-            made = client.log_set(name, logs, **settings)
+            found = client.log_set(name, logs, **settings)
         except ValueError as error:
             raise click.UsageError(str(error)) from None
-        print_record(_fields(name, made.record), as_json=as_json)
+        print_record(_fields(name, found.record), as_json=as_json)
 
 
 @command()
@@ -124,14 +127,48 @@ def delete(place: LogPlace, yes: bool, as_json: bool) -> None:
     print_record({"set": name, "deleted": True}, as_json=as_json)
 
 
-for one in (create, show, grow, delete):
+@command(headings=RETENTION_HEADING)
+@set_place
+@retention_options
+@click.option("--none", is_flag=True, help="Nothing goes by itself, but what other options say.")
+@json_option
+def retention(place: LogPlace, none: bool, as_json: bool, **given: Any) -> None:
+    """Show or settle what of the logs of SET goes by itself, also of those that it gets later.
+
+    Options that are not given stay as they are.
+
+    Examples:
+        bookledger log set retention orders --age 7d
+    """
+    with connected(place.metadata_uri) as client:
+        found = client.log_set(place.name, password=place.password)
+        wanted = made(Retention() if none else found.retention, given)
+        if none or wanted != found.retention:
+            found.set_retention(wanted)
+        fields = _fields(place.name, found.record)
+    print_record(fields, as_json=as_json)
+
+
+@command()
+@set_place
+@click.option("--end", is_flag=True, help="End the hold.")
+@json_option
+def hold(place: LogPlace, end: bool, as_json: bool) -> None:
+    """Put SET under legal hold: until that is ended none of its logs is truncated or deleted.
+
+    Examples:
+        bookledger log set hold orders
+        bookledger log set hold orders --end
+    """
+    with connected(place.metadata_uri) as client:
+        found = client.log_set(place.name, password=place.password)
+        found.set_legal_hold(not end)
+        fields = _fields(place.name, found.record)
+    print_record(fields, as_json=as_json)
+
+
+for one in (create, show, grow, retention, hold, delete):
     log_set.add_command(one)
-
-
-def set_of(log: str, sets: Mapping[str, LogSetRecord]) -> str | None:
-    """The set that a log is of, if any."""
-    of = log.rpartition(".")[0]
-    return of if of in sets and sets[of].log_of(of, log) is not None else None
 
 
 def _fields(name: str, record: LogSetRecord) -> dict[str, Any]:
@@ -141,6 +178,8 @@ def _fields(name: str, record: LogSetRecord) -> dict[str, Any]:
         "log_count": record.logs,
         "growth_count": len(record.growths),
         "growing_to": record.growing_to or None,
+        "retention": told(record.model.retention) if record.model.retention.is_set else None,
+        "legal_hold": record.model.legal_hold,
     }
 
 

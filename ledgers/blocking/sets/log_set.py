@@ -7,7 +7,8 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self, Unpack
 
-from metadata.records.coordination.log_set_record import LogSetRecord
+from metadata.records.logs.log_set_record import LogSetRecord
+from metadata.records.logs.retention import Retention
 
 from ...entry import Payload
 from ...logs.sets import log_set as aio
@@ -16,6 +17,7 @@ from ...logs.sets.set_writer import KeyedWriters, Place
 from ...logs.writing.checked_records import KeyedFields
 from ...loop_thread import LoopThread, iterate
 from ..coordination.cursor import note
+from ..coordination.election import Term
 from ..log import Log, LogWriter
 
 
@@ -75,17 +77,29 @@ class LogSet:
         """One of its logs."""
         return Log(self._thread, self._thread.run(self._twin.log(number)))
 
-    def writer(self, name: str | None = None) -> LogSetWriter:
+    def writer(self, name: str | None = None, *, term: Term | None = None) -> LogSetWriter:
         """Takes all logs over; see `ledgers.logs.sets.log_set.LogSet.writer`."""
         taken = LogSetWriter()
-        taken.writers += [
-            LogWriter(self._thread, one) for one in self._thread.run(self._twin.writer(name)).writers
-        ]
+        twin = self._thread.run(self._twin.writer(name, term=None if term is None else term.twin))
+        taken.writers += [LogWriter(self._thread, one) for one in twin.writers]
         return taken
 
     def grow(self, logs: int) -> None:
         """Spreads keys over so many logs from now on; see `ledgers.logs.sets.log_set.LogSet.grow`."""
         self._thread.run(self._twin.grow(logs))
+
+    @property
+    def retention(self) -> Retention:
+        """What of each log goes by itself, as it was seen last."""
+        return self._twin.retention
+
+    def set_retention(self, retention: Retention) -> None:
+        """Settles what goes by itself, for all logs; see `ledgers.logs.sets.log_set.LogSet.set_retention`."""
+        self._thread.run(self._twin.set_retention(retention))
+
+    def set_legal_hold(self, is_held: bool) -> None:
+        """Begins or ends a legal hold on all logs; see `ledgers.logs.sets.log_set.LogSet.set_legal_hold`."""
+        self._thread.run(self._twin.set_legal_hold(is_held))
 
     def consume(self, group: str, **options: Unpack[GroupOptions]) -> Iterator[SetRecord]:
         """Yields records of the logs that this member of the group has, each at least once, and commits what was used.

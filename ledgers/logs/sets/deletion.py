@@ -7,22 +7,20 @@ from contextlib import suppress
 from metadata import keys
 from metadata.audit import Act, tell
 from metadata.records.coordination import log_shares
-from metadata.records.coordination.log_set_record import LogSetRecord, LogSetStore
+from metadata.records.logs.log_set_record import LogSetRecord, LogSetStore, log_name
 
 from ...cluster import Cluster
-from ...errors import NoSuchLog
+from ...errors import LogHeld, NoSuchLog
 from ...record_change import metadata_errors
 from ..log_calls import LogCalls
 from .errors import NoSuchLogSet
-from .log_set import log_name
 from .set_state import LogSetState
 
 
 async def delete_set(cluster: Cluster, calls: LogCalls, name: str, password: bytes) -> None:
-    """Deletes a set with its logs, their cursors, and its groups' shares. Interrupted, it is done again.
+    """Deletes a set with its own logs, their cursors, and its groups' shares. Interrupted, it is done again.
 
-    Raises NoSuchLogSet; LogHeld, Unauthorized, NotAllowed before anything is changed. A hold that begins only then
-    keeps its log, and the set is deleted in part until it has ended.
+    Raises NoSuchLogSet; LogHeld, Unauthorized, NotAllowed before anything is changed.
     """
     cluster.check_process()
     store = LogSetStore(cluster.store)
@@ -32,19 +30,25 @@ async def delete_set(cluster: Cluster, calls: LogCalls, name: str, password: byt
         raise NoSuchLogSet(name)
     state = LogSetState(store, name, found, deleted_too=True)
     for log in _logs(name, state.record):
-        await calls.check_may_delete(log, password)
-    await state.change(LogSetRecord.given_up)
+        await calls.check_may_delete(log, password, of=state.record.model.identity)
+    await state.change(_given_up)
     given_up = state.found
     for log in _logs(name, given_up.record):
         await state.refresh()
         if state.found != given_up:  # somebody else has deleted it, and made another one
             raise NoSuchLogSet(name)
         with suppress(NoSuchLog):
-            await calls.delete(log, password)
+            await calls.delete(log, password, of=given_up.record.model.identity)
     with metadata_errors():
         await log_shares.forget_all(cluster.store, name)
         await store.forget(name, given_up.version)
     tell(Act.DELETE, who=cluster.who, log_set=name)
+
+
+def _given_up(record: LogSetRecord) -> LogSetRecord:
+    if record.model.legal_hold:
+        raise LogHeld(log_name(record.model.name, 0))
+    return record.given_up()
 
 
 def _logs(name: str, record: LogSetRecord) -> list[str]:

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Callable
-from typing import Unpack
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Unpack
 
 from metadata import keys
+from metadata.audit import Act, tell
 from metadata.errors import KeyExists
-from metadata.records.coordination.log_set_record import LogSetRecord, LogSetStore, VersionedLogSet
 from metadata.records.logs.log_record import LogSettings
+from metadata.records.logs.log_set_record import (
+    LogSetRecord,
+    LogSetStore,
+    VersionedLogSet,
+    log_name,
+)
+from metadata.records.logs.retention import NOTHING_GOES, Retention, told
 
 from ...cluster import Cluster
-from ...errors import LedgerError, LogExists
+from ...elections.term import Term
+from ...errors import LedgerError, LogExists, LogFenced, NoSuchLog
 from ...record_change import metadata_errors
+from ..access import check_may_change, check_may_give_up
 from ..log import Log
 from ..log_calls import LogCalls
 from .errors import NoSuchLogSet
@@ -26,13 +37,17 @@ log = logging.getLogger(__name__)
 TAKE_OVERS_MAX = 10
 """Attempts to take a set over: before each other one it has grown."""
 
+GROWTH_TAKE_OVERS_MAX = 100
+"""Attempts to take one log over when a set grows: before each other one a writer, or who helps, was in between."""
+
 
 class LogSet:
     """A set of logs, opened. Made by `LedgerClient.log_set`; belongs to its event loop.
 
-    Log n of a set is the log `<set>.<n>`, which can be read, truncated and kept as any other. All records of a key are
-    in one log, in the order in which they were appended; after the set has grown, in the log before and then in the one
-    since.
+    Log n of a set is the log `<set>.<n>`, which can be read and truncated as any other; its name, retention and legal
+    hold are the set's. All records of a key are in one log, in the order in which they were appended; after the set has
+    grown, in the log before and then in the one since. Every call raises NoSuchLogSet once the set is deleted, also
+    where another one has its name by now.
     """
 
     def __init__(
@@ -56,8 +71,10 @@ class LogSet:
         logs: int | None,
         settings: LogSettings,
         password: bytes,
+        retention: Retention = NOTHING_GOES,
     ) -> LogSet:
-        """Opens a set; with a number of logs it is created where it is not there."""
+        """Opens a set; with a number of logs it is created where it is not there. Raises LogExists where
+        another log has the name of one of its logs: then nothing is created."""
         store = LogSetStore(cluster.store)
         with metadata_errors():
             found = await store.read(keys.check_name(name))
@@ -67,19 +84,23 @@ class LogSet:
         if is_deleted:
             raise LedgerError(f"set {name!r} is deleted in part: delete it again, and then create it")
         if found is None and logs is not None:
-            record = LogSetRecord(logs)
-            for n in range(logs):
-                await _create(calls, log_name(name, n), settings, password)
+            model = await calls.new(name, settings, password, retention)
+            record = LogSetRecord(logs, model, is_unsettled=True)
             with metadata_errors():
                 try:
+                    await _check_names(calls, record, 0, logs)
                     found = await store.create(name, record)
-                except KeyExists:  # somebody else was faster
+                except (KeyExists, LogExists):
                     found = await store.read(name)
+                    if found is None:
+                        raise
+                    # else somebody else was faster
         if found is None:  # and it was deleted at once
             raise NoSuchLogSet(name)
-        if logs not in (None, found.record.logs, found.record.growing_to):
-            raise ValueError(f"set {name!r} has {found.record.logs} logs, not {logs}: `grow` makes them more")
-        return cls(cluster, calls, name, found, password)
+        opened = cls(cluster, calls, name, found, password)
+        if found.record.is_unsettled and not cluster.why_not_created():
+            await opened._settled()
+        return opened
 
     @property
     def record(self) -> LogSetRecord:
@@ -93,10 +114,15 @@ class LogSet:
 
     async def log(self, number: int) -> Log:
         """One of its logs. Raises NoSuchLog."""
-        return await self._calls.open(log_name(self.name, number), self._password)
+        log = await self._calls.open(log_name(self.name, number), self._password)
+        if not log.record.is_of(self.record.model.identity):
+            raise NoSuchLog(log.name)
+        return log
 
-    async def writer(self, name: str | None = None) -> LogSetWriter:
+    async def writer(self, name: str | None = None, *, term: Term | None = None) -> LogSetWriter:
         """Takes all logs over, as `Log.writer` does one: one program writes to a set at a time.
+
+        With a `term`, each log refuses a leader of an earlier term of the same election from then on.
 
         It gets LogFenced once another one has taken a log over, or the set grows: then `writer` makes another one.
         Completes a growth that was interrupted. Raises as `Log.writer`.
@@ -106,23 +132,26 @@ class LogSet:
             writer = LogSetWriter()
             try:
                 for n in range(record.logs):
-                    writer.writers.append(await (await self.log(n)).writer(name))
+                    writer.writers.append(await (await self.log(n)).writer(name, term=term))
                 # Whoever has it grow fences writers after the record says so: this one was not, or sees it now.
                 if await self.refresh() == record:
                     return writer
             except BaseException:
                 await writer.abandon()
                 raise
-            await writer.close()
+            with suppress(LogFenced):  # by whoever has it grow
+                await writer.close()
         raise LedgerError(f"set {self.name!r} keeps growing; try again")
 
     async def grow(self, logs: int) -> None:
         """Spreads keys over so many logs from now on, a multiple of those that there are. Its writer gets LogFenced.
 
-        Interrupted, it is completed by the next writer, or by the same order. Raises ValueError.
+        Interrupted, it is completed by the next writer, or by the same order. Raises ValueError; LogExists where
+        another log has the name of a new one, and then the set has not grown.
         """
         log_name(self.name, logs - 1)  # raises where it would be too long
-        await self.refresh()
+        record = await self._settled()
+        await _check_names(self._calls, record, record.logs, logs)
         await self._state.change(lambda now: now if now.logs == logs else now.to_grow(logs))
         await self._settled()
 
@@ -139,41 +168,77 @@ class LogSet:
         self._cluster.check_process()
         return SetConsumption(self._cluster, self, group, **options)
 
+    @property
+    def retention(self) -> Retention:
+        """What of each log goes by itself, as it was seen last."""
+        return self.record.model.retention
+
+    async def set_retention(self, retention: Retention) -> None:
+        """Settles what goes by itself, for all logs, also those that the set gets later. Raises as `Log.set_retention`.
+
+        Interrupted, it is completed by the same order, the next writer, or whoever opens the set.
+        """
+        for n in range((await self._settled()).logs):
+            await check_may_give_up(self._cluster, (await self.log(n)).record, self._password)
+        await self._want(retention=retention)
+        tell(Act.RETENTION, who=self._cluster.who, log_set=self.name, **told(retention))
+
+    async def set_legal_hold(self, is_held: bool) -> None:
+        """Begins or ends a legal hold on all logs, also those that the set gets later. Raises as `Log.set_legal_hold`.
+
+        Interrupted, it is completed likewise; until then some logs are held.
+        """
+        check_may_change(self._cluster)
+        await self._want(legal_hold=is_held)
+        tell(Act.LEGAL_HOLD, who=self._cluster.who, log_set=self.name, is_held=is_held)
+
     # ------------------------------------------------------------------------------------------------
 
+    async def _want(self, **changed: Any) -> None:
+        await self.refresh()
+        await self._state.change(lambda record: record.wanting(replace(record.model, **changed)))
+        await self._settled()
+
     async def _settled(self) -> LogSetRecord:
-        """The record, once no growth is left to be completed."""
+        """The record, once all logs are there and have what is wanted, and no growth is left to be completed."""
         record = await self.refresh()
-        while record.growing_to:
-            await self._make_logs(record)
-            ends = []
-            for n in range(record.logs):
-                writer = await (await self.log(n)).writer("growth of the set")
-                ends.append(writer.next_position)
-                await writer.close()
-            record = await self._state.change(_grown(record, tuple(ends)))
+        while record.growing_to or record.is_unsettled:
+            await self._settle_logs(record)
+            ends = [await self._end(n) for n in range(record.logs)] if record.growing_to else []
+            record = await self._state.change(_settled_from(record, tuple(ends)))
         return record
 
-    async def _make_logs(self, growing: LogSetRecord) -> None:
+    async def _settle_logs(self, record: LogSetRecord) -> None:
         """The record has them before they are made, so that whoever deletes the set finds them."""
-        settings = (await self.log(0)).record.settings
-        for n in range(growing.logs, growing.growing_to):
+        for n in range(max(record.logs, record.growing_to)):
             await self.refresh()  # raises where it was deleted meanwhile
-            await _create(self._calls, log_name(self.name, n), settings, self._password)
+            await self._calls.settle(record.model, record.member(n), self._password)
+
+    async def _end(self, number: int) -> int:
+        """Where a log stands, once its writer is fenced."""
+        for _ in range(GROWTH_TAKE_OVERS_MAX):
+            try:
+                writer = await (await self.log(number)).writer("growth of the set")
+            except LogFenced:  # by a writer that looks only then whether the set grows, or by who helps
+                continue
+            with suppress(LogFenced):
+                await writer.close()
+            return writer.next_position
+        raise LedgerError(f"log {number} of set {self.name!r} keeps being taken over; try again")
 
 
-def _grown(before: LogSetRecord, ends: tuple[int, ...]) -> Callable[[LogSetRecord], LogSetRecord]:
-    """Where somebody else has completed the same growth, nothing is left to be changed."""
-    return lambda record: record.grown(ends) if record == before else record
+async def _check_names(calls: LogCalls, record: LogSetRecord, start: int, stop: int) -> None:
+    """Raises LogExists, before anything is changed, where another log has the name of one that is to be made."""
+    for n in range(start, stop):
+        await calls.check_name(log_name(record.model.name, n), record.model.identity)
 
 
-def log_name(log_set: str, number: int) -> str:
-    """The name of a set's log."""
-    return keys.check_name(f"{log_set}.{number}")
+def _settled_from(before: LogSetRecord, ends: tuple[int, ...]) -> Callable[[LogSetRecord], LogSetRecord]:
+    """Where somebody else has changed the set meanwhile, nothing is changed."""
 
+    def settled(record: LogSetRecord) -> LogSetRecord:
+        if record != before:
+            return record
+        return record.grown(ends) if record.growing_to else record.settled()
 
-async def _create(calls: LogCalls, name: str, settings: LogSettings, password: bytes) -> None:
-    try:
-        await calls.create(name, settings, password)
-    except LogExists:  # made by one that was interrupted, or is about to make the same set
-        await calls.open(name, password)
+    return settled

@@ -11,8 +11,8 @@ from metadata import keys
 from metadata.counting.outage import weight
 from metadata.errors import LeaseLost, StoreRefused, StoreUnavailable, WatchCompacted
 from metadata.records.coordination.candidates import CandidateStore
-from metadata.records.coordination.log_set_record import LogSetRecord
 from metadata.records.coordination.log_shares import LogShares
+from metadata.records.logs.log_set_record import LogSetRecord
 
 from ...cluster import Cluster
 from ...elections.campaign import RETRY_SECONDS

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from typing import NamedTuple, Protocol
 
 from metadata import keys
-from metadata.records.coordination.log_set_record import LogSetRecord
+from metadata.records.logs.log_set_record import LogSetRecord
 
 from ...cluster import Cluster
 from ...elections.campaign import LEASE_SECONDS, check_lease, this_process

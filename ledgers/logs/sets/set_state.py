@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metadata.records.coordination.log_set_record import LogSetRecord, LogSetStore, VersionedLogSet
+from metadata.records.logs.log_set_record import LogSetRecord, LogSetStore, VersionedLogSet
 
 from ...record_change import ClientRecord, metadata_errors
 from .errors import NoSuchLogSet
@@ -27,6 +27,8 @@ class LogSetState(ClientRecord[LogSetRecord]):
         with metadata_errors():
             found = await self._store.read(self.name)
         if found is None or (found.record.deleted and not self._deleted_too):
+            raise NoSuchLogSet(self.name)
+        if found.record.model.identity != self.record.model.identity:  # deleted, and made again
             raise NoSuchLogSet(self.name)
         return found
 

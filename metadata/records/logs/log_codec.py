@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 
 from google.protobuf.message import DecodeError
 
@@ -10,10 +11,10 @@ from ...errors import BadRecord
 from .. import records_pb2 as pb
 from ..ledger_codec import DIGEST_FROM_PB, DIGEST_TO_PB
 from ..ledger_record import IDENTITY_BYTES, Shape
-from .log_record import LogRecord, LogSettings, Segment, check_chain
+from .log_record import LogRecord, LogSettings, Segment, SetMember, check_chain
 from .retention import Retention
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 def encode(record: LogRecord) -> bytes:
@@ -46,6 +47,7 @@ def encode(record: LogRecord) -> bytes:
         token=record.token,
         retention=_retention_message(record.retention),
         producers_from=record.producers_from,
+        member=_member_message(record.member),
     ).SerializeToString(deterministic=True)
 
 
@@ -180,7 +182,16 @@ def _record(message: pb.Log) -> LogRecord:
         token=message.token,
         producers_from=message.producers_from if message.HasField("producers_from") else None,
         retention=_retention(message.retention),
+        member=_member(message.member) if message.HasField("member") else None,
     )
+
+
+def _member_message(member: SetMember | None) -> pb.LogSetMember | None:
+    return None if member is None else pb.LogSetMember(**asdict(member))
+
+
+def _member(message: pb.LogSetMember) -> SetMember:
+    return SetMember(message.log_set, message.number, message.logs, message.generation)
 
 
 def _retention_message(retention: Retention) -> pb.LogRetention | None:

@@ -113,6 +113,23 @@ def check_chain(segments: tuple[Segment, ...], start: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class SetMember:
+    """Which log of a set a log is: the set's identity, the number of the log, and how many there are.
+
+    `generation`: of the set's record, whose retention and hold the log has.
+    """
+
+    log_set: bytes
+    number: int
+    logs: int
+    generation: int
+
+    def __post_init__(self) -> None:
+        if len(self.log_set) != IDENTITY_BYTES or not 0 <= self.number < self.logs or self.generation < 0:
+            raise ValueError(f"no log is number {self.number} of {self.logs} of set {self.log_set.hex()!r}")
+
+
+@dataclass(frozen=True, slots=True)
 class LogRecord:
     """One log's metadata, immutable; a change makes a new record and is one compare-and-swap.
 
@@ -121,7 +138,8 @@ class LogRecord:
     one `name`, from which `lognames/` leads to it; `next_name` is what it is being renamed to. `owner`: to whom
     certificates can be confined, as for ledgers.
     `election` and `token`: of the latest term under which the log was written. `retention`: what goes by itself.
-    `producers_from`: no record before it has a producer; None where none has.
+    `producers_from`: no record before it has a producer; None where none has. `member`: of which set; None for a log
+    that is of none.
     """
 
     identity: bytes
@@ -143,6 +161,7 @@ class LogRecord:
     token: int = 0
     retention: Retention = NOTHING_GOES
     producers_from: int | None = None
+    member: SetMember | None = None
 
     def __post_init__(self) -> None:
         if len(self.identity) != IDENTITY_BYTES:
@@ -158,6 +177,15 @@ class LogRecord:
             raise ValueError(f"no log begins at position {self.first_position}")
         if self.end_position is not None and self.first_position > self.end_position:
             raise ValueError(f"what is left begins at {self.first_position}, behind {self.end_position}")
+
+    @property
+    def log_set(self) -> str | None:
+        """The name of the set that the log is of."""
+        return None if self.member is None else self.name.rpartition(".")[0]
+
+    def is_of(self, log_set: bytes) -> bool:
+        """Whether the log is of the set of this identity."""
+        return self.member is not None and self.member.log_set == log_set
 
     @property
     def last(self) -> Segment | None:
@@ -302,6 +330,13 @@ class LogRecord:
     def retained(self, retention: Retention) -> LogRecord:
         """Settles what goes by itself."""
         return replace(self, retention=retention)
+
+    def as_its_set(self, model: LogRecord, member: SetMember) -> LogRecord:
+        """Has what its set has, unless it has what the set had later."""
+        assert self.member is not None
+        if self.member.generation >= member.generation:
+            return self
+        return replace(self, member=member, retention=model.retention, legal_hold=model.legal_hold)
 
     def given_up(self) -> LogRecord:
         """Marks the log as deleted: no writer has the epoch, and nothing of it is left."""

@@ -13,12 +13,12 @@ from ledgers.elections.term import Term
 from ledgers.logs.cursors.consumption import Consumption
 from ledgers.logs.cursors.poll_watch import PollWatch
 from ledgers.logs.record_batch import RecordBatch
-from ledgers.logs.sets.log_set import LogSet, _grown
+from ledgers.logs.sets.log_set import LogSet, _settled_from
 from ledgers.logs.sets.set_consumption import SetConsumption, Share
 from ledgers.logs.sets.set_writer import LogSetWriter
 from metadata.records.coordination import log_shares
-from metadata.records.coordination.log_set_record import LogSetRecord
 from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.log_set_record import LogSetRecord
 from tests.simulation.engine.planted import Real, around, bug, instead_of, together
 
 Patch = pytest.MonkeyPatch
@@ -61,16 +61,16 @@ async def leads_once_the_one_before_it_has_gone(self: Place) -> bool:
 @instead_of(LogSet, "_settled", within=1000, known=74)
 async def grows_without_fencing_the_writers(self: LogSet) -> LogSetRecord:
     record = await self.refresh()
-    if record.growing_to:
-        await self._make_logs(record)
+    if record.growing_to or record.is_unsettled:
+        await self._settle_logs(record)
         ends = tuple([await (await self.log(n)).end() for n in range(record.logs)])
-        record = await self._state.change(_grown(record, ends))
+        record = await self._state.change(_settled_from(record, ends))
     return record
 
 
 @instead_of(LogSet, "writer", within=1000, known=299)
 async def a_writer_does_not_look_whether_the_set_has_grown_meanwhile(
-    self: LogSet, name: str | None = None
+    self: LogSet, name: str | None = None, *, term: Term | None = None
 ) -> LogSetWriter:
     record, writer = await self._settled(), LogSetWriter()
     for n in range(record.logs):
@@ -115,7 +115,7 @@ def a_group_begins_with_new_logs_where_it_began_with_the_others(self: SetConsump
 
 @instead_of(SetConsumption, "_give_up", within=1000, known=336)
 def gives_its_logs_up_only_where_none_has_failed(self: SetConsumption) -> None:
-    self._adopt(set(), LogSetRecord(1))
+    self._adopt(set(), LogSetRecord(1, LogRecord(bytes(16), "set")))
 
 
 # --- consumers that are stuck ------------------------------------------------------------------------

@@ -10,9 +10,10 @@ from ledgers.logs.record_batch import Record
 from ledgers.logs.sets.set_consumption import SetConsumption
 from ledgers.logs.sets.set_writer import log_of
 from metadata import keys
-from metadata.records.coordination import cursor_record, lease_clock, log_set_record, log_shares
-from metadata.records.coordination.log_set_record import LogSetRecord
+from metadata.records.coordination import cursor_record, lease_clock, log_shares
+from metadata.records.logs import log_set_record
 from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.log_set_record import LogSetRecord
 
 from .probes import LogProbe
 

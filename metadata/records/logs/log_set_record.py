@@ -3,17 +3,19 @@ compare-and-swap only."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
 
 from ... import keys, settled_writes
 from ...errors import BadRecord
 from ...store import MetadataStore, Versioned, list_all
 from .. import records_pb2 as pb
+from ..coordination.transitions import Standing
 from ..unreadable import parsed
-from .transitions import Standing
+from . import log_codec
+from .log_record import LogRecord, SetMember
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 LOGS_MAX = 1024
 """Logs of a set: each has a writer of its own, and a cursor for each group of consumers."""
@@ -23,12 +25,20 @@ LOGS_MAX = 1024
 class LogSetRecord:
     """`growths`: for each time that the set grew the ends of the logs that it had. A log of these has keys as they were
     spread before up to its end, and from there on as they were spread afterwards. `growing_to`: while it grows, to how
-    many; nobody writes then. `deleted`: its logs are being deleted, and nobody uses it any more."""
+    many; nobody writes then. `deleted`: its logs are being deleted, and nobody uses it any more.
+
+    `model`: the shape, segments, owner, retention and hold that all its logs have; its identity and its name are the
+    set's. This is what is wanted: a log's own record says what is in force for it. `is_unsettled`: some log may still
+    have to be made, or to get what is wanted. `generation` rises with each change that the logs get to know, so none
+    goes back to an earlier one."""
 
     logs: int
+    model: LogRecord
     growths: tuple[tuple[int, ...], ...] = ()
     growing_to: int = 0
     deleted: bool = False
+    generation: int = 0
+    is_unsettled: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.logs <= LOGS_MAX:
@@ -52,23 +62,32 @@ class LogSetRecord:
                 f"{self.logs} logs grow to a multiple of that, {LOGS_MAX} at most, and not to {logs}: then the keys of "
                 "each new log come from one log"
             )
-        return replace(self, growing_to=logs)
+        return self if self.growing_to else replace(self, growing_to=logs, generation=self.generation + 1)
 
     def grown(self, ends: tuple[int, ...]) -> LogSetRecord:
         """Has grown; the logs that there were ended here."""
         assert self.growing_to and len(ends) == self.logs
-        return LogSetRecord(self.growing_to, (*self.growths, ends))
+        growths = (*self.growths, ends)
+        return replace(self, logs=self.growing_to, growths=growths, growing_to=0, is_unsettled=False)
+
+    def wanting(self, model: LogRecord) -> LogSetRecord:
+        """All logs are to have what this says from now on."""
+        if model == self.model:
+            return self
+        return replace(self, model=model, generation=self.generation + 1, is_unsettled=True)
+
+    def settled(self) -> LogSetRecord:
+        """All logs have what is wanted."""
+        return replace(self, is_unsettled=False)
+
+    def member(self, number: int) -> SetMember:
+        """What the log of this number says of the set."""
+        logs = max(self.logs, self.growing_to)
+        return SetMember(self.model.identity, number, logs, self.generation)
 
     def given_up(self) -> LogSetRecord:
         """Nobody opens it from now on."""
         return replace(self, deleted=True)
-
-    def log_of(self, name: str, log: str) -> int | None:
-        """The number of a log in this set of this name; None where it is another one."""
-        of, _, told = log.rpartition(".")
-        number = int(told) if told.isdecimal() else -1
-        is_one = of == name and 0 <= number < max(self.logs, self.growing_to) and told == str(number)
-        return number if is_one else None
 
     def before(self, log: int) -> tuple[int, int] | None:
         """The log that keys of this one come from, and up to where it has to be used first; None where none do."""
@@ -79,6 +98,29 @@ class LogSetRecord:
 
 
 VersionedLogSet = Standing[LogSetRecord]
+
+
+def log_name(log_set: str, number: int) -> str:
+    """The name of a set's log. Raises ValueError where it would be too long."""
+    return keys.check_name(f"{log_set}.{number}")
+
+
+def made_again(members: Iterable[LogRecord]) -> LogSetRecord:
+    """The record of a set of which logs are left, as the latest of them knows it. Whoever opens the set then makes logs
+    that are missing. Where the logs stood when the set grew is not known any more."""
+    latest = max(members, key=lambda one: one.member.generation if one.member else -1)
+    member, name = latest.member, latest.log_set
+    assert member is not None and name is not None
+    model = LogRecord(
+        member.log_set,
+        name,
+        latest.settings,
+        owner=latest.owner,
+        legal_hold=latest.legal_hold,
+        created_ms=latest.created_ms,
+        retention=latest.retention,
+    )
+    return LogSetRecord(member.logs, model, generation=member.generation + 1, is_unsettled=True)
 
 
 class LogSetStore:
@@ -121,6 +163,9 @@ def encode(record: LogSetRecord) -> bytes:
         growing_to=record.growing_to,
         nonce=settled_writes.new_nonce(),
         deleted=record.deleted,
+        model=log_codec.encode(record.model),
+        generation=record.generation,
+        unsettled=record.is_unsettled,
     ).SerializeToString()
 
 
@@ -130,9 +175,12 @@ def decode(key: str, value: bytes) -> LogSetRecord:
     try:
         return LogSetRecord(
             message.logs,
+            log_codec.decode(key, message.model),
             tuple(tuple(one.ends) for one in message.growths),
             message.growing_to,
             message.deleted,
+            message.generation,
+            message.unsettled,
         )
     except ValueError as error:
         raise BadRecord(key, str(error)) from error
