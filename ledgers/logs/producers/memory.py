@@ -88,8 +88,8 @@ class ProducerMemory:
         found = []
         for wanted in range(sequence, min(sequence + count, last.last_sequence + 1)):
             run = runs[bisect_right(runs, Run(wanted, POSITION_MAX, 0)) - 1]
-            if not 0 <= wanted - run.sequence < run.count:
-                raise SequenceTooOld(producer, sequence, last.last_sequence, last.position + last.count - 1)
+            if not 0 <= wanted - run.sequence < run.records:
+                raise SequenceTooOld(producer, sequence, last.last_sequence, last.position + last.records - 1)
             found.append(run.position + wanted - run.sequence)
         return found
 
@@ -124,7 +124,7 @@ class ProducerMemory:
             self._drop_all_earlier(known)
             known = Heard([run], time_us)
         elif known.runs[-1].goes_on_in(run):
-            known.runs[-1] = known.runs[-1]._replace(count=known.runs[-1].count + run.count)
+            known.runs[-1] = known.runs[-1]._replace(records=known.runs[-1].records + run.records)
         else:
             known.runs.append(run)
             self._earlier[run.position] = producer

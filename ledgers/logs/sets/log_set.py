@@ -202,11 +202,13 @@ class LogSet:
     async def _settled(self) -> LogSetRecord:
         """The record, once all logs are there and have what is wanted, and no growth is left to be completed."""
         record = await self.refresh()
-        while record.growing_to or record.is_unsettled:
+        for _ in range(TAKE_OVERS_MAX):
+            if not (record.growing_to or record.is_unsettled):
+                return record
             await self._settle_logs(record)
             ends = [await self._end(n) for n in range(record.logs)] if record.growing_to else []
             record = await self._state.change(_settled_from(record, tuple(ends)))
-        return record
+        raise LedgerError(f"set {self.name!r} keeps changing; try again")
 
     async def _settle_logs(self, record: LogSetRecord) -> None:
         """The record has them before they are made, so that whoever deletes the set finds them."""

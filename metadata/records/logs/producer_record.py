@@ -38,15 +38,15 @@ class Run(NamedTuple):
 
     sequence: int
     position: int
-    count: int
+    records: int
 
     @property
     def last_sequence(self) -> int:
-        return self.sequence + self.count - 1
+        return self.sequence + self.records - 1
 
     def goes_on_in(self, other: Run) -> bool:
         """Whether the two are one run."""
-        return (self.sequence + self.count, self.position + self.count) == other[:2]
+        return (self.sequence + self.records, self.position + self.records) == other[:2]
 
 
 @dataclass(slots=True)
@@ -113,7 +113,7 @@ def encode(snapshot: ProducerSnapshot) -> bytes:
                 name=name,
                 sequences=[run.sequence for run in heard.runs],
                 positions=[run.position for run in heard.runs],
-                counts=[run.count for run in heard.runs],
+                counts=[run.records for run in heard.runs],
                 heard_us=heard.heard_us,
             )
             for name, heard in snapshot.producers
@@ -141,10 +141,10 @@ def decode(key: str, value: bytes) -> ProducerSnapshot:
 def _heard(one: pb.Producer) -> Heard:
     """Raises ValueError, also where sequences or positions do not rise."""
     runs = list(starmap(Run, zip(one.sequences, one.positions, one.counts, strict=True)))
-    ends = [(0, 0), *((run.sequence + run.count, run.position + run.count) for run in runs)]
+    ends = [(0, 0), *((run.sequence + run.records, run.position + run.records) for run in runs)]
     rise = all(
         run.sequence >= end[0] and run.position >= end[1] for run, end in zip(runs, ends, strict=False)
     )
-    if not (runs and rise and all(run.count >= 1 for run in runs)):
+    if not (runs and rise and all(run.records >= 1 for run in runs)):
         raise ValueError(f"no producer has {runs}")
     return Heard(runs, one.heard_us)
