@@ -1,6 +1,7 @@
 """Every error that a program can meet, and what several of them have in common, for handlers.
 
     except errors.NotFound:       NoSuchLedger, NoSuchEntry, NoSuchKey, JournalNotFormatted
+    except errors.OutOfRange:     NoSuchEntry, NoSuchPosition: beyond the end of a ledger or log
     except errors.AlreadyExists:  LedgerExists, DuplicateEntry, KeyExists, JournalNotEmpty
     except errors.AccessDenied:   Unauthorized, NotAllowed, BadEncryptionKey, StoreRefused
     except errors.TakenOver:      LedgerFenced, StaleEpoch: another writer has taken over, and this one must stop
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
         CursorTakenOver as CursorTakenOver,
         NoSuchCursor as NoSuchCursor,
     )
-    from ledgers.logs.errors import LogOfSet as LogOfSet
+    from ledgers.logs.errors import LogOfSet as LogOfSet, NoSuchPosition as NoSuchPosition
     from ledgers.logs.producers.errors import (
         OutOfOrderSequence as OutOfOrderSequence,
         ProducerForgotten as ProducerForgotten,
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
         AccessDenied as AccessDenied,
         AlreadyExists as AlreadyExists,
         NotFound as NotFound,
+        OutOfRange as OutOfRange,
         TakenOver as TakenOver,
         Unavailable as Unavailable,
     )

@@ -94,7 +94,7 @@ if TYPE_CHECKING:
         NoSuchCursor as NoSuchCursor,
     )
     from .logs.cursors.lag import Lag as Lag
-    from .logs.errors import LogOfSet as LogOfSet
+    from .logs.errors import LogOfSet as LogOfSet, NoSuchPosition as NoSuchPosition
     from .logs.producers.errors import (
         OutOfOrderSequence as OutOfOrderSequence,
         ProducerForgotten as ProducerForgotten,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import weakref
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Self, Unpack
 
@@ -43,9 +43,11 @@ from .recovering.accept_loss import LossAssessment, accept_loss, assess
 from .recovering.delete import delete
 from .recovering.recover import recover
 from .recovering.salvage import Salvage
+from .tasks import at_loop_end
 from .writing.advanced_write_handle import AdvancedWriteHandle
 from .writing.creation import create_record
 from .writing.write_handle import WriteHandle
+from .writing.writer import close_writers
 
 __all__ = [
     "AdvancedWriteHandle",
@@ -79,6 +81,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient):
         self._encryption_key: bytes | None = None
         self._logs: LogCalls | None = None
         self._is_closed = False
+        self._at_loop_end: AsyncGenerator[None, None] | None = None
         self._home = ForkGuard(ClientForked)
         self._connecting = asyncio.Lock()
         self._writers: weakref.WeakSet[WriteHandle] = weakref.WeakSet()
@@ -107,17 +110,20 @@ class LedgerClient(NotPickled, LogClient, ElectionClient):
                 self._cluster = Cluster(
                     self._store, ledgers, self._bookies, self._config, rng, identity=me, turn=turn
                 )
+                self._at_loop_end = at_loop_end(self._close)
+                await anext(self._at_loop_end)
 
     async def close(self) -> None:
-        """Closes all connections and abandons open writers: their pending appends fail, and their ledgers
-        stay open until they are recovered. Does nothing in a forked process."""
-        if not self._home.is_here:
-            return
+        """Closes open writers, in `CLOSE_SECONDS_MAX` or not at all, and all connections. Not in a forked process."""
+        if self._home.is_here:
+            ending, self._at_loop_end = self._at_loop_end, None
+            await (self._close() if ending is None else ending.aclose())
+
+    async def _close(self) -> None:
         self._is_closed = True
         if self._logs is not None:
             await self._logs.close()
-        for writer in list(self._writers):
-            await writer.abandon()
+        await close_writers(self._writers)
         if self._cluster is not None:
             self._cluster.is_closed = True
             await self._cluster.leave_queues()
@@ -370,8 +376,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient):
 
     async def _log_calls(self) -> LogCalls:
         cluster = await self._connected()
-        if self._logs is None:
-            self._logs = LogCalls(cluster, self)
+        self._logs = self._logs or LogCalls(cluster, self)
         return self._logs
 
     async def _made(self, cluster: Cluster, new: NewLedger) -> WriteHandle:

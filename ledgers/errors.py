@@ -39,8 +39,8 @@ LedgerFenced, LedgerIdReused, LedgerClosed, NotEnoughBookies, AppendTimeout, Una
 MetadataUnavailable are Unconfirmed: they end a writer. An append that failed with one of them may or may not be in the
 ledger; only opening the ledger with recovery settles which. Treat it as a write whose answer was lost.
 
-NotFound, AlreadyExists, AccessDenied, TakenOver and Unavailable are bases that errors of several packages have
-(`bookledger.errors`). `errors` of `ledgers.elections`, `ledgers.logs.cursors` and `.producers` have more.
+NotFound, OutOfRange, AlreadyExists, AccessDenied, TakenOver and Unavailable are bases that errors of several packages
+have (`bookledger.errors`). `errors` of `ledgers.elections`, `ledgers.logs` and the folders in it have more.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ from metadata.picklable_errors import (
     AccessDenied,
     AlreadyExists,
     NotFound,
+    OutOfRange,
     PicklableError,
     TakenOver,
     Unavailable,
@@ -79,15 +80,13 @@ class LedgerExists(AlreadyExists, LedgerError):
         self.ledger_id = ledger_id
 
 
-class NoSuchEntry(NotFound, LedgerError):
+class NoSuchEntry(OutOfRange, LedgerError):
     """The entry is outside the readable range: read `last_add_confirmed` again, or ask for less."""
 
     def __init__(self, ledger_id: int, entry_id: int, last_add_confirmed: int) -> None:
-        end = f"its last confirmed entry is {last_add_confirmed}"
-        super().__init__(
-            f"ledger {ledger_id} has no readable entry {entry_id}; "
-            f"{end if last_add_confirmed >= 0 else 'none of it is confirmed'}"
-        )
+        is_any = last_add_confirmed >= 0
+        end = f"its last confirmed entry is {last_add_confirmed}" if is_any else "none of it is confirmed"
+        super().__init__(f"ledger {ledger_id} has no readable entry {entry_id}; {end}")
         self.ledger_id = ledger_id
         self.entry_id = entry_id
         self.last_add_confirmed = last_add_confirmed
@@ -147,8 +146,8 @@ class NotEnoughBookies(Unavailable, Unconfirmed):
 
     def __init__(self, needed: str, reasons: Mapping[str, str], usable: Collection[str] = ()) -> None:
         said = {**dict.fromkeys(usable, "usable"), **reasons}
-        listed = "; ".join(f"{name}: {why}" for name, why in sorted(said.items())) or "none is registered"
-        super().__init__(f"not enough bookies for {needed}: {listed}")
+        listed = "; ".join(f"{name}: {why}" for name, why in sorted(said.items()))
+        super().__init__(f"not enough bookies for {needed}: {listed or 'none is registered'}")
         self.reasons = dict(reasons)
         self.usable = tuple(usable)
 

@@ -8,6 +8,8 @@ the loop's thread is gone because the interpreter ends.
 from __future__ import annotations
 
 import asyncio
+import atexit
+import concurrent.futures.thread  # noqa: F401 - its pools end at exit after this module, which comes later
 import ctypes
 import inspect
 import os
@@ -84,7 +86,9 @@ class LoopThread(NotPickled):
         """Has the thread end, after the last work and with a ResourceWarning, when neither the client nor a handle of
         it refers to this any more. Never waits."""
         self._forgotten = weakref.finalize(self, _end_forgotten, self._loop, self._home, last_work, owner)
-        self._forgotten.atexit = False  # at exit the interpreter has stopped the thread already
+        self._forgotten.atexit = False  # it waits for nothing, and at exit the thread is about to be stopped
+        self._last_work = last_work
+        _unclosed.add(self)
 
     @property
     def is_here(self) -> bool:
@@ -210,6 +214,19 @@ class LoopThread(NotPickled):
     def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+
+
+_unclosed: weakref.WeakSet[LoopThread] = weakref.WeakSet()
+
+
+def _close_at_exit() -> None:
+    """Closes the clients that the program has not closed; a forked child leaves its parent's alone."""
+    for thread in list(_unclosed):
+        thread.close(thread._last_work)
+
+
+# When `atexit` comes thread pools take no work any more, and the metadata store may need one.
+getattr(threading, "_register_atexit", atexit.register)(_close_at_exit)
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
@@ -44,6 +44,14 @@ class Tasks:
             task.cancel()
         if running:
             await asyncio.wait(running)
+
+
+async def at_loop_end(work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[None, None]:
+    """Begun with `anext`, it does the work when it is closed, or when `asyncio.run` ends all generators."""
+    try:
+        yield
+    finally:
+        await work()
 
 
 def was_stopped(due: float) -> bool:

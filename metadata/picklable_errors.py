@@ -30,6 +30,10 @@ class NotFound(PicklableError):
     """What was asked for is not there, or no longer: check its id."""
 
 
+class OutOfRange(NotFound):
+    """It is beyond the end of a ledger or log, or before 0: look at the end again, or ask for less."""
+
+
 class AlreadyExists(PicklableError):
     """What was to be made is there already. Nothing was changed: choose another id, or use what is there."""
 

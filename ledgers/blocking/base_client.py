@@ -39,7 +39,11 @@ class BlockingClient(Generic[C]):
         return repr(self._twin)
 
     def close(self) -> None:
-        """Closes all connections, ends the thread, abandons open handles. Safe to repeat."""
+        """Closes open writers as their own `close` does, all connections, and the thread. Safe to repeat.
+
+        Done at the end of the program, too. Waits some seconds for bookies and metadata that do not answer, and logs a
+        warning then: see the asyncio client's `close`.
+        """
         self._thread.close(self._twin.close)
 
     def __enter__(self) -> Self:

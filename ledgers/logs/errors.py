@@ -1,10 +1,13 @@
-"""Errors of single logs.
+"""Errors of logs beside those of `ledgers.errors`.
 
 LedgerError
-└── LogOfSet                 the log is changed with its set only
+├── LogOfSet                 the log is changed with its set only
+└── NoSuchPosition           the position is beyond the end, or below 0
 """
 
 from __future__ import annotations
+
+from metadata.picklable_errors import OutOfRange
 
 from ..errors import LedgerError
 
@@ -15,3 +18,12 @@ class LogOfSet(LedgerError):
     def __init__(self, name: str, log_set: str, instead: str) -> None:
         super().__init__(f"log {name!r} is one of set {log_set!r}: {instead}")
         self.name, self.log_set = name, log_set
+
+
+class NoSuchPosition(OutOfRange, LedgerError, ValueError):
+    """The position is beyond the end of the log, or below 0. Nothing was changed. `end` is the end, as far as known."""
+
+    def __init__(self, name: str, position: int, end: int) -> None:
+        beyond = f"log {name!r} ends before position {end}, so position {position} is beyond its end"
+        super().__init__(beyond if position >= 0 else f"positions begin at 0: log {name!r} has no {position}")
+        self.name, self.position, self.end = name, position, end

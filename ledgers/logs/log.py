@@ -27,6 +27,7 @@ from .cursors.cursor import COMMIT_SECONDS, Cursor
 from .cursors.cursor_calls import CursorCalls
 from .cursors.lag import Lag, lag_of
 from .cursors.where import Where
+from .known_end import KnownEnd
 from .log_chain import LogChain
 from .reading.log_reader import LogReader
 from .record_batch import Record, RecordBatch
@@ -49,13 +50,15 @@ class Log:
         ledgers: SegmentLedgers,
         cleaning: Cleaning,
         writers: WeakSet[LogWriter],
+        known: KnownEnd,
     ) -> None:
         self._cluster = cluster
         self._chain = chain
         self._ledgers = ledgers
         self._cleaning = cleaning
         self._writers = writers
-        self._reader = LogReader(chain, ledgers)
+        self._known = known
+        self._reader = LogReader(chain, ledgers, known)
         self._cursors = CursorCalls(cluster, self, chain.record.identity)
 
     def __repr__(self) -> str:
@@ -89,7 +92,7 @@ class Log:
         chain = LogChain(self._chain.logs, self._chain.found)
         metrics = self._cluster.log_metrics
         with nullcontext() if metrics is None else metrics.taking_over():
-            writer = await take_over(self._cluster, chain, self._ledgers, who, term)
+            writer = await take_over(self._cluster, chain, self._ledgers, who, term, known=self._known)
         self._writers.add(writer)
         self._chain.take(chain.found)
         self._cleaning.start(chain, self._ledgers)  # what the former writer had no time for
@@ -102,9 +105,11 @@ class Log:
         return (await self.refresh()).first_position
 
     async def end(self) -> int:
-        """The position behind the last record that bookies know as confirmed: what a reader of new records starts at.
+        """The position behind the last record that is known as confirmed: what a reader of new records starts at.
 
-        What a writer confirmed in its last moment before it died counts only after the next take-over (rule L4).
+        It never goes back for a client: it has all that the client has appended or read. Of others' records it has what
+        bookies know. What a writer confirmed in its last moment before it died counts only after the next take-over
+        (rule L4).
         """
         self._cluster.check_process()
         return await self._reader.end()
@@ -112,8 +117,8 @@ class Log:
     async def read(self, start: int | None = None, stop: int | None = None) -> AsyncGenerator[Record, None]:
         """Yields the confirmed records from `start` to before `stop`; from the oldest and to `end()` by default.
 
-        Raises LogTruncated for what was given up, ValueError for what is behind the end, EntryUnreadable or
-        DigestMismatch when no replica has a record, after yielding all before it.
+        Raises LogTruncated for what was given up, NoSuchPosition beyond the end, EntryUnreadable or DigestMismatch when
+        no replica has a record, after yielding all before it.
         """
         async with aclosing(self.batches(start, stop)) as batches:
             async for batch in batches:
@@ -172,6 +177,19 @@ class Log:
                 return batch.records()[:records_max]
         return []
 
+    @property
+    def known_end(self) -> int:
+        """The furthest that this client knows the log to reach, without asking anybody."""
+        return self._known.position
+
+    async def check_reaches(self, position: int) -> None:
+        """Raises NoSuchPosition where the log ends before this position.
+
+        One that another client may have confirmed just now is waited for, a second at most, until bookies know it.
+        """
+        self._cluster.check_process()
+        await self._reader.check_reaches(position)
+
     async def position_at(self, time: datetime) -> int:
         """The first position whose record was appended at this time or later; the end where there is none."""
         self._cluster.check_process()
@@ -205,8 +223,8 @@ class Log:
         """Opens a cursor. One that is not there is created at `start`, and stays at that position until it is moved.
 
         `start`: a position, a time, "beginning" or "end"; with None it must be there. What is committed is written
-        every `commit_seconds`, and when the cursor is closed. Raises ValueError for an unusable name, or a position
-        that the log does not have, NoSuchCursor.
+        every `commit_seconds`, and when the cursor is closed. Raises ValueError for an unusable name,
+        NoSuchPosition, LogTruncated, NoSuchCursor.
         """
         self._cluster.check_process()
         state = await self._cursors.state(name, start)
@@ -252,16 +270,12 @@ class Log:
     async def truncate(self, before: int) -> None:
         """Gives up all records before this position. Segments that hold nothing else are deleted in the background.
 
-        A position up to which it was truncated already is no error. Raises LogHeld, Unauthorized, ValueError behind the
-        end.
+        A position up to which it was truncated already is no error. Raises LogHeld, Unauthorized, NoSuchPosition beyond
+        the end.
         """
         check_int("a position", before)
         await check_may_give_up(self._cluster, await self.refresh(), self._ledgers.password)
-        end = await self.end()
-        if not 0 <= before <= end:
-            raise ValueError(
-                f"log {self.name!r} ends before position {end}: it cannot be truncated to {before}"
-            )
+        await self.check_reaches(before)
 
         def truncated(record: LogRecord) -> LogRecord:
             if record.legal_hold:

@@ -20,8 +20,10 @@ from ..cluster import Cluster
 from ..creating.new_ledger import NewLedger
 from ..errors import LogExists, LogHeld, NoSuchLog, NotAllowed
 from ..record_change import metadata_errors, no_log
+from ..writing.writer import close_writers
 from .access import check_may_change, check_may_give_up, check_no_member
 from .cleaning import Cleaning, delete_all
+from .known_end import KnownEnds
 from .log import Log
 from .log_chain import LogChain, Transition
 from .segment_ledgers import LedgerCalls, SegmentLedgers
@@ -36,6 +38,7 @@ class LogCalls:
         self._logs = LogStore(cluster.store)
         self._calls = calls
         self._cleaning = Cleaning()
+        self._ends = KnownEnds()
         self._writers: WeakSet[LogWriter] = WeakSet()
 
     @property
@@ -168,9 +171,8 @@ class LogCalls:
         return found
 
     async def close(self) -> None:
-        """Abandons open writers, and stops what goes on in the background."""
-        for writer in list(self._writers):
-            await writer.abandon()
+        """Closes open writers, and stops what goes on in the background."""
+        await close_writers(self._writers)
         await self._cleaning.close()
 
     # ------------------------------------------------------------------------------------------------
@@ -186,7 +188,9 @@ class LogCalls:
 
     def _log(self, found: VersionedLog, password: bytes) -> Log:
         ledgers = SegmentLedgers(self._cluster, self._calls, password)
-        return Log(self._cluster, LogChain(self._logs, found), ledgers, self._cleaning, self._writers)
+        known = self._ends.of(found.record.identity)
+        chain = LogChain(self._logs, found)
+        return Log(self._cluster, chain, ledgers, self._cleaning, self._writers, known)
 
     async def _found(self, name: str, *, deleted_too: bool = False) -> VersionedLog | None:
         with metadata_errors():

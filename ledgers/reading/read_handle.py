@@ -86,6 +86,10 @@ class ReadHandle:
         """The last entry this reader knows to be confirmed; for a closed ledger, its last entry."""
         return self._view.last_add_confirmed
 
+    def is_confirmed(self, last_entry: int) -> None:
+        """Takes it from the caller that the entries through this one are confirmed."""
+        self._view.note_lac(last_entry)
+
     @property
     def length_bytes(self) -> int | None:
         """Payload bytes of the entries through `last_add_confirmed`; None where no bookie has told."""

@@ -113,6 +113,14 @@ class PipelineShell(Writer):
         return self._machine.record.ledger_id
 
     @property
+    def what(self) -> str:
+        return f"ledger {self.ledger_id}"
+
+    def tell_confirmed(self) -> None:
+        if not self.has_ended and self.last_add_confirmed >= 0:
+            self._lanes.send_lac()
+
+    @property
     def record(self) -> LedgerRecord:
         """The ledger's metadata as this writer last knew it."""
         return self._machine.record

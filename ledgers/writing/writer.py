@@ -1,14 +1,23 @@
-"""What the writers of ledgers and of logs have in common: how they end, when they are full, and who waits for them."""
+"""What the writers of ledgers and of logs have in common: how they end, when they are full, who waits for them, and how
+they are closed with their client."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from ..cluster import Cluster
 from ..errors import LedgerError
+from ..tasks import end_tasks
 from .append_futures import AppendFutures, Complete
+
+log = logging.getLogger(__name__)
+
+CLOSE_SECONDS_MAX = 5.0
+"""How long a client that is closed waits for its writers, where bookies or the metadata do not answer."""
 
 
 class Writer(ABC):
@@ -37,6 +46,23 @@ class Writer(ABC):
     @abstractmethod
     def is_behind(self) -> bool:
         """Whether a bookie is so far behind that appends should wait for it (rule W6)."""
+
+    @property
+    @abstractmethod
+    def what(self) -> str:
+        """What it writes, for people."""
+
+    @abstractmethod
+    def tell_confirmed(self) -> None:
+        """Tells the bookies how far it is confirmed, also while it is not idle."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Flushes, and closes what it writes."""
+
+    @abstractmethod
+    async def abandon(self) -> None:
+        """Gives up what it writes without closing it, as a crash would."""
 
     @property
     def has_ended(self) -> bool:
@@ -78,3 +104,32 @@ class Writer(ABC):
     def _raise_if_failed(self) -> None:
         if self.failure is not None:
             raise self.failure
+
+
+async def close_writers(writers: Iterable[Writer]) -> None:
+    """Closes writers in order: appends are flushed, and readers see the end.
+
+    One that cannot be closed in time is abandoned, with a warning; bookies that answer know what it has confirmed.
+    """
+    left = list(writers)
+    closing = {asyncio.create_task(_close(writer)): writer for writer in left if not writer.has_ended}
+    try:
+        if closing:
+            await asyncio.wait(closing, timeout=CLOSE_SECONDS_MAX)
+        for task, writer in closing.items():
+            why = task.exception() if task.done() else f"it took longer than {CLOSE_SECONDS_MAX:g} s"
+            if why is not None:
+                line = "%s was not closed with its client, and its end is settled by a recovery: %s"
+                log.warning(line, writer.what, why)
+    finally:
+        await end_tasks(closing)
+        for writer in left:
+            await writer.abandon()
+
+
+async def _close(writer: Writer) -> None:
+    writer.tell_confirmed()  # first, for the metadata may be away
+    with suppress(LedgerError):  # what ended the writer is raised by `close`
+        await writer.flush()
+    writer.tell_confirmed()
+    await writer.close()

@@ -12,7 +12,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ledgers import CursorClosed, CursorMoved, Lag, LogTruncated, NoSuchCursor, NoSuchLog, Record
+from ledgers import (
+    CursorClosed,
+    CursorMoved,
+    Lag,
+    LogTruncated,
+    NoSuchCursor,
+    NoSuchLog,
+    NoSuchPosition,
+    Record,
+)
 from ledgers import LedgerClient as BlockingClient
 from ledgers.aio import LedgerClient
 from ledgers.logs.cursors import consumption
@@ -79,7 +88,7 @@ async def test_a_cursor_cannot_begin_where_the_log_has_no_position(
     client: LedgerClient, start: int | str
 ) -> None:
     log = await log_of(client, 10)
-    with pytest.raises(ValueError, match=r"no cursor can be at|not 'middle'"):
+    with pytest.raises(ValueError, match=r"positions begin at 0|ends before position 10|not 'middle'"):
         await log.cursor("billing", start=start)  # type: ignore[arg-type]
     assert [found async for found in log.cursors()] == []
 
@@ -168,7 +177,9 @@ async def test_what_is_behind_the_end_is_not_committed(client: LedgerClient) -> 
     log = await log_of(client, 10)
     cursor = await log.cursor("billing", commit_seconds=NEVER)
     cursor.commit(11)
-    with pytest.raises(ValueError, match="log 'orders' ends before position 10: 11 cannot be committed"):
+    with pytest.raises(
+        NoSuchPosition, match="log 'orders' ends before position 10, so position 11 is beyond its end"
+    ):
         await cursor.close()
     assert await stored(log) == 0
 

@@ -151,7 +151,6 @@ class Consumption:
             try:
                 async with aclosing(batches) as batches:
                     async for batch in batches:
-                        cursor.has_read(batch.positions[-1] + 1)
                         self._measure(batch.positions[0], batch.times[0])
                         self._polls.cursor = cursor
                         yield batch
@@ -180,7 +179,6 @@ class Consumption:
             metrics.missed_records.labels(error.name, self._name, self._on_truncated).inc(missed)
         if self._on_truncated == "raise":
             raise error
-        cursor.has_read(error.first_position)
         if cursor.note(error.first_position):  # so that the next consumer does not miss them again
             cursor.start_writing()
         return error.first_position

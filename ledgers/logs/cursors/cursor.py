@@ -8,12 +8,14 @@ import time
 from types import TracebackType
 from typing import Self
 
+from metadata.picklable_errors import Unavailable
 from metadata.records.coordination.cursor_record import CursorRecord
 
 from ...cluster import Cluster
 from ...entry import check_int
-from ...errors import LedgerError, MetadataUnavailable
+from ...errors import LedgerError
 from ...tasks import end_tasks
+from ..errors import NoSuchPosition
 from .cursor_state import CursorState
 from .errors import CursorClosed, CursorMoved, CursorTakenOver
 from .lag import Lag, lag_of
@@ -25,6 +27,10 @@ COMMIT_SECONDS = 1.0
 """How often a cursor is written while it is moved: records that were used since are used again after a crash."""
 
 COMMIT_SECONDS_MAX = 3600.0
+
+DOUBTED_MAX = 1000
+"""So many commits beyond what the client knows of the log wait to be judged. Of more the lowest are given up, for which
+a later one makes up."""
 
 RETRY_SECONDS = 5.0
 """How soon it is tried again to write a cursor, at the earliest."""
@@ -58,10 +64,12 @@ class Cursor:
         self._epoch = epoch
         self.generation = state.record.generation
         """Of the seek after which this one reads; what is committed is refused once there was another."""
-        self._noted = self._end_seen = state.record.position
+        self._noted = state.record.position
+        self._doubted: set[int] = set()  # behind what the client knows of the log
+        self._refused: NoSuchPosition | None = None
         self._writing: asyncio.Task[None] | None = None
         self._is_closed = False
-        self.failure: LedgerError | ValueError | None = None
+        self.failure: LedgerError | None = None
         """What keeps it from being committed; `refresh` and `seek` mend a CursorMoved."""
         cluster.places.add(self)
 
@@ -85,8 +93,9 @@ class Cursor:
     def commit(self, position: int) -> None:
         """Everything before this position has been used. Returns at once; it is written soon, or by `flush`.
 
-        A position before the last one changes nothing. Raises CursorMoved, NoSuchCursor or CursorTakenOver where an
-        earlier commit could not be written.
+        A position before the last one changes nothing. One beyond the log's end is refused, which the next `flush` or
+        `close` tells once; other commits are written all the same. Raises CursorMoved, NoSuchCursor or CursorTakenOver
+        where an earlier commit could not be written.
         """
         check_int("a position", position)
         self.check_usable()
@@ -94,26 +103,43 @@ class Cursor:
             self.start_writing()
 
     async def flush(self) -> None:
-        """Writes now what was committed. Raises as `commit`, ValueError behind the log's end, MetadataUnavailable."""
+        """Writes now what was committed. Raises as `commit`, MetadataUnavailable; NoSuchPosition where a commit was
+        refused since the last call, after it has written the others."""
         self.check_usable()
-        noted = self._noted
-        if noted <= self.position:
-            return
-        if noted > self._end_seen:
-            self._end_seen = await self._log.end()
-        if noted > self._end_seen:
-            raise ValueError(
-                f"log {self._log.name!r} ends before position {self._end_seen}: {noted} cannot be committed"
-            )
-        now_ms = time.time_ns() // 1_000_000
-        await self._state.change(lambda record: self._still_mine(record).committed(noted, now_ms))
-        if (metrics := self._cluster.log_metrics) is not None:
-            metrics.commits.inc()
+        await self._write()
+        refused, self._refused = self._refused, None
+        if refused is not None:
+            raise refused
+
+    async def _write(self) -> None:
+        """Writes the furthest commit that the log reaches; notes one that it does not."""
+        doubted = set(self._doubted)
+        refused = await self._judged(doubted)
+        end = self._log.known_end
+        noted = max([self._noted, *(position for position in doubted if position <= end)])
+        if noted > self.position:
+            now_ms = time.time_ns() // 1_000_000
+            await self._state.change(lambda record: self._still_mine(record).committed(noted, now_ms))
+            if (metrics := self._cluster.log_metrics) is not None:
+                metrics.commits.inc()
+        if refused is not None and not self._doubted.isdisjoint(doubted):
+            self._refused = refused
+            log.warning("cursor %r of log %r: a commit is refused: %s", self.name, self._log.name, refused)
+        self._doubted.difference_update(doubted)
+
+    async def _judged(self, doubted: set[int]) -> NoSuchPosition | None:
+        """Looks how far the log reaches; returns the error of commits beyond its end."""
+        try:
+            if doubted:
+                await self._log.check_reaches(max(doubted))
+        except NoSuchPosition as error:
+            return error
+        return None
 
     async def seek(self, where: Where) -> int:
         """Moves it, back or forth: to a position, a time, "beginning" or "end"; returns the position.
 
-        What others have read before is committed no more. Raises ValueError for a position that the log does not have.
+        What others have read before is committed no more. Raises NoSuchPosition, LogTruncated.
         """
         self._cluster.check_process()
         position, now_ms = await position_of(self._log, where), time.time_ns() // 1_000_000
@@ -150,7 +176,7 @@ class Cursor:
         """Closes it with its client."""
         try:
             await self.close()
-        except (LedgerError, ValueError) as error:
+        except LedgerError as error:
             line = "%s: cursor %r of log %r stays at position %d: %s"
             log.warning(line, why, self.name, self._log.name, self.position, error)
 
@@ -168,7 +194,12 @@ class Cursor:
         """Notes what is to be committed; whether `start_writing` has to be called, on the loop."""
         if position <= self._noted:
             return False
-        self._noted = position
+        if position <= self._log.known_end:
+            self._noted = position
+        else:
+            self._doubted.add(position)
+            if len(self._doubted) > DOUBTED_MAX:
+                self._doubted.discard(min(self._doubted))
         return self._writing is None or self._writing.done()
 
     @property
@@ -188,25 +219,22 @@ class Cursor:
         if self.failure is not None:
             raise self.failure
 
-    def has_read(self, end: int) -> None:
-        """The log has all positions before this one."""
-        self._end_seen = max(end, self._end_seen)
-
     # ------------------------------------------------------------------------------------------------
 
     async def _write_later(self) -> None:
         """Writes until nothing is left; where the store is away, or refuses, it tries again."""
         pause_seconds = self._commit_seconds
-        while self._noted > self.position:
+        while self._noted > self.position or self._doubted:
             await asyncio.sleep(pause_seconds)
             try:
-                await self.flush()
+                self.check_usable()
+                await self._write()
                 pause_seconds = self._commit_seconds
-            except MetadataUnavailable as error:
+            except Unavailable as error:
                 pause_seconds = max(RETRY_SECONDS, self._commit_seconds)
                 line = "cursor %r of log %r is still to be written at position %d: %s"
                 log.warning(line, self.name, self._log.name, self._noted, error)
-            except (LedgerError, ValueError) as error:
+            except LedgerError as error:
                 self.failure = error
                 return
 
@@ -220,4 +248,5 @@ class Cursor:
     def _adopt(self, record: CursorRecord) -> None:
         self.generation = record.generation
         self._noted = record.position
+        self._doubted.clear()
         self.failure = None

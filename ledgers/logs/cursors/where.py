@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 from metadata.records.logs.log_record import LogRecord, Segment
 
 from ...entry import wrong_type
+from ...errors import LogTruncated
 from ..record_batch import RecordBatch
 
 Where = int | datetime | Literal["beginning", "end"]
@@ -23,7 +24,12 @@ class ReadableLog(Protocol):
 
     async def refresh(self) -> LogRecord: ...
 
+    @property
+    def known_end(self) -> int: ...
+
     async def end(self) -> int: ...
+
+    async def check_reaches(self, position: int) -> None: ...
 
     async def position_at(self, time: datetime) -> int: ...
 
@@ -39,7 +45,7 @@ class ReadableLog(Protocol):
 
 
 async def position_of(log: ReadableLog, where: Where) -> int:
-    """The position, as the log is now. Raises ValueError for one that the log does not have."""
+    """The position, as the log is now. Raises NoSuchPosition, LogTruncated for one that the log does not have."""
     match where:
         case "beginning":
             return (await log.refresh()).first_position
@@ -48,12 +54,11 @@ async def position_of(log: ReadableLog, where: Where) -> int:
         case datetime():
             return await log.position_at(where)
         case int():
-            first, end = (await log.refresh()).first_position, await log.end()
-            if first <= where <= end:
-                return where
-            raise ValueError(
-                f"log {log.name!r} has positions {first} to {end}, and no cursor can be at {where}"
-            )
+            first = (await log.refresh()).first_position
+            await log.check_reaches(where)
+            if where < first:
+                raise LogTruncated(log.name, where, first)
+            return where
         case str():
             raise ValueError(f"a cursor begins at a position, a time, 'beginning' or 'end', not {where!r}")
     raise wrong_type("where a cursor stands", "a position, a datetime, 'beginning' or 'end'", where)

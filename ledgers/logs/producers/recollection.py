@@ -21,6 +21,7 @@ from metadata.records.logs.producer_record import ProducerStore
 
 from ...errors import LedgerError, LogFenced
 from ...record_change import metadata_errors
+from ..known_end import KnownEnd
 from ..log_chain import LogChain, under
 from ..reading.log_reader import LogReader
 from ..record_batch import decode
@@ -163,7 +164,7 @@ async def _read_all(chain: LogChain, ledgers: SegmentLedgers, end: int) -> Produ
     line = "log %r has no snapshot of its producers at position %d: it is read from position %d on"
     log.warning(line, record.name, end, start)
     memory = ProducerMemory()
-    async with aclosing(LogReader(chain, ledgers).batches(start, end)) as batches:
+    async with aclosing(LogReader(chain, ledgers, KnownEnd()).batches(start, end)) as batches:
         async for batch in batches:
             if batch.positions:
                 memory.read(batch.producers, batch.sequences, batch.positions[0], batch.times[-1])

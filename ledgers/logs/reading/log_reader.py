@@ -11,6 +11,8 @@ from metadata.records.logs.log_record import Segment
 
 from ...entry import check_timeout
 from ...errors import LedgerError, LogTruncated, NoSuchEntry, NoSuchLedger
+from ..errors import NoSuchPosition
+from ..known_end import TOLD_SECONDS_MAX, KnownEnd
 from ..log_chain import LogChain
 from ..record_batch import RecordBatch
 from ..segment_ledgers import SegmentLedgers, missing
@@ -25,44 +27,64 @@ LOOKS_MAX = 20
 class LogReader:
     """Reads one log. It knows the position that it wants, and takes only the segment that has it."""
 
-    def __init__(self, chain: LogChain, ledgers: SegmentLedgers) -> None:
+    def __init__(self, chain: LogChain, ledgers: SegmentLedgers, known: KnownEnd) -> None:
         self._chain = chain
+        self._known = known
         self._ledgers = ledgers
 
     async def end(self) -> int:
-        """The position behind the last confirmed record."""
+        """The position behind the last confirmed record. Never before what the client knew already."""
         for _ in range(LOOKS_MAX):
             record = await self._chain.refresh()
             if record.end_position is not None:
-                return record.end_position
+                return self._known.reaches(record.end_position)
             assert record.last is not None
-            opened = await self._open(record.last)
-            if opened is not None:
-                return opened.end
+            if await self._open(record.last) is not None:
+                return self._known.reaches(record.first_position)
         raise self._keeps_changing()
+
+    async def check_reaches(self, position: int) -> None:
+        """Raises NoSuchPosition where the log ends before this position.
+
+        One that another client may have confirmed, and that bookies do not know yet, is waited for (rule L4).
+        """
+        if position > self._known.position:
+            await self.end()
+        may_grow = self._chain.record.end_position is None  # else there is no writer that has confirmed more
+        if position > self._known.position and may_grow:
+            try:
+                async with aclosing(self.tail(position - 1, TOLD_SECONDS_MAX)) as batches:
+                    async for _ in batches:
+                        break
+            except LedgerError:
+                if position > self._known.position:  # else it is there, and only cannot be read
+                    raise
+            else:
+                await self.end()
+        if not 0 <= position <= self._known.position:
+            raise self._not_there(position)
+
+    def _not_there(self, position: int) -> NoSuchPosition:
+        return NoSuchPosition(self._chain.record.name, position, self._known.position)
 
     async def batches(self, start: int | None, stop: int | None) -> AsyncGenerator[RecordBatch, None]:
         """Yields the confirmed records from `start` to before `stop`; from the oldest and to the end by default."""
         record = await self._chain.refresh()
-        end = (
-            record.paged_through
-            if record.last is None
-            else record.last.end_position or record.last.first_position
-        )
-        if stop is None or stop > end:
-            end = await self.end()
-        stop = end if stop is None else stop
-        position = self._chain.record.first_position if start is None else start
+        position = record.first_position if start is None else start
         self._check_left(position)
-        if not position <= stop <= end:
-            raise ValueError(f"positions {position} to before {stop} of a log that ends before {end}")
+        stop = max(position, await self.end()) if stop is None else stop
+        if position > stop:
+            raise ValueError(f"positions {position} to before {stop}: nothing can be read backwards")
+        await self.check_reaches(stop)
         while position < stop:
             opened = await self._opened_at(position)
-            assert opened is not None
+            if opened is None:  # an operator has accepted the loss of what this client knew
+                self._known.position = position
+                raise self._not_there(stop)
             try:
                 async with aclosing(opened.batches(position, stop)) as batches:
                     async for batch in batches:
-                        position = batch.positions[-1] + 1
+                        position = self._known.reaches_behind(batch)
                         yield batch
             except LedgerError:
                 await self._check_left_now(position)
@@ -84,8 +106,8 @@ class LogReader:
                 try:
                     async with aclosing(opened.tail(position, patience.seconds_left)) as batches:
                         async for batch in batches:
+                            position = self._known.reaches_behind(batch)
                             yield batch
-                            position = batch.positions[-1] + 1
                             self._check_left(position)
                             patience.begin()
                 except NoSuchEntry:  # the segment ended before it came to a position that is still to come
@@ -95,6 +117,7 @@ class LogReader:
                     await self._check_dropped(opened.segment)
                     continue
                 except LedgerError:
+                    self._known.reaches(opened.end)
                     await self._check_left_now(position)
                     raise
                 if not opened.is_closed:
@@ -118,8 +141,10 @@ class LogReader:
         return LedgerError(f"the last segment of log {self._chain.record.name!r} keeps changing; try again")
 
     def _check_left(self, position: int) -> None:
-        """Raises LogTruncated for what was given up."""
+        """Raises LogTruncated for what was given up, NoSuchPosition below 0."""
         record = self._chain.record
+        if position < 0:
+            raise self._not_there(position)
         if position < record.first_position:
             raise LogTruncated(record.name, position, record.first_position)
 
@@ -147,11 +172,14 @@ class LogReader:
 
     async def _open(self, segment: Segment) -> OpenSegment | None:
         """Opens a segment's ledger; None where the log has given that up, or has dropped it as empty."""
+        known = self._known.position
         try:
-            return OpenSegment(segment, await self._ledgers.open(segment))
+            opened = OpenSegment(segment, await self._ledgers.open(segment), known)
         except NoSuchLedger:
             await self._check_dropped(segment)
             return None
+        self._known.reaches(opened.end)
+        return opened
 
     async def _check_dropped(self, segment: Segment) -> None:
         """The segment's ledger is gone. Raises NoSuchLedger where the log still needs it."""

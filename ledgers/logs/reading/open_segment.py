@@ -15,9 +15,12 @@ from ..segment_ledgers import time_of
 class OpenSegment:
     """A segment and a reader of its ledger. Gives only what is confirmed."""
 
-    def __init__(self, segment: Segment, reader: ReadHandle) -> None:
+    def __init__(self, segment: Segment, reader: ReadHandle, known_end: int) -> None:
+        """`known_end`: the log's, as it was known before the ledger's record was read. Where the ledger was open then,
+        nothing behind it was confirmed (rule L2)."""
         self.segment = segment
         self._reader = reader
+        reader.is_confirmed(self._entry(known_end) - 1)
 
     @property
     def end(self) -> int:

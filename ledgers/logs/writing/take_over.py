@@ -9,6 +9,7 @@ from ...cluster import Cluster
 from ...elections.term import Term
 from ...errors import LogFenced, NoSuchLedger, NoSuchLog
 from ..access import check_may_write
+from ..known_end import KnownEnd
 from ..log_chain import LogChain, dropped_by_rivals_only, under
 from ..producers.recollection import Recollection
 from ..segment_ledgers import SegmentLedgers
@@ -18,7 +19,13 @@ from .record_clock import RecordClock
 
 
 async def take_over(
-    cluster: Cluster, chain: LogChain, ledgers: SegmentLedgers, writer: str, term: Term | None = None
+    cluster: Cluster,
+    chain: LogChain,
+    ledgers: SegmentLedgers,
+    writer: str,
+    term: Term | None = None,
+    *,
+    known: KnownEnd,
 ) -> LogWriter:
     """Becomes the one writer of the log. The former one confirms nothing more from here on.
 
@@ -58,7 +65,7 @@ async def take_over(
             await ledgers.discard(handle)
         raise
     tell(Act.EPOCH, who=cluster.who, log=record.name, epoch=epoch)
-    return LogWriter(cluster, chain, ledgers, epoch, handle, producers, clock)
+    return LogWriter(cluster, chain, ledgers, epoch, handle, producers, clock, known)
 
 
 async def _check_may_write(cluster: Cluster, chain: LogChain, password: bytes) -> None:

@@ -27,6 +27,7 @@ from ...errors import (
 from ...tasks import Tasks
 from ...writing.append_futures import AppendFuture
 from ...writing.write_handle import WriteHandle
+from ..known_end import KnownEnd
 from ..log_chain import Ended, LogChain, dropped_by_rivals_only, joined, last_ended, under
 from ..producers.recollection import Recollection
 from ..record_batch import EncodedRecords, NewRecord, encode
@@ -73,10 +74,13 @@ class WriterShell(WriterState):
         begun: WriteHandle,
         producers: Recollection,
         clock: RecordClock,
+        known: KnownEnd,
     ) -> None:
         """`begun`: the ledger of the log's last segment, which this writer has added to the record. `producers`: what
         is known of them there."""
         super().__init__(cluster, chain, epoch, begun)
+        self._known = known
+        known.reaches(self.confirmed_end)
         last = self._chain.record.last
         assert last is not None
         assert last.ledger_id == begun.ledger_id
@@ -205,6 +209,7 @@ class WriterShell(WriterState):
                     for records in self._unconfirmed.between(first, stop):
                         self._append(number, records, records.size_bytes)
                 case Confirm(end):
+                    self._known.reaches(end)
                     count = self._unconfirmed.drop(end)
                     if (metrics := self._cluster.log_metrics) is not None:
                         metrics.append_records.inc(count)

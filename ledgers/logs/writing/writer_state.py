@@ -31,6 +31,14 @@ class WriterState(Writer):
         self._unconfirmed = UnconfirmedRecords(first_position)
 
     @property
+    def what(self) -> str:
+        return f"log {self.record.name!r}"
+
+    def tell_confirmed(self) -> None:
+        for handle in self._handles.values():
+            handle.tell_confirmed()
+
+    @property
     def record(self) -> LogRecord:
         """The log's metadata as this writer last knew it."""
         return self._chain.record

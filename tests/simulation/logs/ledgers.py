@@ -265,6 +265,9 @@ class ModelWriter:
             self._ledger.fence(self._calls.ledgers.chance)
             self._end(NotEnoughBookies(f"ledger {self.ledger_id}", {}))
 
+    def tell_confirmed(self) -> None:
+        self._ledger.told = max(self._ledger.told, self.last_add_confirmed)
+
     async def close(self) -> None:
         self._is_closing = True
         while not self.has_ended and self.last_add_confirmed < self._pushed:
@@ -319,6 +322,10 @@ class ModelReader:
     @property
     def record(self) -> Any:
         return SimpleNamespace(length_bytes=self._length)
+
+    def is_confirmed(self, last_entry: int) -> None:
+        if not self.is_closed:
+            self.last_add_confirmed = max(self.last_add_confirmed, last_entry)
 
     async def look(self) -> None:
         silence = NotEnoughAnswers(self.ledger_id, {})
