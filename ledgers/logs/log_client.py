@@ -42,9 +42,9 @@ class LogClient(ABC):
     ) -> Log:
         """Creates a log; its segments are ledgers of this shape, digest and password, as `NewLedger` describes them.
 
-        A segment is ended when it has `roll_bytes` or `roll_records`, or is `roll_seconds` old. `retention`: what goes
-        by itself. Raises LogExists, NotAllowed, ValueError for an unusable name or impossible settings,
-        MetadataUnavailable.
+        A segment is ended when it has `roll_bytes` or `roll_records`, or is `roll_seconds` old, and the ledger of the
+        next one is made; appends do not wait for that. `retention`: what goes by itself. Raises LogExists, NotAllowed,
+        ValueError for an unusable name or impossible settings, MetadataUnavailable.
         """
         shape = NewLedger(
             ensemble_size=ensemble_size,

@@ -35,6 +35,9 @@ def test_what_was_written_after_the_backup_is_in_the_log_again(tmp_path: Path) -
             written(client, "orders", 200, 100)
             client.create_log("new")
             written(client, "new", 0, 50)
+            with client.log_set("sales", 2).writer() as of_set:
+                for n in range(20):
+                    of_set.append(b"%d" % n, key=b"%d" % n)
         imported(old, tmp_path)
         before = edits(old)
         for one in bookies:
@@ -50,6 +53,9 @@ def test_what_was_written_after_the_backup_is_in_the_log_again(tmp_path: Path) -
             assert [one.payload for one in client.log(name).read()] == [b"%d" % n for n in range(count)]
             written(client, name, count, 5)
         assert edits(new) == before
+        with client.log_set("sales").writer() as of_set:
+            of_set.append(b"20", key=b"20")
+        assert len(list(client.log("sales.0").read())) + len(list(client.log("sales.1").read())) == 21
         assert printed("metadata", "check", f"--metadata={new}") == [{"restored": False}]
 
 

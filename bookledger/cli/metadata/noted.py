@@ -88,7 +88,7 @@ class NotesCompared:
             )
         if self.behind:
             lines.append(
-                f"{len(self.behind)} logs and journals, which do not name their last ledgers, are brought up to "
+                f"{len(self.behind)} logs, sets and journals, which do not name their last ledgers, are brought up to "
                 f"them; {TOLD}."
             )
         if self.seen.unnoted:
@@ -127,7 +127,7 @@ def compare_notes(metadata_uri: str) -> NotesCompared:
 
 @dataclass(frozen=True, slots=True)
 class MadeAgain:
-    """How many records of ledgers were made; which logs and journals; and who has told all that it has noted."""
+    """How many records of ledgers were made; which logs, sets and journals; and who has told all that it has noted."""
 
     ledgers: int
     chains: list[Behind]

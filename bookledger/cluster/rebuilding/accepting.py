@@ -1,4 +1,4 @@
-"""Brings logs and journals up to their ledgers where older metadata is accepted."""
+"""Brings logs, sets and journals up to their ledgers where older metadata is accepted."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ from metadata import keys
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.logs.log_ledgers import segment_of
+from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore
 from metadata.store import MetadataStore
 
 from .acceptors_behind import acceptor_behind
 from .behind import Behind
 from .journals import acceptor_of
-from .logs_behind import log_behind
+from .logs_behind import log_behind, set_behind
 
 
 async def behind(store: MetadataStore, noted: Iterable[LedgerRecord] = ()) -> AsyncIterator[Behind]:
-    """All that are, by the ledgers that the store has, and those that bookies have noted better.
-    To be asked while the metadata is held back: where writers are at work, they make ledgers that no record
+    """All that are, by the ledgers that the store has, and those that bookies have noted better; sets come after their
+    logs. To be asked while the metadata is held back: where writers are at work, they make ledgers that no record
     names yet. Raises MetadataError."""
     of_logs: dict[bytes, list[LedgerRecord]] = defaultdict(list)
     of_acceptors: dict[tuple[str, str], list[LedgerRecord]] = defaultdict(list)
+    of_sets: dict[bytes, list[LogRecord]] = defaultdict(list)
     found = {one.record.ledger_id: one.record async for one in LedgerStore(store).list()}
     for one in (found | {one.ledger_id: one for one in noted}).values():
         if (said := segment_of(one.custom_metadata)) is not None:
@@ -31,8 +33,14 @@ async def behind(store: MetadataStore, noted: Iterable[LedgerRecord] = ()) -> As
         elif (acceptor := acceptor_of(one)) is not None and all(map(keys.is_name, acceptor)):
             of_acceptors[acceptor].append(one)
     for identity, ledgers in sorted(of_logs.items()):
-        if (log := await log_behind(LogStore(store), identity, ledgers)) is not None:
+        record, log = await log_behind(LogStore(store), identity, ledgers)
+        if record.member is not None and not record.deleted:
+            of_sets[record.member.log_set].append(record)
+        if log is not None:
             yield log
+    for _, members in sorted(of_sets.items()):
+        if (log_set := await set_behind(store, members)) is not None:
+            yield log_set
     for acceptor, ledgers in sorted(of_acceptors.items()):
         if (one_behind := await acceptor_behind(store, acceptor, ledgers)) is not None:
             yield one_behind

@@ -1,4 +1,4 @@
-"""What metadata that went back does not know of a log or a journal, and how that is mended."""
+"""What metadata that went back does not know of a log, a set or a journal, and how that is mended."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 TOLD = (
-    "where cursors stood, and what was changed since of sets, retention, legal holds and journals' formats, "
+    "where cursors stood, how sets grew, and what was changed since of retention, legal holds and journals' formats, "
     "no ledger tells"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """A log or an acceptor of which ledgers show more than its record: `missing`, and what could not be known,
+    """A log, a set or an acceptor of which ledgers show more than its record: `missing`, and what could not be known,
     in words. `make` brings the record up by compare-and-swap; it raises MetadataError, also where somebody changed it
     meanwhile."""
 

@@ -17,7 +17,7 @@ from metadata.records.coordination import election_record
 from metadata.records.coordination.election_record import TermRecord
 from metadata.records.fragment import BookieRef
 from metadata.records.ledger_record import LedgerRecord
-from metadata.records.logs import log_codec
+from metadata.records.logs import log_codec, log_set_record
 from metadata.records.logs.log_ledgers import segment_of
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.notes import fragment_note
@@ -153,6 +153,7 @@ class Rebuilding:
         """Where some of it may be missing, a log is put under legal hold: what no log needs is deleted otherwise, and a
         bookie that comes back later may bring it."""
         names: set[str] = set()
+        of_sets: dict[bytes, list[LogRecord]] = defaultdict(list)
         latest_first = sorted(
             self._of_logs.values(), key=lambda ledgers: -max(one.created_ms for one in ledgers)
         )
@@ -175,6 +176,10 @@ class Rebuilding:
             if is_held and not record.legal_hold:
                 self._doubt(f"log {name}", "it is under legal hold now, for a part of it may be missing")
             yield from _items_of_log(rebuilt, replace(record, name=name, legal_hold=is_held))
+            if record.member is not None:
+                of_sets[record.member.log_set].append(record)
+        for log_set in map(log_set_record.made_again, of_sets.values()):
+            yield Item(keys.log_set(log_set.model.name), log_set_record.encode(log_set))
 
     def _elections(self) -> Iterator[Item]:
         """Those that logs know of: the next term is above all that have written to these (rule L7)."""

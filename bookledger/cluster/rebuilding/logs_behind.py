@@ -1,4 +1,4 @@
-"""Brings logs up to their ledgers: metadata that went back does not name the later ones."""
+"""Brings logs and sets up to their ledgers: metadata that went back does not name the later ones."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from metadata.records.coordination.election_record import TermRecord
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.logs.log_ledgers import segment_of
 from metadata.records.logs.log_record import OBSOLETE_MAX, LogRecord
+from metadata.records.logs.log_set_record import LogSetStore, made_again
 from metadata.records.logs.log_store import LogStore, VersionedLog
 from metadata.store import MetadataStore
 
@@ -18,18 +19,20 @@ from .behind import Behind
 from .logs import EPOCHS_LEFT, RebuiltLog, rebuilt_log
 
 
-async def log_behind(logs: LogStore, identity: bytes, ledgers: Sequence[LedgerRecord]) -> Behind | None:
-    """The log of these ledgers, if its record does not name them. Raises MetadataError."""
+async def log_behind(
+    logs: LogStore, identity: bytes, ledgers: Sequence[LedgerRecord]
+) -> tuple[LogRecord, Behind | None]:
+    """The log of these ledgers as it should be, and if it is not, what is missing. Raises MetadataError."""
     standing = await logs.read(identity)
     known = None if standing is None else standing.record
     later = [one for one in ledgers if known is None or _is_later(one, known)]
     if known is not None and (known.deleted or not later):
-        return None
+        return known, None
     chain = set() if known is None else {segment.ledger_id for segment in known.segments}
     rebuilt = rebuilt_log([*later, *(one for one in ledgers if one.ledger_id in chain)])
     named = {one.ledger_id for page in (*rebuilt.pages, rebuilt.record.segments) for one in page}
     if known is not None and chain >= named:
-        return None
+        return known, None
     record = rebuilt.record if known is None else _merged(known, rebuilt.record)
     doubts = (*rebuilt.doubts, *_gap(record if known is None else known, record, rebuilt))
     if doubts:
@@ -37,7 +40,26 @@ async def log_behind(logs: LogStore, identity: bytes, ledgers: Sequence[LedgerRe
         doubts = (*doubts, "it is under legal hold then, for a part of it may be missing")
     missing = f"ledgers {', '.join(map(str, sorted(named - chain)))}"
     missing = f"the log, and its {missing}" if known is None else f"its {missing}"
-    return Behind(f"log {record.name}", missing, doubts, lambda: _put_log(logs, standing, record, rebuilt))
+    return record, Behind(
+        f"log {record.name}", missing, doubts, lambda: _put_log(logs, standing, record, rebuilt)
+    )
+
+
+async def set_behind(store: MetadataStore, members: Sequence[LogRecord]) -> Behind | None:
+    """The set of these logs, if it is not there, or grew since. Whoever opens it completes the growth: until then
+    records that came after it count as before it. Raises MetadataError."""
+    sets, told = LogSetStore(store), made_again(members)
+    name, standing = told.model.name, await sets.read(told.model.name)
+    if standing is None:
+        return Behind(f"set {name}", "the set", (), lambda: sets.create(name, told))
+    known = standing.record
+    if known.deleted or known.model.identity != told.model.identity:
+        return None
+    if told.logs <= max(known.logs, known.growing_to):
+        return None
+    growing = replace(known, growing_to=told.logs, generation=max(known.generation, told.generation) + 1)
+    missing = f"logs {known.logs} to {told.logs - 1}"
+    return Behind(f"set {name}", missing, (), lambda: sets.change(name, growing, standing.version))
 
 
 def _is_later(one: LedgerRecord, known: LogRecord) -> bool:

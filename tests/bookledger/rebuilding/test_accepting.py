@@ -1,4 +1,4 @@
-"""Records of logs and acceptors that are older than their ledgers are brought up to them; others stay."""
+"""Records of logs, sets and acceptors that are older than their ledgers are brought up to them; others stay."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from metadata.records.journal_record import Dropped, JournalState, SegmentRecord
 from metadata.records.journal_store import JournalStore
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore
-from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.log_record import LogRecord, SetMember
+from metadata.records.logs.log_set_record import LogSetRecord, LogSetStore
 from metadata.records.logs.log_store import LogStore
 
 from .test_cluster import segment
 from .test_journals import LAYOUT, STORAGE, ledger
+
+SET = LogRecord(b"s" * 16, "sales")
 
 
 @pytest.fixture
@@ -34,6 +37,11 @@ async def made(store: MemoryStore, *ledgers: LedgerRecord) -> list[Behind]:
         await one.make()
     assert [one.about async for one in behind(store)] == []
     return found
+
+
+def member(number: int, logs: int, generation: int = 0) -> LogRecord:
+    identity = bytes([number]) * 16
+    return LogRecord(identity, f"sales.{number}", member=SetMember(SET.identity, number, logs, generation))
 
 
 async def test_an_acceptor_gets_the_segments_that_came_later_and_takes_no_promise_back(
@@ -64,6 +72,25 @@ async def test_segments_that_were_dropped_do_not_come_back_to_an_acceptor(store:
     )
     await journal.swap_state(rolled_back, None)
     assert await made(store, ledger(1, 1, state=replace(rolled_back, generation=0)), ledger(2, 11)) == []
+
+
+async def test_a_set_that_was_made_since_is_there_again_with_its_logs(store: MemoryStore) -> None:
+    found = await made(store, *(segment(n, 0, log=member(n, 2)) for n in range(2)))
+    assert [one.about for one in found] == ["log sales.0", "log sales.1", "set sales"]
+    standing = await LogSetStore(store).read("sales")
+    assert standing is not None
+    assert standing.record.logs == 2 and standing.record.model.identity == SET.identity
+    assert standing.record.is_unsettled
+
+
+async def test_a_set_that_grew_since_grows_again_and_one_that_did_not_stays(store: MemoryStore) -> None:
+    sets = LogSetStore(store)
+    await sets.create("sales", LogSetRecord(2, SET))
+    assert [one.about for one in await made(store, segment(1, 0, log=member(0, 2)))] == ["log sales.0"]
+    found = await made(store, segment(2, 0, log=member(3, 4, generation=1)))
+    assert [one.about for one in found] == ["log sales.3", "set sales"]
+    standing = await sets.read("sales")
+    assert standing is not None and standing.record.growing_to == 4 and standing.record.generation > 1
 
 
 async def test_a_log_whose_earlier_segments_nobody_noted_is_held_and_said_to_be_doubtful(
