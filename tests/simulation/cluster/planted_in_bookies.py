@@ -59,7 +59,7 @@ def leaves_a_directory_locked(self: LockedDirectory) -> None:
 # --- listener, registration -------------------------------------------------------------------------
 
 
-@instead_of(Listener, "stop", within=400, known=0)
+@instead_of(Listener, "stop", within=400, known=1)
 async def gives_no_answers_at_a_stop(self: Listener) -> None:
     """The server goes on taking calls after its bookie was closed."""
 

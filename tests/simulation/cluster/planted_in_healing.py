@@ -69,7 +69,7 @@ def moves_what_is_being_recovered(wanted: Real, record: LedgerRecord, *others: A
     return wanted(replace(record, state=LedgerState.OPEN) if is_open else record, *others)
 
 
-@instead_of(Worker, "look_once", within=20, known=0)
+@instead_of(Worker, "look_once", within=20, known=1)
 async def copies_to_nobody(self: Worker) -> None:
     """W6: nothing is ever healed."""
 
@@ -89,7 +89,7 @@ def tells_nothing_of_what_lacks(
     return record
 
 
-@instead_of(recovery, "in_doubt", within=400, known=24)
+@instead_of(recovery, "in_doubt", within=400, known=6)
 def a_recovery_knows_everything(record: Any, *_: Any) -> Any:
     """W6, I13: what it did not walk it calls whole."""
     return record

@@ -16,6 +16,7 @@ SHARING_SHARE = 0.1
 AWAY_SHARE = 0.3
 
 CLOCKS_SHARE = 0.2
+FAILS_AT_FIRST_SHARE = 0.1
 
 LEADERS = "leaders 94371"
 """Under this key the seeds that are known to find planted bugs of writers and retention have no leaders."""
@@ -25,6 +26,9 @@ TROUBLES = "troubles of groups"
 
 CLOCKS = "clocks 3404"
 """Under this key they have no clocks that step, either."""
+
+FAILS_AT_FIRST = "fails at first 27"
+"""Under this key no ledger of theirs fails while it is added to the log."""
 
 UNPAGED_SEGMENTS = 64
 """Times that cannot be stay in pages: with so many segments to a page there are none."""
@@ -52,7 +56,8 @@ def draw(seed: int) -> Plan:
     plan = _away_at_first(plan, Stream(key_of(seed, "producers", "away")))
     plan = _kept(plan, Stream(key_of(seed, "logs", "keeping")))
     plan = _shared(plan, Stream(key_of(seed, "logs", "sharing")))
-    return _clocked(plan, nodes, Stream(key_of(seed, CLOCKS)))
+    plan = _clocked(plan, nodes, Stream(key_of(seed, CLOCKS)))
+    return _failing_at_first(plan, Stream(key_of(seed, FAILS_AT_FIRST)))
 
 
 def _kept(plan: Plan, chance: Stream) -> Plan:
@@ -119,6 +124,16 @@ def _clocked(plan: Plan, writers: list[str], chance: Stream) -> Plan:
     clocks = plans.Clocks(chance.choice((0.0, 0.0, _when(chance))))
     pages = plan.page_segments if clocks.told_from == 0.0 else UNPAGED_SEGMENTS
     return replace(plan, events=(*plan.events, *steps), page_segments=pages, clocks=clocks)
+
+
+def _failing_at_first(plan: Plan, chance: Stream) -> Plan:
+    """In some plans ledgers fail while their writers take the log over."""
+    if not chance.happens(FAILS_AT_FIRST_SHARE):
+        return plan
+    failures = tuple(
+        plans.FailLedgers(one.at + plan.pace_seconds * chance.uniform(5.0, 25.0)) for one in plan.writers
+    )
+    return replace(plan, events=(*plan.events, *failures))
 
 
 def _set_writer(chance: Stream) -> plans.SetWriter:

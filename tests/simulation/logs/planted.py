@@ -123,7 +123,7 @@ async def looks_up_a_segment_before_it_looks_whose_the_log_is(
     return self._machine.recovered(number, ended.end_position)
 
 
-@instead_of(WriterShell, "_adopt", within=1500, known=1133)
+@instead_of(WriterShell, "_adopt", within=500, known=19)
 def does_not_hear_of_a_ledger_that_failed_before_it_was_added(
     self: WriterShell, number: int, handle: ModelWriter
 ) -> None:
@@ -132,7 +132,7 @@ def does_not_hear_of_a_ledger_that_failed_before_it_was_added(
     handle.on_progress = partial(self._progressed, number, handle)  # type: ignore[arg-type]
 
 
-@around(LogPipeline, "_advance", within=500, known=0)
+@around(LogPipeline, "_advance", within=500, known=3)
 def joins_without_closing_the_last_segment(advance: Real, self: LogPipeline) -> Any:
     effects = advance(self)
     if self._state is Tail.CLOSING and self._next is not None:
@@ -207,7 +207,7 @@ async def notes_no_producer_in_the_log(self: Recollection, confirmed_end: int) -
 # --- readers ------------------------------------------------------------------------------------------
 
 
-@bug(within=500, known=0)
+@bug(within=500, known=1)
 def skips_a_segment_when_one_ends(patch: Patch) -> None:
     """The next one is the last of the record, wherever that begins: it is read from its own first record on."""
 
@@ -242,12 +242,12 @@ async def ends_a_tail_with_its_segment(self: LogReader, position: int) -> OpenSe
     return OpenSegment(segment, await self._ledgers.open(segment), self._known.position)
 
 
-@instead_of(log_reader, "segment_at_time", within=500, known=0)
+@instead_of(log_reader, "segment_at_time", within=500, known=1)
 async def finds_times_in_the_wrong_page(chain: LogChain, time_us: int) -> Segment | None:
     return chain.record.last
 
 
-@instead_of(LogStore, "page_of_time", within=2000, known=1133)
+@instead_of(LogStore, "page_of_time", within=2000, known=1139)
 async def takes_a_page_that_is_gone_for_the_end_of_the_pages(
     self: LogStore, identity: bytes, time_us: int
 ) -> LogPage | None:
