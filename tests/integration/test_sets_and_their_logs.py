@@ -9,6 +9,7 @@ import pytest
 from bookledger.errors import LogExists, LogFenced, LogOfSet, NoSuchLog, NoSuchLogSet
 from ledgers import Retention
 from ledgers.aio import LedgerClient
+from ledgers.logs.log import Log
 from ledgers.logs.log_calls import LogCalls
 from ledgers.logs.sets.log_set import LogSet
 from metadata.records.logs.log_record import LogRecord, SetMember
@@ -148,6 +149,23 @@ async def test_L7_a_set_refuses_a_leader_of_an_earlier_term(client: LedgerClient
     with pytest.raises(LogFenced):
         await old.append(b"late", key=b"k")
     await old.abandon()
+
+
+async def test_L11_a_writer_that_takes_logs_over_while_the_set_grows_writes_to_all_logs(
+    client: LedgerClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes the first log over only once the growth has fenced its writer, and looks at the set again."""
+    log_set, other = await client.log_set("orders", 2), await client.log_set("orders")
+    found = log_set.log
+
+    async def log_after_growth(number: int) -> Log:
+        monkeypatch.undo()
+        await other.grow(4)
+        return await found(number)
+
+    monkeypatch.setattr(log_set, "log", log_after_growth)
+    async with await log_set.writer() as writer:
+        assert len(writer.writers) == 4
 
 
 async def test_growths_that_race_each_other_and_writers_are_not_fenced(client: LedgerClient) -> None:

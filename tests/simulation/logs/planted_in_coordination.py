@@ -15,7 +15,6 @@ from ledgers.logs.cursors.poll_watch import PollWatch
 from ledgers.logs.record_batch import RecordBatch
 from ledgers.logs.sets.log_set import LogSet, _settled_from
 from ledgers.logs.sets.set_consumption import SetConsumption, Share
-from ledgers.logs.sets.set_writer import LogSetWriter
 from metadata.records.coordination import log_shares
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_set_record import LogSetRecord
@@ -66,16 +65,6 @@ async def grows_without_fencing_the_writers(self: LogSet) -> LogSetRecord:
         ends = tuple([await (await self.log(n)).end() for n in range(record.logs)])
         record = await self._state.change(_settled_from(record, ends))
     return record
-
-
-@instead_of(LogSet, "writer", within=1000, known=299)
-async def a_writer_does_not_look_whether_the_set_has_grown_meanwhile(
-    self: LogSet, name: str | None = None, *, term: Term | None = None
-) -> LogSetWriter:
-    record, writer = await self._settled(), LogSetWriter()
-    for n in range(record.logs):
-        writer.writers.append(await (await self.log(n)).writer(name))
-    return writer
 
 
 @instead_of(SetConsumption, "_until_used", within=1000, known=74)
