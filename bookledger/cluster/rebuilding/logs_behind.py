@@ -103,7 +103,7 @@ async def _put_log(
     if standing is None:
         await logs.create(mine, while_held=True)
     else:
-        await logs.change(mine, standing.version)
+        await logs.change(mine, standing.version, while_held=True)
 
 
 async def _raise_term(store: MetadataStore, record: LogRecord) -> None:

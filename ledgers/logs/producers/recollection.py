@@ -160,7 +160,9 @@ async def _memory_of(chain: LogChain, ledgers: SegmentLedgers, epoch: int, posit
 async def _read_all(chain: LogChain, ledgers: SegmentLedgers, end: int) -> ProducerMemory:
     """Metadata that was made again has no snapshot. What is left of the log tells the same; not what was given up."""
     record = chain.record
-    start = min(end, max(record.first_position, record.producers_from or 0))
+    start = max(record.first_position, record.producers_from or 0)
+    if start >= end:
+        return ProducerMemory()
     line = "log %r has no snapshot of its producers at position %d: it is read from position %d on"
     log.warning(line, record.name, end, start)
     memory = ProducerMemory()

@@ -19,6 +19,7 @@ from ...errors import (
     LedgerError,
     LedgerFenced,
     LogClosed,
+    LogFenced,
     NoSuchLedger,
     NotEnoughBookies,
     Unauthorized,
@@ -315,9 +316,13 @@ class WriterShell(WriterState):
         return []
 
     def _segment(self, number: int) -> Segment:
-        """The record's segment of this number."""
-        ledger_id = self._handles[number].ledger_id
-        return next(s for s in reversed(self.record.segments) if s.ledger_id == ledger_id)
+        """The record's segment of this number. Raises LogFenced where it has none: metadata that went back, and was
+        accepted, has given this writer's epoch again."""
+        ledger_id, record = self._handles[number].ledger_id, self.record
+        for segment in reversed(record.segments):
+            if segment.ledger_id == ledger_id:
+                return segment
+        raise LogFenced(record.name, record.writer, record.epoch)
 
     def _finish(self, error: LedgerError | None) -> None:
         if self._finished.done():

@@ -75,7 +75,7 @@ class LogStore:
         if log is None or log.record.deleted:
             return True
         if log.record.next_name == name:
-            await self.change(log.record.to_be_named(""), log.version)
+            await self.change(log.record.to_be_named(""), log.version, while_held=True)
         return log.record.name != name
 
     async def take_name(self, name: str, identity: bytes) -> None:
@@ -118,11 +118,18 @@ class LogStore:
             raise
         return Standing(mine, version)
 
-    async def change(self, record: LogRecord, version: int) -> VersionedLog:
-        """Replaces the record that stands at `version`. Raises VersionConflict or NoSuchKey: read again."""
+    async def change(self, record: LogRecord, version: int, *, while_held: bool = False) -> VersionedLog:
+        """Replaces the record that stands at `version`. Raises VersionConflict or NoSuchKey: read again; as `create`
+        does MetadataRestored: nothing is written to a log of which ledgers may show more."""
         mine = replace(record, nonce=settled_writes.new_nonce())
         key, value = keys.log(record.identity), log_codec.encode(mine)
-        return Standing(mine, await settled_writes.replace(self.store, key, value, version))
+        unless = None if while_held else keys.RESTORED
+        try:
+            return Standing(
+                mine, await settled_writes.replace(self.store, key, value, version, unless=unless)
+            )
+        except KeyExists as held:
+            raise MetadataRestored from held
 
     async def forget(self, found: VersionedLog) -> None:
         """Deletes the record of a deleted log, of which nothing else is left."""
