@@ -251,10 +251,9 @@ class Bookie:
         if not 0 <= request.first_entry <= request.last_entry or request.ledger_id < 0:
             detail = f"entries {request.first_entry} to {request.last_entry} are no range"
             return ReadReply(Status.BAD_REQUEST, detail=detail)
-        if request.fence:
-            status, detail = await self._fence(request)
-            if status is not Status.OK:
-                return ReadReply(status, detail=detail)
+        status, detail = await self._fence(request) if request.fence else (Status.OK, "")
+        if status is not Status.OK:
+            return ReadReply(status, detail=detail)
         state, began = self.states.peek(request.ledger_id), self._loop.time()
         page = await self._reader.read(request)
         if why := self._identity_check.why(request):  # now: another one's first frame may have come meanwhile
@@ -264,7 +263,8 @@ class Bookie:
         if state.limbo:  # what is absent may have been lost (rule R6)
             page = replace(page, damaged=(EntryRange(request.first_entry, page.covered_through),))
         status = Status.OK if state.known or state.limbo else Status.NO_SUCH_LEDGER
-        reply = ReadReply(status, page.columns, page.covered_through, page.damaged, state.last_add_confirmed)
+        lac, detail = state.last_add_confirmed, page.why_unread
+        reply = ReadReply(status, page.columns, page.covered_through, page.damaged, lac, detail)
         self.metrics.read(reply, self._loop.time() - began)
         return reply
 

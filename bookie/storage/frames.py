@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from itertools import islice
 from threading import Lock
 from typing import NamedTuple
 
@@ -17,14 +18,21 @@ from ..wire.columns import Columns
 OPEN_SEGMENTS_MAX = 64
 """Segment files kept open for reading."""
 
+DOUBTED_MAX = 100_000
+"""Frames remembered that could not be read; of further ones the index is believed."""
+
 
 class SegmentFiles:
-    """Cache of open segment files, the least recently used closed first. Thread-safe."""
+    """Cache of open segment files, the least recently used closed first. Thread-safe.
+
+    `doubted`: positions of frames that could not be read the last time.
+    """
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
         self._open: OrderedDict[int, LogFile] = OrderedDict()
         self._lock = Lock()
+        self.doubted: set[int] = set()
 
     def get(self, segment: int) -> LogFile:
         with self._lock:
@@ -35,6 +43,10 @@ class SegmentFiles:
             if len(self._open) > OPEN_SEGMENTS_MAX:
                 self._open.popitem(last=False)  # closes when the last reader drops it
             return file
+
+    def doubt(self, places: Iterable[FrameLocation]) -> None:
+        """These frames could not be read."""
+        self.doubted.update(place.position for place in islice(places, DOUBTED_MAX - len(self.doubted)))
 
     def forget(self, numbers: Iterable[int]) -> None:
         """Closes segments that are about to be deleted."""
@@ -47,11 +59,20 @@ class SegmentFiles:
             self._open.clear()
 
 
+GIVE_BACK = "; nothing is lost: give the file back to the bookie's user (`chown`)"
+
+
 class UnreadableFrame(NamedTuple):
     """Why a frame cannot be read; `is_damaged`: the disk returned something else than the index says."""
 
     why: str
     is_damaged: bool = True
+
+
+def why_unread(segment: int, error: OSError) -> str:
+    """Why the system did not give what is in a segment, and what to do where it is all there."""
+    told = f"{segments.name_of(segment)}: {error.strerror or error}"
+    return told + GIVE_BACK if isinstance(error, PermissionError) else told
 
 
 def read_frame(
@@ -63,15 +84,18 @@ def read_frame(
     try:
         found = read_record(files.get(segment), place.position, place.size)
     except OSError as error:
-        return UnreadableFrame(f"{name} at offset {offset}: {error}", is_damaged=False)
+        files.doubt([place])
+        return UnreadableFrame(why_unread(segment, error), is_damaged=False)
     match found:
         case Found(record=Record(kind=RecordKind.ENTRIES, columns=Columns() as columns) as record):
             stands = place_of_frame(columns, place.position, found.header.record_bytes)
             if record.ledger_id == ledger_id and stands == place and identity in (None, record.identity):
+                files.doubted.discard(place.position)
                 return columns
             why: object = "the index points at another record"
         case BadRecordBytes():
             why = found
         case _:
             why = "the record holds no entries"
+    files.doubt([place])
     return UnreadableFrame(f"{name} at offset {offset}: {why}")

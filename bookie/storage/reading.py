@@ -24,11 +24,15 @@ page always fits into a message."""
 
 @dataclass(frozen=True, slots=True)
 class EntryPage:
-    """Entries of [first asked, covered_through]; what is in neither columns nor damaged is absent."""
+    """Entries of [first asked, covered_through]; what is in neither columns nor damaged is absent.
+
+    `why_unread`: why the first of `damaged` was not read; "" where it was, and is damaged.
+    """
 
     columns: Columns
     covered_through: int
     damaged: tuple[EntryRange, ...]
+    why_unread: str = ""
 
 
 def read_page(
@@ -49,7 +53,7 @@ def read_page(
     bytes_max = min(bytes_max, PAGE_BYTES_MAX)
     parts: list[Columns] = []
     damaged: list[EntryRange] = []
-    covered, taken = last_entry, 0
+    covered, taken, why_unread = last_entry, 0, ""
     for place in places:
         next_bytes = place.size if whole_frames and taken else 1
         if taken + next_bytes > bytes_max and place.first_entry > first_entry:
@@ -60,6 +64,8 @@ def read_page(
         columns = read_frame(files, ledger_id, place)
         if isinstance(columns, UnreadableFrame):
             log.error("damaged record in %s" if columns.is_damaged else "cannot read %s", columns.why)
+            if not (damaged or columns.is_damaged):
+                why_unread = columns.why
             damaged.append(EntryRange(place.first_entry, place.last_entry))
             continue
         part = columns.between(first_entry, last_entry)
@@ -69,4 +75,4 @@ def read_page(
     if found.size_bytes > PAGE_BYTES_MAX:  # large frames, or frames of many tiny entries
         found = found.start_of(PAGE_BYTES_MAX)
         covered = found.last_entry
-    return EntryPage(found, covered, tuple(damaged))
+    return EntryPage(found, covered, tuple(damaged), why_unread)

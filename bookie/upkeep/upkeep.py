@@ -90,7 +90,9 @@ class Upkeep:
         self.auditor = Auditor(store, me, config, time.time, peers)
         self._stock_taker = LocalCheck(bookie, store, me, inventory, self._lock, config, time.time)
         self._fitting = RestoreCheck(bookie, store, me, self._lock, self._stock_taker)
-        self.scrubber = Scrubber(bookie, self._repair, self._lock, RateLimit(config.scrub_bytes_per_second))
+        scrub_pace = RateLimit(config.scrub_bytes_per_second)
+        look_again = self._stock_taker.look_again
+        self.scrubber = Scrubber(bookie, self._repair, self._lock, scrub_pace, look_again)
         self._rounds: set[asyncio.Task[Report]] = set()
         self._suspended = False
         self._last: Report = {}

@@ -159,7 +159,7 @@ class ReadRequest:
 @dataclass(frozen=True, slots=True)
 class ReadReply:
     """A page of entries. For ids through `covered_through`, what is neither in `columns` nor inside a `damaged` range
-    is not on this bookie; beyond it, nothing is said."""
+    is not on this bookie; beyond it, nothing is said. `detail`: with OK, why the first `damaged` one was not read."""
 
     status: Status
     columns: Columns = NO_ENTRIES
@@ -167,6 +167,11 @@ class ReadReply:
     damaged: tuple[EntryRange, ...] = ()
     last_add_confirmed: LacStatement | None = None
     detail: str = ""
+
+    @property
+    def why_unreadable(self) -> str:
+        """What to say of an entry that is in `damaged`."""
+        return f"its copy could not be read: {self.detail}" if self.detail else "its copy is damaged"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from bookie.upkeep.mending.replication_task import Reason
 from metadata import keys
 from metadata.backup import hold
 from metadata.backup.hold import Restored
+from metadata.counting import facts
 from metadata.errors import BadRecord
 from metadata.healing import lease_lock
 from metadata.healing.lease_lock import LeaseLock
@@ -76,12 +77,14 @@ class BookieSeen:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """One copy of one fragment. `last_entry` is None while the fragment is being written."""
+    """One copy of one fragment. `last_entry` is None while the fragment is being written. `why`: what its bookie could
+    not read, where it may lack entries."""
 
     fragment: Fragment
     last_entry: int | None
     position: int
     condition: Condition
+    why: str = ""
 
     @property
     def bookie(self) -> BookieRef:
@@ -246,7 +249,9 @@ def copies(record: LedgerRecord, view: ClusterView) -> Iterator[Copy]:
             if found is None and view.fate(bookie) in (Fate.AWAY, Fate.LOST):
                 found = Condition.AWAY
             fine = Condition.OPEN if last is None else Condition.WHOLE
-            yield Copy(fragment, last, position, found or fine)
+            told = view.living.get(bookie) if found is Condition.LACKING else None
+            why = told.amiss.get(facts.READABLE.name, "") if told else ""
+            yield Copy(fragment, last, position, found or fine, why)
 
 
 def _take(seen: Survey, record: LedgerRecord) -> None:

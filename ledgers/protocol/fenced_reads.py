@@ -32,6 +32,7 @@ class Replica:
     good: Columns = NO_ENTRIES
     entries: dict[int, Copy] = field(default_factory=dict)
     unreadable: list[EntryRange] = field(default_factory=list)
+    why_unreadable: str = ""
 
     def answered(self, reply: ReadReply, digester: Digester) -> None:
         """The page that it was asked for. Only OK and "no such ledger" say anything about entries (R6)."""
@@ -46,7 +47,7 @@ class Replica:
         self.good = columns.pick([n for n in range(len(columns)) if n not in bad]) if bad else columns
         self.entries = {entry_id: (payload, digest) for entry_id, payload, digest in self.good.rows()}
         self.unreadable = [*reply.damaged, *(EntryRange(n, n) for n in (columns.ids[i] for i in bad))]
-        self.covered_through = reply.covered_through
+        self.covered_through, self.why_unreadable = reply.covered_through, reply.why_unreadable
 
     def failed(self, why: str) -> None:
         """It did not answer, after all tries."""
@@ -67,7 +68,7 @@ class Replica:
         """What it said of an entry of which it gave no copy."""
         if self.lacks(entry_id):
             return "has no such entry"
-        return "its copy is damaged" if self.covers(entry_id) else self.failure or "no answer yet"
+        return self.why_unreadable if self.covers(entry_id) else self.failure or "no answer yet"
 
 
 class Verdict(Enum):

@@ -193,7 +193,7 @@ class PageRead:
         if not self._striping.holds(position, self._first) or self._names[position] in self._answers:
             return
         if any(r.first_entry <= self._first <= r.last_entry for r in reply.damaged):
-            self._answers[self._names[position]] = "its copy is damaged"
+            self._answers[self._names[position]] = reply.why_unreadable
         else:
             self._lacking.add(position)
             self._answers[self._names[position]] = "has no such entry"

@@ -24,7 +24,7 @@ from metadata.rate_limit import RateLimit
 from metadata.records.cluster import find_bookie
 from metadata.records.ledger_store import LedgerStore
 from tests.support.in_process import LITTLE_SPACE, QUICK, InProcessCluster, on_bookies, payloads
-from tests.support.upkeep import ref
+from tests.support.upkeep import ref, tell_nobody
 from tests.support.watched_peers import payload, written
 
 AT_ONCE = 1e12
@@ -49,7 +49,7 @@ async def mending(cluster: InProcessCluster, name: str) -> AsyncIterator[Tools]:
     )
     repair = Repair(running.bookie, LedgerStore(cluster.store), ref(cluster, name), peers, pace)
     try:
-        yield Tools(repair, Scrubber(running.bookie, repair, lock, pace))
+        yield Tools(repair, Scrubber(running.bookie, repair, lock, pace, tell_nobody))
     finally:
         await peers.close()
 

@@ -97,6 +97,10 @@ class LocalCheck:
         part = record.closed_part()
         return part is not None and any(self._me in fragment.ensemble for fragment in part.fragments)
 
+    async def look_again(self, ledger_id: int) -> None:
+        """Checks a ledger of which something could not be read. Raises MetadataError."""
+        await self._look_at(await self._ledgers.read(ledger_id))
+
     async def _look_at(self, found: VersionedRecord | None) -> bool:
         """Checks one ledger; returns whether something is missing that was not reported yet."""
         for _ in range(TOLD_TRIES_MAX):

@@ -51,8 +51,8 @@ class Inventory:
     ) -> AsyncGenerator[InventoryWindow, None]:
         """Yields findings for the entries of `asked`, a part of the share's range, from the first to the last.
 
-        With `verify` each frame is read. Else the index is believed for frames without holes, and those with holes
-        are read for their ids.
+        With `verify` each frame is read. Else the index is believed for frames without holes; those with holes are
+        read for their ids, and those that could not be read the last time once more.
         """
         at = asked.first_entry
         while at <= asked.last_entry:
@@ -118,10 +118,11 @@ class Inventory:
     async def _held(
         self, ledger_id: int, places: Sequence[FrameLocation], window: EntryRange, *, verify: bool
     ) -> tuple[list[Ids], tuple[FrameLocation, ...]]:
-        believed = [] if verify else [place for place in places if is_solid(place)]
+        doubted = {*places} if verify else {p for p in places if p.position in self._bookie.files.doubted}
+        believed = [place for place in places if is_solid(place) and place not in doubted]
         held: list[Ids] = [_clipped(place, window) for place in believed]
         unreadable: list[FrameLocation] = []
-        to_read = places if verify else [place for place in places if not is_solid(place)]
+        to_read = [place for place in places if not is_solid(place) or place in doubted]
         for batch in _batches(to_read):
             await self._pace.keep(sum(place.size for place in batch))
             for place, found in zip(batch, await in_thread(self._read, ledger_id, batch), strict=True):

@@ -9,6 +9,8 @@ lost records are unknown;
 - a frame that the index has lost: it is put back;
 - a place that the index has wrong: it is removed.
 
+What could then not be read goes into the ledgers' records (`LocalCheck`).
+
 A pass covers everything before the last checkpoint, and nothing that is not synced.
 """
 
@@ -18,7 +20,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from metadata.errors import MetadataError
@@ -29,6 +31,7 @@ from ...index.places import Frame, FrameLocation
 from ...log import manifest, segments
 from ...log.format import NO_LEDGER, place_of
 from ...storage.bookie import Bookie
+from ...storage.frames import why_unread
 from ..collecting.compactor import write_states_anew
 from ..mending.repair import Repair
 from ..polling import poll
@@ -58,13 +61,22 @@ NOT_WHOLE = (
 
 
 class Scrubber:
-    """Scrubs one bookie. Call `scrub_once` without the lock of all upkeep, which is `upkeep`."""
+    """Scrubs one bookie. Call `scrub_once` without the lock of all upkeep, which is `upkeep`. So `tell` is called."""
 
-    def __init__(self, bookie: Bookie, repair: Repair, upkeep: asyncio.Lock, pace: RateLimit) -> None:
+    def __init__(
+        self,
+        bookie: Bookie,
+        repair: Repair,
+        upkeep: asyncio.Lock,
+        pace: RateLimit,
+        tell: Callable[[int], Awaitable[None]],
+    ) -> None:
         self._bookie = bookie
         self._repair = repair
         self._upkeep = upkeep
         self._pace = pace
+        self._tell = tell
+        self._unread: set[int] = set()
         self._one_at_a_time = asyncio.Lock()
         self._known: OrderedDict[Stretch, None] = OrderedDict()
         self.last: ScrubReport | None = None
@@ -90,7 +102,7 @@ class Scrubber:
     async def scrub_once(self) -> ScrubReport:
         """One pass over all that is synced when it begins. Repairs what it finds, or reports why it could not.
 
-        Raises LogFailed and IndexUnusable.
+        Raises LogFailed, IndexUnusable, and MetadataError where records could not be told what is unread.
         """
         async with self._one_at_a_time:
             try:
@@ -100,6 +112,8 @@ class Scrubber:
                 raise
             self.ended_at = time.monotonic()
             self.passes["done"] += 1
+            while self._unread:
+                await self._tell(self._unread.pop())
             return self.last
 
     async def _pass(self) -> ScrubReport:
@@ -131,7 +145,10 @@ class Scrubber:
             return
         except OSError as error:
             log.error("cannot scrub %s: %s", segments.name_of(segment), error)
-            this.found.unread += (f"{segments.name_of(segment)}: {error}",)
+            this.found.unread += (why_unread(segment, error),)
+            for ledger_id in await in_thread(self._bookie.index.usage.of, segment):
+                self._bookie.files.doubt(await in_thread(self._pointed_to, ledger_id, segment))
+                self._unread.add(ledger_id)
 
     async def _check_segment(self, segment: int, end: int, this: _Pass) -> None:
         audit = await in_thread(Audit, self._bookie.index, segment)
@@ -193,6 +210,8 @@ class Scrubber:
     async def _mend_ledger(self, ledger_id: int, segment: int | None, this: _Pass) -> None:
         """Replaces the ledger's unreadable frames, in this segment or all."""
         done = await self._repair.mend(ledger_id, await in_thread(self._pointed_to, ledger_id, segment))
+        if done.why_not:
+            self._unread.add(ledger_id)
         this.found.frames_damaged += done.frames_unreadable
         this.repaired.add(done)
 

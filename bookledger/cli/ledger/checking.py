@@ -52,4 +52,5 @@ def _row(copy: Copy) -> dict[str, Any]:
         "bookie_id": copy.bookie.bookie_id,
         "copy": copy.condition.value,
         "may_lack": None if lack is None else str(lack).removeprefix("entries "),
+        "why": copy.why or None,
     }

@@ -59,14 +59,28 @@ def entries(*entry_ids: int) -> list[Entry]:
 def test_R6_a_missing_segment_makes_its_entries_damaged_never_absent() -> None:
     stored = Stored([of_ids(0, 1)])
     stored.disk.lose("00000000.log")
-    assert stored.page(0, 9) == EntryPage(NO_ENTRIES, 9, (EntryRange(0, 1),))
+    why = "00000000.log: No such file or directory"
+    assert stored.page(0, 9) == EntryPage(NO_ENTRIES, 9, (EntryRange(0, 1),), why)
 
 
 def test_R6_a_disk_that_cannot_be_read_makes_entries_damaged_never_absent() -> None:
     stored = Stored([of_ids(0, 1)])
     stored.files.get(0)
     stored.disk.power_off_before(0)
-    assert stored.page(0, 9) == EntryPage(NO_ENTRIES, 9, (EntryRange(0, 1),))
+    assert stored.page(0, 9) == EntryPage(
+        NO_ENTRIES, 9, (EntryRange(0, 1),), "00000000.log: the power is off"
+    )
+
+
+def test_why_a_copy_could_not_be_read_is_told_of_the_first_entry_that_is_not_given() -> None:
+    stored = Stored([of_ids(0, 1), of_ids(2, 3)])
+    stored.damage(0)
+    second = stored.in_log_order[1].position & 0xFFFFFFFF
+    stored.disk.fail_reads("00000000.log", second, second + 1)
+    both = (EntryRange(0, 1), EntryRange(2, 3))
+    assert stored.page(0, 9) == EntryPage(NO_ENTRIES, 9, both, "")
+    page = stored.page(2, 9)
+    assert page.damaged == both[1:] and page.why_unread.startswith("00000000.log: ")
 
 
 def test_a_place_that_points_at_something_else_is_damaged_never_absent() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,10 +15,13 @@ from bookie.index.places import FrameLocation
 from bookie.log.format import place_of
 from bookie.log.segments import name_of
 from bookie.storage.bookie import Bookie
+from bookie.upkeep.healing.local_check import LocalCheck
+from bookie.upkeep.inventory.inventory import Inventory
 from bookie.upkeep.mending.limbo import enter_limbo
 from bookie.upkeep.mending.repair import Repair
 from bookie.upkeep.peers import PeersFailed
 from bookie.upkeep.scrubbing.scrubber import Scrubber
+from bookie.upkeep_config import UpkeepConfig
 from bookie.wire.columns import Columns
 from bookie.wire.messages import EntryRange, Frame, ReadRequest, Status
 from metadata.memory import MemoryStore
@@ -163,8 +167,10 @@ def tools(
     bookie: Bookie, ledgers: LedgerStore, peers: DictionaryPeers, pace: RateLimit | None = None
 ) -> Mended:
     pace, upkeep = pace or RateLimit(AT_ONCE), asyncio.Lock()
-    repair = Repair(bookie, ledgers, ME, peers, pace)
-    return Mended(bookie, ledgers, peers, repair, Scrubber(bookie, repair, upkeep, pace), upkeep)
+    repair, inventory = Repair(bookie, ledgers, ME, peers, pace), Inventory(bookie, pace)
+    check = LocalCheck(bookie, ledgers.store, ME, inventory, upkeep, UpkeepConfig(), time.time)
+    scrubber = Scrubber(bookie, repair, upkeep, pace, check.look_again)
+    return Mended(bookie, ledgers, peers, repair, scrubber, upkeep)
 
 
 async def closed_ledger(

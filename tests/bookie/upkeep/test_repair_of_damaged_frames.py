@@ -37,8 +37,8 @@ async def test_frames_that_cannot_be_read_are_fetched_anew_and_no_longer_pointed
     lost = {*range(20, 40), *range(90, 100)}
     given, damaged = await world.read(7, 0, LAST)
     assert (set(given), damaged) == (set(range(100)) - lost, lost)
-    assert await world.repair.missing(record) == []
-    assert gaps(record, await world.repair.missing(record, verify=True)) == sorted(lost)
+    for verify in False, True:  # the index is not believed for what could not be read
+        assert gaps(record, await world.repair.missing(record, verify=verify)) == sorted(lost)
     done = await world.repair.repair_ledger(7)
     assert (done.entries, done.frames_removed, done.why_not) == (30, 3, "")
     assert await world.read(7, 0, LAST) == (list(range(100)), set())

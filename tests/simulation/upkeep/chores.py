@@ -18,6 +18,7 @@ from metadata.records.cluster import Cookie
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 from tests.simulation.engine.world import Violation
+from tests.support.upkeep import tell_nobody
 
 from .ledgers import ME, Ledger
 from .probes import UpkeepProbe
@@ -37,7 +38,7 @@ class Chores:
         self._collector = Collector(bookie, store, cookie, pace)
         self._compactor = Compactor(bookie, pace)
         self._repair = Repair(bookie, LedgerStore(store), ME, site.peers, pace)
-        self._scrubber = Scrubber(bookie, self._repair, self._lock, pace)
+        self._scrubber = Scrubber(bookie, self._repair, self._lock, pace, tell_nobody)
 
     async def collect(self, *, misplaced: bool) -> None:
         await self._locked("collecting", lambda: self._collect(misplaced=misplaced))
