@@ -101,6 +101,11 @@ class LocalCheck:
         """Checks a ledger of which something could not be read. Raises MetadataError."""
         await self._look_at(await self._ledgers.read(ledger_id))
 
+    async def missing(self, record: LedgerRecord) -> list[EntryRange]:
+        """What the record places here, nobody writes any more, and is not here. Callers hold the lock of all upkeep."""
+        part = record.closed_part()
+        return [] if part is None else await self._inventory.missing(part, self._me, EVERYTHING, verify=False)
+
     async def _look_at(self, found: VersionedRecord | None) -> bool:
         """Checks one ledger; returns whether something is missing that was not reported yet."""
         for _ in range(TOLD_TRIES_MAX):

@@ -105,7 +105,7 @@ class RestoreCheck:
         cut_short: list[int] = []
         async for found in self._ledgers.list_with_deleted():
             ledger_id, record = found.ledger_id, None if isinstance(found, Tombstone) else found.record
-            if record is not None and (self._lacks(record) or self._has_nothing_of(record, held)):
+            if record is not None and (await self._lacks(record) or self._has_nothing_of(record, held)):
                 lacking.append(ledger_id)
             if ledger_id not in unknown or self._bookie.holds_another(found):
                 continue
@@ -125,10 +125,11 @@ class RestoreCheck:
             cut_short=HoldKind.of(cut_short),
         )
 
-    def _lacks(self, record: LedgerRecord) -> bool:
-        """Whether the record says, since the local consistency check, that this bookie lacks entries."""
+    async def _lacks(self, record: LedgerRecord) -> bool:
+        """Whether something is not here of what the record says may be lacking: made again it says so of all copies."""
         mine = (one for one in record.fragments if self._me in one.ensemble)
-        return any(one.lacking_at(one.ensemble.index(self._me)) is not None for one in mine)
+        may_lack = any(one.lacking_at(one.ensemble.index(self._me)) is not None for one in mine)
+        return may_lack and bool(await self._stock_taker.missing(record))
 
     def _has_nothing_of(self, record: LedgerRecord, held: Collection[int]) -> bool:
         """Whether nothing of an open ledger is here: it may be empty, or was deleted since, and collected here."""

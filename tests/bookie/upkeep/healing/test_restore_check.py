@@ -17,6 +17,9 @@ from metadata.records.notes import fragment_note
 from metadata.records.notes.fragment_note import FragmentNote
 from tests.bookie.bookies import append
 from tests.bookie.entries import frame_of
+from tests.bookie.upkeep.healing.site import Healing
+from tests.bookie.upkeep.replicas import ME as HERE
+from tests.bookie.upkeep.replicas import closed_ledger
 from tests.bookie.upkeep.test_collector import ME, OK, on_site
 from tests.support.ledgers import change
 from tests.support.present import there
@@ -96,3 +99,16 @@ async def test_W8_the_record_of_an_open_ledger_names_who_holds_more_of_it_and_is
                 50,
                 54,
             ]
+
+
+async def test_W8_a_ledger_lacks_only_what_is_not_here_whatever_its_record_says_it_may_lack(
+    one: Healing,
+) -> None:
+    """W8: a record that was made again says of each copy that it may lack everything."""
+    for ledger_id, here in (7, range(10)), (8, range(8)):
+        await closed_ledger(one.ledgers, ledger_id, Shape(1, 1, 1), 9, Fragment(0, (HERE,)))
+        await change(one.ledgers, ledger_id, lambda it: it.with_lacking(0, 0, 9))
+        assert await append(one.world.bookie, frame_of(ledger_id, here)) == [OK]
+    check = RestoreCheck(one.world.bookie, one.store, HERE, one.world.upkeep, one.stock)
+    misfits = await check._compare(Restored(0, 1, b"nonce", 1))
+    assert misfits.lacking == HoldKind.of([8])
