@@ -143,7 +143,8 @@ class Log:
         """Yields records from `start` on as they are confirmed; rolls and fail-overs are not seen.
 
         Ends once nothing was new for `timeout` seconds; a `timeout` of 0 asks once, and does not wait. Raises as
-        `read`; then everything before has been yielded, and a new `tail` may go on there.
+        `read`; then everything before has been yielded, and a new `tail` may go on there. A `start` beyond the end is
+        refused with NoSuchPosition, after a second at most.
         """
         async with aclosing(self.tail_batches(start, timeout=timeout)) as batches:
             async for batch in batches:
@@ -154,8 +155,18 @@ class Log:
         self, start: int | None = None, *, timeout: float | None = None
     ) -> AsyncGenerator[RecordBatch, None]:
         """Yields the same records as `tail` in columns, a page at a time."""
-        self._cluster.check_process()
         check_int("a position", 0 if start is None else start)
+        if start is not None:
+            await self.check_reaches(start)
+        async with aclosing(self.tail_committed(start, timeout=timeout)) as batches:
+            async for batch in batches:
+                yield batch
+
+    async def tail_committed(
+        self, start: int | None, *, timeout: float | None
+    ) -> AsyncGenerator[RecordBatch, None]:
+        """The same from where a cursor was committed: the log has reached that, whatever bookies know yet."""
+        self._cluster.check_process()
         async with aclosing(self._reader.tail(start, timeout)) as batches:
             async for batch in batches:
                 self._count_read(batch)

@@ -125,9 +125,8 @@ def test_a_follower_may_begin_with_what_is_new_and_end_by_itself(uri: str, meta:
         assert tail.communicate()[0].endswith("\tnew\n")
         writer.close()
     assert bookledger("log", "tail", meta, "news", "--timeout=0", "--count=2").stdout == b"0\told\n1\tolder\n"
-    waiting = bookledger("log", "tail", meta, "news", "--timeout=0", "--first=999999")
-    assert (waiting.returncode, waiting.stdout) == (0, b"")
-    assert b"waiting for position 999999" in waiting.stderr
+    beyond = fails_with_one_line("log", "tail", meta, "news", "--first=999999")
+    assert beyond.startswith("log 'news' ends before") and "position 999999 is beyond its end" in beyond
 
 
 def test_an_append_takes_no_log_from_its_writer_unless_it_is_told_to(uri: str, meta: str) -> None:

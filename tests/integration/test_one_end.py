@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -71,6 +72,38 @@ async def test_an_end_is_seen_no_later_than_a_record_that_was_given(silent: Ledg
             assert await log.end() > record.position
             if record.position == 1:
                 break
+
+
+async def test_L4_a_tail_beyond_the_end_is_refused_and_one_at_the_end_waits(client: LedgerClient) -> None:
+    """L4: else a reader that stood in a log of this name, which was deleted since, would skip what the new one gets."""
+    log = await client.create_log("orders")
+    async with await log.writer() as writer:
+        await writer.append_batch([b"%d" % n for n in range(20)])
+    await client.delete_log("orders")
+    log = await client.create_log("orders")
+    for reading in anext(log.tail(20)), log.poll(20, timeout=NEVER):
+        with pytest.raises(NoSuchPosition, match="ends before position 0, so position 20 is beyond its end"):
+            await reading
+    async with await log.writer() as writer:
+        for position in range(2):
+            waiting = asyncio.create_task(log.poll(position, timeout=30))
+            await asyncio.sleep(0)
+            await writer.append(b"x")
+            assert [record.position for record in await waiting] == [position]
+
+
+async def test_L8_a_cursor_waits_where_it_was_committed_though_bookies_do_not_know_it_yet(
+    cluster: InProcessCluster, silent: LedgerClient
+) -> None:
+    writer = await (await silent.log("orders", create=True)).writer()
+    await writer.append_batch([b"a", b"b"])
+    await (await (await silent.log("orders")).cursor("billing", start=2)).close()
+    async with LedgerClient(cluster.uri, config=QUICK) as other:
+        log = await other.log("orders")
+        with pytest.raises(NoSuchPosition):
+            await anext(log.tail(2))
+        assert [record.position async for record in log.consume("billing", timeout=0)] == []
+    await writer.close()
 
 
 async def test_a_refused_commit_is_one_error_and_keeps_no_other_from_being_written(

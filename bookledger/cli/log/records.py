@@ -25,7 +25,6 @@ from ..options import (
 from ..output import Progress
 from ..payloads.following import at_most, followed
 from ..payloads.printing import Kind, Printer, output_option
-from ..terminal import say
 from .json_records import json_line
 
 RECORDS: Kind[RecordBatch] = Kind(
@@ -139,7 +138,6 @@ def tail(
     printer = Printer(RECORDS, raw=raw, as_json=as_json)
     with told_when_stopped(printer.how), place.opened() as log:
         printer.begin(log.end() if new else start_of(log, first, since))
-        _tell_of_waiting(log, printer.next)
         batches = followed(
             lambda start, seconds: log.tail_batches(start, timeout=seconds),
             log.end,
@@ -151,9 +149,3 @@ def tail(
         )
         for batch in at_most(count, batches):
             printer.write_now(batch)
-
-
-def _tell_of_waiting(log: Log, start: int) -> None:
-    """Warns that the position is ahead of the log: by mistake, the command would wait in silence."""
-    if start > (end := log.end()):
-        say(f"log {log.name} ends before position {end}: waiting for position {start}", err=True)

@@ -147,7 +147,7 @@ class Consumption:
         quiet_since, position = loop.time(), await cursor.refresh()
         while not place.is_lost:
             left = LOOK_SECONDS if self._timeout is None else quiet_since + self._timeout - loop.time()
-            batches = self._calls.log.tail_batches(position, timeout=max(0.0, min(left, LOOK_SECONDS)))
+            batches = self._calls.log.tail_committed(position, timeout=max(0.0, min(left, LOOK_SECONDS)))
             try:
                 async with aclosing(batches) as batches:
                     async for batch in batches:

@@ -37,8 +37,8 @@ class ReadableLog(Protocol):
         self, start: int | None = None, stop: int | None = None
     ) -> AsyncGenerator[RecordBatch, None]: ...
 
-    def tail_batches(
-        self, start: int | None = None, *, timeout: float | None = None
+    def tail_committed(
+        self, start: int | None, *, timeout: float | None
     ) -> AsyncGenerator[RecordBatch, None]: ...
 
     def segments(self, start: int | None = None) -> AsyncIterator[Segment]: ...
