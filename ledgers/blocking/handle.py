@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Generic, Protocol, Self, TypeVar
 
 from metadata.records.ledger_record import LedgerRecord
 
-from ..errors import LedgerError
+from ..errors import ClientClosed, LedgerError
 from ..loop_thread import LoopThread
 
 
@@ -26,7 +27,24 @@ class AsyncHandle(Protocol):
     def last_add_confirmed(self) -> int: ...
 
 
+class AsyncWriter(Protocol):
+    """What every asyncio writer reports of itself, from any thread."""
+
+    @property
+    def state(self) -> str: ...
+
+
 H = TypeVar("H", bound=AsyncHandle)
+
+
+@contextmanager
+def closed_once(writer: AsyncWriter) -> Iterator[None]:
+    """Closing a writer that its client has closed already is no error."""
+    try:
+        yield
+    except ClientClosed:
+        if writer.state != "closed":
+            raise
 
 
 class ClosedOnExit(ABC):

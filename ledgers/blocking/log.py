@@ -37,6 +37,7 @@ from ..loop_thread import LoopThread, in_pages, iterate
 from .bulk_writer import BulkWriter
 from .coordination.cursor import Cursor, consume
 from .coordination.election import Term
+from .handle import closed_once
 
 SEGMENTS_PER_HOP = 256
 """Segments fetched from the loop's thread at a time."""
@@ -202,7 +203,8 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
 
     def close(self) -> None:
         """Flushes, then ends the log's last segment; raises what ended the writer."""
-        self._run(self._handle.close)
+        with closed_once(self._handle):
+            self._run(self._handle.close)
 
 
 class Log:

@@ -11,7 +11,7 @@ from ..loop_thread import LoopThread
 from ..writing.checked_batch import CheckedBatch, checked
 from .back_pressure import BackPressure, bytes_of
 from .bulk_writer import BulkWriter
-from .handle import BlockingHandle
+from .handle import BlockingHandle, closed_once
 
 
 class WriteHandle(BulkWriter[aio.WriteHandle, bytes], BlockingHandle[aio.WriteHandle]):
@@ -83,7 +83,8 @@ class WriteHandle(BulkWriter[aio.WriteHandle, bytes], BlockingHandle[aio.WriteHa
         Raises what ended the writer: this call has not closed the ledger then, and opening it with recovery settles
         its end. Does not raise if that was done already, at the very entry confirmed last.
         """
-        self._run(self._handle.close)
+        with closed_once(self._handle):
+            self._run(self._handle.close)
 
 
 class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
@@ -149,7 +150,8 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
 
     def close(self) -> None:
         """Closes the ledger before the first gap; entries behind a gap fail with LedgerClosed."""
-        self._thread.run(self._handle.close())
+        with closed_once(self._handle):
+            self._thread.run(self._handle.close())
 
     def _may_take(self, entry_id: int) -> bool:
         if self._handle.has_ended or entry_id == self.first_gap:

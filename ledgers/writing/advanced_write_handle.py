@@ -14,7 +14,7 @@ from typing import Self
 from metadata.records.ledger_record import LedgerRecord
 
 from ..entry import ENTRY_OVERHEAD_BYTES, Payload
-from ..errors import DuplicateEntry, LedgerClosed, LedgerError, WriterFull
+from ..errors import DuplicateEntry, LedgerClosed, WriterFull
 from .checked_batch import checked
 from .write_handle import WriteHandle
 
@@ -39,8 +39,13 @@ class AdvancedWriteHandle:
         writer.on_progress = self._writer_moved
 
     def __repr__(self) -> str:
-        state = f"{self._writer.state}, confirmed through {self.last_add_confirmed}"
+        state = f"{self.state}, confirmed through {self.last_add_confirmed}"
         return f"<AdvancedWriteHandle of ledger {self.ledger_id}: {state}>"
+
+    @property
+    def state(self) -> str:
+        """Open, closing, closed, or what ended this writer, in words."""
+        return self._writer.state
 
     @property
     def ledger_id(self) -> int:
@@ -119,8 +124,7 @@ class AdvancedWriteHandle:
         """Closes the ledger before the first gap; entries behind a gap fail with LedgerClosed."""
         self._writer.check_process()
         self._closing = True
-        why = f"entry {self._next} was never appended, so this one cannot be confirmed"
-        self._fail_early(LedgerClosed(self.ledger_id, why))
+        self._fail_early()
         self._room.set()
         await self._writer.close()
 
@@ -141,19 +145,21 @@ class AdvancedWriteHandle:
     def _take(self, entry_id: int, payload: bytes, future: asyncio.Future[int] | None) -> None:
         if self._writer.failure is not None:
             raise self._writer.failure
-        if self._closing:
+        if self._closing or self._writer.has_ended:
             raise LedgerClosed(self.ledger_id, "this writer was closed")
         self._early[entry_id] = (payload, future)
         self._early_bytes += len(payload) + ENTRY_OVERHEAD_BYTES
         self._send_what_is_due()
 
     def _writer_moved(self) -> None:
-        if self._writer.failure is not None:
-            self._fail_early(self._writer.failure)
+        if self._writer.has_ended:  # closed with its client, too
+            self._fail_early()
         self._room.set()
         self.on_progress()
 
-    def _fail_early(self, error: LedgerError) -> None:
+    def _fail_early(self) -> None:
+        why = f"entry {self._next} was never appended, so this one cannot be confirmed"
+        error = self._writer.failure or LedgerClosed(self.ledger_id, why)
         early, self._early, self._early_bytes = self._early, {}, 0
         for _, future in early.values():
             if future is not None and not future.done():

@@ -21,6 +21,7 @@ from tests.integration.test_missing_cookie import lose, refusal_of_start
 from tests.integration.test_salvaged_ledgers import append, away, cluster, confirmed_through, entries_in
 from tests.support.cluster_status import status
 from tests.support.command_line import bookledger, told
+from tests.support.ledgers import crash
 from tests.support.processes import serving
 from tests.support.waiting import until
 
@@ -90,6 +91,7 @@ def test_a_quorum_of_a_ledger_is_lost_for_good(tmp_path: Path) -> None:
             append(writer, *range(5))
             first, *others = [bookies[name] for name in sorted(bookies)]
             confirmed_through(client, writer, 4, first.bookie_id)
+            crash(writer)
         away(uri, *others)
         done = bookledger("ledger", "recover", f"--metadata={uri}", "2")
         assert done.returncode == 1 and b"too few bookies could be fenced" in done.stderr

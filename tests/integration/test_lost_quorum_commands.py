@@ -21,6 +21,7 @@ from tests.integration.test_salvaged_ledgers import append, away, cluster, confi
 from tests.support.aio import run
 from tests.support.cluster_status import why_not_whole
 from tests.support.command_line import bookledger, fails_with_one_line, told
+from tests.support.ledgers import crash
 from tests.support.processes import hung
 from tests.support.stopping import SECONDS_MAX, started
 from tests.support.waiting import until
@@ -38,6 +39,7 @@ def lost_quorum(
             writer = client.create_ledger(custom_metadata=labels)
             append(writer, *range(5))
             confirmed_through(client, writer, 4, min(bookies))
+            crash(writer)
         away(uri, *list(bookies.values())[1:])
         yield uri, writer.ledger_id, bookies
 
@@ -127,6 +129,7 @@ def test_whoever_is_asked_while_another_closes_it_is_told_so(tmp_path: Path) -> 
             away(uri, third)
             for writer in (recovered, accepted):
                 append(writer, 1, 2)
+                crash(writer)
         away(uri, second)
         with (
             being_asked(uri, recovered.ledger_id) as answer_first,
@@ -176,6 +179,7 @@ def test_it_is_refused_where_it_is_not_needed_and_where_a_bookie_lives_that_hang
         with LedgerClient(uri) as client:
             writer = client.create_ledger()
             append(writer, 0)
+            crash(writer)
         line = fails_with_one_line(
             *("ledger", "recover", f"--metadata={uri}", str(writer.ledger_id), "--accept-loss", "--yes")
         )

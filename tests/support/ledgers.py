@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ledgers import WriteHandle
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from tests.support.present import there
+
+
+def crash(writer: WriteHandle) -> None:
+    """Leaves the ledger open, as its program's death would: a client that is closed closes its writers."""
+    writer._thread.run(writer._handle.abandon())
 
 
 async def change(

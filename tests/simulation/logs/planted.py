@@ -114,7 +114,8 @@ async def looks_up_a_segment_before_it_looks_whose_the_log_is(
     self: WriterShell, number: int
 ) -> list[LogEffect]:
     """A later writer has dropped it as empty, and the record is known by then: the look-up fails."""
-    segment = self._segment(number)
+    mine = self._handles[number].ledger_id
+    segment = next(one for one in reversed(self.record.segments) if one.ledger_id == mine)
     log_chain.under(self._epoch, lambda record: record)(await self._chain.refresh())
     ended = await self._ledgers.recover(segment)
     assert ended.end_position is not None
