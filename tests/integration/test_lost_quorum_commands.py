@@ -254,6 +254,7 @@ def test_what_was_given_up_can_be_salvaged_later(tmp_path: Path, is_striped: boo
         with LedgerClient(uri) as client:
             writer = client.create_ledger(write_quorum=quorum, ack_quorum=2)
             append(writer, *range(6))
+            crash(writer)
         _, second, third = sorted(bookies)
         away(uri, bookies[second], bookies[third])
         assert recovering(uri, writer.ledger_id, "--yes").returncode == 0

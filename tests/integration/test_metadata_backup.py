@@ -17,6 +17,7 @@ from metadata import open_store
 from metadata.backup import hold
 from tests.support.cluster_status import status
 from tests.support.command_line import bookledger, fails_with_one_line, printed, told
+from tests.support.ledgers import crash
 from tests.support.processes import serving
 from tests.support.waiting import until
 
@@ -44,6 +45,7 @@ def test_a_restored_backup_keeps_what_it_does_not_know_and_recovers_only_when_ac
                 writer.append(b"after %d" % n)
             with client.create_ledger(ensemble_size=3, ack_quorum=2) as newer:
                 newer.append(b"newer than the backup")
+            crash(writer)
         for one in bookies:
             one.kill()
     restored = told("metadata", "restore", str(file), f"--metadata={new}")

@@ -92,6 +92,7 @@ async def abandoned_ledger(cluster: InProcessCluster, count: int) -> int:
         writer = await client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=2)
         for n in range(count):
             await writer.append(payload(n))
+        await writer.abandon()
     return writer.ledger_id
 
 
