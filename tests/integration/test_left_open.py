@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from ledgers import LedgerClient as BlockingClient
-from ledgers import LogClosed
+from ledgers import LedgerClosed, LogClosed
 from ledgers.aio import LedgerClient
 from ledgers.writing import writer as closing
 from tests.support.in_process import QUICK, InProcessCluster
@@ -31,6 +31,28 @@ async def test_a_client_that_is_closed_closes_its_writers(
     log = await client.log("orders")
     assert log.record.end_position == 100
     assert (await client.describe_ledger(ledger.ledger_id)).last_entry == 0
+
+
+async def test_entries_behind_a_gap_fail_where_their_client_is_closed(cluster: InProcessCluster) -> None:
+    async with LedgerClient(cluster.uri, config=QUICK) as own:
+        writer = await own.create_ledger_adv()
+        assert await writer.append(0, b"a") == 0
+        behind = await writer.append_async(2, b"c")
+    with pytest.raises(LedgerClosed, match="entry 1 was never appended"):
+        await behind
+    assert writer.record.last_entry == 0
+
+
+def test_closing_a_writer_that_its_client_has_closed_is_no_error(uri: str) -> None:
+    client = BlockingClient(uri)
+    writers = (
+        client.create_ledger(),
+        client.create_ledger_adv(),
+        client.log("orders", create=True).writer(),
+    )
+    client.close()
+    for writer in writers:
+        writer.close()
 
 
 async def test_what_cannot_be_closed_in_time_is_given_up_with_a_warning(
