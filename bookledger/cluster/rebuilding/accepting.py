@@ -26,12 +26,18 @@ async def behind(store: MetadataStore, noted: Iterable[LedgerRecord] = ()) -> As
     of_logs: dict[bytes, list[LedgerRecord]] = defaultdict(list)
     of_acceptors: dict[tuple[str, str], list[LedgerRecord]] = defaultdict(list)
     of_sets: dict[bytes, list[LogRecord]] = defaultdict(list)
-    found = {one.record.ledger_id: one.record async for one in LedgerStore(store).list()}
-    for one in (found | {one.ledger_id: one for one in noted}).values():
+    better = {one.ledger_id: one for one in noted}
+
+    def note(one: LedgerRecord) -> None:
         if (said := segment_of(one.custom_metadata)) is not None:
             of_logs[said.identity].append(one)
         elif (acceptor := acceptor_of(one)) is not None and all(map(keys.is_name, acceptor)):
             of_acceptors[acceptor].append(one)
+
+    async for listed in LedgerStore(store).list():
+        note(better.pop(listed.record.ledger_id, listed.record))
+    for one in better.values():
+        note(one)
     for identity, ledgers in sorted(of_logs.items()):
         record, log = await log_behind(LogStore(store), identity, ledgers)
         if record.member is not None and not record.deleted:
