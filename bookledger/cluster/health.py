@@ -5,7 +5,7 @@ What needs every ledger's record is not known before they were counted once, and
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,9 @@ NOT_COUNTED = "the ledgers are being counted"
 NAMES_MAX = 20
 """Bookies that one reason names; the rest are counted."""
 
+NEARLY_FULL = 0.95
+"""Share of a disk that is in use, from which on it is told of."""
+
 _TLS = "TLS: "
 """So begins what the TLS handshake said, in the reason of a call that failed."""
 
@@ -45,6 +48,8 @@ class Glance:
     metadata: StoreHealth
     auditor: LeaseLock | None
     hold: Restored | None
+    silent: Mapping[str, str] | None = None
+    """Why bookies do not answer, by name; None where nobody has called them."""
 
 
 def of_survey(seen: Survey) -> list[Finding]:
@@ -90,6 +95,8 @@ def findings(now: Glance, counted: Survey | None, counted_seconds_ago: float = 0
         facts.COOKIES.found(_without_cookie(view)),
         facts.BELONGING.found(_given_up_and_alive(view)),
         _reachable(view, now.auditor),
+        _answering(view, now.silent),
+        facts.ROOM.found(_without_room(view)),
         *(fact.found(_published(view, fact)) for fact in facts.PUBLISHED),
         facts.CURSORS.found(_silent(now.auditor)),
         facts.SAFE.found(now.metadata.doubt),
@@ -97,7 +104,7 @@ def findings(now: Glance, counted: Survey | None, counted_seconds_ago: float = 0
 
 
 def _of_ledgers(view: ClusterView, counted: Survey | None, age_seconds: float) -> Iterator[Finding]:
-    if counted is None:
+    if counted is None or counted.view.living.keys() != view.living.keys():
         yield from (
             fact.unknown(NOT_COUNTED) for fact in (facts.COPIES, facts.CLOSED, facts.FORGOTTEN, facts.NAMED)
         )
@@ -206,6 +213,25 @@ def _reachable(view: ClusterView, auditor: LeaseLock | None) -> Finding:
     return facts.REACHABLE.found(
         f"alive, and out of the auditor's reach: {_names(unreached)} ({said}); look at {look}"
     )
+
+
+def _answering(view: ClusterView, silent: Mapping[str, str] | None) -> Finding:
+    if silent is None:
+        return facts.ANSWERING.unknown("nobody has called them")
+    names = sorted(one.bookie_id for one in view.living)
+    told = _listed(f"{name} ({silent[name]})" for name in names if name in silent)
+    return facts.ANSWERING.found(f"registered, and silent: {told}" if told else "")
+
+
+def _without_room(view: ClusterView) -> str:
+    full = {
+        ref.bookie_id: f"{1 - one.disk_bytes_free / max(1, one.disk_bytes_total):.0%} of its disk in use"
+        for ref, one in sorted(view.living.items())
+        if ref.bookie_id not in view.orders
+        and (not one.writable or one.disk_bytes_free < one.disk_bytes_total * (1 - NEARLY_FULL))
+    }
+    told = _listed(f"{name} ({share})" for name, share in full.items())
+    return f"read-only, or nearly full: {told}; free space there, or add bookies" if told else ""
 
 
 def _silent(auditor: LeaseLock | None) -> str:

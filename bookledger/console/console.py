@@ -48,6 +48,7 @@ class Console:
         self._live = Live(self._sight, metadata_uri, config)
         self._sight.ask_bookies = self._live.ask_bookies
         self._sight.ask_lag = self.ask_lag = self._live.ask_lag
+        self._sight.silent = self._live.silent
         self._streams = Streams(self._live)
         self._sources = Sources(self._sight, self._live, shows_entries)
 

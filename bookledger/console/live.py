@@ -33,6 +33,9 @@ BOOKIES_ASKED_MAX = 200
 BOOKIE_ANSWER_SECONDS_MAX = LOOK_SECONDS
 """A bookie that has not answered before the next look is due is shown as silent."""
 
+SILENT_SECONDS_MAX = 10.0
+"""How old a look may be by which bookies are said to be silent."""
+
 MOMENTS_MAX = 90
 """Polls kept: three minutes."""
 
@@ -91,6 +94,11 @@ class Live:
         except LedgerError as error:
             return {record.ledger_id: AtBookies(why_unknown=str(error)) for record in records}
         return await ask_bookies(client, records)
+
+    def silent(self) -> dict[str, str] | None:
+        """Why live bookies did not answer; None where nobody has looked on lately."""
+        newest = self.moments[-1] if self.moments else Moment()
+        return newest.silent if time.monotonic() - newest.at < SILENT_SECONDS_MAX else None
 
     async def ask_lag(self, record: LogRecord, position: int) -> tuple[int, float] | None:
         """How far a reader of the log is behind at this position; see `lag_of`."""

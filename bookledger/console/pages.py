@@ -241,10 +241,11 @@ def _no_ledger(ledger_id: int) -> Problem:
 def _bookies_live(found: dict[str, Any], live: Live) -> dict[str, Any]:
     """Values for every page with a table of bookies."""
     moment = live.moments[-1] if live.moments else None
+    living = {row["bookie_id"] for row in found["bookies"] if row["lives"]}
     return {
         "bookies": found["bookies"],
         "rates": moment.rates if moment else {},
-        "silent": moment.silent if moment else {},
+        "silent": {name: why for name, why in moment.silent.items() if name in living} if moment else {},
     }
 
 

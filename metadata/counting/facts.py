@@ -255,6 +255,21 @@ REACHABLE = Fact(
     "an audit",
     not_whole=IF_AMISS,
 )
+ANSWERING = Fact(
+    "answering",
+    "Every bookie that lives answers.",
+    "the console, while somebody looks on",
+    "a look at the bookies",
+    not_whole=IF_AMISS,
+    alerts=("BookieGone",),
+)
+ROOM = Fact(
+    "room",
+    "No disk of a bookie that lives is nearly full, and none is read-only.",
+    "the bookie, which says so in its registration",
+    "a lease",
+    alerts=("BookieDiskFills", "BookieReadOnly"),
+)
 BRAKE = Fact(
     "brake",
     "So few bookies are absent that what they held is copied.",
@@ -292,6 +307,8 @@ OF_A_CLUSTER = (
     COOKIES,
     BELONGING,
     REACHABLE,
+    ANSWERING,
+    ROOM,
     *CERTIFICATE_DAYS,
     READABLE,
     CURSORS,

@@ -22,6 +22,7 @@ from metadata.backup import hold
 from metadata.backup.hold import Noticed
 from metadata.counting.facts import (
     ACCEPTED,
+    ANSWERING,
     AUDITOR,
     BELONGING,
     BRAKE,
@@ -39,6 +40,7 @@ from metadata.counting.facts import (
     REACHABLE,
     READABLE,
     REGISTERED,
+    ROOM,
     SAFE,
     SPACE,
     Fact,
@@ -144,6 +146,10 @@ async def elected(store: MetadataStore, **more: Any) -> None:
     await lease_lock.take(store, keys.AUDITOR, LeaseLock(BOOKIES[0], 1, **more), lease)
 
 
+async def nearly_full(store: MetadataStore) -> None:
+    await changed(store, "b4", disk_bytes_total=100, disk_bytes_free=1)
+
+
 async def expired(store: MetadataStore) -> None:
     await changed(store, "b4", amiss={CERTIFICATE.name: "cert.pem ran out on 2026-01-01 00:00 UTC: renew it"})
 
@@ -175,6 +181,7 @@ SITUATIONS: list[tuple[Fact, Situation, str]] = [
     (BRAKE, most_are_away, "b2, b3, b4 are absent: nothing is copied while so many are; of those"),
     (FORGOTTEN, given_up_and_named, "given up, and ledgers still refer to it: b4"),
     (SPACE, all_are_full, "every bookie that lives is read-only"),
+    (ROOM, nearly_full, "read-only, or nearly full: b4 (99% of its disk in use)"),
     (COOKIES, living_without_cookie, "so that no restart succeeds: b4"),
     (NAMED, absent_without_cookie, "absent bookies that have no cookie in the metadata: b4"),
     (BELONGING, living_and_given_up, "alive, and given up, so that it gets nothing: b4"),
@@ -190,6 +197,12 @@ SITUATIONS: list[tuple[Fact, Situation, str]] = [
     ),
     (SAFE, as_it_is, "etcd is version 3.5.2, which may lose confirmed writes"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def nobody_has_called_the_bookies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are none behind the made registrations."""
+    monkeypatch.setattr("bookledger.console.live.SILENT_SECONDS_MAX", 0.0)
 
 
 def told_of(uri: str) -> tuple[dict[str, Any], str]:
@@ -236,7 +249,8 @@ def say_of_itself(monkeypatch: pytest.MonkeyPatch, fact: Fact) -> None:
 
 
 def test_every_fact_of_a_cluster_has_a_situation() -> None:
-    assert {fact for fact, _, _ in SITUATIONS} == set(OF_A_CLUSTER)
+    """Whether bookies answer is known where somebody looks on in the console only (`test_oldest_fact`)."""
+    assert {fact for fact, _, _ in SITUATIONS} == set(OF_A_CLUSTER) - {ANSWERING}
 
 
 @pytest.mark.parametrize(("fact", "situation", "why"), SITUATIONS, ids=[one[0].name for one in SITUATIONS])
@@ -268,7 +282,7 @@ def test_a_cluster_in_which_all_is_well_is_whole_in_every_face(tmp_path: Path) -
     made(uri, as_it_is)
     api, page = told_of(uri)
     assert {(one["fact"], one["verdict"]) for one in api["facts"]} == {
-        (fact.name, "well") for fact in OF_A_CLUSTER
+        (fact.name, "unknown" if fact is ANSWERING else "well") for fact in OF_A_CLUSTER
     }
     assert api["condition"] == "whole" and "The cluster is whole" in page
     typed = CliRunner().invoke(status, [f"--metadata={uri}"])
@@ -287,7 +301,7 @@ def test_what_is_not_known_is_neither_well_nor_amiss(tmp_path: Path, monkeypatch
     made(uri, as_it_is)
     api, page = told_of(uri)
     unknown = {one["fact"] for one in api["facts"] if one["verdict"] == "unknown"}
-    assert unknown == {fact.name for fact in (COPIES, CLOSED, FORGOTTEN, NAMED, METADATA)}
+    assert unknown == {fact.name for fact in (COPIES, CLOSED, FORGOTTEN, NAMED, METADATA, ANSWERING)}
     assert api["condition"] == "counting" and "The ledgers are being counted" in page
 
 

@@ -45,7 +45,7 @@ async def cluster(sight: MetadataView) -> Facts:
         told = await store.health()
         restored = await hold.read(store)
         counted = await sight.census.now(store, COUNT_SECONDS_MAX)
-    glance = health.Glance(view, told, auditor, restored)
+    glance = health.Glance(view, told, auditor, restored, sight.silent())
     found = health.findings(glance, *((counted.survey, counted.seconds_ago) if counted else (None,)))
     return {
         "cluster_id": name,

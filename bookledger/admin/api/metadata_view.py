@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from bookie.upkeep.healing.view import ClusterView, look
@@ -66,7 +66,9 @@ class MetadataView:
         self.census = Census(self.wait_ms)
         self.ask_bookies: AskBookies = _ask_nobody
         self.ask_lag: AskLag = lag_unknown
-        """What is not in the metadata; whoever has a client for bookies sets both."""
+        self.silent: Callable[[], Mapping[str, str] | None] = lambda: None
+        """What is not in the metadata; whoever has a client for bookies sets all three. `silent`: why bookies do not
+        answer, by name."""
 
     async def __aenter__(self) -> MetadataView:
         return self
