@@ -7,7 +7,7 @@ be decoded, or a bookie that is stopping. Entries, reads and fences go over the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import grpc
@@ -38,9 +38,6 @@ TOO_MUCH_MAINTENANCE = (
 )
 NO_MAINTENANCE = "this bookie does no maintenance"
 STOPPING = "the bookie is stopping"
-OVER_THE_DATA_PROTOCOL = (
-    "entries, reads and fences go over this port's data protocol now: run clients of the bookie's version"
-)
 
 Maintain = Callable[[MaintainRequest], Awaitable[MaintainReply]]
 WhoIs = Callable[[str], Peer]
@@ -78,7 +75,6 @@ class BookieService:
             rpc.MAINTAIN: self._serving(rpc.MAINTAIN, MaintainRequest, self._told),
             rpc.NOTES: self._serving(rpc.NOTES, NotesRequest, lambda _who, asked: self.requests.notes(asked)),
         }
-        methods |= dict.fromkeys(rpc.OLD_METHODS, grpc.stream_stream_rpc_method_handler(_is_elsewhere))
         names = {path.rsplit("/", 1)[1]: handler for path, handler in methods.items()}
         return grpc.method_handlers_generic_handler(rpc.SERVICE, names)
 
@@ -140,7 +136,3 @@ class BookieService:
 
 def _bytes_of(reply: object) -> bytes:
     return b"".join(codec.encode(reply))
-
-
-async def _is_elsewhere(_: AsyncIterator[bytes], context: Context) -> None:
-    await context.abort(grpc.StatusCode.FAILED_PRECONDITION, OVER_THE_DATA_PROTOCOL)

@@ -2,7 +2,7 @@
 
     checksum      u32 little-endian: CRC32C over all that follows
     header_bytes  u32 little-endian
-    header        a protobuf message, see bookie.proto; or fields of fixed width (codec/fixed_width.py)
+    header        a protobuf message, see bookie.proto; or fields of fixed width (codec/appends.py)
     columns       of each frame in turn: entry ids, lengths, digests, payload, as they are in memory
 
 The checksum rejects damaged messages before anything is decoded. Payloads are attached because protobuf copies what
@@ -27,7 +27,7 @@ _CHECKSUM_BYTES, _BEGINNING_BYTES = _CHECKSUM.size, _BEGINNING.size
 JOINED_BYTES_MAX = 4 * 1024
 """Columns with a payload of at most so many bytes are copied next to each other: less work than to pass each on."""
 
-_SEED = crc32c(b"bookledger 2")
+_SEED = crc32c(b"bookledger message 1")
 """Tells this layout from others; change it with the layout."""
 
 

@@ -81,56 +81,6 @@ class Columns(_message.Message):
     payload_bytes: int
     def __init__(self, entries: _Optional[int] = ..., digests_bytes: _Optional[int] = ..., payload_bytes: _Optional[int] = ...) -> None: ...
 
-class Frame(_message.Message):
-    __slots__ = ("ledger_id", "recovery", "last_add_confirmed", "columns", "credential", "deferred_sync", "trace", "identity", "note")
-    LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
-    RECOVERY_FIELD_NUMBER: _ClassVar[int]
-    LAST_ADD_CONFIRMED_FIELD_NUMBER: _ClassVar[int]
-    COLUMNS_FIELD_NUMBER: _ClassVar[int]
-    CREDENTIAL_FIELD_NUMBER: _ClassVar[int]
-    DEFERRED_SYNC_FIELD_NUMBER: _ClassVar[int]
-    TRACE_FIELD_NUMBER: _ClassVar[int]
-    IDENTITY_FIELD_NUMBER: _ClassVar[int]
-    NOTE_FIELD_NUMBER: _ClassVar[int]
-    ledger_id: int
-    recovery: bool
-    last_add_confirmed: LastAddConfirmed
-    columns: Columns
-    credential: Credential
-    deferred_sync: bool
-    trace: bytes
-    identity: bytes
-    note: bytes
-    def __init__(self, ledger_id: _Optional[int] = ..., recovery: bool = ..., last_add_confirmed: _Optional[_Union[LastAddConfirmed, _Mapping]] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., credential: _Optional[_Union[Credential, _Mapping]] = ..., deferred_sync: bool = ..., trace: _Optional[bytes] = ..., identity: _Optional[bytes] = ..., note: _Optional[bytes] = ...) -> None: ...
-
-class AppendRequest(_message.Message):
-    __slots__ = ("incarnation", "first_sequence", "frames", "told")
-    INCARNATION_FIELD_NUMBER: _ClassVar[int]
-    FIRST_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
-    FRAMES_FIELD_NUMBER: _ClassVar[int]
-    TOLD_FIELD_NUMBER: _ClassVar[int]
-    incarnation: str
-    first_sequence: int
-    frames: _containers.RepeatedCompositeFieldContainer[Frame]
-    told: _containers.RepeatedCompositeFieldContainer[Frame]
-    def __init__(self, incarnation: _Optional[str] = ..., first_sequence: _Optional[int] = ..., frames: _Optional[_Iterable[_Union[Frame, _Mapping]]] = ..., told: _Optional[_Iterable[_Union[Frame, _Mapping]]] = ...) -> None: ...
-
-class Ack(_message.Message):
-    __slots__ = ("sequence", "status", "detail")
-    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
-    STATUS_FIELD_NUMBER: _ClassVar[int]
-    DETAIL_FIELD_NUMBER: _ClassVar[int]
-    sequence: int
-    status: Status
-    detail: str
-    def __init__(self, sequence: _Optional[int] = ..., status: _Optional[_Union[Status, str]] = ..., detail: _Optional[str] = ...) -> None: ...
-
-class AppendReply(_message.Message):
-    __slots__ = ("acks",)
-    ACKS_FIELD_NUMBER: _ClassVar[int]
-    acks: _containers.RepeatedCompositeFieldContainer[Ack]
-    def __init__(self, acks: _Optional[_Iterable[_Union[Ack, _Mapping]]] = ...) -> None: ...
-
 class EntryRange(_message.Message):
     __slots__ = ("first_entry", "last_entry")
     FIRST_ENTRY_FIELD_NUMBER: _ClassVar[int]
@@ -226,22 +176,20 @@ class LastAddConfirmedRequest(_message.Message):
     def __init__(self, incarnation: _Optional[str] = ..., ledger_id: _Optional[int] = ..., fence: bool = ..., wait_beyond: _Optional[int] = ..., wait_ms: _Optional[int] = ..., credential: _Optional[_Union[Credential, _Mapping]] = ..., trace: _Optional[bytes] = ..., identity: _Optional[bytes] = ...) -> None: ...
 
 class LastAddConfirmedReply(_message.Message):
-    __slots__ = ("status", "detail", "last_add_confirmed", "metadata_revision", "vouched_since", "latest", "writer_address")
+    __slots__ = ("status", "detail", "last_add_confirmed", "vouched_since", "latest", "writer_address")
     STATUS_FIELD_NUMBER: _ClassVar[int]
     DETAIL_FIELD_NUMBER: _ClassVar[int]
     LAST_ADD_CONFIRMED_FIELD_NUMBER: _ClassVar[int]
-    METADATA_REVISION_FIELD_NUMBER: _ClassVar[int]
     VOUCHED_SINCE_FIELD_NUMBER: _ClassVar[int]
     LATEST_FIELD_NUMBER: _ClassVar[int]
     WRITER_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     status: Status
     detail: str
     last_add_confirmed: LastAddConfirmed
-    metadata_revision: int
     vouched_since: int
     latest: LatestFragment
     writer_address: str
-    def __init__(self, status: _Optional[_Union[Status, str]] = ..., detail: _Optional[str] = ..., last_add_confirmed: _Optional[_Union[LastAddConfirmed, _Mapping]] = ..., metadata_revision: _Optional[int] = ..., vouched_since: _Optional[int] = ..., latest: _Optional[_Union[LatestFragment, _Mapping]] = ..., writer_address: _Optional[str] = ...) -> None: ...
+    def __init__(self, status: _Optional[_Union[Status, str]] = ..., detail: _Optional[str] = ..., last_add_confirmed: _Optional[_Union[LastAddConfirmed, _Mapping]] = ..., vouched_since: _Optional[int] = ..., latest: _Optional[_Union[LatestFragment, _Mapping]] = ..., writer_address: _Optional[str] = ...) -> None: ...
 
 class LatestFragment(_message.Message):
     __slots__ = ("first_entry", "number", "is_closed")

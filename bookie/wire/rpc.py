@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 SERVICE = "bookledger.bookie.Bookie"
-OLD_METHODS = tuple(f"/{SERVICE}/{name}" for name in ("Append", "Read", "LastAddConfirmed", "Holdings"))
-"""Methods of former versions, now on the data protocol; their callers get an error that says so."""
-
 INFO = f"/{SERVICE}/Info"
 MAINTAIN = f"/{SERVICE}/Maintain"
 NOTES = f"/{SERVICE}/Notes"

@@ -26,7 +26,6 @@ from bookie.wire import (
 from bookie.wire.credentials import Purpose
 from bookie.wire.data.connection import Connection
 from bookie.wire.data.framing import Body, FrameKind
-from bookie.wire.data.handshake import IDENTITIES_SINCE
 from bookie.wire.messages import new_request
 from metadata.records.ledger_record import BookieRef
 
@@ -35,7 +34,7 @@ from ..config import ClientConfig
 from ..errors import BookieUnavailable
 from ..loop_batching import LoopBatching
 from ..tasks import was_stopped
-from .dialing import OLDER_PROGRAM, Dial, goodbye
+from .dialing import Dial, goodbye
 from .queued_lane import QueuedLane
 
 FRAME_OVERHEAD_BYTES = 128
@@ -99,8 +98,6 @@ class AppendStream:
         self._answered_at = 0.0
         self._next_sequence = 0
         self._nonce = b""
-        self._version = 0
-        self._encode = codec.append_encoders(self._version).request
         self._is_broken = False
         self._loop = asyncio.get_running_loop()
         self._connection: Connection | None = None
@@ -130,7 +127,6 @@ class AppendStream:
             fails_behind=self._config.under_replicate_rather_than_wait or terms.recovery,
         )
         self._lanes.add(lane)
-        self._refuse_unknown_identities()
         return lane
 
     def lane_has_work(self, lane: QueuedLane, size_bytes: int = 0) -> None:
@@ -229,19 +225,9 @@ class AppendStream:
             # Fail the lanes whatever it was, or their writers wait for ever.
             self._break(f"its stream failed: {error!r}")
             return
-        self._connection, self._nonce, self._version = connection, hello.nonce, hello.version
-        self._encode = codec.append_encoders(hello.version).request
+        self._connection, self._nonce = connection, hello.nonce
         connection.on_message = self._answered
-        self._refuse_unknown_identities()
         self._send_soon()
-
-    def _refuse_unknown_identities(self) -> None:
-        """Fails lanes with an identity at a bookie of an older program: it stores none, and once upgraded would take
-        the entries for another ledger's (rule W8).
-        """
-        if self._connection is not None and self._version < IDENTITIES_SINCE:
-            for lane in [one for one in self._lanes if one.has_identity]:
-                lane.fail(OLDER_PROGRAM)
 
     def _send_soon(self) -> None:
         """Sends at the end of this loop iteration, with everything else appended in it."""
@@ -259,7 +245,7 @@ class AppendStream:
             if request is None:
                 break
             self._message_ends.append(self._next_sequence - 1)
-            connection.send_message(FrameKind.APPEND, request, size_of, self._encode)
+            connection.send_message(FrameKind.APPEND, request, size_of, codec.encode)
         if self._overdue is None and self._in_flight:
             self._look_later()
 
@@ -271,7 +257,7 @@ class AppendStream:
                 break  # it is told with what is sent once there is room
             if request.frames:
                 self._message_ends.append(self._next_sequence - 1)
-            connection.send_message(FrameKind.APPEND, request, size_of, self._encode)
+            connection.send_message(FrameKind.APPEND, request, size_of, codec.encode)
 
     def _is_worth_a_message(self) -> bool:
         """Limits small messages in flight, since a message costs the same whatever its size."""

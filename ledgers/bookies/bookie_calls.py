@@ -13,13 +13,12 @@ from itertools import count
 from bookie.wire import ScanRequest, codec
 from bookie.wire.data.connection import Connection
 from bookie.wire.data.framing import Body, FrameKind, Part
-from bookie.wire.data.handshake import SCANS_SINCE, VERSION_MIN
 from bookie.wire.messages import Taken
 from metadata.records.ledger_record import BookieRef
 
 from ..bookie_client import CannotScan
 from ..errors import BookieUnavailable
-from .dialing import OLDER_PROGRAM, Dial, goodbye
+from .dialing import Dial, goodbye
 from .scan_stream import ScanStream
 
 CALLS_MAX = 4096
@@ -37,7 +36,6 @@ class BookieCalls:
         self._dial = dial
         self._connection: Connection | None = None
         self._dialing: asyncio.Task[Connection] | None = None
-        self._version = 0
         self._waiting: dict[int, asyncio.Future[Body]] = {}
         self._scans: dict[int, ScanStream] = {}
         self._numbers = count(1)
@@ -48,16 +46,11 @@ class BookieCalls:
         """When the bookie last sent anything, by the loop's clock; -inf while not connected."""
         return -math.inf if self._connection is None else self._connection.heard_at
 
-    async def call(
-        self, kind: FrameKind, body: Sequence[Part], seconds_max: float, *, version_min: int = VERSION_MIN
-    ) -> Body:
-        """Makes a call and returns the reply's body. Raises BookieUnavailable: after `seconds_max` at the latest, and
-        if the bookie's protocol version is too old."""
+    async def call(self, kind: FrameKind, body: Sequence[Part], seconds_max: float) -> Body:
+        """Makes a call and returns the reply's body. Raises BookieUnavailable, after `seconds_max` at the latest."""
         try:
             async with asyncio.timeout(seconds_max):
                 connection = await self._connected(seconds_max)
-                if self._version < version_min:
-                    raise BookieUnavailable(str(self._bookie), OLDER_PROGRAM)
                 return await self._answer(connection, kind, body)
         except TimeoutError:
             raise self._no_answer(seconds_max) from None
@@ -65,13 +58,11 @@ class BookieCalls:
     async def scan(self, request: ScanRequest, seconds_max: float) -> AsyncGenerator[Body, None]:
         """Yields the answers of a scan, each within `seconds_max`. Close it to end the scan.
 
-        Raises BookieUnavailable; CannotScan if there are too many, or the bookie knows no scans or ends this one.
+        Raises BookieUnavailable; CannotScan if there are too many, or the bookie refuses this one.
         """
         try:
             async with asyncio.timeout(seconds_max):
                 connection = await self._connected(seconds_max)
-            if self._version < SCANS_SINCE:
-                raise CannotScan(str(self._bookie), "its program knows no scans")
             if len(self._scans) >= SCANS_MAX:
                 raise CannotScan(str(self._bookie), f"more than {SCANS_MAX} scans of it are under way")
             number, stream = next(self._numbers) & 0xFFFFFFFF, ScanStream(request)
@@ -127,9 +118,8 @@ class BookieCalls:
             raise BookieUnavailable(str(self._bookie), "this client is closed") from None
 
     async def _dial_anew(self, seconds_max: float) -> Connection:
-        connection, hello = await self._dial(self, seconds_max)
-        self._connection, self._version = connection, hello.version
-        return connection
+        self._connection, _ = await self._dial(self, seconds_max)
+        return self._connection
 
     def _has_dialed(self, task: asyncio.Task[Connection]) -> None:
         self._dialing = None

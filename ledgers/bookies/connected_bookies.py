@@ -24,7 +24,7 @@ from bookie.wire import (
 )
 from bookie.wire.data.connection import Connection, Handler
 from bookie.wire.data.framing import Body, FrameKind
-from bookie.wire.data.handshake import IDENTITIES_SINCE, VERSION_MIN, ServerHello
+from bookie.wire.data.handshake import ServerHello
 from bookie.wire.messages import (
     HeldNote,
     InfoRequest,
@@ -88,8 +88,7 @@ class ConnectedBookies:
         self._stream_to(bookie).tell(terms, note)
 
     async def read(self, bookie: BookieRef, request: ReadRequest) -> ReadReply:
-        seconds, version_min = self._config.read_seconds_max, _version_for(request)
-        call = self._call(bookie, FrameKind.READ, request, ReadReply, seconds, version_min)
+        call = self._call(bookie, FrameKind.READ, request, ReadReply, self._config.read_seconds_max)
         return self._from_here(bookie, await call)
 
     async def scan(self, bookie: BookieRef, request: ScanRequest) -> AsyncGenerator[ReadReply, None]:
@@ -107,8 +106,7 @@ class ConnectedBookies:
         seconds = self._config.read_seconds_max
         if request.wait_ms:
             seconds = request.wait_ms / 1000 + LONG_POLL_GRACE_SECONDS
-        kind, version_min = FrameKind.LAST_ADD_CONFIRMED, _version_for(request)
-        call = self._call(bookie, kind, request, LacReply, seconds, version_min)
+        call = self._call(bookie, FrameKind.LAST_ADD_CONFIRMED, request, LacReply, seconds)
         return self._from_here(bookie, await call)
 
     async def holdings(self, bookie: BookieRef, request: HoldingsRequest) -> HoldingsReply:
@@ -174,10 +172,9 @@ class ConnectedBookies:
         request: ReadRequest | LacRequest | HoldingsRequest | InfoRequest,
         of: type[Reply],
         seconds: float,
-        version_min: int = VERSION_MIN,
     ) -> Reply:
         calls, body = self._calls_to(bookie), codec.encode(request)
-        return _decoded(bookie, of, await calls.call(kind, body, seconds, version_min=version_min))
+        return _decoded(bookie, of, await calls.call(kind, body, seconds))
 
     def _stream_to(self, bookie: BookieRef) -> AppendStream:
         stream = self._streams.get(bookie)
@@ -228,11 +225,6 @@ class ConnectedBookies:
         for bookie, known in list(self._streams.items()):
             if known is stream:
                 del self._streams[bookie]
-
-
-def _version_for(request: ReadRequest | LacRequest) -> int:
-    """The oldest protocol version that can serve this: a fence is stored with the identity of its ledger."""
-    return IDENTITIES_SINCE if request.fence and request.identity else VERSION_MIN
 
 
 def _decoded(bookie: BookieRef, of: type[Reply], body: Body) -> Reply:

@@ -10,7 +10,13 @@ from collections.abc import Awaitable, Callable
 from bookie.wire.data import sockets
 from bookie.wire.data.connection import Connection, Handler
 from bookie.wire.data.framing import Body, FrameKind, Goodbye
-from bookie.wire.data.handshake import BadHandshake, ClientHello, ServerHello, decode_server_hello
+from bookie.wire.data.handshake import (
+    BadHandshake,
+    ClientHello,
+    ServerHello,
+    check_offered,
+    decode_server_hello,
+)
 from bookie.wire.data.in_process import OwnBookie
 from bookie.wire.trust.certificates import Certificates
 from bookie.wire.trust.identity import Identity, NoIdentity
@@ -28,8 +34,6 @@ Dial = Callable[[Handler, float], Awaitable[tuple[Connection, ServerHello]]]
 PERHAPS_TLS = (
     " before the handshake; a bookie with certificates does so with clients that have none (BOOKLEDGER_CERTS)"
 )
-
-OLDER_PROGRAM = "its program is too old for ledgers with an identity: upgrade all bookies before any client"
 
 GOODBYE_CHARACTERS_MAX = 500
 """Longest reason for ending a connection that is passed on from a bookie."""
@@ -142,6 +146,7 @@ class _Handshake:
             if kind is not FrameKind.SERVER_HELLO:
                 raise BadHandshake("it does not answer the client hello")
             hello = decode_server_hello(body)
+            check_offered(hello)
         except BadHandshake as error:
             self.connection.abort(str(error))
             return

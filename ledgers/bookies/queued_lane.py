@@ -72,11 +72,6 @@ class QueuedLane:
     def has_work(self) -> bool:
         return bool(self._queue) or self._lac_wanted or self._sync_wanted
 
-    @property
-    def has_identity(self) -> bool:
-        """Whether the ledger has an identity, which bookies of older programs do not know (rule W8)."""
-        return bool(self._terms.identity)
-
     def send(self, columns: Columns) -> None:
         if self._listener is None:
             return  # failed or closed: the sender has not heard of it yet

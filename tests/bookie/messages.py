@@ -138,4 +138,4 @@ def whole(parts: Iterable[bytes | memoryview]) -> bytes:
 
 def with_checksum(body: bytes) -> bytes:
     """These bytes behind the checksum that fits them."""
-    return struct.pack("<I", crc32c(body, crc32c(b"bookledger 2"))) + body
+    return struct.pack("<I", crc32c(body, crc32c(b"bookledger message 1"))) + body

@@ -11,7 +11,6 @@ import pytest
 from bookie.serving.data import scan
 from bookie.serving.data.scan import Scan
 from bookie.wire import ScanRequest
-from bookie.wire.data import handshake
 from ledgers.aio import LedgerClient, WriteHandle
 from ledgers.bookies import bookie_calls
 from ledgers.bookies.bookie_calls import BookieCalls
@@ -103,23 +102,6 @@ async def test_a_scan_goes_on_at_the_last_bookie_when_the_others_end_in_the_midd
             for bookie in ensemble:
                 if harm == "kill" and bookie != last:
                     await cluster.restart(bookie)
-
-
-async def test_bookies_that_know_no_scans_are_read_page_by_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of the version before: readers may be upgraded first."""
-    scanned: list[object] = []
-    monkeypatch.setattr(BookieCalls, "_scanned", lambda *asked: scanned.append(asked))
-    async with on_bookies(tmp_path, 3) as (cluster, client):
-        writer = await write(client, (3, 3, 2), LONG // 4)
-        await writer.close()
-        monkeypatch.setattr(handshake, "VERSION_MAX", 1)
-        scanned.clear()
-        async with LedgerClient(cluster.uri) as other:
-            reader = await other.open_ledger(writer.ledger_id)
-            assert [entry.entry_id async for entry in reader] == list(range(LONG // 4))
-        assert not scanned
 
 
 async def test_a_reader_that_takes_nothing_is_sent_no_more_than_its_window(

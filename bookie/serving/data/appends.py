@@ -46,11 +46,8 @@ class Appends:
         who: Peer,
         proofs: PeerProofs,
         memory: Account,
-        version: int,
         on_answered: Callable[[], None],
     ) -> None:
-        """`version`: of the data protocol, as the handshake has chosen it."""
-        self._encode = codec.append_encoders(version).reply
         self._requests = requests
         self._bookie = requests.bookie
         self._connection = connection
@@ -208,7 +205,7 @@ class Appends:
         if not self._connection.is_writable and not self._connection.is_lost:
             return  # nothing more is read from it until it is writable
         acks, self._acks = tuple(self._acks), []
-        self._connection.send_message(FrameKind.ACKS, new_reply((acks,)), _size_of, self._encode)
+        self._connection.send_message(FrameKind.ACKS, new_reply((acks,)), _size_of, codec.encode)
         self._on_answered()
 
     def writable(self) -> None:

@@ -150,7 +150,7 @@ class Session:
         nonce = secrets.token_bytes(NONCE_BYTES)
         proofs = PeerProofs(self._guard, self._visitor.peer, requests.bookie.incarnation, nonce)
         who = self._visitor.who
-        self._appends = Appends(requests, self.connection, who, proofs, self._memory, version, self._answered)
+        self._appends = Appends(requests, self.connection, who, proofs, self._memory, self._answered)
         self._calls = Calls(requests, self.connection, proofs, self._guard, self._visitor, self._answered)
         self._proofs = proofs
         self.connection.reader.handshake_done(LARGE_KINDS)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from ..attachments import Sealed
-from .appends import APPEND_HEADER_BYTES_MAX, APPENDS, FRAMES_MAX, AppendEncoders, append_encoders
+from .appends import APPEND_HEADER_BYTES_MAX, APPENDS, FRAMES_MAX
 from .parts import LAC_DIGEST_BYTES_MAX, Body, Codec
 from .reads import READS
 from .tools import BUCKETS_MAX, TOOLS
@@ -21,8 +21,6 @@ __all__ = [
     "FRAMES_MAX",
     "LAC_DIGEST_BYTES_MAX",
     "MESSAGES",
-    "AppendEncoders",
-    "append_encoders",
     "decode",
     "encode",
 ]
@@ -34,7 +32,7 @@ MESSAGES: dict[type, Codec] = {**APPENDS, **READS, **TOOLS}
 
 
 def encode(message: Any) -> Sealed:
-    """The bytes of a message, of any of these kinds, as peers of every version understand it."""
+    """The bytes of a message, of any of these kinds."""
     return MESSAGES[type(message)].encode(message)
 
 

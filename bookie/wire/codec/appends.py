@@ -1,143 +1,199 @@
-"""Encodes and decodes appends: frames of entries, and their acknowledgements.
+"""Encodes and decodes appends, frames of entries, and their acknowledgements: in fields of fixed width.
 
-In protobuf here, for peers that speak a version of the data protocol before 4; later ones have `fixed_width`.
-Whichever comes is decoded.
+A small append costs little besides its messages, and protobuf's are made and taken apart field by field. Numbers are
+little-endian:
+
+    request  incarnation_bytes u16, frames u16, told u16, first_sequence u64, incarnation, frames, told
+    frame    the fields of `_FRAME`; then the LAC's digest, verifier, proof, identity, trace, note: what it has of them
+    reply    for each: sequence u64, status u16 (numbers of bookie.proto), detail_bytes u32, detail in UTF-8
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+import struct
 
-from .. import bookie_pb2 as pb
-from ..attachments import BadMessage, Sealed, Unsealed, sealed, unsealed_alone
+from metadata.records.ledger_record import IDENTITY_BYTES
+from metadata.records.notes.fragment_note import NOTE_BYTES_MAX
+
+from ..attachments import BadMessage, Sealed, Unsealed, sealed_bytes, unsealed_alone
 from ..columns import NO_ENTRIES, Columns
-from ..data.handshake import FIXED_WIDTH_SINCE
-from ..messages import NO_CREDENTIAL, NO_TRACE, Ack, AppendReply, AppendRequest, Frame, LacStatement
-from . import fixed_width
-from .parts import (
-    STATUS_TO_PB,
-    Body,
-    Codec,
-    check_count,
-    check_frame,
-    columns_from,
-    credential_from,
-    identity_from,
-    lac_from,
-    parsed,
-    status_from,
+from ..messages import (
+    NO_CREDENTIAL,
+    NO_IDENTITY,
+    NO_NOTE,
+    NO_TRACE,
+    PROOF_BYTES,
+    VERIFIER_BYTES,
+    Ack,
+    AppendReply,
+    AppendRequest,
+    Credential,
+    Frame,
+    LacStatement,
+    new_ack,
+    new_frame,
+    new_reply,
 )
+from .parts import STATUS_FROM_PB, STATUS_TO_PB, Body, Codec, checked_lac
 
 FRAMES_MAX = 1024
 """Frames of one message at most, kept by clients; a bookie's other clients wait while it decodes a message."""
 
 APPEND_HEADER_BYTES_MAX = 512 * 1024
-"""FRAMES_MAX frames need half of it. A frame may be a byte or two, and each costs memory once parsed."""
+"""FRAMES_MAX frames need half of it. Each frame costs memory once it is decoded."""
+
+SEQUENCES_MAX = 1 << 64
+"""Numbers of frames on one connection; an acknowledgement has no room for others."""
+
+_REQUEST = struct.Struct("<HHHQ")
+
+_FRAME = struct.Struct("<qqqIIIIBBB")
+"""Ledger id; LAC, and the ledger's bytes through it; entries; bytes of their digests, of their payload, of the note, of
+the LAC's digest, of the trace; flags."""
+
+_ACK = struct.Struct("<QHI")
+_FRAME_BYTES, _ACK_BYTES = _FRAME.size, _ACK.size
+
+_RECOVERY, _DEFERRED_SYNC, _HAS_LAC, _HAS_CREDENTIAL, _HAS_IDENTITY = (1 << n for n in range(5))
+_FLAGS_END = 1 << 5
+
+_NO_LAC = LacStatement(0, 0, b"")
+_CREDENTIAL_BYTES = VERIFIER_BYTES + PROOF_BYTES
 
 
 def _encode_request(request: AppendRequest) -> Sealed:
-    message = pb.AppendRequest(incarnation=request.incarnation, first_sequence=request.first_sequence)
-    add = message.frames.add
-    for frame in request.frames:
-        _frame_to(frame, add())
-    for frame in request.told:
-        _told_to(frame, message.told.add())
-    return sealed(message, [frame.columns for frame in request.frames])
-
-
-def _frame_to(frame: Frame, message: pb.Frame) -> None:
-    """Sets field by field: nested constructors take three times as long, and this runs for each frame."""
-    _told_to(frame, message)
-    columns, shape = frame.columns, message.columns
-    shape.entries = len(columns)
-    shape.digests_bytes = len(columns.digests)
-    shape.payload_bytes = len(columns.payload)
-    if (statement := frame.last_add_confirmed) is not None:
-        lac = message.last_add_confirmed
-        lac.last_entry = statement.last_entry
-        lac.length_bytes = statement.length_bytes
-        lac.digest = statement.digest
-    message.deferred_sync = frame.deferred_sync
-    message.trace = frame.trace
-
-
-def _told_to(frame: Frame, message: pb.Frame) -> None:
-    """Whose it is, and the note."""
-    message.ledger_id = frame.ledger_id
-    if frame.credential != NO_CREDENTIAL:
-        message.credential.verifier = frame.credential.verifier
-        message.credential.proof = frame.credential.proof
-    message.recovery = frame.recovery
-    message.identity = frame.identity
-    if frame.note:
-        message.note = frame.note
+    incarnation, first_sequence, frames, told = request
+    name = incarnation.encode()
+    parts = [_REQUEST.pack(len(name), len(frames), len(told), first_sequence), name]
+    attached: list[Columns] = []
+    for frame in frames + told:
+        ledger_id, columns, lac, recovery, credential, deferred_sync, trace, identity, note = frame
+        flags = (_RECOVERY if recovery else 0) | (_DEFERRED_SYNC if deferred_sync else 0)
+        flags |= (_HAS_LAC if lac else 0) | (_HAS_IDENTITY if identity else 0)
+        last_entry, length_bytes, digest = lac or _NO_LAC
+        if credential.verifier:
+            flags |= _HAS_CREDENTIAL
+        # fmt: off
+        fixed = _FRAME.pack(
+            ledger_id, last_entry, length_bytes, len(columns), len(columns.digests), len(columns.payload),
+            len(note), len(digest), len(trace), flags,
+        )
+        # fmt: on
+        parts += (fixed, digest, *credential, identity, trace, note)
+        attached.append(columns)
+    return sealed_bytes(b"".join(parts), attached)
 
 
 def _decode_request(data: Body) -> AppendRequest:
+    """Raises BadMessage."""
     body = Unsealed(data)
-    if len(body.header) > APPEND_HEADER_BYTES_MAX:
-        raise BadMessage(f"a header of {len(body.header)} bytes; the limit is {APPEND_HEADER_BYTES_MAX}")
-    if body.header[:1] == fixed_width.BEGINNING:
-        return fixed_width.decode_request(body, FRAMES_MAX)
-    message = parsed(pb.AppendRequest, body.header)
-    check_count(len(message.frames), len(message.told), message.first_sequence, FRAMES_MAX)
-    frames = tuple([_frame_from(frame, body) for frame in message.frames])
-    told = tuple([_told_from(frame, NO_ENTRIES) for frame in message.told])
+    header = bytes(body.header)
+    if len(header) > APPEND_HEADER_BYTES_MAX:
+        raise BadMessage(f"a header of {len(header)} bytes; the limit is {APPEND_HEADER_BYTES_MAX}")
+    try:
+        name_bytes, frames, told, first_sequence = _REQUEST.unpack_from(header)
+        _check_count(frames, told, first_sequence)
+        at = _REQUEST.size + name_bytes
+        incarnation = header[_REQUEST.size : at].decode()
+        found: list[Frame] = []
+        for _ in range(frames + told):
+            frame, at = _frame_at(at, header, body)
+            found.append(frame)
+        if not all(map(_is_told, found[frames:])):
+            raise BadMessage("what is told in passing is more than a note")
+    except (struct.error, UnicodeDecodeError) as error:
+        raise BadMessage(f"its fields are no appends: {error}") from None
+    if at != len(header):
+        raise BadMessage(f"a header of {len(header)} bytes, and fields of {at}")
     body.end()
-    return AppendRequest(message.incarnation, message.first_sequence, frames, told)
+    return AppendRequest(incarnation, first_sequence, tuple(found[:frames]), tuple(found[frames:]))
 
 
-def _frame_from(message: pb.Frame, body: Unsealed) -> Frame:
-    lac = lac_from(message.last_add_confirmed) if message.HasField("last_add_confirmed") else None
-    return _told_from(message, columns_from(message.columns, body), lac, message.deferred_sync, message.trace)
+def _frame_at(at: int, header: bytes, body: Unsealed) -> tuple[Frame, int]:
+    """The frame that begins there, and where it ends. Where the header ends before, its names are too short: the caller
+    compares the ends."""
+    # fmt: off
+    (
+        ledger_id, last_entry, length_bytes, entries, digests_bytes, payload_bytes,
+        note_bytes, lac_digest_bytes, trace_bytes, flags,
+    ) = _FRAME.unpack_from(header, at)
+    # fmt: on
+    if flags >= _FLAGS_END:
+        raise BadMessage(f"a frame with the flags {flags}")
+    digest_at = at + _FRAME_BYTES
+    at = digest_at + lac_digest_bytes
+    lac = checked_lac(last_entry, length_bytes, header[digest_at:at]) if flags & _HAS_LAC else None
+    credential, identity, trace, note = NO_CREDENTIAL, NO_IDENTITY, NO_TRACE, NO_NOTE
+    if flags & _HAS_CREDENTIAL:
+        proof_at = at + VERIFIER_BYTES
+        credential = Credential(header[at:proof_at], header[proof_at : proof_at + PROOF_BYTES])
+        at += _CREDENTIAL_BYTES
+    if flags & _HAS_IDENTITY:
+        identity = header[at : at + IDENTITY_BYTES]
+        at += IDENTITY_BYTES
+    if trace_bytes:
+        trace = header[at : at + trace_bytes]
+        at += trace_bytes
+    if note_bytes:
+        note = header[at : at + note_bytes]
+        at += note_bytes
+    _check_frame(ledger_id, note)
+    has_columns = entries or digests_bytes or payload_bytes
+    columns = body.columns(entries, digests_bytes, payload_bytes) if has_columns else NO_ENTRIES
+    whose = bool(flags & _RECOVERY), credential, bool(flags & _DEFERRED_SYNC), trace, identity
+    return new_frame((ledger_id, columns, lac, *whose, note)), at
 
 
-def _told_from(
-    message: pb.Frame,
-    columns: Columns,
-    lac: LacStatement | None = None,
-    deferred: bool = False,
-    trace: bytes = NO_TRACE,
-) -> Frame:
-    check_frame(message.ledger_id, message.note)
-    whose = credential_from(message), deferred, trace, identity_from(message)
-    return Frame(message.ledger_id, columns, lac, message.recovery, *whose, message.note)
+def _is_told(frame: Frame) -> bool:
+    """Whether a frame has nothing but a note, and whose it is."""
+    return not (len(frame.columns) or frame.last_add_confirmed or frame.deferred_sync or frame.trace)
+
+
+def _check_count(frames: int, told: int, first_sequence: int) -> None:
+    """Raises BadMessage for more frames than a message has, or than there are numbers for to acknowledge them."""
+    if frames + told > FRAMES_MAX:
+        raise BadMessage(f"{frames + told} frames in one message; the limit is {FRAMES_MAX}")
+    if first_sequence + frames > SEQUENCES_MAX:
+        raise BadMessage(f"{frames} frames that are numbered from {first_sequence} on")
+
+
+def _check_frame(ledger_id: int, note: bytes) -> None:
+    """Raises BadMessage for what no frame has."""
+    if ledger_id < 0:
+        raise BadMessage(f"{ledger_id} is not a ledger id")
+    if len(note) > NOTE_BYTES_MAX:
+        raise BadMessage(f"a note of {len(note)} bytes; the limit is {NOTE_BYTES_MAX}")
 
 
 def _encode_reply(reply: AppendReply) -> Sealed:
-    message = pb.AppendReply()
-    add = message.acks.add
+    parts: list[bytes] = []
     for sequence, status, detail in reply.acks:
-        ack = add()
-        ack.sequence, ack.status, ack.detail = sequence, STATUS_TO_PB[status], detail
-    return sealed(message)
+        told = detail.encode()
+        parts += (_ACK.pack(sequence, STATUS_TO_PB[status], len(told)), told)
+    return sealed_bytes(b"".join(parts))
 
 
 def _decode_reply(data: Body) -> AppendReply:
+    """Raises BadMessage."""
     header = unsealed_alone(data)
-    if header[:1] == fixed_width.BEGINNING:
-        return fixed_width.decode_reply(header)
-    message = parsed(pb.AppendReply, header)
-    return AppendReply(
-        tuple([Ack(ack.sequence, status_from(ack.status), ack.detail) for ack in message.acks])
-    )
-
-
-class AppendEncoders(NamedTuple):
-    """How appends and their acknowledgements are encoded."""
-
-    request: Callable[[AppendRequest], Sealed]
-    reply: Callable[[AppendReply], Sealed]
-
-
-_IN_PROTOBUF = AppendEncoders(_encode_request, _encode_reply)
-_IN_FIXED_WIDTH = AppendEncoders(fixed_width.encode_request, fixed_width.encode_reply)
-
-
-def append_encoders(version: int) -> AppendEncoders:
-    """For a peer with which this version of the data protocol was chosen."""
-    return _IN_FIXED_WIDTH if version >= FIXED_WIDTH_SINCE else _IN_PROTOBUF
+    acks: list[Ack] = []
+    at, end = 0, len(header)
+    try:
+        while at < end:
+            sequence, status, detail_bytes = _ACK.unpack_from(header, at)
+            at += _ACK_BYTES
+            detail = ""
+            if detail_bytes:
+                detail = header[at : at + detail_bytes].decode()
+                at += detail_bytes
+            acks.append(new_ack((sequence, STATUS_FROM_PB[status], detail)))
+    except KeyError as error:
+        raise BadMessage(f"unknown status {error}") from None
+    except (struct.error, UnicodeDecodeError) as error:
+        raise BadMessage(f"its fields are no acknowledgements: {error}") from None
+    if at != end:
+        raise BadMessage(f"a header of {end} bytes, and fields of {at}")
+    return new_reply((tuple(acks),))
 
 
 APPENDS = {

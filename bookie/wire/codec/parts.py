@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, TypeVar, cast
 from google.protobuf.message import DecodeError, Message
 
 from metadata.records.ledger_record import IDENTITY_BYTES
-from metadata.records.notes.fragment_note import NOTE_BYTES_MAX
 
 from .. import bookie_pb2 as pb
 from ..attachments import BadMessage, Sealed, Unsealed, sealed, unsealed_alone
@@ -29,9 +28,6 @@ from ..messages import (
 
 LAC_DIGEST_BYTES_MAX = 64
 """Width of a digest at most; bounds what a bookie keeps for each ledger."""
-
-SEQUENCES_MAX = 1 << 64
-"""Numbers of frames on one connection; an acknowledgement has no room for others."""
 
 M = TypeVar("M", bound=Message)
 V = TypeVar("V")
@@ -98,7 +94,7 @@ def credential_to(credential: Credential) -> pb.Credential | None:
 
 
 def credential_from(
-    message: pb.Frame | pb.ReadRequest | pb.ScanRequest | pb.LastAddConfirmedRequest,
+    message: pb.ReadRequest | pb.ScanRequest | pb.LastAddConfirmedRequest,
 ) -> Credential:
     if not message.HasField("credential"):
         return NO_CREDENTIAL
@@ -109,7 +105,7 @@ def credential_from(
 
 
 def identity_from(
-    message: pb.Frame | pb.ReadRequest | pb.ScanRequest | pb.LastAddConfirmedRequest | pb.HoldingsRequest,
+    message: pb.ReadRequest | pb.ScanRequest | pb.LastAddConfirmedRequest | pb.HoldingsRequest,
 ) -> bytes:
     identity = message.identity
     if len(identity) not in (0, IDENTITY_BYTES):
@@ -122,22 +118,6 @@ def status_from(number: int) -> Status:
         return STATUS_FROM_PB[number]
     except KeyError:
         raise BadMessage(f"unknown status {number}") from None
-
-
-def check_count(frames: int, told: int, first_sequence: int, frames_max: int) -> None:
-    """Raises BadMessage for more frames than a message has, or than there are numbers for to acknowledge them."""
-    if frames + told > frames_max:
-        raise BadMessage(f"{frames + told} frames in one message; the limit is {frames_max}")
-    if first_sequence + frames > SEQUENCES_MAX:
-        raise BadMessage(f"{frames} frames that are numbered from {first_sequence} on")
-
-
-def check_frame(ledger_id: int, note: bytes) -> None:
-    """Raises BadMessage for what no frame has."""
-    if ledger_id < 0:
-        raise BadMessage(f"{ledger_id} is not a ledger id")
-    if len(note) > NOTE_BYTES_MAX:
-        raise BadMessage(f"a note of {len(note)} bytes; the limit is {NOTE_BYTES_MAX}")
 
 
 _ACTION_TO_PB: dict[MaintenanceAction, pb.MaintenanceAction] = {

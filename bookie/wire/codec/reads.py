@@ -90,12 +90,10 @@ def _encode_lac_reply(reply: LacReply) -> Sealed:
 def _decode_lac_reply(data: Body) -> LacReply:
     message = parse(pb.LastAddConfirmedReply, data)
     lac = lac_from(message.last_add_confirmed) if message.HasField("last_add_confirmed") else None
-    # an older program does not vouch: while a cluster is upgraded its bookies are believed, as they were before
-    vouched_since = 1 if message.metadata_revision else message.vouched_since
     latest = None
     if message.HasField("latest"):
         latest = Headline(message.latest.first_entry, message.latest.number, message.latest.is_closed)
-    told = vouched_since, latest, message.writer_address
+    told = message.vouched_since, latest, message.writer_address
     return LacReply(status_from(message.status), lac, message.detail, *told)
 
 

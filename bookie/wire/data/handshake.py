@@ -13,16 +13,7 @@ from .framing import Body
 
 PROTOCOL = "bookledger data"
 VERSION_MIN = 1
-VERSION_MAX = 4
-
-SCANS_SINCE = 2
-"""Bookies of earlier versions do not support scans."""
-
-IDENTITIES_SINCE = 3
-"""Bookies of earlier versions store entries and fences without the identity of their ledger (rule W8)."""
-
-FIXED_WIDTH_SINCE = 4
-"""Peers of earlier versions send and understand appends and acknowledgements in protobuf only (`codec.fixed_width`)."""
+VERSION_MAX = 1
 
 
 class BadHandshake(ValueError):
@@ -77,6 +68,15 @@ def chosen_version(hello: ClientHello) -> int:
             f"{hello.version_min} to {hello.version_max}: run programs of one version"
         )
     return version
+
+
+def check_offered(hello: ServerHello) -> None:
+    """Raises BadHandshake where the bookie has chosen a version that clients do not speak."""
+    if not VERSION_MIN <= hello.version <= VERSION_MAX:
+        raise BadHandshake(
+            f"it has chosen version {hello.version} of the data protocol, and was offered {VERSION_MIN} to "
+            f"{VERSION_MAX}"
+        )
 
 
 def _encoded(**members: object) -> bytes:

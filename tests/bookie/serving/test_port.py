@@ -16,7 +16,6 @@ from grpc_reflection.v1alpha import reflection_pb2
 
 from bookie.serving import grpc_tools
 from bookie.serving.data import protocol_detection, session
-from bookie.serving.service import OVER_THE_DATA_PROTOCOL
 from bookie.wire import codec, rpc
 from bookie.wire.data.framing import FrameKind
 from bookie.wire.data.handshake import ClientHello
@@ -41,16 +40,6 @@ async def test_tools_that_speak_grpc_are_served_on_the_same_port(client: Client)
         for _ in range(3):
             reply = codec.decode(InfoReply, await ask(whole(codec.encode(InfoRequest())), timeout=20))
             assert reply.incarnation == client.incarnation
-
-
-@pytest.mark.parametrize("method", rpc.OLD_METHODS)
-async def test_a_client_of_an_older_version_is_told_in_words(client: Client, method: str) -> None:
-    async with grpc.aio.insecure_channel(client.bookie.address, options=rpc.CHANNEL_OPTIONS) as channel:
-        ask: Any = channel.unary_unary(method)
-        with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await ask(b"", timeout=20)
-    assert refused.value.code() is grpc.StatusCode.FAILED_PRECONDITION
-    assert refused.value.details() == OVER_THE_DATA_PROTOCOL
 
 
 async def test_a_client_of_a_version_to_come_is_told_which_versions_are_spoken(client: Client) -> None:

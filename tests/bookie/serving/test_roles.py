@@ -182,7 +182,7 @@ def test_every_grpc_method_has_a_rule() -> None:
     handlers: Any = service.BookieService(None).handlers()  # type: ignore[arg-type]  # nothing is asked
     tools: Any = grpc_tools.GrpcTools(Peer, str).handlers()
     found = {method for one in (handlers, *tools) for method in one._method_handlers}
-    assert found == METHODS.keys() | set(rpc.OLD_METHODS)
+    assert found == METHODS.keys()
     assert METHOD_BODIES.keys() == METHODS.keys()
 
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from bookie.wire import codec
 from bookie.wire.columns import ENTRY_BYTES_MAX
 from bookie.wire.data.framing import FrameKind
-from bookie.wire.data.handshake import FIXED_WIDTH_SINCE, VERSION_MAX, ClientHello
 from bookie.wire.messages import (
     Ack,
-    AppendReply,
     AppendRequest,
     Frame,
     InfoReply,
@@ -22,7 +18,6 @@ from bookie.wire.messages import (
 from tests.bookie.bookies import entries
 from tests.bookie.entries import columns_of, entries_of, entry_of, frame_of, lac_of
 from tests.bookie.serving.served import Client, acks, plain
-from tests.support.raw_data import raw_connection
 
 OK = Status.OK
 
@@ -98,26 +93,13 @@ async def test_frames_that_no_acknowledgement_has_numbers_for_end_their_connecti
     client: Client,
 ) -> None:
     frames = frame_of(7, [0]), frame_of(7, [1])
-    for encode in (codec.encode, codec.append_encoders(VERSION_MAX).request):
-        async with client.stream() as stream:
-            stream.send(FrameKind.APPEND, 0, encode(AppendRequest(client.incarnation, 2**64 - 1, frames)))
-            answer = await stream.receive()
-            assert answer is not None and answer.kind is FrameKind.GOODBYE
-            assert b"2 frames that are numbered from 18446744073709551615 on" in answer.body
-    assert plain(await client.append(client.request(2**64 - 2, *frames))) == acks(2**64 - 2, [OK, OK])
-
-
-@pytest.mark.parametrize("version", [FIXED_WIDTH_SINCE - 1, FIXED_WIDTH_SINCE])
-async def test_a_client_has_its_acknowledgements_in_the_form_of_its_version(
-    client: Client, version: int
-) -> None:
-    async with raw_connection(client.bookie.address) as stream:
-        await stream.greet(ClientHello(1, version))
-        stream.send(FrameKind.APPEND, 0, client.request(5, frame_of(7, [0])))
+    async with client.stream() as stream:
+        request = AppendRequest(client.incarnation, 2**64 - 1, frames)
+        stream.send(FrameKind.APPEND, 0, codec.encode(request))
         answer = await stream.receive()
-        assert answer is not None
-        encoders = codec.append_encoders(version)
-        assert answer.body == b"".join(encoders.reply(AppendReply((Ack(5, OK),))))
+        assert answer is not None and answer.kind is FrameKind.GOODBYE
+        assert b"2 frames that are numbered from 18446744073709551615 on" in answer.body
+    assert plain(await client.append(client.request(2**64 - 2, *frames))) == acks(2**64 - 2, [OK, OK])
 
 
 async def test_a_call_that_is_garbage_is_refused_and_its_connection_goes_on(client: Client) -> None:
@@ -140,7 +122,7 @@ async def test_a_call_that_is_garbage_is_refused_and_its_connection_goes_on(clie
 async def test_a_last_add_confirmed_no_record_can_hold_harms_nobody_else(client: Client) -> None:
     frame = frame_of(7, [0], lac=0)
     assert frame.last_add_confirmed is not None
-    bad = Frame(7, frame.columns, type(frame.last_add_confirmed)(0, 0, bytes(70_000)))
+    bad = Frame(7, frame.columns, type(frame.last_add_confirmed)(0, 0, bytes(codec.LAC_DIGEST_BYTES_MAX + 1)))
     async with client.stream() as stream:
         stream.send(FrameKind.APPEND, 0, client.request(0, bad))
         assert await stream.acks() is None

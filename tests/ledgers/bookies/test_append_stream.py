@@ -8,9 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from bookie.wire import NO_CREDENTIAL, Ack, Status, codec
+from bookie.wire import NO_CREDENTIAL, Ack, Status
 from bookie.wire.credentials import NONCE_BYTES, StreamProofs
-from bookie.wire.data.handshake import FIXED_WIDTH_SINCE
 from ledgers.config import MIB
 from ledgers.errors import BookieUnavailable
 from ledgers.integrity.ledger_keys import LedgerKey
@@ -34,17 +33,6 @@ async def test_what_waits_together_is_one_frame_and_lanes_share_a_message(settin
     assert request.frames[0].last_add_confirmed == LAC
     assert await answered(setting, heard, Ack(0, Status.OK)) == [6]
     assert (one.backlog_bytes, two.backlog_bytes) == (0, entry(0).size_bytes)
-
-
-@pytest.mark.parametrize("version", [FIXED_WIDTH_SINCE - 1, FIXED_WIDTH_SINCE])
-async def test_a_bookie_has_its_appends_in_the_form_of_its_version(version: int) -> None:
-    setting = Setting()
-    setting.peer.welcome = replace(setting.peer.welcome, version=version)
-    setting.lane()[0].send(entry(0))
-    await until(lambda: setting.peer.requests)
-    encoded = codec.append_encoders(version).request(setting.peer.requests[0])
-    assert setting.peer.bodies == [b"".join(encoded)]
-    await setting.stream.close()
 
 
 async def test_W6_a_lane_past_its_bound_is_behind_until_it_has_caught_up() -> None:

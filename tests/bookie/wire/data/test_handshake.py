@@ -14,6 +14,7 @@ from bookie.wire.data.handshake import (
     BadHandshake,
     ClientHello,
     ServerHello,
+    check_offered,
     chosen_version,
     decode_hello,
     decode_server_hello,
@@ -44,6 +45,13 @@ def test_the_highest_version_that_both_speak_is_chosen() -> None:
     for hello in (ClientHello(VERSION_MAX + 1, VERSION_MAX + 2), ClientHello(0, VERSION_MIN - 1)):
         with pytest.raises(BadHandshake, match="run programs of one version"):
             chosen_version(hello)
+
+
+def test_a_bookie_that_chooses_what_it_was_not_offered_is_refused() -> None:
+    check_offered(ServerHello(VERSION_MAX, "i1", b""))
+    for version in (VERSION_MIN - 1, VERSION_MAX + 1):
+        with pytest.raises(BadHandshake, match=f"it has chosen version {version} of the data protocol"):
+            check_offered(ServerHello(version, "i1", b""))
 
 
 @pytest.mark.parametrize(

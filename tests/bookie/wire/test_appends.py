@@ -1,31 +1,26 @@
-"""Appends in fields of fixed width come back as they were sent, beside protobuf's; what no peer sends is refused."""
+"""Appends in fields of fixed width come back as they were sent; what no peer sends is refused."""
 
 from __future__ import annotations
 
 import struct
 
 import pytest
-from hypothesis import given, settings
 
 from bookie.wire import AppendReply, AppendRequest, BadMessage, Frame, codec
 from bookie.wire.attachments import sealed_bytes
-from bookie.wire.codec import fixed_width
-from bookie.wire.data.handshake import FIXED_WIDTH_SINCE, VERSION_MAX
 from bookie.wire.messages import Ack, LacStatement, Status
 from metadata.records.notes.fragment_note import NOTE_BYTES_MAX
-from tests.bookie import messages
 from tests.bookie.entries import frame_of
 from tests.bookie.messages import whole
 
-FIXED_WIDTH = codec.append_encoders(VERSION_MAX)
 FRAME = frame_of(7, [0, 1], lac=-1)
 REQUEST = AppendRequest("i", 1, (FRAME,))
-FRAME_AT = struct.calcsize("<BHHHQ") + len("i")
+FRAME_AT = struct.calcsize("<HHHQ") + len("i")
 FLAGS_AT = FRAME_AT + struct.calcsize("<qqqIIIIBB")
 
 
 def header_of(request: AppendRequest) -> bytearray:
-    encoded = whole(FIXED_WIDTH.request(request))
+    encoded = whole(codec.encode(request))
     (header_bytes,) = struct.unpack_from("<I", encoded, 4)
     return bytearray(encoded[8 : 8 + header_bytes])
 
@@ -36,25 +31,6 @@ def decoded(header: bytes | bytearray, *frames: Frame) -> AppendRequest:
     )
 
 
-@given(request=messages.append_requests, reply=messages.append_replies)
-def test_appends_and_acknowledgements_come_back_as_they_were_sent(
-    request: AppendRequest, reply: AppendReply
-) -> None:
-    assert codec.decode(AppendRequest, whole(FIXED_WIDTH.request(request))) == request
-    assert codec.decode(AppendReply, whole(FIXED_WIDTH.reply(reply))) == reply
-
-
-@pytest.mark.parametrize("version", [1, FIXED_WIDTH_SINCE - 1])
-@given(request=messages.append_requests, reply=messages.append_replies)
-@settings(max_examples=10)
-def test_a_peer_of_an_earlier_version_is_sent_protobuf(
-    version: int, request: AppendRequest, reply: AppendReply
-) -> None:
-    encoders = codec.append_encoders(version)
-    assert encoders.request(request) == codec.encode(request)
-    assert encoders.reply(reply) == codec.encode(reply)
-
-
 @pytest.mark.parametrize("cut", range(1, 15))
 def test_a_header_that_is_cut_short_or_has_more_is_refused(cut: int) -> None:
     header = bytes(header_of(REQUEST))
@@ -62,9 +38,7 @@ def test_a_header_that_is_cut_short_or_has_more_is_refused(cut: int) -> None:
     for wrong in (header[:-cut], header + bytes(cut)):
         with pytest.raises(BadMessage, match="fields"):
             decoded(wrong, FRAME)
-    acks = bytes(
-        b"".join(FIXED_WIDTH.reply(AppendReply((Ack(1, Status.OK), Ack(2, Status.FENCED, "why")))))[8:]
-    )
+    acks = bytes(b"".join(codec.encode(AppendReply((Ack(1, Status.OK), Ack(2, Status.FENCED, "why")))))[8:])
     for wrong in (acks[:-cut], acks + bytes(min(cut, 13))):
         with pytest.raises(BadMessage, match=r"fields|unknown status"):
             codec.decode(AppendReply, whole(sealed_bytes(wrong)))
@@ -86,7 +60,7 @@ def test_what_no_frame_has_is_refused() -> None:
         (Frame(7, last_add_confirmed=LacStatement(0, 0, bytes(65))), "with a digest of 65 bytes"),
     ):
         with pytest.raises(BadMessage, match=why):
-            codec.decode(AppendRequest, whole(FIXED_WIDTH.request(AppendRequest("i", 1, (frame,)))))
+            codec.decode(AppendRequest, whole(codec.encode(AppendRequest("i", 1, (frame,)))))
 
 
 @pytest.mark.parametrize(
@@ -99,12 +73,12 @@ def test_what_no_frame_has_is_refused() -> None:
 )
 def test_what_is_told_in_passing_is_nothing_but_a_note(frame: Frame) -> None:
     with pytest.raises(BadMessage, match="more than a note"):
-        codec.decode(AppendRequest, whole(FIXED_WIDTH.request(AppendRequest("i", 1, (), (frame,)))))
+        codec.decode(AppendRequest, whole(codec.encode(AppendRequest("i", 1, (), (frame,)))))
 
 
 def test_what_is_told_in_passing_brings_no_entries() -> None:
     header = header_of(REQUEST)
-    struct.pack_into("<HH", header, 3, 0, 1)  # the frame is told
+    struct.pack_into("<HH", header, 2, 0, 1)  # the frame is told
     with pytest.raises(BadMessage, match="more than a note"):
         decoded(header, FRAME)
 
@@ -120,18 +94,15 @@ def test_columns_that_are_longer_than_the_message_are_refused() -> None:
 
 def test_more_frames_than_any_client_sends_are_refused() -> None:
     frames = (Frame(1),) * codec.FRAMES_MAX
-    assert (
-        len(codec.decode(AppendRequest, whole(FIXED_WIDTH.request(AppendRequest("i", 1, frames)))).frames)
-        == 1024
-    )
+    assert len(codec.decode(AppendRequest, whole(codec.encode(AppendRequest("i", 1, frames)))).frames) == 1024
     for request in (AppendRequest("i", 1, (*frames, Frame(1))), AppendRequest("i", 1, frames, (Frame(1),))):
         with pytest.raises(BadMessage, match="1025 frames in one message"):
-            codec.decode(AppendRequest, whole(FIXED_WIDTH.request(request)))
+            codec.decode(AppendRequest, whole(codec.encode(request)))
 
 
 @pytest.mark.parametrize("number", [0, 14, 2**16 - 1])
 def test_a_status_that_nobody_knows_is_refused(number: int) -> None:
-    reply = bytes([fixed_width.FIXED_WIDTH]) + struct.pack("<QHI", 1, number, 0)
+    reply = struct.pack("<QHI", 1, number, 0)
     with pytest.raises(BadMessage, match="unknown status"):
         codec.decode(AppendReply, whole(sealed_bytes(reply)))
 
@@ -141,6 +112,6 @@ def test_names_that_are_no_text_are_refused() -> None:
     header[FRAME_AT - 1] = 0xFF
     with pytest.raises(BadMessage, match="its fields are no appends"):
         decoded(header, FRAME)
-    reply = bytes([fixed_width.FIXED_WIDTH]) + struct.pack("<QHI", 1, 3, 1) + b"\xff"
+    reply = struct.pack("<QHI", 1, 3, 1) + b"\xff"
     with pytest.raises(BadMessage, match="its fields are no acknowledgements"):
         codec.decode(AppendReply, whole(sealed_bytes(reply)))
