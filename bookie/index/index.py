@@ -46,7 +46,7 @@ PLACES_PER_PAGE_MAX = 4096
 READ_TIMES_MAX = 4
 """Bounds read amplification: the most that is read for a page, in pages, as frames may only overlap it."""
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 1
 
 _META_PAGES = 2
 
@@ -101,17 +101,10 @@ class Index:
         with self._env.begin() as txn:
             checkpoint = txn.get(_CHECKPOINT, db=self._meta.db)
             version = None if checkpoint is None else self._version(txn)
-        if version is not None and version > FORMAT_VERSION:
+        if version is not None and version != FORMAT_VERSION:
             raise NewerFormat(f"the index in {directory}", FORMAT_VERSION)
-        if checkpoint is not None and version != FORMAT_VERSION:
-            raise IndexUnusable(
-                f"the index in {directory} has another format version than {FORMAT_VERSION}; make it anew: "
-                f"bookledger bookie rebuild-index --data {directory.parent}"
-            )
 
     def _version(self, txn: lmdb.Transaction) -> int:
-        if txn.get(_VERSION, db=self._meta.db) is None:
-            return 1
         return int(_POSITION.unpack(self._meta.get(txn, _VERSION) or b"")[0])
 
     def check_tables(self) -> None:

@@ -21,8 +21,7 @@ class Fence(Enum):
 
 
 _ROW = struct.Struct("<BBqqH")
-_ROW_VERSION = 4
-_READABLE_VERSIONS = (1, 2, 3, 4)
+_ROW_VERSION = 1
 _FENCED = 1
 _KNOWN = 2
 _HAS_LAC = 4
@@ -132,7 +131,7 @@ class LedgerState:
         lac_end = _ROW.size + digest_bytes
         verifier_end = lac_end + verifier_bytes
         row_end = verifier_end + (IDENTITY_BYTES if flags & _HAS_IDENTITY else 0)
-        if version not in _READABLE_VERSIONS or len(row) != row_end:
+        if version != _ROW_VERSION or len(row) != row_end:
             raise ValueError(f"the state of ledger {ledger_id} cannot be read")
         digest = bytes(row[_ROW.size : lac_end])
         statement = LacStatement(lac, lac_length, digest) if flags & _HAS_LAC else None
@@ -141,7 +140,7 @@ class LedgerState:
             fence=Fence.DURABLE if flags & _FENCED else Fence.NONE,
             known=bool(flags & _KNOWN),
             last_add_confirmed=statement,
-            verifier=None if version == 1 or flags & _VERIFIER_UNKNOWN else bytes(row[lac_end:verifier_end]),
+            verifier=None if flags & _VERIFIER_UNKNOWN else bytes(row[lac_end:verifier_end]),
             limbo=bool(flags & _LIMBO),
             identity=None if flags & _IDENTITY_UNKNOWN else bytes(row[verifier_end:]),
         )

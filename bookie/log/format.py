@@ -4,7 +4,7 @@ A segment file is named by its number, `00000007.log`, and is a header and recor
 other, each aligned to 8 bytes, then zeros up to where the file was preallocated.
 
     segment header, 64 bytes
-     0  magic        8s  b"bkldglog"
+     0  magic        8s  b"bkldgseg"
      8  version      u32
     12  crc32c       u32  over the header with this field zero
     16  segment      u64  the segment's own number
@@ -37,10 +37,8 @@ other, each aligned to 8 bytes, then zeros up to where the file was preallocated
 
 The verifier (32 bytes) says who may write to the ledger; a ledger without a password has none. The identity (16
 bytes)
-says which ledger of this id it is (rule W8); ledgers of older programs have none. A note (u32 bytes,
+says which ledger of this id it is (rule W8). A note (u32 bytes,
 then a `FragmentNote`) says what ledger and fragment the entries belong to; it comes with the first ones, or alone.
-Segments of version 1 are the same without verifiers, identities and previous_end, version 2 has no kinds after the
-second, version 3 no identities, version 4 no notes.
 
 Because a record carries its own position, bytes that lie in the wrong place are never taken for
 a record. Because it carries `synced`, a reader can tell a torn tail (never on disk as a whole, so
@@ -66,9 +64,8 @@ from ..wire.columns import ID_BYTES, LENGTH_BYTES, BadColumns, Columns
 from ..wire.messages import NO_IDENTITY, NO_NOTE, VERIFIER_BYTES, LacStatement
 from ..wire.named_tuples import made_of
 
-FORMAT_VERSION = 5
-READABLE_VERSIONS = (1, 2, 3, 4, 5)
-SEGMENT_MAGIC = b"bkldglog"
+FORMAT_VERSION = 1
+SEGMENT_MAGIC = b"bkldgseg"
 RECORD_MAGIC = 0x6472636B
 RECORD_MAGIC_BYTES = struct.pack("<I", RECORD_MAGIC)
 ALIGNMENT = 8
@@ -210,10 +207,8 @@ def decode_segment_header(data: bytes) -> SegmentHeader:
     rest = SEGMENT_HEADER.size - _SEGMENT_HEADER_ZEROS
     if magic != SEGMENT_MAGIC or crc != crc32c(blank) or any(data[rest : SEGMENT_HEADER.size]):
         raise BadRecordBytes("this is no segment header of ours, or it is damaged")
-    if version > FORMAT_VERSION:
+    if version != FORMAT_VERSION:
         raise NewerFormat(f"segment {segment:08x} of the log", FORMAT_VERSION)
-    if version not in READABLE_VERSIONS:
-        raise BadRecordBytes(f"segment format version {version}; this program knows {READABLE_VERSIONS}")
     return SegmentHeader(segment, str(uuid.UUID(bytes=identity)), previous_end)
 
 

@@ -9,11 +9,8 @@ the index knows that it was on disk.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
-
-from crc32c import crc32c
 
 from ..disk.disk import Disk
 from ..errors import DataDirectoryError
@@ -21,10 +18,8 @@ from ..index.claims import Claims
 from ..log import manifest, segments
 from ..log.format import (
     ALIGNMENT,
-    READABLE_VERSIONS,
     RECORD_HEADER,
     SEGMENT_HEADER,
-    SEGMENT_MAGIC,
     RecordKind,
     aligned,
     place_of,
@@ -60,7 +55,7 @@ class Damaged:
 
     `stretches`: lost bytes, in order, the last of them perhaps at the segment's end; `header_why`: why its header
     cannot be read; `resize_to`: where the file has to end and does not; `is_missing`: there is no file;
-    `is_foreign`: it is no segment of this log, or one that only a later program can read.
+    `is_foreign`: it is no segment of this log, or of another bookie.
     """
 
     segment: int
@@ -171,10 +166,8 @@ class LogScan:
             self.checkpoint_fits = False
 
     def _is_foreign(self, segment: int) -> bool:
-        """Whether a header with a wrong segment, bookie or version is intact."""
-        with closing(self._disk.open(segments.name_of(segment))) as file:
-            header = file.read(SEGMENT_HEADER.size, 0)
-        return segments.header_of(self._disk, segment) is not None or _is_of_a_later_version(header)
+        """Whether a header with a wrong segment or bookie is intact."""
+        return segments.header_of(self._disk, segment) is not None
 
     def _is_unbegun(self, seen: _Seen) -> bool:
         """Whether it is the newest segment as a crash may leave it, which a start removes."""
@@ -255,12 +248,3 @@ class LogScan:
 def _lost_tail(seen: _Seen, end: int, why: str) -> tuple[Stretch, int]:
     end = max(aligned(end), seen.end + RECORD_HEADER.size)
     return Stretch(seen.end, end, why), end
-
-
-def _is_of_a_later_version(header: bytes) -> bool:
-    """Whether this is the intact header of a segment that a later version has written."""
-    if len(header) < SEGMENT_HEADER.size:
-        return False
-    magic, version, crc, *_ = SEGMENT_HEADER.unpack(header)
-    blank = header[:12] + bytes(4) + header[16:]
-    return magic == SEGMENT_MAGIC and version not in READABLE_VERSIONS and crc == crc32c(blank)

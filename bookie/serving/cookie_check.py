@@ -47,9 +47,9 @@ async def check_cookie(path: Path, store: MetadataStore) -> Cookie:
         raise DataDirectoryError(
             f"{path} holds incarnation {cookie.incarnation} of bookie {cookie.bookie_id}; the cluster knows "
             f"incarnation {known.incarnation}. This is an old or foreign disk; do not use it under this name. (Or the "
-            "metadata is older than this disk and was restored with other tools: then use `bookledger metadata`. Or an "
-            "older program formatted the disk and did not note what was there before: where you know that it is the "
-            f'newer one, add "predecessors": ["{known.incarnation}"] to {path / COOKIE}.)'
+            "metadata is older than this disk and was restored with other tools: then use `bookledger metadata`. Or, "
+            "where the disk does not say what was there before it and you know that it is the newer one, add "
+            f'"{known.incarnation}" to the predecessors in {path / COOKIE}.)'
         )
     return cookie
 
@@ -69,23 +69,14 @@ async def _check_cluster(path: Path, store: MetadataStore, cookie: Cookie) -> No
 
 async def _is_newer_than_metadata(store: MetadataStore, cookie: Cookie, known: Cookie) -> bool:
     """Whether this directory was formatted in place of the one that the metadata knows, which is older therefore."""
-    if known.incarnation not in cookie.predecessors or not await _may_be_older(store):
+    if known.incarnation not in cookie.predecessors or not await hold.may_be_older(store):
         return False
-    return await _decommissioned(store, cookie) is None
-
-
-async def _may_be_older(store: MetadataStore) -> bool:
-    """Whether the metadata may be older than a bookie that was away when this was accepted, too."""
-    try:
-        return await hold.may_be_older(store)
-    except StoreRefused as error:  # a role of etcd that was made for an older program
-        log.warning("cannot tell whether older metadata was ever accepted: %s", error)
-        return False
+    return await decommissioned.read(store, cookie.incarnation) is None
 
 
 async def _rejoined(path: Path, store: MetadataStore, cookie: Cookie) -> Cookie:
     """A bookie that was formatted after the backup from which the metadata came is one of its cluster again."""
-    if not await _may_be_older(store) or await _decommissioned(store, cookie) is not None:
+    if not await hold.may_be_older(store) or await decommissioned.read(store, cookie.incarnation) is not None:
         raise await _missing(path, store, cookie)
     log.warning(
         "bookie %s was formatted after the backup that was restored: it joins again", cookie.bookie_id
@@ -106,7 +97,7 @@ async def _join_again(path: Path, store: MetadataStore, cookie: Cookie, known: V
 
 
 async def _missing(path: Path, store: MetadataStore, cookie: Cookie) -> DataDirectoryError:
-    gone = await _decommissioned(store, cookie)
+    gone = await decommissioned.read(store, cookie.incarnation)
     if gone is not None:
         return _was_decommissioned(path, gone)
     return DataDirectoryError(
@@ -114,14 +105,6 @@ async def _missing(path: Path, store: MetadataStore, cookie: Cookie) -> DataDire
         f"cookie was lost. `bookledger bookie restore-cookie --data {path}` writes it anew, where {path} is this "
         "bookie's own, newest directory"
     )
-
-
-async def _decommissioned(store: MetadataStore, cookie: Cookie) -> Decommissioned | None:
-    try:
-        return await decommissioned.read(store, cookie.incarnation)
-    except StoreRefused as error:  # a role of etcd that was made for an older program
-        log.warning("cannot tell whether bookie %s was decommissioned: %s", cookie.bookie_id, error)
-        return None
 
 
 def _was_decommissioned(path: Path, gone: Decommissioned) -> DataDirectoryError:
@@ -207,9 +190,9 @@ async def _has_lost_its_life(path: Path, store: MetadataStore, cookie: Cookie) -
 
 
 async def _check_is_referred_to(path: Path, store: MetadataStore, cookie: Cookie) -> None:
-    """Older programs keep no record of a decommissioning; but then no ledger refers to the bookie. Metadata that
-    went back may be older than all that it holds."""
-    if await _may_be_older(store):
+    """The record of a decommissioning may be lost, too; but then no ledger refers to the bookie. Metadata that went
+    back may be older than all that it holds."""
+    if await hold.may_be_older(store):
         return
     me = BookieRef(cookie.bookie_id, cookie.incarnation)
     async for found in LedgerStore(store).list():
@@ -217,7 +200,7 @@ async def _check_is_referred_to(path: Path, store: MetadataStore, cookie: Cookie
             return
     raise DataDirectoryError(
         f"no ledger refers to bookie {cookie.bookie_id} as {path} has it, and the metadata says nothing of its starts: "
-        "it was decommissioned by an older program, or never held anything, or the metadata is older than what it "
+        "it was decommissioned, or never held anything, or the metadata is older than what it "
         f"holds. Keep {path} if the metadata was ever set back or restored, for ledgers in it may be nowhere else; and "
         f"{FORMAT_A_NEW_ONE}"
     )

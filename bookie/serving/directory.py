@@ -43,8 +43,8 @@ from .preflight import (
 
 log = logging.getLogger(__name__)
 
-FORMAT_VERSION = 2
-"""Of the cookie's file. One without predecessors is written as version 1, which older programs read."""
+FORMAT_VERSION = 1
+"""Of the cookie's file, and with it of the whole directory."""
 COOKIE = "cookie.json"
 UNFINISHED = COOKIE + ".new"
 LOG = "log"
@@ -146,14 +146,17 @@ def name_in(path: Path) -> str:
 def _cookie_in(file: Path) -> Cookie:
     """Parses a cookie file. Raises ValueError for what is no cookie, DataDirectoryError for one of another version."""
     found = _json_in(file)
-    version = found.pop("format_version", None) if isinstance(found, dict) else None
-    if type(version) is not int:
+    if isinstance(found, dict) and "format_version" in found:
+        raise DataDirectoryError(
+            f"{file} was written by a build before the first release of bookledger, which no release reads: use the "
+            "directory with that build, or format an empty one"
+        )
+    version = found.pop("version", None) if isinstance(found, dict) else None
+    if type(version) is not int or version < 1:
         raise ValueError("it has no format version")
     if version > FORMAT_VERSION:
         raise NewerFormat(str(file), FORMAT_VERSION)
-    if version < 1:
-        raise ValueError(f"its format version is {version}")
-    predecessors = found.pop("predecessors", [])
+    predecessors = found.pop("predecessors", None)
     if found.keys() != set(NAMES) or not all(isinstance(name, str) for name in found.values()):
         raise ValueError(f"it does not name {', '.join(NAMES)}")
     keys.check_name(found["bookie_id"])
@@ -222,11 +225,7 @@ async def format_directory(
 async def _predecessors(store: MetadataStore, bookie_id: str, known: Versioned | None) -> tuple[str, ...]:
     if known is not None:
         return Cookie.decode(known.key, known.value).line
-    try:
-        return await decommissioned.line_of(store, bookie_id)
-    except StoreRefused as error:  # a role of etcd that was made for an older program
-        log.warning("cannot tell which bookies of the name %s were decommissioned: %s", bookie_id, error)
-        return ()
+    return await decommissioned.line_of(store, bookie_id)
 
 
 async def _check_replaceable(store: MetadataStore, bookie_id: str, *, replace: bool, wait: bool) -> None:
@@ -316,18 +315,13 @@ def _interrupted_format(path: Path) -> Cookie | None:
 
 def _write_unfinished(path: Path, cookie: Cookie) -> None:
     with open(path / UNFINISHED, "w") as file:
-        json.dump(_cookie_fields(cookie), file, indent=2)
+        fields = {"version": FORMAT_VERSION, **cookie.names, "predecessors": cookie.predecessors}
+        json.dump(fields, file, indent=2)
         file.write("\n")
         file.flush()
         os.fsync(file.fileno())
     sync_directory(path)
     sync_directory(path.parent)
-
-
-def _cookie_fields(cookie: Cookie) -> dict[str, object]:
-    if not cookie.predecessors:
-        return {"format_version": 1, **cookie.names}
-    return {"format_version": FORMAT_VERSION, **cookie.names, "predecessors": cookie.predecessors}
 
 
 def _finish(path: Path, cookie: Cookie) -> None:

@@ -117,7 +117,7 @@ def _read(path: Path) -> tuple[int, int, int, int]:
     is_whole = not lines.pop() and all(line.isdigit() for line in lines)
     if is_whole and len(lines) > NUMBERS_MAX:
         raise NewerFormat(str(path / NAME), NUMBERS_MAX)
-    if not is_whole or len(lines) not in (1, 3, NUMBERS_MAX):
+    if not is_whole or len(lines) not in (1, NUMBERS_MAX):  # one: an operator wrote it
         raise DataDirectoryError(
             f"{path / NAME} cannot be read; where nothing else is damaged, write into it how often this bookie has "
             "started"

@@ -33,7 +33,13 @@ from tests.support.aio import run
 
 LEDGERS = (1, 2, 3)
 COOKIE_BYTES = json.dumps(
-    {"format_version": 1, "cluster_id": INCARNATION, "bookie_id": "b1", "incarnation": INCARNATION}
+    {
+        "version": 1,
+        "cluster_id": INCARNATION,
+        "bookie_id": "b1",
+        "incarnation": INCARNATION,
+        "predecessors": [],
+    }
 ).encode()
 
 

@@ -32,7 +32,7 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=6,
 )
-FIELDS = ("format_version", "cluster_id", "bookie_id", "incarnation", "predecessors")
+FIELDS = ("version", "cluster_id", "bookie_id", "incarnation", "predecessors")
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def told(made: Made, cookie_bytes: bytes) -> Cookie | None:
 
 
 def bytes_of(cookie: Cookie) -> bytes:
-    return json.dumps({"format_version": 1, **asdict(cookie)}, indent=2).encode() + b"\n"
+    return json.dumps({"version": 1, **asdict(cookie)}, indent=2).encode() + b"\n"
 
 
 @given(changes())
@@ -76,7 +76,7 @@ def test_W7_a_changed_cookie_is_the_same_or_refused(made: Made, by: tuple[Change
 @given(st.binary(max_size=200))
 @example(b"")
 @example(DEEP)
-@example(b'{"format_version": 1}')
+@example(b'{"version": 1}')
 def test_any_bytes_are_no_cookie(made: Made, data: bytes) -> None:
     assert told(made, data) is None
 
@@ -100,7 +100,7 @@ def test_a_cookie_with_another_value_in_it_is_refused_where_it_is_read(
 ) -> None:
     """Not further on, by whoever cannot use it."""
     path, _, cookie = made
-    fields = {"format_version": 1, **asdict(cookie)}
+    fields = {"version": 1, **asdict(cookie)}
     (path / COOKIE).write_bytes(json.dumps({**fields, field: value}).encode())
     try:
         found = read_cookie(path)

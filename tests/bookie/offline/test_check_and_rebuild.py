@@ -135,7 +135,7 @@ async def test_a_bookie_that_was_killed_right_after_its_start_has_nothing_wrong_
 
 async def test_a_segment_of_another_bookie_is_named(stopped: Path, tmp_path: Path) -> None:
     data = (stopped / "log" / FIRST).read_bytes()
-    assert data[:8] == b"bkldglog"
+    assert data[:8] == b"bkldgseg"
     other = tmp_path / "other"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("uuid.uuid4", lambda: "5f0e8e6c-66b0-4f3e-9d0c-2b1f6f0d8a12")

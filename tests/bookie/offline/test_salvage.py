@@ -78,7 +78,7 @@ def test_a_damaged_record_is_lost_and_nothing_else_is(disk: SimulatedDisk, index
 def test_the_last_record_of_a_sealed_segment_is_lost_even_where_nothing_says_how_far_it_went(
     disk: SimulatedDisk,
 ) -> None:
-    """The next segment's header, which would say so, is of format version 1."""
+    """The next segment's header, which would say so, was made anew by a salvage that knew it not."""
     disk.overwrite(SECOND, 0, encode_segment_header(SegmentHeader(1, INCARNATION)))
     disk.overwrite(FIRST, offset_of(2) + 90, b"?")
     (done,) = salvaged_for_good(disk)
@@ -102,7 +102,7 @@ def test_damage_is_salvaged_and_the_torn_tail_behind_it_still_left_to_the_start(
 
 
 def test_a_segment_that_a_crash_left_without_a_header_is_left_to_the_start(disk: SimulatedDisk) -> None:
-    disk.create("00000003.log").write([b"bkldglog"], 0)
+    disk.create("00000003.log").write([b"bkldgseg"], 0)
     assert nothing_more_to_do(disk)
     assert records_in(disk) == RECORDS
 

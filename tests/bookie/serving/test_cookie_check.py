@@ -216,16 +216,16 @@ async def test_where_bookies_write_no_cookies_an_admin_has_a_disk_join_that_olde
     assert await check_cookie(disks.path / "second", denied) == second
 
 
-async def test_a_disk_of_an_older_program_is_newer_where_an_operator_writes_so_into_its_cookie(
+async def test_a_disk_that_notes_no_predecessor_is_newer_where_an_operator_writes_so_into_its_cookie(
     disks: Disks,
 ) -> None:
     first, second = read_cookie(disks.path / "first"), await disks.takes("second")
-    file, fields = disks.path / "second" / "cookie.json", {"format_version": 1, **second.names}
+    file, fields = disks.path / "second" / "cookie.json", {"version": 1, **second.names, "predecessors": []}
     file.write_text(json.dumps(fields))
     await hold.begin(disks.copy, backup_ms=1, now_ms=2)
-    wanted = f'"predecessors": ["{first.incarnation}"]'
+    wanted = f'add "{first.incarnation}" to the predecessors in {file}'
     assert wanted in await refusal_of_start(disks.path / "second", disks.copy)
-    file.write_text(json.dumps(fields)[:-1] + f", {wanted}}}")
+    file.write_text(json.dumps({**fields, "predecessors": [first.incarnation]}))
     assert await check_cookie(disks.path / "second", disks.copy) == second
 
 
@@ -294,13 +294,13 @@ async def test_R6_where_the_life_is_lost_too_the_directory_counts_as_an_older_co
         assert client.bookie.bookie.states.peek(70).limbo
 
 
-async def test_what_an_older_program_decommissioned_is_known_by_that_nothing_refers_to_it(
+async def test_what_was_decommissioned_without_a_record_is_known_by_that_nothing_refers_to_it(
     tmp_path: Path, store: MemoryStore, cookie: Cookie
 ) -> None:
     await placed(store, replace(cookie, incarnation="11111111-1111-1111-1111-111111111111"))
     await lost(store, keys.cookie("b1"), keys.life("b1"))
     said = await refusal(tmp_path / "b1", store)
-    assert "no ledger refers to bookie b1" in said and "decommissioned by an older program" in said
+    assert "no ledger refers to bookie b1" in said and "it was decommissioned, or never held anything" in said
 
 
 async def test_a_bookie_that_never_started_lacks_no_life(tmp_path: Path, store: MemoryStore) -> None:

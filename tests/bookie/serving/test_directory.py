@@ -239,18 +239,30 @@ async def test_W7_a_directory_of_another_cluster_is_refused(tmp_path: Path, stor
     assert f"belongs to bookie b1 of another cluster ({cookie.cluster_id})" in refused
 
 
+async def test_a_directory_of_a_build_before_the_first_release_is_refused_in_one_sentence(
+    tmp_path: Path, store: MemoryStore
+) -> None:
+    """Neither as damaged, nor as of a newer version."""
+    cookie = await format_directory(tmp_path, "b1", store)
+    (tmp_path / directory.COOKIE).write_text(json.dumps({"format_version": 1, **cookie.names}))
+    assert await refusal_of_check(tmp_path, store) == (
+        f"{tmp_path / directory.COOKIE} was written by a build before the first release of bookledger, which no "
+        "release reads: use the directory with that build, or format an empty one"
+    )
+
+
 async def test_a_damaged_cookie_and_one_of_a_later_format_are_refused(
     tmp_path: Path, store: MemoryStore
 ) -> None:
     """Whatever the damage: fuzz/test_damaged_identity."""
     await format_directory(tmp_path, "b1", store)
     path = tmp_path / directory.COOKIE
-    fields = json.loads(path.read_text()) | {"format_version": 3, "news": True}
+    fields = json.loads(path.read_text()) | {"version": 2, "news": True}
     for written, why in (
         ("{}", "cannot be read"),
         (
             json.dumps(fields),
-            "was written by a newer version of bookledger (this one knows format version 2)",
+            "was written by a newer version of bookledger (this one knows format version 1)",
         ),
     ):
         path.write_text(written)

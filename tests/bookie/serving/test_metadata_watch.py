@@ -221,7 +221,7 @@ async def test_an_older_copy_of_the_directory_is_no_sign_of_older_metadata(
     assert await hold.read(store) is None
 
 
-async def test_what_an_older_program_has_written_is_compared_by_its_version(
+async def test_a_key_without_a_count_as_a_restored_cookie_brings_is_compared_by_its_version(
     tmp_path: Path, store: MemoryStore, bookie: Bookie, lives: Lives
 ) -> None:
     me = lives.cookie.bookie_id, lives.cookie.incarnation

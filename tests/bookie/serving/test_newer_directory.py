@@ -19,7 +19,7 @@ INCARNATION = "6f1a3c52-29f5-4a38-9a0c-5a2f0b1a7c11"
 
 
 def cookie(path: Path, patch: pytest.MonkeyPatch) -> None:
-    (path / directory.COOKIE).write_text(json.dumps({"format_version": 9, "news": True}))
+    (path / directory.COOKIE).write_text(json.dumps({"version": 2, "news": True}))
     directory.read_cookie(path)
 
 
@@ -30,7 +30,7 @@ def life(path: Path, patch: pytest.MonkeyPatch) -> None:
 
 def segment(path: Path, patch: pytest.MonkeyPatch) -> None:
     with patch.context() as newer:
-        newer.setattr(log_format, "FORMAT_VERSION", 9)
+        newer.setattr(log_format, "FORMAT_VERSION", 2)
         header = encode_segment_header(SegmentHeader(1, INCARNATION))
     log_format.decode_segment_header(header)
 
@@ -38,7 +38,7 @@ def segment(path: Path, patch: pytest.MonkeyPatch) -> None:
 def index(path: Path, patch: pytest.MonkeyPatch) -> None:
     made = Index(path, 1 << 20)
     with made._env.begin(write=True) as txn:
-        for key, number in ((b"checkpoint", 64), (b"version", 9)):
+        for key, number in ((b"checkpoint", 64), (b"version", 2)):
             made._meta.put(txn, key, _POSITION.pack(number))
     made.close()
     Index(path, 1 << 20).close()

@@ -58,16 +58,6 @@ def test_the_first_who_fences_says_it_too() -> None:
     assert state.fence is Fence.DURABLE
 
 
-def test_a_ledger_of_an_older_program_stays_usable_and_is_no_other() -> None:
-    row = LedgerState(7, known=True, verifier=b"").encode()
-    older = bytes([3, row[1] & ~128]) + row[2:]  # as version 3 wrote it
-    state = LedgerState.decode(7, older)
-    assert state.identity == NONE
-    core = core_with(state)
-    assert isinstance(core.append(frame([1], NONE), "a")[0], Write)
-    assert is_refused(core.append(frame([0], FIRST), "b"))
-
-
 async def gives(bookie: Bookie, identity: bytes) -> tuple[Status, int, Status]:
     """What a read says, of how many entries, and a look at the last-add-confirmed."""
     page = await bookie.read(replace(read_request(7, 0, 9), identity=identity))
