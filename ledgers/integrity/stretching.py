@@ -3,8 +3,7 @@
     password, salt ── scrypt ── secret ── the ledger's keys (`ledger_keys`)
 
 A guess takes about a fifth of a second of a core and 32 MiB. So does the first use of a password and salt in a process,
-in a thread beside the loop; the result is cached, and a process gives all its new ledgers one salt. Ledgers
-without a salt come from older programs: their keys are derived from the plain password.
+in a thread beside the loop; the result is cached, and a process gives all its new ledgers one salt.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class Stretching:
 
     async def secret_of(self, salt: bytes, password: bytes) -> bytes:
         """The secret that a ledger's keys are derived from, by its record's salt; b"" without a password."""
-        if not password or not salt:
+        if not password:
             return password
         name = _name(password, salt)
         if name in _kept:

@@ -9,7 +9,6 @@ import time
 from metadata.audit import Act, tell
 from metadata.backup import hold
 from metadata.errors import KeyExists
-from metadata.records.ledger_codec import ACCEPTED_LOSS
 from metadata.records.ledger_record import (
     IDENTITY_BYTES,
     OWNER,
@@ -71,9 +70,8 @@ async def create_record(
 def _custom_metadata(cluster: Cluster, new: NewLedger, encryption_key: bytes | None) -> dict[str, bytes]:
     """What the application gave, and what owners and encryption add. Raises ValueError for reserved names."""
     custom_metadata = dict(new.custom_metadata)
-    for name in (ENCRYPTION, ACCEPTED_LOSS):
-        if name in custom_metadata:
-            raise ValueError(f"custom metadata {name!r} is of another ledger: leave it out")
+    if ENCRYPTION in custom_metadata:
+        raise ValueError(f"custom metadata {ENCRYPTION!r} is of another ledger: leave it out")
     if cluster.owner:
         custom_metadata.setdefault(OWNER, cluster.owner.encode())
     if cluster.owner and not is_of(custom_metadata[OWNER], cluster.owner):

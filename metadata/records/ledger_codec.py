@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from google.protobuf.message import DecodeError
 
@@ -23,21 +23,6 @@ from .ledger_record import (
 
 FORMAT_VERSION = 1
 
-SALTED_VERSION = 2
-"""Version of records with a salt: an older program would lose the salt with its next change."""
-
-IDENTIFIED_VERSION = 3
-"""Version of records with an identity, for the same reason."""
-
-ACCEPTED_LOSS = "bookledger.accepted_loss"
-"""Where a record says by whose word its end was accepted: in the custom metadata. A field of its own would be lost with
-the next change by a program that does not know it, such as one that heals; and a version of its own would keep such
-programs from reading the ledger, which there is no need for. Custom metadata they read past, and carry along."""
-
-LOSS_VERSION = 1
-
-READABLE_VERSIONS = (FORMAT_VERSION, SALTED_VERSION, IDENTIFIED_VERSION)
-
 _STATE_TO_PB = {
     LedgerState.OPEN: pb.OPEN,
     LedgerState.IN_RECOVERY: pb.IN_RECOVERY,
@@ -56,7 +41,7 @@ def encode(record: LedgerRecord) -> bytes:
 
 
 def beginning(identity: bytes) -> bytes:
-    """What the values of records with this identity begin with; where an older program wrote them it is at the end."""
+    """What the values of records with this identity begin with."""
     return pb.Ledger(identity=identity).SerializeToString()
 
 
@@ -67,7 +52,7 @@ def to_message(record: LedgerRecord) -> pb.Ledger:
 def fill_message(message: pb.Ledger, record: LedgerRecord, fragments: Iterable[Fragment]) -> pb.Ledger:
     """With these fragments. Sets field by field: nested constructors take twice as long, and a ledger's writer encodes
     three times."""
-    message.format_version = _version_of(record)
+    message.format_version = FORMAT_VERSION
     message.ensemble_size = record.shape.ensemble_size
     message.write_quorum = record.shape.write_quorum
     message.ack_quorum = record.shape.ack_quorum
@@ -75,8 +60,10 @@ def fill_message(message: pb.Ledger, record: LedgerRecord, fragments: Iterable[F
     message.state = _STATE_TO_PB[record.state]
     message.last_entry = -1 if record.last_entry is None else record.last_entry
     message.length_bytes = record.length_bytes or 0
-    if custom := _with_loss(record):
-        message.custom_metadata.update(custom)
+    if record.custom_metadata:
+        message.custom_metadata.update(record.custom_metadata)
+    if record.accepted_loss is not None:
+        _loss_to(record.accepted_loss, message.accepted_loss)
     message.created_ms = record.created_ms
     message.closed_ms = record.closed_ms
     message.nonce = record.nonce
@@ -103,23 +90,10 @@ def _fragment_to(fragment: Fragment, message: pb.Fragment) -> None:
         message.lacking.add(position=one.position, first_entry=one.first_entry, last_entry=one.last_entry)
 
 
-def _with_loss(record: LedgerRecord) -> Mapping[str, bytes]:
-    custom = record.custom_metadata
-    if (loss := record.accepted_loss) is not None:
-        message = pb.AcceptedLoss(
-            format_version=LOSS_VERSION, at_ms=loss.at_ms, by=loss.by, proven_through=loss.proven_through
-        )
-        for named, bookies in ((message.missing, loss.missing), (message.to_fence, loss.to_fence)):
-            named.extend(pb.BookieRef(bookie_id=b.bookie_id, incarnation=b.incarnation) for b in bookies)
-        custom = {**custom, ACCEPTED_LOSS: message.SerializeToString(deterministic=True)}
-    return custom
-
-
-def _version_of(record: LedgerRecord) -> int:
-    """The oldest version that can express the record."""
-    if record.identity:
-        return IDENTIFIED_VERSION
-    return SALTED_VERSION if record.password_salt else FORMAT_VERSION
+def _loss_to(loss: AcceptedLoss, message: pb.AcceptedLoss) -> None:
+    message.at_ms, message.by, message.proven_through = loss.at_ms, loss.by, loss.proven_through
+    for named, bookies in ((message.missing, loss.missing), (message.to_fence, loss.to_fence)):
+        named.extend(pb.BookieRef(bookie_id=b.bookie_id, incarnation=b.incarnation) for b in bookies)
 
 
 def encode_tombstone(nonce: bytes, identity: bytes = b"") -> bytes:
@@ -140,9 +114,8 @@ def decode(key: str, value: bytes) -> LedgerRecord | Tombstone:
     """Decodes a ledger's record or tombstone. Raises BadRecord for what cannot be trusted."""
     try:
         message = pb.Ledger.FromString(value)
-        if message.format_version not in READABLE_VERSIONS:
-            known = ", ".join(map(str, READABLE_VERSIONS))
-            raise ValueError(f"format version {message.format_version}; this program knows {known}")
+        if message.format_version != FORMAT_VERSION:
+            raise ValueError(f"format version {message.format_version}; this program knows {FORMAT_VERSION}")
         if message.state == pb.DELETED:
             return Tombstone(keys.ledger_id_of(key), message.identity)
         return from_message(keys.ledger_id_of(key), message)
@@ -150,27 +123,20 @@ def decode(key: str, value: bytes) -> LedgerRecord | Tombstone:
         raise BadRecord(key, str(error)) from error
 
 
-def _loss_in(custom: dict[str, bytes], *, closed: bool) -> AcceptedLoss | None:
-    """Takes it out of the custom metadata. What an application has put there itself stays there."""
-    try:
-        message = pb.AcceptedLoss.FromString(custom.get(ACCEPTED_LOSS, b""))
-    except DecodeError:
+def _loss_in(message: pb.Ledger) -> AcceptedLoss | None:
+    if not message.HasField("accepted_loss"):
         return None
-    if not closed or message.format_version != LOSS_VERSION:
-        return None
-    del custom[ACCEPTED_LOSS]
+    loss = message.accepted_loss
     missing, to_fence = (
         tuple(BookieRef(b.bookie_id, b.incarnation) for b in bookies)
-        for bookies in (message.missing, message.to_fence)
+        for bookies in (loss.missing, loss.to_fence)
     )
-    return AcceptedLoss(message.at_ms, message.by, message.proven_through, missing, to_fence)
+    return AcceptedLoss(loss.at_ms, loss.by, loss.proven_through, missing, to_fence)
 
 
 def from_message(ledger_id: int, message: pb.Ledger) -> LedgerRecord:
     """Raises ValueError or KeyError for what cannot be trusted."""
     closed = message.state == pb.CLOSED
-    custom = dict(message.custom_metadata)
-    loss = _loss_in(custom, closed=closed)
     return LedgerRecord(
         ledger_id=ledger_id,
         shape=Shape(message.ensemble_size, message.write_quorum, message.ack_quorum),
@@ -188,7 +154,7 @@ def from_message(ledger_id: int, message: pb.Ledger) -> LedgerRecord:
         digest_type=DIGEST_FROM_PB[message.digest_type],
         last_entry=message.last_entry if closed else None,
         length_bytes=message.length_bytes if closed else None,
-        custom_metadata=custom,
+        custom_metadata=dict(message.custom_metadata),
         created_ms=message.created_ms,
         closed_ms=message.closed_ms if closed else 0,
         nonce=message.nonce,
@@ -196,7 +162,7 @@ def from_message(ledger_id: int, message: pb.Ledger) -> LedgerRecord:
         verifier=message.verifier,
         password_salt=message.password_salt,
         identity=message.identity,
-        accepted_loss=loss,
+        accepted_loss=_loss_in(message),
         written_at=message.written_at,
         also_at=tuple(BookieRef(b.bookie_id, b.incarnation) for b in message.also_at),
     )

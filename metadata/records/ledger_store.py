@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from .. import keys, settled_writes
-from ..errors import BadRecord, KeyExists, MetadataRestored, VersionConflict
+from ..errors import BadRecord, KeyExists, MetadataRestored
 from ..store import EventKind, MetadataStore, list_all
 from . import ledger_codec
 from .ledger_record import LedgerRecord, Tombstone
@@ -94,20 +94,9 @@ class LedgerStore:
         self, record: LedgerRecord, version: int, value: bytes, unless: str | None = None
     ) -> int:
         """Replaces the ledger's record at `version`, and no other ledger's: a store that went back also gives versions
-        twice (rule W8). So the identity is compared with the version, in one step. A record that does not begin with
-        it, for an older program wrote it, is read and compared before."""
+        twice (rule W8). So the identity is compared with the version, in one step."""
         key, begins = keys.ledger(record.ledger_id), ledger_codec.beginning(record.identity)
-        if begins:
-            with suppress(VersionConflict):
-                return await settled_writes.replace(
-                    self.store, key, value, version, unless=unless, begins=begins
-                )
-        found = await self.store.get(key)
-        if found is not None and (
-            found.version != version or _identity_of(key, found.value) != record.identity
-        ):
-            raise VersionConflict(key, version)
-        return await settled_writes.replace(self.store, key, value, version, unless=unless)
+        return await settled_writes.replace(self.store, key, value, version, unless=unless, begins=begins)
 
     async def tombstone(self, ledger_id: int) -> Tombstone | None:
         """Reads a deleted ledger's tombstone; None for a ledger that exists, or an id that the store never had."""
@@ -160,15 +149,6 @@ def _decoded(key: str, value: bytes, version: int) -> VersionedRecord | Tombston
     if isinstance(found, Tombstone):
         return replace(found, version=version)
     return VersionedRecord(found, version)
-
-
-def _identity_of(key: str, value: bytes) -> bytes | None:
-    """The identity of a record; None for a tombstone, and what cannot be decoded, so that no caller has read it."""
-    try:
-        found = ledger_codec.decode(key, value)
-    except BadRecord:
-        return None
-    return None if isinstance(found, Tombstone) else found.identity
 
 
 def _alive(found: VersionedRecord | Tombstone) -> VersionedRecord | None:

@@ -89,7 +89,7 @@ class Fragment(_message.Message):
     def __init__(self, first_entry: _Optional[int] = ..., ensemble: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ..., length_before: _Optional[int] = ..., lacking: _Optional[_Iterable[_Union[Lacking, _Mapping]]] = ..., number: _Optional[int] = ...) -> None: ...
 
 class Ledger(_message.Message):
-    __slots__ = ("format_version", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "state", "last_entry", "length_bytes", "fragments", "custom_metadata", "created_ms", "nonce", "reserved", "verifier", "closed_ms", "password_salt", "identity", "written_at", "also_at")
+    __slots__ = ("format_version", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "state", "last_entry", "length_bytes", "fragments", "custom_metadata", "created_ms", "nonce", "reserved", "accepted_loss", "verifier", "closed_ms", "password_salt", "identity", "written_at", "also_at")
     class CustomMetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -110,6 +110,7 @@ class Ledger(_message.Message):
     CREATED_MS_FIELD_NUMBER: _ClassVar[int]
     NONCE_FIELD_NUMBER: _ClassVar[int]
     RESERVED_FIELD_NUMBER: _ClassVar[int]
+    ACCEPTED_LOSS_FIELD_NUMBER: _ClassVar[int]
     VERIFIER_FIELD_NUMBER: _ClassVar[int]
     CLOSED_MS_FIELD_NUMBER: _ClassVar[int]
     PASSWORD_SALT_FIELD_NUMBER: _ClassVar[int]
@@ -129,13 +130,14 @@ class Ledger(_message.Message):
     created_ms: int
     nonce: bytes
     reserved: bool
+    accepted_loss: AcceptedLoss
     verifier: bytes
     closed_ms: int
     password_salt: bytes
     identity: bytes
     written_at: int
     also_at: _containers.RepeatedCompositeFieldContainer[BookieRef]
-    def __init__(self, format_version: _Optional[int] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., state: _Optional[_Union[LedgerState, str]] = ..., last_entry: _Optional[int] = ..., length_bytes: _Optional[int] = ..., fragments: _Optional[_Iterable[_Union[Fragment, _Mapping]]] = ..., custom_metadata: _Optional[_Mapping[str, bytes]] = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., reserved: bool = ..., verifier: _Optional[bytes] = ..., closed_ms: _Optional[int] = ..., password_salt: _Optional[bytes] = ..., identity: _Optional[bytes] = ..., written_at: _Optional[int] = ..., also_at: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ...) -> None: ...
+    def __init__(self, format_version: _Optional[int] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., state: _Optional[_Union[LedgerState, str]] = ..., last_entry: _Optional[int] = ..., length_bytes: _Optional[int] = ..., fragments: _Optional[_Iterable[_Union[Fragment, _Mapping]]] = ..., custom_metadata: _Optional[_Mapping[str, bytes]] = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., reserved: bool = ..., accepted_loss: _Optional[_Union[AcceptedLoss, _Mapping]] = ..., verifier: _Optional[bytes] = ..., closed_ms: _Optional[int] = ..., password_salt: _Optional[bytes] = ..., identity: _Optional[bytes] = ..., written_at: _Optional[int] = ..., also_at: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ...) -> None: ...
 
 class FragmentNote(_message.Message):
     __slots__ = ("format_version", "ledger_id", "ledger")
@@ -148,20 +150,18 @@ class FragmentNote(_message.Message):
     def __init__(self, format_version: _Optional[int] = ..., ledger_id: _Optional[int] = ..., ledger: _Optional[_Union[Ledger, _Mapping]] = ...) -> None: ...
 
 class AcceptedLoss(_message.Message):
-    __slots__ = ("format_version", "at_ms", "by", "proven_through", "missing", "to_fence")
-    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("at_ms", "by", "proven_through", "missing", "to_fence")
     AT_MS_FIELD_NUMBER: _ClassVar[int]
     BY_FIELD_NUMBER: _ClassVar[int]
     PROVEN_THROUGH_FIELD_NUMBER: _ClassVar[int]
     MISSING_FIELD_NUMBER: _ClassVar[int]
     TO_FENCE_FIELD_NUMBER: _ClassVar[int]
-    format_version: int
     at_ms: int
     by: str
     proven_through: int
     missing: _containers.RepeatedCompositeFieldContainer[BookieRef]
     to_fence: _containers.RepeatedCompositeFieldContainer[BookieRef]
-    def __init__(self, format_version: _Optional[int] = ..., at_ms: _Optional[int] = ..., by: _Optional[str] = ..., proven_through: _Optional[int] = ..., missing: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ..., to_fence: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ...) -> None: ...
+    def __init__(self, at_ms: _Optional[int] = ..., by: _Optional[str] = ..., proven_through: _Optional[int] = ..., missing: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ..., to_fence: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ...) -> None: ...
 
 class Cookie(_message.Message):
     __slots__ = ("format_version", "cluster_id", "bookie_id", "incarnation", "predecessors")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 from urllib.parse import quote
@@ -20,7 +20,7 @@ from .file_lock import FileLock
 from .forks import gate
 from .uri import uri_of
 
-APPLICATION_ID = 0x624B4C47
+APPLICATION_ID = 0x624B4C31
 """SQLite's `application_id` header field of our files: "bKLG"."""
 
 WHO_MAKES_IT = "`bookledger standalone` and `bookledger bookie format` make one"
@@ -37,9 +37,8 @@ class SqliteConnection:
     """One connection, used by one thread. Opens itself at the first use and after an error.
 
     `schema` are the statements that fill a new file, among them a table `store` with a column
-    `format_version`. `upgrades` are those that make a file of a version one of the next; a file of any other
-    version is refused. A missing or empty file is filled with `create`, at the first opening only: one that
-    vanishes later is not replaced by an empty one.
+    `format_version`; a file of any other version is refused. A missing or empty file is filled with `create`, at the
+    first opening only: one that vanishes later is not replaced by an empty one.
     """
 
     def __init__(
@@ -47,14 +46,12 @@ class SqliteConnection:
         path: str,
         *,
         schema: tuple[str, ...],
-        upgrades: Mapping[int, tuple[str, ...]],
         format_version: int,
         create: bool,
     ) -> None:
         self._path = os.path.realpath(path)
         self._create = create
         self._schema = schema
-        self._upgrades = upgrades
         self._format_version = format_version
         self._connection: sqlite3.Connection | None = None
         self._lock: FileLock | None = None
@@ -227,31 +224,33 @@ class SqliteConnection:
         return connection
 
     def _prepare(self, db: sqlite3.Connection) -> None:
-        """Checks that the file is ours before anything in it is changed; fills it if it is new, upgrades it if old."""
-        is_new, statements = self._check_ours(db)
+        """Checks that the file is ours before anything in it is changed; fills it if it is new."""
+        is_new = self._check_is_new_or_ours(db)
         if db.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
             raise self._bad("its file system cannot do SQLite's WAL mode; use a local disk")
         db.execute("PRAGMA synchronous = FULL")
         db.execute("BEGIN IMMEDIATE")  # also shows now whether the file can be written
-        for statement in statements:
-            db.execute(statement)
         if is_new:
+            for statement in self._schema:
+                db.execute(statement)
             db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         db.execute("COMMIT")
 
-    def _check_ours(self, db: sqlite3.Connection) -> tuple[bool, list[str]]:
-        """Whether the file is still empty, and what it lacks. Raises BadMetadataUri for another program's file."""
+    def _check_is_new_or_ours(self, db: sqlite3.Connection) -> bool:
+        """Whether the file is still empty. Raises BadMetadataUri for another program's file."""
         if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
             if not self._create:
                 raise self._bad(f"the file is empty; {WHO_MAKES_IT}")
-            return True, list(self._schema)
+            return True
         if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-            raise self._bad("it is the SQLite database of another program; choose another file")
+            raise self._bad(
+                "it is the SQLite database of another program, or of a build before the first release; choose "
+                "another file"
+            )
         found = db.execute("SELECT format_version FROM store").fetchone()[0]
-        steps = range(found, self._format_version)
-        if found > self._format_version or not all(step in self._upgrades for step in steps):
+        if found != self._format_version:
             raise self._bad(f"it has format version {found}, this program reads {self._format_version}")
-        return False, [statement for step in steps for statement in self._upgrades[step]]
+        return False
 
     def _refusal(self, error: sqlite3.Error) -> BadMetadataUri | StoreUnavailable:
         advice = {

@@ -22,14 +22,10 @@ from ..store import EventKind, Lease, Page, Versioned, WatchEvent, goes_on_after
 from .clock import LeaseClock
 from .connection import SqliteConnection
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 1
 
 EVENTS_READ_MAX = 1000
 """Events returned by one read of the history, at most."""
-
-LEASE_ENDS = """CREATE TABLE lease_ends (
-    lease_id INTEGER NOT NULL, clock TEXT NOT NULL, expires_at REAL NOT NULL, PRIMARY KEY (lease_id, clock)
-    ) WITHOUT ROWID"""
 
 SCHEMA = (
     """CREATE TABLE store (
@@ -42,15 +38,11 @@ SCHEMA = (
     # AUTOINCREMENT: the id of a dead lease must never name a living one.
     """CREATE TABLE leases (
         lease_id INTEGER PRIMARY KEY AUTOINCREMENT, ttl_seconds REAL NOT NULL)""",
-    LEASE_ENDS,
+    """CREATE TABLE lease_ends (
+        lease_id INTEGER NOT NULL, clock TEXT NOT NULL, expires_at REAL NOT NULL, PRIMARY KEY (lease_id, clock)
+        ) WITHOUT ROWID""",
     f"INSERT INTO store VALUES (1, {FORMAT_VERSION}, 0)",
 )
-
-UPGRADES = {
-    # Version 1 had the wall-clock time of a lease's expiry. A program that still has the file open fails without it.
-    1: ("ALTER TABLE leases DROP COLUMN expires_at", LEASE_ENDS, "UPDATE store SET format_version = 2"),
-}
-"""What makes the next version of a file of an earlier one."""
 
 OWN_ENDS = "leases LEFT JOIN lease_ends AS own ON own.lease_id = leases.lease_id AND own.clock = :clock"
 IS_UNTOLD = "(own.expires_at IS NULL OR own.expires_at > :now + ttl_seconds)"
@@ -74,9 +66,7 @@ class SqliteFile:
         assert events_kept_max >= 1
         self._events_kept_max = events_kept_max
         self._clock = LeaseClock() if clock is None else clock
-        self._connection = SqliteConnection(
-            path, schema=SCHEMA, upgrades=UPGRADES, format_version=FORMAT_VERSION, create=create
-        )
+        self._connection = SqliteConnection(path, schema=SCHEMA, format_version=FORMAT_VERSION, create=create)
 
     def open(self) -> None:
         """Opens the file, or creates it. Raises BadMetadataUri where that can never work."""

@@ -33,7 +33,6 @@ from metadata.backup import hold
 from metadata.healing import operator_requests
 from metadata.healing.operator_requests import Order, OrderKind
 from metadata.healing.presence import Presence
-from metadata.records.ledger_codec import ACCEPTED_LOSS
 from metadata.records.ledger_record import BookieRef
 from tests.support.aio import until_true
 from tests.support.authority import TestAuthority
@@ -423,9 +422,3 @@ async def test_R7_only_an_admin_accepts_a_loss_where_there_are_certificates(tmp_
         closed = await admin.accept_loss(assessment)
         assert closed.accepted_loss is not None
         assert "admin" in closed.accepted_loss.by
-
-
-async def test_a_ledger_is_not_created_with_the_accepted_loss_of_another(tmp_path: Path) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        with pytest.raises(ValueError, match="is of another ledger"):
-            await client.create_ledger(custom_metadata={ACCEPTED_LOSS: b""})

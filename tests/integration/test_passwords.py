@@ -37,7 +37,6 @@ from ledgers.bookies.dialing import address_of
 from ledgers.integrity.ledger_keys import LedgerKey
 from ledgers.integrity.stretching import SALT_BYTES, stretched
 from ledgers.recovering.peers import ClusterPeers
-from ledgers.writing import creation
 from metadata.audit import AUDIT
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.registration import Registration
@@ -363,21 +362,6 @@ async def test_after_a_restart_ledgers_are_read_without_asking_the_metadata(
 
 
 # --- stretched passwords -----------------------------------------------------------------------
-
-
-@BOTH
-async def test_ledgers_of_older_programs_whose_password_was_not_stretched_stay_in_use(
-    tmp_path: Path, digest: DigestType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with on_bookies(tmp_path, 3) as (_, client):
-        with monkeypatch.context() as older:
-            older.setattr(creation, "salt_of_this_process", lambda: b"")
-            writer = await client.create_ledger(digest=digest, password=PASSWORD)
-        assert writer.record.verifier == LedgerKey(writer.ledger_id, PASSWORD).verifier
-        await writer.append(b"a")
-        reader = await client.open_ledger(writer.ledger_id, password=PASSWORD)
-        assert await payloads(reader) == [b"a"]
-        await client.delete_ledger(writer.ledger_id, password=PASSWORD)
 
 
 async def test_a_password_is_stretched_with_the_records_salt(tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from metadata import keys
 from metadata.errors import BadRecord
-from metadata.records import records_pb2
-from metadata.records.ledger_codec import ACCEPTED_LOSS, IDENTIFIED_VERSION, decode, encode
+from metadata.records.ledger_codec import decode, encode
 from metadata.records.ledger_record import (
     FRAGMENTS_MAX,
     AcceptedLoss,
@@ -266,18 +265,6 @@ def at(second: int) -> datetime:
     return datetime.fromtimestamp(second, UTC)
 
 
-def test_a_record_of_an_older_program_has_no_time_of_closing_and_one_of_ours_is_read_by_it() -> None:
-    """To the older program field 17 is one that it does not know."""
-    ours = replace(closed_at_entry_5(), created_ms=10_000, closed_ms=20_500)
-    assert (ours.created_at, ours.closed_at) == (at(10), datetime.fromtimestamp(20.5, UTC))
-    message = records_pb2.Ledger.FromString(encode(ours))
-    message.ClearField("closed_ms")
-    older = decode(keys.ledger(ours.ledger_id), message.SerializeToString())
-    assert older == replace(ours, closed_ms=0)
-    assert older is not None and older.closed_at is None
-    assert message.format_version == 1
-
-
 @pytest.mark.parametrize("milliseconds", [-1, 2**62])
 def test_what_is_no_time_is_none(milliseconds: int) -> None:
     assert replace(closed_at_entry_5(), created_ms=milliseconds).created_at is None
@@ -310,30 +297,6 @@ def test_by_whose_word_a_ledger_was_closed_stays_in_its_record() -> None:
     assert isinstance(found, LedgerRecord) and found.accepted_loss is not None
     assert found.accepted_loss.at == datetime.fromtimestamp(1_700_000_000, UTC)
     assert found.moved(10, C, D).accepted_loss == LOSS
-
-
-def test_an_older_program_reads_such_a_record_and_carries_the_word_along() -> None:
-    """It knows nothing of it but an entry of the custom metadata, which it writes as it was."""
-    message = records_pb2.Ledger.FromString(encode(ACCEPTED))
-    assert message.format_version == IDENTIFIED_VERSION
-    carried = dict(message.custom_metadata)
-    assert set(carried) == {"owner", ACCEPTED_LOSS}
-    message.ClearField("custom_metadata")
-    message.custom_metadata.update(carried)
-    message.nonce = b"of another change"
-    found = decode(keys.ledger(5), message.SerializeToString())
-    assert found == replace(ACCEPTED, nonce=b"of another change")
-
-
-def test_what_an_application_put_there_itself_is_no_such_word() -> None:
-    for value in (b"", b"\xff", b"mine", records_pb2.AcceptedLoss(format_version=9).SerializeToString()):
-        record = replace(OPEN.closed(11, 110), custom_metadata={ACCEPTED_LOSS: value})
-        assert decode(keys.ledger(5), encode(record)) == record
-    opened = replace(
-        OPEN,
-        custom_metadata={ACCEPTED_LOSS: records_pb2.AcceptedLoss(format_version=1).SerializeToString()},
-    )
-    assert decode(keys.ledger(5), encode(opened)) == opened
 
 
 def test_a_loss_is_accepted_by_closing_only() -> None:

@@ -100,7 +100,7 @@ def test_a_note_of_a_newer_program_is_told_from_one_that_cannot_be_trusted() -> 
     with pytest.raises(NewerNote):
         fragment_note.decode(message.SerializeToString())
     message.format_version -= 1
-    message.ledger.format_version = 99
+    message.ledger.format_version += 1
     with pytest.raises(NewerNote):
         fragment_note.decode(message.SerializeToString())
 

@@ -113,14 +113,14 @@ async def test_of_those_who_share_at_once_one_writes_and_the_others_look_again()
 @pytest.mark.parametrize(
     "value",
     [
-        pb.LogSet(format_version=3, logs=1).SerializeToString(),
         pb.LogSet(format_version=2, logs=1).SerializeToString(),
-        pb.LogSet(format_version=2, model=MODEL).SerializeToString(),
+        pb.LogSet(format_version=1, logs=1).SerializeToString(),
+        pb.LogSet(format_version=1, model=MODEL).SerializeToString(),
         pb.LogSet(
-            format_version=2, model=MODEL, logs=3, growths=[pb.LogSetGrowth(ends=[1, 2])]
+            format_version=1, model=MODEL, logs=3, growths=[pb.LogSetGrowth(ends=[1, 2])]
         ).SerializeToString(),
         pb.LogSet(
-            format_version=2, model=MODEL, logs=2, growths=[pb.LogSetGrowth(ends=[-1])]
+            format_version=1, model=MODEL, logs=2, growths=[pb.LogSetGrowth(ends=[-1])]
         ).SerializeToString(),
         b"\xff",
     ],

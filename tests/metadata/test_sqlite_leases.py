@@ -3,7 +3,6 @@ looks at the file makes one longer, or ends one that is renewed."""
 
 from __future__ import annotations
 
-import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -16,31 +15,13 @@ import pytest
 from metadata.errors import LeaseLost
 from metadata.sqlite.clock import LeaseClock
 from metadata.sqlite.store import SqliteStore
-from metadata.store import Lease, Versioned
+from metadata.store import Lease
 from tests.support import stepped_clock
 from tests.support.stepped_clock import SteppedClock
 
 TTL_SECONDS = 10.0
 REPOSITORY = Path(__file__).parents[2]
 PROCESS_SECONDS_MAX = 60
-
-VERSION_1 = """
-PRAGMA journal_mode = WAL;
-PRAGMA application_id = 1649101895;
-CREATE TABLE store (
-    one INTEGER PRIMARY KEY CHECK (one = 1), format_version INTEGER NOT NULL, revision INTEGER NOT NULL);
-CREATE TABLE keys (key TEXT PRIMARY KEY NOT NULL, value BLOB NOT NULL, version INTEGER NOT NULL, lease_id INTEGER);
-CREATE INDEX keys_by_lease ON keys (lease_id) WHERE lease_id IS NOT NULL;
-CREATE TABLE events (revision INTEGER PRIMARY KEY, kind TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL);
-CREATE TABLE leases (lease_id INTEGER PRIMARY KEY AUTOINCREMENT, ttl_seconds REAL NOT NULL, expires_at REAL NOT NULL);
-INSERT INTO store VALUES (1, 1, 2);
-INSERT INTO leases VALUES (7, 10.0, 4102444800.0), (6, 10.0, 1.0);
-DELETE FROM leases WHERE lease_id = 7;
-INSERT INTO leases VALUES (5, 10.0, 4102444800.0);
-INSERT INTO keys VALUES ('ahead', x'61', 1, 5), ('behind', x'62', 2, 6);
-INSERT INTO events VALUES (1, 'put', 'ahead', x'61'), (2, 'put', 'behind', x'62');
-"""
-"""A file of the first version, whose leases stood on the wall clock: of one it was ahead, of the other behind."""
 
 STEP = """
 import asyncio, os, sys, time
@@ -144,24 +125,6 @@ async def test_no_lease_lasts_longer_than_its_length_from_now_whatever_the_file_
         assert await store.lease_left("a") == TTL_SECONDS
         clock.seconds += TTL_SECONDS
         assert await store.get("a") is None
-
-
-async def test_leases_of_a_file_of_version_1_begin_anew_and_none_is_lost_or_ended(path: Path) -> None:
-    database = sqlite3.connect(path)
-    database.executescript(VERSION_1)
-    clock = SetClock("now")
-    store = SqliteStore(str(path), create=False, clock=clock)
-    for key, value, version in (("ahead", b"a", 1), ("behind", b"b", 2)):
-        assert await store.lease_left(key) == TTL_SECONDS
-        assert await store.get(key) == Versioned(key, value, version)
-    assert (await store.grant_lease(TTL_SECONDS)).lease_id == 8, "7 was a lease's that is dead"
-    clock.seconds += TTL_SECONDS
-    assert [await store.get("ahead"), await store.get("behind")] == [None, None]
-    await store.close()
-    with pytest.raises(sqlite3.OperationalError, match="no such column"):
-        # what a program of version 1 does that had the file open
-        database.execute("SELECT 1 FROM leases WHERE expires_at <= ? LIMIT 1", (1.0,))
-    database.close()
 
 
 @pytest.mark.parametrize(("seconds", "ttl_seconds"), [(-3600, 0.5), (3600, 60.0)], ids=["back", "forward"])

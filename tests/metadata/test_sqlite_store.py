@@ -262,7 +262,7 @@ def sql(path: Path, statement: str) -> None:
         ("a directory", "unable to open database file"),
         ("no database", "file is not a database"),
         ("another program's database", "another program"),
-        ("a file of another version", "format version 3, this program reads 2"),
+        ("a file of another version", "format version 2, this program reads 1"),
     ],
 )
 async def test_what_is_no_file_of_ours_is_refused_left_alone_and_not_kept_open(
@@ -277,7 +277,7 @@ async def test_what_is_no_file_of_ours_is_refused_left_alone_and_not_kept_open(
         sql(path, "CREATE TABLE store (format_version)")
     else:
         await opened(path)
-        sql(path, "UPDATE store SET format_version = 3")
+        sql(path, "UPDATE store SET format_version = 2")
     content = None if path.is_dir() else path.read_bytes()
     with pytest.raises(BadMetadataUri, match=why) as refusal:
         await opened(path)

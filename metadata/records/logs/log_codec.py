@@ -14,7 +14,7 @@ from ..ledger_record import IDENTITY_BYTES, Shape
 from .log_record import LogRecord, LogSettings, Segment, SetMember, check_chain
 from .retention import Retention
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 1
 
 
 def encode(record: LogRecord) -> bytes:

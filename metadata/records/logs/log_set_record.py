@@ -15,7 +15,7 @@ from ..unreadable import parsed
 from . import log_codec
 from .log_record import LogRecord, SetMember
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 1
 
 LOGS_MAX = 1024
 """Logs of a set: each has a writer of its own, and a cursor for each group of consumers."""

@@ -13,7 +13,7 @@ from ...store import MetadataStore, list_all
 from .. import records_pb2 as pb
 from ..unreadable import parsed
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 1
 
 PRODUCERS_MAX = 4096
 """Producers that a log remembers."""

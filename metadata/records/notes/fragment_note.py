@@ -14,13 +14,14 @@ from typing import NamedTuple
 from google.protobuf.message import DecodeError
 
 from ...errors import BadRecord
+from .. import ledger_codec
 from .. import records_pb2 as pb
-from ..ledger_codec import READABLE_VERSIONS, fill_message, from_message, to_message
+from ..ledger_codec import fill_message, from_message, to_message
 from ..ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState
 
 FORMAT_VERSION = 1
 
-LEDGER_VERSION_MAX = max(READABLE_VERSIONS)
+LEDGER_VERSION_MAX = ledger_codec.FORMAT_VERSION
 
 NOTE_BYTES_MAX = 256 * 1024
 """No note is larger: custom metadata of the largest size, in the smallest pieces, takes less than three times that."""

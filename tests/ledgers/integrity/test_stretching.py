@@ -91,8 +91,7 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(stretching._kept) == 1
 
 
-async def test_no_password_and_no_salt_leave_everything_as_it_was(derivations: list[bytes]) -> None:
+async def test_no_password_needs_no_stretching(derivations: list[bytes]) -> None:
     stretches = Stretching()
     assert await stretches.secret_of(b"salt", b"") == b""
-    assert await stretches.secret_of(b"", b"secret") == b"secret"
     assert derivations == []
