@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
-from .constants import gone_from, why_not
 from .tunable import Tunable, taken, tunables_of
 
 PREFIX = "BOOKLEDGER"
@@ -26,8 +25,6 @@ def variable_of(*names: str) -> str:
 
 def from_environment(kind: type, table: str) -> dict[str, Any]:
     """Returns the fields of a dataclass that variables set. Raises BadVariable. An empty variable sets nothing."""
-    if gone := list(_gone(table)):
-        raise BadVariable("\n".join(gone))
     found = {}
     for name, one in tunables_of(kind).items():
         variable = variable_of(table, name)
@@ -37,14 +34,6 @@ def from_environment(kind: type, table: str) -> dict[str, Any]:
             except ValueError as error:
                 raise BadVariable(f"{variable}: {error}") from None
     return found
-
-
-def _gone(table: str) -> Iterator[str]:
-    """A line for each variable of what can be set no more."""
-    for name, instead in gone_from(table).items():
-        variable = variable_of(table, name)
-        if os.environ.get(variable):
-            yield f"{variable}: {why_not(name, instead and variable_of(table, instead))}"
 
 
 def _value(name: str, one: Tunable, text: str) -> Any:

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..secret_file import KEY_FILE_VARIABLE, read_key
-from .constants import gone_from, why_not
 from .environment import BadVariable, from_environment
 from .toml_lines import Keys, lines_of
 from .tunable import Tunable, elsewhere_of, taken, tunables_of
@@ -138,13 +137,11 @@ def section(
     kind: type, table: Mapping[str, Any], file: SettingsFile, name: str, faults: Faults
 ) -> dict[str, Any]:
     """Reads and checks the settings of a dataclass in the table of this name; adds what is wrong to the faults."""
-    elsewhere, known, gone = elsewhere_of(kind), tunables_of(kind), gone_from(name)
+    elsewhere, known = elsewhere_of(kind), tunables_of(kind)
     found: dict[str, Any] = {}
     for field, value in table.items():
         where = f"{file.at(name, field)}: [{name}]"
         with faults.gathering():
-            if field in gone:
-                raise BadSettings(f"{where} {why_not(field, gone[field])}")
             if field in elsewhere:
                 raise BadSettings(f"{where} {field}: it is set as {elsewhere[field]}")
             check_name(field, known, where)

@@ -56,14 +56,6 @@ def test_options_of_a_command_come_from_its_table(tmp_path: Path, run: Run) -> N
             "[bookie]\nslow_apend_seconds = 1",
             "[bookie] slow_apend_seconds: nobody knows that; is it slow_append_seconds?",
         ),
-        (
-            "[bookie]\ndisk_check_seconds = 5",
-            "[bookie] disk_check_seconds is a constant now, and cannot be set",
-        ),
-        (
-            "[http]\nstrangers_a_peer_max = 5",
-            "strangers_a_peer_max can be set no more: set peer_share in its place",
-        ),
         ("[bookie]\nruns = 1", "[bookie] runs: nobody knows that; is it run?"),
         ("[bookie]\nlease_seconds = 5", "[bookie] lease_seconds: it is set as lease-seconds in [bookie.run]"),
         ("[upkeep]\nscrub_bytes_per_second = 5", "it is set as scrub-rate in [bookie.run]"),

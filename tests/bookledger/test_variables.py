@@ -191,13 +191,11 @@ def test_a_variable_that_nobody_reads_is_named_with_the_nearest_one(
     monkeypatch.setenv("BOOKLEDGER_X", "1")
     monkeypatch.setenv("BOOKLEDGER_BOOKIE_RUN_PROT", "1")
     monkeypatch.setenv("BOOKLEDGER_LIMITS_NONSENSE", "1")
-    monkeypatch.setenv("BOOKLEDGER_LIMITS_TOOLS_MAX", "1")
     monkeypatch.setenv("BOOKLEDGER_METADTA", "1")
     code, _, err = run("config", "check")
     assert code == 2
     assert "BOOKLEDGER_BOOKIE_RUN_PROT: nobody reads that variable; is it BOOKLEDGER_BOOKIE_RUN_PORT?" in err
     assert "BOOKLEDGER_METADTA: nobody reads that variable; is it BOOKLEDGER_METADATA?" in err
-    assert err.count("BOOKLEDGER_LIMITS_TOOLS_MAX: tools_max is a constant now") == 1, err
     assert "BOOKLEDGER_LIMITS_NONSENSE: nobody reads that variable" in err
     assert "BOOKLEDGER_LIMIT_POLLS: nobody reads that variable; is it BOOKLEDGER_LIMITS_POLLS_MAX?" in err
     assert "BOOKLEDGER_X: nobody reads that variable\n" in err

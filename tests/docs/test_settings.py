@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from bookledger.cli.config.sections import SECTIONS
-from metadata.settings.constants import GONE
 from metadata.settings.tunable import Tunable, defaults_of, elsewhere_of, ranged, shown, tunables_of, unit_of
 
 ROOT = Path(__file__).parents[2]
@@ -64,13 +63,6 @@ def test_a_default_is_in_its_range_and_every_setting_says_what_it_is() -> None:
             if one.kind in (int, float) and value is not None:
                 assert one.least <= value <= one.most and one.least < one.most, name
             assert "|" not in one.told
-
-
-def test_what_cannot_be_set_any_more_is_no_setting_and_what_takes_its_place_is_one() -> None:
-    for table, names in GONE.items():
-        known = tunables_of(SECTIONS[table].kind())
-        assert names and not names.keys() & known.keys()
-        assert {instead for instead in names.values() if instead} <= known.keys()
 
 
 def test_what_is_set_elsewhere_is_an_option_there() -> None:

@@ -98,31 +98,6 @@ def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, text: str, why: s
     assert str(wrong.value).startswith(str(path))
 
 
-def test_what_is_a_constant_now_is_told_so_or_what_takes_its_place(tmp_path: Path) -> None:
-    text = "[journal]\nensemble_size = 3\nnew_epoch_seconds_max = 5\nslow_call_seconds = 2\n"
-    path = file_of(tmp_path, text)
-    with pytest.raises(BadSettings) as wrong:
-        JournalConfig.from_file(path)
-    assert str(wrong.value).splitlines() == [
-        f"{path}:3: [journal] new_epoch_seconds_max can be set no more: set takeover_seconds_max in its place",
-        f"{path}:4: [journal] slow_call_seconds is a constant now, and cannot be set: take it out",
-    ]
-
-
-def test_so_is_a_variable_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BOOKLEDGER_JOURNAL_NEW_EPOCH_SECONDS_MAX", "5")
-    monkeypatch.setenv("BOOKLEDGER_JOURNAL_SLOW_CALL_SECONDS", "2")
-    with pytest.raises(BadSettings) as wrong:
-        JournalConfig.from_file(file_of(tmp_path, ""))
-    assert sorted(str(wrong.value).splitlines()) == [
-        (
-            "BOOKLEDGER_JOURNAL_NEW_EPOCH_SECONDS_MAX: new_epoch_seconds_max can be set no more: "
-            "set BOOKLEDGER_JOURNAL_TAKEOVER_SECONDS_MAX in its place"
-        ),
-        "BOOKLEDGER_JOURNAL_SLOW_CALL_SECONDS: slow_call_seconds is a constant now, and cannot be set: take it out",
-    ]
-
-
 @pytest.mark.parametrize(
     ("text", "why"),
     [

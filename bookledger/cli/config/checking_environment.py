@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import click
 
-from metadata.settings.constants import gone_from
 from metadata.settings.environment import PREFIX, variable_of
 from metadata.settings.file import COMMON, BadSettings, Faults, in_environment
 from metadata.settings.tunable import tunables_of
@@ -29,7 +28,7 @@ def check_environment(root: click.Group, faults: Faults) -> None:
     for table, section in SECTIONS.items():
         with faults.gathering():
             in_environment(section.kind(), table)
-        known.update(variable_of(table, name) for name in (*tunables_of(section.kind()), *gone_from(table)))
+        known.update(variable_of(table, name) for name in tunables_of(section.kind()))
     for name in names_of(root):
         for option in _options_below(inner_of(root, name)):
             known.add(str(option.envvar))

@@ -22,7 +22,6 @@ from typing import Any, TypeVar
 import click
 
 from metadata.settings import file as settings_file
-from metadata.settings.constants import gone_from
 from metadata.settings.file import COMMON, Faults, SettingsFile, check_name, in_environment, section, table_in
 from metadata.settings.tunable import elsewhere_of, tunables_of
 
@@ -187,7 +186,7 @@ def _without_commands(
 ) -> Mapping[str, Any]:
     """What is no setting of the table is told of here: it may be meant for a command, which is a table of its own."""
     kind = SECTIONS[table].kind()
-    known = {*tunables_of(kind), *elsewhere_of(kind), *gone_from(table)}
+    known = {*tunables_of(kind), *elsewhere_of(kind)}
     for name in own.keys() - known:
         command = load()
         assert isinstance(command, click.Group)
