@@ -38,8 +38,7 @@ class LedgerState:
 
     `known`: at least one entry of it was ever stored here. `verifier`: whose writes and fences are taken, b"" for
     everybody's, None if not known yet. `limbo`: some of it may have been lost here, so what is absent is UNKNOWN
-    (rule R6). `identity`: tells it from other ledgers of this id, b"" for one of an older program, None if not known
-    yet (rule W8).
+    (rule R6). `identity`: tells it from other ledgers of this id, None if not known yet (rule W8).
     """
 
     ledger_id: int

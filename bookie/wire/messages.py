@@ -20,7 +20,7 @@ VERIFIER_BYTES = 32
 PROOF_BYTES = 64
 
 NO_IDENTITY = b""
-"""Identity of a ledger of an older program; all others have one of `IDENTITY_BYTES`, in their record (rule W8)."""
+"""Where no identity is named; a ledger has one of `IDENTITY_BYTES`, in its record (rule W8)."""
 
 
 NO_NOTE = b""
@@ -299,7 +299,7 @@ class NotesRequest:
 class HeldNote(NamedTuple):
     """A ledger that a bookie holds, and its note of the fragment that begins here (`FragmentNote`, encoded).
 
-    The note is empty where only entries are here: their writer ran an older program.
+    The note is empty where only entries are here.
     """
 
     ledger_id: int
@@ -328,8 +328,7 @@ class InfoReply:
     """A bookie's status; counters since it started.
 
     `append_counts`: frames of entries that took at most `append_seconds_bounds` until they were on disk, and one
-    count
-    more for the slower ones. Both are empty from bookies of older programs.
+    count more for the slower ones.
     """
 
     bookie_id: str

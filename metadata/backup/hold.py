@@ -196,7 +196,7 @@ def _begun(backup_ms: int, now_ms: int, noticed: Noticed | None = None, *, is_re
 @dataclass(frozen=True, slots=True)
 class Accepted:
     """The last acceptance of older metadata, and the bookies that were there: what they know stands in it. Nobody is
-    named where an older program accepted it."""
+    named where no bookie was."""
 
     nonce: bytes
     heard: frozenset[BookieRef]

@@ -22,8 +22,9 @@ class Life:
     """The number of a bookie's last start, and its log's durable position some time after it.
 
     `renewals` rises with every write of the record: one that is behind what its bookie remembers is an older copy.
-    `last`: what it was registered as then, and `at_ms`: its own clock; None and 0 of an older program. `returned`: the
-    acceptance of older metadata (`Accepted.number`) after which it came back, 0 for none.
+    `last`: what it was registered as then, and `at_ms`: its own clock; None and 0 from a restored cookie until
+    its next start. `returned`: the acceptance of older metadata (`Accepted.number`) after which it came back, 0 for
+    none.
     """
 
     number: int = 0

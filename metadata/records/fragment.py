@@ -58,7 +58,7 @@ class Fragment:
 
     `length_before` is the payload bytes of all entries before it, so that a recovery that starts
     here knows the ledger's length. `lacking`: copies that may not be whole, one range for a position at most, by
-    position. `number`: 1 for a ledger's first, one more with each ensemble change; 0 where an older program made it.
+    position. `number`: 1 for a ledger's first, one more with each ensemble change; 0 where that is not known.
     """
 
     first_entry: int

@@ -102,16 +102,15 @@ class LedgerRecord:
     """One ledger's metadata, immutable; a change makes a new record and is one compare-and-swap.
 
     `verifier` is the public half of the key that follows from the ledger's password; empty without one.
-    `password_salt` is what the password is stretched with; empty in ledgers of older programs. `created_ms` and
-    `closed_ms` are by the clocks of its creator and closer; 0 where an older program did it. `reserved`: created for
-    a writer that is still to come; exactly one can claim it, by compare-and-swap. `identity`: random, made with the
-    ledger. A store that went back to an older copy of itself gives an id once more, and this tells the two ledgers
-    apart (rule W8). b"" for ledgers of older programs.
+    `password_salt` is what the password is stretched with. `created_ms` and `closed_ms` are by the clocks of its
+    creator and closer; 0 where nobody knows, as of one that was made again. `reserved`: created for a writer that is
+    still to come; exactly one can claim it, by compare-and-swap. `identity`: random, made with the ledger. A store that
+    went back to an older copy of itself gives an id once more, and this tells the two ledgers apart (rule W8).
     `accepted_loss`: how it was closed without proof of its end; None for all others, and it stays for ever.
     `also_at`: bookies outside the last ensemble that told, after the store had gone back, that they hold more than this
     record knows: nobody closes the ledger by it but who accepts a loss. Empty in a closed one.
     `written_at`: the version at which the ledger's writer left it, where somebody else has changed it since; 0 where
-    nobody has, or an older program began the recovery.
+    nobody has, or it is not known.
     """
 
     ledger_id: int

@@ -170,7 +170,7 @@ async def test_an_acceptor_is_behind_since_what_it_lacks_was_finalized_elsewhere
     for ledger_id, seconds_ago in ((1, 90), (2, 60), (3, 30)):
         record = a_record(ledger_id, closed_ms=now_ms - 1000 * seconds_ago)
         await LedgerStore(store).create(record)
-    await LedgerStore(store).create(a_record(4))  # an older program closed it
+    await LedgerStore(store).create(a_record(4))  # nobody knows when it was closed
     ends = [SegmentRecord(1, 1, -64, 2, 9, True), SegmentRecord(10, 2, -64, 2, 19, True)]
     ends += [SegmentRecord(20, 3, -64, 2, 29, True)]
     for name, segments in (("all", ends), ("none", []), ("one", ends[:1]), ("two", ends[:2])):

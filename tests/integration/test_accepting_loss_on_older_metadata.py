@@ -113,7 +113,7 @@ async def test_R7_nothing_is_given_up_before_the_record_is_brought_up_to_what_a_
 async def test_R7_where_nothing_is_noted_it_is_told_who_has_more_and_they_refuse_the_writer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As of a ledger whose writer ran an older program."""
+    """As of a ledger whose notes are lost."""
     monkeypatch.setattr(NotesTable, "add", lambda *_: None)
     async with on_bookies(tmp_path, BOOKIES) as (cluster, client):
         was = await rewound(cluster, client)

@@ -76,7 +76,7 @@ async def test_records_of_a_machine_whose_clock_is_wrong_have_the_bookies_time(
 
 
 async def test_times_that_cannot_be_are_left_behind_with_their_segment(log: Log, machine: Machine) -> None:
-    """The bookies of an older program do not say what time it is."""
+    """Where no bookie says what time it is."""
     await append(log)
     machine.ahead_seconds, machine.bookies_tell = 30 * DAY, False
     await append(log, 2)

@@ -89,7 +89,7 @@ def test_of_one_fragment_the_later_change_and_then_the_end_is_newer() -> None:
         assert [one.is_older_than(other) for other in headlines] == [m >= n for m in range(3)]
 
 
-def test_fragments_that_an_older_program_made_have_no_number_and_neither_have_those_behind_them() -> None:
+def test_fragments_behind_one_without_a_number_have_none() -> None:
     old = replace(OPEN, fragments=(Fragment(0, (A, B, C)),))
     assert [one.number for one in old.changed_ensemble(Fragment(5, (A, B, D))).fragments] == [0, 0]
 

@@ -33,7 +33,7 @@ _Seen = tuple[Facts, JournalState | None]
 async def journals(sight: MetadataView) -> Facts:
     """By name. `lag_txids`: finalized elsewhere and not here; what is still written counts when it is finalized.
 
-    `lag_millis`: for how long; null where an older program closed the segment, which does not say when.
+    `lag_millis`: for how long; null where its ledger does not say when it was closed.
     """
     found: dict[str, list[_Seen]] = {}
     async with sight.looking() as store:

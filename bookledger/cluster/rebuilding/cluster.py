@@ -136,9 +136,7 @@ class Rebuilding:
             about = f"acceptor {name} of journal {journal_id}"
             rebuilt = rebuilt_acceptor(ledgers)
             if rebuilt is None or not (keys.is_name(journal_id) and keys.is_name(name)):
-                self._doubt(
-                    about, "its ledgers do not say whose edits it holds: they are of an older program"
-                )
+                self._doubt(about, "its ledgers do not say whose edits it holds")
                 continue
             self.journals += 1
             for doubt in rebuilt.doubts:

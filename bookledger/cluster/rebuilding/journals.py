@@ -60,7 +60,7 @@ def acceptor_of(ledger: LedgerRecord) -> tuple[str, str] | None:
 def rebuilt_acceptor(
     ledgers: Iterable[LedgerRecord], known: JournalState | None = None
 ) -> RebuiltAcceptor | None:
-    """The acceptor of these ledgers; None where none tells whose edits it holds, as those of older programs.
+    """The acceptor of these ledgers; None where none tells whose edits it holds.
 
     Its epochs are above all that are known, so that every writer begins anew, and ends the segment in progress. What
     was dropped by a state that is `known` stays so.

@@ -23,7 +23,7 @@ ASK_SECONDS_MIN = 60.0
 
 class RecordClock:
     """The clock of one writer. Knows the bookies' time at each moment from what they told once, and the time that has
-    passed since; without that, as from bookies of an older program, the machine's clock counts."""
+    passed since; where none has told, the machine's clock counts."""
 
     def __init__(self, cluster: Cluster, log_name: str) -> None:
         self._cluster = cluster

@@ -71,7 +71,7 @@ def test_W8_an_answer_that_knows_a_later_state_of_the_ledger_ends_a_recovery(lat
 @pytest.mark.parametrize(
     "latest",
     [None, Headline(0, 1, is_closed=False), Headline(0, 0, is_closed=False)],
-    ids=["nothing", "the same", "that of an older program"],
+    ids=["nothing", "the same", "without a number"],
 )
 def test_W8_an_answer_that_knows_no_more_than_the_record_does_not(latest: Headline | None) -> None:
     recovery = Recovery(numbered(), Crc32cDigester(LEDGER_ID))
@@ -81,7 +81,7 @@ def test_W8_an_answer_that_knows_no_more_than_the_record_does_not(latest: Headli
 
 
 def test_W8_fragments_without_numbers_go_by_their_first_entries() -> None:
-    """An older program that healed the ledger has lost the numbers, and notes have them still."""
+    """Where the record has lost the numbers, and notes have them still."""
     recovery, _ = fenced()
     known = LacReply(Status.OK, vouched_since=1, latest=Headline(0, 3, is_closed=False))
     assert recovery.lac_answered(2, known) == []

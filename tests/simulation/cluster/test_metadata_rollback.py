@@ -81,7 +81,7 @@ def notes_are_not_heeded(note: Headline, record: LedgerRecord) -> bool:
 
 @instead_of(NotesTable, "add")
 def nothing_is_noted(*_: object) -> None:
-    """As by writers of older programs."""
+    """As where they are lost."""
 
 
 @bug(known=2)

@@ -178,7 +178,7 @@ class Sharing(Value):
 
 
 class Clocks(Value):
-    """Bookies tell writers what time it is, from this time on; before that they are of an older program."""
+    """Bookies tell writers what time it is, from this time on; before that they say nothing."""
 
     told_from: float = 0.0
 

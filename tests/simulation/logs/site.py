@@ -234,7 +234,7 @@ def in_virtual_time(site: LogSite) -> Iterator[None]:
         await client.calls.delete(ledger_id)
 
     async def nobody_tells(_: RecordClock) -> None:
-        """As of bookies of an older program."""
+        """As where no bookie tells the time."""
 
     clock, wall = SimpleNamespace(monotonic=site.loop.time), SimpleNamespace(time_ns=site.time_ns)
     before = random.getstate()
