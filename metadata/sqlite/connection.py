@@ -21,7 +21,7 @@ from .forks import gate
 from .uri import uri_of
 
 APPLICATION_ID = 0x624B4C31
-"""SQLite's `application_id` header field of our files: "bKLG"."""
+"""SQLite's `application_id` header field of our files: "bKL1"."""
 
 WHO_MAKES_IT = "`bookledger standalone` and `bookledger bookie format` make one"
 
