@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from bookledger.admin.api import cluster_state, healing_state, journals, ledger_state, log_state
+from bookledger.admin.api import cluster_state, elections, healing_state, journals, ledger_state, log_state
 from bookledger.admin.api.ledger_state import NEWEST
 from bookledger.admin.api.metadata_view import Away
 from bookledger.admin.api.search import STATES
@@ -212,7 +212,8 @@ async def healing(request: web.Request, sources: Sources) -> Drawn:
 async def logs(request: web.Request, sources: Sources) -> Drawn:
     first = FIRST_NAME.read(request.query)
     found = await log_state.logs(sources.sight, first, LOGS_A_PAGE)
-    return _drawn("logs", title="Logs", found=found, first=first)
+    led = await elections.elections(sources.sight)
+    return _drawn("logs", title="Logs", found=found, first=first, elections=led)
 
 
 async def one_log(request: web.Request, sources: Sources) -> Drawn:

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from bookledger.admin.api import log_state
-from metadata import open_store
-from metadata.records.coordination.candidates import Candidate
+from bookledger.admin.api import elections, log_state
+from metadata import keys, open_store
+from metadata.records.coordination.candidates import Candidate, CandidateStore
 from metadata.records.coordination.cursor_record import CursorRecord, CursorStore
 from metadata.records.coordination.election_record import begin_term
-from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_record import LogRecord, Segment, SetMember
 from metadata.records.logs.log_store import LogStore
 from metadata.records.logs.retention import Retention
 from tests.support.made_clusters import a_cluster_in_memory
@@ -47,8 +47,13 @@ async def with_logs() -> str:
         token=1,
     )
     await logs.put_page(orders.identity, SEGMENTS[:3])
-    others = (LogRecord(name.encode() * 4, name, created_ms=7) for name in ("audi", "payb"))
-    for record in (orders, *others, LogRecord(b"gone" * 4, "gone", deleted=True)):
+    of_set = LogRecord(b"audi" * 4, "audits.0", created_ms=7, member=SetMember(b"s" * 16, 0, 1, 0))
+    for record in (
+        orders,
+        of_set,
+        LogRecord(b"payb" * 4, "payb", created_ms=7),
+        LogRecord(b"gone" * 4, "gone", deleted=True),
+    ):
         await logs.create(record)
         await logs.give_name(record.name, record.identity)
     await CursorStore(store, orders.identity).create("billing", CursorRecord(12, consumer="c1", changed_ms=9))
@@ -56,16 +61,21 @@ async def with_logs() -> str:
     candidate = Candidate("candidates/elections/scheduler/00", 1, "host-7", 5)
     await store.create(candidate.key, b"")
     await begin_term(store, "scheduler", candidate, 5)
+    lease = await store.grant_lease(3600)
+    for name in ("host-8", "host-9"):
+        await CandidateStore(store, keys.election("scheduler")).enter(name, 6, lease)
+    await begin_term(store, "left", replace(candidate, key="candidates/elections/left/00"), 6)
     return uri
 
 
 async def test_logs_are_told_by_name_a_page_at_a_time() -> None:
     async with answering(await with_logs()) as url:
         found = await told(url, "/logs")
-        assert [one["log"] for one in found["logs"]] == ["audi", "orders", "payb"]
+        named = [(one["log"], one["set"]) for one in found["logs"]]
+        assert named == [("audits.0", "audits"), ("orders", None), ("payb", None)]
         assert found["next"] is None
         found = await told(url, "/logs", "/logs?limit=2")
-        assert ([one["log"] for one in found["logs"]], found["next"]) == (["audi", "orders"], "payb")
+        assert ([one["log"] for one in found["logs"]], found["next"]) == (["audits.0", "orders"], "payb")
         found = await told(url, "/logs", f"/logs?limit=2&first={found['next']}")
         assert [one["log"] for one in found["logs"]] == ["payb"]
 
@@ -83,6 +93,33 @@ async def test_a_log_is_told_with_its_segments_cursors_leader_and_what_goes_next
         assert (await ask(f"{url}/logs/gone"))[0] == (await ask(f"{url}/logs/..%2Fx"))[0] == 404
 
 
+async def test_elections_are_told_also_those_that_lead_no_log_and_have_no_leader() -> None:
+    async with answering(await with_logs()) as url:
+        page = await told(url, "/elections", "/elections?limit=1")
+        assert page["elections"] == [
+            {
+                "election": "left",
+                "token": 1,
+                "leader": None,
+                "since_ms": None,
+                "waiting": [],
+                "waiting_count": 0,
+            }
+        ]
+        [scheduler] = (await told(url, "/elections", f"/elections?first={page['next']}"))["elections"]
+        assert (scheduler["leader"], scheduler["token"], scheduler["since_ms"]) == ("host-7", 1, 5)
+        assert scheduler["waiting"] == ["host-8", "host-9"]
+
+
+async def test_a_page_names_some_of_those_who_wait_and_counts_them_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(elections, "WAITING_MAX", 1)
+    async with answering(await with_logs()) as url:
+        [_, scheduler] = (await told(url, "/elections"))["elections"]
+    assert (scheduler["waiting"], scheduler["waiting_count"]) == (["host-8"], 2)
+
+
 async def test_a_long_log_is_told_some_segments_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_state, "SEGMENTS_MAX", 2)
     async with answering(await with_logs()) as url:
@@ -96,7 +133,9 @@ async def test_the_consoles_pages_tell_the_same() -> None:
     logs = LogStore(await open_store(uri))
     found = there(await logs.read(b"o" * 16))
     async with shown(uri) as session:
-        assert "but not before billing" in html.unescape(await text_of(session, "/logs"))
+        every = html.unescape(await text_of(session, "/logs"))
+        for words in ("but not before billing", "<td>audits</td>", "host-8, host-9", "nobody"):
+            assert words in every
         one = html.unescape(await text_of(session, "/logs/orders"))
         for words in ("host-7, of election scheduler, token 1", "5 records were given up", "w<1>"):
             assert words in one

@@ -37,7 +37,7 @@ def test_lines_appended_by_one_program_after_another_are_read_as_one_sequence(ur
         "first_position": 0,
         "end_position": 1000,
         "records": 1000,
-        "bytes": 7890,
+        "payload_bytes": 7890,
     }
     assert of_json("append", meta, "orders", stdin=b"one more\n")["first_position"] == 1000
     read = bookledger("log", "read", meta, "orders", "--first=999")

@@ -21,7 +21,7 @@ from metadata.records.logs.retention import told
 from metadata.records.unreadable import skip
 from metadata.store import MetadataStore
 
-from .metadata_view import MetadataView
+from .metadata_view import MetadataView, key_before
 
 LOGS_MAX = 100
 """On one page of logs."""
@@ -40,7 +40,7 @@ async def logs(sight: MetadataView, first: str = "", limit: int = LOGS_MAX) -> F
     rows: list[Facts] = []
     async with sight.looking() as store:
         await sight.name(store)
-        after, is_more = _before(first), True
+        after, is_more = key_before(keys.LOG_NAMES, first), True
         while is_more and len(rows) <= limit:
             page = await store.list_page(keys.LOG_NAMES, after=after, limit=limit + 1)
             for item in page.items:
@@ -48,11 +48,6 @@ async def logs(sight: MetadataView, first: str = "", limit: int = LOGS_MAX) -> F
             after, is_more = page.next_after, page.next_after is not None
     following = rows[limit]["log"] if len(rows) > limit else None
     return {"logs": rows[:limit], "next": following}
-
-
-def _before(name: str) -> str | None:
-    """A key behind all names that come before this one; no name has a `~`."""
-    return f"{keys.LOG_NAMES}{name[:-1]}{chr(ord(name[-1]) - 1)}~" if keys.is_name(name) else None
 
 
 async def _named(store: MetadataStore, key: str, value: bytes) -> list[Facts]:
@@ -92,6 +87,7 @@ async def one_log(sight: MetadataView, name: str, first_segment: int = 0) -> Fac
 def _row(record: LogRecord) -> Facts:
     return {
         "log": record.name,
+        "set": record.log_set,
         "first_position": record.first_position,
         "ended_position": record.ended_position,
         "is_written": record.end_position is None,
@@ -149,7 +145,7 @@ def _segment(one: Segment) -> Facts:
         "end_position": one.end_position,
         "ledger_id": one.ledger_id,
         "epoch": one.epoch,
-        "length_bytes": one.length_bytes if one.is_ended else None,
+        "encoded_bytes": one.length_bytes if one.is_ended else None,
         "begun_ms": one.begun_us // 1000,
         "ended_ms": one.ended_us // 1000 if one.is_ended else None,
     }
@@ -185,7 +181,7 @@ async def _retention(logs: LogStore, record: LogRecord, now_us: int) -> Facts:
         else {
             "first_position": following.first_position,
             "end_position": following.end_position,
-            "length_bytes": following.length_bytes,
+            "encoded_bytes": following.length_bytes,
             "stays_because": "the log is under legal hold" if record.legal_hold else following.why,
             "goes_ms": None if following.goes_us is None or record.legal_hold else following.goes_us // 1000,
         },

@@ -106,6 +106,11 @@ class MetadataView:
         return self._view
 
 
+def key_before(prefix: str, name: str) -> str | None:
+    """A key behind those of all names that come before this one; no name has a `~`."""
+    return f"{prefix}{name[:-1]}{chr(ord(name[-1]) - 1)}~" if keys.is_name(name) else None
+
+
 async def ledgers_page(store: MetadataStore, first: int, limit: int) -> tuple[list[LedgerRecord], int | None]:
     """So many ledgers from an id on, and where the next page begins; there may be fewer in between of deleted ones."""
     assert 1 <= limit <= LEDGERS_MAX

@@ -118,6 +118,7 @@ _ACCEPTOR = record(
 
 _LOG: dict[str, Schema] = {
     "log": TEXT,
+    "set": maybe(TEXT),
     "first_position": COUNT,
     "ended_position": COUNT,
     "is_written": FLAG,
@@ -208,6 +209,19 @@ SCHEMAS: dict[str, Schema] = {
         seconds_left=maybe(COUNT),
         moving_ledgers=maybe(COUNT),
     ),
+    "Elections": record(
+        elections=listed(
+            record(
+                election=TEXT,
+                token=COUNT,
+                leader=maybe(TEXT),
+                since_ms=maybe(COUNT),
+                waiting=listed(TEXT),
+                waiting_count=COUNT,
+            )
+        ),
+        next=maybe(TEXT),
+    ),
     "Logs": record(logs=listed(record(**_LOG)), next=maybe(TEXT)),
     "Log": record(
         **_LOG,
@@ -226,7 +240,7 @@ SCHEMAS: dict[str, Schema] = {
                 end_position=maybe(COUNT),
                 ledger_id=COUNT,
                 epoch=COUNT,
-                length_bytes=maybe(COUNT),
+                encoded_bytes=maybe(COUNT),
                 begun_ms=COUNT,
                 ended_ms=maybe(COUNT),
             )
@@ -248,7 +262,7 @@ SCHEMAS: dict[str, Schema] = {
             record(
                 first_position=COUNT,
                 end_position=COUNT,
-                length_bytes=COUNT,
+                encoded_bytes=COUNT,
                 stays_because=TEXT,
                 goes_ms=maybe(COUNT),
             )

@@ -51,7 +51,7 @@ def append(place: LogPlace, create: bool, take_over: bool, source: Source, as_js
             total_bytes = source.append_all(
                 f"appending to log {place.name}", found, lambda record: _append(writer, record), writer.flush
             )
-    print_record({**stored.fields(), "bytes": total_bytes}, as_json=as_json)
+    print_record({**stored.fields(), "payload_bytes": total_bytes}, as_json=as_json)
 
 
 class _Stored:

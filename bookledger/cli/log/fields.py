@@ -39,14 +39,17 @@ def settings_fields(record: LogRecord) -> dict[str, Any]:
 
 
 def segment_fields(segment: Segment) -> dict[str, Any]:
-    """A segment; what only its end tells is None while its ledger may be open."""
+    """A segment; what only its end tells is None while its ledger may be open.
+
+    `encoded_bytes`: of one copy of its records, with time, key and headers of each besides its payload.
+    """
     is_ended = segment.end_position is not None
     return {
         "first_position": segment.first_position,
         "end_position": segment.end_position,
         "ledger_id": segment.ledger_id,
         "epoch": segment.epoch,
-        "length_bytes": segment.length_bytes if is_ended else None,
+        "encoded_bytes": segment.length_bytes if is_ended else None,
         "begun_at": time_field(segment.begun_us),
         "last_record_at": time_field(segment.ended_us) if is_ended else None,
     }

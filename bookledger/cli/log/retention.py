@@ -100,7 +100,7 @@ def retention_fields(found: Retained) -> dict[str, Any]:
         "next": {
             "first_position": None if following is None else following.first_position,
             "end_position": None if following is None else following.end_position,
-            "length_bytes": None if following is None else following.length_bytes,
+            "encoded_bytes": None if following is None else following.length_bytes,
             "goes_at": None if following is None or not following.goes_us else time_field(following.goes_us),
             "stays_because": why,
         },
