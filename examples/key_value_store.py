@@ -17,19 +17,34 @@ LEASE_SECONDS = 3
 """How soon the one that stands by notices a death; also how long a pause a leader survives."""
 
 
+SNAPSHOT_CHANGES = 100
+"""After so many changes all values are written at once, and the log is truncated before them."""
+
+
 class KeyValueStore:
     """The values in memory; every change is in the log before it is answered."""
 
     def __init__(self, log: Log, term: Term) -> None:
         self._term = term
+        self._log = log
         self._writer = log.writer(term=term)  # from here on no earlier leader adds anything
-        changes = (json.loads(record.payload) for record in log.read())
-        self.values: dict[str, str] = dict(changes)
+        self.values: dict[str, str] = {}
+        self._changes = 0
+        for record in log.read():
+            self._changes += 1
+            self.values |= json.loads(record.payload)
 
     def set(self, key: str, value: str) -> None:
         """Raises LogFenced if another process leads: it may or may not see this change."""
-        self._writer.append(json.dumps([key, value]).encode())
+        self._append({key: value})
         self.values[key] = value
+        self._changes += 1
+        if self._changes >= SNAPSHOT_CHANGES:
+            self._log.truncate(before=self._append(self.values))
+            self._changes = 0
+
+    def _append(self, values: dict[str, str]) -> int:
+        return self._writer.append(json.dumps(values).encode())
 
     def get(self, key: str) -> str:
         """Raises LeadershipLost where another process may lead, which has newer values."""

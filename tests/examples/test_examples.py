@@ -76,6 +76,42 @@ def test_a_key_value_store_that_was_killed_has_all_it_answered(uri: str) -> None
         assert second.says() == "ready, with 20 values"
 
 
+def test_a_key_value_store_gives_up_the_changes_before_its_snapshot(uri: str) -> None:
+    with program(uri, "key_value_store.py", "snapshots") as first:
+        first.says()
+        for number in range(220):
+            first.hears(f"set key{number % 7} {number}")
+            assert first.says() == "ok"
+        first.process.kill()
+    with LedgerClient(uri) as client:
+        assert client.log("snapshots").first_position() == 201, "the second snapshot's"
+    with program(uri, "key_value_store.py", "snapshots") as second:
+        assert second.says() == "ready, with 7 values"
+        second.hears("get key2")
+        assert second.says() == "219"
+
+
+def test_readings_are_stored_once_and_worked_on_by_a_group(uri: str) -> None:
+    lines = [f"{number} sensor{number % 5} {number}\n" for number in range(1, 41)]
+    answers = ran(uri, "pipeline.py", "feed", "plant", "north", lines="".join(lines[:30]))
+    assert sorted(map(int, answers.split())) == [*range(1, 31)]
+    answers = ran(uri, "pipeline.py", "feed", "plant", "north", lines="".join(lines[20:]))
+    assert sorted(map(int, answers.split())) == [*range(21, 41)]
+    seen: list[str] = []
+    with program(uri, "pipeline.py", "work", "plant") as worker:
+        seen += [worker.says() for _ in range(10)]
+        worker.process.kill()
+        seen += worker.all_else().splitlines()
+    with program(uri, "pipeline.py", "work", "plant") as another:
+        while len({*seen}) < 40:
+            seen.append(another.says())
+        another.process.send_signal(signal.SIGINT)
+        assert another.ends()[0] == 130
+    assert {*seen} == {" ".join(line.split()[1:]) for line in lines}
+    with LedgerClient(uri) as client:
+        assert sum(client.log(f"plant.{n}").end() for n in range(4)) == 40, "each is stored once"
+
+
 @pytest.fixture
 def key_value_store(uri: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The example as a module."""

@@ -1,4 +1,4 @@
-"""Three example programs, killed at random as bookies are: nothing that they confirmed is lost, and nothing is doubled
+"""Example programs, killed at random as bookies are: nothing that they confirmed is lost, and nothing is doubled
 where it is to be stored once."""
 
 from __future__ import annotations
@@ -34,6 +34,12 @@ LAST_LIFE_SECONDS_MAX = 60.0
 SEED = 50
 KEYS = 8
 TILLS = 20
+READINGS = 20
+"""So many are under way at a time."""
+
+JOBS = 10
+"""So many are put at a time."""
+
 CONSUMERS = ("billing", "search", "audit")
 
 Work = Callable[[Program], None]
@@ -47,7 +53,7 @@ async def measure(scratch: Path, share: float) -> None:
 
 def _measure(scratch: Path, uri: str, seconds: float) -> None:
     with bookie_processes(BOOKIES, scratch, uri, lease_seconds=3) as bookies, LedgerClient(uri) as client:
-        shown: tuple[Shown, ...] = (Store(uri), Events(uri), Sales(uri))
+        shown: tuple[Shown, ...] = (Store(uri), Events(uri), Sales(uri), Pipeline(uri), Jobs(uri))
         over = time.monotonic() + seconds
         lives = [partial(one.live, over, *life) for one in shown for life in one.lives()]
         with killing(bookies) as kills, ThreadPoolExecutor(len(lives)) as threads:
@@ -156,7 +162,8 @@ class Store(Shown):
     def judge(self, client: LedgerClient) -> dict[str, int]:
         with self.mortal(LAST_LIFE_SECONDS_MAX, [self.log]) as last:
             assert self._has_all(last), "nobody leads any more"
-        return {"leaders": self._leaders, "changes": len(_whole(client, self.log))}
+        first, end = client.log(self.log).first_position(), client.log(self.log).end()
+        return {"leaders": self._leaders, "changes_and_snapshots": end, "given_up": first}
 
 
 class Events(Shown):
@@ -264,6 +271,107 @@ class Sales(Shown):
         assert all(sales[position].payload.decode() == sale for position, sale, _ in self._answers)
         said_again = sum(sales[position].time < said_us for position, _, said_us in self._answers)
         return {"sales": len(sales), "said_again_and_stored_once": said_again}
+
+
+class Pipeline(Shown):
+    """A feed, whose readings are said again until they get an answer, and two workers that share them."""
+
+    example, log = "pipeline.py", "readings"
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(uri)
+        self._said = 0
+        self._unanswered: set[int] = set()
+        self._again = 0
+        self._seen: Counter[str] = Counter()
+
+    def lives(self) -> Sequence[tuple[Work, Sequence[str]]]:
+        worker: tuple[Work, Sequence[str]] = (self._work, ["work", self.log])
+        return [(self._feed, ["feed", self.log, "north"]), worker, worker]
+
+    def _feed(self, one: Program) -> None:
+        self._again += len(self._unanswered)
+        while self._feed_some(one):
+            pass
+
+    def _feed_some(self, one: Program) -> bool:
+        while len(self._unanswered) < READINGS:
+            self._said += 1
+            self._unanswered.add(self._said)
+        for number in sorted(self._unanswered):
+            one.hears(f"{number} sensor{number % KEYS} {number}")
+        for _ in range(READINGS):
+            if not (answer := one.says()):
+                return False
+            self._unanswered.remove(int(answer))
+        return True
+
+    def _work(self, one: Program) -> None:
+        while reading := one.says():
+            with self._lock:
+                self._seen[reading] += 1
+
+    def judge(self, client: LedgerClient) -> dict[str, int]:
+        with self.mortal(LAST_LIFE_SECONDS_MAX, ["feed", self.log, "north"]) as last:
+            assert self._feed_some(last), "nobody feeds any more"
+        wanted = {f"sensor{number % KEYS} {number}" for number in range(1, self._said + 1)}
+        with self.mortal(LAST_LIFE_SECONDS_MAX, ["work", self.log]) as worker:
+            while len(self._seen) < len(wanted) and (reading := worker.says()):
+                self._seen[reading] += 1
+        assert self._seen.keys() == wanted, f"{len(wanted)} readings, and {len(self._seen)} were seen"
+        stored = [
+            (record.key, int(record.payload))
+            for number in range(client.log_set(self.log).record.logs)
+            for record in client.log_set(self.log).log(number).read()
+        ]
+        assert sorted(number for _, number in stored) == [*range(1, self._said + 1)]
+        for sensor in {key for key, _ in stored}:
+            numbers = [number for key, number in stored if key == sensor]
+            assert numbers == sorted(numbers), f"readings of {sensor!r} are not in order"
+        return {
+            "readings": self._said,
+            "said_again": self._again,
+            "seen_again": self._seen.total() - len(wanted),
+        }
+
+
+class Jobs(Shown):
+    """Whoever puts jobs, and a worker; jobs that were put are done, in order, and some again after a death."""
+
+    example, log = "work_queue.py", "mail"
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(uri)
+        self._said = 0
+        self._put: list[int] = []
+        self._done: list[int] = []
+
+    def lives(self) -> Sequence[tuple[Work, Sequence[str]]]:
+        return [(self._put_some, ["put", self.log]), (self._work, ["work", self.log])]
+
+    def _put_some(self, one: Program) -> None:
+        jobs = [*range(self._said, self._said + JOBS)]
+        self._said += JOBS
+        for job in jobs:
+            one.hears(str(job))
+        assert one.process.stdin is not None
+        one.process.stdin.close()
+        if one.process.wait() == 0:
+            self._put += jobs
+
+    def _work(self, one: Program) -> None:
+        while said := one.says():
+            self._done.append(int(said.removeprefix("doing ")))
+
+    def judge(self, client: LedgerClient) -> dict[str, int]:
+        with self.mortal(LAST_LIFE_SECONDS_MAX, ["put", self.log]) as last:
+            self._put_some(last)
+        with self.mortal(LAST_LIFE_SECONDS_MAX, ["work", self.log]) as last:
+            self._work(last)
+        first_times = list(dict.fromkeys(self._done))
+        assert self._said - 1 in self._put and {*self._put} <= {*first_times}, "a job is lost"
+        assert first_times == sorted(first_times), "jobs are not done in order"
+        return {"put": len(self._put), "done": len(first_times), "again": len(self._done) - len(first_times)}
 
 
 def _whole(client: LedgerClient, log: str) -> list[Record]:
