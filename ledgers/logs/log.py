@@ -95,7 +95,7 @@ class Log:
             writer = await take_over(self._cluster, chain, self._ledgers, who, term, known=self._known)
         self._writers.add(writer)
         self._chain.take(chain.found)
-        self._cleaning.start(chain, self._ledgers)  # what the former writer had no time for
+        self._cleaning.start(chain, self._cluster.who)  # what the former writer had no time for
         return writer
 
     # --- reading ------------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ class Log:
 
         await self._chain.change(truncated)
         tell(Act.TRUNCATE, who=self._cluster.who, log=self.name, position=before)
-        self._cleaning.start(self._chain, self._ledgers)
+        self._cleaning.start(self._chain, self._cluster.who)
 
     @property
     def retention(self) -> Retention:

@@ -1,13 +1,13 @@
-"""The ledgers of a log's segments: what makes, opens and deletes them, and what each says of its log."""
+"""The ledgers of a log's segments: what makes and opens them, and what each says of its log."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
+from metadata.audit import Act, tell
 from metadata.records.ledger_record import OWNER, DigestType
 from metadata.records.logs import log_codec
 from metadata.records.logs.log_ledgers import LOG, SEGMENT, SegmentOf
@@ -17,7 +17,6 @@ from ..cluster import Cluster
 from ..errors import LedgerError, NoSuchLedger
 from ..reading.read_handle import ReadHandle
 from ..record_change import metadata_errors
-from ..recovering.delete import delete
 from ..writing.write_handle import WriteHandle
 from .record_batch import decode
 
@@ -73,16 +72,17 @@ class SegmentLedgers:
         """Opens a segment's ledger; with `recovery` its writer is fenced, and it is closed."""
         return await self.calls.open_ledger(segment.ledger_id, recovery=recovery, password=self.password)
 
-    async def delete(self, ledger_id: int) -> None:
-        """Deletes a ledger that the log has given up. That this was done already is no error."""
-        with suppress(NoSuchLedger), metadata_errors():
-            await delete(self.cluster, ledger_id, self.password, is_given_up=True)
-
     async def discard(self, handle: WriteHandle) -> None:
-        """Deletes a ledger to which no log refers. What cannot be deleted is left to an audit."""
+        """Deletes a ledger to which no log refers, so that nothing in it was confirmed. What cannot be deleted is left
+        to an audit."""
         await handle.abandon()
+        ledgers = self.cluster.ledgers
         try:
-            await self.delete(handle.ledger_id)
+            with metadata_errors():
+                found = await ledgers.read(handle.ledger_id)
+                if found is not None:
+                    await ledgers.delete(found)
+                    tell(Act.DELETE, who=self.cluster.who, ledger_id=handle.ledger_id)
         except LedgerError as error:
             line = "ledger %d, which no log needs, is left: %s"
             log.info(line, handle.ledger_id, error, extra={"ledger": handle.ledger_id})

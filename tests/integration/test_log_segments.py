@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from bookie.upkeep.logs.unneeded_segments import UnneededSegments
 from ledgers import LogExists, LogFenced, NoSuchLedger, NoSuchLog
 from ledgers.aio import LedgerClient
 from ledgers.logs.log import Log
@@ -14,6 +13,7 @@ from ledgers.logs.segment_pages import turn_page
 from ledgers.logs.writing.log_writer import LogWriter
 from ledgers.recovering.delete import delete
 from metadata.errors import VersionConflict
+from metadata.records.logs.giving_up import UnneededSegments
 from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore, VersionedLog
 from tests.support.aio import until_true

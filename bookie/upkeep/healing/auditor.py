@@ -24,11 +24,11 @@ from metadata.healing.lease_lock import LeaseLock
 from metadata.healing.marks import Mark, Marks
 from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
 from metadata.records.ledger_store import LedgerStore
+from metadata.records.logs.giving_up import UnneededSegments
 from metadata.store import Lease, MetadataStore
 
 from ...upkeep_config import UpkeepConfig
 from ..logs.retention_rounds import RetentionRounds
-from ..logs.unneeded_segments import UnneededSegments
 from ..mending.replication_task import Reason, ReplicationTask
 from ..peers import Peers
 from ..polling import LOOK_SECONDS

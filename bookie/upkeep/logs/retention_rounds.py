@@ -17,7 +17,6 @@ from metadata.backup import hold
 from metadata.errors import BadRecord, KeyExists, NoSuchKey, VersionConflict
 from metadata.records import directory_generations
 from metadata.records.coordination.transitions import HeldRecord, Standing
-from metadata.records.ledger_store import LedgerStore
 from metadata.records.logs import log_codec, silences
 from metadata.records.logs.giving_up import Cleaner
 from metadata.records.logs.log_record import LogRecord
@@ -29,7 +28,6 @@ from metadata.store import MetadataStore
 
 from .log_sights import CURSORS_TOLD_MAX, LOGS_TOLD_MAX, AskLag, LogSight, lag_unknown, look_at
 from .silence_counts import SilenceCounts
-from .unneeded_segments import UnneededSegments
 
 log = logging.getLogger(__name__)
 
@@ -224,16 +222,12 @@ class RetentionRounds:
         if known.clean_through == record.first_position and not record.obsolete:
             return
 
-        if await Cleaner(chain, self._delete, HEAD_SEGMENTS_MAX).clean():
-            known.clean_through = record.first_position
-
-    async def _delete(self, ledger_id: int) -> None:
-        found = await LedgerStore(self._store).read(ledger_id)
-        if found is None:
-            return
-        if not await UnneededSegments(self._store).delete(found):
-            raise _NotNow(f"ledger {ledger_id} was changed just now")
-        self.totals.ledgers += 1
+        cleaner = Cleaner(self._logs, chain.refresh, ledgers_max=HEAD_SEGMENTS_MAX)
+        try:
+            if await cleaner.clean(chain.change):
+                known.clean_through = record.first_position
+        finally:
+            self.totals.ledgers += cleaner.deleted
 
 
 class _NotNow(Exception):

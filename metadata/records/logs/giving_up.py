@@ -1,91 +1,178 @@
-"""Deletes what a log has given up: ledgers first, then what names them.
+"""Deletes what logs have given up: ledgers first, then what names them.
 
-Whoever is interrupted leaves the names, and the next one deletes the same ledgers again.
+Whoever is interrupted leaves the names, and the next one deletes the same ledgers again. Only a ledger that says that
+it is the log's own goes: in metadata that went back an id may be another ledger's (rule W8).
 """
 
 from __future__ import annotations
 
+import logging
 import sys
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from typing import Protocol
 
+from ...audit import Act, tell
+from ...errors import NoSuchKey, VersionConflict
+from ...store import MetadataStore
+from ..coordination.cursor_record import CursorStore
+from ..ledger_store import LedgerStore, VersionedRecord
+from . import silences
+from .log_ledgers import is_needed, segment_of, segments_at
 from .log_record import LogRecord, Segment
-from .log_store import LogStore
+from .log_store import LogStore, VersionedLog
 from .producer_record import ProducerStore
 
-Delete = Callable[[int], Awaitable[object]]
-"""Deletes a ledger for good. One that is gone already is no error."""
+logger = logging.getLogger(__name__)
 
+TRIES_MAX = 10
+"""Tries to delete one ledger whose record others keep changing, as healing does."""
 
-class Chain(Protocol):
-    """A log's record, changed by compare-and-swap: a transition is applied to what stands."""
+Look = Callable[[], Awaitable[LogRecord]]
+"""Reads a log's record as it stands."""
 
-    @property
-    def logs(self) -> LogStore: ...
-
-    @property
-    def record(self) -> LogRecord: ...
-
-    async def refresh(self) -> LogRecord:
-        """Reads the record again."""
-        ...
-
-    async def change(self, transition: Callable[[LogRecord], LogRecord]) -> LogRecord: ...
+Change = Callable[[Callable[[LogRecord], LogRecord]], Awaitable[LogRecord]]
+"""Changes it by compare-and-swap: a transition is applied to what stands."""
 
 
 class Cleaner:
-    """One clean-up of one log, of at most so many ledgers."""
+    """One clean-up of one log, of at most so many ledgers. `who`: the client, for the audit log."""
 
-    def __init__(self, chain: Chain, delete: Delete, ledgers_max: int = sys.maxsize) -> None:
-        self._chain = chain
-        self._delete = delete
+    def __init__(self, logs: LogStore, look: Look, who: str = "", ledgers_max: int = sys.maxsize) -> None:
+        self._logs = logs
+        self._ledgers = LedgerStore(logs.store)
+        self._look = look
+        self._who = who
         self._left = ledgers_max
+        self.deleted = 0
+        """Ledgers that this clean-up has deleted."""
 
-    async def clean(self) -> bool:
-        """Deletes the ledgers in which nothing is left; whether all of them. False also where a legal hold stands."""
-        record = await self._chain.refresh()
-        await self._drop_snapshots(record)
-        if not await self._clean_pages(record.first_position):
-            return False
-        while (record := await self._chain.change(_without_dead)).obsolete:
+    async def clean(self, change: Change) -> bool:
+        """Deletes the ledgers in which nothing is left; whether all of them are gone.
+
+        False also where a legal hold stands. Raises MetadataError, and what `look` and `change` raise.
+        """
+        await self._drop_snapshots(await self._look())
+        # Before the pages: a segment that is in the chain, too, is needed until it has left that.
+        while (record := await change(_without_dead)).obsolete:
             if not await self._delete_all(record.obsolete):
                 return False
-            await self._chain.change(partial(LogRecord.without_obsolete, ledgers=record.obsolete))
+            await change(partial(LogRecord.without_obsolete, ledgers=record.obsolete))
+        return await self._clean_pages(record)
+
+    async def forget(self, found: VersionedLog) -> bool:
+        """Deletes all that is left of a deleted log whose last ledger is closed: ledgers, pages, name, record.
+
+        False where a ledger keeps changing; then it is to be done again. Raises MetadataError.
+        """
+        logs, record = self._logs, found.record
+        assert record.deleted
+        own = (*(segment.ledger_id for segment in record.segments), *record.obsolete)
+        if not (await self._clean_pages(record) and await self._delete_all(own)):
+            return False
+        await logs.take_name(record.name, record.identity)
+        await CursorStore(logs.store, record.identity).forget_all()
+        await silences.forget(logs.store, record.identity)
+        await ProducerStore(logs.store, record.identity).drop_all()
+        await logs.forget(found)
         return True
 
     async def _drop_snapshots(self, record: LogRecord) -> None:
         """What was known of producers before the last segment began is of use to nobody."""
         if record.producers_from is not None:
             begins = record.paged_through if record.last is None else record.last.first_position
-            await ProducerStore(self._chain.logs.store, record.identity).drop_before(begins)
+            await ProducerStore(self._logs.store, record.identity).drop_before(begins)
 
-    async def _clean_pages(self, first_position: int) -> bool:
+    async def _clean_pages(self, record: LogRecord) -> bool:
         """Pages in which nothing is left go with their ledgers; of one in which something is, only ledgers go."""
-        logs, identity = self._chain.logs, self._chain.record.identity
-        async for page in logs.pages(identity):
-            dead = [s for s in page.segments if _is_before(s, first_position)]
-            if not await self._delete_all(s.ledger_id for s in dead):
+        async for page in self._logs.pages(record.identity):
+            dead = [s.ledger_id for s in page.segments if record.gave_up(s)]
+            if not await self._delete_all(dead, page.segments):
                 return False
             if len(dead) < len(page.segments):
                 break
-            await logs.drop_page(identity, page)
+            await self._logs.drop_page(record.identity, page)
         return True
 
-    async def _delete_all(self, ledger_ids: Iterable[int]) -> bool:
+    async def _delete_all(self, ledger_ids: Iterable[int], segments: Sequence[Segment] = ()) -> bool:
         """Deletes ledgers, unless a hold has begun, or it were too many."""
         for ledger_id in ledger_ids:
-            if self._left == 0 or (await self._chain.refresh()).legal_hold:
+            if self._left == 0 or not await self._delete(ledger_id, segments):
                 return False
             self._left -= 1
-            await self._delete(ledger_id)
         return True
+
+    async def _delete(self, ledger_id: int, segments: Sequence[Segment]) -> bool:
+        """Whether it is gone. `segments`: those of the page that it is in, if it is in one."""
+        for _ in range(TRIES_MAX):
+            log, found = await self._look(), await self._ledgers.read(ledger_id)
+            said = None if found is None else segment_of(found.record.custom_metadata)
+            if found is None or said is None or said.identity != log.identity:
+                return True
+            if is_needed(log, ledger_id, said, segments):
+                return False
+            if await _has_deleted(self._ledgers, found, log, self._who):
+                self.deleted += 1
+                return True
+        return False
+
+
+class UnneededSegments:
+    """Finds and deletes ledgers that no log needs, in the course of one audit: made by a writer that died before it
+    added them, or given up by one that could not delete them.
+
+    Reads each log once, and each of its pages about once: ledgers of a log come in the order of its segments, as a
+    rule.
+    """
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._ledgers = LedgerStore(store)
+        self._logs = LogStore(store)
+        self._known: dict[bytes, LogRecord | None] = {}
+        self._pages: dict[bytes, Sequence[Segment]] = {}
+
+    async def delete(self, found: VersionedRecord) -> bool:
+        """Deletes the ledger if its log does not need it, and never will; whether it has. Raises MetadataError.
+
+        Nothing in it was confirmed, or is left: a writer of an earlier epoch adds no segment. So it is not recovered.
+        A ledger of a log that is not known stays, for whoever restores the metadata.
+        """
+        ledger_id, said = found.record.ledger_id, segment_of(found.record.custom_metadata)
+        if said is None:
+            return False
+        of = await self._log(said.identity)
+        if of is None or is_needed(of, ledger_id, said, await self._segments_at(of, said.first_position)):
+            return False
+        now = await self._logs.read(said.identity)
+        if now is not None and now.record.legal_hold:
+            return False  # it began since the log was read
+        return await _has_deleted(self._ledgers, found, of)
+
+    async def _segments_at(self, of: LogRecord, position: int) -> Sequence[Segment]:
+        page = self._pages.get(of.identity, ())
+        if not any(segment.holds(position) for segment in page):
+            page = self._pages[of.identity] = await segments_at(self._logs, of, position)
+        return page
+
+    async def _log(self, identity: bytes) -> LogRecord | None:
+        if identity not in self._known:
+            found = await self._logs.read(identity)
+            self._known[identity] = None if found is None else found.record
+        return self._known[identity]
+
+
+async def _has_deleted(ledgers: LedgerStore, found: VersionedRecord, log: LogRecord, who: str = "") -> bool:
+    """Deletes the ledger, which its log does not need, unless somebody has changed its record since."""
+    try:
+        await ledgers.delete(found)
+    except (VersionConflict, NoSuchKey):
+        return False
+    ledger_id = found.ledger_id
+    line = "ledger %d, which log %r does not need, is deleted"
+    logger.info(line, ledger_id, log.name, extra={"ledger": ledger_id})
+    tell(Act.DELETE, who=who, ledger_id=ledger_id, log=log.name)
+    return True
 
 
 def _without_dead(record: LogRecord) -> LogRecord:
     """What a truncation found no room for is given up now."""
     return record if record.legal_hold else record.truncated(record.first_position)
-
-
-def _is_before(segment: Segment, position: int) -> bool:
-    return segment.end_position is not None and segment.end_position <= position

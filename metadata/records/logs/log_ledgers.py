@@ -67,7 +67,7 @@ def is_needed(log: LogRecord, ledger_id: int, said: SegmentOf, segments: Sequenc
     mine = next((one for one in segments if one.ledger_id == ledger_id), None)
     if mine is None:
         return said.epoch >= log.epoch and ledger_id not in log.obsolete
-    return mine in log.segments or mine.end_position is None or mine.end_position > log.first_position
+    return mine in log.segments or not log.gave_up(mine)
 
 
 async def segments_at(logs: LogStore, log: LogRecord, position: int) -> Sequence[Segment]:

@@ -288,7 +288,11 @@ class LogRecord:
 
     def dead_segments(self) -> tuple[Segment, ...]:
         """Segments of the record's own in which nothing is left: the first of the chain."""
-        return tuple(s for s in self.segments if s.end_position is not None and s.end_position <= self._kept)
+        return tuple(s for s in self.segments if self.gave_up(s))
+
+    def gave_up(self, segment: Segment) -> bool:
+        """Whether nothing is left of a segment, of the record's own or of a page."""
+        return segment.end_position is not None and segment.end_position <= self._kept
 
     @property
     def _kept(self) -> int:

@@ -57,7 +57,6 @@ class Ledger:
     told: int = -1
     is_fenced: bool = False
     end: int | None = None
-    is_deleted: bool = False
 
     def fence(self, chance: Stream) -> None:
         """Nothing more of its writer is taken; of what is under way some has arrived."""
@@ -72,12 +71,11 @@ class Ledger:
 
 
 class Ledgers:
-    """All ledgers. Their records stand in the metadata, where the log's code reads them. `on_delete` is told before."""
+    """All ledgers. Their records stand in the metadata, where the log's code reads and deletes them."""
 
     def __init__(self, site: Site, data: MemoryData) -> None:
         self.site = site
         self.chance = site.world.stream("ledgers")
-        self.on_delete: Callable[[Ledger], None] = lambda _: None
         self.open_writers: list[ModelWriter] = []
         self.no_bookies_until = 0.0
         self._data = data
@@ -98,20 +96,9 @@ class Ledgers:
     def find(self, ledger_id: int) -> Ledger:
         """Raises NoSuchLedger."""
         ledger = self._ledgers.get(ledger_id)
-        if ledger is None or ledger.is_deleted or not self._is_in_metadata(ledger):
+        if ledger is None or not self._is_in_metadata(ledger):
             raise NoSuchLedger(ledger_id)
         return ledger
-
-    def delete(self, ledger_id: int) -> None:
-        ledger = self.find(ledger_id)
-        ledger.fence(self.chance)
-        ledger.close()
-        self.on_delete(ledger)
-        key, now = keys.ledger(ledger_id), self.site.world.now
-        found = self._data.get(key, now)
-        assert found is not None
-        self._data.delete(key, found.version, now)
-        ledger.is_deleted = True
 
     def left(self) -> list[Ledger]:
         return [one for one in self._ledgers.values() if self._is_in_metadata(one)]
@@ -120,7 +107,7 @@ class Ledgers:
         return self._ledgers[ledger_id]
 
     def _is_in_metadata(self, ledger: Ledger) -> bool:
-        """An audit deletes the record alone, and leaves a tombstone."""
+        """Whoever deletes it leaves a tombstone."""
         found = self._data.get(keys.ledger(ledger.ledger_id), self.site.world.now)
         if found is None:
             return False
@@ -159,9 +146,6 @@ class LedgerCalls:
         silence = LedgerRecoveryFailed(ledger_id, "no answer")
         await self.call(lambda: self.ledgers.find(ledger_id).fence(self.ledgers.chance), silence)
         await self.call(lambda: self.ledgers.find(ledger_id).close(), silence)
-
-    async def delete(self, ledger_id: int) -> None:
-        await self.call(lambda: self.ledgers.delete(ledger_id), LedgerRecoveryFailed(ledger_id, "no answer"))
 
     async def call(self, serve: Callable[[], T], silence: LedgerError) -> T:
         """One request and its answer. Raises `silence` where either is lost; it may have been served all the same."""
@@ -230,7 +214,7 @@ class ModelWriter:
 
     def _arrive(self, count: int, last: int, lac: int) -> None:
         ledger = self._ledger
-        if ledger.is_fenced or ledger.is_deleted:
+        if ledger.is_fenced:
             self._back.send("append reply", lambda: self._end(LedgerFenced(self.ledger_id, "in recovery")))
             return
         arrived, ledger.under_way = ledger.under_way[:count], ledger.under_way[count:]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import pytest
 
-from bookie.upkeep.logs import unneeded_segments
 from ledgers.errors import NoSuchEntry, NoSuchLedger
 from ledgers.logs import log_chain, segment_pages
 from ledgers.logs.log import Log
@@ -28,7 +27,7 @@ from ledgers.logs.writing.log_writer import LogWriter
 from ledgers.logs.writing.writer_shell import WriterShell
 from metadata import keys
 from metadata.errors import VersionConflict
-from metadata.records.logs import log_codec, log_ledgers
+from metadata.records.logs import giving_up, log_codec, log_ledgers
 from metadata.records.logs.giving_up import Cleaner
 from metadata.records.logs.log_ledgers import SegmentOf
 from metadata.records.logs.log_record import POSITION_MAX, LogRecord, Segment
@@ -280,15 +279,14 @@ def deletes_under_a_legal_hold(patch: Patch) -> None:
     async def truncate(self: Log, before: int) -> None:
         await self.refresh()
         await self._chain.change(lambda record: record.truncated(before))
-        self._cleaning.start(self._chain, self._ledgers)
+        self._cleaning.start(self._chain, self._cluster.who)
 
-    async def delete_all(self: Cleaner, ledger_ids: Iterable[int]) -> bool:
-        for ledger_id in ledger_ids:
-            await self._delete(ledger_id)
-        return True
+    async def delete(self: Cleaner, ledger_id: int, _: Sequence[Segment]) -> bool:
+        found = await self._ledgers.read(ledger_id)
+        return found is None or await giving_up._has_deleted(self._ledgers, found, await self._look())
 
     patch.setattr(Log, "truncate", truncate)
-    patch.setattr(Cleaner, "_delete_all", delete_all)
+    patch.setattr(Cleaner, "_delete", delete)
 
 
 @bug(within=1000, known=459)
@@ -306,10 +304,10 @@ def leaves_what_is_given_up_in_the_chain(patch: Patch) -> None:
         return not gone and log_ledgers.is_needed(log, ledger_id, said, segments)
 
     patch.setattr(LogRecord, "truncated", truncated)
-    patch.setattr("bookie.upkeep.logs.unneeded_segments.is_needed", is_needed)
+    patch.setattr("metadata.records.logs.giving_up.is_needed", is_needed)
 
 
-@instead_of(unneeded_segments, "is_needed", within=500, known=151)
+@instead_of(giving_up, "is_needed", within=500, known=151)
 def an_audit_deletes_what_a_living_writer_has_made(
     log: LogRecord, ledger_id: int, said: SegmentOf, segments: tuple[Segment, ...]
 ) -> bool:
@@ -317,7 +315,7 @@ def an_audit_deletes_what_a_living_writer_has_made(
     return any(s.ledger_id == ledger_id for s in segments)
 
 
-@instead_of(unneeded_segments, "is_needed", within=500, known=0)
+@instead_of(giving_up, "is_needed", within=500, known=0)
 def nobody_deletes_what_dead_writers_made(*_: Any) -> Any:
     return True
 

@@ -14,14 +14,13 @@ from unittest import mock
 import tenacity
 
 from bookie.upkeep.logs import retention_rounds, silence_counts
-from bookie.upkeep.logs.unneeded_segments import UnneededSegments
 from ledgers.cluster import Cluster
 from ledgers.config import ClientConfig
 from ledgers.elections import election, place
 from ledgers.elections.election import ElectionClient
 from ledgers.elections.place import Place
 from ledgers.errors import LedgerError
-from ledgers.logs import log_calls, segment_ledgers
+from ledgers.logs import log_calls
 from ledgers.logs.cursors import cursor, cursor_calls
 from ledgers.logs.log_calls import LogCalls
 from ledgers.logs.writing import record_clock
@@ -34,6 +33,7 @@ from metadata.records.coordination import cursor_record, election_record
 from metadata.records.ledger_record import Shape, Tombstone
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.logs import log_codec, log_record
+from metadata.records.logs.giving_up import UnneededSegments
 from metadata.records.logs.log_record import LogRecord, LogSettings, Segment
 from tests.simulation.engine.loop import OWNER, VirtualLoop
 from tests.simulation.shells.adapters import in_order
@@ -92,7 +92,7 @@ class MetadataWatch(Watch):
             self._site.shared_truth.put(key, value)
 
     def removed(self, key: str) -> None:
-        """Ledgers are deleted at their model, which tells."""
+        """Of what is removed nothing is said; a deleted ledger leaves a tombstone."""
 
 
 class LogSite(Site):
@@ -115,7 +115,6 @@ class LogSite(Site):
         self.clock_truth = ClockTruth(self)
         self.start_us = START_US
         self.shared_truth: SharedTruth | None = None
-        self.ledgers.on_delete = self.truth.deletes
         self.clients: list[Client] = []
         self.clock_seconds_min = 0.0
         self.machine_seconds: defaultdict[str, float] = defaultdict(float)
@@ -227,11 +226,7 @@ class Client(ElectionClient):
 
 @contextmanager
 def in_virtual_time(site: LogSite) -> Iterator[None]:
-    """While it lasts: clocks and chance are the run's own, pages are short, and ledgers are deleted at the model."""
-
-    async def delete(cluster: Cluster, ledger_id: int, password: bytes, **_: bool) -> None:
-        client = next(one for one in site.clients if one.logs._cluster is cluster)
-        await client.calls.delete(ledger_id)
+    """While it lasts: clocks and chance are the run's own, and pages are short."""
 
     async def nobody_tells(_: RecordClock) -> None:
         """As where no bookie tells the time."""
@@ -244,7 +239,6 @@ def in_virtual_time(site: LogSite) -> Iterator[None]:
         stack.enter_context(patched(tenacity, "time", clock))
         for module in (record_clock, log_calls, cursor, cursor_calls, election, place):
             stack.enter_context(patched(module, "time", wall))
-        stack.enter_context(patched(segment_ledgers, "delete", delete))
         stack.enter_context(patched(log_record, "PAGE_SEGMENTS", site.plan.page_segments))
         stack.enter_context(patched(retention_rounds, "ROUND_SECONDS", ROUND_SECONDS))
         stack.enter_context(patched(silence_counts, "TELL_MS", TELL_MS))
