@@ -1,4 +1,4 @@
-"""Retries a daemon's start, with back-off, while the metadata is unavailable."""
+"""Retries a daemon's start, with back-off, while the metadata is unavailable or a lease ran out too soon."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_random_exponential
 
-from metadata.errors import StoreRefused, StoreUnavailable
+from metadata.errors import LeaseLost, StoreRefused, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -22,10 +22,11 @@ START_PAUSE_SECONDS_MAX = 5.0
 async def started(start: Callable[[AsyncExitStack], Awaitable[T]], stack: AsyncExitStack) -> T:
     """Calls `start` until the metadata answers; what it made is closed with the stack.
 
+    It is called again, too, where the machine was so busy that a lease ran out before anything was written under it.
     Other errors are raised at once, also of metadata that answers and refuses.
     """
     async for attempt in AsyncRetrying(
-        retry=retry_if_exception(_is_away),
+        retry=retry_if_exception(_passes),
         wait=wait_random_exponential(multiplier=0.2, max=START_PAUSE_SECONDS_MAX),
         before_sleep=_say,
         reraise=True,
@@ -38,10 +39,12 @@ async def started(start: Callable[[AsyncExitStack], Awaitable[T]], stack: AsyncE
     raise AssertionError("a retry ends with a result or an error")
 
 
-def _is_away(error: BaseException) -> bool:
+def _passes(error: BaseException) -> bool:
+    """Whether another attempt may succeed."""
     if isinstance(error, BaseExceptionGroup):
-        return all(map(_is_away, error.exceptions))
-    return isinstance(error, StoreUnavailable) and not isinstance(error, StoreRefused)
+        return all(map(_passes, error.exceptions))
+    is_away = isinstance(error, StoreUnavailable) and not isinstance(error, StoreRefused)
+    return is_away or isinstance(error, LeaseLost)
 
 
 def _say(state: RetryCallState) -> None:

@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -25,6 +25,7 @@ from bookie.serving.daemon import RunningBookie, serving, until_one_fails
 from bookie.serving.data import session
 from bookie.serving.directory import read_cookie
 from bookie.serving.registration import Registrar
+from bookie.serving.start_retries import started
 from bookie.storage.bookie import Bookie
 from bookie.wire import codec, rpc
 from bookie.wire.data.framing import FrameKind, Goodbye
@@ -299,6 +300,30 @@ async def test_M2_a_bookie_that_lost_its_name_while_it_reads_its_log_ends_with_t
     with pytest.raises(NameTaken):
         await serve
     assert not ready.done()
+
+
+class LosesTheFirstLease(MemoryStore):
+    """As where a machine stands still for longer than the lease, before anything is written under it."""
+
+    is_lost = False
+
+    async def grant_lease(self, ttl_seconds: float) -> Lease:
+        lease = await super().grant_lease(ttl_seconds)
+        if not self.is_lost:
+            self.is_lost = True
+            await self.revoke_lease(lease)
+        return lease
+
+
+async def test_a_bookie_whose_lease_ran_out_before_it_was_registered_starts_all_the_same(
+    tmp_path: Path,
+) -> None:
+    store = LosesTheFirstLease()
+    config = await formatted(tmp_path, store)
+    async with AsyncExitStack() as stack:
+        running = await started(lambda attempt: attempt.enter_async_context(serving(config, store)), stack)
+        assert store.is_lost
+        assert there(await find_bookie(store, "b1")).address == running.address
 
 
 async def test_a_log_that_cannot_be_read_gives_name_and_port_back(tmp_path: Path) -> None:
