@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import shutil
 import subprocess
 import sys
@@ -97,6 +99,29 @@ def test_no_folder_holds_more_than_about_a_dozen_modules() -> None:
     folders = [path.parent for path in _modules() if path.name != "__init__.py"]
     held = {str(folder): folders.count(folder) for folder in set(folders)}
     assert {folder: count for folder, count in held.items() if count > MODULES_A_FOLDER_MAX} == {}
+
+
+def test_each_rule_has_one_file_of_tests_that_states_it_and_no_test_is_named_after_anything_else() -> None:
+    """It says so in its first lines, "W4: …". The simulator's layers check all rules at once: LAYERS.md."""
+    rules = set(re.findall(r"^- \*\*(\w+)\*\* ", (ROOT / "ARCHITECTURE.md").read_text(), re.MULTILINE))
+    named: dict[str, list[Path]] = {rule: [] for rule in rules}
+    stated: dict[str, list[Path]] = {rule: [] for rule in rules}
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        text, place = path.read_text(), path.relative_to(ROOT / "tests")
+        for rule in () if place.parts[0] == "simulation" else _rules_named(text):
+            named.setdefault(rule, []).append(place)
+        for rule in _rules_stated(text):
+            stated.setdefault(rule, []).append(place)
+    assert named == stated
+    assert {rule: places for rule, places in stated.items() if rule not in rules or len(places) != 1} == {}
+
+
+def _rules_named(text: str) -> set[str]:
+    return set(re.findall(r"def test_([A-Z]\d+[a-z]?)_", text))
+
+
+def _rules_stated(text: str) -> list[str]:
+    return re.findall(r"^([A-Z]\d+): ", ast.get_docstring(ast.parse(text)) or "", re.MULTILINE)
 
 
 def _modules() -> list[Path]:

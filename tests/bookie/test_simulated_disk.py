@@ -66,7 +66,7 @@ def test_the_durable_records_are_found_behind_damage_too() -> None:
     assert list(DurableRecords(disk)) == [(PLACES[n], RECORDS[n]) for n in (0, 2, 3)]
 
 
-def test_B1_what_is_written_and_not_synced_is_not_durable() -> None:
+def test_what_is_written_and_not_synced_is_not_durable() -> None:
     disk = log_of_four_records()
     (*_, last) = found_in(disk)
     data = disk.open(FIRST).read(RECORD_BYTES, last.position & 0xFFFFFFFF)

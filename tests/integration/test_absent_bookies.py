@@ -38,7 +38,7 @@ async def read_back(client: LedgerClient, ledger_id: int, *, recovery: bool) -> 
     return [entry.payload async for entry in reader.read(0, reader.last_add_confirmed)]
 
 
-async def test_W9_a_ledger_begun_while_a_bookie_is_dead_is_written_read_and_made_whole(
+async def test_a_ledger_begun_while_a_bookie_is_dead_is_written_read_and_made_whole(
     tmp_path: Path,
 ) -> None:
     expected = [payload_of(n, SIZE) for n in range(ENTRIES)]
@@ -61,7 +61,7 @@ async def test_W9_a_ledger_begun_while_a_bookie_is_dead_is_written_read_and_made
             await unmarked(store, ledger.ledger_id)
 
 
-async def test_W9_a_ledger_begun_while_a_bookie_hangs_within_its_lease_takes_it_back_when_it_goes_on(
+async def test_a_ledger_begun_while_a_bookie_hangs_within_its_lease_takes_it_back_when_it_goes_on(
     tmp_path: Path,
 ) -> None:
     async with on_healing_bookies(tmp_path, 3, lost_after=600) as (cluster, client, _):
@@ -88,7 +88,7 @@ async def lose_registration(store: MetadataStore, key: str) -> None:
             continue
 
 
-async def test_W9_right_after_all_registrations_ran_out_a_creation_waits_for_them(
+async def test_right_after_all_registrations_ran_out_a_creation_waits_for_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after an outage of the metadata: their keys are gone, and living bookies register at their next renewal."""
@@ -99,7 +99,7 @@ async def test_W9_right_after_all_registrations_ran_out_a_creation_waits_for_the
         await (await new_ledger(client)).close()
 
 
-async def test_W9_a_creation_waits_for_three_bookies_that_all_still_read_their_logs(
+async def test_a_creation_waits_for_three_bookies_that_all_still_read_their_logs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As after a power failure: they are registered, and serve in a moment."""

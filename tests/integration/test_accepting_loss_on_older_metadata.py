@@ -91,7 +91,7 @@ async def is_fenced(writer: WriteHandle) -> None:
     assert isinstance(ended.value, LedgerFenced | LedgerClosed)
 
 
-async def test_R7_nothing_is_given_up_before_the_record_is_brought_up_to_what_a_bookie_has_noted(
+async def test_nothing_is_given_up_before_the_record_is_brought_up_to_what_a_bookie_has_noted(
     tmp_path: Path,
 ) -> None:
     async with on_bookies(tmp_path, BOOKIES) as (cluster, client):
@@ -110,7 +110,7 @@ async def test_R7_nothing_is_given_up_before_the_record_is_brought_up_to_what_a_
         await is_fenced(was.writer)
 
 
-async def test_R7_where_nothing_is_noted_it_is_told_who_has_more_and_they_refuse_the_writer(
+async def test_where_nothing_is_noted_it_is_told_who_has_more_and_they_refuse_the_writer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As of a ledger whose notes are lost."""

@@ -1,4 +1,4 @@
-"""A wrong clock spoils the times of its own records at most, and only where bookies do not say what time it is."""
+"""L12: a wrong clock spoils the times of its own records at most, and only where bookies do not say what time it is."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def append(log: Log, count: int = 1) -> None:
 
 
 @pytest.mark.parametrize("days", [30, -30])
-async def test_records_of_a_machine_whose_clock_is_wrong_have_the_bookies_time(
+async def test_L12_records_of_a_machine_whose_clock_is_wrong_have_the_bookies_time(
     log: Log, machine: Machine, days: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     machine.ahead_seconds = days * DAY
@@ -75,7 +75,9 @@ async def test_records_of_a_machine_whose_clock_is_wrong_have_the_bookies_time(
     assert await log.position_at(datetime.now(UTC) - timedelta(hours=1)) == 0
 
 
-async def test_times_that_cannot_be_are_left_behind_with_their_segment(log: Log, machine: Machine) -> None:
+async def test_L12_times_that_cannot_be_are_left_behind_with_their_segment(
+    log: Log, machine: Machine
+) -> None:
     """Where no bookie says what time it is."""
     await append(log)
     machine.ahead_seconds, machine.bookies_tell = 30 * DAY, False
@@ -103,7 +105,7 @@ async def test_times_that_cannot_be_are_left_behind_with_their_segment(log: Log,
     assert (await log.retained()).judged(in_two_hours_us).before == 6
 
 
-async def test_a_clock_that_steps_under_a_writer_moves_no_time_and_nobody_is_asked_for_each_append(
+async def test_L12_a_clock_that_steps_under_a_writer_moves_no_time_and_nobody_is_asked_for_each_append(
     log: Log, machine: Machine
 ) -> None:
     async with await log.writer() as writer:

@@ -102,7 +102,7 @@ async def test_a_cluster_whose_bookies_live_and_take_nothing_is_not_whole(tmp_pa
         assert done.returncode == 1 and b"decommission NAME --cancel" in done.stdout
 
 
-def test_H1_a_bookie_that_came_back_is_not_forgotten_while_it_lives(tmp_path: Path) -> None:
+def test_a_bookie_that_came_back_is_not_forgotten_while_it_lives(tmp_path: Path) -> None:
     """It would go on taking entries, and never start again."""
     with cluster(tmp_path, 4) as (meta, bookies):
         dead = ensemble(meta)[1]

@@ -1,4 +1,8 @@
-"""Cursors on real bookies: kept, never back but by a seek, and one consumer at a time."""
+"""Cursors on real bookies: kept, never back but by a seek, and one consumer at a time.
+
+L8: a commit of what was read before a seek or a take-over is refused, and so is one beyond the end. That it spoils no
+other one: test_one_end.py.
+"""
 
 from __future__ import annotations
 
@@ -139,7 +143,7 @@ async def test_a_cursor_that_commits_nothing_at_its_end_leaves_what_was_written(
     assert await stored(log) == 0
 
 
-async def test_a_late_commit_cannot_undo_a_seek(client: LedgerClient) -> None:
+async def test_L8_a_late_commit_cannot_undo_a_seek(client: LedgerClient) -> None:
     log = await log_of(client, 10)
     reader = await log.cursor("billing", commit_seconds=NEVER)
     reader.commit(8)
@@ -173,7 +177,7 @@ async def _true(is_so: bool) -> bool:
     return is_so
 
 
-async def test_what_is_behind_the_end_is_not_committed(client: LedgerClient) -> None:
+async def test_L8_what_is_behind_the_end_is_not_committed(client: LedgerClient) -> None:
     log = await log_of(client, 10)
     cursor = await log.cursor("billing", commit_seconds=NEVER)
     cursor.commit(11)
@@ -273,7 +277,7 @@ async def test_a_second_consumer_waits_and_takes_over_when_the_first_one_ends(cl
     await second.aclose()
 
 
-async def test_a_consumer_that_lost_its_place_commits_nothing_more_and_queues_up_again(
+async def test_L8_a_consumer_that_lost_its_place_commits_nothing_more_and_queues_up_again(
     cluster: InProcessCluster, client: LedgerClient
 ) -> None:
     log = await log_of(client, 10)

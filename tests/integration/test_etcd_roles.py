@@ -138,7 +138,7 @@ def test_roles_are_for_etcd(tmp_path: Path) -> None:
     assert done.returncode == 1 and b"roles are for etcd" in done.stderr
 
 
-def test_W8_a_bookie_may_hold_back_metadata_that_went_back(
+def test_a_bookie_may_hold_back_metadata_that_went_back(
     own_etcd: EtcdServer, uris: dict[str, str], tmp_path: Path
 ) -> None:
     BookieProcess("b2", tmp_path / "b2", uris["admin"]).format()

@@ -1,6 +1,8 @@
-"""A real bookie whose disk fails ends rather than acknowledge what may be lost, and never denies what it has (B1, R6).
+"""A real bookie whose disk fails ends rather than acknowledge what may be lost, and never denies what it has (R6).
 
-The disk takes back what a failed sync should have saved, so whatever was acknowledged too early is lost here.
+B1: it acknowledges only what was synced, never tries a failed sync again, and exits non-zero. One whose files are taken
+away does so, too: test_lost_directory.py. The disk takes back what a failed sync should have saved, so whatever was
+acknowledged too early is lost here.
 """
 
 from __future__ import annotations
@@ -181,7 +183,7 @@ def offset_in_segment(data: bytes, where: str) -> int:
 
 
 @pytest.mark.parametrize("where", first_then_long(["last header", "segment header", "last body"]))
-def test_B2_a_log_that_cannot_be_read_at_the_start_is_no_torn_tail_to_be_cut(
+def test_a_log_that_cannot_be_read_at_the_start_is_no_torn_tail_to_be_cut(
     bookie: BookieProcess, uri: str, disk: FailingDisk, where: str
 ) -> None:
     """Also where it could be read a moment later; nothing is lost."""
@@ -212,9 +214,7 @@ def test_B1_a_bookie_that_cannot_finish_its_files_at_a_start_does_not_start_and_
     has_all_on_a_good_disk(bookie, ledger_id, ENTRIES)
 
 
-def test_R1_a_fence_whose_sync_fails_is_not_answered(
-    bookie: BookieProcess, uri: str, disk: FailingDisk
-) -> None:
+def test_a_fence_whose_sync_fails_is_not_answered(bookie: BookieProcess, uri: str, disk: FailingDisk) -> None:
     ledger_id = run(write(uri, ENTRIES))
     disk.fail(Call.SYNC, LOG)
     with pytest.raises(LedgerRecoveryFailed):
@@ -233,7 +233,7 @@ async def asked(client: LedgerClient, ledger_id: int, bookie_id: str, last: int)
 
 
 @pytest.mark.parametrize("where", first_then_long(["last body", "last header"]))
-async def test_R6_an_entry_that_cannot_be_read_is_damaged_to_its_bookie_and_served_by_the_next(
+async def test_an_entry_that_cannot_be_read_is_damaged_to_its_bookie_and_served_by_the_next(
     tmp_path: Path, uri: str, disk: FailingDisk, where: str
 ) -> None:
     """Never "no such entry"; and the bookie goes on."""
@@ -254,7 +254,7 @@ async def test_R6_an_entry_that_cannot_be_read_is_damaged_to_its_bookie_and_serv
         assert bookie.child.is_alive
 
 
-def test_R6_a_recovery_that_cannot_read_the_only_copy_fails_rather_than_close_before_it(
+def test_a_recovery_that_cannot_read_the_only_copy_fails_rather_than_close_before_it(
     bookie: BookieProcess, uri: str, disk: FailingDisk
 ) -> None:
     """R6, R3: the ledger stays in recovery, and is recovered whole once the disk can be read."""

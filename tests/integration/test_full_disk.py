@@ -1,4 +1,8 @@
-"""A bookie on a disk that fills up: clear errors, nothing confirmed lost."""
+"""A bookie on a disk that fills up: clear errors, nothing confirmed lost.
+
+B4: it is read-only, serves what it has, and is writable again by itself. Fences and recovery writes out of the reserve:
+bookie/log/test_log_writer_reserve.py.
+"""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def either(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return f"etcd://{etcd.endpoint}/{tmp_path.name}"
 
 
-async def test_W3_H2_what_a_lost_bookie_held_is_copied_though_wall_clocks_are_set_back(
+async def test_what_a_lost_bookie_held_is_copied_though_wall_clocks_are_set_back(
     tmp_path: Path, clock: SteppedClock, either: str
 ) -> None:
     """Nor does it matter that the absence was noted in what is the future now."""
@@ -131,7 +131,7 @@ async def test_W3_H2_what_a_lost_bookie_held_is_copied_though_wall_clocks_are_se
         await unmarked(store, writer.ledger_id)
 
 
-async def test_H3_wall_clocks_that_are_set_ahead_make_no_bookie_lost(
+async def test_wall_clocks_that_are_set_ahead_make_no_bookie_lost(
     tmp_path: Path, clock: SteppedClock, either: str
 ) -> None:
     """It may only be restarting."""
@@ -150,7 +150,7 @@ async def test_H3_wall_clocks_that_are_set_ahead_make_no_bookie_lost(
         assert await Marks(store).read(writer.ledger_id) is None
 
 
-async def test_W6_a_copy_that_a_writer_gave_up_is_made_by_its_own_bookie(tmp_path: Path) -> None:
+async def test_a_copy_that_a_writer_gave_up_is_made_by_its_own_bookie(tmp_path: Path) -> None:
     """The record said what it lacks, and nobody searched for it."""
     async with on_healing_bookies(tmp_path, 3, lost_after=600) as (cluster, client, store):
         writer = await new_ledger(client)
@@ -167,7 +167,7 @@ async def test_W6_a_copy_that_a_writer_gave_up_is_made_by_its_own_bookie(tmp_pat
         await unmarked(store, writer.ledger_id)
 
 
-async def test_W6_what_a_recovery_was_told_nothing_of_is_looked_after(tmp_path: Path) -> None:
+async def test_what_a_recovery_was_told_nothing_of_is_looked_after(tmp_path: Path) -> None:
     """A writer died whose third copy was far behind."""
     async with on_healing_bookies(tmp_path, 3, lost_after=600) as (cluster, client, _):
         writer = await new_ledger(client)
@@ -182,7 +182,7 @@ async def test_W6_what_a_recovery_was_told_nothing_of_is_looked_after(tmp_path: 
         await is_whole(client, record, reader.last_add_confirmed)
 
 
-async def test_W4_a_closed_fragment_is_healed_while_the_writer_goes_on(tmp_path: Path) -> None:
+async def test_a_closed_fragment_is_healed_while_the_writer_goes_on(tmp_path: Path) -> None:
     """It meets the change of an earlier fragment when it closes."""
     async with on_healing_bookies(tmp_path, 5) as (cluster, client, _):
         writer = await new_ledger(client)

@@ -136,7 +136,7 @@ def _homes(uri: str) -> dict[str, set[str]]:
     return found
 
 
-def test_B1_a_disk_that_fails_ends_both_and_what_was_confirmed_is_there_afterwards(tmp_path: Path) -> None:
+def test_a_disk_that_fails_ends_both_and_what_was_confirmed_is_there_afterwards(tmp_path: Path) -> None:
     disk = FailingDisk(compiled(tmp_path), tmp_path)
 
     async def write(where: str) -> list[Confirmed]:

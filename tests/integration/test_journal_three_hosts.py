@@ -89,7 +89,7 @@ def directories(node: NameNode) -> set[str]:
 
 @each_version
 @each_outage
-def test_W9_a_name_node_alone_rolls_and_restarts_without_one_bookie_of_three(
+def test_a_name_node_alone_rolls_and_restarts_without_one_bookie_of_three(
     version: str, outage: Outage, tmp_path: Path
 ) -> None:
     with cluster(tmp_path, f"sqlite://{tmp_path}/metadata.db") as (bookies, nodes):
@@ -107,7 +107,7 @@ def test_W9_a_name_node_alone_rolls_and_restarts_without_one_bookie_of_three(
 @needs_compiler
 @each_version
 @each_outage
-def test_W9_a_pair_under_load_rolls_and_fails_over_without_one_bookie_of_three(
+def test_a_pair_under_load_rolls_and_fails_over_without_one_bookie_of_three(
     version: str, outage: Outage, tmp_path: Path
 ) -> None:
     with cluster(tmp_path, f"sqlite://{tmp_path}/metadata.db") as (bookies, nodes):
@@ -153,7 +153,7 @@ def etcd_away(etcd: EtcdServer, seconds: float) -> Away:
 @each_version
 @pytest.mark.parametrize("seconds", [6, 12, 40])
 @pytest.mark.parametrize("store", ["sqlite", "etcd"])
-def test_M2_a_name_node_rolls_over_an_outage_of_the_metadata_that_is_longer_than_the_leases(
+def test_a_name_node_rolls_over_an_outage_of_the_metadata_that_is_longer_than_the_leases(
     version: str, seconds: int, store: str, own_etcd: EtcdServer, tmp_path: Path
 ) -> None:
     database = tmp_path / "metadata.db"

@@ -1,4 +1,8 @@
-"""Leaders on real stores: hand-overs between processes, and the log's fence that catches who noticed nothing."""
+"""Leaders on real stores: hand-overs between processes, and the log's fence that catches who noticed nothing.
+
+L7: terms have rising tokens, and a log that was taken over under one refuses the leader of an earlier one. That a term
+is over by its own clock before its lease is: ledgers/elections/test_leading.py.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +61,7 @@ def leader(uri: str) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-async def test_a_leader_that_noticed_nothing_is_refused_by_the_log_that_a_later_one_has_taken_over(
+async def test_L7_a_leader_that_noticed_nothing_is_refused_by_the_log_that_a_later_one_has_taken_over(
     cluster: InProcessCluster,
 ) -> None:
     async with (
@@ -161,7 +165,7 @@ def test_a_blocking_client_that_is_closed_has_left_what_it_led(uri: str) -> None
             assert next_term.token == 2
 
 
-def test_the_next_process_leads_once_the_leader_leaves(uri: str, leader: subprocess.Popen[str]) -> None:
+def test_L7_the_next_process_leads_once_the_leader_leaves(uri: str, leader: subprocess.Popen[str]) -> None:
     with BlockingClient(uri) as client:
         with pytest.raises(TimeoutError), client.election("scheduler").lead(timeout=0.2):
             pass
@@ -172,7 +176,7 @@ def test_the_next_process_leads_once_the_leader_leaves(uri: str, leader: subproc
     assert leader.wait(60) == 0
 
 
-def test_the_next_process_leads_within_the_lease_of_one_that_was_killed(
+def test_L7_the_next_process_leads_within_the_lease_of_one_that_was_killed(
     uri: str, leader: subprocess.Popen[str]
 ) -> None:
     with BlockingClient(uri) as client:

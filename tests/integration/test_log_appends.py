@@ -15,7 +15,7 @@ from ledgers.writing.write_handle import WriteHandle
 from tests.ledgers.writing.writing import turns
 
 
-async def test_L2_single_records_and_others_have_positions_in_the_order_of_the_calls(log: Log) -> None:
+async def test_single_records_and_others_have_positions_in_the_order_of_the_calls(log: Log) -> None:
     async with await log.writer() as writer:
         singles = [await writer.append_async(b"%d" % n) for n in range(3)]
         assert writer.next_position == 3

@@ -170,7 +170,7 @@ async def test_a_segment_that_ended_empty_is_not_missed_by_whoever_had_just_foun
 
 
 @pytest.mark.parametrize("late", ["check", "recovery"])
-async def test_L5_a_take_over_whose_empty_segment_a_rival_drops_is_not_told_that_the_log_is_lost(
+async def test_a_take_over_whose_empty_segment_a_rival_drops_is_not_told_that_the_log_is_lost(
     client: LedgerClient, monkeypatch: pytest.MonkeyPatch, late: str
 ) -> None:
     log, other = await client.log("orders", create=True), await client.log("orders")

@@ -12,7 +12,7 @@ from ledgers.errors import LogTruncated, Unauthorized
 from tests.support.in_process import on_bookies
 
 
-async def test_L9_segments_go_with_their_ledgers_and_what_a_cursor_needs_stays(tmp_path: Path) -> None:
+async def test_segments_go_with_their_ledgers_and_what_a_cursor_needs_stays(tmp_path: Path) -> None:
     async with on_bookies(tmp_path, 3) as (cluster, client):
         settled = Retention(bytes=1, cursors=("billing",))
         log = await client.create_log("orders", retention=settled)

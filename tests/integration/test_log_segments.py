@@ -208,7 +208,7 @@ async def test_a_name_that_a_log_is_to_get_is_that_of_whoever_is_faster(
     assert (await client.log("a")).record.identity == renamed.record.identity
 
 
-async def test_L6_a_segment_that_was_added_all_the_same_is_not_deleted_by_the_writer_that_was_overtaken(
+async def test_a_segment_that_was_added_all_the_same_is_not_deleted_by_the_writer_that_was_overtaken(
     client: LedgerClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The answer of the change that adds it is lost, and a rival raises the epoch before it is settled."""

@@ -1,4 +1,8 @@
-"""Sets of logs on real bookies: keys in order, members that come, go and die, and growth."""
+"""Sets of logs on real bookies: keys in order, members that come, go and die, and growth.
+
+L11: a key is in one log, a group uses its records in order, also while the set grows. That a set owns its logs and
+keeps them alike: test_sets_and_their_logs.py; members that stand still: test_stuck_consumers.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Logs on real bookies: one writer after another, positions without holes, readers that see what is confirmed."""
+"""Logs on real bookies: one writer after another, positions without holes, readers that see what is confirmed.
+
+L1: a former writer is fenced and changes nothing: it confirms nothing more, and adds no segment.
+L5: a conflict that is no later epoch costs a writer nothing.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +35,7 @@ from tests.support.in_process import QUICK, InProcessCluster, on_bookies
 from .log_states import gone, is_clean, payloads, positions
 
 
-async def test_L3_positions_count_on_from_one_writer_to_the_next(log: Log) -> None:
+async def test_positions_count_on_from_one_writer_to_the_next(log: Log) -> None:
     for n in range(3):
         async with await log.writer() as writer:
             assert [await writer.append(b"%d" % n), await writer.append(b"x")] == [2 * n, 2 * n + 1]
@@ -57,7 +61,7 @@ async def test_L1_a_fenced_writer_gets_LogFenced_at_its_next_append_and_confirms
     assert await payloads(log) == [b"confirmed", b"on"]
 
 
-async def test_L2_rolling_under_load_keeps_the_order_and_loses_nothing(
+async def test_rolling_under_load_keeps_the_order_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -119,7 +123,7 @@ async def test_writers_that_append_nothing_leave_no_segment_and_disturb_nobody(l
     assert len([s async for s in log.segments()]) == 1
 
 
-async def test_L6_a_truncation_is_exact_and_deletes_whole_segments_in_the_background(
+async def test_a_truncation_is_exact_and_deletes_whole_segments_in_the_background(
     client: LedgerClient, log: Log
 ) -> None:
     for n in range(3):

@@ -56,7 +56,7 @@ def assert_it_ends(bookie: BookieProcess, lost: str) -> None:
 
 
 @pytest.mark.parametrize(("lose", "lost"), LOSSES.values(), ids=list(LOSSES))
-async def test_B1_nothing_is_confirmed_into_files_that_were_taken_away(
+async def test_nothing_is_confirmed_into_files_that_were_taken_away(
     tmp_path: Path, lose: Callable[[Path], object], lost: str
 ) -> None:
     uri = f"sqlite://{tmp_path}/metadata.db"
@@ -75,14 +75,14 @@ async def test_B1_nothing_is_confirmed_into_files_that_were_taken_away(
 @pytest.mark.parametrize(
     ("lose", "lost"), [*LOSSES.values(), *IDLE_LOSSES.values()], ids=[*LOSSES, *IDLE_LOSSES]
 )
-def test_B1_an_idle_bookie_notices_too(tmp_path: Path, lose: Callable[[Path], object], lost: str) -> None:
+def test_an_idle_bookie_notices_too(tmp_path: Path, lose: Callable[[Path], object], lost: str) -> None:
     uri = f"sqlite://{tmp_path}/metadata.db"
     with bookie_processes(1, tmp_path, uri) as (bookie,):
         lose(bookie.directory)
         assert_it_ends(bookie, lost)
 
 
-def test_B1_a_bookie_whose_files_are_being_removed_puts_no_new_ones_in_their_place(tmp_path: Path) -> None:
+def test_a_bookie_whose_files_are_being_removed_puts_no_new_ones_in_their_place(tmp_path: Path) -> None:
     """Or whoever removes the directory would find it not empty."""
     uri = f"sqlite://{tmp_path}/metadata.db"
     with bookie_processes(1, tmp_path, uri) as (bookie,):

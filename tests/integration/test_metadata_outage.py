@@ -19,7 +19,7 @@ from tests.support.proxy import Proxy
 from tests.support.writing import ConstantWriter, copies_of_every_entry, payload_of
 
 
-async def test_M2_appends_go_on_without_etcd_and_a_change_begun_meanwhile_is_made_when_it_is_back(
+async def test_appends_go_on_without_etcd_and_a_change_begun_meanwhile_is_made_when_it_is_back(
     tmp_path: Path, own_etcd: EtcdServer
 ) -> None:
     uri = f"etcd://{own_etcd.endpoint}/outage?timeout=2"
@@ -54,7 +54,7 @@ async def test_M2_appends_go_on_without_etcd_and_a_change_begun_meanwhile_is_mad
             assert min(copies[entry_id] for entry_id in range(last + 1)) >= 2
 
 
-async def test_M1_changes_whose_answers_are_lost_are_recognised_and_nothing_is_lost(
+async def test_changes_whose_answers_are_lost_are_recognised_and_nothing_is_lost(
     tmp_path: Path, etcd: EtcdServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F17 on a real etcd: the change is applied, its answer vanishes, the writer finds its own nonce."""

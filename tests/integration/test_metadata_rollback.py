@@ -1,4 +1,10 @@
-"""The metadata is set back to an older copy under bookies that live on: nothing of two ledgers is mixed (W8)."""
+"""The metadata is set back to an older copy under bookies that live on.
+
+W8: no bookie takes or gives another ledger of the same id; a store that went back is noticed, and all hold back; what
+an operator accepts has all records that living bookies know, and a recovery loses nothing by an older one. Step by
+step: recoveries in scenarios/test_recovering_on_older_metadata.py, noticing and vouching in
+bookie/serving/test_metadata_watch.py, notes in metadata/test_reconciling.py.
+"""
 
 from __future__ import annotations
 
@@ -219,7 +225,7 @@ def renewals(uri: str) -> dict[str, int]:
 
 
 @stores
-def test_a_store_that_went_back_is_noticed_and_everything_holds_back(
+def test_W8_a_store_that_went_back_is_noticed_and_everything_holds_back(
     tmp_path: Path, store: Callable[[Path], AbstractContextManager[Metadata]]
 ) -> None:
     with store(tmp_path) as metadata, bookie_processes(3, tmp_path, metadata.uri, lease_seconds=2) as bookies:
@@ -263,7 +269,7 @@ def test_a_store_that_went_back_is_noticed_and_everything_holds_back(
             assert done["ledgers_forgotten"] == 0, done
 
 
-def test_an_etcd_that_was_emptied_under_living_bookies_is_said_to_be_and_takes_a_backup(
+def test_W8_an_etcd_that_was_emptied_under_living_bookies_is_said_to_be_and_takes_a_backup(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "etcd").mkdir()

@@ -16,7 +16,7 @@ from tests.support.command_line import bookledger
 from tests.support.in_process import on_bookies
 
 
-async def test_W8_a_bookie_that_is_silent_is_named_and_not_said_to_have_been_there(tmp_path: Path) -> None:
+async def test_a_bookie_that_is_silent_is_named_and_not_said_to_have_been_there(tmp_path: Path) -> None:
     """Once it is back it compares by itself."""
     async with on_bookies(tmp_path, 2) as (cluster, client):
         await (await client.create_ledger(ensemble_size=2, ack_quorum=2)).append(b"noted")
@@ -31,7 +31,7 @@ async def test_W8_a_bookie_that_is_silent_is_named_and_not_said_to_have_been_the
         assert (made.ledgers, made.chains, sorted(map(str, made.heard))) == (0, [], ["b1"])
 
 
-async def test_W8_a_bookie_that_waits_is_told_until_it_is_accepted_with_what_it_has_noted(
+async def test_a_bookie_that_waits_is_told_until_it_is_accepted_with_what_it_has_noted(
     tmp_path: Path,
 ) -> None:
     async with on_bookies(tmp_path, 1) as (cluster, _):

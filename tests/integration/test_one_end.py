@@ -1,4 +1,7 @@
-"""A client knows one end of a log, which never goes back, and all that takes a position judges by it."""
+"""L4: a client knows one end of a log, which never goes back, and all that takes a position judges by it.
+
+That readers get what is confirmed and not given up, from the right segment: test_log_readers.py.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,9 @@ async def positions(log: Log, start: int | None = None, stop: int | None = None)
     return [record.position async for record in log.read(start, stop)]
 
 
-async def test_what_a_client_has_appended_is_there_for_all_its_handles_at_once(silent: LedgerClient) -> None:
+async def test_L4_what_a_client_has_appended_is_there_for_all_its_handles_at_once(
+    silent: LedgerClient,
+) -> None:
     writer = await (await silent.log("orders", create=True)).writer()
     assert [await writer.append(b"a"), await writer.append(b"b")] == [0, 1]
     log = await silent.log("orders")
@@ -46,7 +51,7 @@ async def test_what_a_client_has_appended_is_there_for_all_its_handles_at_once(s
     assert await log.first_position() == 2
 
 
-async def test_a_position_that_another_client_was_told_of_is_waited_for(
+async def test_L4_a_position_that_another_client_was_told_of_is_waited_for(
     cluster: InProcessCluster, client: LedgerClient
 ) -> None:
     writer = await (await client.log("orders", create=True)).writer()
@@ -63,7 +68,7 @@ async def test_a_position_that_another_client_was_told_of_is_waited_for(
         assert await log.end() == 4
 
 
-async def test_an_end_is_seen_no_later_than_a_record_that_was_given(silent: LedgerClient) -> None:
+async def test_L4_an_end_is_seen_no_later_than_a_record_that_was_given(silent: LedgerClient) -> None:
     """`end` asks other bookies than `tail` did, which may not know it yet."""
     async with await (await silent.log("orders", create=True)).writer() as writer:
         await writer.append_batch([b"a", b"b"])
@@ -92,7 +97,7 @@ async def test_L4_a_tail_beyond_the_end_is_refused_and_one_at_the_end_waits(clie
             assert [record.position for record in await waiting] == [position]
 
 
-async def test_L8_a_cursor_waits_where_it_was_committed_though_bookies_do_not_know_it_yet(
+async def test_a_cursor_waits_where_it_was_committed_though_bookies_do_not_know_it_yet(
     cluster: InProcessCluster, silent: LedgerClient
 ) -> None:
     writer = await (await silent.log("orders", create=True)).writer()

@@ -206,7 +206,7 @@ async def answer_to_its_writer(client: LedgerClient, writer: WriteHandle) -> obj
     return listener.heard[0]
 
 
-async def test_R1_a_fence_survives_the_loss_of_power(tmp_path: Path, disk: FileSystem) -> None:
+async def test_a_fence_survives_the_loss_of_power(tmp_path: Path, disk: FileSystem) -> None:
     """R1, F13: it was answered, so it is on disk; the old writer is refused afterwards."""
     uri = f"sqlite://{tmp_path}/metadata.db"
     with bookie_processes(1, tmp_path, uri, lease_seconds=1) as (bookie,):

@@ -1,4 +1,8 @@
-"""Records that are stored once, on real bookies: over retries, rolls, take-overs, and killed producers."""
+"""L10: records are stored once, on real bookies: over retries, rolls, take-overs, and killed producers.
+
+That records of one producer are taken in in the order of the calls: test_producers_in_order.py; what a log remembers:
+ledgers/logs/test_producer_memory.py.
+"""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ async def appending_again(log: Log, writer: LogWriter) -> AsyncIterator[None]:
     assert writer.producers.waiting._calls == {}
 
 
-async def test_L10_where_the_first_append_fails_before_it_is_taken_in_so_do_those_behind_it(log: Log) -> None:
+async def test_where_the_first_append_fails_before_it_is_taken_in_so_do_those_behind_it(log: Log) -> None:
     writer = await log.writer()
     noting = Noting(writer, MetadataUnavailable("no answer"))
     async with appending_again(log, writer):
@@ -65,7 +65,7 @@ async def test_L10_where_the_first_append_fails_before_it_is_taken_in_so_do_thos
         assert await outcomes(others) == [0, 1, 2, 3, 4]
 
 
-async def test_L10_where_an_append_is_cancelled_while_it_waits_those_behind_it_fail(
+async def test_where_an_append_is_cancelled_while_it_waits_those_behind_it_fail(
     client: LedgerClient,
 ) -> None:
     for cancelled in (0, 2):
@@ -83,7 +83,7 @@ async def test_L10_where_an_append_is_cancelled_while_it_waits_those_behind_it_f
             pass
 
 
-async def test_L10_a_call_made_once_the_failure_is_known_is_taken_in(log: Log) -> None:
+async def test_a_call_made_once_the_failure_is_known_is_taken_in(log: Log) -> None:
     """Its producer leaves the sequence out that failed."""
     async with await log.writer() as writer:
         noting = Noting(writer, MetadataUnavailable("no answer"))
@@ -92,7 +92,7 @@ async def test_L10_a_call_made_once_the_failure_is_known_is_taken_in(log: Log) -
         assert await writer.append(b"6", producer="a", sequence=6) == 0
 
 
-def test_L10_over_threads_appends_are_taken_in_in_the_order_of_the_calls(uri: str) -> None:
+def test_over_threads_appends_are_taken_in_in_the_order_of_the_calls(uri: str) -> None:
     with BlockingClient(uri) as client, client.log("orders", create=True).writer() as writer:
         is_begun, go_on = threading.Event(), threading.Event()
         begin, failures = Recollection.begin, [MetadataUnavailable("no answer"), None]

@@ -41,7 +41,7 @@ async def until_changed(cluster: InProcessCluster, writer: WriteHandle) -> str:
 
 
 @pytest.mark.parametrize("has_writer", [True, False])
-async def test_W4_a_ledger_whose_ensemble_changed_is_read_to_its_last_confirmed_entry(
+async def test_a_ledger_whose_ensemble_changed_is_read_to_its_last_confirmed_entry(
     tmp_path: Path, has_writer: bool
 ) -> None:
     async with on_bookies(tmp_path, 3) as (cluster, client):
@@ -61,7 +61,7 @@ async def all_read(client: LedgerClient, ledger_id: int) -> None:
         assert await reader.try_read_last_add_confirmed() == LAST
 
 
-async def test_W4_confirmed_entries_whose_only_bookie_is_gone_are_missed_and_not_passed_over(
+async def test_confirmed_entries_whose_only_bookie_is_gone_are_missed_and_not_passed_over(
     tmp_path: Path,
 ) -> None:
     async with on_bookies(tmp_path, 2) as (cluster, client):

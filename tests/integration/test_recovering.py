@@ -13,7 +13,7 @@ from ledgers.aio import LedgerClient
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies, payloads
 
 
-async def test_R2_recovery_keeps_what_was_confirmed_and_fences_the_writer(tmp_path: Path) -> None:
+async def test_recovery_keeps_what_was_confirmed_and_fences_the_writer(tmp_path: Path) -> None:
     # An idle writer that tells its last-add-confirmed would learn of the fence before it appends.
     async with on_bookies(tmp_path, 3, replace(QUICK, idle_lac_seconds=60)) as (_, client):
         writer = await client.create_ledger(ack_quorum=3)  # nothing is under way when it is fenced
@@ -31,7 +31,7 @@ async def test_R2_recovery_keeps_what_was_confirmed_and_fences_the_writer(tmp_pa
                 await ended()
 
 
-async def test_C1_a_writer_whose_ledger_was_recovered_at_its_own_end_closes_well(tmp_path: Path) -> None:
+async def test_a_writer_whose_ledger_was_recovered_at_its_own_end_closes_well(tmp_path: Path) -> None:
     async with on_bookies(tmp_path, 3) as (_, client):
         writer = await client.create_ledger()
         await writer.append(b"all there is")
@@ -39,7 +39,7 @@ async def test_C1_a_writer_whose_ledger_was_recovered_at_its_own_end_closes_well
         await writer.close()
 
 
-async def test_R5_recoverers_that_race_agree_on_one_end(tmp_path: Path) -> None:
+async def test_recoverers_that_race_agree_on_one_end(tmp_path: Path) -> None:
     async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await client.create_ledger()
         futures = [await writer.append_async(b"x" * 100) for _ in range(500)]
@@ -65,7 +65,7 @@ async def replaced_by_empty_ones(cluster: InProcessCluster, *names: str) -> None
         await cluster.start(name)
 
 
-async def test_W7_a_writer_whose_bookies_were_replaced_by_empty_ones_goes_on_with_them_by_name_of_incarnation(
+async def test_a_writer_whose_bookies_were_replaced_by_empty_ones_goes_on_with_them_by_name_of_incarnation(
     tmp_path: Path,
 ) -> None:
     """F15: the metadata names the new ones from the next entry on, and nobody takes them for those before."""
@@ -85,7 +85,7 @@ async def test_W7_a_writer_whose_bookies_were_replaced_by_empty_ones_goes_on_wit
             await reader.read_entry(0)
 
 
-async def test_W7_an_empty_disk_under_an_old_name_is_never_taken_for_the_old_bookie(tmp_path: Path) -> None:
+async def test_an_empty_disk_under_an_old_name_is_never_taken_for_the_old_bookie(tmp_path: Path) -> None:
     """F15: bookies replaced by empty ones at the same address say nothing of what the old ones had."""
     async with on_bookies(tmp_path, 2) as (cluster, client):
         writer = await client.create_ledger(ensemble_size=2, write_quorum=2, ack_quorum=2)

@@ -96,7 +96,7 @@ async def abandoned_ledger(cluster: InProcessCluster, count: int) -> int:
     return writer.ledger_id
 
 
-async def test_R6_a_bookie_restored_from_a_backup_gets_what_it_took_since_from_the_others(
+async def test_a_bookie_restored_from_a_backup_gets_what_it_took_since_from_the_others(
     tmp_path: Path,
 ) -> None:
     """Ledgers that were closed, and one whose writer is gone; then it serves them alone."""
@@ -122,7 +122,7 @@ async def test_R6_a_bookie_restored_from_a_backup_gets_what_it_took_since_from_t
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-async def test_R6_rot_is_found_and_mended_by_one_scrub(tmp_path: Path, shape: tuple[int, int, int]) -> None:
+async def test_rot_is_found_and_mended_by_one_scrub(tmp_path: Path, shape: tuple[int, int, int]) -> None:
     """On every bookie of the ledger, one after the other.
 
     All copies are waited for: what a bookie is behind with is joined, and two rotten entries would stand in one frame.
@@ -157,7 +157,7 @@ def rot(cluster: InProcessCluster, name: str, what: Sequence[bytes]) -> int:
 
 
 @pytest.mark.parametrize("digest", list(DigestType))
-async def test_W3_a_spare_bookie_takes_over_from_a_lost_one(tmp_path: Path, digest: DigestType) -> None:
+async def test_a_spare_bookie_takes_over_from_a_lost_one(tmp_path: Path, digest: DigestType) -> None:
     """Closed ledgers with and without a password; then the spare serves them alone."""
     async with on_bookies(tmp_path, 4) as (cluster, client):
         async with await client.create_ledger(password=b"secret", digest=digest) as writer:
@@ -181,7 +181,7 @@ async def living(cluster: InProcessCluster, name: str) -> str | None:
     return None if found is None else found.bookie.incarnation
 
 
-async def test_W7_a_bookie_on_a_new_disk_takes_the_places_of_its_former_self(tmp_path: Path) -> None:
+async def test_a_bookie_on_a_new_disk_takes_the_places_of_its_former_self(tmp_path: Path) -> None:
     """Also in a ledger that nobody closed."""
     async with on_bookies(tmp_path, 3) as (cluster, client):
         closed = (await written(client, (3, 3, 2), 300)).ledger_id

@@ -70,7 +70,7 @@ def changed_at(etcd: EtcdServer) -> None:
     etcd.change_password("daemon", NEW, by=(ROOT, OF_ROOT))
 
 
-def test_M2_a_bookie_registers_again_once_its_file_has_the_password_that_etcd_has(
+def test_a_bookie_registers_again_once_its_file_has_the_password_that_etcd_has(
     etcd_with_users: EtcdServer, secret: Path, uris: tuple[str, str], bookie: BookieProcess
 ) -> None:
     changed_at(etcd_with_users)

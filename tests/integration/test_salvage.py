@@ -175,7 +175,7 @@ def salvage_and_start(bookie: BookieProcess, damage: Damage) -> None:
 
 
 @pytest.mark.parametrize("damage", first_then_long(DAMAGES))
-async def test_R6_a_bookie_with_a_salvaged_log_serves_and_no_recovery_loses_a_confirmed_entry(
+async def test_a_bookie_with_a_salvaged_log_serves_and_no_recovery_loses_a_confirmed_entry(
     tmp_path: Path, damage: Damage
 ) -> None:
     """The recovery meets the salvaged bookie and one that never had the entries, then the one that has them all."""

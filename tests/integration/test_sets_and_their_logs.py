@@ -137,7 +137,7 @@ async def test_a_set_that_was_deleted_and_made_again_is_another_one(client: Ledg
             await refused
 
 
-async def test_L7_a_set_refuses_a_leader_of_an_earlier_term(client: LedgerClient) -> None:
+async def test_a_set_refuses_a_leader_of_an_earlier_term(client: LedgerClient) -> None:
     log_set = await client.log_set("orders", 2)
     async with client.election("scheduler").lead() as early:
         old = await log_set.writer(term=early)
@@ -151,7 +151,7 @@ async def test_L7_a_set_refuses_a_leader_of_an_earlier_term(client: LedgerClient
     await old.abandon()
 
 
-async def test_L11_a_writer_that_takes_logs_over_while_the_set_grows_writes_to_all_logs(
+async def test_a_writer_that_takes_logs_over_while_the_set_grows_writes_to_all_logs(
     client: LedgerClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It takes the first log over only once the growth has fenced its writer, and looks at the set again."""

@@ -28,7 +28,7 @@ def private_bytes(pid: int) -> int:
     return int(psutil.Process(pid).memory_full_info().uss)
 
 
-async def test_W6_a_stopped_bookie_stops_neither_appends_nor_swells_the_writer(tmp_path: Path) -> None:
+async def test_a_stopped_bookie_stops_neither_appends_nor_swells_the_writer(tmp_path: Path) -> None:
     uri = f"sqlite://{tmp_path}/metadata.db"
     config = ClientConfig(lane_backlog_bytes_max=16 * MIB, pending_bytes_max=16 * MIB)
     with bookie_processes(4, tmp_path, uri) as bookies:

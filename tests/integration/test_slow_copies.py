@@ -38,7 +38,7 @@ async def slowed_down(cluster: ProcessCluster, bookie: BookieRef) -> AsyncIterat
         cluster.resume_all()
 
 
-async def test_W6_a_bookie_at_a_quarter_of_its_speed_has_every_entry_when_the_ledger_is_closed(
+async def test_a_bookie_at_a_quarter_of_its_speed_has_every_entry_when_the_ledger_is_closed(
     tmp_path: Path,
 ) -> None:
     """There is no fourth bookie, so the appends go as fast as the slow one does, once it is behind its bound."""

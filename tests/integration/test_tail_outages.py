@@ -102,7 +102,7 @@ def test_a_journal_is_followed_through_an_outage_of_its_metadata(
             until(lambda: "it goes on" in tail.said)  # on the other stream
 
 
-def test_W8_tails_over_a_store_that_went_back_say_so_and_end(tmp_path: Path, own_etcd: EtcdServer) -> None:
+def test_tails_over_a_store_that_went_back_say_so_and_end(tmp_path: Path, own_etcd: EtcdServer) -> None:
     """Of a ledger, a log and a journal that it lost, and of a ledger that it has, of which nothing comes any more."""
     uri = f"etcd://{own_etcd.endpoint}/test?timeout=2"
     meta, edits = f"--metadata={uri}", tmp_path / "current"

@@ -22,7 +22,7 @@ from .log_states import gone, is_clean, positions
 EPOCH = datetime.fromtimestamp(0, UTC)
 
 
-async def test_L4_a_tail_goes_on_over_rolls_and_fail_overs_and_sees_each_record_once(
+async def test_a_tail_goes_on_over_rolls_and_fail_overs_and_sees_each_record_once(
     cluster: InProcessCluster, client: LedgerClient
 ) -> None:
     log = await client.create_log("orders", roll_records=20)

@@ -42,7 +42,7 @@ def bookie(tmp_path: Path) -> Iterator[BookieProcess]:
         yield bookie
 
 
-def test_R6_a_copy_that_its_bookie_may_not_read_is_not_whole_and_says_so(bookie: BookieProcess) -> None:
+def test_a_copy_that_its_bookie_may_not_read_is_not_whole_and_says_so(bookie: BookieProcess) -> None:
     meta = f"--metadata={bookie.metadata_uri}"
     with LedgerClient(bookie.metadata_uri) as client:
         with client.create_ledger(ensemble_size=1) as writer:

@@ -29,25 +29,25 @@ A, B, C, D = (BookieRef(name, f"i-{name}") for name in "abcd")
 OPEN = LedgerRecord(5, Shape(2, 2, 1), (Fragment(0, (A, B)), Fragment(10, (A, C), 100)))
 
 
-def test_W4_a_new_fragment_follows_the_last_one() -> None:
+def test_a_new_fragment_follows_the_last_one() -> None:
     """W4"""
     new = Fragment(12, (A, D), 120)
     assert OPEN.changed_ensemble(new) == replace(OPEN, fragments=(*OPEN.fragments, new))
 
 
-def test_W4_a_new_fragment_takes_the_place_of_one_that_begins_at_the_same_entry() -> None:
+def test_a_new_fragment_takes_the_place_of_one_that_begins_at_the_same_entry() -> None:
     """W4"""
     new = Fragment(10, (A, D), 100)
     assert OPEN.changed_ensemble(new).fragments == (OPEN.fragments[0], new)
 
 
-def test_W4_a_fragment_never_begins_before_the_last_one() -> None:
+def test_a_fragment_never_begins_before_the_last_one() -> None:
     """W4, F2"""
     with pytest.raises(AssertionError):
         next_fragments(OPEN.fragments, Fragment(9, (A, D)))
 
 
-def test_R2_recovery_begins_from_an_open_ledger_only() -> None:
+def test_recovery_begins_from_an_open_ledger_only() -> None:
     """R2"""
     recovering = OPEN.in_recovery()
     assert recovering == replace(OPEN, state=LedgerState.IN_RECOVERY)
@@ -57,7 +57,7 @@ def test_R2_recovery_begins_from_an_open_ledger_only() -> None:
 
 
 @pytest.mark.parametrize("before", [OPEN, OPEN.in_recovery()], ids=["open", "in recovery"])
-def test_C1_a_close_states_the_end_and_the_length(before: LedgerRecord) -> None:
+def test_a_close_states_the_end_and_the_length(before: LedgerRecord) -> None:
     """C1"""
     closed = before.closed(11, 110)
     assert (closed.state, closed.last_entry, closed.length_bytes) == (LedgerState.CLOSED, 11, 110)
@@ -66,12 +66,12 @@ def test_C1_a_close_states_the_end_and_the_length(before: LedgerRecord) -> None:
 
 
 @pytest.mark.parametrize(("last", "kept"), [(11, 2), (10, 2), (9, 1), (0, 1), (-1, 1)])
-def test_C1_fragments_that_begin_after_the_end_are_dropped(last: int, kept: int) -> None:
+def test_fragments_that_begin_after_the_end_are_dropped(last: int, kept: int) -> None:
     """C1: the first one always stays."""
     assert OPEN.closed(last, 0).fragments == OPEN.fragments[:kept]
 
 
-def test_C1_a_closed_ledger_is_never_closed_again() -> None:
+def test_a_closed_ledger_is_never_closed_again() -> None:
     """C1, I7"""
     with pytest.raises(AssertionError):
         OPEN.closed(11, 110).closed(12, 120)
@@ -88,7 +88,7 @@ def test_a_reserved_ledger_is_claimed_once() -> None:
 FORMER = BookieRef("d", "before")
 
 
-def test_W7_a_closed_ledgers_entries_may_change_hands() -> None:
+def test_a_closed_ledgers_entries_may_change_hands() -> None:
     """W7: `d` takes the places of `a`, in the same positions, and nothing else is another."""
     closed = replace(OPEN, fragments=(Fragment(0, (A, B)), Fragment(10, (C, A), 100))).closed(11, 110)
     moved = closed.moved(0, A, D).moved(10, A, D)
@@ -107,7 +107,7 @@ def test_W7_a_closed_ledgers_entries_may_change_hands() -> None:
     ],
     ids=["another's", "its own former self's", "nobody's", "its own", "beside a former self", "incarnation"],
 )
-def test_I5_nobody_gets_a_place_beside_one_of_its_own_name(
+def test_nobody_gets_a_place_beside_one_of_its_own_name(
     ensemble: tuple[BookieRef, ...], old: BookieRef, moved: tuple[BookieRef, ...] | None
 ) -> None:
     """I5, W7"""
@@ -140,7 +140,7 @@ def test_what_nobody_writes_any_more_is_a_closed_ledger_of_its_own() -> None:
     assert closed.closed_part() == closed
 
 
-def test_W6_what_a_copy_lacks_is_told_in_each_fragment_that_has_some_of_it() -> None:
+def test_what_a_copy_lacks_is_told_in_each_fragment_that_has_some_of_it() -> None:
     """W6"""
     told = OPEN.closed(19, 200).with_lacking(1, 8, 12).with_lacking(1, 15, 16)
     assert [f.lacking for f in told.fragments] == [(Lacking(1, 8, 9),), (Lacking(1, 10, 16),)]
@@ -153,29 +153,6 @@ def test_W6_what_a_copy_lacks_is_told_in_each_fragment_that_has_some_of_it() -> 
 
 def test_an_entry_belongs_to_the_last_fragment_that_begins_before_it() -> None:
     assert [OPEN.fragment_of(entry_id).first_entry for entry_id in (0, 9, 10, 99)] == [0, 0, 10, 10]
-
-
-@pytest.mark.parametrize(
-    ("sizes", "fits"),
-    [
-        ((3, 3, 2), True),
-        ((32, 32, 32), True),
-        ((1, 1, 1), True),
-        ((2, 3, 2), False),
-        ((3, 2, 3), False),
-        ((3, 3, 0), False),
-        ((33, 3, 2), False),
-    ],
-)
-def test_W1_a_shape_is_ensemble_over_write_quorum_over_ack_quorum(
-    sizes: tuple[int, int, int], fits: bool
-) -> None:
-    """W1"""
-    if fits:
-        assert str(Shape(*sizes)) == "/".join(map(str, sizes))
-    else:
-        with pytest.raises(ValueError, match="do not fit"):
-            Shape(*sizes)
 
 
 BAD_FRAGMENTS = {

@@ -71,7 +71,7 @@ async def test_nobody_leads_once_the_leader_has_left(store: MetadataStore) -> No
     assert (await begin_term(store, "scheduler", leader, 9)).token == 2
 
 
-async def test_M1_a_term_whose_answer_was_lost_is_begun_once() -> None:
+async def test_a_term_whose_answer_was_lost_is_begun_once() -> None:
     store = FaultyStore()
     leader = await CandidateStore(store, LED).enter("a", 0, await store.grant_lease(60))
     for done in (True, False, True):

@@ -96,7 +96,7 @@ async def test_damaged_records_are_named_by_their_keys(store: MetadataStore) -> 
         await starts(journal)
 
 
-async def test_M1_a_write_whose_answer_was_lost_is_known_by_its_nonce() -> None:
+async def test_a_write_whose_answer_was_lost_is_known_by_its_nonce() -> None:
     store, lost = FaultyStore(), OutcomeUnknown("the answer was lost")
     journal = JournalStore(store, "ns1", "a")
     store.fail(lost, bad=1, done=True)

@@ -47,7 +47,7 @@ async def test_a_record_is_created_once_changed_by_version_and_read_back(ledgers
     assert await ledgers.read(7) is None
 
 
-async def test_W8_a_change_that_is_to_meet_no_hold_changes_nothing_where_there_is_one(
+async def test_a_change_that_is_to_meet_no_hold_changes_nothing_where_there_is_one(
     ledgers: LedgerStore,
 ) -> None:
     created = await ledgers.create(record(7))
@@ -61,7 +61,7 @@ async def test_W8_a_change_that_is_to_meet_no_hold_changes_nothing_where_there_i
     assert changed.record.written_at == 1
 
 
-def test_W8_what_others_change_in_an_open_record_makes_it_no_newer() -> None:
+def test_what_others_change_in_an_open_record_makes_it_no_newer() -> None:
     """A bookie that returned in between vouches for what the writer left at version 3 no more than before."""
     open_record = record(7)
     changed = open_record.left_by_writer(3).left_by_writer(9)
@@ -75,7 +75,7 @@ def test_W8_what_others_change_in_an_open_record_makes_it_no_newer() -> None:
     assert open_record.closed(-1, 0).left_by_writer(20).written_at == 0
 
 
-async def test_W8_who_holds_more_than_an_older_record_knows_is_named_in_it_until_it_is_closed(
+async def test_who_holds_more_than_an_older_record_knows_is_named_in_it_until_it_is_closed(
     ledgers: LedgerStore,
 ) -> None:
     created = await ledgers.create(record(7))
@@ -196,7 +196,7 @@ async def test_the_id_of_a_deleted_ledger_is_never_given_again(ledgers: LedgerSt
         await ledgers.delete(created)
 
 
-async def test_M1_a_creation_that_comes_true_late_brings_no_deleted_ledger_back() -> None:
+async def test_a_creation_that_comes_true_late_brings_no_deleted_ledger_back() -> None:
     """M1: the creation was tried twice; its first try arrives after the ledger was deleted."""
     store = FaultyStore()
     store.fail(OutcomeUnknown("silent"), bad=1)
@@ -236,12 +236,12 @@ async def test_nothing_is_created_while_nobody_has_accepted_a_backup() -> None:
         await ledgers.create(record(7))
 
 
-async def test_M1_a_ledger_that_was_made_before_the_backup_came_is_known_to_be_ours() -> None:
+async def test_a_ledger_that_was_made_before_the_backup_came_is_known_to_be_ours() -> None:
     ledgers = LedgerStore(LosesTheAnswer())
     assert await ledgers.create(record(7)) == await ledgers.read(7)
 
 
-async def test_W8_a_ledger_of_another_identity_is_neither_changed_nor_deleted_though_its_version_is_the_same() -> (
+async def test_a_ledger_of_another_identity_is_neither_changed_nor_deleted_though_its_version_is_the_same() -> (
     None
 ):
     """A store that went back to an older copy gives ids and versions twice."""
@@ -259,7 +259,7 @@ async def test_W8_a_ledger_of_another_identity_is_neither_changed_nor_deleted_th
     assert await now.tombstone(7) == Tombstone(7, b"2" * 16)
 
 
-async def test_W8_a_change_compares_identity_and_version_in_one_call_of_the_store() -> None:
+async def test_a_change_compares_identity_and_version_in_one_call_of_the_store() -> None:
     store = CountingStore(MemoryStore())
     ledgers = LedgerStore(store)
     made = await ledgers.create(replace(record(7), identity=b"1" * 16))
@@ -268,7 +268,7 @@ async def test_W8_a_change_compares_identity_and_version_in_one_call_of_the_stor
     assert store.counts.calls() == {("create", DONE): 1, ("replace", DONE): 2}
 
 
-async def test_W8_a_record_is_changed_and_one_of_another_identity_is_not(ledgers: LedgerStore) -> None:
+async def test_a_record_is_changed_and_one_of_another_identity_is_not(ledgers: LedgerStore) -> None:
     mine = replace(record(7), identity=b"1" * 16)
     version = (await ledgers.create(mine)).version
     with pytest.raises(VersionConflict):

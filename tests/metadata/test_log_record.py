@@ -1,4 +1,7 @@
-"""A log's record: what its transitions allow, and what its encoding refuses."""
+"""A log's record: what its transitions allow, and what its encoding refuses.
+
+L3: a segment begins where the one before it ended, and one that holds nothing leaves the chain.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ def chain(*lengths: int) -> LogRecord:
     return log
 
 
-def test_a_segment_begins_where_the_one_before_it_ends() -> None:
+def test_L3_a_segment_begins_where_the_one_before_it_ends() -> None:
     log = begun(chain(3, 5), 7)
     assert [(s.first_position, s.end_position) for s in log.segments] == [(0, 3), (3, 8), (8, None)]
     assert log.end_position is None
@@ -44,7 +47,7 @@ def test_a_segment_begins_where_the_one_before_it_ends() -> None:
         replace(log, segments=(*log.segments[:2], replace(log.segments[2], first_position=9)))
 
 
-def test_a_segment_that_holds_nothing_leaves_the_chain_and_its_ledger_is_to_be_deleted() -> None:
+def test_L3_a_segment_that_holds_nothing_leaves_the_chain_and_its_ledger_is_to_be_deleted() -> None:
     log = chain(3, 0, 0)
     assert [(s.first_position, s.end_position) for s in log.segments] == [(0, 3)]
     assert log.obsolete == (1, 2)
@@ -79,7 +82,7 @@ def test_full_pages_leave_the_record_which_goes_on_where_they_end() -> None:
     assert chain(*[2] * (2 * PAGE_SEGMENTS - 1)).full_page() == ()
 
 
-def test_L6_a_truncation_never_goes_back_and_takes_from_the_chain_only_segments_that_end_before_it() -> None:
+def test_a_truncation_never_goes_back_and_takes_from_the_chain_only_segments_that_end_before_it() -> None:
     log = chain(3, 5, 2).truncated(7)
     assert log.truncated(4) == log
     assert (log.paged_through, [s.ledger_id for s in log.segments], log.obsolete) == (3, [1, 2], (0,))
@@ -87,7 +90,7 @@ def test_L6_a_truncation_never_goes_back_and_takes_from_the_chain_only_segments_
     assert [s.ledger_id for s in log.given_up().dead_segments()] == [1, 2]
 
 
-def test_L6_segments_for_which_a_truncation_finds_no_room_leave_the_chain_at_the_next() -> None:
+def test_segments_for_which_a_truncation_finds_no_room_leave_the_chain_at_the_next() -> None:
     full = chain(3, 5, 2).with_obsolete(range(100, 100 + OBSOLETE_MAX - 1))
     log = full.truncated(8)
     assert ([s.ledger_id for s in log.dead_segments()], log.obsolete[-1]) == ([1], 0)

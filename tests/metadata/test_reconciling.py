@@ -58,44 +58,44 @@ EVERYBODY = [
 
 
 @pytest.mark.parametrize("record", [CREATED, CHANGED, AGAIN, CLOSED])
-def test_W8_a_record_that_is_as_new_as_what_was_noted_stays_as_it_is(record: LedgerRecord) -> None:
+def test_a_record_that_is_as_new_as_what_was_noted_stays_as_it_is(record: LedgerRecord) -> None:
     assert reconciled(record, kept(record, A, B, C, D, E)) is None
     assert reconciled(record, []) is None
 
 
 @pytest.mark.parametrize("older", [CREATED, CHANGED, CREATED.in_recovery(17)])
-def test_W8_an_older_record_gets_the_fragments_that_it_lacks(older: LedgerRecord) -> None:
+def test_an_older_record_gets_the_fragments_that_it_lacks(older: LedgerRecord) -> None:
     now = reconciled(older, EVERYBODY)
     doubt = range(len(older.fragments) - 1, 1)  # what was written when the copy was made, and is no more
     assert now == doubted(replace(AGAIN, state=older.state), *doubt)
 
 
-def test_W8_a_ledger_of_which_the_end_was_told_is_closed_there() -> None:
+def test_a_ledger_of_which_the_end_was_told_is_closed_there() -> None:
     for older in (CREATED, CHANGED, AGAIN, AGAIN.in_recovery(3)):
         doubt = range(len(older.fragments) - 1, 2)
         assert reconciled(older, [*EVERYBODY, *kept(CLOSED, E)]) == doubted(CLOSED, *doubt)
 
 
-def test_W8_a_fragment_behind_the_end_held_nothing() -> None:
+def test_a_fragment_behind_the_end_held_nothing() -> None:
     further = AGAIN.changed_ensemble(Fragment(15, (A, B, D), 280))
     told = replace(further.closed(14, 280), closed_ms=5678)
     assert told.fragments == AGAIN.fragments
     assert reconciled(CREATED, [*kept(further, A), *kept(told, E)]) == doubted(told, 0, 1)
 
 
-def test_W8_a_closed_ledger_stays_closed_at_its_entry() -> None:
+def test_a_closed_ledger_stays_closed_at_its_entry() -> None:
     elsewhere = replace(CREATED.closed(4, 80), closed_ms=99)
     assert reconciled(elsewhere, [*EVERYBODY, *kept(CLOSED, A)]) is None
 
 
-def test_W8_what_the_metadata_knew_of_a_fragment_that_was_over_stays_as_it_is() -> None:
+def test_what_the_metadata_knew_of_a_fragment_that_was_over_stays_as_it_is() -> None:
     known = replace(AGAIN, fragments=(CREATED.fragments[0].with_lacking(2, 3, 4), AGAIN.fragments[1]))
     later = known.changed_ensemble(Fragment(20, (A, B, C), 400))
     now = reconciled(known, kept(later, A))
     assert now == doubted(later, 1)
 
 
-def test_W8_copies_may_lack_entries_and_those_who_were_heard_need_not_be_named() -> None:
+def test_copies_may_lack_entries_and_those_who_were_heard_need_not_be_named() -> None:
     lacking = replace(
         CREATED, fragments=(replace(CREATED.fragments[0], lacking=(Lacking(1, 2, 3),)),), also_at=(D, E)
     )
@@ -105,7 +105,7 @@ def test_W8_copies_may_lack_entries_and_those_who_were_heard_need_not_be_named()
     assert now.also_at == (E,)  # who has told nothing, and whom the last fragment does not name
 
 
-def test_W8_notes_of_another_ledger_of_that_id_count_for_nothing() -> None:
+def test_notes_of_another_ledger_of_that_id_count_for_nothing() -> None:
     another = replace(CREATED, identity=b"another identity", created_ms=2000)
     assert reconciled(another, EVERYBODY) is None
     newer = another.changed_ensemble(Fragment(3, (A, B, E), 60))
@@ -159,7 +159,7 @@ def test_notes_of_ledgers_of_older_programs_go_by_their_first_entries() -> None:
 
 
 @pytest.mark.parametrize("closed", [False, True])
-def test_W8_a_fragment_in_the_middle_is_put_in_once_a_bookie_tells_of_it(closed: bool) -> None:
+def test_a_fragment_in_the_middle_is_put_in_once_a_bookie_tells_of_it(closed: bool) -> None:
     """Who told of the last one only was not in it, and the others of its ensemble were silent."""
     last = CHANGED.changed_ensemble(Fragment(20, (B, E, D), 400))
     known = reconciled(CREATED, kept(last, E))

@@ -110,7 +110,7 @@ async def test_a_look_goes_over_pages_and_passes_over_what_a_page_and_the_record
     assert found.judged(0).before == 30
 
 
-async def test_L9_a_segment_that_two_pages_have_counts_once() -> None:
+async def test_a_segment_that_two_pages_have_counts_once() -> None:
     """A writer could not finish the first one, and the next writer's page has its segments again."""
     logs = LogStore(MemoryStore(MemoryData()))
     record = LogRecord(bytes(16), "orders", epoch=2, segments=tuple(HEAD[3:]), paged_through=30)

@@ -1,4 +1,4 @@
-"""Compare-and-swap whose answer is lost (rule M1, F17)."""
+"""M1: a compare-and-swap whose answer is lost is made once, and a nonce tells whether it succeeded (F17)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Closing by the writer (rule C1)."""
+"""C1: closing waits for copies, and is one compare-and-swap at the LAC, which never overrides a recovery."""
 
 from __future__ import annotations
 
@@ -96,6 +96,16 @@ def test_C1_closing_waits_for_a_change_that_is_in_flight() -> None:
     assert pipeline.close() == []
     assert pipeline.changed(asked) == [OpenLane(4, B3), Send(4, entries(3)), Confirm(3)]
     assert proposed(pipeline.acked(4, 3)) == asked.closed(3, 8)
+
+
+def test_C1_closing_waits_for_copies_that_are_on_their_way() -> None:
+    """C1, W6: the third bookie has acknowledged through e3 of ten."""
+    pipeline = writer(SMALL, appended=10)
+    for lane, through in ((3, 3), (1, 9), (2, 9)):
+        pipeline.acked(lane, through)
+    assert pipeline.close() == []
+    assert pipeline.acked(3, 8) == []
+    assert proposed(pipeline.acked(3, 9)).fragments[0].lacking == ()
 
 
 def test_C1_a_close_whose_outcome_stays_unknown_is_an_error() -> None:

@@ -78,7 +78,7 @@ def replaced_after_a_force() -> tuple[AppendPipeline, list[AppendEffect]]:
     return pipeline, pipeline.changed(record((3, 3, 2), (0, (B3, B1, B2))))
 
 
-def test_F8_a_replacement_gets_all_that_is_not_on_disk_and_is_forced_too() -> None:
+def test_a_replacement_gets_all_that_is_not_on_disk_and_is_forced_too() -> None:
     """F8: what was accepted from the replaced bookie's log counts for nothing any more."""
     pipeline, effects = replaced_after_a_force()
     assert effects[:2] == [OpenLane(4, B3), Send(4, entries(0, 1))]
@@ -93,7 +93,7 @@ def test_an_entry_is_accepted_once_whatever_is_withdrawn_later() -> None:
     assert pipeline.written(4, 1) == []
 
 
-def test_F9_a_replaced_bookies_word_that_it_has_written_counts_for_nothing() -> None:
+def test_a_replaced_bookies_word_that_it_has_written_counts_for_nothing() -> None:
     """F9"""
     pipeline = deferring(0)
     pipeline.lane_failed(1, "slow")
@@ -104,7 +104,7 @@ def test_F9_a_replaced_bookies_word_that_it_has_written_counts_for_nothing() -> 
     assert pipeline.written(4, 0) == [Accept(0)]
 
 
-def test_F7_nothing_is_accepted_or_confirmed_while_a_change_is_in_flight() -> None:
+def test_nothing_is_accepted_or_confirmed_while_a_change_is_in_flight() -> None:
     """F7"""
     pipeline = deferring(0)
     pipeline.lane_failed(1, "gone")
@@ -114,7 +114,7 @@ def test_F7_nothing_is_accepted_or_confirmed_while_a_change_is_in_flight() -> No
     assert effects[-2:] == [Accept(0), Confirm(0)]
 
 
-def test_C1_a_ledger_is_closed_at_what_was_confirmed() -> None:
+def test_a_ledger_is_closed_at_what_was_confirmed() -> None:
     """C1: what was accepted only is not in the ledger; the handle forces it first."""
     pipeline = deferring(0, 1)
     for lane in (1, 2, 3):

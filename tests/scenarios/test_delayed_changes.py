@@ -31,7 +31,7 @@ def test_writing_goes_on_while_the_bookie_is_away() -> None:
     assert pipeline.acked(3, 0) == [Confirm(0)]
 
 
-def test_W3_a_bookie_that_comes_back_is_sent_all_that_is_pending() -> None:
+def test_a_bookie_that_comes_back_is_sent_all_that_is_pending() -> None:
     """And its acks from before count for nothing beyond what is confirmed."""
     pipeline = delaying(1)
     pipeline.acked(1, 0)

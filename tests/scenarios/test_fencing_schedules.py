@@ -62,7 +62,7 @@ class BookieByHand:
                 self.answers.append((effect.ticket, effect.status))
 
 
-def test_R3_a_recovery_read_fences_so_that_what_it_found_absent_stays_absent() -> None:
+def test_a_recovery_read_fences_so_that_what_it_found_absent_stays_absent() -> None:
     """R3, F1: the add that reaches B2 after the read that did not find it is refused."""
     b0, b1, b2 = BookieByHand(), BookieByHand(), BookieByHand()
     pipeline, recovery = writer(SMALL, appended=1), in_recovery(SMALL)  # the add to B0 is lost
@@ -87,7 +87,7 @@ def test_R3_a_recovery_read_fences_so_that_what_it_found_absent_stays_absent() -
     assert pipeline.last_add_confirmed == -1
 
 
-def test_R3_what_a_bookie_took_before_the_fence_is_read_behind_it() -> None:
+def test_what_a_bookie_took_before_the_fence_is_read_behind_it() -> None:
     """An add that waits for the disk when the fence comes is on disk before the fence is answered."""
     bookie = BookieByHand()
     bookie.add(entries(0))
@@ -98,7 +98,7 @@ def test_R3_what_a_bookie_took_before_the_fence_is_read_behind_it() -> None:
     assert bookie.read_reply() == page(0)
 
 
-def test_R1_a_fence_that_was_answered_survives_a_crash() -> None:
+def test_a_fence_that_was_answered_survives_a_crash() -> None:
     """R1, F13: even of a ledger of which the bookie knew nothing."""
     bookie = BookieByHand()
     bookie.fence()
@@ -109,7 +109,7 @@ def test_R1_a_fence_that_was_answered_survives_a_crash() -> None:
     assert bookie.answers == [("fence", Status.OK), ("add", Status.FENCED)]
 
 
-def test_R1_a_fence_that_a_crash_took_was_never_answered() -> None:
+def test_a_fence_that_a_crash_took_was_never_answered() -> None:
     """R1, F13"""
     bookie = BookieByHand()
     bookie.fence()

@@ -1,5 +1,10 @@
 """Hadoop's fault tests of its journal (TestQJMWithFaults, TestEpochsAreUnique), over one acceptor and over three.
 
+J1: each writer has an epoch of its own, and they rise. What one acceptor promised: contracts/journal/promises.py.
+J2: no two writers get the same transaction acknowledged.
+J3: what was acknowledged is there after every recovery. Acceptors that are lost and replaced:
+simulation/journals/test_joining_schedules.py.
+
 On models of acceptors they run in full; on real bookies in a smaller size, and in full with
 BOOKLEDGER_SOAK_SECONDS set (`make soak-journals`).
 """
@@ -224,14 +229,12 @@ async def random_writers(setting: Setting, writers: int, txns_max: int = 1) -> N
 
 @pytest.mark.parametrize("txns_max", [1, 3])
 @either_form
-def test_J2_J3_J4_five_hundred_writers_with_faults_lose_nothing_confirmed(
-    acceptors: int, txns_max: int
-) -> None:
+def test_J3_five_hundred_writers_with_faults_lose_nothing_confirmed(acceptors: int, txns_max: int) -> None:
     run(random_writers(OnModels(acceptors), WRITERS, txns_max), timeout_seconds=120)
 
 
 @either_form
-def test_soak_journals_J2_J3_J4_writers_with_faults_on_bookies_lose_nothing_confirmed(
+def test_soak_journals_J3_writers_with_faults_on_bookies_lose_nothing_confirmed(
     tmp_path: Path, acceptors: int
 ) -> None:
     async def scenario(cluster: InProcessCluster) -> None:

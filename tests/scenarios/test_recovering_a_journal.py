@@ -189,9 +189,7 @@ async def check_goes_on(three: ThreeDisks, writer: WriterByHand, start_txid: int
         ]
 
 
-async def test_Q15_an_acceptor_that_missed_the_choice_does_not_finalize_its_own_edits_of_the_same_end() -> (
-    None
-):
+async def test_an_acceptor_that_missed_the_choice_does_not_finalize_its_own_edits_of_the_same_end() -> None:
     three = ThreeDisks()
     await q15(three)
     writer = WriterByHand(three)

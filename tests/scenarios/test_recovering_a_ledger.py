@@ -1,4 +1,10 @@
-"""Recovery: fencing, finding the end, writing back, closing (rules R2 to R5)."""
+"""Recovery: fencing, finding the end, writing back, closing.
+
+R2: fence until the bookies not fenced can form no ack quorum.
+R3: read on; one verified copy keeps an entry, enough explicit absences end the ledger, nothing else counts.
+R4: reads use the first ensemble, write-backs carry the LAC found while fencing, changes are written with the close.
+R5: recoveries that race come to the same end.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +27,7 @@ from ledgers.protocol.effects import (
     StartOver,
 )
 from ledgers.protocol.recovery import READ_AHEAD_ENTRIES, Recovery, Stage
-from metadata.records.ledger_record import Lacking, LedgerRecord, LedgerState
+from metadata.records.ledger_record import LedgerRecord, LedgerState
 
 from .ledger7 import (
     ALL,
@@ -311,14 +317,6 @@ def with_doubt(closed: LedgerRecord, through: int) -> LedgerRecord:
     for position in range(3):
         closed = closed.with_lacking(position, 0, through)
     return closed
-
-
-def test_W6_a_recovery_calls_lacking_what_it_did_not_walk() -> None:
-    """Nobody knows who confirmed e0 to e4."""
-    recovery = reading(lac_through=4)
-    recovery.read_answered(0, page())
-    (fragment,) = proposed(recovery.read_answered(1, page())).fragments
-    assert fragment.lacking == (Lacking(0, 0, 4), Lacking(1, 0, 4), Lacking(2, 0, 4))
 
 
 def test_R5_the_end_is_what_the_close_says() -> None:

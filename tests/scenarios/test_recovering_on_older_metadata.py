@@ -31,7 +31,7 @@ def vouching(since: int) -> LacReply:
 # --- vouching -----------------------------------------------------------------------------------
 
 
-def test_W8_nothing_is_read_before_a_bookie_vouches_for_the_time_since_the_record_was_written() -> None:
+def test_nothing_is_read_before_a_bookie_vouches_for_the_time_since_the_record_was_written() -> None:
     recovery = started(RECOVERING)
     assert recovery.lac_answered(0, vouching(WRITTEN_AT + 1)) == []
     assert recovery.lac_answered(1, vouching(0)) == [], "two of three are fenced"
@@ -39,14 +39,14 @@ def test_W8_nothing_is_read_before_a_bookie_vouches_for_the_time_since_the_recor
     assert [type(one) for one in effects] == [ReadFenced] * 3
 
 
-def test_W8_one_that_vouches_is_enough_and_nobody_else_is_waited_for() -> None:
+def test_one_that_vouches_is_enough_and_nobody_else_is_waited_for() -> None:
     recovery = started(RECOVERING)
     recovery.lac_answered(0, vouching(7))
     assert [type(one) for one in recovery.lac_answered(1, vouching(0))] == [ReadFenced] * 3
 
 
 @pytest.mark.parametrize("since", [0, WRITTEN_AT + 1], ids=["cannot tell", "came back later"])
-def test_W8_where_nobody_vouches_nothing_is_closed(since: int) -> None:
+def test_where_nobody_vouches_nothing_is_closed(since: int) -> None:
     recovery = started(RECOVERING)
     recovery.lac_answered(0, vouching(since))
     recovery.lac_answered(1, vouching(since))
@@ -55,14 +55,14 @@ def test_W8_where_nobody_vouches_nothing_is_closed(since: int) -> None:
     assert "gone back to an older copy" in str(error)
 
 
-def test_W8_nor_where_one_vouches_that_could_not_be_fenced() -> None:
+def test_nor_where_one_vouches_that_could_not_be_fenced() -> None:
     recovery = started(RECOVERING)
     recovery.lac_answered(0, LacReply(Status.IO_ERROR, vouched_since=1))
     recovery.lac_answered(1, vouching(0))
     assert "gone back to an older copy" in str(failure(recovery.lac_answered(2, vouching(0))))
 
 
-def test_W8_of_a_record_that_an_older_program_marked_only_who_vouches_for_all_time_counts() -> None:
+def test_of_a_record_that_an_older_program_marked_only_who_vouches_for_all_time_counts() -> None:
     """Its mark may be newer than what it says."""
     for since, is_read in ((2, False), (1, True)):
         recovery = started(replace(RECOVERING, written_at=0))
@@ -74,13 +74,13 @@ def test_W8_of_a_record_that_an_older_program_marked_only_who_vouches_for_all_ti
 # --- a record that is older than the ledger ------------------------------------------------------
 
 
-def test_W8_nothing_is_asked_or_closed_by_a_record_that_names_others_which_hold_more() -> None:
+def test_nothing_is_asked_or_closed_by_a_record_that_names_others_which_hold_more() -> None:
     error = failure(Recovery(replace(RECOVERING, also_at=(B3, B4)), DIGESTER).start())
     assert isinstance(error, LedgerRecoveryFailed)
     assert "does not place there (b3, b4)" in str(error) and "metadata check --accept" in str(error)
 
 
-def test_W8_an_ordinary_recovery_asks_nobody_but_the_ensemble() -> None:
+def test_an_ordinary_recovery_asks_nobody_but_the_ensemble() -> None:
     recovery = Recovery(RECOVERING, DIGESTER)
     asked = (
         recovery.start() + recovery.lac_answered(0, KNOWS_NOTHING) + recovery.lac_answered(1, KNOWS_NOTHING)

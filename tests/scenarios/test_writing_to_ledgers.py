@@ -1,4 +1,9 @@
-"""Appending: what is sent where, and when an entry is confirmed."""
+"""Appending: what is sent where, and when an entry is confirmed.
+
+W1: entry i goes to positions (i mod E) to (i+Qw-1 mod E), and E >= Qw >= Qa >= 1.
+W2: entries are confirmed in order, the LAC never goes back, and only acks over a current lane count.
+W5: a refusal ends the writer, any other error is a failed bookie; several are replaced in one change.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +11,10 @@ import pytest
 
 from ledgers.errors import LedgerError, LedgerFenced, MetadataUnavailable, NotEnoughBookies, Unauthorized
 from ledgers.protocol.append import AppendPipeline
-from ledgers.protocol.effects import CloseLane, Confirm, Finish, OpenLane, RetryLater, Send
+from ledgers.protocol.effects import CloseLane, Confirm, FindReplacements, Finish, OpenLane, RetryLater, Send
+from metadata.records.ledger_record import Shape
 
-from .ledger7 import B0, B1, B2, B3, LEDGER, asks_for, entries, failure, record, writer
+from .ledger7 import B0, B1, B2, B3, B4, B5, LEDGER, asks_for, entries, failure, proposed, record, writer
 
 
 def test_a_writer_begins_with_a_lane_to_each_bookie_of_its_ensemble() -> None:
@@ -29,6 +35,28 @@ def test_W1_each_entry_of_a_striped_ledger_goes_to_its_write_set_only() -> None:
         Send(4, entries(1, 2, 3, 6)),
         Send(5, entries(2, 3, 4)),
     ]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "fits"),
+    [
+        ((3, 3, 2), True),
+        ((32, 32, 32), True),
+        ((1, 1, 1), True),
+        ((2, 3, 2), False),
+        ((3, 2, 3), False),
+        ((3, 3, 0), False),
+        ((33, 3, 2), False),
+    ],
+)
+def test_W1_a_shape_is_ensemble_over_write_quorum_over_ack_quorum(
+    sizes: tuple[int, int, int], fits: bool
+) -> None:
+    if fits:
+        assert str(Shape(*sizes)) == "/".join(map(str, sizes))
+    else:
+        with pytest.raises(ValueError, match="do not fit"):
+            Shape(*sizes)
 
 
 def test_W2_an_entry_is_confirmed_when_an_ack_quorum_has_it() -> None:
@@ -74,14 +102,6 @@ def test_W2_a_late_ack_of_a_replaced_bookie_counts_for_nothing() -> None:
     assert pipeline.acked(4, 9) == [Confirm(9)]
 
 
-def test_W3_the_acks_of_a_failed_bookie_count_while_the_metadata_names_it() -> None:
-    """What it acknowledged is on its disk, and it is still named."""
-    pipeline = writer((3, 3, 2), appended=2)
-    pipeline.acked(1, 0)
-    pipeline.lane_failed(1, "gone")
-    assert pipeline.acked(2, 1) == [Confirm(0)]
-
-
 @pytest.mark.parametrize("error", [LedgerFenced(LEDGER, "b1"), Unauthorized(LEDGER)])
 def test_W5_a_refusal_of_one_bookie_ends_the_writer(error: LedgerFenced | Unauthorized) -> None:
     """And names the first entry that is not confirmed."""
@@ -113,14 +133,28 @@ def test_W5_a_failure_that_many_entries_report_is_one_failure() -> None:
     assert pipeline.lane_failed(2, "gone") == []
 
 
-def test_W6_a_slow_bookie_delays_no_entry_that_has_its_ack_quorum() -> None:
-    """Lane 3 never answers."""
-    pipeline = writer((3, 3, 2))
-    for entry_id in range(50):
-        pipeline.append(entries(entry_id))
-        pipeline.acked(1, entry_id)
-        assert pipeline.acked(2, entry_id) == [Confirm(entry_id)]
-    assert pipeline.pending_bytes == 0
+def test_W5_failures_that_come_together_make_one_change() -> None:
+    pipeline = writer((5, 3, 2), appended=2)
+    pipeline.lane_failed(1, "gone")
+    pipeline.replacements({}, {})
+    pipeline.lane_failed(2, "gone too")
+    asked = proposed(pipeline.replacements({0: B5}, {}))
+    assert asked.fragments[-1].ensemble == (B5, B1, B2, B3, B4)
+    pipeline = writer((3, 3, 2), appended=2)
+    pipeline.lane_failed(1, "gone")
+    pipeline.lane_failed(2, "gone too")
+    assert pipeline.replacements({}, {}) == [
+        RetryLater(),
+        FindReplacements((B0, B1, B2), {0: "gone", 1: "gone too"}),
+    ]
+    asked = proposed(pipeline.replacements({0: B3, 1: B4}, {}))
+    assert asked == record((3, 3, 2), (0, (B3, B4, B2)))
+    assert pipeline.changed(asked) == [
+        OpenLane(4, B3),
+        OpenLane(5, B4),
+        Send(4, entries(0, 1)),
+        Send(5, entries(0, 1)),
+    ]
 
 
 def test_writing_goes_on_without_a_bookie_while_every_write_set_keeps_an_ack_quorum() -> None:

@@ -1,4 +1,4 @@
-"""B4: what free space means, and what is kept back of it."""
+"""What free space means, and what is kept back of it (B4)."""
 
 from __future__ import annotations
 

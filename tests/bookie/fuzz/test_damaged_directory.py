@@ -129,7 +129,7 @@ def behind_the_header(offsets: list[int]) -> list[int]:
 
 @settings(max_examples=40)
 @given(damaged_files)
-def test_B2_an_index_made_anew_points_to_whole_records_or_is_not_made(
+def test_an_index_made_anew_points_to_whole_records_or_is_not_made(
     stopped: Path, copy: Path, files: Changes
 ) -> None:
     """B2: what it points to is what was written; where the log is refused the old index stays."""
@@ -163,7 +163,7 @@ def test_a_directory_with_a_damaged_cookie_is_checked_by_what_it_says_or_refused
 
 
 @pytest.mark.parametrize("bits", [range(11), range(11, 32), range(32, 64)], ids=["near", "offset", "segment"])
-def test_B2_no_flipped_bit_of_the_checkpoint_costs_a_record(stopped: Path, copy: Path, bits: range) -> None:
+def test_no_flipped_bit_of_the_checkpoint_costs_a_record(stopped: Path, copy: Path, bits: range) -> None:
     """B2: a log that is whole is not cut where the index says that it ends; the bookie serves it all or refuses."""
     for bit in bits:
         path = damaged(stopped, copy, {})

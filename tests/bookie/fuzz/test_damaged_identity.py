@@ -69,7 +69,7 @@ def bytes_of(cookie: Cookie) -> bytes:
 
 
 @given(changes())
-def test_W7_a_changed_cookie_is_the_same_or_refused(made: Made, by: tuple[Change, ...]) -> None:
+def test_a_changed_cookie_is_the_same_or_refused(made: Made, by: tuple[Change, ...]) -> None:
     assert told(made, changed(bytes_of(made[2]), by)) in (made[2], None)
 
 
@@ -160,7 +160,7 @@ async def test_a_damaged_format_that_nobody_knows_of_is_begun_anew_or_refused(
 @given(begun)
 @example(DEEP)
 @example(b"5")
-async def test_W7_a_damaged_format_never_gets_a_name_that_another_identity_has(
+async def test_a_damaged_format_never_gets_a_name_that_another_identity_has(
     tmp_path: Path, data: bytes
 ) -> None:
     """W7: the metadata knew the identity before the crash; it is finished as it was, or the name is refused."""

@@ -76,7 +76,7 @@ OLDER = {"a flipped bit of a meta page", "two pages swapped"}
 """What may bring back the meta page before: the index of the checkpoint before, which is whole."""
 
 
-def test_R6_a_damaged_index_never_says_less_than_was_written_without_saying_so() -> None:
+def test_a_damaged_index_never_says_less_than_was_written_without_saying_so() -> None:
     """R6: in a process of its own, which LMDB may kill: it takes any page for what it should be."""
     command = [sys.executable, "-m", "tests.bookie.fuzz.lmdb_damage", str(SEEDS)]
     done = subprocess.run(command, cwd=REPOSITORY, stdout=subprocess.PIPE, check=True)

@@ -88,7 +88,7 @@ def ends_as_it_did(files: Files, segment: int, end: int) -> bool:
 @example({NAMES[0]: (Insert(len(FILES[NAMES[0]]), bytes(8)),)}, 0).via(
     "a sealed segment that is longer than it was"
 )
-def test_B2_replay_finds_what_is_whole_up_to_a_torn_tail_and_refuses_what_was_on_disk_once(
+def test_replay_finds_what_is_whole_up_to_a_torn_tail_and_refuses_what_was_on_disk_once(
     changes: dict[str, tuple[Change, ...]], start: int
 ) -> None:
     """B2: exactly that, whatever the damage, and again the next time."""
@@ -178,7 +178,7 @@ def check_page(files: Files, places: list[FrameLocation], ledger_id: int) -> Wat
 
 
 @given(damaged_files, st.sampled_from(LEDGERS))
-def test_R6_an_entry_in_a_damaged_log_is_damaged_or_right_and_never_absent(
+def test_an_entry_in_a_damaged_log_is_damaged_or_right_and_never_absent(
     changes: dict[str, tuple[Change, ...]], ledger_id: int
 ) -> None:
     disk = check_page(after(changes), places_of(ledger_id), ledger_id)
@@ -189,7 +189,7 @@ positions = st.sampled_from([found.position for found in FOUND]) | st.integers(0
 
 
 @given(st.data(), st.sampled_from(LEDGERS))
-def test_R6_a_place_that_points_elsewhere_makes_its_entries_damaged_and_never_absent(
+def test_a_place_that_points_elsewhere_makes_its_entries_damaged_and_never_absent(
     data: st.DataObject, ledger_id: int
 ) -> None:
     """R6: the index has no checksums; what it says of a record must be what the record says."""

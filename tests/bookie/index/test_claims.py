@@ -1,4 +1,4 @@
-"""R6: a log that lacks what the index knows to have been on disk is refused, whether anybody replays that or not."""
+"""A log that lacks what the index knows to have been on disk is refused, whether anybody replays that or not (R6)."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def test_a_ledgers_state_comes_back_as_it_was(state: LedgerState) -> None:
     assert LedgerState.decode(5, state.encode()) == state
 
 
-def test_R1_a_fence_that_is_not_on_disk_is_not_kept_as_a_fence() -> None:
+def test_a_fence_that_is_not_on_disk_is_not_kept_as_a_fence() -> None:
     assert LedgerState.decode(5, LedgerState(5, Fence.PENDING, verifier=b"").encode()) == LedgerState(
         5, verifier=b""
     )

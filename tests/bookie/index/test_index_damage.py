@@ -1,4 +1,4 @@
-"""R6: what the index has lost is never denied: it knows how much it should hold of every ledger."""
+"""What the index has lost is never denied: it knows how much it should hold of every ledger (R6)."""
 
 from __future__ import annotations
 

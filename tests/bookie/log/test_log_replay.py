@@ -104,7 +104,7 @@ def test_B2_a_record_whose_end_was_never_written_is_cut() -> None:
 
 
 @pytest.mark.parametrize("hole", range(3))
-def test_a_hole_in_an_unsynced_group_cuts_the_group_there_for_good(hole: int) -> None:
+def test_B2_a_hole_in_an_unsynced_group_cuts_the_group_there_for_good(hole: int) -> None:
     """B2: a whole record behind the hole was never acknowledged, and must not come back later."""
     disk = disk_with_one_group(4)
     disk.overwrite(FIRST, offset_of(hole), bytes(RECORD_BYTES))
@@ -115,7 +115,7 @@ def test_a_hole_in_an_unsynced_group_cuts_the_group_there_for_good(hole: int) ->
 
 
 @pytest.mark.parametrize("lost", [1, 2, 3])
-def test_a_sealed_segment_that_lost_whole_records_at_its_end_is_damage(
+def test_B2_a_sealed_segment_that_lost_whole_records_at_its_end_is_damage(
     monkeypatch: pytest.MonkeyPatch, lost: int
 ) -> None:
     """B2: it looks as if it had never had them, but the next segment says where it ended."""
@@ -308,7 +308,7 @@ def test_a_crash_while_the_torn_tail_is_being_cut_changes_nothing(monkeypatch: p
         assert found[: len(reports.acknowledged)] == reports.acknowledged
 
 
-def test_a_record_that_says_less_was_synced_than_before_it_lies_is_no_proof_of_damage() -> None:
+def test_B2_a_record_that_says_less_was_synced_than_before_it_lies_is_no_proof_of_damage() -> None:
     """The same group, written by hand: its records all say that only the header was on disk."""
     synced = position_of(0, SEGMENT_HEADER.size)
     parts: list[bytes | memoryview] = [encode_segment_header(SegmentHeader(0, INCARNATION))]

@@ -225,7 +225,7 @@ def test_a_segment_that_was_sealed_takes_nothing_more_where_the_next_could_not_b
             assert reports.durable[-1].position == position_of(1, SEGMENT_HEADER.size)
 
 
-def test_B1_after_a_failed_sync_nothing_is_acknowledged_any_more() -> None:
+def test_after_a_failed_sync_nothing_is_acknowledged_any_more() -> None:
     disk = SimulatedDisk(Random(0))
     with writing(disk) as (writer, reports):
         disk.fail_sync_after(1, OSError(errno.EIO, "the disk is broken"))
@@ -242,7 +242,7 @@ def test_B1_after_a_failed_sync_nothing_is_acknowledged_any_more() -> None:
 @pytest.mark.parametrize(
     "trouble", ["the disk is full at the sync", "the write fails", "no record can hold what is to be written"]
 )
-def test_B1_a_log_that_failed_says_so_and_acknowledges_nothing(trouble: str) -> None:
+def test_a_log_that_failed_says_so_and_acknowledges_nothing(trouble: str) -> None:
     disk, record = SimulatedDisk(Random(0)), RECORDS[0]
     with writing(disk) as (writer, reports):
         if trouble == "the disk is full at the sync":

@@ -1,4 +1,4 @@
-"""B4: what is kept back of a full disk is given out for fences and recovery writes, and not without end."""
+"""What is kept back of a full disk is given out for fences and recovery writes, and not without end (B4)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class DiskReserve:
         return True
 
 
-def test_B4_fences_and_recovery_writes_find_room_where_appends_find_none() -> None:
+def test_fences_and_recovery_writes_find_room_where_appends_find_none() -> None:
     disk = disk_with_room_for(2)
     with writing(disk, reserve=DiskReserve(disk)) as (writer, reports):
         for record in APPENDS[:2]:
@@ -48,7 +48,7 @@ def test_B4_fences_and_recovery_writes_find_room_where_appends_find_none() -> No
     assert records_in(disk) == [*APPENDS[:2], FENCE, RECOVERED]
 
 
-def test_B4_no_append_takes_of_the_reserve_once_it_is_open() -> None:
+def test_no_append_takes_of_the_reserve_once_it_is_open() -> None:
     """B4: there may be room for it, and it is not for appends."""
     disk = disk_with_room_for(0)
     reports = write_all(disk, [APPENDS[0], FENCE, APPENDS[1]], reserve=DiskReserve(disk))
@@ -56,7 +56,7 @@ def test_B4_no_append_takes_of_the_reserve_once_it_is_open() -> None:
     assert records_in(disk) == [FENCE]
 
 
-def test_B4_a_log_is_begun_on_a_full_disk_with_what_was_kept_back() -> None:
+def test_a_log_is_begun_on_a_full_disk_with_what_was_kept_back() -> None:
     """B4: or a bookie that stopped could not serve what it has."""
     disk = SimulatedDisk(Random(0), capacity_bytes=10)
     assert write_all(disk, [FENCE], reserve=DiskReserve(disk)).acknowledged == [FENCE]
@@ -77,7 +77,7 @@ class TakenReserve:
         return True
 
 
-def test_B4_a_fence_is_refused_where_somebody_else_takes_all_that_was_kept_back() -> None:
+def test_a_fence_is_refused_where_somebody_else_takes_all_that_was_kept_back() -> None:
     """B4: the rest of the reserve stays for the next one."""
     reserve = TakenReserve()
     reports = write_all(disk_with_room_for(0), [FENCE], reserve=reserve)
@@ -85,7 +85,7 @@ def test_B4_a_fence_is_refused_where_somebody_else_takes_all_that_was_kept_back(
     assert reserve.released == [record_bytes(FENCE)] * RELEASES_MAX
 
 
-def test_B4_nothing_is_given_out_for_appends_that_were_refused() -> None:
+def test_nothing_is_given_out_for_appends_that_were_refused() -> None:
     reserve = TakenReserve()
     reports = write_all(disk_with_room_for(0), APPENDS[:1], reserve=reserve)
     assert (reports.refused, reserve.released) == (APPENDS[:1], [])

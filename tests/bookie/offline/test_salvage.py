@@ -132,7 +132,7 @@ def test_damage_to_a_header_and_what_follows_it_loses_both(disk: SimulatedDisk, 
     assert records_in(disk) == [*RECORDS[:first], LOST, *RECORDS[first + 1 :]]
 
 
-def test_R6_a_newest_segment_of_which_nothing_can_be_read_is_lost_and_never_taken_for_empty(
+def test_a_newest_segment_of_which_nothing_can_be_read_is_lost_and_never_taken_for_empty(
     disk: SimulatedDisk,
 ) -> None:
     disk.overwrite(THIRD, 0, bytes(offset_of(8)))

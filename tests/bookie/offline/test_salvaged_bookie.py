@@ -1,4 +1,4 @@
-"""R6: a bookie on a salvaged directory starts, serves what is whole, and never denies what it has lost."""
+"""A bookie on a salvaged directory starts, serves what is whole, and never denies what it has lost (R6)."""
 
 from __future__ import annotations
 

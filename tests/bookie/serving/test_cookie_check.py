@@ -1,4 +1,4 @@
-"""W7: a cookie that was lost in the metadata is written anew from the directory, and one that was taken away is not."""
+"""A cookie that was lost in the metadata is written anew from the directory, and one that was taken away is not."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ async def disks(tmp_path: Path) -> Disks:
     return disks
 
 
-async def test_W7_whether_a_disk_is_newer_than_restored_metadata_is_told_by_what_it_replaced_and_by_no_clock(
+async def test_whether_a_disk_is_newer_than_restored_metadata_is_told_by_what_it_replaced_and_by_no_clock(
     disks: Disks,
 ) -> None:
     await disks.takes("second")
@@ -162,7 +162,7 @@ async def test_W7_whether_a_disk_is_newer_than_restored_metadata_is_told_by_what
     assert await disks.is_foreign("second", disks.copy)
 
 
-async def test_W7_a_disk_whose_name_was_decommissioned_in_between_is_newer_than_the_metadata_too(
+async def test_a_disk_whose_name_was_decommissioned_in_between_is_newer_than_the_metadata_too(
     disks: Disks,
 ) -> None:
     for name in ("second", "third"):
@@ -174,7 +174,7 @@ async def test_W7_a_disk_whose_name_was_decommissioned_in_between_is_newer_than_
     assert await disks.is_foreign("first", disks.copy)
 
 
-async def test_W7_a_disk_that_took_a_name_in_metadata_that_is_given_up_does_not_take_it_from_its_successor_there(
+async def test_a_disk_that_took_a_name_in_metadata_that_is_given_up_does_not_take_it_from_its_successor_there(
     disks: Disks,
 ) -> None:
     for name in ("second", "third"):
@@ -280,7 +280,7 @@ async def test_a_directory_of_another_cluster_or_one_that_is_not_whole_restores_
     assert "index is missing" in await refusal(tmp_path / "b1", store)
 
 
-async def test_R6_where_the_life_is_lost_too_the_directory_counts_as_an_older_copy(
+async def test_where_the_life_is_lost_too_the_directory_counts_as_an_older_copy(
     tmp_path: Path, store: MemoryStore, cookie: Cookie
 ) -> None:
     """R6: an older copy of the directory must not deny what it never had."""

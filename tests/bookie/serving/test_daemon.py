@@ -285,7 +285,7 @@ async def test_a_bookie_keeps_its_name_however_long_its_log_is_read_and_callers_
     await serve
 
 
-async def test_M2_a_bookie_that_lost_its_name_while_it_reads_its_log_ends_with_the_reason(
+async def test_a_bookie_that_lost_its_name_while_it_reads_its_log_ends_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = MemoryStore()

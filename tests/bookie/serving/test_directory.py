@@ -1,4 +1,4 @@
-"""W7: a data directory belongs to one bookie of one cluster in one incarnation, and to one process at a time."""
+"""A data directory belongs to one bookie of one cluster in one incarnation, and to one process at a time (W7)."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ async def test_of_two_who_format_under_one_name_at_once_one_is_refused(
     assert sorted(type(one).__name__ for one in outcomes) == ["Cookie", "DataDirectoryError"]
 
 
-async def test_M1_a_cookie_whose_answer_was_lost_is_recognised(tmp_path: Path) -> None:
+async def test_a_cookie_whose_answer_was_lost_is_recognised(tmp_path: Path) -> None:
     """Also one that takes the place of another."""
     store = FaultyStore()
     for name in ("old", "new"):
@@ -132,7 +132,7 @@ async def test_M1_a_cookie_whose_answer_was_lost_is_recognised(tmp_path: Path) -
 # --- a name whose disk is lost, which may be given to a new directory
 
 
-async def test_W7_a_name_goes_to_a_new_incarnation_where_that_is_wanted_and_the_old_disk_is_refused(
+async def test_a_name_goes_to_a_new_incarnation_where_that_is_wanted_and_the_old_disk_is_refused(
     tmp_path: Path, store: MemoryStore
 ) -> None:
     old = await format_directory(tmp_path / "old", "b1", store)
@@ -230,7 +230,7 @@ async def test_a_directory_without_a_cookie_is_refused(tmp_path: Path, store: Me
     assert "cookie.json is gone, and the log of a bookie is there: put the file back" in refusal
 
 
-async def test_W7_a_directory_of_another_cluster_is_refused(tmp_path: Path, store: MemoryStore) -> None:
+async def test_a_directory_of_another_cluster_is_refused(tmp_path: Path, store: MemoryStore) -> None:
     cookie, elsewhere = await format_directory(tmp_path / "here", "b1", store), MemoryStore(MemoryData())
     refused = await refusal_of_check(tmp_path / "here", elsewhere)
     assert f"of cluster {cookie.cluster_id}, and there is none under this --metadata" in refused
@@ -273,7 +273,7 @@ async def test_a_damaged_cookie_and_one_of_a_later_format_are_refused(
     ("lost", "says"),
     [("log", "is missing"), ("index", "is missing"), ("log/00000000.log", "what this bookie stored is lost")],
 )
-async def test_R6_a_bookie_that_lost_part_of_its_directory_does_not_come_up_empty(
+async def test_a_bookie_that_lost_part_of_its_directory_does_not_come_up_empty(
     tmp_path: Path, store: MemoryStore, lost: str, says: str
 ) -> None:
     await format_directory(tmp_path, "b1", store)

@@ -81,7 +81,7 @@ async def next_life(path: Path, store: MemoryStore, bookie: Bookie) -> MetadataW
     return MetadataWatch(store, bookie, lives, LEASE_SECONDS)
 
 
-async def test_W8_a_key_that_is_behind_is_a_sign_whatever_the_revision_is(
+async def test_a_key_that_is_behind_is_a_sign_whatever_the_revision_is(
     tmp_path: Path, store: MemoryStore, bookie: Bookie, watch: MetadataWatch
 ) -> None:
     await watch.begin(0)
@@ -96,7 +96,7 @@ async def test_W8_a_key_that_is_behind_is_a_sign_whatever_the_revision_is(
     assert await hold.read(store) is None, "also by its next life"
 
 
-async def test_W8_a_store_that_goes_back_between_a_comparison_and_its_renewal_is_noticed_at_once(
+async def test_a_store_that_goes_back_between_a_comparison_and_its_renewal_is_noticed_at_once(
     monkeypatch: pytest.MonkeyPatch, store: MemoryStore, lives: Lives, watch: MetadataWatch
 ) -> None:
     await watch.begin(0)
@@ -115,7 +115,7 @@ async def test_W8_a_store_that_goes_back_between_a_comparison_and_its_renewal_is
     assert not await watch.renew(3)
 
 
-async def test_W8_a_key_that_is_gone_is_a_sign_and_a_revision_that_fell(
+async def test_a_key_that_is_gone_is_a_sign_and_a_revision_that_fell(
     store: MemoryStore, lives: Lives, watch: MetadataWatch
 ) -> None:
     await watch.begin(0)
@@ -128,7 +128,7 @@ async def test_W8_a_key_that_is_gone_is_a_sign_and_a_revision_that_fell(
     assert await watch.renew(0)
 
 
-async def test_W8_it_is_noticed_before_the_next_life_registers(
+async def test_it_is_noticed_before_the_next_life_registers(
     tmp_path: Path, store: MemoryStore, lives: Lives, watch: MetadataWatch
 ) -> None:
     await watch.begin(0)
@@ -141,7 +141,7 @@ async def test_W8_it_is_noticed_before_the_next_life_registers(
 
 
 @pytest.mark.parametrize("is_noted", [True, False])
-async def test_W8_who_was_away_at_an_acceptance_brings_its_own_ledgers_up_and_nobody_else_waits(
+async def test_who_was_away_at_an_acceptance_brings_its_own_ledgers_up_and_nobody_else_waits(
     tmp_path: Path, is_noted: bool, store: MemoryStore, bookie: Bookie, watch: MetadataWatch
 ) -> None:
     await watch.begin(0)
@@ -179,7 +179,7 @@ async def test_W8_who_was_away_at_an_acceptance_brings_its_own_ledgers_up_and_no
 
 
 @pytest.mark.parametrize("heard", [[], ["itself"]])
-async def test_W8_it_holds_all_back_where_it_was_there_or_nobody_says_who_was(
+async def test_it_holds_all_back_where_it_was_there_or_nobody_says_who_was(
     tmp_path: Path, heard: list[str], store: MemoryStore, bookie: Bookie, lives: Lives, watch: MetadataWatch
 ) -> None:
     await watch.begin(0)
@@ -286,7 +286,7 @@ async def renews(store: MemoryStore, other: BookieRef, renewals: int) -> None:
     await directory_generations.write(store, other.bookie_id, other.incarnation, Life(1, 0, renewals))
 
 
-async def test_W8_of_the_time_before_it_returned_a_bookie_vouches_once_all_others_have_compared(
+async def test_of_the_time_before_it_returned_a_bookie_vouches_once_all_others_have_compared(
     store: MemoryStore, lives: Lives, watch: MetadataWatch
 ) -> None:
     others = [await registers(store, name) for name in ("b2", "b3")]
@@ -306,7 +306,7 @@ async def test_W8_of_the_time_before_it_returned_a_bookie_vouches_once_all_other
     assert await watch.vouched_since() == ALWAYS
 
 
-async def test_W8_of_bookies_that_returned_together_the_first_vouches_as_soon_as_the_last_has_begun(
+async def test_of_bookies_that_returned_together_the_first_vouches_as_soon_as_the_last_has_begun(
     store: MemoryStore, lives: Lives, watch: MetadataWatch
 ) -> None:
     """Nobody waits for a renewal after a power cut."""
@@ -318,7 +318,7 @@ async def test_W8_of_bookies_that_returned_together_the_first_vouches_as_soon_as
     assert await watch.vouched_since() == ALWAYS
 
 
-async def test_W8_who_noticed_that_the_store_went_back_vouches_by_the_revisions_that_it_counts_from_then_on(
+async def test_who_noticed_that_the_store_went_back_vouches_by_the_revisions_that_it_counts_from_then_on(
     store: MemoryStore, lives: Lives, watch: MetadataWatch
 ) -> None:
     """Else it were asked in vain until the store had come so far again."""
@@ -334,7 +334,7 @@ async def test_W8_who_noticed_that_the_store_went_back_vouches_by_the_revisions_
     assert await watch.vouched_since() == ALWAYS
 
 
-async def test_W8_who_could_not_renew_for_longer_than_its_lease_was_away(
+async def test_who_could_not_renew_for_longer_than_its_lease_was_away(
     monkeypatch: pytest.MonkeyPatch, store: MemoryStore, lives: Lives, watch: MetadataWatch
 ) -> None:
     now = 100.0
@@ -353,7 +353,7 @@ async def test_W8_who_could_not_renew_for_longer_than_its_lease_was_away(
     assert await watch.vouched_since() == ALWAYS
 
 
-async def test_W8_who_was_suspended_for_longer_than_its_lease_was_away(
+async def test_who_was_suspended_for_longer_than_its_lease_was_away(
     monkeypatch: pytest.MonkeyPatch, watch: MetadataWatch
 ) -> None:
     read, suspended = time.clock_gettime, 0.0
@@ -369,7 +369,7 @@ async def test_W8_who_was_suspended_for_longer_than_its_lease_was_away(
     assert await watch.vouched_since() == NEVER
 
 
-async def test_W8_all_fences_that_wait_share_a_comparison_that_began_after_the_last_of_them_came(
+async def test_all_fences_that_wait_share_a_comparison_that_began_after_the_last_of_them_came(
     monkeypatch: pytest.MonkeyPatch, store: MemoryStore, watch: MetadataWatch
 ) -> None:
     await watch.begin(0)
@@ -393,7 +393,7 @@ async def test_W8_all_fences_that_wait_share_a_comparison_that_began_after_the_l
     assert reads == 2
 
 
-async def test_W8_who_cannot_ask_the_store_vouches_for_nothing(
+async def test_who_cannot_ask_the_store_vouches_for_nothing(
     monkeypatch: pytest.MonkeyPatch, store: MemoryStore, watch: MetadataWatch
 ) -> None:
     async def silent(*_: object, **__: object) -> Page:

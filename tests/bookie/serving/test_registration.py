@@ -203,7 +203,7 @@ async def forget_lease(registrar: Registrar) -> None:
     [[], [DOWN], [DOWN, DOWN, DOWN], [OutcomeUnknown("lost")], [LeaseLost(1)]],
     ids=["at once", "down once", "down for long", "unknown", "lost again"],
 )
-def test_a_lost_registration_is_retaken_when_the_store_is_back(create_failures: list[Exception]) -> None:
+def test_M2_a_lost_registration_is_retaken_when_the_store_is_back(create_failures: list[Exception]) -> None:
     """M2: also when the store goes away once more just then."""
 
     async def test() -> None:
@@ -232,7 +232,7 @@ async def test_a_renewal_that_failed_is_tried_again() -> None:
         assert not keeping.done()
 
 
-async def test_M1_a_registration_whose_answer_was_lost_is_recognised_and_kept() -> None:
+async def test_a_registration_whose_answer_was_lost_is_recognised_and_kept() -> None:
     store = FaultyStore()
     registrar = registrar_on(store)
     async with kept(registrar):

@@ -1,4 +1,8 @@
-"""A bookie's data protocol: every frame is answered with a status, and only what is no message ends a connection."""
+"""A bookie's data protocol: every frame is answered with a status, and only what is no message ends a connection.
+
+W7: a message for another incarnation is refused, whatever it asks. Records name one by `BookieRef`; whole bookies that
+were replaced are in integration/test_recovering.py.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +46,7 @@ async def test_a_frame_is_acknowledged_while_the_stream_stays_open(client: Clien
             assert await stream.acks() == (Ack(sequence, OK),)
 
 
-async def test_R1_a_fenced_ledgers_writer_is_told_so(client: Client) -> None:
+async def test_a_fenced_ledgers_writer_is_told_so(client: Client) -> None:
     await client.append(client.request(0, frame_of(7, [0])))
     assert (await client.read(7, 0, 0, fence=True)).status is OK
     assert (await client.last_add_confirmed(404, fence=True)).status is Status.NO_SUCH_LEDGER

@@ -60,7 +60,7 @@ async def test_many_new_ledgers_are_looked_up_together_so_many_at_a_time_and_eac
         await writer.abandon()
 
 
-async def test_W8_a_bookie_asks_the_metadata_once_for_a_fragment_that_it_hears_of_first(
+async def test_a_bookie_asks_the_metadata_once_for_a_fragment_that_it_hears_of_first(
     tmp_path: Path,
 ) -> None:
     """A fragment that does not stand there is refused, whether the ledger is known or not; who knows the ledger takes
@@ -85,7 +85,7 @@ async def test_W8_a_bookie_asks_the_metadata_once_for_a_fragment_that_it_hears_o
         await writer.close()
 
 
-async def test_W8_a_fragment_that_is_looked_up_while_notes_are_asked_for_is_looked_up_again(
+async def test_a_fragment_that_is_looked_up_while_notes_are_asked_for_is_looked_up_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its note is not among them, and an older copy of the metadata may be accepted by them."""
@@ -116,7 +116,7 @@ def _frame(record: LedgerRecord, number: int) -> Frame:
     return Frame(record.ledger_id, note=fragment_note.encode_of(record, fragment))
 
 
-async def test_W8_with_a_bookie_whose_place_the_metadata_has_lost_nothing_is_confirmed(
+async def test_with_a_bookie_whose_place_the_metadata_has_lost_nothing_is_confirmed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An older copy is put back, and accepted, between a writer's ensemble change and its first frame to the new

@@ -69,7 +69,7 @@ async def test_a_range_that_is_none_is_a_bad_request(bookie: Bookie) -> None:
         assert reply.status is Status.BAD_REQUEST
 
 
-async def test_R6_a_damaged_record_is_an_io_error_for_its_entries_and_no_others(
+async def test_a_damaged_record_is_an_io_error_for_its_entries_and_no_others(
     tmp_path: Path, bookie: Bookie
 ) -> None:
     await append(bookie, frame_of(7, [0, 1]))
@@ -174,7 +174,7 @@ async def test_a_refused_frame_gives_its_room_back(tmp_path: Path) -> None:
             await bookie.intake.room()
 
 
-async def test_B1_after_a_failed_sync_nothing_is_acknowledged_and_the_bookie_says_why(tmp_path: Path) -> None:
+async def test_after_a_failed_sync_nothing_is_acknowledged_and_the_bookie_says_why(tmp_path: Path) -> None:
     disk = SimulatedDisk(Random(0))
     bookie = await open_bookie(tmp_path, disk)
     assert await append(bookie, frame_of(7, [0])) == [OK]

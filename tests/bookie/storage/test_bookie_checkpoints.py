@@ -180,7 +180,7 @@ def checkpointer_on(
     return checkpointer, index
 
 
-async def test_B4_a_checkpoint_the_disk_has_no_room_for_is_left_for_later_and_told(
+async def test_a_checkpoint_the_disk_has_no_room_for_is_left_for_later_and_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     checkpointer, index = checkpointer_on(tmp_path, is_low=True)
@@ -199,7 +199,7 @@ async def test_B4_a_checkpoint_the_disk_has_no_room_for_is_left_for_later_and_to
 @pytest.mark.parametrize("what", ["checkpoint", "forget"])
 @pytest.mark.parametrize("is_low", [True, False])
 @pytest.mark.parametrize("is_left", [True, False])
-async def test_B4_what_frees_space_takes_some_of_the_reserve_on_a_full_disk_and_only_there(
+async def test_what_frees_space_takes_some_of_the_reserve_on_a_full_disk_and_only_there(
     tmp_path: Path, what: str, is_low: bool, is_left: bool
 ) -> None:
     released: list[int] = []

@@ -1,4 +1,4 @@
-"""R1: a fenced bookie refuses the writer, and answers who fenced it only when the fence is on disk."""
+"""A fenced bookie refuses the writer, and answers who fenced it only when the fence is on disk (R1)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.bookie.slow_disk import SlowSyncDisk
 OK = Status.OK
 
 
-async def test_R1_a_fenced_ledger_refuses_its_writer_and_takes_recovery_adds(bookie: Bookie) -> None:
+async def test_a_fenced_ledger_refuses_its_writer_and_takes_recovery_adds(bookie: Bookie) -> None:
     await append(bookie, frame_of(7, [0]))
     assert await bookie.fence(7) == (OK, "")
     assert await append(
@@ -68,7 +68,7 @@ async def test_a_fencing_read_sees_all_that_was_accepted_before_the_fence(tmp_pa
         assert accepted.result() == (OK, "")
 
 
-async def test_R1_a_fence_on_a_full_disk_is_refused_and_is_no_fence(tmp_path: Path) -> None:
+async def test_a_fence_on_a_full_disk_is_refused_and_is_no_fence(tmp_path: Path) -> None:
     disk = SimulatedDisk(Random(0), capacity_bytes=64)
     async with bookie_on(tmp_path, disk) as bookie:
         status, detail = await bookie.fence(7)

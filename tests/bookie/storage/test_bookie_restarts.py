@@ -1,4 +1,4 @@
-"""B2: after a stop or any crash everything acknowledged is there."""
+"""After a stop or any crash everything acknowledged is there (B2)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def test_a_restart_keeps_entries_fences_and_last_add_confirmed(tmp_path: P
             assert (await bookie.read(read_request(404))).status is Status.NO_SUCH_LEDGER
 
 
-async def test_B2_a_crash_loses_nothing_acknowledged_whatever_the_checkpoint(tmp_path: Path) -> None:
+async def test_a_crash_loses_nothing_acknowledged_whatever_the_checkpoint(tmp_path: Path) -> None:
     disk = SimulatedDisk(Random(1))
     for life in range(3):  # nothing is checkpointed after its start
         bookie = await open_bookie(tmp_path, disk)
@@ -58,7 +58,7 @@ async def test_an_index_that_was_lost_is_made_again_from_the_log(tmp_path: Path)
         assert await append(bookie, frame_of(404, [0])) == [Status.FENCED]
 
 
-async def test_R6_a_log_that_lost_a_segment_refuses_to_start(tmp_path: Path) -> None:
+async def test_a_log_that_lost_a_segment_refuses_to_start(tmp_path: Path) -> None:
     async with bookie_on(tmp_path) as bookie:
         await append(bookie, frame_of(7, [0]))
     for file in (tmp_path / "log").iterdir():

@@ -1,5 +1,8 @@
-"""R1 and admission: a ledger whose fence is on its way takes recovery adds only, and no fence is
-answered before it is on disk."""
+"""R1: no fence is answered before it is on disk, and a ledger whose fence is on its way takes recovery adds only.
+
+Here are the rule itself and admission; fences over restarts are in test_bookie_fencing.py, their record and crashes in
+scenarios/test_fencing_schedules.py.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ ADD = frame_of(7, [0, 1], lac=-1)
 RECOVERY_ADD = frame_of(7, [2], lac=1, recovery=True)
 
 
-def test_B1_an_add_is_answered_when_it_is_on_disk() -> None:
+def test_an_add_is_answered_when_it_is_on_disk() -> None:
     core = Ledgers().core
     assert core.append(ADD, "a") == [Write(record_of(ADD), "a")]
     assert core.on_disk(record_of(ADD), "a") == [Answer("a", Status.OK)]

@@ -1,4 +1,4 @@
-"""W8: a bookie that holds one ledger takes and gives nothing of another under its id."""
+"""A bookie that holds one ledger takes and gives nothing of another under its id (W8)."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ async def test_what_is_told_in_passing_is_known_without_a_sync_and_outlives_the_
         assert of_record(bookie, 7) == [note_of(closed)]
 
 
-async def test_W8_who_asks_for_the_notes_waits_for_each_that_was_admitted_before(tmp_path: Path) -> None:
+async def test_who_asks_for_the_notes_waits_for_each_that_was_admitted_before(tmp_path: Path) -> None:
     """Its frame may be acknowledged next, after an operator has accepted an older copy of the metadata by the notes."""
     path = tmp_path / "b"
     await directory.format_directory(path, "b1", MemoryStore())

@@ -1,4 +1,7 @@
-"""R6: a page tells what is here, what is damaged, and how far it speaks; it never denies what it did not see."""
+"""R6: a page tells what is here, what is damaged, and how far it speaks; it never denies what it did not see.
+
+Limbo: bookie/upkeep/test_repair.py; what a recovery makes of such answers: scenarios/test_recovering_a_ledger.py.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +86,7 @@ def test_why_a_copy_could_not_be_read_is_told_of_the_first_entry_that_is_not_giv
     assert page.damaged == both[1:] and page.why_unread.startswith("00000000.log: ")
 
 
-def test_a_place_that_points_at_something_else_is_damaged_never_absent() -> None:
+def test_R6_a_place_that_points_at_something_else_is_damaged_never_absent() -> None:
     """R6: another ledger's record, a fence, another frame, the middle of a record."""
     disk = SimulatedDisk(Random(0))
     records = [Record(RecordKind.ENTRIES, 8, frame_of(8, [0]).columns), fence_of(LEDGER)]
@@ -151,7 +154,7 @@ id_sets = st.sets(st.integers(0, 30), min_size=1, max_size=8)
     st.integers(0, 30),
     st.integers(0, 200),
 )
-def test_pages_one_after_the_other_say_of_each_entry_exactly_what_is_true(
+def test_R6_pages_one_after_the_other_say_of_each_entry_exactly_what_is_true(
     frames: list[set[int]], damaged: set[int], a: int, b: int, bytes_max: int
 ) -> None:
     """R6: whole copies are served; what has only damaged copies is damaged; what is denied was never here."""

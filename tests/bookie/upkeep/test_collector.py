@@ -94,7 +94,7 @@ class BreaksOff(MemoryStore):
         return await super().list_page(prefix, after=after, limit=3)
 
 
-async def test_a_listing_that_breaks_off_deletes_nothing(tmp_path: Path) -> None:
+async def test_B3_a_listing_that_breaks_off_deletes_nothing(tmp_path: Path) -> None:
     async with on_site(tmp_path, BreaksOff()) as site:
         await site.delete(1, 2, 7)
         with pytest.raises(StoreUnavailable):
@@ -115,7 +115,7 @@ class EndsEarly(MemoryStore):
 
 
 @pytest.mark.parametrize("items", [0, 4])
-async def test_what_the_metadata_has_never_heard_of_is_kept(tmp_path: Path, items: int) -> None:
+async def test_B3_what_the_metadata_has_never_heard_of_is_kept(tmp_path: Path, items: int) -> None:
     store = EndsEarly()
     store.items = items
     async with on_site(tmp_path, store) as site:
@@ -139,7 +139,7 @@ class ListsTombstones(MemoryStore):
         return replace(item, value=tombstone) if item.key == keys.ledger(2) else item
 
 
-async def test_the_metadata_is_asked_once_more_before_a_ledger_is_forgotten(tmp_path: Path) -> None:
+async def test_B3_the_metadata_is_asked_once_more_before_a_ledger_is_forgotten(tmp_path: Path) -> None:
     store = ListsTombstones()
     async with on_site(tmp_path, store) as site:
         await site.delete(1)
@@ -154,6 +154,15 @@ async def test_the_metadata_of_another_cluster_is_not_believed(site: Site) -> No
     with pytest.raises(DataDirectoryError, match="another cluster"):
         await site.collect(other)
     assert await site.here() == list(LEDGERS)
+
+
+async def test_B3_everything_is_kept_while_restored_metadata_is_not_accepted(site: Site) -> None:
+    await site.delete(1)
+    await placed_elsewhere(site, closed=True)
+    await hold.begin(site.store, backup_ms=0, now_ms=1)
+    assert await site.collect(also_misplaced=True) == Collected(held_back=True)
+    assert await hold.accept(site.store, [ME])
+    assert await site.collect(also_misplaced=True) == Collected(ledgers_forgotten=1, frames_dropped=1)
 
 
 async def test_a_ledger_that_gets_frames_while_it_is_forgotten_is_collected_the_next_time(site: Site) -> None:
@@ -174,7 +183,7 @@ async def test_a_ledger_that_gets_frames_while_it_is_forgotten_is_collected_the_
     assert 1 not in site.bookie.index.usage.of(0)
 
 
-async def test_a_late_writer_to_a_forgotten_ledger_is_refused_in_this_life_and_the_next(
+async def test_B3_a_late_writer_to_a_forgotten_ledger_is_refused_in_this_life_and_the_next(
     tmp_path: Path,
 ) -> None:
     """A deleted ledger stays closed: the metadata says so, whatever the bookie has forgotten."""
@@ -237,7 +246,7 @@ async def test_copies_of_a_closed_ledger_that_no_fragment_places_here_are_droppe
     assert await site.collect(also_misplaced=True) == Collected()
 
 
-async def test_W8_who_was_away_when_older_metadata_was_accepted_drops_none_before_somebody_has_looked(
+async def test_who_was_away_when_older_metadata_was_accepted_drops_none_before_somebody_has_looked(
     site: Site,
 ) -> None:
     await placed_elsewhere(site, closed=True)
@@ -270,7 +279,7 @@ async def test_the_fence_of_a_ledger_outlives_its_copies(site: Site) -> None:
     assert await append(site.bookie, frame_of(4, [3])) == [Status.FENCED]
 
 
-async def test_W8_nothing_is_dropped_of_a_ledger_closed_before_an_entry_that_the_bookie_proves_to_be_confirmed(
+async def test_nothing_is_dropped_of_a_ledger_closed_before_an_entry_that_the_bookie_proves_to_be_confirmed(
     site: Site,
 ) -> None:
     """What is here may be the last copies of entries that were acknowledged: the metadata had gone back."""

@@ -127,7 +127,7 @@ async def test_readers_in_the_middle_of_a_compaction_find_every_entry(bookie: Bo
     assert reads > 1
 
 
-async def test_R6_a_segment_that_cannot_be_read_is_kept_and_its_other_frames_are_not_lost(
+async def test_a_segment_that_cannot_be_read_is_kept_and_its_other_frames_are_not_lost(
     tmp_path: Path, bookie: Bookie
 ) -> None:
     await interleaved(bookie, 2, 40)
@@ -237,7 +237,7 @@ async def test_a_copy_with_other_bytes_is_no_copy(bookie: Bookie) -> None:
     assert sum(1 for _ in bookie.index.places(1)) == 2
 
 
-async def test_B4_a_full_disk_interrupts_a_compaction_and_nothing_is_lost(bookie: Bookie) -> None:
+async def test_a_full_disk_interrupts_a_compaction_and_nothing_is_lost(bookie: Bookie) -> None:
     await interleaved(bookie, 3, 40)
     await bookie.checkpoint()
     await bookie.forget([0, 1])

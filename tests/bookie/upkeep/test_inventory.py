@@ -1,4 +1,4 @@
-"""W1: which entries a fragment places at a bookie, as ranges and as the rule says, and which of them are missing."""
+"""Which entries a fragment places at a bookie, as ranges and as the rule says, and which of them are missing (W1)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def closed_records(draw: st.DrawFn) -> LedgerRecord:
 
 
 @given(closed_records())
-def test_W1_shares_hold_the_entries_that_the_rule_places_at_a_bookie(record: LedgerRecord) -> None:
+def test_shares_hold_the_entries_that_the_rule_places_at_a_bookie(record: LedgerRecord) -> None:
     found = [
         n for share in shares(record, ME) for n in sorted(share.ids(share.first_entry, share.last_entry))
     ]
@@ -60,7 +60,7 @@ def test_parts_ascend_and_hold_what_is_placed_there_of_the_spans(
     assert found == [n for n in placed(record) if any(s.first_entry <= n <= s.last_entry for s in spans)]
 
 
-def test_W7_another_incarnation_is_another_bookie() -> None:
+def test_another_incarnation_is_another_bookie() -> None:
     former = replace(ME, incarnation="before")
     record = LedgerRecord(7, Shape(2, 2, 2), (Fragment(0, (former, B1)), Fragment(9, (ME, B1)))).closed(20, 0)
     assert [(share.first_entry, share.last_entry) for share in shares(record, ME)] == [(9, 20)]

@@ -1,4 +1,4 @@
-"""R6: a bookie that has lost something of which it does not know what vouches for nothing it may have held."""
+"""A bookie that has lost something of which it does not know what vouches for nothing it may have held (R6)."""
 
 from __future__ import annotations
 

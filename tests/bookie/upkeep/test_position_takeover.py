@@ -1,4 +1,7 @@
-"""W3: a bookie takes a lost one's places in the metadata only with every entry of them on its disk."""
+"""H1: a bookie takes a lost one's places by one compare-and-swap, and only with every entry of them on its disk.
+
+That no copy is dropped before another one counts: test_collector.py.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +75,7 @@ def all_here_before_each_change(world: Mended, ledgers: Watched) -> None:
 
 @pytest.mark.parametrize("old", [FORMER, LOST], ids=["of its former self", "of another"])
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape.ensemble_size > 1], ids=str)
-async def test_W3_a_bookie_takes_the_places_of_a_lost_one(
+async def test_H1_a_bookie_takes_the_places_of_a_lost_one(
     world: Mended, ledgers: Watched, shape: Shape, old: BookieRef
 ) -> None:
     """W3, W7: every entry is on its disk before the metadata names it, by one change of each record."""
@@ -101,7 +104,7 @@ async def test_W3_a_bookie_takes_the_places_of_a_lost_one(
     assert (await world.repair.adopt(old.bookie_id, living=None)).ledgers == 0
 
 
-async def test_several_former_selves_are_replaced_by_one_change(world: Mended, ledgers: Watched) -> None:
+async def test_H1_several_former_selves_are_replaced_by_one_change(world: Mended, ledgers: Watched) -> None:
     first, second = replace(ME, incarnation="1"), replace(ME, incarnation="2")
     fragments = Fragment(0, (first, B1, B2)), Fragment(50, (B1, second, B2)), Fragment(80, (B1, B2, ME))
     record = await closed_ledger(ledgers, 7, WHOLE, LAST, *fragments)
@@ -115,7 +118,7 @@ async def test_several_former_selves_are_replaced_by_one_change(world: Mended, l
     assert now.length_bytes == record.length_bytes
 
 
-async def test_W7_a_living_bookies_places_stay_its_own(world: Mended) -> None:
+async def test_a_living_bookies_places_stay_its_own(world: Mended) -> None:
     """W7: those of its former selves do not."""
     alive = replace(LOST, incarnation="alive")
     await closed_ledger(
@@ -147,7 +150,7 @@ async def test_a_place_in_an_ensemble_that_names_the_bookie_already_is_left_and_
     assert world.peers.asked == [(7, 0, 19, LOST), (7, 60, 99, LOST)]
 
 
-async def test_what_no_other_replica_has_leaves_the_record_as_it_was(world: Mended) -> None:
+async def test_H1_what_no_other_replica_has_leaves_the_record_as_it_was(world: Mended) -> None:
     world.peers.lost = {7: {42}}
     before = await closed_ledger(world.ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, B1, B2)))
     await closed_ledger(world.ledgers, 8, WHOLE, LAST, Fragment(0, (LOST, B1, B2)))

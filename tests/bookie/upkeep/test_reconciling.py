@@ -59,7 +59,7 @@ async def standing(store: MemoryStore) -> dict[int, LedgerRecord]:
     return found
 
 
-async def test_W8_older_records_are_brought_up_and_lost_ones_made_again_and_nothing_else_is_changed() -> None:
+async def test_older_records_are_brought_up_and_lost_ones_made_again_and_nothing_else_is_changed() -> None:
     store = MemoryStore()
     ledgers = LedgerStore(store)
     for record in (created(1), created(3), changed(4).closed(7, 140), created(6)):

@@ -1,4 +1,4 @@
-"""R6: a bookie that may have lost something vouches for a ledger again when all of it that is placed here is here."""
+"""A bookie that may have lost something vouches for a ledger again when all of it that is placed here is here (R6)."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ async def test_what_is_missing_is_what_is_placed_here_and_not_held(
 
 
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape.ensemble_size > 1], ids=str)
-async def test_R6_a_ledger_leaves_limbo_when_all_that_is_placed_here_is_here(
+async def test_a_ledger_leaves_limbo_when_all_that_is_placed_here_is_here(
     world: Mended, shape: Shape
 ) -> None:
     random = Random(shape.ensemble_size)
@@ -121,7 +121,7 @@ async def test_R6_a_ledger_leaves_limbo_when_all_that_is_placed_here_is_here(
     assert (await world.repair.repair_limbo()).ledgers == 0
 
 
-async def test_R6_it_stays_out_of_limbo_after_a_restart(tmp_path: Path, ledgers: LedgerStore) -> None:
+async def test_it_stays_out_of_limbo_after_a_restart(tmp_path: Path, ledgers: LedgerStore) -> None:
     """R6: the state is in the log before "no such entry" is said."""
     record = await closed_ledger(ledgers, 7, Shape(3, 2, 2), LAST)
     async with mended(tmp_path, ledgers) as world:
@@ -134,7 +134,7 @@ async def test_R6_it_stays_out_of_limbo_after_a_restart(tmp_path: Path, ledgers:
         assert await world.read(7, 0, LAST) == (placed(record), set())
 
 
-async def test_R6_while_something_is_missing_nothing_is_denied(world: Mended) -> None:
+async def test_while_something_is_missing_nothing_is_denied(world: Mended) -> None:
     """R6: what others have is copied, what nobody has stays unknown, and the report names it."""
     world.peers.lost = {7: {3, 50}}
     await closed_ledger(world.ledgers, 7, WHOLE, LAST)
@@ -178,7 +178,7 @@ async def test_an_entry_of_others_that_is_lost_keeps_no_striped_ledger_in_limbo(
 
 
 @pytest.mark.parametrize("verifier", [b"", bytes(range(32))], ids=["without a password", "with one"])
-async def test_R6_a_ledger_that_is_not_closed_is_recovered_first(world: Mended, verifier: bytes) -> None:
+async def test_a_ledger_that_is_not_closed_is_recovered_first(world: Mended, verifier: bytes) -> None:
     """R6: one with a password waits for its owner, and the report says so."""
     world.peers.ends = {7: 30}
     await open_ledger(world.ledgers, 7, WHOLE, verifier=verifier)
@@ -196,7 +196,7 @@ async def test_R6_a_ledger_that_is_not_closed_is_recovered_first(world: Mended, 
         assert await world.read(7, 0, LAST) == (list(range(31)), set())
 
 
-async def test_R1_a_closed_ledger_stays_fenced_where_its_fence_may_be_lost(world: Mended) -> None:
+async def test_a_closed_ledger_stays_fenced_where_its_fence_may_be_lost(world: Mended) -> None:
     """R1: its old writer, whom another bookie does not know as fenced, would find an ack quorum behind the end."""
     await closed_ledger(world.ledgers, 7, WHOLE, 9)
     await world.limbo()
@@ -207,7 +207,7 @@ async def test_R1_a_closed_ledger_stays_fenced_where_its_fence_may_be_lost(world
     assert not world.is_in_limbo(7)
 
 
-async def test_R6_a_writer_that_goes_on_without_this_bookie_is_not_fenced_for_its_sake(
+async def test_a_writer_that_goes_on_without_this_bookie_is_not_fenced_for_its_sake(
     world: Mended,
 ) -> None:
     """R6: what stands in earlier fragments is made complete all the same: nobody writes there any more."""
@@ -224,7 +224,7 @@ async def test_R6_a_writer_that_goes_on_without_this_bookie_is_not_fenced_for_it
     assert not world.is_in_limbo(8)
 
 
-async def test_R6_a_recovery_that_somebody_began_is_brought_to_its_end(world: Mended) -> None:
+async def test_a_recovery_that_somebody_began_is_brought_to_its_end(world: Mended) -> None:
     """R6: its writer is fenced already, so nobody is hurt; and in earlier fragments it may be complete only then."""
     world.peers.ends = {7: 60}
     await open_ledger(world.ledgers, 7, WHOLE, *WITHOUT_ME_AT_LAST)
@@ -235,7 +235,7 @@ async def test_R6_a_recovery_that_somebody_began_is_brought_to_its_end(world: Me
     assert not world.is_in_limbo(7)
 
 
-async def test_R6_a_deleted_ledger_leaves_limbo_and_one_the_metadata_never_knew_does_not(
+async def test_a_deleted_ledger_leaves_limbo_and_one_the_metadata_never_knew_does_not(
     tmp_path: Path,
 ) -> None:
     """R6, B3: an id that is not there is no evidence; the store may be the wrong one."""
@@ -267,7 +267,7 @@ async def test_what_keeps_one_ledger_from_being_repaired_stops_no_other(tmp_path
         assert [world.is_in_limbo(n) for n in range(5)] == [True, False, False, True, False]
 
 
-async def test_R4_what_a_recovery_wrote_here_is_not_given_up_before_it_is_placed_here(
+async def test_what_a_recovery_wrote_here_is_not_given_up_before_it_is_placed_here(
     tmp_path: Path, world: Mended
 ) -> None:
     """R4: the changes of ensemble that a recovery makes stand in the metadata only when it has closed the ledger."""
@@ -327,7 +327,7 @@ async def test_copies_bear_no_last_add_confirmed_and_the_ledgers_own_verifier(wo
     assert world.bookie.metrics.counters.entries_added == 0
 
 
-async def test_B4_a_bookie_that_is_nearly_full_fetches_nothing(world: Mended) -> None:
+async def test_a_bookie_that_is_nearly_full_fetches_nothing(world: Mended) -> None:
     """B4: what is left of the disk is for fences and recoveries."""
     await closed_ledger(world.ledgers, 7, WHOLE, LAST)
     await world.limbo()
@@ -393,7 +393,7 @@ async def test_a_repair_that_is_cancelled_leaves_nothing_behind_and_is_taken_up_
         assert await again.read(7, 0, LAST) == (placed(record), set())
 
 
-async def test_R6_the_last_add_confirmed_is_unknown_in_limbo_and_told_afterwards(world: Mended) -> None:
+async def test_the_last_add_confirmed_is_unknown_in_limbo_and_told_afterwards(world: Mended) -> None:
     await closed_ledger(world.ledgers, 7, WHOLE, LAST)
     await world.limbo()
     request = LacRequest(INCARNATION, 7)

@@ -1,4 +1,4 @@
-"""R6: frames that cannot be read are fetched anew, and stay damaged until each of their entries stands elsewhere."""
+"""Frames that cannot be read are fetched anew, and stay damaged until each of their entries stands elsewhere (R6)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_frames_that_cannot_be_read_are_fetched_anew_and_no_longer_pointed
 
 
 @pytest.mark.parametrize("shape", [WHOLE, Shape(3, 2, 2)], ids=str)
-async def test_R6_a_frame_stays_damaged_until_each_of_its_entries_stands_elsewhere(
+async def test_a_frame_stays_damaged_until_each_of_its_entries_stands_elsewhere(
     tmp_path: Path, world: Mended, shape: Shape
 ) -> None:
     """R6: this ledger is in no limbo, so without the frame its entries would be denied."""
@@ -71,9 +71,7 @@ async def test_R6_a_frame_stays_damaged_until_each_of_its_entries_stands_elsewhe
 
 
 @pytest.mark.parametrize("away", [False, True], ids=["too many entries fail", "nothing can be asked"])
-async def test_R6_frames_that_were_not_come_to_stay_damaged(
-    tmp_path: Path, world: Mended, away: bool
-) -> None:
+async def test_frames_that_were_not_come_to_stay_damaged(tmp_path: Path, world: Mended, away: bool) -> None:
     """R6: the ledger was given up for now before it was their turn."""
     world.peers.lost = {7: set(range(30))}
     world.peers.away = away

@@ -136,7 +136,7 @@ async def test_logs_and_their_names_are_made_and_of_two_of_one_name_the_younger_
     assert [one.about for one in rebuilding.doubts] == ["log orders"] and rebuilding.logs == 2
 
 
-async def test_L7_the_next_term_of_an_election_is_above_all_that_wrote_to_a_log() -> None:
+async def test_the_next_term_of_an_election_is_above_all_that_wrote_to_a_log() -> None:
     logs = [
         LogRecord(identity * 16, "orders", election="one", token=token)
         for identity, token in ((b"o", 7), (b"y", 5))

@@ -62,7 +62,7 @@ def test_each_segment_ends_where_the_next_begins_and_the_last_is_in_progress() -
     assert rebuilt.doubts == ()
 
 
-def test_J1_the_epoch_is_above_all_that_any_ledger_tells_of() -> None:
+def test_the_epoch_is_above_all_that_any_ledger_tells_of() -> None:
     promised = JournalState(STORAGE, 7, 3, epochs_above=12)
     rebuilt = made(ledger(1, 1, epoch=3, state=promised))
     assert rebuilt.state.latest_epoch == 12 + EPOCHS_LEFT and rebuilt.state.last_writer_epoch == 3

@@ -40,7 +40,7 @@ def test_what_nobody_noted_is_told() -> None:
     assert rebuilt.doubts == ("nobody noted fragment 2 of it, where some of the entries may be",)
 
 
-def test_W8_of_two_ledgers_under_one_id_the_one_is_made_that_is_younger() -> None:
+def test_of_two_ledgers_under_one_id_the_one_is_made_that_is_younger() -> None:
     younger = replace(NEW, identity=b"2" * 16, created_ms=2000)
     rebuilt = rebuilt_ledger([*told(younger, B1), *told(TWICE, B2, B4)])
     assert rebuilt.record == younger

@@ -77,7 +77,7 @@ class Administration(InAPlace):
     """Part of the contract."""
 
     @pytest.mark.parametrize("steps", [*CHANGES.values(), PRE_UPGRADE], ids=[*CHANGES, "half-an-upgrade"])
-    async def test_J2_a_change_of_the_whole_journal_ends_its_writer(self, place: Place, steps: Steps) -> None:
+    async def test_a_change_of_the_whole_journal_ends_its_writer(self, place: Place, steps: Steps) -> None:
         """Also one that has nothing open, so that there is no ledger to fence: its next segment is refused."""
         for n, (writing, here) in enumerate(product((True, False), repeat=2)):
             journal_id = f"ns-{n}"
@@ -89,7 +89,7 @@ class Administration(InAPlace):
             await assert_over(place, old, journal_id, writing=writing)
 
     @pytest.mark.parametrize("steps", CHANGES.values(), ids=CHANGES)
-    async def test_J1_a_change_of_the_whole_journal_raises_the_promise_and_the_next_writer_goes_on(
+    async def test_a_change_of_the_whole_journal_raises_the_promise_and_the_next_writer_goes_on(
         self, place: Place, steps: Steps
     ) -> None:
         old = await self._writer(place, 7)

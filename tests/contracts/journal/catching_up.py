@@ -99,7 +99,7 @@ class CatchingUp(InAPlace):
         assert len(await place.ledgers("b")) == 1
         assert await content(place.process("b"), 1) == edits(1, 3, 5)
 
-    async def test_J1_with_a_segment_comes_the_promise_of_its_writer(self, place: Place) -> None:
+    async def test_with_a_segment_comes_the_promise_of_its_writer(self, place: Place) -> None:
         """Else a new writer could be given its epoch, and one before it could go on here."""
         await self._a_holds(place)
         old = await writer_of(place.process("b"), 2)
@@ -137,7 +137,7 @@ class CatchingUp(InAPlace):
         await later.purge(1)
         assert len(await place.ledgers("b")) == 1, "what was replaced is deleted"
 
-    async def test_J4_a_finalized_copy_that_differs_is_never_touched(self, place: Place) -> None:
+    async def test_a_finalized_copy_that_differs_is_never_touched(self, place: Place) -> None:
         await self._a_holds(place)
         other = await writer_of(place.process("b"), 3)
         await other.write_final(1, 3)
@@ -148,7 +148,7 @@ class CatchingUp(InAPlace):
         assert await content(place.process("b"), 1) == edits(1, 3, 3)
         assert await logs(place.process("b")) == [(1, 3, False), (4, 5, False)]
 
-    async def test_Q10_what_is_committed_is_not_replaced_by_less(self, place: Place) -> None:
+    async def test_what_is_committed_is_not_replaced_by_less(self, place: Place) -> None:
         await self._a_holds(place)
         own = await writer_of(place.process("b"), 4)
         await own.write_open(1, 4)
@@ -264,7 +264,7 @@ class CatchingUp(InAPlace):
 
     # --- joining ------------------------------------------------------------------------------------
 
-    async def test_J1_J3_one_that_joined_cannot_tell_of_what_was_in_progress_then(self, place: Place) -> None:
+    async def test_one_that_joined_cannot_tell_of_what_was_in_progress_then(self, place: Place) -> None:
         await self._a_holds(place, b_is_new=True)
         b = place.process("b")
         await b.call(Format(NAMESPACE, promised_epoch=5, joined_behind=7))

@@ -45,9 +45,7 @@ class Checks(InAPlace):
         async with self.new_place() as place:
             await flawed_call(place, "ns1", kind, frozenset())
 
-    async def test_C2c_a_number_is_used_up_even_when_the_committed_txid_is_refused(
-        self, place: Place
-    ) -> None:
+    async def test_a_number_is_used_up_even_when_the_committed_txid_is_refused(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         writer.committed_txid = 5
         await writer.beat()
@@ -58,7 +56,7 @@ class Checks(InAPlace):
         with pytest.raises(JournalOutOfSync, match=r"IPC serial 1 from client .*prior highest IPC serial 1"):
             await writer.beat()
 
-    async def test_C2c_numbers_begin_anew_with_every_epoch_and_with_every_process(self, place: Place) -> None:
+    async def test_numbers_begin_anew_with_every_epoch_and_with_every_process(self, place: Place) -> None:
         first = await self._writer(place, 1)
         first.serial = 100
         await first.beat()
@@ -67,7 +65,7 @@ class Checks(InAPlace):
         again = OneWriter(place.process(), 2)
         await again.beat()
 
-    async def test_C2c_the_first_number_is_0_also_where_nothing_was_promised_yet(self, place: Place) -> None:
+    async def test_the_first_number_is_0_also_where_nothing_was_promised_yet(self, place: Place) -> None:
         acceptor = place.process()
         await formatted(acceptor)
         writer = OneWriter(acceptor, 0)
@@ -76,7 +74,7 @@ class Checks(InAPlace):
         with pytest.raises(JournalOutOfSync, match=r"IPC serial 0 from client .*prior highest IPC serial 0"):
             await writer.beat()
 
-    async def test_C2c_numbers_begin_anew_when_the_epoch_was_promised_in_another_process(
+    async def test_numbers_begin_anew_when_the_epoch_was_promised_in_another_process(
         self, place: Place
     ) -> None:
         first = await self._writer(place, 1)
@@ -85,7 +83,7 @@ class Checks(InAPlace):
         await OneWriter(place.process(), 2).new_epoch()
         await OneWriter(first.acceptor, 2).beat()
 
-    async def test_C2b_a_later_epoch_in_any_call_is_promised_and_ends_the_earlier_writer(
+    async def test_a_later_epoch_in_any_call_is_promised_and_ends_the_earlier_writer(
         self, place: Place
     ) -> None:
         old = await self._writer(place, 1)

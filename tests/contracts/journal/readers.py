@@ -92,7 +92,7 @@ class Readers(InAPlace):
                 assert (found.layout_version, found.writer_epoch) == (LAYOUT, 1)
                 assert not found.is_final
 
-    async def test_Q13_journaled_edits_of_a_reader_that_is_ahead_are_an_error_and_not_nothing(
+    async def test_journaled_edits_of_a_reader_that_is_ahead_are_an_error_and_not_nothing(
         self, place: Place
     ) -> None:
         writer = await self._writer(place, 1)

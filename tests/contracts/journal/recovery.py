@@ -1,4 +1,7 @@
-"""The two phases of a recovery, at one acceptor."""
+"""The two phases of a recovery, at one acceptor.
+
+J4: a finalized segment never changes, and equal ends of different writers are told apart by their epochs.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ class Recovery(InAPlace):
         with pytest.raises(JournalOutOfSync, match="no segment open"):
             await writer.send(1, 3)
 
-    async def test_Q11_an_empty_segment_is_as_if_it_had_never_been(self, place: Place) -> None:
+    async def test_an_empty_segment_is_as_if_it_had_never_been(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         await writer.start(1)
         later = await writer_of(place.process(), 2)
@@ -107,7 +110,7 @@ class Recovery(InAPlace):
         assert (await for_b.prepare(1)).segment == SegmentState(1, 5, True, 1)
         assert await content(place.process("b"), 1) == edits(1, 5, 1)
 
-    async def test_Q15_equal_ends_of_different_writers_are_copied_and_of_one_writer_are_not(
+    async def test_J4_equal_ends_of_different_writers_are_copied_and_of_one_writer_are_not(
         self, place: Place
     ) -> None:
         a, b = place.process("a"), place.process("b")
@@ -123,7 +126,7 @@ class Recovery(InAPlace):
         await for_a.accept(SegmentState(10, 11, True, 2), source="b")
         assert await content(place.process("a"), 10) == edits(10, 11, 2)
 
-    async def test_Q15_a_copy_of_another_writers_edits_is_not_taken_for_the_chosen_ones(
+    async def test_J4_a_copy_of_another_writers_edits_is_not_taken_for_the_chosen_ones(
         self, place: Place
     ) -> None:
         """The source may have been given to a later recovery after it was chosen."""
@@ -138,7 +141,7 @@ class Recovery(InAPlace):
         assert await logs(b) == []
         assert await place.ledgers("b") == set()
 
-    async def test_Q15_a_recovery_finalizes_only_what_it_accepted_here(self, place: Place) -> None:
+    async def test_a_recovery_finalizes_only_what_it_accepted_here(self, place: Place) -> None:
         """Another writer's segment may end at the same txid: the end alone does not say that it was chosen."""
         await (await self._writer(place, 1)).write_open(10, 11)
         later = await writer_of(place.process(), 3)
@@ -164,7 +167,7 @@ class Recovery(InAPlace):
         assert (reply.segment, reply.accepted_in_epoch) == (SegmentState(1, 2, True, 1), None)
         assert await place.ledgers("b") == before
 
-    async def test_Q10_a_recovery_that_would_drop_a_committed_edit_is_refused(self, place: Place) -> None:
+    async def test_a_recovery_that_would_drop_a_committed_edit_is_refused(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         await writer.write_open(1, 3)
         writer.committed_txid = 3
@@ -174,7 +177,7 @@ class Recovery(InAPlace):
             await later.accept(SegmentState(1, 2, True, 1))
         assert (await later.prepare(1)).segment == SegmentState(1, 4, True, 1)
 
-    async def test_a_finalized_segment_is_accepted_as_it_is_and_never_replaced(self, place: Place) -> None:
+    async def test_J4_a_finalized_segment_is_accepted_as_it_is_and_never_replaced(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         await writer.write_final(1, 3)
         later = await writer_of(place.process(), 2)

@@ -114,7 +114,7 @@ class Segments(InAPlace):
         await assert_shows(place.process(), [(1, 1, True)])
         assert await content(place.process(), 1) == edits(1, 1, 1)
 
-    async def test_J4_no_segment_starts_inside_of_a_finalized_one(self, place: Place) -> None:
+    async def test_no_segment_starts_inside_of_a_finalized_one(self, place: Place) -> None:
         writer = await self._writer(place, 1)
         await writer.write_final(1, 3)
         await writer.write_final(4, 10)

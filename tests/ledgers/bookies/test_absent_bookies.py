@@ -1,4 +1,7 @@
-"""Which bookies stand in the ensemble of a new ledger where too few live (rule W9)."""
+"""W9: which bookies stand in the ensemble of a new ledger where too few live.
+
+What the writer does with one that is absent, and what the record says then: ledgers/protocol/test_absent_bookies.py.
+"""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ async def test_what_waits_together_is_one_frame_and_lanes_share_a_message(settin
     assert (one.backlog_bytes, two.backlog_bytes) == (0, entry(0).size_bytes)
 
 
-async def test_W6_a_lane_past_its_bound_is_behind_until_it_has_caught_up() -> None:
+async def test_a_lane_past_its_bound_is_behind_until_it_has_caught_up() -> None:
     """W6: and is told so once, however much more is sent."""
     setting = Setting(SMALL)
     lane, told = setting.lane()
@@ -53,7 +53,7 @@ async def test_W6_a_lane_past_its_bound_is_behind_until_it_has_caught_up() -> No
     await setting.stream.close()
 
 
-async def test_W6_a_bookie_that_answers_something_in_time_is_slow_and_not_failed() -> None:
+async def test_a_bookie_that_answers_something_in_time_is_slow_and_not_failed() -> None:
     """W6: its oldest frame is unanswered for longer than `append_seconds_max`, and it moves."""
     loop = asyncio.get_running_loop()
     setting = Setting(replace(SMALL, append_seconds_max=0.5))
@@ -71,7 +71,7 @@ async def test_W6_a_bookie_that_answers_something_in_time_is_slow_and_not_failed
     await setting.stream.close()
 
 
-async def test_W6_a_lane_past_its_bound_fails_where_nobody_wants_to_wait_and_the_others_go_on() -> None:
+async def test_a_lane_past_its_bound_fails_where_nobody_wants_to_wait_and_the_others_go_on() -> None:
     """W6: its backlog is bounded in bytes, and past the bound its bookie is a failed one."""
     config = replace(SMALL, under_replicate_rather_than_wait=True)
     setting = Setting(config)
@@ -98,7 +98,7 @@ async def test_W6_a_lane_past_its_bound_fails_where_nobody_wants_to_wait_and_the
     ],
     ids=["refused", "fenced", "written where no sync is put off"],
 )
-async def test_W5_what_is_no_ok_ends_its_lane_and_later_answers_are_not_heard(
+async def test_what_is_no_ok_ends_its_lane_and_later_answers_are_not_heard(
     setting: Setting, ack: Ack, heard: object
 ) -> None:
     lane, told = setting.lane()

@@ -1,4 +1,7 @@
-"""The pipeline of a log's writer: what is confirmed when, in the order of segments, whatever fails."""
+"""The pipeline of a log's writer: what is confirmed when, in the order of segments, whatever fails.
+
+L2: nothing of a segment is confirmed before the one before it is closed, and both are in the record.
+"""
 
 from __future__ import annotations
 

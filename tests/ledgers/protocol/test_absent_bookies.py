@@ -57,7 +57,7 @@ def written(pipeline: AppendPipeline, through: int) -> dict[BookieRef, int]:
     return opened
 
 
-def test_W9_an_absent_bookie_begins_without_a_lane_and_is_asked_again_after_a_pause() -> None:
+def test_an_absent_bookie_begins_without_a_lane_and_is_asked_again_after_a_pause() -> None:
     pipeline = AppendPipeline(record())
     effects = pipeline.start()
     assert lanes(effects).keys() == {B1, B2}
@@ -66,21 +66,21 @@ def test_W9_an_absent_bookie_begins_without_a_lane_and_is_asked_again_after_a_pa
     assert isinstance(asked, FindReplacements) and asked.failed.keys() == {2}
 
 
-def test_W9_entries_are_confirmed_by_the_living_and_the_close_says_what_the_absent_one_lacks() -> None:
+def test_entries_are_confirmed_by_the_living_and_the_close_says_what_the_absent_one_lacks() -> None:
     pipeline = AppendPipeline(record())
     written(pipeline, 9)
     closed = changed(pipeline.close())
     assert (closed.last_entry, closed.fragments[0].lacking) == (9, (Lacking(2, 0, 9),))
 
 
-def test_W9_an_empty_ledger_lacks_nothing_once_it_is_closed() -> None:
+def test_an_empty_ledger_lacks_nothing_once_it_is_closed() -> None:
     pipeline = AppendPipeline(record())
     pipeline.start()
     closed = changed(pipeline.close())
     assert (closed.last_entry, closed.fragments[0].lacking) == (-1, ())
 
 
-def test_W9_one_that_is_back_takes_its_place_without_a_change_of_metadata_and_lacks_only_what_came_before() -> (
+def test_one_that_is_back_takes_its_place_without_a_change_of_metadata_and_lacks_only_what_came_before() -> (
     None
 ):
     pipeline = AppendPipeline(record())
@@ -95,7 +95,7 @@ def test_W9_one_that_is_back_takes_its_place_without_a_change_of_metadata_and_la
     assert closed.fragments[0].lacking == (Lacking(2, 0, 4),)
 
 
-def test_W9_where_another_takes_the_place_the_earlier_fragment_says_what_it_lacks() -> None:
+def test_where_another_takes_the_place_the_earlier_fragment_says_what_it_lacks() -> None:
     pipeline = AppendPipeline(record())
     written(pipeline, 4)
     pipeline.retry_replacements()
@@ -105,7 +105,7 @@ def test_W9_where_another_takes_the_place_the_earlier_fragment_says_what_it_lack
     assert (second.first_entry, second.ensemble, second.lacking) == (5, (B1, B2, B4), ())
 
 
-def test_W9_one_that_is_replaced_before_the_first_entry_lacks_nothing() -> None:
+def test_one_that_is_replaced_before_the_first_entry_lacks_nothing() -> None:
     pipeline = AppendPipeline(record())
     pipeline.start()
     pipeline.retry_replacements()
@@ -113,7 +113,7 @@ def test_W9_one_that_is_replaced_before_the_first_entry_lacks_nothing() -> None:
     assert change.fragments == (Fragment(0, (B1, B2, B4)),)
 
 
-def test_W9_it_counts_for_no_ack_quorum() -> None:
+def test_it_counts_for_no_ack_quorum() -> None:
     """With one more failed the writer has no quorum, as if the absent one had failed a moment after the creation."""
     pipeline = AppendPipeline(record())
     opened = lanes(pipeline.start())
@@ -127,7 +127,7 @@ def test_W9_it_counts_for_no_ack_quorum() -> None:
 
 
 @pytest.mark.parametrize("absent", [(0,), (0, 2)])
-def test_W9_a_striped_ledger_is_confirmed_where_every_write_set_has_its_quorum(
+def test_a_striped_ledger_is_confirmed_where_every_write_set_has_its_quorum(
     absent: tuple[int, ...],
 ) -> None:
     pipeline = AppendPipeline(record(Shape(4, 2, 1), absent))
@@ -142,7 +142,7 @@ def test_W9_a_striped_ledger_is_confirmed_where_every_write_set_has_its_quorum(
     assert not any(lack.is_everything for lack in closed.fragments[0].lacking)
 
 
-def test_W9_a_recovery_that_knows_nothing_better_leaves_what_the_record_says_within_its_end() -> None:
+def test_a_recovery_that_knows_nothing_better_leaves_what_the_record_says_within_its_end() -> None:
     closed = record().in_recovery().closed(9, 10)
     assert closed.fragments[0].lacking == (Lacking(2, 0, 9),)
 

@@ -146,7 +146,7 @@ def test_a_writer_that_is_to_close_looks_for_no_replacement() -> None:
     assert pipeline.lane_failed(1, "gone") == [CloseLane(1)]
 
 
-def test_M1_a_change_whose_answer_was_lost_is_known_by_its_last_fragment() -> None:
+def test_a_change_whose_answer_was_lost_is_known_by_its_last_fragment() -> None:
     """Of two fragments only the last one tells whose the change is."""
     pipeline = started()
     pipeline.acked(2, 0)
@@ -216,7 +216,7 @@ def ends_fenced(effects: list[AppendEffect]) -> bool:
     return isinstance(end, Finish) and isinstance(end.error, LedgerFenced)
 
 
-def test_W4_a_writer_closes_nothing_by_a_record_that_went_back_to_an_older_ensemble() -> None:
+def test_a_writer_closes_nothing_by_a_record_that_went_back_to_an_older_ensemble() -> None:
     """W4: that names a bookie which has not got the entries, in the place of the one that has."""
     pipeline, older = changed()
     (close,) = pipeline.close()
@@ -224,7 +224,7 @@ def test_W4_a_writer_closes_nothing_by_a_record_that_went_back_to_an_older_ensem
     assert ends_fenced(pipeline.conflicted(older))
 
 
-def test_W4_nor_does_it_change_the_ensemble_of_one_that_names_the_same_bookies_from_an_earlier_entry_on() -> (
+def test_nor_does_it_change_the_ensemble_of_one_that_names_the_same_bookies_from_an_earlier_entry_on() -> (
     None
 ):
     pipeline, older = changed()

@@ -49,7 +49,7 @@ NEGATIVE = ("absent", "no ledger")
 
 
 @pytest.mark.parametrize("acks", [1, 2, 3])
-def test_R3_the_verdict_follows_from_the_answers_and_nothing_else(acks: int) -> None:
+def test_the_verdict_follows_from_the_answers_and_nothing_else(acks: int) -> None:
     """R3, R6, F11, F12: every combination of answers of three bookies."""
     for said in product(ANSWERS, repeat=3):
         reads = of_shape(3, 3, acks)

@@ -30,12 +30,12 @@ def asked(effects: list[RecoveryEffect]) -> list[tuple[int, int, int]]:
     return [(e.position, e.first_entry, e.last_entry) for e in effects if isinstance(e, ReadFenced)]
 
 
-def test_R3_every_bookie_is_read_from_the_first_entry_that_is_not_known() -> None:
+def test_every_bookie_is_read_from_the_first_entry_that_is_not_known() -> None:
     _, effects = fenced()
     assert asked(effects) == [(n, 0, READ_AHEAD_ENTRIES - 1) for n in range(3)]
 
 
-def test_R3_a_bookie_that_has_answered_ahead_of_the_walk_is_not_read_on() -> None:
+def test_a_bookie_that_has_answered_ahead_of_the_walk_is_not_read_on() -> None:
     """One silence decides nothing, and what lies further on is not wanted yet."""
     recovery, _ = fenced()
     assert asked(recovery.read_answered(0, ReadReply(Status.OK, covered_through=100))) == []
@@ -55,7 +55,7 @@ OLDER = "knows a later state of the ledger than the metadata"
     [Headline(5, 2, is_closed=False), Headline(0, 2, is_closed=False), Headline(0, 1, is_closed=True)],
     ids=["a later fragment", "one in place of the last", "the end"],
 )
-def test_W8_an_answer_that_knows_a_later_state_of_the_ledger_ends_a_recovery(latest: Headline) -> None:
+def test_an_answer_that_knows_a_later_state_of_the_ledger_ends_a_recovery(latest: Headline) -> None:
     """Whether it is the first answer, or comes when entries are read already; and whoever vouches for the metadata."""
     told = LacReply(Status.OK, vouched_since=1, latest=latest)
     recovery = Recovery(numbered(), Crc32cDigester(LEDGER_ID))
@@ -73,14 +73,14 @@ def test_W8_an_answer_that_knows_a_later_state_of_the_ledger_ends_a_recovery(lat
     [None, Headline(0, 1, is_closed=False), Headline(0, 0, is_closed=False)],
     ids=["nothing", "the same", "without a number"],
 )
-def test_W8_an_answer_that_knows_no_more_than_the_record_does_not(latest: Headline | None) -> None:
+def test_an_answer_that_knows_no_more_than_the_record_does_not(latest: Headline | None) -> None:
     recovery = Recovery(numbered(), Crc32cDigester(LEDGER_ID))
     recovery.start()
     effects = [recovery.lac_answered(n, LacReply(Status.OK, vouched_since=1, latest=latest)) for n in (0, 1)]
     assert len(asked(effects[1])) == 3
 
 
-def test_W8_fragments_without_numbers_go_by_their_first_entries() -> None:
+def test_fragments_without_numbers_go_by_their_first_entries() -> None:
     """Where the record has lost the numbers, and notes have them still."""
     recovery, _ = fenced()
     known = LacReply(Status.OK, vouched_since=1, latest=Headline(0, 3, is_closed=False))
@@ -89,7 +89,7 @@ def test_W8_fragments_without_numbers_go_by_their_first_entries() -> None:
     assert OLDER in failure(recovery.lac_answered(2, later))
 
 
-def test_R5_each_bookie_of_a_fragment_that_the_recovery_made_is_told_of_it_with_the_end() -> None:
+def test_each_bookie_of_a_fragment_that_the_recovery_made_is_told_of_it_with_the_end() -> None:
     """Also of one between two others: where the metadata went back, nobody else would know of it."""
     recovery, _ = fenced()
     three, four = BookieRef("b3", "i"), BookieRef("b4", "i")
@@ -110,7 +110,7 @@ def test_R5_each_bookie_of_a_fragment_that_the_recovery_made_is_told_of_it_with_
     assert {note.fragment.number for bookie, note in told if bookie == three} == {2}
 
 
-def test_R5_of_fragments_that_the_recovery_found_settled_nobody_is_told() -> None:
+def test_of_fragments_that_the_recovery_found_settled_nobody_is_told() -> None:
     earlier = Fragment(0, (*ENSEMBLE[:2], BookieRef("b9", "i")), number=1)
     record = LedgerRecord(LEDGER_ID, Shape(3, 3, 2), (earlier, Fragment(4, ENSEMBLE, number=2))).in_recovery()
     recovery = Recovery(record, Crc32cDigester(LEDGER_ID))

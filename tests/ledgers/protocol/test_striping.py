@@ -59,7 +59,7 @@ def test_entries_that_belong_on_no_other_positions_are_counted(shape: Shape) -> 
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_W1_an_entry_belongs_to_the_positions_of_its_write_set(shape: Shape) -> None:
+def test_an_entry_belongs_to_the_positions_of_its_write_set(shape: Shape) -> None:
     """W1"""
     striping = Striping(shape)
     for entry_id in range(2 * shape.ensemble_size + 1):
@@ -71,7 +71,7 @@ def test_W1_an_entry_belongs_to_the_positions_of_its_write_set(shape: Shape) -> 
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_R2_coverage_is_won_exactly_when_the_fenced_meet_every_ack_quorum(shape: Shape) -> None:
+def test_coverage_is_won_exactly_when_the_fenced_meet_every_ack_quorum(shape: Shape) -> None:
     """R2, F10: and lost exactly when even all that have not failed would not."""
     striping, everyone = Striping(shape), frozenset(range(shape.ensemble_size))
     for size in range(shape.ensemble_size + 1):
@@ -84,7 +84,7 @@ def test_R2_coverage_is_won_exactly_when_the_fenced_meet_every_ack_quorum(shape:
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_R3_so_many_absences_and_no_fewer_leave_no_room_for_an_ack_quorum(shape: Shape) -> None:
+def test_so_many_absences_and_no_fewer_leave_no_room_for_an_ack_quorum(shape: Shape) -> None:
     """R3: the bookies that lack an entry prove that it was never confirmed."""
     striping = Striping(shape)
     for residue, quorum in enumerate(striping.absent_quorums):
@@ -96,7 +96,7 @@ def test_R3_so_many_absences_and_no_fewer_leave_no_room_for_an_ack_quorum(shape:
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_W2_confirmation_by_marks_is_confirmation_by_counting(shape: Shape) -> None:
+def test_confirmation_by_marks_is_confirmation_by_counting(shape: Shape) -> None:
     """W2: random progress of each bookie over the entries that it holds, in order."""
     rng = random.Random(str(shape))
     striping = Striping(shape)

@@ -49,7 +49,7 @@ def test_a_lac_told_by_a_bookie_counts_until_the_ledger_is_closed() -> None:
     assert view.last_add_confirmed == 4
 
 
-def test_W4_what_lies_before_the_last_fragment_is_confirmed_whatever_bookies_have_heard() -> None:
+def test_what_lies_before_the_last_fragment_is_confirmed_whatever_bookies_have_heard() -> None:
     changed = OPEN.changed_ensemble(Fragment(10, (BookieRef("b2", "i2"),)))
     view = view_of(VersionedRecord(changed, 1))
     assert view.last_add_confirmed == 9
@@ -91,7 +91,7 @@ async def test_a_follower_whose_history_was_compacted_goes_on_from_what_stands_n
     await cancel(following)
 
 
-async def test_W8_who_follows_a_ledger_over_a_store_that_went_back_is_told_so(
+async def test_who_follows_a_ledger_over_a_store_that_went_back_is_told_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A watch says nothing: to it nothing happens any more."""
@@ -106,7 +106,7 @@ async def test_W8_who_follows_a_ledger_over_a_store_that_went_back_is_told_so(
         await view.look()
 
 
-async def test_W8_who_follows_a_ledger_that_the_store_lost_is_told_so(
+async def test_who_follows_a_ledger_that_the_store_lost_is_told_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ledger_view, "LOOK_SECONDS", 0.0)

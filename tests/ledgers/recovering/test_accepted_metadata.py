@@ -66,7 +66,7 @@ async def state_of(cluster: InProcessCluster, ledger_id: int) -> LedgerState:
     return there(await LedgerStore(cluster.store).read(ledger_id)).record.state
 
 
-async def test_W8_nothing_is_closed_where_a_bookie_that_is_fenced_finds_the_store_set_back(
+async def test_nothing_is_closed_where_a_bookie_that_is_fenced_finds_the_store_set_back(
     tmp_path: Path,
 ) -> None:
     async with on_bookies(tmp_path, 1) as (cluster, client):
@@ -80,7 +80,7 @@ async def test_W8_nothing_is_closed_where_a_bookie_that_is_fenced_finds_the_stor
         assert await payloads(await client.open_ledger(ledger_id)) == [b"a"]
 
 
-async def test_W8_no_loss_is_accepted_where_a_bookie_that_is_fenced_finds_the_store_set_back(
+async def test_no_loss_is_accepted_where_a_bookie_that_is_fenced_finds_the_store_set_back(
     tmp_path: Path,
 ) -> None:
     async with on_bookies(tmp_path, 2) as (cluster, client):
@@ -93,9 +93,7 @@ async def test_W8_no_loss_is_accepted_where_a_bookie_that_is_fenced_finds_the_st
         assert (await client.accept_loss(assessment)).is_closed
 
 
-async def test_W8_a_close_is_refused_that_meets_a_hold(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_close_is_refused_that_meets_a_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody notices between the fences and the close."""
     change = RecoveryRun._change
 
@@ -112,7 +110,7 @@ async def test_W8_a_close_is_refused_that_meets_a_hold(
         assert await state_of(cluster, ledger_id) is LedgerState.IN_RECOVERY
 
 
-async def test_W8_nothing_is_closed_where_no_bookie_vouches(
+async def test_nothing_is_closed_where_no_bookie_vouches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def silent(_: StoreComparison) -> bool:

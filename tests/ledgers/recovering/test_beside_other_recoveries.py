@@ -30,7 +30,7 @@ async def is_whole(client: LedgerClient, ledger_id: int) -> None:
     assert await payloads(await client.open_ledger(ledger_id)) == [b"%d" % n for n in range(5)]
 
 
-async def test_R5_what_a_recovery_wrote_back_that_did_not_end_keeps_no_other_from_the_end(
+async def test_what_a_recovery_wrote_back_that_did_not_end_keeps_no_other_from_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The bookie that it chose in place of the one that is gone is named by no record, and knows the LAC."""
@@ -47,7 +47,7 @@ async def test_R5_what_a_recovery_wrote_back_that_did_not_end_keeps_no_other_fro
         await is_whole(client, ledger_id)
 
 
-async def test_R5_two_at_once_come_to_the_same_end_where_a_bookie_is_gone(
+async def test_two_at_once_come_to_the_same_end_where_a_bookie_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with on_bookies(tmp_path, 4) as (cluster, client):

@@ -17,7 +17,7 @@ async def never(*_: object, **__: object) -> None:
     await asyncio.Event().wait()
 
 
-async def test_W6_a_bookie_that_answers_nothing_keeps_no_recovery_waiting_and_the_record_says_what_it_lacks(
+async def test_a_bookie_that_answers_nothing_keeps_no_recovery_waiting_and_the_record_says_what_it_lacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with on_bookies(tmp_path, 3, PATIENT) as (cluster, client):

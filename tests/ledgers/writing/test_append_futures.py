@@ -27,7 +27,7 @@ def results(futures: list[Future[int]]) -> list[int | None]:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_W2_whatever_is_taken_in_together_each_future_is_answered_when_its_entry_is_and_with_its_id(
+def test_whatever_is_taken_in_together_each_future_is_answered_when_its_entry_is_and_with_its_id(
     seed: int,
 ) -> None:
     """Single entries, lists of them, and entries for which nobody waits, answered at any place between."""

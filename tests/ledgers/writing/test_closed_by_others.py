@@ -17,7 +17,7 @@ OPEN = LedgerRecord(LEDGER_ID, Shape(1, 1, 1), (Fragment(0, (BookieRef("b1", "i"
     ("record", "is_closed_there"),
     [(OPEN.closed(4, 50), True), (OPEN.closed(3, 40), False), (OPEN.closed(5, 60), False), (OPEN, False)],
 )
-async def test_C1_only_a_ledger_that_is_closed_at_this_very_entry_is(
+async def test_only_a_ledger_that_is_closed_at_this_very_entry_is(
     record: LedgerRecord, is_closed_there: bool
 ) -> None:
     ledgers = LedgerStore(MemoryStore())

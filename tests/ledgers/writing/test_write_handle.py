@@ -114,7 +114,7 @@ def test_an_idle_writer_that_finds_no_quorum_of_bookies_ends_though_nothing_wait
     run(scenario(), timeout_seconds=10)
 
 
-async def test_C1_closing_waits_for_the_slowest_copy() -> None:
+async def test_closing_waits_for_the_slowest_copy() -> None:
     """C1, W6"""
     writer, bookies, _ = await writer_of()
     appended = await writer.append_async(b"x")
@@ -130,7 +130,7 @@ async def test_C1_closing_waits_for_the_slowest_copy() -> None:
     assert all(lane.is_closed for lane in bookies.lanes)
 
 
-async def test_C1_a_fenced_writer_with_an_unconfirmed_entry_has_not_closed_its_ledger_though_it_is_closed() -> (
+async def test_a_fenced_writer_with_an_unconfirmed_entry_has_not_closed_its_ledger_though_it_is_closed() -> (
     None
 ):
     """The recovery closed it without that entry, and the application is to hear of it."""
@@ -145,9 +145,7 @@ async def test_C1_a_fenced_writer_with_an_unconfirmed_entry_has_not_closed_its_l
         await lost
 
 
-async def test_C1_an_idle_writer_that_meets_the_fence_of_a_recovery_that_closed_there_has_closed_too() -> (
-    None
-):
+async def test_an_idle_writer_that_meets_the_fence_of_a_recovery_that_closed_there_has_closed_too() -> None:
     writer, bookies, ledgers = await writer_of()
     await change(ledgers, LEDGER_ID, lambda record: record.closed(-1, 0))
     bookies.fence()

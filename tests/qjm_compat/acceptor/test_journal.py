@@ -165,6 +165,6 @@ async def test_a_crash_between_any_two_batches_keeps_what_was_confirmed(tmp_path
 
 
 @pytest.mark.parametrize("journal_id", ["", "a/b", ".hidden", "..", "a b"])
-def test_C0_a_bad_journal_id_is_refused(journal_id: str) -> None:
+def test_a_bad_journal_id_is_refused(journal_id: str) -> None:
     with pytest.raises(BadRequest, match="bad journal id"):
         QuorumJournalManager("memory:", journal_id)

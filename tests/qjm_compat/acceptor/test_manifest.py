@@ -39,7 +39,7 @@ def test_what_is_finalized_beats_what_is_in_progress_and_a_later_start_an_earlie
 
 
 @pytest.mark.parametrize("inside", [final(5, 6), final(10, 12), final(2, 10)])
-def test_J4_a_finalized_segment_is_never_left_out_in_favour_of_another(inside: RemoteEditLog) -> None:
+def test_a_finalized_segment_is_never_left_out_in_favour_of_another(inside: RemoteEditLog) -> None:
     for logs in ([final(1, 10), inside], [inside, final(1, 10), open_one(4, 20)]):
         with pytest.raises(RuleViolated, match="overlaps"):
             without_overlaps(logs)

@@ -77,7 +77,7 @@ async def prepared() -> tuple[ModelAcceptor, OvertakenDisk]:
 
 
 @pytest.mark.parametrize("name", CALLS)
-async def test_C2a_from_the_promise_to_a_later_writer_on_a_call_under_way_changes_nothing(name: str) -> None:
+async def test_from_the_promise_to_a_later_writer_on_a_call_under_way_changes_nothing(name: str) -> None:
     acceptor, disk = await prepared()
     await acceptor.call(CALLS[name])
     effects = list(disk.effects)
@@ -100,7 +100,7 @@ async def test_C2a_from_the_promise_to_a_later_writer_on_a_call_under_way_change
         (AcceptRecovery(info=INFO, state=SegmentState(1, 2, True, 1), source="b"), RuleViolated),
     ],
 )
-async def test_C2a_what_a_later_writer_finalized_meanwhile_is_no_fault_of_the_earlier_one(
+async def test_what_a_later_writer_finalized_meanwhile_is_no_fault_of_the_earlier_one(
     call: Request[Any], refusal: type[JournalError]
 ) -> None:
     acceptor, disk = await prepared()

@@ -96,7 +96,7 @@ NOT_OVER_THIS_WIRE = (
     "test_an_upgrade_to_what_a_journal_cannot_hold_is_refused",
     "test_each_of_checks_1_to_3_fails_alone_and_the_earlier_of_two_is_the_one_that_answers",
     # A NameNode upgrades and discards under its own epoch, which stays: test_name_node_calls has what holds here.
-    "test_J2_a_change_of_the_whole_journal_ends_its_writer",
+    "test_a_change_of_the_whole_journal_ends_its_writer",
 )
 for name in NOT_OVER_THIS_WIRE:
     setattr(TestRemoteAcceptor, name, None)

@@ -211,7 +211,7 @@ def test_no_heartbeat_goes_while_a_call_is_under_way() -> None:
     assert [type(effect) for effect in effects] == [Send, Fail]
 
 
-def test_Q9_numbers_rise_by_one_with_every_request_that_is_sent_and_only_then() -> None:
+def test_numbers_rise_by_one_with_every_request_that_is_sent_and_only_then() -> None:
     at = At()
     numbers: list[int] = []
 

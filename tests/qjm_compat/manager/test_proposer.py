@@ -1,4 +1,8 @@
-"""The proposer's programs: what is asked of whom, in which order, and what ends them."""
+"""The proposer's programs: what is asked of whom, in which order, and what ends them.
+
+J5: a segment begins only where the one before it was finalized at a quorum. What readers make of a gap:
+test_segments_seen.py.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +72,7 @@ def test_a_recovery_prepares_accepts_and_finalizes_the_latest_segment() -> None:
     assert [ask.need for ask in writer.asked] == [Need.MAJORITY] * 5
 
 
-def test_J1_an_epoch_is_above_all_that_a_majority_knows() -> None:
+def test_an_epoch_is_above_all_that_a_majority_knows() -> None:
     three = new_journal()
     WriterByHand(three, {0, 1}).recover()
     second = recovered(three, {1, 2})
@@ -76,7 +80,7 @@ def test_J1_an_epoch_is_above_all_that_a_majority_knows() -> None:
     assert [channel.epoch for channel in second.channels] == [2, 2, 2], "those not reached included"
 
 
-def test_J1_an_epoch_that_a_majority_did_not_promise_is_nobodys() -> None:
+def test_an_epoch_that_a_majority_did_not_promise_is_nobodys() -> None:
     writer = WriterByHand(new_journal())
     writer.lost = lambda number, request: number > 0 and isinstance(request, NewEpoch)
     with pytest.raises(
@@ -154,7 +158,7 @@ def test_J5_a_finalization_without_a_quorum_leaves_the_segment_unfinalized() -> 
     writer.start(4)
 
 
-def test_J4_a_writer_begins_no_segment_at_a_txid_that_is_taken() -> None:
+def test_a_writer_begins_no_segment_at_a_txid_that_is_taken() -> None:
     three = new_journal()
     first = recovered(three)
     first.start(1)

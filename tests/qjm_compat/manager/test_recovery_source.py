@@ -56,7 +56,7 @@ def test_equal_copies_are_equal_and_the_first_of_them_is_taken() -> None:
     assert best_source({2: reply(150), 1: reply(150), 0: reply(149)}) == 1
 
 
-def test_J4_finalized_copies_of_different_lengths_are_never_chosen_between() -> None:
+def test_finalized_copies_of_different_lengths_are_never_chosen_between() -> None:
     with pytest.raises(RuleViolated, match="finalized segs with different lengths"):
         best_source({0: reply(150, in_progress=False), 1: reply(151, in_progress=False)})
 
@@ -66,7 +66,7 @@ def test_segments_that_begin_elsewhere_are_not_compared() -> None:
         compare(reply(150), reply(250, start_txid=201))
 
 
-def test_J3_a_copy_that_lacks_what_was_committed_is_not_taken() -> None:
+def test_a_copy_that_lacks_what_was_committed_is_not_taken() -> None:
     with pytest.raises(RuleViolated, match="txid 151 was committed"):
         best_source({0: reply(150), 1: reply(None, committed=151)})
     assert best_source({0: reply(150), 1: reply(None, committed=150)}) == 0

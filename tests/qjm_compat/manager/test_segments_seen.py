@@ -1,4 +1,7 @@
-"""What a reader may read: finalized segments, and of one in progress what a quorum of one writer's copies has."""
+"""What a reader may read: finalized segments, and of one in progress what a quorum of one writer's copies has.
+
+J6: readers get only edits that a quorum has on disk.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,7 @@ def test_a_finalized_copy_overrules_those_in_progress() -> None:
     assert readers(found) == [1]
 
 
-def test_J4_finalized_copies_of_different_ends_are_an_error() -> None:
+def test_finalized_copies_of_different_ends_are_an_error() -> None:
     with pytest.raises(RuleViolated, match="finalized with different ends"):
         seen([final(1, 3)], [final(1, 4)])
 
@@ -82,7 +85,7 @@ def test_what_is_in_progress_inside_of_a_finalized_segment_was_overruled() -> No
         (([open_one(1, 5, accepted=2)], [open_one(1, 5, accepted=2)], [open_one(1, 9)]), 5),
     ],
 )
-def test_Q14_a_segment_in_progress_ends_where_a_quorum_of_one_writers_copies_does(
+def test_J6_a_segment_in_progress_ends_where_a_quorum_of_one_writers_copies_does(
     logs: tuple[list[RemoteEditLog], ...], durable: int | None
 ) -> None:
     found = seen(*logs)
@@ -120,7 +123,7 @@ def of_one_vote(logs: list[RemoteEditLog]) -> list[list[RemoteEditLog]]:
 
 
 @given(st.lists(copies, min_size=1, max_size=3))
-def test_no_more_is_durable_than_a_quorum_of_one_writers_copies_has_or_its_writer_told(
+def test_J6_no_more_is_durable_than_a_quorum_of_one_writers_copies_has_or_its_writer_told(
     logs: list[RemoteEditLog],
 ) -> None:
     def durable(vote: list[RemoteEditLog], txid: int) -> bool:
@@ -162,14 +165,14 @@ def test_without_a_gap_one_look_is_enough() -> None:
     assert ends(looked({0: OLD, 1: OLD})) == [(1, 3, False)]
 
 
-def test_J5_manifests_of_different_times_are_asked_for_again() -> None:
+def test_manifests_of_different_times_are_asked_for_again() -> None:
     """The first answer is from before 4-6 was finalized, the second of an acceptor that lacks it."""
     found = looked({0: OLD, 1: NEW_WITH_A_HOLE}, {0: NEW, 1: NEW_WITH_A_HOLE})
     assert ends(found) == [(1, 3, False), (4, 6, False), (7, 9, False)]
     check_no_gap(found)
 
 
-def test_J5_a_gap_that_is_there_after_three_looks_is_an_error_that_says_where_to_read_on() -> None:
+def test_a_gap_that_is_there_after_three_looks_is_an_error_that_says_where_to_read_on() -> None:
     hole = {0: OLD, 1: NEW_WITH_A_HOLE}
     found = looked(hole, hole, hole)
     assert ends(found) == [(1, 3, False), (7, 9, False)]
@@ -213,14 +216,14 @@ def edits(count: int, by: int = 1, *, is_final: bool = False, accepted: int = 0)
         ({0: edits(2, is_final=True), 1: edits(4, is_final=True)}, 4),
     ],
 )
-def test_edits_are_given_to_a_follower_as_far_as_a_quorum_has_them(
+def test_J6_edits_are_given_to_a_follower_as_far_as_a_quorum_has_them(
     replies: dict[int, JournaledEdits], durable: int | None
 ) -> None:
     found = durable_edits(replies, THREE)
     assert (found[1] if found is not None else None) == durable
 
 
-def test_Q13_an_acceptor_that_did_not_answer_does_not_count_as_one_that_has_nothing_new() -> None:
+def test_an_acceptor_that_did_not_answer_does_not_count_as_one_that_has_nothing_new() -> None:
     """One that is behind the reader gives an error; with two others the edits are known to be durable."""
     found = durable_edits({0: edits(5), 2: edits(5)}, THREE)
     assert found is not None

@@ -158,7 +158,7 @@ def test_records_are_found_whether_they_are_few_or_many(file: File, many: int) -
     assert run(records_of(file.uri, [])) == {}
 
 
-def test_W8_of_a_ledger_that_older_metadata_does_not_know_nobody_says_that_it_is_gone(file: File) -> None:
+def test_of_a_ledger_that_older_metadata_does_not_know_nobody_says_that_it_is_gone(file: File) -> None:
     async def went_back() -> None:
         store = await open_store(file.uri)
         await cluster_id(store, create=True)

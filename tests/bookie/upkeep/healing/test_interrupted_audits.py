@@ -1,4 +1,4 @@
-"""H3: an absence is counted as long as the auditor sees who lives, whatever else of its work fails."""
+"""An absence is counted as long as the auditor sees who lives, whatever else of its work fails (H3)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.aio import cancel, limited, until_true
 from tests.support.faulty_store import FaultyStore
 
 
-async def test_H3_an_absence_counts_on_where_another_part_of_each_look_fails(
+async def test_an_absence_counts_on_where_another_part_of_each_look_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(auditor, "LOOK_SECONDS", 0.005)

@@ -29,7 +29,7 @@ async def planned(store: MemoryStore) -> list[Moves]:
     return [found async for found in planned_moves.list_moves(store)]
 
 
-async def test_H1_a_copy_is_moved_with_every_entry_and_the_wish_is_over(one: Healing) -> None:
+async def test_a_copy_is_moved_with_every_entry_and_the_wish_is_over(one: Healing) -> None:
     await one.rebalancer.look_once()
     assert await one.ensemble(7) == (B1, ME, B3)
     assert await one.world.read(7, 0, LAST) == (list(range(100)), set())
@@ -51,7 +51,7 @@ async def test_a_wish_that_does_not_fit_any_more_is_dropped_and_nothing_is_chang
     assert await planned(one.store) == []
 
 
-async def test_H1_a_copy_that_cannot_be_had_whole_stays_where_it_is(one: Healing) -> None:
+async def test_a_copy_that_cannot_be_had_whole_stays_where_it_is(one: Healing) -> None:
     one.peers.lost = {7: {42}}
     await one.rebalancer.look_once()
     assert await one.ensemble(7) == (B1, B2, B3)

@@ -1,4 +1,9 @@
-"""What must be copied, and who may take it: records and views of clusters in, needs out."""
+"""What must be copied, and who may take it: records and views of clusters in, needs out.
+
+H2: what lacks copies is marked and made whole, in as many fault domains as there are. How it is done: test_worker.py,
+and on real bookies integration/test_healing.py.
+H3: nothing is copied for a bookie that restarts or is in maintenance, nor where half of the cluster is gone.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +117,7 @@ GOES_ON = LedgerRecord(7, WHOLE, (ABC, Fragment(50, (A, B, D), 500)))
         pytest.param(closed(LACKING), view(A, C, D, E, F), [], id="which is asked again when it is back"),
     ],
 )
-def test_what_must_be_copied_and_why(
+def test_H2_what_must_be_copied_and_why(
     record: LedgerRecord, seen: ClusterView, needs: list[tuple[int, str, Reason]]
 ) -> None:
     assert found(record, seen) == needs
@@ -128,7 +133,7 @@ def test_a_bookie_that_is_drained_takes_nothing() -> None:
     assert seen.fate(A) is Fate.DRAINING and A not in [one.bookie for one in seen.takers()]
 
 
-def test_nothing_is_copied_when_half_of_the_cluster_vanishes_at_once() -> None:
+def test_H3_nothing_is_copied_when_half_of_the_cluster_vanishes_at_once() -> None:
     """It looks like a network that failed; those that an operator gives up are copied all the same."""
     seen = view(D, E, F, absent_ms=dict.fromkeys("abc", WAIT_MS))
     assert seen.is_braked and seen.unexpectedly_absent == ["a", "b", "c"]
@@ -148,7 +153,7 @@ def test_only_a_bookie_that_takes_entries_and_is_not_there_yet_may_take_a_place(
     assert [str(one.bookie) for one in takers(task, seen)] == ["d"]
 
 
-def test_H2_a_bookie_that_does_not_heal_takes_no_place() -> None:
+def test_a_bookie_that_does_not_heal_takes_no_place() -> None:
     """H2: nobody would copy anything, and nobody else would try."""
     seen = view(B, C, D, E, absent_ms=LONG)
     stubborn = {one: replace(found, heals=one != D) for one, found in seen.living.items()}
@@ -156,7 +161,7 @@ def test_H2_a_bookie_that_does_not_heal_takes_no_place() -> None:
     assert [str(one.bookie) for one in takers(task, replace(seen, living=stubborn))] == ["e"]
 
 
-def test_a_place_goes_to_a_rack_without_a_copy_if_there_is_one() -> None:
+def test_H2_a_place_goes_to_a_rack_without_a_copy_if_there_is_one() -> None:
     racks = {"b": "r1", "c": "r2", "d": "r1", "e": "r3", "f": "r2"}
     seen = view(B, C, D, E, F, absent_ms=LONG, racks=racks)
     (task,) = replication_tasks(closed(ABC), seen)
@@ -165,7 +170,7 @@ def test_a_place_goes_to_a_rack_without_a_copy_if_there_is_one() -> None:
     assert [str(one.bookie) for one in takers(task, crowded)] == ["d", "f"]
 
 
-def test_two_copies_in_one_rack_are_taken_apart_where_that_can_be() -> None:
+def test_H2_two_copies_in_one_rack_are_taken_apart_where_that_can_be() -> None:
     racks = {"a": "r1", "b": "r1", "c": "r2", "d": "r3"}
     assert found(closed(ABC), view(A, B, C, D, racks=racks)) == [(0, "a", Reason.MISPLACED)]
     assert found(closed(ABC), view(A, B, C, racks=racks)) == []

@@ -25,7 +25,7 @@ from tests.support.ledgers import change
 from tests.support.present import there
 
 
-async def test_W8_ledgers_closed_before_an_entry_that_the_bookie_proves_to_be_confirmed_are_named(
+async def test_ledgers_closed_before_an_entry_that_the_bookie_proves_to_be_confirmed_are_named(
     tmp_path: Path,
 ) -> None:
     async with on_site(tmp_path) as site:
@@ -45,7 +45,7 @@ class NothingLacks:
         return
 
 
-async def test_W8_ids_that_only_this_bookie_knows_are_not_given_again_once_it_has_told_what_it_holds(
+async def test_ids_that_only_this_bookie_knows_are_not_given_again_once_it_has_told_what_it_holds(
     tmp_path: Path,
 ) -> None:
     """Also where it hung while the store went back, and has seen nothing of that."""
@@ -66,7 +66,7 @@ async def test_W8_ids_that_only_this_bookie_knows_are_not_given_again_once_it_ha
         assert await ledger_ids.counted_end(site.store) == 978
 
 
-async def test_W8_the_record_of_an_open_ledger_names_who_holds_more_of_it_and_is_not_in_its_last_ensemble(
+async def test_the_record_of_an_open_ledger_names_who_holds_more_of_it_and_is_not_in_its_last_ensemble(
     tmp_path: Path,
 ) -> None:
     """By what is noted of it; else by the entries of the last fragment."""
@@ -101,7 +101,7 @@ async def test_W8_the_record_of_an_open_ledger_names_who_holds_more_of_it_and_is
             ]
 
 
-async def test_W8_a_ledger_lacks_only_what_is_not_here_whatever_its_record_says_it_may_lack(
+async def test_a_ledger_lacks_only_what_is_not_here_whatever_its_record_says_it_may_lack(
     one: Healing,
 ) -> None:
     """W8: a record that was made again says of each copy that it may lack everything."""

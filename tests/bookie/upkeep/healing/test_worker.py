@@ -32,7 +32,7 @@ TEST_SECONDS_MAX = 2 * CONFIG.lost_bookie_seconds + 120
 """By the clock of its event loop, which a test may set forward."""
 
 
-async def test_W3_the_worker_takes_the_place_of_a_lost_bookie_with_every_entry(one: Healing) -> None:
+async def test_the_worker_takes_the_place_of_a_lost_bookie_with_every_entry(one: Healing) -> None:
     """W3: and the mark goes when nothing is amiss any more."""
     await one.loses_b2()
     assert there(await one.marks.read(7)).reasons == ("entries 0 to 99: b2 is lost",)
@@ -48,7 +48,7 @@ async def test_W3_the_worker_takes_the_place_of_a_lost_bookie_with_every_entry(o
     assert one.worker.marked == 0
 
 
-async def test_W3_what_another_bookie_lacks_is_no_place_to_take(one: Healing) -> None:
+async def test_what_another_bookie_lacks_is_no_place_to_take(one: Healing) -> None:
     """W3: it has all the rest; one who took its place with what it lacks would have only that."""
     await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
     await change(one.ledgers, 7, lambda it: it.with_lacking(1, 98, 99))
@@ -58,7 +58,7 @@ async def test_W3_what_another_bookie_lacks_is_no_place_to_take(one: Healing) ->
     assert one.peers.asked == [] and await one.marks.read(7) is not None
 
 
-async def test_W6_the_worker_fetches_what_lacks_here_and_says_that_it_is_whole(one: Healing) -> None:
+async def test_the_worker_fetches_what_lacks_here_and_says_that_it_is_whole(one: Healing) -> None:
     """W6: of what may be lacking only what is lacking is asked for."""
     await closed_ledger(one.ledgers, 7, SHAPE, LAST)
     await hold(one.world.bookie, 7, range(90))
@@ -70,7 +70,7 @@ async def test_W6_the_worker_fetches_what_lacks_here_and_says_that_it_is_whole(o
     assert await one.marks.read(7) is None
 
 
-async def test_H1_a_place_of_which_all_is_here_is_taken_from_one_that_lacks_some_of_it(one: Healing) -> None:
+async def test_a_place_of_which_all_is_here_is_taken_from_one_that_lacks_some_of_it(one: Healing) -> None:
     """H1: what was moved here, and the metadata has forgotten that; with a gap here it stays where it is."""
     for ledger_id, held in ((7, range(100)), (8, range(1, 100))):
         await closed_ledger(one.ledgers, ledger_id, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
@@ -162,7 +162,7 @@ async def test_where_nobody_can_take_what_is_to_leave_a_living_bookie_the_mark_s
     assert there(await one.marks.read(7)).why_not == f"entries 0 to 99: b2 is drained or given up: {NO_TAKER}"
 
 
-async def test_H2_what_is_closed_on_a_bookie_that_is_to_leave_is_marked_soon(
+async def test_what_is_closed_on_a_bookie_that_is_to_leave_is_marked_soon(
     one: Healing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """H2: nothing else changes in the cluster then that the auditor would look for."""
@@ -178,7 +178,7 @@ async def test_H2_what_is_closed_on_a_bookie_that_is_to_leave_is_marked_soon(
     assert there(await one.marks.read(7)).reasons == ("entries 0 to 99: b2 is drained or given up",)
 
 
-async def test_H2_what_a_bookie_that_does_not_heal_lacks_goes_to_another(one: Healing) -> None:
+async def test_what_a_bookie_that_does_not_heal_lacks_goes_to_another(one: Healing) -> None:
     await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
     await change(one.ledgers, 7, lambda it: it.with_lacking(1, 98, 99))
     await one.dies(B2)
@@ -189,7 +189,7 @@ async def test_H2_what_a_bookie_that_does_not_heal_lacks_goes_to_another(one: He
     assert await one.world.read(7, 0, LAST) == (list(range(100)), set())
 
 
-async def test_H2_a_place_that_the_best_taker_does_not_take_goes_to_whoever_can(one: Healing) -> None:
+async def test_a_place_that_the_best_taker_does_not_take_goes_to_whoever_can(one: Healing) -> None:
     """H2: it lives, and something keeps it from healing."""
     for bookie, rack in ((ME, "r1"), (B1, "r1"), (B3, "r2")):
         await one.dies(bookie)
@@ -318,7 +318,7 @@ async def test_two_bookies_that_take_stock_of_a_ledger_at_once_both_tell_what_th
     assert {(lack.position, lack.first_entry) for lack in lacking} == {(0, 50), (1, 10)}
 
 
-async def test_R6_limbo_ends_by_itself(one: Healing) -> None:
+async def test_limbo_ends_by_itself(one: Healing) -> None:
     await closed_ledger(one.ledgers, 7, SHAPE, LAST)
     await hold(one.world.bookie, 7, range(50))
     await one.world.limbo()

@@ -1,4 +1,8 @@
-"""The auditor gives up what logs ask it to: no more, not under a hold, and over conflicts and other auditors."""
+"""L9: the auditor gives up what logs ask it to: no more, not under a hold, and over conflicts and other auditors.
+
+What is old enough or too much is decided in metadata/test_retention.py, how silences are counted in
+test_silence_counts.py.
+"""
 
 from __future__ import annotations
 
@@ -141,7 +145,7 @@ async def test_a_later_auditor_goes_on_counting_a_silence(one: One) -> None:
     assert (await one.at(12, auditor=later)).first_position == 20
 
 
-async def test_nothing_goes_under_a_legal_hold_and_what_had_gone_before_it_is_deleted_after_it(
+async def test_L9_nothing_goes_under_a_legal_hold_and_what_had_gone_before_it_is_deleted_after_it(
     one: One,
 ) -> None:
     record = await one.make(Retention(age_seconds=10))

@@ -1,4 +1,4 @@
-"""R6: what the index has lost, or points at something else, is put right by what stands in the log."""
+"""What the index has lost, or points at something else, is put right by what stands in the log (R6)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .scrubs import LAST, STRIPED, WHOLE, dealt_with, filled
 
 
 @pytest.mark.parametrize("shape", [WHOLE, STRIPED], ids=str)
-async def test_R6_frames_that_the_index_has_lost_are_put_back(
+async def test_frames_that_the_index_has_lost_are_put_back(
     tmp_path: Path, shape: Shape, ledgers: LedgerStore
 ) -> None:
     """R6: without them their entries are denied. The index's pages have no checksums."""
@@ -52,7 +52,7 @@ async def test_R6_frames_that_the_index_has_lost_are_put_back(
 
 
 @pytest.mark.parametrize("rot", ["lost", "changed"])
-async def test_R6_rows_of_the_index_that_have_rotted_are_found_and_told(
+async def test_rows_of_the_index_that_have_rotted_are_found_and_told(
     formatted: Path, rot: str, ledgers: LedgerStore
 ) -> None:
     """R6: what they pointed to is read again, and a rebuild is asked for."""
@@ -140,7 +140,7 @@ async def test_a_lost_frame_is_not_put_back_where_it_can_no_longer_be_read(world
 @pytest.mark.parametrize(
     "points_to", ["another ledger's", "another frame", "nothing", "lost bytes", "no segment"]
 )
-async def test_R6_places_that_point_at_something_else_are_mended(world: Mended, points_to: str) -> None:
+async def test_places_that_point_at_something_else_are_mended(world: Mended, points_to: str) -> None:
     await filled(world, WHOLE, 7, 8)
     await world.bookie.store([Record(RecordKind.LOST, -1, content=bytes(90))])
     await world.bookie.checkpoint()

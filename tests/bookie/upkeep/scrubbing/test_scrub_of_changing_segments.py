@@ -1,4 +1,4 @@
-"""R6: segments come and go during a scrub; one that is missing or not this log's is told."""
+"""Segments come and go during a scrub; one that is missing or not this log's is told (R6)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def test_writing_goes_on_during_a_scrub(tmp_path: Path) -> None:
         assert await world.read(8, 0, LAST) == (list(range(LAST + 1)), set())
 
 
-async def test_R6_a_segment_that_is_missing_is_made_up_for(formatted: Path, ledgers: LedgerStore) -> None:
+async def test_a_segment_that_is_missing_is_made_up_for(formatted: Path, ledgers: LedgerStore) -> None:
     """R6: its frames are fetched and its states written anew; then the log is whole without it."""
     peers = DictionaryPeers(ledgers, lost={7: {2}})
     async with mended(formatted, ledgers, peers=peers) as world:

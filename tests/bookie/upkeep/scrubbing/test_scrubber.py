@@ -1,4 +1,4 @@
-"""R6: rot is found before a reader finds it, told, and mended from the other replicas."""
+"""Rot is found before a reader finds it, told, and mended from the other replicas (R6)."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def test_a_whole_log_is_read_to_its_end_once_and_left_as_it_is(tmp_path: P
 
 
 @pytest.mark.parametrize("shape", [WHOLE, STRIPED], ids=str)
-async def test_R6_any_flipped_bit_is_found_and_mended_within_one_pass(
+async def test_any_flipped_bit_is_found_and_mended_within_one_pass(
     tmp_path: Path, world: Mended, shape: Shape
 ) -> None:
     """R6: before the pass a reader gets an I/O error, never "no such entry"; after it the right bytes."""
@@ -108,7 +108,7 @@ async def test_R6_any_flipped_bit_is_found_and_mended_within_one_pass(
     assert dealt_with(await world.scrubber.scrub_once()).keys() == {"damaged", "segments_damaged"}
 
 
-async def test_R6_what_a_scrub_has_mended_stays_so_after_a_restart_and_in_an_index_made_anew(
+async def test_what_a_scrub_has_mended_stays_so_after_a_restart_and_in_an_index_made_anew(
     formatted: Path,
     ledgers: LedgerStore,
 ) -> None:
@@ -147,7 +147,7 @@ async def test_each_damage_is_told_once_with_its_place(
     ]
 
 
-async def test_R6_what_no_other_replica_has_stays_damaged_and_is_told_at_each_pass(
+async def test_what_no_other_replica_has_stays_damaged_and_is_told_at_each_pass(
     tmp_path: Path, world: Mended
 ) -> None:
     world.peers.lost = {7: {12}}
@@ -183,7 +183,7 @@ async def test_rot_in_a_ledger_that_is_written_to_is_mended_when_it_is_closed(
     assert await world.read(7, 0, 19) == (list(range(20)), set())
 
 
-async def test_R1_a_fence_that_has_rotted_is_written_anew(tmp_path: Path, world: Mended) -> None:
+async def test_a_fence_that_has_rotted_is_written_anew(tmp_path: Path, world: Mended) -> None:
     """R1: the log says again who is fenced, and in limbo; once for each damage, not at each pass."""
     await world.bookie.fence(404)
     await closed_ledger(world.ledgers, 5, WHOLE, LAST)
@@ -203,7 +203,7 @@ async def test_R1_a_fence_that_has_rotted_is_written_anew(tmp_path: Path, world:
     assert (again.damaged, again.states_rewritten) == (1, 0)
 
 
-async def test_R6_which_segments_there_are_is_written_anew_too(tmp_path: Path, world: Mended) -> None:
+async def test_which_segments_there_are_is_written_anew_too(tmp_path: Path, world: Mended) -> None:
     """R6: the record that said so may have stood in the damage; a missing segment is none that was dropped."""
     await filled(world, WHOLE, 7, 8)
     await world.bookie.forget([8])
@@ -253,7 +253,7 @@ async def test_rot_where_nothing_is_alive_is_only_told(tmp_path: Path, world: Me
     assert world.peers.asked == []
 
 
-async def test_R6_blocks_that_the_disk_does_not_give_are_damage(tmp_path: Path) -> None:
+async def test_blocks_that_the_disk_does_not_give_are_damage(tmp_path: Path) -> None:
     """R6: those who can be read around them are not fetched."""
     disk = SimulatedDisk(Random(1))
     async with mended(tmp_path, disk=disk) as world:

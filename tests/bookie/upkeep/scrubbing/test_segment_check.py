@@ -1,4 +1,4 @@
-"""R6: whatever bit of a segment is another than it was, reading the segment shows it."""
+"""Whatever bit of a segment is another than it was, reading the segment shows it (R6)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_whole_segment_holds_its_frames_and_no_damage(monkeypatch: pytest.Monk
     assert found.frames == [(ledger_id, place) for ledger_id, place in frames if place is not None]
 
 
-def test_R6_every_bit_that_is_another_is_found_and_costs_its_own_record_only(
+def test_every_bit_that_is_another_is_found_and_costs_its_own_record_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """R6: but for the padding behind a record, which means nothing."""
@@ -102,7 +102,7 @@ def test_steps_of_any_size_read_the_same(monkeypatch: pytest.MonkeyPatch, step_b
     assert all(step.bytes <= max(step_bytes, 400) for step in steps)
 
 
-def test_R6_a_block_that_the_disk_does_not_give_costs_the_records_in_it_only(
+def test_a_block_that_the_disk_does_not_give_costs_the_records_in_it_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """R6: EIO is damage, and what stands around it is read; but for what begins in the same block."""
@@ -122,7 +122,7 @@ def test_R6_a_block_that_the_disk_does_not_give_costs_the_records_in_it_only(
     assert [one.offset for one in whole(disk).damaged] == [0]
 
 
-def test_R6_a_sealed_segment_that_lost_its_end_is_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sealed_segment_that_lost_its_end_is_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
     """R6: the next one says where it ended."""
     disk = a_log(monkeypatch, segment=600)
     assert len(segments.numbers(disk)) > 1

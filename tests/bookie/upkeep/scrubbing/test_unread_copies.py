@@ -1,4 +1,4 @@
-"""R6: a copy that its bookie could not read is not whole by the ledger's record, until it can be read again."""
+"""A copy that its bookie could not read is not whole by the ledger's record, until it can be read again (R6)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def entries_in(one: Healing, segment: int) -> tuple[int, int]:
     return places[0].first_entry, places[-1].last_entry
 
 
-async def test_R6_a_segment_that_cannot_be_opened_makes_its_copies_not_whole_until_it_can(
+async def test_a_segment_that_cannot_be_opened_makes_its_copies_not_whole_until_it_can(
     tmp_path: Path, only_copy: Healing
 ) -> None:
     one = only_copy
@@ -62,7 +62,7 @@ async def test_R6_a_segment_that_cannot_be_opened_makes_its_copies_not_whole_unt
     assert await one.world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
 
 
-async def test_R6_damage_that_no_other_bookie_repairs_makes_a_copy_not_whole(
+async def test_damage_that_no_other_bookie_repairs_makes_a_copy_not_whole(
     tmp_path: Path, only_copy: Healing
 ) -> None:
     place = only_copy.world.places(7)[4]
