@@ -10,7 +10,7 @@ from metadata.records.notes import fragment_note
 from metadata.records.notes.fragment_note import FragmentNote
 from tests.bookie.entries import frame_of
 
-B1, B2, B3 = (BookieRef(f"b{n}", f"i{n}") for n in (1, 2, 3))
+BK1, BK2, BK3 = (BookieRef(f"b{n}", f"i{n}") for n in (1, 2, 3))
 
 
 def record_of(
@@ -19,7 +19,7 @@ def record_of(
     return LedgerRecord(
         ledger_id,
         Shape(2, 2, 1),
-        (Fragment(0, (B1, B2), number=1),),
+        (Fragment(0, (BK1, BK2), number=1),),
         identity=identity or ledger_id.to_bytes(16),
         custom_metadata=custom or {},
     )

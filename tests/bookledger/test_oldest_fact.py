@@ -9,13 +9,13 @@ from metadata.counting import facts
 from metadata.counting.facts import Fact, Finding, Verdict
 from metadata.healing.operator_requests import OrderKind
 
-from .test_survey import B1, B2, FORMATTED, survey
+from .test_survey import BK1, BK2, FORMATTED, survey
 
 
 def glance(silent: dict[str, str] | None = None, *, free: int = 50, writable: bool = True) -> health.Glance:
     seen = survey((True, writable), FORMATTED)
-    full = replace(seen.view.living[B2], disk_bytes_total=100, disk_bytes_free=free)
-    view = replace(seen.view, living={B1: seen.view.living[B1], B2: full})
+    full = replace(seen.view.living[BK2], disk_bytes_total=100, disk_bytes_free=free)
+    view = replace(seen.view, living={BK1: seen.view.living[BK1], BK2: full})
     return health.Glance(view, seen.metadata, seen.auditor, None, silent)
 
 
@@ -36,7 +36,7 @@ def test_a_bookie_that_is_registered_and_does_not_answer_keeps_the_cluster_from_
 
 def test_copies_that_were_counted_when_other_bookies_lived_are_not_known() -> None:
     counted = survey((True, True), FORMATTED)
-    counted.view = replace(counted.view, living={B1: counted.view.living[B1]})
+    counted.view = replace(counted.view, living={BK1: counted.view.living[BK1]})
     found = health.findings(glance(), counted)
     assert of(facts.COPIES, found).verdict is Verdict.UNKNOWN
     assert facts.whole(found) is Verdict.UNKNOWN

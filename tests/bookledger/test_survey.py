@@ -21,23 +21,23 @@ from metadata.records.registration import Registration
 from metadata.store import StoreHealth
 from tests.support.made_clusters import a_cluster_in_memory, a_record
 
-B1, B2 = BookieRef("b1", "i1"), BookieRef("b2", "i2")
+BK1, BK2 = BookieRef("b1", "i1"), BookieRef("b2", "i2")
 FORMATTED = {"b1": "i1", "b2": "i2"}
 
 
 def survey(
     writable: tuple[bool, bool], formatted: dict[str, str], orders: dict[str, OrderKind] | None = None
 ) -> Survey:
-    living = {one: Registration(one, "h:1", writable=w) for one, w in zip((B1, B2), writable, strict=True)}
+    living = {one: Registration(one, "h:1", writable=w) for one, w in zip((BK1, BK2), writable, strict=True)}
     view = ClusterView(1, living=living, formatted=formatted, orders=orders or {})
-    return Survey("c", view, 0.0, StoreHealth("memory", "", 0), LeaseLock(B1, 0), bookies_seen(view, {}))
+    return Survey("c", view, 0.0, StoreHealth("memory", "", 0), LeaseLock(BK1, 0), bookies_seen(view, {}))
 
 
 def why_not_whole(seen: Survey) -> list[str]:
     return health.why_not_whole(health.of_survey(seen))
 
 
-B3 = BookieRef("b3", "i3")
+BK3 = BookieRef("b3", "i3")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_one_bookie_that_takes_nothing_new_leaves_the_cluster_whole() -> None:
 def test_a_bookie_that_is_given_up_is_not_waited_for_and_counts_until_nothing_refers_to_it() -> None:
     seen = survey((True, True), {**FORMATTED, "b3": "i3"}, {"b3": OrderKind.GIVEN_UP})
     assert why_not_whole(seen) == []
-    seen.holdings[B3] = BookieHolding(1, 1, 1)
+    seen.holdings[BK3] = BookieHolding(1, 1, 1)
     assert why_not_whole(seen) == ["given up, and ledgers still refer to it: b3"]
 
 
@@ -89,7 +89,7 @@ def test_a_lost_bookie_is_told_from_one_that_is_away(
     formatted: dict[str, str], orders: dict[str, OrderKind], lost: list[str]
 ) -> None:
     seen = survey((True, True), {**FORMATTED, **formatted}, orders)
-    fragment = Fragment(0, (B1, B3))
+    fragment = Fragment(0, (BK1, BK3))
     seen.amiss[7] = [Copy(fragment, 4, 1, Condition.LOST), Copy(fragment, 4, 0, Condition.LACKING)]
     assert seen.lost_of(7) == lost
     assert seen.lost_of(8) == []
@@ -149,7 +149,7 @@ def test_who_was_called_in_vain_is_out_of_reach_at_that_address_only_and_it_is_t
 ) -> None:
     """It may have been restarted under another one."""
     seen = survey((True, True), FORMATTED)
-    seen.auditor = LeaseLock(B1, 0, unreachable={"b2": Unreachable(called, why)})
+    seen.auditor = LeaseLock(BK1, 0, unreachable={"b2": Unreachable(called, why)})
     assert why_not_whole(seen) == [
         f"alive, and out of the auditor's reach: b2 ({one}); look at --advertise" for one in told
     ]
@@ -158,5 +158,5 @@ def test_who_was_called_in_vain_is_out_of_reach_at_that_address_only_and_it_is_t
 def test_a_bookie_whose_handshake_failed_is_told_with_its_certificate_and_not_with_its_address() -> None:
     seen = survey((True, True), FORMATTED)
     why = "cannot connect to h:1: TLS: certificate has expired"
-    seen.auditor = LeaseLock(B1, 0, unreachable={"b2": Unreachable("h:1", why)})
+    seen.auditor = LeaseLock(BK1, 0, unreachable={"b2": Unreachable("h:1", why)})
     assert why_not_whole(seen) == [f"alive, and out of the auditor's reach: b2 ({why}); look at certificates"]

@@ -22,7 +22,7 @@ from tests.support.writing import payload_of
 
 from .test_healing import ENTRIES, SIZE, filled, healed, is_whole, new_ledger, on_healing_bookies, unmarked
 
-B2 = "bookie-2"
+BK2 = "bookie-2"
 
 
 def absent_in(record: LedgerRecord) -> list[str]:
@@ -30,7 +30,7 @@ def absent_in(record: LedgerRecord) -> list[str]:
 
 
 async def victim(client: LedgerClient) -> BookieRef:
-    return next(one.bookie for one in await client.list_bookies() if one.bookie.bookie_id == B2)
+    return next(one.bookie for one in await client.list_bookies() if one.bookie.bookie_id == BK2)
 
 
 async def read_back(client: LedgerClient, ledger_id: int, *, recovery: bool) -> list[bytes]:
@@ -45,7 +45,7 @@ async def test_a_ledger_begun_while_a_bookie_is_dead_is_written_read_and_made_wh
     async with on_healing_bookies(tmp_path, 3, lost_after=600) as (cluster, client, store):
         cluster.kill(await victim(client))
         closed, crashed = await new_ledger(client), await new_ledger(client)
-        assert absent_in(await client.describe_ledger(crashed.ledger_id)) == [B2]
+        assert absent_in(await client.describe_ledger(crashed.ledger_id)) == [BK2]
         await closed.close()
         assert await read_back(client, closed.ledger_id, recovery=False) == expected
         await crashed.abandon()
@@ -54,7 +54,7 @@ async def test_a_ledger_begun_while_a_bookie_is_dead_is_written_read_and_made_wh
         await client.delete_ledger(deleted.ledger_id)
         for ledger in (closed, crashed):
             assert isinstance(await Marks(store).read(ledger.ledger_id), Mark)
-        await cluster.restart(BookieRef(B2, ""))
+        await cluster.restart(BookieRef(BK2, ""))
         for ledger in (closed, crashed):
             record = await healed(client, ledger.ledger_id, lambda record: not record.fragments[0].lacking)
             await is_whole(client, record, ENTRIES - 1)
@@ -68,7 +68,7 @@ async def test_a_ledger_begun_while_a_bookie_hangs_within_its_lease_takes_it_bac
         hung = await victim(client)
         cluster.pause(hung)
         writer = await new_ledger(client)
-        assert absent_in(await client.describe_ledger(writer.ledger_id)) == [B2]
+        assert absent_in(await client.describe_ledger(writer.ledger_id)) == [BK2]
         cluster.resume_all()
         async with asyncio.timeout(30):
             while writer._machine.failures:
@@ -153,7 +153,7 @@ async def test_the_commands_say_who_was_absent_and_strict_refuses(tmp_path: Path
             )
             shown = told("ledger", "show", ledger_id, *where)
             (lacking,) = shown["fragments"][0]["lacking"]
-            assert lacking == {"bookie_id": B2, "first_entry": 0, "last_entry": None}
+            assert lacking == {"bookie_id": BK2, "first_entry": 0, "last_entry": None}
             succeeds("ledger", "append", "--ledger", ledger_id, *where, stdin=b"one\ntwo\n")
             assert bookledger("ledger", "read", "--raw", ledger_id, *where).stdout == b"onetwo"
             shown_closed = bookledger("ledger", "show", ledger_id, *where).stdout

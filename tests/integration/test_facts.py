@@ -61,7 +61,7 @@ from tests.support.made_clusters import BOOKIES, a_record, with_bookies
 
 Situation = Callable[[MetadataStore], Awaitable[object]]
 
-B4 = BOOKIES[3]
+BK4 = BOOKIES[3]
 FULL = "etcd is out of space, and refuses changes: make room"
 
 
@@ -306,5 +306,5 @@ def test_what_is_not_known_is_neither_well_nor_amiss(tmp_path: Path, monkeypatch
 
 
 def test_a_registration_keeps_what_is_amiss() -> None:
-    lives = Registration(B4, "h:1", amiss={"certificate": "it ran out", "readable": "EIO"})
+    lives = Registration(BK4, "h:1", amiss={"certificate": "it ran out", "readable": "EIO"})
     assert registration.decode(lives.key, lives.encode()) == lives

@@ -25,8 +25,8 @@ from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Le
 LEDGER = 7
 DIGESTER = Crc32cDigester(LEDGER)
 
-B0, B1, B2, B3, B4, B5, B6 = (BookieRef(f"b{n}", f"incarnation-{n}") for n in range(7))
-ALL = (B0, B1, B2, B3, B4, B5, B6)
+BK0, BK1, BK2, BK3, BK4, BK5, BK6 = (BookieRef(f"b{n}", f"incarnation-{n}") for n in range(7))
+ALL = (BK0, BK1, BK2, BK3, BK4, BK5, BK6)
 
 
 def payload(entry_id: int) -> bytes:
@@ -67,7 +67,7 @@ def writer(sizes: tuple[int, int, int], *, appended: int = 0, confirmed: int = 0
 
 
 def asks_for(ensemble: Sequence[BookieRef], **failed: str) -> FindReplacements:
-    """`asks_for((B0, B1), p1="gone")`: a replacement is wanted at position 1."""
+    """`asks_for((BK0, BK1), p1="gone")`: a replacement is wanted at position 1."""
     return FindReplacements(tuple(ensemble), {int(name[1:]): why for name, why in failed.items()})
 
 

@@ -10,7 +10,7 @@ from ledgers.errors import LedgerError, LedgerFenced, MetadataUnavailable, NoSuc
 from ledgers.protocol.effects import CloseLane, Confirm, Finish, OpenLane, Send
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 
-from .ledger7 import B0, B1, B2, B3, B5, entries, failure, proposed, record, writer
+from .ledger7 import BK0, BK1, BK2, BK3, BK5, entries, failure, proposed, record, writer
 
 SMALL = (3, 3, 2)
 LANES = [CloseLane(1), CloseLane(2), CloseLane(3)]
@@ -40,7 +40,7 @@ def test_C1_an_empty_ledger_closes_before_its_first_entry() -> None:
 def test_C1_closing_drops_a_fragment_in_which_nothing_was_confirmed() -> None:
     pipeline = writer(SMALL, appended=4, confirmed=3)
     pipeline.lane_failed(2, "gone")
-    pipeline.changed(proposed(pipeline.replacements({1: B3}, {})))
+    pipeline.changed(proposed(pipeline.replacements({1: BK3}, {})))
     assert proposed(pipeline.close()) == record(SMALL).closed(2, 6)
 
 
@@ -48,7 +48,7 @@ def test_C1_found_closed_at_the_same_entry_is_success() -> None:
     """A recoverer was as fast, and came to the same end."""
     pipeline = writer(SMALL, appended=3, confirmed=3)
     pipeline.close()
-    found = record(SMALL, (0, (B0, B1, B5))).closed(2, 6)
+    found = record(SMALL, (0, (BK0, BK1, BK5))).closed(2, 6)
     assert pipeline.conflicted(found) == [*LANES, Finish(None)]
     assert pipeline.record == found
 
@@ -76,13 +76,13 @@ def test_C1_a_conflict_with_an_open_record_closes_on_top_of_it() -> None:
     """An earlier fragment was repaired meanwhile."""
     pipeline = writer(SMALL, appended=4, confirmed=3)
     pipeline.lane_failed(2, "gone")
-    changed = proposed(pipeline.replacements({1: B3}, {}))
+    changed = proposed(pipeline.replacements({1: BK3}, {}))
     pipeline.changed(changed)
     for lane in (1, 3, 4):
         pipeline.acked(lane, 3)
     pipeline.close()
     first, last = changed.fragments
-    repaired = replace(changed, fragments=(replace(first, ensemble=(B0, B1, B5)), last))
+    repaired = replace(changed, fragments=(replace(first, ensemble=(BK0, BK1, BK5)), last))
     assert proposed(pipeline.conflicted(repaired)) == repaired.closed(3, 8)
 
 
@@ -90,11 +90,11 @@ def test_C1_closing_waits_for_a_change_that_is_in_flight() -> None:
     """What its outcome allows to be confirmed is inside."""
     pipeline = writer(SMALL, appended=4, confirmed=3)
     pipeline.lane_failed(2, "gone")
-    asked = proposed(pipeline.replacements({1: B3}, {}))
+    asked = proposed(pipeline.replacements({1: BK3}, {}))
     pipeline.acked(1, 3)
     pipeline.acked(3, 3)
     assert pipeline.close() == []
-    assert pipeline.changed(asked) == [OpenLane(4, B3), Send(4, entries(3)), Confirm(3)]
+    assert pipeline.changed(asked) == [OpenLane(4, BK3), Send(4, entries(3)), Confirm(3)]
     assert proposed(pipeline.acked(4, 3)) == asked.closed(3, 8)
 
 
@@ -127,7 +127,7 @@ def test_a_search_that_is_answered_while_the_ledger_closes_changes_nothing() -> 
     pipeline = writer(SMALL, appended=1, confirmed=1)
     pipeline.lane_failed(1, "gone")
     asked = proposed(pipeline.close())
-    assert pipeline.replacements({0: B3}, {}) == []
+    assert pipeline.replacements({0: BK3}, {}) == []
     assert pipeline.changed(asked) == [CloseLane(2), CloseLane(3), Finish(None)]
 
 
@@ -135,4 +135,4 @@ def test_a_writer_that_has_ended_has_nothing_to_close() -> None:
     pipeline = writer(SMALL)
     pipeline.fail(LedgerFenced(7, "b1"))
     assert pipeline.close() == []
-    assert pipeline.record.fragments[0].ensemble == (B0, B1, B2)
+    assert pipeline.record.fragments[0].ensemble == (BK0, BK1, BK2)

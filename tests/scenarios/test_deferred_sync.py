@@ -5,11 +5,11 @@ from __future__ import annotations
 from ledgers.protocol.append import AppendPipeline
 from ledgers.protocol.effects import Accept, AppendEffect, CloseLane, Confirm, Force, OpenLane, Send
 
-from .ledger7 import B1, B2, B3, entries, proposed, record
+from .ledger7 import BK1, BK2, BK3, entries, proposed, record
 
 
 def deferring(*ids: int) -> AppendPipeline:
-    """A writer over {B0, B1, B2}, on lanes 1 to 3, that has appended these entries."""
+    """A writer over {BK0, BK1, BK2}, on lanes 1 to 3, that has appended these entries."""
     pipeline = AppendPipeline(record((3, 3, 2)), deferred_sync=True)
     pipeline.start()
     if ids:
@@ -67,21 +67,21 @@ def test_a_writer_that_puts_off_no_sync_forces_nothing() -> None:
 
 
 def replaced_after_a_force() -> tuple[AppendPipeline, list[AppendEffect]]:
-    """e0 and e1 were written everywhere and forced; B1 has synced, B0 failed and was replaced by B3."""
+    """e0 and e1 were written everywhere and forced; BK1 has synced, BK0 failed and was replaced by BK3."""
     pipeline = deferring(0, 1)
     for lane in (1, 2, 3):
         pipeline.written(lane, 1)
     pipeline.force()
     pipeline.acked(2, 1)
     assert CloseLane(1) in pipeline.lane_failed(1, "gone")
-    assert proposed(pipeline.replacements({0: B3}, {})).fragments[-1].first_entry == 0
-    return pipeline, pipeline.changed(record((3, 3, 2), (0, (B3, B1, B2))))
+    assert proposed(pipeline.replacements({0: BK3}, {})).fragments[-1].first_entry == 0
+    return pipeline, pipeline.changed(record((3, 3, 2), (0, (BK3, BK1, BK2))))
 
 
 def test_a_replacement_gets_all_that_is_not_on_disk_and_is_forced_too() -> None:
     """F8: what was accepted from the replaced bookie's log counts for nothing any more."""
     pipeline, effects = replaced_after_a_force()
-    assert effects[:2] == [OpenLane(4, B3), Send(4, entries(0, 1))]
+    assert effects[:2] == [OpenLane(4, BK3), Send(4, entries(0, 1))]
     assert Force(4) in effects
     assert pipeline.last_add_confirmed == -1
     assert pipeline.acked(4, 1) == [Confirm(1)]
@@ -97,8 +97,8 @@ def test_a_replaced_bookies_word_that_it_has_written_counts_for_nothing() -> Non
     """F9"""
     pipeline = deferring(0)
     pipeline.lane_failed(1, "slow")
-    pipeline.replacements({0: B3}, {})
-    pipeline.changed(record((3, 3, 2), (0, (B3, B1, B2))))
+    pipeline.replacements({0: BK3}, {})
+    pipeline.changed(record((3, 3, 2), (0, (BK3, BK1, BK2))))
     assert pipeline.written(1, 0) == []
     assert pipeline.written(2, 0) == []
     assert pipeline.written(4, 0) == [Accept(0)]
@@ -108,9 +108,9 @@ def test_nothing_is_accepted_or_confirmed_while_a_change_is_in_flight() -> None:
     """F7"""
     pipeline = deferring(0)
     pipeline.lane_failed(1, "gone")
-    pipeline.replacements({0: B3}, {})
+    pipeline.replacements({0: BK3}, {})
     assert pipeline.written(2, 0) + pipeline.written(3, 0) + pipeline.acked(2, 0) + pipeline.acked(3, 0) == []
-    effects = pipeline.changed(record((3, 3, 2), (0, (B3, B1, B2))))
+    effects = pipeline.changed(record((3, 3, 2), (0, (BK3, BK1, BK2))))
     assert effects[-2:] == [Accept(0), Confirm(0)]
 
 

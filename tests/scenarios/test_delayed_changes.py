@@ -5,7 +5,7 @@ from __future__ import annotations
 from ledgers.protocol.append import AppendPipeline
 from ledgers.protocol.effects import CloseLane, Confirm, FindReplacements, OpenLane, RetryLater, Send
 
-from .ledger7 import B0, B1, B2, B3, B4, entries, proposed, record
+from .ledger7 import BK0, BK1, BK2, BK3, BK4, entries, proposed, record
 
 
 def delaying(appended: int = 0) -> AppendPipeline:
@@ -19,7 +19,7 @@ def delaying(appended: int = 0) -> AppendPipeline:
 def test_the_first_failure_asks_only_whether_the_bookie_is_back() -> None:
     assert delaying().lane_failed(1, "gone") == [
         CloseLane(1),
-        FindReplacements((B0, B1, B2), {0: "gone"}, in_place=True),
+        FindReplacements((BK0, BK1, BK2), {0: "gone"}, in_place=True),
     ]
 
 
@@ -36,7 +36,7 @@ def test_a_bookie_that_comes_back_is_sent_all_that_is_pending() -> None:
     pipeline = delaying(1)
     pipeline.acked(1, 0)
     pipeline.lane_failed(1, "gone")
-    assert pipeline.replacements({0: B0}, {}) == [OpenLane(4, B0), Send(4, entries(0))]
+    assert pipeline.replacements({0: BK0}, {}) == [OpenLane(4, BK0), Send(4, entries(0))]
     assert pipeline.acked(2, 0) == []
     assert pipeline.acked(4, 0) == [Confirm(0)]
 
@@ -47,10 +47,10 @@ def test_a_failure_that_takes_the_ack_quorum_makes_a_change_at_once() -> None:
     pipeline.replacements({}, {})
     assert pipeline.lane_failed(3, "gone too") == [
         CloseLane(3),
-        FindReplacements((B0, B1, B2), {0: "gone", 2: "gone too"}),
+        FindReplacements((BK0, BK1, BK2), {0: "gone", 2: "gone too"}),
     ]
-    changed = proposed(pipeline.replacements({0: B3, 2: B4}, {}))
-    assert changed.fragments[-1].ensemble == (B3, B1, B4)
+    changed = proposed(pipeline.replacements({0: BK3, 2: BK4}, {}))
+    assert changed.fragments[-1].ensemble == (BK3, BK1, BK4)
 
 
 def test_a_second_failure_while_the_first_is_looked_at_is_not_forgotten() -> None:
@@ -58,7 +58,7 @@ def test_a_second_failure_while_the_first_is_looked_at_is_not_forgotten() -> Non
     pipeline.lane_failed(1, "gone")
     assert pipeline.lane_failed(2, "gone too") == [CloseLane(2)]
     effects = pipeline.replacements({}, {})
-    assert FindReplacements((B0, B1, B2), {0: "gone", 1: "gone too"}) in effects
+    assert FindReplacements((BK0, BK1, BK2), {0: "gone", 1: "gone too"}) in effects
 
 
 def test_in_a_striped_ledger_the_weakest_write_set_decides() -> None:
@@ -67,5 +67,5 @@ def test_in_a_striped_ledger_the_weakest_write_set_decides() -> None:
     pipeline.start()
     assert pipeline.lane_failed(2, "gone") == [
         CloseLane(2),
-        FindReplacements((B0, B1, B2, B3), {1: "gone"}),
+        FindReplacements((BK0, BK1, BK2, BK3), {1: "gone"}),
     ]

@@ -23,22 +23,22 @@ from ledgers.protocol.effects import (
 )
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 
-from .ledger7 import B0, B1, B2, B3, B4, B5, asks_for, entries, failure, proposed, record, writer
+from .ledger7 import BK0, BK1, BK2, BK3, BK4, BK5, asks_for, entries, failure, proposed, record, writer
 
 SMALL = (3, 3, 2)
 
 
 def changing(appended: int = 5, confirmed: int = 3) -> tuple[AppendPipeline, LedgerRecord]:
-    """B1 has failed and B3 is proposed in its place; the change is in flight."""
+    """BK1 has failed and BK3 is proposed in its place; the change is in flight."""
     pipeline = writer(SMALL, appended=appended, confirmed=confirmed)
     pipeline.lane_failed(2, "gone")
-    return pipeline, proposed(pipeline.replacements({1: B3}, {}))
+    return pipeline, proposed(pipeline.replacements({1: BK3}, {}))
 
 
 def test_W4_the_new_fragment_begins_after_the_last_confirmed_entry() -> None:
     """With the length of what is before it."""
     _, asked = changing()
-    assert asked == record(SMALL, (0, (B0, B1, B2)), (3, (B0, B3, B2)))
+    assert asked == record(SMALL, (0, (BK0, BK1, BK2)), (3, (BK0, BK3, BK2)))
 
 
 def test_W4_a_fragment_in_which_nothing_is_confirmed_is_replaced() -> None:
@@ -46,8 +46,8 @@ def test_W4_a_fragment_in_which_nothing_is_confirmed_is_replaced() -> None:
     pipeline, asked = changing(confirmed=3)
     pipeline.changed(asked)
     pipeline.lane_failed(4, "gone too")
-    again = proposed(pipeline.replacements({1: B4}, {}))
-    assert again == record(SMALL, (0, (B0, B1, B2)), (3, (B0, B4, B2)))
+    again = proposed(pipeline.replacements({1: BK4}, {}))
+    assert again == record(SMALL, (0, (BK0, BK1, BK2)), (3, (BK0, BK4, BK2)))
 
 
 def test_W4_new_bookies_are_used_only_when_the_change_is_known_to_stand() -> None:
@@ -56,7 +56,7 @@ def test_W4_new_bookies_are_used_only_when_the_change_is_known_to_stand() -> Non
     assert pipeline.append(entries(5)) == [Send(1, entries(5)), Send(3, entries(5))]
     assert pipeline.record == record(SMALL)
     assert pipeline.changed(asked) == [
-        OpenLane(4, B3),
+        OpenLane(4, BK3),
         Send(4, entries(3, 4)),
         Send(4, entries(5)),
     ]
@@ -64,33 +64,36 @@ def test_W4_new_bookies_are_used_only_when_the_change_is_known_to_stand() -> Non
 
 
 def test_W4_the_lac_stands_still_while_a_change_is_in_flight() -> None:
-    """W4, F7: 2/2/1, LAC 4; the change writes 5:{B2,B3}; acks of e5, e6 arrive before its answer."""
+    """W4, F7: 2/2/1, LAC 4; the change writes 5:{BK2,BK3}; acks of e5, e6 arrive before its answer."""
     pipeline = writer((2, 2, 1), appended=7, confirmed=5)
     pipeline.lane_failed(1, "gone")
     assert pipeline.lane_failed(2, "gone") == [CloseLane(2)]
-    assert pipeline.replacements({0: B2}, {}) == [
-        ChangeRecord(record((2, 2, 1), (0, (B0, B1)), (5, (B2, B1))))
+    assert pipeline.replacements({0: BK2}, {}) == [
+        ChangeRecord(record((2, 2, 1), (0, (BK0, BK1)), (5, (BK2, BK1))))
     ]
     pipeline = writer((2, 2, 1), appended=7, confirmed=5)
     pipeline.lane_failed(1, "gone")
-    asked = proposed(pipeline.replacements({0: B2}, {}))
+    asked = proposed(pipeline.replacements({0: BK2}, {}))
     assert pipeline.acked(2, 6) == []
     assert pipeline.last_add_confirmed == 4
-    assert pipeline.changed(asked) == [OpenLane(3, B2), Send(3, entries(5, 6)), Confirm(6)]
+    assert pipeline.changed(asked) == [OpenLane(3, BK2), Send(3, entries(5, 6)), Confirm(6)]
 
 
 def test_W3_all_acks_of_a_replaced_position_are_withdrawn_and_all_is_sent_again_before_any_confirm() -> None:
-    """W3, F8: 4/2/2 {B0,B1,B2,B3}; e0 waits for B0; e1, e2 are complete behind it; e5 fails on B2."""
+    """W3, F8: 4/2/2 {BK0,BK1,BK2,BK3}; e0 waits for BK0; e1, e2 are complete behind it; e5 fails on BK2."""
     pipeline = writer((4, 2, 2), appended=6)
-    pipeline.acked(2, 1)  # B1 has e0, e1
-    pipeline.acked(3, 2)  # B2 has e1, e2
-    pipeline.acked(4, 3)  # B3 has e2, e3
-    assert pipeline.lane_failed(3, "e5 failed") == [CloseLane(3), asks_for((B0, B1, B2, B3), p2="e5 failed")]
-    asked = proposed(pipeline.replacements({2: B4}, {}))
-    assert asked == record((4, 2, 2), (0, (B0, B1, B4, B3)))
+    pipeline.acked(2, 1)  # BK1 has e0, e1
+    pipeline.acked(3, 2)  # BK2 has e1, e2
+    pipeline.acked(4, 3)  # BK3 has e2, e3
+    assert pipeline.lane_failed(3, "e5 failed") == [
+        CloseLane(3),
+        asks_for((BK0, BK1, BK2, BK3), p2="e5 failed"),
+    ]
+    asked = proposed(pipeline.replacements({2: BK4}, {}))
+    assert asked == record((4, 2, 2), (0, (BK0, BK1, BK4, BK3)))
     assert pipeline.acked(1, 0) == []  # e0 is complete now, but a change is in flight
-    # e0 never was on B2 and may be confirmed; e1 and e2 have only one copy left in what is named.
-    assert pipeline.changed(asked) == [OpenLane(5, B4), Send(5, entries(1, 2, 5)), Confirm(0)]
+    # e0 never was on BK2 and may be confirmed; e1 and e2 have only one copy left in what is named.
+    assert pipeline.changed(asked) == [OpenLane(5, BK4), Send(5, entries(1, 2, 5)), Confirm(0)]
     assert pipeline.acked(5, 1) == [Confirm(1)]
     assert pipeline.acked(5, 2) == [Confirm(2)]
 
@@ -99,19 +102,19 @@ def test_W3_entries_are_sent_again_to_the_new_bookie_of_their_write_set_only() -
     """W3, F9: a striped ledger's resends respect the write set."""
     pipeline = writer((5, 3, 2), appended=5)
     pipeline.lane_failed(1, "gone")
-    asked = proposed(pipeline.replacements({0: B5}, {}))
-    assert pipeline.changed(asked) == [OpenLane(6, B5), Send(6, entries(0, 3, 4))]
+    asked = proposed(pipeline.replacements({0: BK5}, {}))
+    assert pipeline.changed(asked) == [OpenLane(6, BK5), Send(6, entries(0, 3, 4))]
 
 
 def test_W3_a_replaced_bookies_acks_of_entries_after_the_lac_are_lost_even_if_it_had_them_all() -> None:
-    """3/3/2, e3 and e4 on B0 and B1, only e3 on B2; B1 goes."""
+    """3/3/2, e3 and e4 on BK0 and BK1, only e3 on BK2; BK1 goes."""
     pipeline = writer(SMALL, appended=5, confirmed=3)
     pipeline.acked(2, 4)
     pipeline.lane_failed(2, "gone")
-    asked = proposed(pipeline.replacements({1: B3}, {}))
+    asked = proposed(pipeline.replacements({1: BK3}, {}))
     pipeline.acked(1, 4)
     pipeline.acked(3, 3)
-    assert pipeline.changed(asked) == [OpenLane(4, B3), Send(4, entries(3, 4)), Confirm(3)]
+    assert pipeline.changed(asked) == [OpenLane(4, BK3), Send(4, entries(3, 4)), Confirm(3)]
     assert pipeline.acked(4, 4) == [Confirm(4)]
 
 
@@ -128,10 +131,10 @@ def test_a_bookie_that_fails_while_a_change_is_in_flight_is_looked_for_as_soon_a
     pipeline, asked = changing()
     assert pipeline.lane_failed(3, "gone too") == [CloseLane(3)]
     assert pipeline.changed(asked) == [
-        OpenLane(4, B3),
+        OpenLane(4, BK3),
         Send(4, entries(3, 4)),
         RetryLater(),
-        FindReplacements((B0, B3, B2), {2: "gone too"}),
+        FindReplacements((BK0, BK3, BK2), {2: "gone too"}),
     ]
 
 
@@ -140,10 +143,10 @@ def test_a_place_searched_for_in_vain_waits_for_the_pause_though_another_was_rep
     pipeline.lane_failed(1, "gone")
     pipeline.lane_failed(3, "gone too")
     pipeline.replacements({}, {})
-    asked = proposed(pipeline.replacements({0: B5}, {}))
-    assert pipeline.changed(asked) == [OpenLane(6, B5)]  # the pause after the first search still runs
+    asked = proposed(pipeline.replacements({0: BK5}, {}))
+    assert pipeline.changed(asked) == [OpenLane(6, BK5)]  # the pause after the first search still runs
     assert pipeline.retry_replacements() == [
-        FindReplacements((B5, B1, B2, B3, B4), {2: "gone too"}),
+        FindReplacements((BK5, BK1, BK2, BK3, BK4), {2: "gone too"}),
     ]
 
 
@@ -153,10 +156,10 @@ def test_a_returned_bookie_and_a_new_one_are_taken_in_one_step() -> None:
     pipeline.lane_failed(1, "restarting")
     pipeline.replacements({}, {})
     pipeline.lane_failed(2, "gone")
-    assert pipeline.replacements({0: B0, 1: B5}, {}) == [
-        OpenLane(6, B0),
+    assert pipeline.replacements({0: BK0, 1: BK5}, {}) == [
+        OpenLane(6, BK0),
         Send(6, entries(0)),
-        ChangeRecord(record((5, 3, 2), (0, (B0, B5, B2, B3, B4)))),
+        ChangeRecord(record((5, 3, 2), (0, (BK0, BK5, BK2, BK3, BK4)))),
     ]
 
 
@@ -176,7 +179,7 @@ def test_W4_a_change_that_meets_a_recovery_ends_the_writer() -> None:
     ("found", "error", "why"),
     [
         (record(SMALL).closed(2, 6), LedgerFenced, "closed at entry 2"),
-        (record(SMALL, (0, (B5, B1, B2))), LedgerFenced, ""),
+        (record(SMALL, (0, (BK5, BK1, BK2))), LedgerFenced, ""),
         (None, NoSuchLedger, ""),
     ],
     ids=["recovered and closed", "another's ensemble", "deleted"],
@@ -203,8 +206,8 @@ def test_W4_a_change_whose_outcome_stays_unknown_ends_the_writer() -> None:
 def test_W4_the_writers_own_change_is_recognised_though_something_was_changed_after_it() -> None:
     """W4, F17: its answer was lost, and an earlier fragment was repaired on top of it."""
     pipeline, _ = changing()
-    found = record(SMALL, (0, (B0, B5, B2)), (3, (B0, B3, B2)))
-    assert pipeline.conflicted(found) == [OpenLane(4, B3), Send(4, entries(3, 4))]
+    found = record(SMALL, (0, (BK0, BK5, BK2)), (3, (BK0, BK3, BK2)))
+    assert pipeline.conflicted(found) == [OpenLane(4, BK3), Send(4, entries(3, 4))]
     assert pipeline.record == found
 
 
@@ -216,18 +219,18 @@ def test_W4_a_conflict_with_a_repair_of_an_earlier_fragment_tries_again_on_top_o
         pipeline.acked(lane, 4)
     pipeline.lane_failed(1, "gone")
     pipeline.append(entries(5))
-    proposed(pipeline.replacements({0: B4}, {}))
-    repaired = record(SMALL, (0, (B0, B5, B2)), (3, (B0, B3, B2)))
-    again = record(SMALL, (0, (B0, B5, B2)), (3, (B0, B3, B2)), (5, (B4, B3, B2)))
+    proposed(pipeline.replacements({0: BK4}, {}))
+    repaired = record(SMALL, (0, (BK0, BK5, BK2)), (3, (BK0, BK3, BK2)))
+    again = record(SMALL, (0, (BK0, BK5, BK2)), (3, (BK0, BK3, BK2)), (5, (BK4, BK3, BK2)))
     assert pipeline.conflicted(repaired) == [ChangeRecord(again.with_lacking(1, 3, 4))]
     assert pipeline.acked(3, 5) + pipeline.acked(4, 5) == []
-    assert pipeline.changed(again) == [OpenLane(5, B4), Send(5, entries(5)), Confirm(5)]
+    assert pipeline.changed(again) == [OpenLane(5, BK4), Send(5, entries(5)), Confirm(5)]
 
 
 def test_an_answer_to_a_search_that_comes_after_the_end_changes_nothing() -> None:
     pipeline = writer(SMALL)
     pipeline.lane_failed(1, "gone")
     pipeline.fail(MetadataUnavailable("silent"))
-    assert pipeline.replacements({0: B3}, {}) == []
+    assert pipeline.replacements({0: BK3}, {}) == []
     assert pipeline.changed(replace(pipeline.record)) == []
     assert pipeline.conflicted(None) == []

@@ -31,11 +31,11 @@ from metadata.records.ledger_record import LedgerRecord, LedgerState
 
 from .ledger7 import (
     ALL,
-    B0,
-    B1,
-    B2,
-    B3,
-    B4,
+    BK0,
+    BK1,
+    BK2,
+    BK3,
+    BK4,
     KNOWS_NOTHING,
     asks_for,
     entries,
@@ -51,7 +51,7 @@ from .ledger7 import (
 
 SMALL = (3, 3, 2)
 RECOVERING = record(SMALL, state=LedgerState.IN_RECOVERY)
-OPENED: list[RecoveryEffect] = [OpenLane(1, B0), OpenLane(2, B1), OpenLane(3, B2)]
+OPENED: list[RecoveryEffect] = [OpenLane(1, BK0), OpenLane(2, BK1), OpenLane(3, BK2)]
 
 
 def reads(first: int, *positions: int) -> list[RecoveryEffect]:
@@ -60,7 +60,7 @@ def reads(first: int, *positions: int) -> list[RecoveryEffect]:
 
 
 def reading(lac_through: int = -1) -> Recovery:
-    """3/3/2: B0 and B1 are fenced, every bookie is being read from lac_through+1 on."""
+    """3/3/2: BK0 and BK1 are fenced, every bookie is being read from lac_through+1 on."""
     recovery = in_recovery(SMALL)
     recovery.start()
     answer = told(lac_through) if lac_through >= 0 else KNOWS_NOTHING
@@ -70,8 +70,8 @@ def reading(lac_through: int = -1) -> Recovery:
 
 
 def test_R2_recovery_begins_by_fencing_every_bookie_of_the_last_ensemble() -> None:
-    recovery = in_recovery(SMALL, (0, (B0, B1, B2)), (4, (B0, B3, B2)))
-    assert recovery.start() == [FenceLac(0, B0), FenceLac(1, B3), FenceLac(2, B2)]
+    recovery = in_recovery(SMALL, (0, (BK0, BK1, BK2)), (4, (BK0, BK3, BK2)))
+    assert recovery.start() == [FenceLac(0, BK0), FenceLac(1, BK3), FenceLac(2, BK2)]
 
 
 def test_R2_nothing_is_read_before_every_write_set_is_covered() -> None:
@@ -127,7 +127,7 @@ def test_R2_a_last_add_confirmed_with_a_wrong_digest_tells_nothing_and_its_booki
     sizes: tuple[int, int, int],
 ) -> None:
     """One frame of a stranger must not make a ledger unrecoverable, and must not move where the walk begins."""
-    ensemble = (B0, B1, B2)[: sizes[0]]
+    ensemble = (BK0, BK1, BK2)[: sizes[0]]
     recovery = in_recovery(sizes, (0, ensemble))
     recovery.start()
     effects = recovery.lac_answered(0, LacReply(Status.OK, LacStatement(4000, 10, b"oops"), vouched_since=1))
@@ -145,13 +145,13 @@ def test_R3_the_walk_begins_after_the_highest_lac_that_was_told() -> None:
 
 
 def test_R3_entries_of_earlier_fragments_are_never_recovered() -> None:
-    """R3, F2: 2/2/2, {B0,B1} 1000:{B1,B2} 2000:{B3,B4}; nothing was written to the last two."""
-    fragments = ((0, (B0, B1)), (1000, (B1, B2)), (2000, (B3, B4)))
+    """R3, F2: 2/2/2, {BK0,BK1} 1000:{BK1,BK2} 2000:{BK3,BK4}; nothing was written to the last two."""
+    fragments = ((0, (BK0, BK1)), (1000, (BK1, BK2)), (2000, (BK3, BK4)))
     recovery = in_recovery((2, 2, 2), *fragments)
     recovery.start()
     assert recovery.lac_answered(0, KNOWS_NOTHING) == [
-        ReadFenced(0, B3, 2000, 2000 + READ_AHEAD_ENTRIES - 1),
-        ReadFenced(1, B4, 2000, 2000 + READ_AHEAD_ENTRIES - 1),
+        ReadFenced(0, BK3, 2000, 2000 + READ_AHEAD_ENTRIES - 1),
+        ReadFenced(1, BK4, 2000, 2000 + READ_AHEAD_ENTRIES - 1),
     ]
     closed = proposed(recovery.read_answered(1, page(through=6000)))
     assert closed == record((2, 2, 2), *fragments[:2], state=LedgerState.IN_RECOVERY).closed(1999, 4000)
@@ -191,7 +191,7 @@ def test_R3_a_timeout_is_no_absence() -> None:
     ids=["a damaged record", "a wrong digest", "i/o error", "limbo", "another incarnation"],
 )
 def test_R3_damage_is_no_absence(reply: ReadReply) -> None:
-    """R3, R6, F11: e0 on B0, B1; B0's copy is damaged, B2 never had it; B1 decides."""
+    """R3, R6, F11: e0 on BK0, BK1; BK0's copy is damaged, BK2 never had it; BK1 decides."""
     recovery = reading()
     assert not any(isinstance(effect, Send) for effect in recovery.read_answered(0, reply))
     assert recovery.read_answered(2, page()) == []
@@ -221,7 +221,7 @@ def test_R3_a_page_that_says_nothing_is_not_asked_for_again_for_ever() -> None:
 
 
 def test_R3_a_late_entry_that_was_never_confirmed_may_be_cut_off() -> None:
-    """R3, F1: 3/3/2, e0 on B2 only; B0 and B1, fenced, lack it, so it never had and never will have its quorum.
+    """R3, F1: 3/3/2, e0 on BK2 only; BK0 and BK1, fenced, lack it, so it never had and never will have its quorum.
 
     F12: Qw−Qa+1 explicit negatives are enough; a hung bookie must not block recovery for ever.
     """
@@ -252,11 +252,11 @@ def test_R4_the_lac_that_recovery_tells_stays_the_one_found_while_fencing() -> N
 
 
 def test_R4_reads_use_the_ensemble_as_it_stood_when_recovery_began() -> None:
-    """R4, F4: e0 could not be written back to B0, B3 takes its place; e1 is still read from B0."""
+    """R4, F4: e0 could not be written back to BK0, BK3 takes its place; e1 is still read from BK0."""
     recovery = reading()
     recovery.read_answered(0, page(0, through=0))
-    assert recovery.lane_failed(1, "timeout") == [CloseLane(1), asks_for((B0, B1, B2), p0="timeout")]
-    assert recovery.replacements({0: B3}, {}) == [OpenLane(4, B3), Send(4, entries(0))]
+    assert recovery.lane_failed(1, "timeout") == [CloseLane(1), asks_for((BK0, BK1, BK2), p0="timeout")]
+    assert recovery.replacements({0: BK3}, {}) == [OpenLane(4, BK3), Send(4, entries(0))]
     effects = recovery.read_answered(0, page(1, through=1))
     assert effects == [Send(4, entries(1)), Send(2, entries(1)), Send(3, entries(1)), *reads(2, 0)]
 
@@ -268,12 +268,12 @@ def test_R4_replacements_are_published_only_with_the_close() -> None:
     recovery.acked(2, 0)
     recovery.acked(3, 0)
     recovery.lane_failed(2, "timeout")
-    effects = recovery.replacements({1: B3}, {})
-    assert effects == [OpenLane(4, B3), Send(4, entries(1))]
+    effects = recovery.replacements({1: BK3}, {})
+    assert effects == [OpenLane(4, BK3), Send(4, entries(1))]
     recovery.acked(1, 1)
     assert recovery.acked(4, 1) == [Confirm(1)]
     asked = proposed(recovery.read_answered(1, page()))
-    changed = record(SMALL, (0, (B0, B1, B2)), (1, (B0, B3, B2)), state=LedgerState.IN_RECOVERY)
+    changed = record(SMALL, (0, (BK0, BK1, BK2)), (1, (BK0, BK3, BK2)), state=LedgerState.IN_RECOVERY)
     assert asked == changed.closed(1, 4).with_lacking(2, 1, 1)
     assert recovery.record == RECOVERING
 
@@ -332,7 +332,7 @@ def test_R5_a_close_that_meets_a_closed_ledger_adopts_its_end() -> None:
     recovery = reading()
     recovery.read_answered(0, page())
     recovery.read_answered(1, page())
-    found = record(SMALL, (0, (B0, B1, B4))).closed(2, 6)
+    found = record(SMALL, (0, (BK0, BK1, BK4))).closed(2, 6)
     assert recovery.conflicted(found) == [Recovered(found)]
 
 
@@ -341,10 +341,10 @@ def test_R5_a_close_that_meets_another_change_starts_over_from_what_stands() -> 
     recovery = reading()
     recovery.read_answered(0, page())
     recovery.read_answered(1, page())
-    found = record(SMALL, (0, (B0, B1, B2)), (3, (B0, B3, B2)), state=LedgerState.IN_RECOVERY)
+    found = record(SMALL, (0, (BK0, BK1, BK2)), (3, (BK0, BK3, BK2)), state=LedgerState.IN_RECOVERY)
     assert recovery.conflicted(found) == [StartOver(found)]
     again = in_recovery(SMALL, *((f.first_entry, f.ensemble) for f in found.fragments))
-    assert again.start() == [FenceLac(0, B0), FenceLac(1, B3), FenceLac(2, B2)]
+    assert again.start() == [FenceLac(0, BK0), FenceLac(1, BK3), FenceLac(2, BK2)]
 
 
 def test_R5_a_ledger_deleted_meanwhile_is_gone() -> None:
@@ -401,6 +401,6 @@ def test_a_failed_bookie_is_replaced_once_though_reading_goes_on() -> None:
     recovery.read_answered(0, page(0))
     assert recovery.lane_failed(1, "gone") == [
         CloseLane(1),
-        FindReplacements((B0, B1, B2), {0: "gone"}),
+        FindReplacements((BK0, BK1, BK2), {0: "gone"}),
     ]
     assert recovery.lane_failed(1, "gone") == []

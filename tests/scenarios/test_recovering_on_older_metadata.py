@@ -12,7 +12,7 @@ from ledgers.protocol.effects import ChangeRecord, FenceLac, ReadFenced
 from ledgers.protocol.recovery import Recovery
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 
-from .ledger7 import ALL, B3, B4, DIGESTER, KNOWS_NOTHING, failure, page, record
+from .ledger7 import ALL, BK3, BK4, DIGESTER, KNOWS_NOTHING, failure, page, record
 
 WRITTEN_AT = 50
 RECOVERING = replace(record((3, 3, 2), state=LedgerState.IN_RECOVERY), written_at=WRITTEN_AT)
@@ -75,7 +75,7 @@ def test_of_a_record_that_an_older_program_marked_only_who_vouches_for_all_time_
 
 
 def test_nothing_is_asked_or_closed_by_a_record_that_names_others_which_hold_more() -> None:
-    error = failure(Recovery(replace(RECOVERING, also_at=(B3, B4)), DIGESTER).start())
+    error = failure(Recovery(replace(RECOVERING, also_at=(BK3, BK4)), DIGESTER).start())
     assert isinstance(error, LedgerRecoveryFailed)
     assert "does not place there (b3, b4)" in str(error) and "metadata check --accept" in str(error)
 

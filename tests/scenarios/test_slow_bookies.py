@@ -10,10 +10,10 @@ from ledgers.protocol.append import AppendPipeline
 from ledgers.protocol.effects import ChangeRecord, CloseLane, Confirm, OpenLane, RetryLater, Send
 from metadata.records.ledger_record import Lacking
 
-from .ledger7 import B0, B1, B2, B3, asks_for, entries, in_recovery, page, proposed, record, told, writer
+from .ledger7 import BK0, BK1, BK2, BK3, asks_for, entries, in_recovery, page, proposed, record, told, writer
 
 SHAPE = (3, 3, 2)
-ALL = (B0, B1, B2)
+ALL = (BK0, BK1, BK2)
 
 
 def with_lane_3_behind(*, delay: bool = False) -> AppendPipeline:
@@ -50,9 +50,9 @@ def test_W6_where_there_is_another_it_takes_the_place_and_the_record_says_what_t
     pipeline = with_lane_3_behind()
     pipeline.append(entries(10))
     pipeline.lane_behind(3, "slow")
-    asked = proposed(pipeline.replacements({2: B3}, {}))
+    asked = proposed(pipeline.replacements({2: BK3}, {}))
     assert asked.fragments[0].lacking == (Lacking(2, 4, 9),)
-    assert pipeline.changed(asked) == [CloseLane(3), OpenLane(4, B3), Send(4, entries(10))]
+    assert pipeline.changed(asked) == [CloseLane(3), OpenLane(4, BK3), Send(4, entries(10))]
     assert not pipeline.is_behind
 
 
@@ -60,7 +60,7 @@ def test_W6_where_there_is_no_other_it_keeps_its_place_and_another_is_looked_for
     """That it answers when it is asked is no news."""
     pipeline = with_lane_3_behind()
     pipeline.lane_behind(3, "slow")
-    assert pipeline.replacements({2: B2}, {}) == [RetryLater()]
+    assert pipeline.replacements({2: BK2}, {}) == [RetryLater()]
     assert pipeline.is_behind
     assert pipeline.retry_replacements() == [asks_for(ALL, p2="slow")]
 
@@ -70,7 +70,7 @@ def test_W6_one_that_has_caught_up_stays_though_another_was_found() -> None:
     pipeline.lane_behind(3, "slow")
     assert pipeline.lane_behind(3, "") == []
     assert not pipeline.is_behind
-    assert pipeline.replacements({2: B3}, {}) == []
+    assert pipeline.replacements({2: BK3}, {}) == []
     assert pipeline.acked(3, 9) == []
 
 
@@ -98,7 +98,7 @@ def test_W6_a_bookie_that_came_back_lacks_what_was_confirmed_without_it() -> Non
     pipeline = with_lane_3_behind()
     pipeline.append(entries(10))
     pipeline.lane_failed(3, "gone")
-    assert pipeline.replacements({2: B2}, {}) == [OpenLane(4, B2), Send(4, entries(10))]
+    assert pipeline.replacements({2: BK2}, {}) == [OpenLane(4, BK2), Send(4, entries(10))]
     pipeline.acked(4, 10)
     pipeline.acked(1, 10)
     pipeline.close()
@@ -107,13 +107,13 @@ def test_W6_a_bookie_that_came_back_lacks_what_was_confirmed_without_it() -> Non
 
 
 def test_W6_what_was_under_way_at_a_change_and_has_arrived_is_lacking_no_longer() -> None:
-    """B1 has e4 to e9 only after B0 was replaced."""
+    """BK1 has e4 to e9 only after BK0 was replaced."""
     pipeline = writer(SHAPE)
     pipeline.append(entries(*range(10)))
     for lane, through in ((2, 3), (1, 9), (3, 9)):
         pipeline.acked(lane, through)
     pipeline.lane_failed(1, "gone")
-    asked = proposed(pipeline.replacements({0: B3}, {}))
+    asked = proposed(pipeline.replacements({0: BK3}, {}))
     assert asked.fragments[0].lacking == (Lacking(1, 4, 9),)
     pipeline.changed(asked)
     pipeline.acked(2, 9)

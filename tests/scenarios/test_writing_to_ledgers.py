@@ -14,11 +14,25 @@ from ledgers.protocol.append import AppendPipeline
 from ledgers.protocol.effects import CloseLane, Confirm, FindReplacements, Finish, OpenLane, RetryLater, Send
 from metadata.records.ledger_record import Shape
 
-from .ledger7 import B0, B1, B2, B3, B4, B5, LEDGER, asks_for, entries, failure, proposed, record, writer
+from .ledger7 import (
+    BK0,
+    BK1,
+    BK2,
+    BK3,
+    BK4,
+    BK5,
+    LEDGER,
+    asks_for,
+    entries,
+    failure,
+    proposed,
+    record,
+    writer,
+)
 
 
 def test_a_writer_begins_with_a_lane_to_each_bookie_of_its_ensemble() -> None:
-    assert AppendPipeline(record((3, 3, 2))).start() == [OpenLane(1, B0), OpenLane(2, B1), OpenLane(3, B2)]
+    assert AppendPipeline(record((3, 3, 2))).start() == [OpenLane(1, BK0), OpenLane(2, BK1), OpenLane(3, BK2)]
 
 
 def test_W1_every_bookie_gets_every_entry_when_the_ledger_is_not_striped() -> None:
@@ -92,11 +106,11 @@ def test_W2_the_lac_never_goes_back() -> None:
 
 
 def test_W2_a_late_ack_of_a_replaced_bookie_counts_for_nothing() -> None:
-    """W2, F9: e9 to {B0,B1,B2}; slow B0 is replaced by B3 at 9; then B0's ack arrives."""
+    """W2, F9: e9 to {BK0,BK1,BK2}; slow BK0 is replaced by BK3 at 9; then BK0's ack arrives."""
     pipeline = writer((3, 3, 2), appended=10, confirmed=9)
     pipeline.lane_failed(1, "slow")
-    pipeline.replacements({0: B3}, {})
-    pipeline.changed(record((3, 3, 2), (0, (B0, B1, B2)), (9, (B3, B1, B2))))
+    pipeline.replacements({0: BK3}, {})
+    pipeline.changed(record((3, 3, 2), (0, (BK0, BK1, BK2)), (9, (BK3, BK1, BK2))))
     assert pipeline.acked(1, 9) == []
     assert pipeline.acked(2, 9) == []
     assert pipeline.acked(4, 9) == [Confirm(9)]
@@ -123,7 +137,7 @@ def test_W5_any_other_failure_asks_for_a_replacement() -> None:
     pipeline = writer((3, 3, 2), appended=1)
     assert pipeline.lane_failed(2, "i/o error") == [
         CloseLane(2),
-        asks_for((B0, B1, B2), p1="i/o error"),
+        asks_for((BK0, BK1, BK2), p1="i/o error"),
     ]
 
 
@@ -138,20 +152,20 @@ def test_W5_failures_that_come_together_make_one_change() -> None:
     pipeline.lane_failed(1, "gone")
     pipeline.replacements({}, {})
     pipeline.lane_failed(2, "gone too")
-    asked = proposed(pipeline.replacements({0: B5}, {}))
-    assert asked.fragments[-1].ensemble == (B5, B1, B2, B3, B4)
+    asked = proposed(pipeline.replacements({0: BK5}, {}))
+    assert asked.fragments[-1].ensemble == (BK5, BK1, BK2, BK3, BK4)
     pipeline = writer((3, 3, 2), appended=2)
     pipeline.lane_failed(1, "gone")
     pipeline.lane_failed(2, "gone too")
     assert pipeline.replacements({}, {}) == [
         RetryLater(),
-        FindReplacements((B0, B1, B2), {0: "gone", 1: "gone too"}),
+        FindReplacements((BK0, BK1, BK2), {0: "gone", 1: "gone too"}),
     ]
-    asked = proposed(pipeline.replacements({0: B3, 1: B4}, {}))
-    assert asked == record((3, 3, 2), (0, (B3, B4, B2)))
+    asked = proposed(pipeline.replacements({0: BK3, 1: BK4}, {}))
+    assert asked == record((3, 3, 2), (0, (BK3, BK4, BK2)))
     assert pipeline.changed(asked) == [
-        OpenLane(4, B3),
-        OpenLane(5, B4),
+        OpenLane(4, BK3),
+        OpenLane(5, BK4),
         Send(4, entries(0, 1)),
         Send(5, entries(0, 1)),
     ]
@@ -173,8 +187,8 @@ def test_a_bookie_that_is_back_takes_its_own_place_without_a_change_of_metadata(
     pipeline.acked(3, 2)
     pipeline.lane_failed(3, "restarting")
     pipeline.replacements({}, {})
-    assert pipeline.retry_replacements() == [asks_for((B0, B1, B2), p2="restarting")]
-    assert pipeline.replacements({2: B2}, {}) == [OpenLane(4, B2), Send(4, entries(2, 3))]
+    assert pipeline.retry_replacements() == [asks_for((BK0, BK1, BK2), p2="restarting")]
+    assert pipeline.replacements({2: BK2}, {}) == [OpenLane(4, BK2), Send(4, entries(2, 3))]
     assert pipeline.acked(1, 3) == []
     assert pipeline.acked(4, 2) == [Confirm(2)]
     assert pipeline.record == record((3, 3, 2))
@@ -184,17 +198,17 @@ def test_a_returned_bookie_that_fails_again_at_once_is_not_tried_again_in_a_tigh
     """A full disk answers every sign of life and refuses every append."""
     pipeline = writer((3, 3, 2), appended=1)
     pipeline.lane_failed(3, "read-only")
-    pipeline.replacements({2: B2}, {})
+    pipeline.replacements({2: BK2}, {})
     assert pipeline.lane_failed(4, "read-only") == [CloseLane(4), RetryLater()]
-    assert pipeline.retry_replacements() == [asks_for((B0, B1, B2), p2="read-only")]
+    assert pipeline.retry_replacements() == [asks_for((BK0, BK1, BK2), p2="read-only")]
 
 
 def test_a_returned_bookie_that_has_worked_since_is_replaced_at_once_when_it_fails() -> None:
     pipeline = writer((3, 3, 2), appended=1)
     pipeline.lane_failed(3, "restarting")
-    pipeline.replacements({2: B2}, {})
+    pipeline.replacements({2: BK2}, {})
     pipeline.acked(4, 0)
-    assert pipeline.lane_failed(4, "gone") == [CloseLane(4), asks_for((B0, B1, B2), p2="gone")]
+    assert pipeline.lane_failed(4, "gone") == [CloseLane(4), asks_for((BK0, BK1, BK2), p2="gone")]
 
 
 def test_a_writer_that_lost_its_ack_quorum_goes_on_looking_until_it_gives_up() -> None:
@@ -205,7 +219,7 @@ def test_a_writer_that_lost_its_ack_quorum_goes_on_looking_until_it_gives_up() -
     pipeline.replacements({}, {})
     assert pipeline.is_without_quorum
     assert pipeline.replacements({}, {"b9": "is read-only"}) == []
-    assert pipeline.retry_replacements() == [asks_for((B0, B1, B2), p0="gone", p1="on fire")]
+    assert pipeline.retry_replacements() == [asks_for((BK0, BK1, BK2), p0="gone", p1="on fire")]
     assert pipeline.replacements({}, {"b9": "is read-only"}) == [RetryLater()]
     effects = pipeline.give_up()
     error = failure(effects)
@@ -223,8 +237,8 @@ def test_a_writer_that_lost_its_ack_quorum_goes_on_when_a_bookie_is_back_in_its_
     pipeline.replacements({}, {})
     pipeline.replacements({}, {})
     pipeline.retry_replacements()
-    effects = pipeline.replacements({0: B0}, {})
-    assert OpenLane(4, B0) in effects
+    effects = pipeline.replacements({0: BK0}, {})
+    assert OpenLane(4, BK0) in effects
     assert not pipeline.is_without_quorum
     assert pipeline.give_up() == []
     assert pipeline.acked(3, 0) == []

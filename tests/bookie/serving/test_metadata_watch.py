@@ -30,7 +30,7 @@ from metadata.records.registration import Registration
 from metadata.store import EventKind, Page
 from tests.bookie.bookies import append, bookie_on
 from tests.bookie.entries import frame_of
-from tests.bookie.notes import B1, B3, noted, record_of
+from tests.bookie.notes import BK1, BK3, noted, record_of
 from tests.bookie.serving.served import formatted
 from tests.support.faulty_store import FaultyStore
 from tests.support.present import there
@@ -146,7 +146,7 @@ async def test_who_was_away_at_an_acceptance_brings_its_own_ledgers_up_and_nobod
 ) -> None:
     await watch.begin(0)
     older, ledgers = record_of(17), LedgerStore(store)
-    newer = older.changed_ensemble(Fragment(5, (B1, B3)))
+    newer = older.changed_ensemble(Fragment(5, (BK1, BK3)))
     await ledgers.create(older)
     copy = Copy(store)
     await watch.renew(1)
@@ -157,7 +157,7 @@ async def test_who_was_away_at_an_acceptance_brings_its_own_ledgers_up_and_nobod
         assert await append(bookie, frame_of(19, [0])) == [Status.OK]
     copy.put_back()
     await hold.begin(store, backup_ms=0, now_ms=1)
-    assert await hold.accept(store, [B3])
+    assert await hold.accept(store, [BK3])
     again = await next_life(tmp_path, store, bookie)
     await again.begin(2)
     assert (await hold.read(store) is None) is is_noted, "of what nothing is noted an operator decides"
@@ -189,7 +189,7 @@ async def test_it_holds_all_back_where_it_was_there_or_nobody_says_who_was(
     copy.put_back()
     await hold.begin(store, backup_ms=0, now_ms=1)
     me = BookieRef(lives.cookie.bookie_id, lives.cookie.incarnation)
-    assert await hold.accept(store, [me, B3] if heard else [])
+    assert await hold.accept(store, [me, BK3] if heard else [])
     await (await next_life(tmp_path, store, bookie)).begin(2)
     assert await hold.read(store) is not None
 

@@ -26,7 +26,7 @@ from metadata.records.ledger_record import Fragment
 from tests.bookie.bookies import append, bookie_on, entries, read_request, submit
 from tests.bookie.entries import entries_of, frame_of
 from tests.bookie.logs import found_in, use_small_sizes
-from tests.bookie.notes import B1, B3, note_of, noted, record_of
+from tests.bookie.notes import BK1, BK3, note_of, noted, record_of
 from tests.bookie.slow_disk import SlowSyncDisk
 
 OK = Status.OK
@@ -126,8 +126,8 @@ async def test_who_asks_for_the_notes_waits_for_each_that_was_admitted_before(tm
 
 async def test_each_fragment_has_its_note_and_of_one_the_newest_stays(bookie: Bookie) -> None:
     first = record_of(7)
-    second = first.changed_ensemble(Fragment(5, (B1, B3)))
-    third = second.changed_ensemble(Fragment(5, (B3, B1)))
+    second = first.changed_ensemble(Fragment(5, (BK1, BK3)))
+    third = second.changed_ensemble(Fragment(5, (BK3, BK1)))
     closed = third.closed(6, 140)
     await append(bookie, noted(first, [0]), noted(third, [5]), noted(second, [6]))
     assert of_record(bookie, 7) == [note_of(first), note_of(third)]
@@ -263,7 +263,7 @@ async def test_pages_of_notes_are_bounded_and_leave_nothing_out(
     monkeypatch.setattr(notes_table, "NOTES_PAGE_BYTES_MAX", 500)
     striped = record_of(4)
     for first in range(1, 6):
-        striped = striped.changed_ensemble(Fragment(first, (B1, B3) if first % 2 else (B3, B1)))
+        striped = striped.changed_ensemble(Fragment(first, (BK1, BK3) if first % 2 else (BK3, BK1)))
     await append(bookie, noted(record_of(2, custom={"large": bytes(2000)}), [0]), frame_of(3, [0]))
     alone = [replace(striped, fragments=striped.fragments[: n + 1]) for n in range(6)]
     await append(bookie, *(noted(one, [n]) for n, one in enumerate(alone)))

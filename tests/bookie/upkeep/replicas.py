@@ -34,15 +34,15 @@ from tests.bookie.logs import INCARNATION
 from tests.support.present import there
 
 ME = BookieRef("b0", INCARNATION)
-B1, B2, B3, B4, B5 = (BookieRef(f"b{n}", f"i{n}") for n in range(1, 6))
+BK1, BK2, BK3, BK4, BK5 = (BookieRef(f"b{n}", f"i{n}") for n in range(1, 6))
 AT_ONCE = 1e12
-WITHOUT_ME_AT_LAST = (Fragment(0, (ME, B1, B2)), Fragment(40, (B1, B2, B3)))
+WITHOUT_ME_AT_LAST = (Fragment(0, (ME, BK1, BK2)), Fragment(40, (BK1, BK2, BK3)))
 SHAPES = [Shape(3, 3, 2), Shape(1, 1, 1), Shape(3, 2, 2), Shape(4, 2, 1), Shape(5, 3, 2)]
 
 
 def ensemble_of(shape: Shape, position: int = 0) -> Ensemble:
     """An ensemble of this shape with ME in this position."""
-    others = [B1, B2, B3, B4][: shape.ensemble_size - 1]
+    others = [BK1, BK2, BK3, BK4][: shape.ensemble_size - 1]
     return (*others[:position], ME, *others[position:])
 
 

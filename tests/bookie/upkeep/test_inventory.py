@@ -12,7 +12,7 @@ from bookie.upkeep.inventory.gaps import contains, merged, missing, overlap, run
 from bookie.upkeep.inventory.placed_entries import ENTRY_MAX, EVERYTHING, Share, parts, shares
 from bookie.wire.messages import EntryRange
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
-from tests.bookie.upkeep.replicas import B1, B2, B3, ME, placed
+from tests.bookie.upkeep.replicas import BK1, BK2, BK3, ME, placed
 
 NAMES = [BookieRef(f"b{n}", "i") for n in range(1, 8)] + [ME]
 
@@ -62,20 +62,24 @@ def test_parts_ascend_and_hold_what_is_placed_there_of_the_spans(
 
 def test_another_incarnation_is_another_bookie() -> None:
     former = replace(ME, incarnation="before")
-    record = LedgerRecord(7, Shape(2, 2, 2), (Fragment(0, (former, B1)), Fragment(9, (ME, B1)))).closed(20, 0)
+    record = LedgerRecord(7, Shape(2, 2, 2), (Fragment(0, (former, BK1)), Fragment(9, (ME, BK1)))).closed(
+        20, 0
+    )
     assert [(share.first_entry, share.last_entry) for share in shares(record, ME)] == [(9, 20)]
     assert [(share.first_entry, share.last_entry) for share in shares(record, former)] == [(0, 8)]
 
 
 def test_the_last_fragment_of_an_open_ledger_has_no_end() -> None:
-    record = LedgerRecord(7, Shape(2, 2, 2), (Fragment(0, (ME, B1)), Fragment(9, (B2, ME))))
+    record = LedgerRecord(7, Shape(2, 2, 2), (Fragment(0, (ME, BK1)), Fragment(9, (BK2, ME))))
     assert [(share.first_entry, share.last_entry) for share in shares(record, ME)] == [(0, 8), (9, ENTRY_MAX)]
 
 
 @pytest.mark.parametrize("shape", [Shape(3, 3, 2), Shape(3, 2, 2)])
 def test_a_ledger_of_any_length_takes_no_longer(shape: Shape) -> None:
     last = 2**62
-    record = LedgerRecord(7, shape, (Fragment(0, (B1, B2, ME)), Fragment(5, (ME, B2, B3)))).closed(last, 0)
+    record = LedgerRecord(7, shape, (Fragment(0, (BK1, BK2, ME)), Fragment(5, (ME, BK2, BK3)))).closed(
+        last, 0
+    )
     (_, first), (share, second) = parts(record, ME, [EVERYTHING])
     assert first.last_entry <= 4
     assert share.holds(second.last_entry)

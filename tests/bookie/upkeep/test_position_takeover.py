@@ -18,10 +18,10 @@ from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Le
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.unreadable import OnUnreadable, skip
 from tests.bookie.upkeep.replicas import (
-    B1,
-    B2,
-    B3,
-    B4,
+    BK1,
+    BK2,
+    BK3,
+    BK4,
     ME,
     SHAPES,
     Mended,
@@ -79,7 +79,7 @@ async def test_H1_a_bookie_takes_the_places_of_a_lost_one(
     world: Mended, ledgers: Watched, shape: Shape, old: BookieRef
 ) -> None:
     """W3, W7: every entry is on its disk before the metadata names it, by one change of each record."""
-    others = (B1, B2, B3, B4)
+    others = (BK1, BK2, BK3, BK4)
     with_old = (old, *others[: shape.ensemble_size - 1])
     fragments = (
         Fragment(0, with_old),
@@ -106,7 +106,7 @@ async def test_H1_a_bookie_takes_the_places_of_a_lost_one(
 
 async def test_H1_several_former_selves_are_replaced_by_one_change(world: Mended, ledgers: Watched) -> None:
     first, second = replace(ME, incarnation="1"), replace(ME, incarnation="2")
-    fragments = Fragment(0, (first, B1, B2)), Fragment(50, (B1, second, B2)), Fragment(80, (B1, B2, ME))
+    fragments = Fragment(0, (first, BK1, BK2)), Fragment(50, (BK1, second, BK2)), Fragment(80, (BK1, BK2, ME))
     record = await closed_ledger(ledgers, 7, WHOLE, LAST, *fragments)
     await hold(world.bookie, 7, range(80, 100))
     all_here_before_each_change(world, ledgers)
@@ -122,9 +122,9 @@ async def test_a_living_bookies_places_stay_its_own(world: Mended) -> None:
     """W7: those of its former selves do not."""
     alive = replace(LOST, incarnation="alive")
     await closed_ledger(
-        world.ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, B1, B2)), Fragment(50, (alive, B1, B2))
+        world.ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, BK1, BK2)), Fragment(50, (alive, BK1, BK2))
     )
-    await closed_ledger(world.ledgers, 8, WHOLE, LAST, Fragment(0, (alive, B1, B2)))
+    await closed_ledger(world.ledgers, 8, WHOLE, LAST, Fragment(0, (alive, BK1, BK2)))
     report = await world.repair.adopt("lost", living="alive")
     assert (report.ledgers, report.entries) == (1, 50)
     assert [f.ensemble[0] for f in (await named(world.ledgers, 7)).fragments] == [ME, alive]
@@ -134,13 +134,13 @@ async def test_a_living_bookies_places_stay_its_own(world: Mended) -> None:
 async def test_a_place_in_an_ensemble_that_names_the_bookie_already_is_left_and_told(world: Mended) -> None:
     """Also where it is a former self that stands there: no name stands twice in an ensemble."""
     fragments = (
-        Fragment(0, (LOST, B1, B2)),
-        Fragment(20, (LOST, ME, B2)),
-        Fragment(40, (LOST, FORMER, B2)),
-        Fragment(60, (LOST, B1, B2)),
+        Fragment(0, (LOST, BK1, BK2)),
+        Fragment(20, (LOST, ME, BK2)),
+        Fragment(40, (LOST, FORMER, BK2)),
+        Fragment(60, (LOST, BK1, BK2)),
     )
     await closed_ledger(world.ledgers, 7, WHOLE, LAST, *fragments)
-    await closed_ledger(world.ledgers, 8, WHOLE, LAST, Fragment(0, (LOST, ME, B2)))
+    await closed_ledger(world.ledgers, 8, WHOLE, LAST, Fragment(0, (LOST, ME, BK2)))
     report = await world.repair.adopt("lost", living=None)
     assert (report.fragments_moved, report.entries, report.ledgers_unrepaired) == (2, 60, 2)
     assert "from entry 20, 40 on" in report.unrepaired[0].why
@@ -152,8 +152,8 @@ async def test_a_place_in_an_ensemble_that_names_the_bookie_already_is_left_and_
 
 async def test_H1_what_no_other_replica_has_leaves_the_record_as_it_was(world: Mended) -> None:
     world.peers.lost = {7: {42}}
-    before = await closed_ledger(world.ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, B1, B2)))
-    await closed_ledger(world.ledgers, 8, WHOLE, LAST, Fragment(0, (LOST, B1, B2)))
+    before = await closed_ledger(world.ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, BK1, BK2)))
+    await closed_ledger(world.ledgers, 8, WHOLE, LAST, Fragment(0, (LOST, BK1, BK2)))
     report = await world.repair.adopt("lost", living=None)
     assert [one.ledger_id for one in report.unrepaired] == [7]
     assert "entry 42 of" in report.unrepaired[0].why
@@ -167,25 +167,25 @@ async def test_H1_what_no_other_replica_has_leaves_the_record_as_it_was(world: M
 
 async def test_a_record_that_somebody_else_changes_is_decided_anew(world: Mended, ledgers: Watched) -> None:
     """Here another spare takes one of the places first."""
-    fragments = Fragment(0, (LOST, B1, B2)), Fragment(50, (B1, LOST, B2))
+    fragments = Fragment(0, (LOST, BK1, BK2)), Fragment(50, (BK1, LOST, BK2))
     before = await closed_ledger(ledgers, 7, WHOLE, LAST, *fragments)
 
     async def comes_first(_: LedgerRecord) -> None:
         if ledgers.changes == 1:
             found = there(await ledgers.read(7))
-            taken = replace(before, fragments=(Fragment(0, (SPARE, B1, B2)), fragments[1]))
+            taken = replace(before, fragments=(Fragment(0, (SPARE, BK1, BK2)), fragments[1]))
             await ledgers.change(taken, found.version)
 
     ledgers.before_change = comes_first
     report = await world.repair.adopt("lost", living=None)
     assert (report.fragments_moved, report.ledgers_unrepaired) == (1, 0)
     now = await named(ledgers, 7)
-    assert [f.ensemble for f in now.fragments] == [(SPARE, B1, B2), (B1, ME, B2)]
+    assert [f.ensemble for f in now.fragments] == [(SPARE, BK1, BK2), (BK1, ME, BK2)]
     assert (await world.read(7, 50, LAST))[0] == list(range(50, 100))
 
 
 async def test_a_record_that_changes_all_the_time_is_left(world: Mended, ledgers: Watched) -> None:
-    await closed_ledger(ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, B1, B2)))
+    await closed_ledger(ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, BK1, BK2)))
 
     async def always(_: LedgerRecord) -> None:
         raise VersionConflict("ledgers/7", 1)
@@ -198,7 +198,7 @@ async def test_a_record_that_changes_all_the_time_is_left(world: Mended, ledgers
 
 
 async def test_a_ledger_that_is_deleted_meanwhile_is_done_with(world: Mended, ledgers: Watched) -> None:
-    await closed_ledger(ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, B1, B2)))
+    await closed_ledger(ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, BK1, BK2)))
 
     async def deleted(_: LedgerRecord) -> None:
         found = await ledgers.read(7)
@@ -217,8 +217,8 @@ async def test_a_ledger_is_closed_first_unless_its_writer_goes_on_without_the_lo
     world: Mended, state: LedgerState, in_use: bool
 ) -> None:
     world.peers.ends = {7: 79}
-    last = (B3, B1, LOST) if in_use else (B3, B1, B2)
-    await open_ledger(world.ledgers, 7, WHOLE, Fragment(0, (LOST, B1, B2)), Fragment(40, last))
+    last = (BK3, BK1, LOST) if in_use else (BK3, BK1, BK2)
+    await open_ledger(world.ledgers, 7, WHOLE, Fragment(0, (LOST, BK1, BK2)), Fragment(40, last))
     if state is LedgerState.IN_RECOVERY:
         await change(world.ledgers, 7, lambda it: it.in_recovery())
     report = await world.repair.adopt("lost", living=None)
@@ -231,7 +231,7 @@ async def test_a_ledger_is_closed_first_unless_its_writer_goes_on_without_the_lo
 
 
 async def test_an_empty_ledgers_place_is_taken_without_asking_anybody(world: Mended) -> None:
-    await closed_ledger(world.ledgers, 7, WHOLE, -1, Fragment(0, (LOST, B1, B2)))
+    await closed_ledger(world.ledgers, 7, WHOLE, -1, Fragment(0, (LOST, BK1, BK2)))
     assert (await world.repair.adopt("lost", living=None)).fragments_moved == 1
     assert world.peers.asked == []
 
@@ -246,7 +246,7 @@ async def test_a_listing_that_fails_changes_nothing(tmp_path: Path) -> None:
                 raise StoreUnavailable("the store went away")
 
     ledgers = Away(MemoryStore())
-    before = await closed_ledger(ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, B1, B2)))
+    before = await closed_ledger(ledgers, 7, WHOLE, LAST, Fragment(0, (LOST, BK1, BK2)))
     async with mended(tmp_path, ledgers) as world:
         with pytest.raises(StoreUnavailable):
             await world.repair.adopt("lost", living=None)

@@ -28,11 +28,11 @@ from tests.bookie.bookies import append, bookie_on
 from tests.bookie.entries import columns_of, entry_of
 from tests.bookie.logs import INCARNATION
 from tests.bookie.upkeep.replicas import (
-    B1,
-    B2,
-    B3,
-    B4,
-    B5,
+    BK1,
+    BK2,
+    BK3,
+    BK4,
+    BK5,
     ME,
     SHAPES,
     WITHOUT_ME_AT_LAST,
@@ -77,7 +77,7 @@ async def test_what_is_missing_is_what_is_placed_here_and_not_held(
     random = Random(shape.ensemble_size)
     for ledger_id in range(12):
         last = shape.ensemble_size - 1
-        others = (B1, B2, B3, B4, B5)[: last + 1]
+        others = (BK1, BK2, BK3, BK4, BK5)[: last + 1]
         fragments = (
             Fragment(0, ensemble_of(shape, random.randint(0, last))),
             Fragment(random.randint(1, 40), others),
@@ -213,7 +213,7 @@ async def test_a_writer_that_goes_on_without_this_bookie_is_not_fenced_for_its_s
     """R6: what stands in earlier fragments is made complete all the same: nobody writes there any more."""
     for ledger_id in (7, 8):
         await open_ledger(
-            world.ledgers, ledger_id, WHOLE, Fragment(0, (ME, B1, B2)), Fragment(40, (B1, B2, B3))
+            world.ledgers, ledger_id, WHOLE, Fragment(0, (ME, BK1, BK2)), Fragment(40, (BK1, BK2, BK3))
         )
     await hold(world.bookie, 8, range(40))
     await world.limbo()
@@ -271,14 +271,14 @@ async def test_what_a_recovery_wrote_here_is_not_given_up_before_it_is_placed_he
     tmp_path: Path, world: Mended
 ) -> None:
     """R4: the changes of ensemble that a recovery makes stand in the metadata only when it has closed the ledger."""
-    record = await open_ledger(world.ledgers, 7, WHOLE, Fragment(0, (B1, B2, B3)))
+    record = await open_ledger(world.ledgers, 7, WHOLE, Fragment(0, (BK1, BK2, BK3)))
     found = there(await world.ledgers.read(7))
     recovering = await world.ledgers.change(record.in_recovery(), found.version)
     await hold(world.bookie, 7, range(10))
     flip_in(tmp_path / "log", world.places(7)[0])
     assert (await world.repair.mend(7, world.places(7))).frames_removed == 0
     assert await world.read(7, 0, 9) == ([], set(range(10)))
-    closed = recovering.record.changed_ensemble(Fragment(0, (B1, ME, B3))).closed(9, 200)
+    closed = recovering.record.changed_ensemble(Fragment(0, (BK1, ME, BK3))).closed(9, 200)
     await world.ledgers.change(closed, recovering.version)
     assert (await world.repair.mend(7, world.places(7))).entries == 10
     assert await world.read(7, 0, 9) == (list(range(10)), set())

@@ -23,7 +23,7 @@ from metadata.records.notes import fragment_note
 from metadata.records.notes.fragment_note import notes_for
 
 COOKIES = [Cookie("cluster", f"b{n}", f"i{n}") for n in range(1, 4)]
-B1, B2, B3 = (BookieRef(one.bookie_id, one.incarnation) for one in COOKIES)
+BK1, BK2, BK3 = (BookieRef(one.bookie_id, one.incarnation) for one in COOKIES)
 
 
 def ledger(ledger_id: int, *ensemble: BookieRef) -> LedgerRecord:
@@ -52,7 +52,7 @@ async def made(rebuilding: Rebuilding) -> dict[str, bytes]:
 
 
 async def test_every_ledger_is_made_once_whoever_holds_it_and_ids_go_on_behind_all() -> None:
-    records = [ledger(3, B1, B2), ledger(5, B2), ledger(9, B2, B1), ledger(12, B1)]
+    records = [ledger(3, BK1, BK2), ledger(5, BK2), ledger(9, BK2, BK1), ledger(12, BK1)]
     rebuilding = Rebuilding([source(one, records) for one in COOKIES])
     found = await made(rebuilding)
     assert {key: value for key, value in found.items() if key.startswith(keys.LEDGERS)} == {
@@ -73,7 +73,7 @@ def replace_nonce(value: bytes, like: bytes) -> bytes:
 
 async def test_a_ledger_of_which_only_entries_are_there_keeps_its_id_and_is_told() -> None:
     old = HeldNote(70, 0, b"", NO_NOTE)
-    rebuilding = Rebuilding([source(COOKIES[0], [ledger(3, B1)], [old]), source(COOKIES[1], [], [old])])
+    rebuilding = Rebuilding([source(COOKIES[0], [ledger(3, BK1)], [old]), source(COOKIES[1], [], [old])])
     found = await made(rebuilding)
     assert keys.ledger(70) not in found and rebuilding.unknown == 1
     assert found[keys.NEXT_LEDGER_ID][:4] == encode(71)[:4]
@@ -84,13 +84,13 @@ async def test_a_ledger_of_which_only_entries_are_there_keeps_its_id_and_is_told
 
 async def test_a_note_that_cannot_be_read_is_told_and_others_of_the_ledger_count() -> None:
     spoiled = HeldNote(3, 0, b"", b"\xff\xff")
-    rebuilding = Rebuilding([source(COOKIES[0], [], [spoiled]), source(COOKIES[1], [ledger(3, B2)])])
+    rebuilding = Rebuilding([source(COOKIES[0], [], [spoiled]), source(COOKIES[1], [ledger(3, BK2)])])
     assert keys.ledger(3) in await made(rebuilding)
     assert [one.about for one in rebuilding.doubts] == ["ledger 3"]
 
 
 async def test_a_bookie_that_only_ledgers_name_gets_its_cookie_and_is_told() -> None:
-    rebuilding = Rebuilding([source(COOKIES[0], [ledger(3, B1, B3)])])
+    rebuilding = Rebuilding([source(COOKIES[0], [ledger(3, BK1, BK3)])])
     found = await made(rebuilding)
     assert Cookie.decode("b3", found[keys.cookie("b3")]) == COOKIES[2]
     assert [one.about for one in rebuilding.doubts] == ["bookie b3"]
@@ -99,7 +99,7 @@ async def test_a_bookie_that_only_ledgers_name_gets_its_cookie_and_is_told() -> 
 async def test_of_two_disks_of_one_name_the_successor_has_it() -> None:
     newer = replace(COOKIES[0], incarnation="newer", predecessors=("i1",))
     for sources in ([COOKIES[0], newer], [newer, COOKIES[0]]):
-        found = await made(Rebuilding([source(one, [ledger(3, B1)]) for one in sources]))
+        found = await made(Rebuilding([source(one, [ledger(3, BK1)]) for one in sources]))
         assert Cookie.decode("b1", found[keys.cookie("b1")]) == newer
     strange = replace(COOKIES[0], incarnation="another")
     with pytest.raises(ValueError, match="two of these are called b1"):
@@ -119,7 +119,7 @@ def segment(ledger_id: int, first: int, *, log: LogRecord) -> LedgerRecord:
         LOG: log_codec.encode(log.without_segments()),
     }
     return replace(
-        ledger(ledger_id, B1).in_recovery().closed(9, 10), custom_metadata=said, created_ms=ledger_id
+        ledger(ledger_id, BK1).in_recovery().closed(9, 10), custom_metadata=said, created_ms=ledger_id
     )
 
 
@@ -150,7 +150,7 @@ async def test_the_next_term_of_an_election_is_above_all_that_wrote_to_a_log() -
 async def test_of_a_log_that_may_miss_something_nothing_is_deleted() -> None:
     log = LogRecord(b"o" * 16, "orders")
     gap = [segment(1, 0, log=log), segment(3, 20, log=log)]
-    for records in (gap, [segment(1, 0, log=log), ledger(9, B1, B2)]):
+    for records in (gap, [segment(1, 0, log=log), ledger(9, BK1, BK2)]):
         rebuilding = Rebuilding([source(COOKIES[0], records)])
         assert log_codec.decode("", (await made(rebuilding))[keys.log(log.identity)]).legal_hold
         assert (

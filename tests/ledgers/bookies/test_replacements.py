@@ -14,9 +14,9 @@ from metadata.records.ledger_record import BookieRef
 
 from .answering import Answering, cluster_on, registers
 
-B1, B2, B3, B4, B5, B6 = (BookieRef(f"b{n}", f"i{n}") for n in range(1, 7))
-B1_ANEW = BookieRef("b1", "formatted anew")
-ENSEMBLE = (B1, B2, B3)
+BK1, BK2, BK3, BK4, BK5, BK6 = (BookieRef(f"b{n}", f"i{n}") for n in range(1, 7))
+BK1_ANEW = BookieRef("b1", "formatted anew")
+ENSEMBLE = (BK1, BK2, BK3)
 SEARCH_SECONDS_MAX = 10.0
 NO_RACKS: Mapping[BookieRef, str] = {}
 
@@ -44,40 +44,40 @@ async def found(
 
 
 async def test_a_spare_bookie_is_preferred_to_the_failed_one_that_is_back() -> None:
-    assert (await found([*ENSEMBLE, B4], 0, alive=[*ENSEMBLE, B4]))[0] == {0: B4}
+    assert (await found([*ENSEMBLE, BK4], 0, alive=[*ENSEMBLE, BK4]))[0] == {0: BK4}
 
 
 async def test_a_failed_bookie_that_is_back_takes_its_own_place_where_there_is_no_other() -> None:
-    assert (await found(ENSEMBLE, 0, alive=ENSEMBLE))[0] == {0: B1}
+    assert (await found(ENSEMBLE, 0, alive=ENSEMBLE))[0] == {0: BK1}
 
 
 async def test_a_bookie_formatted_anew_takes_the_place_of_its_former_self_and_no_other() -> None:
-    registered = [B1_ANEW, B2, B3]
-    assert (await found(registered, 0, alive=registered))[0] == {0: B1_ANEW}
-    assert (await found(registered, 1, alive=[B1_ANEW, B3]))[0] == {}
+    registered = [BK1_ANEW, BK2, BK3]
+    assert (await found(registered, 0, alive=registered))[0] == {0: BK1_ANEW}
+    assert (await found(registered, 1, alive=[BK1_ANEW, BK3]))[0] == {}
 
 
 async def test_in_place_only_the_failed_bookie_itself_is_looked_at() -> None:
-    assert (await found([B1_ANEW, B2, B3, B4], 0, alive=[B1_ANEW, B4], in_place=True))[0] == {}
-    assert (await found([*ENSEMBLE, B4], 0, alive=[B1, B4], in_place=True))[0] == {0: B1}
+    assert (await found([BK1_ANEW, BK2, BK3, BK4], 0, alive=[BK1_ANEW, BK4], in_place=True))[0] == {}
+    assert (await found([*ENSEMBLE, BK4], 0, alive=[BK1, BK4], in_place=True))[0] == {0: BK1}
 
 
 async def test_a_bookie_that_says_it_is_read_only_takes_no_place() -> None:
     """Its registration may not say so yet."""
-    chosen, rejected = await found([*ENSEMBLE, B4], 0, alive=[B4], read_only=[B4])
+    chosen, rejected = await found([*ENSEMBLE, BK4], 0, alive=[BK4], read_only=[BK4])
     assert (chosen, rejected["b4"]) == ({}, NOT_WRITABLE)
 
 
 async def test_every_bookie_that_cannot_be_used_is_named_with_the_reason() -> None:
-    chosen, rejected = await found([*ENSEMBLE, B4], 0, 1, alive=[B2])
-    assert chosen == {1: B2}
-    assert rejected[str(B4)] == rejected[str(B1)] != ""
+    chosen, rejected = await found([*ENSEMBLE, BK4], 0, 1, alive=[BK2])
+    assert chosen == {1: BK2}
+    assert rejected[str(BK4)] == rejected[str(BK1)] != ""
     assert rejected["b3"] == "is in the ensemble"
 
 
 async def test_why_a_bookie_failed_is_not_covered_by_where_it_stands() -> None:
     chosen, rejected = await found(ENSEMBLE, 0, alive=ENSEMBLE)
-    assert chosen == {0: B1}
+    assert chosen == {0: BK1}
     assert rejected == {"b1": "gone", "b2": "is in the ensemble", "b3": "is in the ensemble"}
 
 
@@ -103,19 +103,19 @@ async def test_bookies_that_were_heard_just_now_are_chosen_unasked_also_beside_o
     seed: int,
 ) -> None:
     """The one that hangs is waited for only until another takes its place."""
-    bookies = Answering([], (), [B1])
-    bookies.heard = {B2, B3, B4}
+    bookies = Answering([], (), [BK1])
+    bookies.heard = {BK2, BK3, BK4}
     cluster = await cluster_on(bookies, {}, seed=seed)
-    candidates = [await registers(cluster.store, one) for one in (B1, B2, B3, B4)]
+    candidates = [await registers(cluster.store, one) for one in (BK1, BK2, BK3, BK4)]
     async with asyncio.timeout(SEARCH_SECONDS_MAX):
         found = await choose_alive(cluster, candidates, 3, (), {})
     assert {one.bookie for one in found} == bookies.heard
-    assert set(bookies.asked) <= {B1}
+    assert set(bookies.asked) <= {BK1}
 
 
 async def test_places_of_failed_bookies_that_hang_are_looked_at_beside_each_other() -> None:
-    cluster = await cluster_on(Answering([B3], (), [B1, B2]), dict.fromkeys(ENSEMBLE, ""))
-    for bookie in (B1, B2):
+    cluster = await cluster_on(Answering([BK3], (), [BK1, BK2]), dict.fromkeys(ENSEMBLE, ""))
+    for bookie in (BK1, BK2):
         cluster.note_failure(bookie)
     began = asyncio.get_running_loop().time()
     chosen, rejected = await find_replacements(
@@ -123,28 +123,28 @@ async def test_places_of_failed_bookies_that_hang_are_looked_at_beside_each_othe
     )
     assert asyncio.get_running_loop().time() - began < 1.8 * REMEMBERED_SECONDS_MAX
     assert chosen == {}
-    assert {str(B1), str(B2)} <= rejected.keys()
+    assert {str(BK1), str(BK2)} <= rejected.keys()
 
 
 @pytest.mark.parametrize("seed", range(10))
 async def test_a_replacement_comes_from_a_rack_where_no_staying_bookie_stands(seed: int) -> None:
     """The failed one's own rack is free again."""
-    racks = {B1: "/r1", B2: "/r2", B3: "/r3", B4: "/r2", B5: "/r3", B6: "/r1"}
-    assert (await found([*racks], 0, alive=[*racks], racks=racks, seed=seed))[0] == {0: B6}
+    racks = {BK1: "/r1", BK2: "/r2", BK3: "/r3", BK4: "/r2", BK5: "/r3", BK6: "/r1"}
+    assert (await found([*racks], 0, alive=[*racks], racks=racks, seed=seed))[0] == {0: BK6}
 
 
-RACKS = {B1: "/r1", B2: "/r2", B3: "/r2", B4: "/r2", B5: "/r1"}
+RACKS = {BK1: "/r1", BK2: "/r2", BK3: "/r2", BK4: "/r2", BK5: "/r1"}
 
 
 @pytest.mark.parametrize(
     ("domains_min", "spares", "failed_lately", "chosen"),
     [
-        (1, (B4,), (), {0: B4}),  # all in one rack, rather than a copy less
-        (2, (B4,), (), {}),
-        (2, (B4, B5), (), {0: B5}),
-        (2, (B4, B5), (B5,), {0: B5}),  # there is no other of its rack
-        (1, (B4, B5), (B5,), {0: B4}),
-        (3, (B4, B5), (), {0: B5}),  # no worse than it was
+        (1, (BK4,), (), {0: BK4}),  # all in one rack, rather than a copy less
+        (2, (BK4,), (), {}),
+        (2, (BK4, BK5), (), {0: BK5}),
+        (2, (BK4, BK5), (BK5,), {0: BK5}),  # there is no other of its rack
+        (1, (BK4, BK5), (BK5,), {0: BK4}),
+        (3, (BK4, BK5), (), {0: BK5}),  # no worse than it was
     ],
 )
 async def test_no_bookie_is_taken_that_leaves_copies_on_too_few_fault_domains(
@@ -156,21 +156,21 @@ async def test_no_bookie_is_taken_that_leaves_copies_on_too_few_fault_domains(
     taken, rejected = await found(
         [*ENSEMBLE, *spares],
         0,
-        alive=[B2, B3, *spares],
+        alive=[BK2, BK3, *spares],
         racks=RACKS,
         failed_lately=failed_lately,
         domains_min=domains_min,
     )
     assert taken == chosen
     if not chosen:
-        assert "fewer than 2 fault domains" in rejected[str(B4)]
+        assert "fewer than 2 fault domains" in rejected[str(BK4)]
 
 
 @pytest.mark.parametrize("seed", range(10))
 async def test_several_replacements_stand_in_the_order_that_spreads_every_write_set(seed: int) -> None:
     """Of a striped ensemble, neighbours share entries."""
-    racks = {B1: "/r1", B2: "/r1", B3: "/r2", B4: "/r2", B5: "/r1", B6: "/r2"}
+    racks = {BK1: "/r1", BK2: "/r1", BK3: "/r2", BK4: "/r2", BK5: "/r1", BK6: "/r2"}
     found_there, _ = await found(
-        [*racks], 1, 2, alive=[*racks], ensemble=(B1, B2, B3, B4), write_quorum=2, racks=racks, seed=seed
+        [*racks], 1, 2, alive=[*racks], ensemble=(BK1, BK2, BK3, BK4), write_quorum=2, racks=racks, seed=seed
     )
-    assert found_there == {1: B6, 2: B5}
+    assert found_there == {1: BK6, 2: BK5}

@@ -19,7 +19,7 @@ from ledgers.protocol.effects import (
 )
 from metadata.records.ledger_record import BookieRef, Fragment, Lacking, LedgerRecord, Shape
 
-B1, B2, B3, B4 = ENSEMBLE = tuple(BookieRef(f"b{n}", "i") for n in range(1, 5))
+BK1, BK2, BK3, BK4 = ENSEMBLE = tuple(BookieRef(f"b{n}", "i") for n in range(1, 5))
 
 
 THREE = Shape(3, 3, 2)
@@ -60,7 +60,7 @@ def written(pipeline: AppendPipeline, through: int) -> dict[BookieRef, int]:
 def test_an_absent_bookie_begins_without_a_lane_and_is_asked_again_after_a_pause() -> None:
     pipeline = AppendPipeline(record())
     effects = pipeline.start()
-    assert lanes(effects).keys() == {B1, B2}
+    assert lanes(effects).keys() == {BK1, BK2}
     assert effects[-1] == RetryLater()
     (asked,) = pipeline.retry_replacements()
     assert isinstance(asked, FindReplacements) and asked.failed.keys() == {2}
@@ -86,7 +86,7 @@ def test_one_that_is_back_takes_its_place_without_a_change_of_metadata_and_lacks
     pipeline = AppendPipeline(record())
     written(pipeline, 4)
     pipeline.retry_replacements()
-    (back,) = lanes(pipeline.replacements({2: B3}, {})).values()
+    (back,) = lanes(pipeline.replacements({2: BK3}, {})).values()
     sent = [effect for effect in pipeline.append(entries(5)) if isinstance(effect, Send)]
     assert back in [effect.lane for effect in sent]
     for lane in (1, 2, back):
@@ -99,18 +99,18 @@ def test_where_another_takes_the_place_the_earlier_fragment_says_what_it_lacks()
     pipeline = AppendPipeline(record())
     written(pipeline, 4)
     pipeline.retry_replacements()
-    change = changed(pipeline.replacements({2: B4}, {}))
+    change = changed(pipeline.replacements({2: BK4}, {}))
     first, second = change.fragments
     assert first.lacking == (Lacking(2, 0, 4),)
-    assert (second.first_entry, second.ensemble, second.lacking) == (5, (B1, B2, B4), ())
+    assert (second.first_entry, second.ensemble, second.lacking) == (5, (BK1, BK2, BK4), ())
 
 
 def test_one_that_is_replaced_before_the_first_entry_lacks_nothing() -> None:
     pipeline = AppendPipeline(record())
     pipeline.start()
     pipeline.retry_replacements()
-    change = changed(pipeline.replacements({2: B4}, {}))
-    assert change.fragments == (Fragment(0, (B1, B2, B4)),)
+    change = changed(pipeline.replacements({2: BK4}, {}))
+    assert change.fragments == (Fragment(0, (BK1, BK2, BK4)),)
 
 
 def test_it_counts_for_no_ack_quorum() -> None:
@@ -118,8 +118,8 @@ def test_it_counts_for_no_ack_quorum() -> None:
     pipeline = AppendPipeline(record())
     opened = lanes(pipeline.start())
     pipeline.append(entries(0))
-    assert confirmed(pipeline.acked(opened[B1], 0)) == []
-    pipeline.lane_failed(opened[B2], "gone")
+    assert confirmed(pipeline.acked(opened[BK1], 0)) == []
+    pipeline.lane_failed(opened[BK2], "gone")
     assert pipeline.is_without_quorum
     (end,) = [effect for effect in pipeline.give_up() if isinstance(effect, Finish)]
     assert isinstance(end.error, NotEnoughBookies)
@@ -150,4 +150,4 @@ def test_a_recovery_that_knows_nothing_better_leaves_what_the_record_says_within
 def test_a_recovery_writes_back_to_all_positions() -> None:
     """The absent one may be back, and is asked like any other."""
     pipeline = AppendPipeline(record().in_recovery(), recovery=True)
-    assert lanes(pipeline.start()).keys() == {B1, B2, B3}
+    assert lanes(pipeline.start()).keys() == {BK1, BK2, BK3}

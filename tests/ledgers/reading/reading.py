@@ -37,7 +37,7 @@ LEDGER_ID = 7
 DIGEST = Crc32cDigester(LEDGER_ID)
 KEY = LedgerKey(LEDGER_ID, b"")
 PAGE_BYTES_MAX = 4 * 1024 * 1024
-B0, B1, B2, B3 = (BookieRef(f"b{n}", "i") for n in range(4))
+BK0, BK1, BK2, BK3 = (BookieRef(f"b{n}", "i") for n in range(4))
 
 
 def columns_of(entry_id: int, size_bytes: int) -> Columns:
@@ -140,7 +140,7 @@ class DictionaryBookies:
 def record_of(
     bookies: DictionaryBookies, *fragments: Fragment, shape: Shape | None = None, closed: bool = True
 ) -> LedgerRecord:
-    fragments = fragments or (Fragment(0, (B0, B1, B2)),)
+    fragments = fragments or (Fragment(0, (BK0, BK1, BK2)),)
     size = len(fragments[0].ensemble)
     record = LedgerRecord(LEDGER_ID, shape or Shape(size, size, size), fragments)
     return record.closed(len(bookies.sizes) - 1, sum(bookies.sizes)) if closed else record

@@ -14,7 +14,7 @@ from ledgers.errors import BookieUnavailable, LedgerError
 from ledgers.reading import lac_read
 from ledgers.reading.read_handle import ReadHandle
 from metadata.records.ledger_record import BookieRef, Fragment, Shape
-from tests.ledgers.reading.reading import B0, B1, B2, B3, DIGEST, DictionaryBookies, reader_of, record_of
+from tests.ledgers.reading.reading import BK0, BK1, BK2, BK3, DIGEST, DictionaryBookies, reader_of, record_of
 
 Teller = Callable[[LacRequest], Awaitable[LacReply]]
 
@@ -62,7 +62,7 @@ async def loses_its_connection(_: LacRequest) -> LacReply:
 async def follower_of(
     *tellers: Teller, config: ClientConfig | None = None
 ) -> tuple[ReadHandle, TellingBookies]:
-    ensemble = (B0, B1, B2, B3)[: len(tellers)]
+    ensemble = (BK0, BK1, BK2, BK3)[: len(tellers)]
     bookies = TellingBookies([10] * 9, tell=dict(zip(ensemble, tellers, strict=True)))
     record = record_of(bookies, Fragment(0, ensemble), shape=Shape(len(tellers), 3, 2), closed=False)
     reader, _ = await reader_of(bookies, record, config)

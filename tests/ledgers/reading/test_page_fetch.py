@@ -14,10 +14,10 @@ from ledgers.reading.read_handle import ReadHandle
 from ledgers.tasks import STOPPED_SECONDS
 from metadata.records.ledger_record import BookieRef, Fragment
 from tests.ledgers.reading.reading import (
-    B0,
-    B1,
-    B2,
-    B3,
+    BK0,
+    BK1,
+    BK2,
+    BK3,
     DIGEST,
     KEY,
     DictionaryBookies,
@@ -59,23 +59,23 @@ def down(*bookies: BookieRef) -> Answer:
 
 async def test_a_read_does_not_wait_for_a_silent_bookie_and_ends_its_call() -> None:
     cancelled: list[BookieRef] = []
-    bookies = DictionaryBookies([10] * 20, before_answer=silent(B0, B1, cancelled=cancelled))
+    bookies = DictionaryBookies([10] * 20, before_answer=silent(BK0, BK1, cancelled=cancelled))
     reader, _ = await reader_of(bookies, config=QUICK)
     assert (await reader.read_entry(5)).entry_id == 5
-    assert [bookie for bookie, _ in bookies.asked] == [B0, B1, B2]
-    assert sorted(cancelled, key=str) == [B0, B1]
+    assert [bookie for bookie, _ in bookies.asked] == [BK0, BK1, BK2]
+    assert sorted(cancelled, key=str) == [BK0, BK1]
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_a_bookie_that_was_slow_is_asked_last_by_other_readers_of_the_client_too() -> None:
     """Else a job over many small ledgers would wait for a hung bookie at each of them."""
-    bookies = DictionaryBookies([10] * 20, before_answer=silent(B0))
+    bookies = DictionaryBookies([10] * 20, before_answer=silent(BK0))
     reader, ledgers = await reader_of(bookies, config=QUICK)
     await reader.read_entry(5)
     bookies.asked.clear()
     other = ReadHandle(reader._view.cluster, there(await ledgers.read(reader.ledger_id)), DIGEST, KEY)
     await other.read_entry(5)
-    assert [bookie for bookie, _ in bookies.asked] == [B1]
+    assert [bookie for bookie, _ in bookies.asked] == [BK1]
 
 
 def test_no_bookie_is_called_slow_for_time_in_which_this_process_stood_still() -> None:
@@ -91,7 +91,7 @@ def test_no_bookie_is_called_slow_for_time_in_which_this_process_stood_still() -
         bookies = DictionaryBookies([10] * 20, before_answer=answers_while_we_are_stopped)
         reader, _ = await reader_of(bookies, config=patient)
         assert (await reader.read_entry(5)).entry_id == 5
-        assert [bookie for bookie, _ in bookies.asked] == [B0]
+        assert [bookie for bookie, _ in bookies.asked] == [BK0]
         assert not reader._view.cluster.slow_or_failed_lately()
 
     on_leaping_loop(scenario)
@@ -104,50 +104,50 @@ async def test_readers_turn_to_the_next_bookie_after_so_many_entries(monkeypatch
     reader, _ = await reader_of(bookies)
     for entry_id in range(32):
         await reader.read_entry(entry_id)
-    assert [bookie for bookie, _ in bookies.asked] == [B0] * 8 + [B1] * 8 + [B2] * 8 + [B0] * 8
+    assert [bookie for bookie, _ in bookies.asked] == [BK0] * 8 + [BK1] * 8 + [BK2] * 8 + [BK0] * 8
 
 
 @pytest.mark.parametrize("off", [0, None])
 async def test_speculation_can_be_switched_off(off: float | None) -> None:
-    bookies = DictionaryBookies([10] * 20, before_answer=silent(B0))
+    bookies = DictionaryBookies([10] * 20, before_answer=silent(BK0))
     reader, _ = await reader_of(bookies, config=ClientConfig(speculative_read_seconds=off))
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.2):
             await reader.read_entry(5)
-    assert [bookie for bookie, _ in bookies.asked] == [B0]
+    assert [bookie for bookie, _ in bookies.asked] == [BK0]
 
 
 async def test_a_call_that_a_closing_connection_cancelled_counts_as_failed_and_not_as_ours() -> None:
     async def cut(bookie: BookieRef) -> None:
-        if bookie == B0:
+        if bookie == BK0:
             raise asyncio.CancelledError
 
     bookies = DictionaryBookies([10] * 20, before_answer=cut)
     reader, _ = await reader_of(bookies)
     assert (await reader.read_entry(5)).entry_id == 5
-    assert [bookie for bookie, _ in bookies.asked] == [B0, B1]
+    assert [bookie for bookie, _ in bookies.asked] == [BK0, BK1]
 
 
 async def test_what_another_bookie_gives_in_place_of_one_that_failed_is_the_whole_page() -> None:
-    bookies = DictionaryBookies([10] * 20, before_answer=down(B0))
+    bookies = DictionaryBookies([10] * 20, before_answer=down(BK0))
     reader, _ = await reader_of(bookies)
     batch = await reader.read_batch(3, entries_max=9, bytes_max=999)
     assert [entry.entry_id for entry in batch] == list(range(3, 12))
-    assert [bookie for bookie, _ in bookies.asked] == [B0, B1]
+    assert [bookie for bookie, _ in bookies.asked] == [BK0, BK1]
 
 
 async def test_an_entry_that_no_bookie_known_of_has_is_looked_for_where_the_metadata_now_says() -> None:
-    bookies = DictionaryBookies([10] * 20, before_answer=down(B0, B1, B2))
+    bookies = DictionaryBookies([10] * 20, before_answer=down(BK0, BK1, BK2))
     reader, ledgers = await reader_of(bookies, record_of(bookies, closed=False))
     with pytest.raises(EntryUnreadable, match="timeout"):
         await reader.read_entry(12)
-    await with_fragments(ledgers, Fragment(0, (B0, B1, B2)), Fragment(10, (B3, B1, B2)))
+    await with_fragments(ledgers, Fragment(0, (BK0, BK1, BK2)), Fragment(10, (BK3, BK1, BK2)))
     assert (await reader.read_entry(12)).entry_id == 12
 
 
 async def test_a_page_is_never_asked_for_past_the_end_of_its_fragment() -> None:
     bookies = DictionaryBookies([10] * 20)
-    record = record_of(bookies, Fragment(0, (B0, B1, B2)), Fragment(10, (B3, B1, B2)))
+    record = record_of(bookies, Fragment(0, (BK0, BK1, BK2)), Fragment(10, (BK3, BK1, BK2)))
     reader, _ = await reader_of(bookies, record)
     assert [e.entry_id for e in await reader.read_batch(8, entries_max=9, bytes_max=999)] == [*range(8, 17)]
     assert [(request.first_entry, request.last_entry) for _, request in bookies.asked] == [
@@ -185,7 +185,7 @@ async def test_a_batch_larger_than_a_page_is_filled_from_several() -> None:
 
 
 async def test_a_batch_ends_before_an_entry_that_cannot_be_read_and_cannot_begin_with_it() -> None:
-    reader, _ = await reader_of(DictionaryBookies([10] * 9, lacking={b: {4} for b in (B0, B1, B2)}))
+    reader, _ = await reader_of(DictionaryBookies([10] * 9, lacking={b: {4} for b in (BK0, BK1, BK2)}))
     assert [e.entry_id for e in await reader.read_batch(1, entries_max=9, bytes_max=999)] == [1, 2, 3]
     with pytest.raises(EntryUnreadable, match="entry 4"):
         await reader.read_batch(4, entries_max=9, bytes_max=999)
@@ -229,7 +229,7 @@ async def test_unconfirmed_entries_are_read_as_far_as_bookies_have_them() -> Non
 
 
 async def test_an_unconfirmed_entry_that_a_silent_replica_may_have_is_unreadable_and_not_absent() -> None:
-    bookies = DictionaryBookies([10] * 9, before_answer=down(B2))
+    bookies = DictionaryBookies([10] * 9, before_answer=down(BK2))
     reader, _ = await reader_of(bookies, record_of(bookies, closed=False))
     with pytest.raises(EntryUnreadable, match="timeout"):
         await anext(reader.read_unconfirmed(9, 9))

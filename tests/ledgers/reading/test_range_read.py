@@ -14,10 +14,10 @@ from ledgers.errors import EntryUnreadable
 from ledgers.reading.read_handle import ReadHandle
 from metadata.records.ledger_record import Fragment, Shape
 from tests.ledgers.reading.reading import (
-    B0,
-    B1,
-    B2,
-    B3,
+    BK0,
+    BK1,
+    BK2,
+    BK3,
     PAGE_BYTES_MAX,
     DictionaryBookies,
     reader_of,
@@ -77,7 +77,7 @@ def sum_of(bookies: DictionaryBookies) -> int:
 
 async def test_the_bound_counts_every_bookie_a_striped_page_is_asked_of() -> None:
     bookies = DictionaryBookies([4 * MIB] * 30)
-    record = record_of(bookies, Fragment(0, (B0, B1, B2, B3)), shape=Shape(4, 2, 2))
+    record = record_of(bookies, Fragment(0, (BK0, BK1, BK2, BK3)), shape=Shape(4, 2, 2))
     reader, _ = await reader_of(bookies, record, ClientConfig(read_ahead_bytes_max=16 * MIB))
     assert (await held_at_most(reader, bookies), bookies.under_way_most) <= (16 * MIB, 4)
 
@@ -130,7 +130,7 @@ async def test_however_sizes_and_fragments_are_mixed_every_entry_comes_once_and_
     sizes = [rng.choices(kinds, (5, 3, 1))[0] for _ in range(300)]
     bookies = DictionaryBookies(sizes)
     starts = sorted({0, *rng.sample(range(1, 300), rng.randrange(4))})
-    fragments = [Fragment(start, tuple(rng.sample([B0, B1, B2, B3], 3))) for start in starts]
+    fragments = [Fragment(start, tuple(rng.sample([BK0, BK1, BK2, BK3], 3))) for start in starts]
     shape = Shape(3, rng.choice([2, 3]), 2)
     record = record_of(bookies, *fragments, shape=shape, closed=rng.random() < 0.5)
     reader, _ = await reader_of(bookies, record)
@@ -140,7 +140,7 @@ async def test_however_sizes_and_fragments_are_mixed_every_entry_comes_once_and_
 
 
 async def test_entries_before_one_that_no_replica_has_are_given_first() -> None:
-    bookies = DictionaryBookies([100] * 5000, lacking={b: {4321} for b in (B0, B1, B2)})
+    bookies = DictionaryBookies([100] * 5000, lacking={b: {4321} for b in (BK0, BK1, BK2)})
     reader, _ = await reader_of(bookies)
     seen: list[int] = []
     with pytest.raises(EntryUnreadable, match="entry 4321"):
@@ -161,7 +161,7 @@ async def test_a_reader_that_stops_half_way_leaves_nothing_running() -> None:
 async def test_an_error_of_a_window_nobody_takes_any_more_is_not_left_unretrieved() -> None:
     complaints: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
-    bookies = DictionaryBookies([MIB] * 10, lacking={b: {2} for b in (B0, B1, B2)})
+    bookies = DictionaryBookies([MIB] * 10, lacking={b: {2} for b in (BK0, BK1, BK2)})
     reader, _ = await reader_of(bookies)
     async with aclosing(reader.read()) as entries:
         await anext(entries)

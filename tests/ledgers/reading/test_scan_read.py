@@ -16,9 +16,9 @@ from ledgers.errors import BookieUnavailable, DigestMismatch, EntryUnreadable
 from ledgers.reading import scan_read
 from ledgers.reading.read_handle import ReadHandle
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
-from tests.ledgers.reading.reading import B0, B1, B2, B3, DictionaryBookies, reader_of, record_of
+from tests.ledgers.reading.reading import BK0, BK1, BK2, BK3, DictionaryBookies, reader_of, record_of
 
-ALL = frozenset({B0, B1, B2, B3})
+ALL = frozenset({BK0, BK1, BK2, BK3})
 SIZES = [1000] * 10_000
 """Ten pages."""
 
@@ -82,20 +82,20 @@ async def test_bookies_share_the_work_of_a_long_range(monkeypatch: pytest.Monkey
     monkeypatch.setattr(scan_read, "SCAN_BYTES", 2**21)
     bookies = DictionaryBookies(SIZES, scanning=ALL)
     await reads_all_of(bookies)
-    assert set(scanners(bookies)) == {B0, B1, B2}
+    assert set(scanners(bookies)) == {BK0, BK1, BK2}
     assert bookies.given_entries == len(SIZES)
 
 
 async def test_each_fragment_is_scanned_from_its_own_bookies() -> None:
     bookies = DictionaryBookies(SIZES, scanning=ALL)
-    fragments = Fragment(0, (B0,)), Fragment(3000, (B3,)), Fragment(7000, (B1,))
+    fragments = Fragment(0, (BK0,)), Fragment(3000, (BK3,)), Fragment(7000, (BK1,))
     await reads_all_of(bookies, record_of(bookies, *fragments))
-    assert scanners(bookies) == [B0, B3, B1]
+    assert scanners(bookies) == [BK0, BK3, BK1]
     assert [request.last_entry for _, request in bookies.scanned] == [2999, 6999, len(SIZES) - 1]
 
 
 async def test_bookies_of_an_older_program_are_asked_page_by_page() -> None:
-    bookies = DictionaryBookies(SIZES, scanning=frozenset({B3}))
+    bookies = DictionaryBookies(SIZES, scanning=frozenset({BK3}))
     reader = await reads_all_of(bookies)
     assert bookies.scanned == [] and bookies.asked
     assert not reader._view.cluster.slow_or_failed_lately(), "nobody is blamed for it"
@@ -103,12 +103,12 @@ async def test_bookies_of_an_older_program_are_asked_page_by_page() -> None:
 
 @pytest.mark.parametrize("lacking", [{0}, {4321}, {9_999}, set(range(5000, 10_000)), set(range(10_000))])
 async def test_what_one_bookie_lacks_comes_from_another(lacking: set[int]) -> None:
-    bookies = DictionaryBookies(SIZES, scanning=ALL, lacking={B0: lacking, B1: lacking})
+    bookies = DictionaryBookies(SIZES, scanning=ALL, lacking={BK0: lacking, BK1: lacking})
     await reads_all_of(bookies)
 
 
 async def test_when_each_bookie_lacks_something_else_all_of_it_is_scanned() -> None:
-    lacking = {B0: {1000, 7000}, B1: {1001, 7001}, B2: {1002, 7002}}
+    lacking = {BK0: {1000, 7000}, BK1: {1001, 7001}, BK2: {1002, 7002}}
     bookies = DictionaryBookies(SIZES, scanning=ALL, lacking=lacking)
     reader, _ = await reader_of(bookies)
     assert await read_all(reader) == list(range(len(SIZES)))
@@ -116,7 +116,7 @@ async def test_when_each_bookie_lacks_something_else_all_of_it_is_scanned() -> N
 
 
 async def test_an_entry_that_nobody_has_is_an_error_behind_all_before_it() -> None:
-    bookies = DictionaryBookies(SIZES, scanning=ALL, lacking={b: {6543} for b in (B0, B1, B2)})
+    bookies = DictionaryBookies(SIZES, scanning=ALL, lacking={b: {6543} for b in (BK0, BK1, BK2)})
     reader, _ = await reader_of(bookies)
     given: list[int] = []
     with pytest.raises(EntryUnreadable, match="6543"):
@@ -171,7 +171,7 @@ LIES = ["another byte", "a gap", "a page twice", "a page left out", "short diges
 
 
 @pytest.mark.parametrize("lie", LIES)
-@pytest.mark.parametrize("liars", [{B0}, {B0, B1}, {B0, B1, B2}], ids=["one", "two", "all"])
+@pytest.mark.parametrize("liars", [{BK0}, {BK0, BK1}, {BK0, BK1, BK2}], ids=["one", "two", "all"])
 async def test_whatever_a_scan_answers_every_entry_comes_once_as_it_was_written(
     lie: str, liars: set[BookieRef]
 ) -> None:
@@ -234,9 +234,11 @@ async def test_however_sizes_gaps_and_fragments_are_mixed_every_entry_comes_once
     sizes = [
         rng.choices([0, 10, 1000, 50_000, 2**20, 4 * 2**20 - 100], (5, 5, 5, 3, 1, 1))[0] for _ in range(400)
     ]
-    lacking = {bookie: set(rng.sample(range(400), rng.choice((0, 3)))) for bookie in (B0, B1)}
+    lacking = {bookie: set(rng.sample(range(400), rng.choice((0, 3)))) for bookie in (BK0, BK1)}
     starts = [0, *sorted(rng.sample(range(1, 400), 2))]
-    fragments = [Fragment(start, rng.choice(((B0, B1, B2), (B3, B2, B0), (B2, B1, B3)))) for start in starts]
+    fragments = [
+        Fragment(start, rng.choice(((BK0, BK1, BK2), (BK3, BK2, BK0), (BK2, BK1, BK3)))) for start in starts
+    ]
     bookies = DictionaryBookies(
         sizes, scanning=frozenset(rng.sample(sorted(ALL, key=str), 3)), lacking=lacking
     )
@@ -257,8 +259,8 @@ async def test_what_no_bookie_can_scan_is_read_page_by_page_and_what_is_behind_i
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(scan_read, "PAGES_UNSCANNED", 2)
-    lacking = {B0: {4000}, B1: {4000}, B2: {4001}}
-    bookies = DictionaryBookies(SIZES, scanning=frozenset({B0, B1}), lacking=lacking)
+    lacking = {BK0: {4000}, BK1: {4000}, BK2: {4001}}
+    bookies = DictionaryBookies(SIZES, scanning=frozenset({BK0, BK1}), lacking=lacking)
     await reads_all_of(bookies)
     paged = [request.first_entry for _, request in bookies.asked]
     assert min(paged) == 4000 and max(paged) < 4000 + 2 * 1049
@@ -268,7 +270,7 @@ async def test_what_no_bookie_can_scan_is_read_page_by_page_and_what_is_behind_i
 async def test_short_fragments_are_read_page_by_page_and_long_ones_behind_them_are_scanned() -> None:
     bookies = DictionaryBookies(SIZES, scanning=ALL)
     starts = [0, 100, 200, 5000, 5100]
-    record = record_of(bookies, *[Fragment(start, (B0, B1, B2)) for start in starts])
+    record = record_of(bookies, *[Fragment(start, (BK0, BK1, BK2)) for start in starts])
     await reads_all_of(bookies, record)
     assert [request.first_entry for _, request in bookies.scanned] == [200, 5100]
     assert {request.first_entry for _, request in bookies.asked} >= {0, 100, 5000}

@@ -18,7 +18,7 @@ from ledgers.reading.size_steps import SizeStep, SizeSteps, steps_of
 from metadata.memory import MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.ledger_store import LedgerStore
-from tests.ledgers.reading.reading import B0, B1, B2, DictionaryBookies
+from tests.ledgers.reading.reading import BK0, BK1, BK2, DictionaryBookies
 from tests.support.aio import run
 
 SMALL, LARGE = 10, 100_000
@@ -60,7 +60,7 @@ SKEWED = [SMALL] * 60 + [LARGE] * 6 + [SMALL] * 60
 
 
 def record_of(sizes: Sequence[int], shape: Shape, second_at: int = 30) -> LedgerRecord:
-    ensemble = (B0, B1, B2)
+    ensemble = (BK0, BK1, BK2)
     fragments = (Fragment(0, ensemble), Fragment(second_at, ensemble, sum(sizes[:second_at])))
     return LedgerRecord(
         ledger_id=7,
@@ -96,7 +96,7 @@ SHAPES = [Shape(3, 3, 2), Shape(3, 2, 2), Shape(3, 1, 1)]
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_the_steps_follow_the_sizes_of_entries_however_different(shape: Shape) -> None:
-    found = steps(Told(SKEWED, shape, (B0, B1, B2)), shape)
+    found = steps(Told(SKEWED, shape, (BK0, BK1, BK2)), shape)
     true = [0, *accumulate(SKEWED)]
     assert found[0] == (0, 0)
     assert found[-1] == (len(SKEWED), sum(SKEWED))
@@ -106,7 +106,7 @@ def test_the_steps_follow_the_sizes_of_entries_however_different(shape: Shape) -
 
 def test_part_of_a_fragment_is_told_as_the_bookies_tell_it() -> None:
     shape = Shape(3, 2, 2)
-    found = steps(Told(SKEWED, shape, (B0, B1, B2)), shape, 58, 70)
+    found = steps(Told(SKEWED, shape, (BK0, BK1, BK2)), shape, 58, 70)
     assert found[0] == (58, 0)
     assert found[-1].entry_id == 71
     assert found[-1].bytes_before == pytest.approx(sum(SKEWED[58:71]), rel=0.01)
@@ -114,36 +114,36 @@ def test_part_of_a_fragment_is_told_as_the_bookies_tell_it() -> None:
 
 def test_one_bookie_that_has_all_is_enough_and_the_next_is_asked_where_it_is_away() -> None:
     shape = Shape(3, 3, 2)
-    bookies = Told(SKEWED, shape, (B0, B1, B2))
+    bookies = Told(SKEWED, shape, (BK0, BK1, BK2))
     whole = steps(bookies, shape)
-    assert set(bookies.asked) == {B0}
-    bookies.away, bookies.older, bookies.asked = {B0}, {B1}, []
+    assert set(bookies.asked) == {BK0}
+    bookies.away, bookies.older, bookies.asked = {BK0}, {BK1}, []
     assert steps(bookies, shape) == whole
-    assert bookies.asked.count(B0) == 1, "asked once, and not again for the second fragment"
+    assert bookies.asked.count(BK0) == 1, "asked once, and not again for the second fragment"
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("how", ["away", "older", "stuck"])
 def test_what_no_bookie_tells_counts_as_spread_evenly(shape: Shape, how: str) -> None:
-    bookies = Told(SKEWED, shape, (B0, B1, B2))
-    setattr(bookies, how, {B0, B1, B2})
+    bookies = Told(SKEWED, shape, (BK0, BK1, BK2))
+    setattr(bookies, how, {BK0, BK1, BK2})
     assert steps(bookies, shape) == [(0, 0), (30, 300), (126, sum(SKEWED))]
 
 
 def test_a_bookie_that_tells_of_one_entry_at_a_time_is_asked_until_it_has_told_of_all() -> None:
     shape = Shape(3, 3, 2)
-    bookies = Told(SKEWED, shape, (B0, B1, B2))
+    bookies = Told(SKEWED, shape, (BK0, BK1, BK2))
     whole = steps(bookies, shape)
     bookies.runs_a_reply = 1
     assert steps(bookies, shape) == whole
 
 
-@pytest.mark.parametrize("away", [B0, B1, B2])
+@pytest.mark.parametrize("away", [BK0, BK1, BK2])
 def test_fragments_read_whole_have_the_bytes_that_the_record_says_whoever_is_away(away: BookieRef) -> None:
     """One large entry, which is told of by both of its bookies, or by one."""
     shape = Shape(3, 2, 2)
     sizes = [SMALL] * 60 + [LARGE] + [SMALL] * 65
-    bookies = Told(sizes, shape, (B0, B1, B2))
+    bookies = Told(sizes, shape, (BK0, BK1, BK2))
     bookies.away = {away}
     found = steps(bookies, shape)
     assert (before(found, 30), before(found, 126)) == (sum(sizes[:30]), sum(sizes))
@@ -151,8 +151,8 @@ def test_fragments_read_whole_have_the_bytes_that_the_record_says_whoever_is_awa
 
 def test_a_bookie_that_is_away_leaves_the_steps_near_the_truth() -> None:
     shape = Shape(3, 2, 2)
-    bookies = Told(SKEWED, shape, (B0, B1, B2))
-    bookies.away = {B1}
+    bookies = Told(SKEWED, shape, (BK0, BK1, BK2))
+    bookies.away = {BK1}
     found = steps(bookies, shape)
     true = [0, *accumulate(SKEWED)]
     assert found[-1] == (len(SKEWED), sum(SKEWED))

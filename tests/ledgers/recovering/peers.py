@@ -12,7 +12,7 @@ from ledgers.recovering.peers import ClusterPeers
 from metadata.memory import MemoryStore
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import LedgerStore
-from tests.ledgers.reading.reading import B0, DictionaryBookies
+from tests.ledgers.reading.reading import BK0, DictionaryBookies
 
 
 def peers_on(
@@ -29,7 +29,7 @@ async def peers_knowing(record: LedgerRecord, bookies: DictionaryBookies) -> Clu
 
 
 async def given(
-    peers: Peers, record: LedgerRecord, without: BookieRef = B0, first: int = 0, last: int | None = None
+    peers: Peers, record: LedgerRecord, without: BookieRef = BK0, first: int = 0, last: int | None = None
 ) -> list[int]:
     """Ids of the entries, in the order they come."""
     end = record.last_entry if last is None else last

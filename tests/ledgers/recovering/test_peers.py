@@ -14,10 +14,10 @@ from metadata.memory import MemoryStore
 from metadata.records.ledger_record import BookieRef, DigestType, Fragment, Shape
 from metadata.records.ledger_store import LedgerStore
 from tests.ledgers.reading.reading import (
-    B0,
-    B1,
-    B2,
-    B3,
+    BK0,
+    BK1,
+    BK2,
+    BK3,
     LEDGER_ID,
     DictionaryBookies,
     columns_of,
@@ -27,7 +27,7 @@ from tests.ledgers.reading.reading import (
 from tests.ledgers.recovering.peers import asked, failing, given, peers_knowing, peers_on
 from tests.support.faulty_store import FaultyStore
 
-B0_FORMATTED_ANEW = BookieRef("b0", "another")
+BK0_FORMATTED_ANEW = BookieRef("b0", "another")
 
 
 # --- whom it asks ------------------------------------------------------------------------------------
@@ -38,7 +38,7 @@ B0_FORMATTED_ANEW = BookieRef("b0", "another")
 async def test_every_entry_comes_in_order_and_none_from_the_bookie_to_be_mended(
     shape: tuple[int, int, int], mended: int
 ) -> None:
-    ensemble = (B0, B1, B2, B3)[: shape[0]]
+    ensemble = (BK0, BK1, BK2, BK3)[: shape[0]]
     bookies = DictionaryBookies([100] * 3000)
     record = record_of(bookies, Fragment(0, ensemble), shape=Shape(*shape))
     without = ensemble[mended % len(ensemble)]
@@ -48,26 +48,26 @@ async def test_every_entry_comes_in_order_and_none_from_the_bookie_to_be_mended(
 
 async def test_a_striped_ledger_costs_no_more_questions_than_it_has_pages_and_bookies_to_cover_them() -> None:
     bookies = DictionaryBookies([1000] * 6000)
-    record = record_of(bookies, Fragment(0, (B0, B1, B2)), shape=Shape(3, 2, 2))
+    record = record_of(bookies, Fragment(0, (BK0, BK1, BK2)), shape=Shape(3, 2, 2))
     assert len(await given(peers_on(bookies), record)) == 6000
     assert len(bookies.asked) < 2 * (2 + 6000 * 1016 // MIB)
 
 
 async def test_another_incarnation_of_the_bookie_to_be_mended_is_asked_like_any_other() -> None:
-    bookies = DictionaryBookies([10] * 20, lacking={b: set(range(20)) for b in (B1, B2)})
-    record = record_of(bookies, Fragment(0, (B0_FORMATTED_ANEW, B1, B2)))
+    bookies = DictionaryBookies([10] * 20, lacking={b: set(range(20)) for b in (BK1, BK2)})
+    record = record_of(bookies, Fragment(0, (BK0_FORMATTED_ANEW, BK1, BK2)))
     peers = await peers_knowing(record, bookies)
-    assert await given(peers, record, without=B0) == list(range(20))
-    assert B0_FORMATTED_ANEW in asked(bookies)
+    assert await given(peers, record, without=BK0) == list(range(20))
+    assert BK0_FORMATTED_ANEW in asked(bookies)
     with pytest.raises(PeersFailed, match="no other replica gave entry 0"):
-        await given(peers, record, without=B0_FORMATTED_ANEW)
+        await given(peers, record, without=BK0_FORMATTED_ANEW)
 
 
 async def test_each_fragment_is_read_from_its_own_ensemble_without_the_bookie_to_be_mended() -> None:
     bookies = DictionaryBookies([10] * 90)
-    fragments = (Fragment(0, (B0, B1, B2)), Fragment(30, (B3, B0, B2)), Fragment(60, (B1, B2, B3)))
+    fragments = (Fragment(0, (BK0, BK1, BK2)), Fragment(30, (BK3, BK0, BK2)), Fragment(60, (BK1, BK2, BK3)))
     record = record_of(bookies, *fragments, shape=Shape(3, 2, 2))
-    for without in (B0, B1, B2, B3):
+    for without in (BK0, BK1, BK2, BK3):
         bookies.asked.clear()
         assert await given(peers_on(bookies), record, without) == list(range(90))
         assert without not in asked(bookies)
@@ -126,29 +126,29 @@ class DamagingBookies(DictionaryBookies):
 @pytest.mark.parametrize(
     ("shape", "damaged"),
     [
-        ((3, 3, 2), {B1: set(range(0, 60, 2)), B2: set(range(1, 60, 2))}),
-        ((3, 2, 2), {B1: set(range(1, 60, 3))}),
-        ((4, 3, 2), {B1: set(range(0, 60, 4)), B2: set(range(1, 60, 4)), B3: set(range(2, 60, 4))}),
+        ((3, 3, 2), {BK1: set(range(0, 60, 2)), BK2: set(range(1, 60, 2))}),
+        ((3, 2, 2), {BK1: set(range(1, 60, 3))}),
+        ((4, 3, 2), {BK1: set(range(0, 60, 4)), BK2: set(range(1, 60, 4)), BK3: set(range(2, 60, 4))}),
     ],
 )
 async def test_a_damaged_copy_is_passed_over_for_another_one(
     shape: tuple[int, int, int], damaged: dict[BookieRef, set[int]]
 ) -> None:
     bookies = DamagingBookies([10] * 60, damaged=damaged)
-    record = record_of(bookies, Fragment(0, (B0, B1, B2, B3)[: shape[0]]), shape=Shape(*shape))
-    pages = peers_on(bookies).entries(record, 0, 59, without=B0)
+    record = record_of(bookies, Fragment(0, (BK0, BK1, BK2, BK3)[: shape[0]]), shape=Shape(*shape))
+    pages = peers_on(bookies).entries(record, 0, 59, without=BK0)
     found = [bytes(payload) async for page in pages for _, payload, _ in page.rows()]
     assert found == [columns_of(n, 10).payload for n in range(60)]
 
 
 async def test_an_entry_that_nobody_else_has_is_named_with_what_each_of_the_others_said() -> None:
-    bookies = DamagingBookies([10] * 60, lacking={B1: {41}}, damaged={B2: {41}})
-    bookies.before_answer = failing("timeout", B3)
-    record = record_of(bookies, Fragment(0, (B0, B1, B2, B3)))
+    bookies = DamagingBookies([10] * 60, lacking={BK1: {41}}, damaged={BK2: {41}})
+    bookies.before_answer = failing("timeout", BK3)
+    record = record_of(bookies, Fragment(0, (BK0, BK1, BK2, BK3)))
     peers = await peers_knowing(record, bookies)
     ids: list[int] = []
     with pytest.raises(PeersFailed) as failed:
-        async for page in peers.entries(record, 0, 59, without=B0):
+        async for page in peers.entries(record, 0, 59, without=BK0):
             ids += page.ids
     assert ids == list(range(41)), "all before it were given"
     assert (failed.value.ledger_id, failed.value.entry_id) == (7, 41)
@@ -165,7 +165,7 @@ async def test_an_entry_that_only_the_bookie_to_be_mended_was_to_keep_is_named_a
     None
 ):
     bookies = DictionaryBookies([10] * 60)
-    record = record_of(bookies, Fragment(0, (B0, B1, B2)), shape=Shape(3, 1, 1))
+    record = record_of(bookies, Fragment(0, (BK0, BK1, BK2)), shape=Shape(3, 1, 1))
     peers = await peers_knowing(record, bookies)
     with pytest.raises(PeersFailed, match="no other bookie was to keep entry 3 of ledger 7; bring"):
         await given(peers, record, first=3, last=3)
@@ -175,21 +175,21 @@ async def test_an_entry_that_only_the_bookie_to_be_mended_was_to_keep_is_named_a
 
 async def test_entries_moved_to_other_bookies_meanwhile_are_looked_for_there() -> None:
     store, bookies = MemoryStore(), DictionaryBookies([10] * 20)
-    bookies.before_answer = failing("gone", B1, B2)
+    bookies.before_answer = failing("gone", BK1, BK2)
     record = record_of(bookies)
     await LedgerStore(store).create(record)
-    await with_fragments(LedgerStore(store), Fragment(0, (B0, B1, B3)))
+    await with_fragments(LedgerStore(store), Fragment(0, (BK0, BK1, BK3)))
     assert await given(peers_on(bookies, store), record) == list(range(20))
 
 
 async def test_a_ledger_deleted_meanwhile_is_said_to_be_once_nobody_has_it_any_more() -> None:
-    bookies = DictionaryBookies([10] * 20, lacking={b: set(range(20)) for b in (B1, B2)})
+    bookies = DictionaryBookies([10] * 20, lacking={b: set(range(20)) for b in (BK1, BK2)})
     with pytest.raises(PeersFailed, match="ledger 7 was deleted meanwhile; nothing of it need be mended"):
         await given(peers_on(bookies), record_of(bookies))
 
 
 async def test_metadata_that_does_not_answer_is_said_so() -> None:
-    bookies = DictionaryBookies([10] * 20, lacking={b: {3} for b in (B1, B2)})
+    bookies = DictionaryBookies([10] * 20, lacking={b: {3} for b in (BK1, BK2)})
     store = FaultyStore()
     store.fail(StoreUnavailable("no answer"), calls={"get"})
     peers = peers_on(bookies, store)

@@ -9,7 +9,7 @@ import pytest
 
 from ledgers.config import MIB, ClientConfig
 from ledgers.reading.range_read import ENTRY_COLUMN_BYTES
-from tests.ledgers.reading.reading import B0, B1, B2, PAGE_BYTES_MAX, DictionaryBookies, record_of
+from tests.ledgers.reading.reading import BK0, BK1, BK2, PAGE_BYTES_MAX, DictionaryBookies, record_of
 from tests.ledgers.recovering.peers import given, peers_on, silent, until_others_wait
 from tests.support.aio import cancel
 
@@ -19,7 +19,7 @@ async def test_one_page_is_fetched_ahead_and_no_more_whatever_the_clients_settin
     bookies = DictionaryBookies([size] * max(12, 12 * MIB // size))
     record, taken_bytes, most = record_of(bookies), 0, 0
     peers = peers_on(bookies, config=ClientConfig(read_ahead_pages=50))
-    async for page in peers.entries(record, 0, len(bookies.sizes) - 1, without=B0):
+    async for page in peers.entries(record, 0, len(bookies.sizes) - 1, without=BK0):
         taken_bytes += page.size_bytes
         await until_others_wait()
         most = max(most, bookies.given_bytes - taken_bytes)
@@ -32,7 +32,7 @@ async def test_another_bookie_is_asked_when_one_is_silent_but_later_than_a_clien
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def seconds_to_read(config: ClientConfig) -> float:
-        bookies, began = DictionaryBookies([10] * 20, before_answer=silent(B1)), time.monotonic()
+        bookies, began = DictionaryBookies([10] * 20, before_answer=silent(BK1)), time.monotonic()
         assert await given(peers_on(bookies, config=config), record_of(bookies)) == list(range(20))
         return time.monotonic() - began
 
@@ -45,7 +45,7 @@ async def test_another_bookie_is_asked_when_one_is_silent_but_later_than_a_clien
 
 
 async def test_a_caller_that_is_cancelled_leaves_nothing_running_and_is_told_nothing_else() -> None:
-    bookies = DictionaryBookies([10] * 20, before_answer=silent(B1, B2))
+    bookies = DictionaryBookies([10] * 20, before_answer=silent(BK1, BK2))
     reading = asyncio.create_task(given(peers_on(bookies), record_of(bookies)))
     await until_others_wait()
     await cancel(reading)

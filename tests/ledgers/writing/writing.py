@@ -20,9 +20,9 @@ from ledgers.writing.write_handle import WriteHandle
 from metadata.memory import MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore
-from tests.ledgers.reading.reading import B0, B1, B2, DIGEST, KEY, LEDGER_ID, DictionaryBookies
+from tests.ledgers.reading.reading import BK0, BK1, BK2, DIGEST, KEY, LEDGER_ID, DictionaryBookies
 
-ENSEMBLE = (B0, B1, B2)
+ENSEMBLE = (BK0, BK1, BK2)
 TURNS = 20
 
 

@@ -26,9 +26,9 @@ from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
 from tests.bookie.upkeep.replicas import (
     AT_ONCE,
-    B1,
-    B2,
-    B3,
+    BK1,
+    BK2,
+    BK3,
     ME,
     DictionaryPeers,
     Mended,
@@ -107,8 +107,8 @@ class Healing:
 
     async def loses_b2(self) -> None:
         """Ledger 7 is closed on b1, b2 and b3."""
-        await closed_ledger(self.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
-        await self.is_lost(B2)
+        await closed_ledger(self.ledgers, 7, SHAPE, LAST, Fragment(0, (BK1, BK2, BK3)))
+        await self.is_lost(BK2)
 
 
 @asynccontextmanager
@@ -119,5 +119,5 @@ async def healing(tmp_path: Path) -> AsyncIterator[Healing]:
     peers = DictionaryPeers(ledgers)
     async with mended(tmp_path, ledgers, peers=peers) as world:
         one = Healing(world, store, peers)
-        await one.joins(ME, B1, B2, B3)
+        await one.joins(ME, BK1, BK2, BK3)
         yield one

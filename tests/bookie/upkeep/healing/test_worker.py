@@ -22,7 +22,7 @@ from metadata.records.notes import fragment_note
 from metadata.records.notes.fragment_note import FragmentNote
 from metadata.records.registration import Registration
 from tests.bookie.upkeep.healing.site import CONFIG, LAST, LOST_MS, NOW, SHAPE, Healing
-from tests.bookie.upkeep.replicas import B1, B2, B3, ME, closed_ledger, hold, open_ledger
+from tests.bookie.upkeep.replicas import BK1, BK2, BK3, ME, closed_ledger, hold, open_ledger
 from tests.support.aio import cancel, until_true
 from tests.support.faulty_store import FaultyStore
 from tests.support.ledgers import change
@@ -40,7 +40,7 @@ async def test_the_worker_takes_the_place_of_a_lost_bookie_with_every_entry(one:
     assert (audit.marked, dict(audit.ledger_states)) == (1, {LedgerState.CLOSED: 1})
     await one.worker.look_once()
     assert one.worker.marked == 1
-    assert await one.ensemble(7) == (B1, ME, B3)
+    assert await one.ensemble(7) == (BK1, ME, BK3)
     assert await one.world.read(7, 0, LAST) == (list(range(100)), set())
     assert await one.marks.read(7) is None
     assert await lease_lock.read(one.store, keys.healing(7)) is None
@@ -50,11 +50,11 @@ async def test_the_worker_takes_the_place_of_a_lost_bookie_with_every_entry(one:
 
 async def test_what_another_bookie_lacks_is_no_place_to_take(one: Healing) -> None:
     """W3: it has all the rest; one who took its place with what it lacks would have only that."""
-    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (BK1, BK2, BK3)))
     await change(one.ledgers, 7, lambda it: it.with_lacking(1, 98, 99))
     await one.marks.set(7, ["b2 lacks something"], 0)
     await one.worker.look_once()
-    assert await one.ensemble(7) == (B1, B2, B3)
+    assert await one.ensemble(7) == (BK1, BK2, BK3)
     assert one.peers.asked == [] and await one.marks.read(7) is not None
 
 
@@ -73,13 +73,13 @@ async def test_the_worker_fetches_what_lacks_here_and_says_that_it_is_whole(one:
 async def test_a_place_of_which_all_is_here_is_taken_from_one_that_lacks_some_of_it(one: Healing) -> None:
     """H1: what was moved here, and the metadata has forgotten that; with a gap here it stays where it is."""
     for ledger_id, held in ((7, range(100)), (8, range(1, 100))):
-        await closed_ledger(one.ledgers, ledger_id, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+        await closed_ledger(one.ledgers, ledger_id, SHAPE, LAST, Fragment(0, (BK1, BK2, BK3)))
         await hold(one.world.bookie, ledger_id, held)
         await change(one.ledgers, ledger_id, lambda it: it.with_lacking(1, 0, 99))
         await one.marks.set(ledger_id, ["b2 lacks all"], 0)
     await one.worker.look_once()
-    assert (await one.record(7)).fragments == (Fragment(0, (B1, ME, B3)),)
-    assert await one.ensemble(8) == (B1, B2, B3)
+    assert (await one.record(7)).fragments == (Fragment(0, (BK1, ME, BK3)),)
+    assert await one.ensemble(8) == (BK1, BK2, BK3)
     assert await one.marks.read(7) is None and await one.marks.read(8) is not None
 
 
@@ -87,10 +87,10 @@ async def test_nothing_is_healed_of_metadata_that_was_restored_and_is_not_accept
     await one.loses_b2()
     await restored.begin(one.store, backup_ms=1, now_ms=2)
     await one.worker.look_once()
-    assert B2 in await one.ensemble(7)
+    assert BK2 in await one.ensemble(7)
     await restored.accept(one.store)
     await one.worker.look_once()
-    assert B2 not in await one.ensemble(7)
+    assert BK2 not in await one.ensemble(7)
 
 
 async def test_what_comes_to_nothing_is_told_and_tried_again_later(one: Healing) -> None:
@@ -99,7 +99,7 @@ async def test_what_comes_to_nothing_is_told_and_tried_again_later(one: Healing)
     await one.worker.look_once()
     mark = await one.marks.read(7)
     assert mark is not None and mark.tries == 1 and "entry 42" in mark.why_not
-    assert B2 in await one.ensemble(7)
+    assert BK2 in await one.ensemble(7)
     one.peers.lost.clear()
     await one.worker.look_once()  # it is not due yet
     assert (await one.marks.read(7)) == mark
@@ -122,12 +122,12 @@ async def test_what_others_have_healed_or_deleted_waits_no_longer(one: Healing) 
 async def test_a_ledger_that_another_bookie_has_claimed_is_left_to_it(one: Healing) -> None:
     await one.loses_b2()
     lease = await one.store.grant_lease(60)
-    await lease_lock.take(one.store, keys.healing(7), LeaseLock(B3, 0), lease)
+    await lease_lock.take(one.store, keys.healing(7), LeaseLock(BK3, 0), lease)
     await one.worker.look_once()
-    assert B2 in await one.ensemble(7)
+    assert BK2 in await one.ensemble(7)
     await one.store.revoke_lease(lease)
     await one.worker.look_once()
-    assert B2 not in await one.ensemble(7)
+    assert BK2 not in await one.ensemble(7)
 
 
 async def test_a_bookie_that_is_not_registered_says_nothing_of_what_is_whole(one: Healing) -> None:
@@ -135,29 +135,29 @@ async def test_a_bookie_that_is_not_registered_says_nothing_of_what_is_whole(one
     await one.loses_b2()
     await one.dies(ME)
     await one.worker.look_once()
-    assert B2 in await one.ensemble(7)
+    assert BK2 in await one.ensemble(7)
 
 
 async def test_a_ledger_that_was_left_behind_is_closed_and_then_healed(one: Healing) -> None:
     one.peers.ends = {7: 49}
-    await open_ledger(one.ledgers, 7, SHAPE, Fragment(0, (B1, B2, B3)))
-    await one.is_lost(B2)
+    await open_ledger(one.ledgers, 7, SHAPE, Fragment(0, (BK1, BK2, BK3)))
+    await one.is_lost(BK2)
     assert there(await one.marks.read(7)).reasons == (NOT_CLOSED,)
     await one.worker.look_once()
     assert one.peers.recovered == [7]
     await one.worker.look_once()
     record = await one.record(7)
-    assert (record.last_entry, record.fragments[0].ensemble) == (49, (B1, ME, B3))
+    assert (record.last_entry, record.fragments[0].ensemble) == (49, (BK1, ME, BK3))
     assert await one.marks.read(7) is None
 
 
 async def test_where_nobody_can_take_what_is_to_leave_a_living_bookie_the_mark_says_so_too(
     one: Healing,
 ) -> None:
-    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B2)))
-    await one.dies(B3)
-    await one.given_up(B3)
-    await operator_requests.give(one.store, Order(B2.bookie_id, OrderKind.DRAIN, 0))
+    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, BK1, BK2)))
+    await one.dies(BK3)
+    await one.given_up(BK3)
+    await operator_requests.give(one.store, Order(BK2.bookie_id, OrderKind.DRAIN, 0))
     await one.auditor.look_once()
     assert there(await one.marks.read(7)).why_not == f"entries 0 to 99: b2 is drained or given up: {NO_TAKER}"
 
@@ -169,8 +169,8 @@ async def test_what_is_closed_on_a_bookie_that_is_to_leave_is_marked_soon(
     monkeypatch.setattr(auditor, "LEAVING_SHARE", 0.0)
     monkeypatch.setattr(auditor, "LEAVING_SECONDS_MIN", 0.0)
     one.auditor = Auditor(one.store, ME, CONFIG, lambda: one.now, one.peers)
-    await open_ledger(one.ledgers, 7, SHAPE, Fragment(0, (ME, B1, B2)))
-    await operator_requests.give(one.store, Order(B2.bookie_id, OrderKind.DRAIN, 0))
+    await open_ledger(one.ledgers, 7, SHAPE, Fragment(0, (ME, BK1, BK2)))
+    await operator_requests.give(one.store, Order(BK2.bookie_id, OrderKind.DRAIN, 0))
     await one.auditor.look_once()
     assert await one.marks.read(7) is None
     await change(one.ledgers, 7, lambda it: it.closed(LAST, 1000))
@@ -179,47 +179,47 @@ async def test_what_is_closed_on_a_bookie_that_is_to_leave_is_marked_soon(
 
 
 async def test_what_a_bookie_that_does_not_heal_lacks_goes_to_another(one: Healing) -> None:
-    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (BK1, BK2, BK3)))
     await change(one.ledgers, 7, lambda it: it.with_lacking(1, 98, 99))
-    await one.dies(B2)
-    await one.registers(Registration(B2, "b2:1", heals=False))
+    await one.dies(BK2)
+    await one.registers(Registration(BK2, "b2:1", heals=False))
     await one.marks.set(7, ["b2 lacks something"], 0)
     await one.worker.look_once()
-    assert await one.ensemble(7) == (B1, ME, B3)
+    assert await one.ensemble(7) == (BK1, ME, BK3)
     assert await one.world.read(7, 0, LAST) == (list(range(100)), set())
 
 
 async def test_a_place_that_the_best_taker_does_not_take_goes_to_whoever_can(one: Healing) -> None:
     """H2: it lives, and something keeps it from healing."""
-    for bookie, rack in ((ME, "r1"), (B1, "r1"), (B3, "r2")):
+    for bookie, rack in ((ME, "r1"), (BK1, "r1"), (BK3, "r2")):
         await one.dies(bookie)
         await one.registers(Registration(bookie, f"{bookie}:1", rack))
-    await closed_ledger(one.ledgers, 7, Shape(2, 2, 2), LAST, Fragment(0, (B1, B2)))
-    await one.is_lost(B2)
+    await closed_ledger(one.ledgers, 7, Shape(2, 2, 2), LAST, Fragment(0, (BK1, BK2)))
+    await one.is_lost(BK2)
     await one.worker.look_once()
-    assert await one.ensemble(7) == (B1, B2), "b3 stands better"
+    assert await one.ensemble(7) == (BK1, BK2), "b3 stands better"
     one.passes(OVERDUE_SECONDS)
     one.worker._backoffs.clear()
     await one.worker.look_once()
-    assert await one.ensemble(7) == (B1, ME)
+    assert await one.ensemble(7) == (BK1, ME)
 
 
 async def test_where_nobody_can_take_a_place_the_mark_says_so(one: Healing) -> None:
-    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B2)))
-    await one.is_lost(B2, B3)
+    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, BK1, BK2)))
+    await one.is_lost(BK2, BK3)
     mark = await one.marks.read(7)
     assert mark is not None and NO_TAKER in mark.why_not
 
 
 async def test_the_auditor_counts_how_long_a_bookie_is_absent_and_notes_when_it_is_back(one: Healing) -> None:
-    await one.dies(B3)
+    await one.dies(BK3)
     await one.auditor.look_once()
     one.passes(5)
     await one.auditor.look_once()
     (absence,) = await absent_bookies.list_absences(one.store)
     assert (absence.bookie_id, absence.since_ms) == ("b3", int(NOW * 1000))
     assert 5_000 <= absence.absent_ms < LOST_MS
-    await one.registers(Registration(B3, "b3:1"))
+    await one.registers(Registration(BK3, "b3:1"))
     await one.auditor.look_once()
     assert await absent_bookies.list_absences(one.store) == []
 
@@ -229,15 +229,15 @@ async def test_a_lost_bookies_ledgers_are_marked_when_the_delay_is_over_whatever
     one: Healing, seconds: float
 ) -> None:
     """Nor does the clock of another auditor: the next one goes on where this one has ended."""
-    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B3)))
-    await one.dies(B3)
+    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, BK1, BK3)))
+    await one.dies(BK3)
     await one.auditor.look_once()
     one.passes(CONFIG.lost_bookie_seconds / 2)
     await one.auditor.look_once()
     one.now += seconds
     await one.auditor.look_once()
     assert await one.marks.read(7) is None
-    other = Auditor(one.store, B1, CONFIG, lambda: NOW - seconds, one.peers)
+    other = Auditor(one.store, BK1, CONFIG, lambda: NOW - seconds, one.peers)
     await other.look_once()
     one.passes(CONFIG.lost_bookie_seconds / 4)
     await other.look_once()
@@ -257,8 +257,8 @@ async def test_what_passes_while_the_metadata_is_away_is_no_absence(
     async def counted(store: MemoryStore, more_than: int = 0) -> bool:
         return any(one.absent_ms > more_than for one in await absent_bookies.list_absences(store))
 
-    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B3)))
-    await one.dies(B3)
+    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, BK1, BK3)))
+    await one.dies(BK3)
     store = FaultyStore(one.store._data)
     one.auditor = Auditor(store, ME, CONFIG, lambda: NOW, one.peers)
 
@@ -279,7 +279,7 @@ async def test_what_passes_while_the_metadata_is_away_is_no_absence(
 
 
 async def test_there_is_one_auditor_at_a_time(one: Healing) -> None:
-    other = Auditor(one.store, B1, CONFIG, lambda: NOW, one.peers)
+    other = Auditor(one.store, BK1, CONFIG, lambda: NOW, one.peers)
     assert await one.auditor._is_elected()
     assert not await other._is_elected()
     assert await one.auditor._is_elected()
@@ -328,7 +328,7 @@ async def test_limbo_ends_by_itself(one: Healing) -> None:
 
 
 async def test_an_audit_takes_away_marks_of_ledgers_that_are_whole_or_gone(one: Healing) -> None:
-    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, B1, B2)))
+    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (ME, BK1, BK2)))
     for ledger_id in (7, 8):
         await one.marks.set(ledger_id, ["once"], 0)
     view = await look(one.store, LOST_MS)
@@ -338,11 +338,11 @@ async def test_an_audit_takes_away_marks_of_ledgers_that_are_whole_or_gone(one: 
 
 
 async def test_a_draining_bookies_copy_is_read_from_it_too(one: Healing) -> None:
-    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (BK1, BK2, BK3)))
     await operator_requests.give(one.store, Order("b2", OrderKind.DRAIN, 0))
     await one.auditor.look_once()
     await one.worker.look_once()
-    assert await one.ensemble(7) == (B1, ME, B3)
+    assert await one.ensemble(7) == (BK1, ME, BK3)
     assert one.peers.asked == [(7, 0, 99, ME)]
 
 
@@ -350,13 +350,13 @@ async def test_a_record_that_cannot_be_read_keeps_nobody_else_from_being_healed(
     """Nor does a mark of a newer program."""
     await one.store.create(keys.ledger(3), NEWER)
     await one.store.create(keys.underreplicated(4), NEWER)
-    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
-    await closed_ledger(one.ledgers, 4, SHAPE, LAST, Fragment(0, (B1, B2, B3)))
+    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (BK1, BK2, BK3)))
+    await closed_ledger(one.ledgers, 4, SHAPE, LAST, Fragment(0, (BK1, BK2, BK3)))
     await one.marks.set(3, ["something"], 0)
-    await one.is_lost(B2)
+    await one.is_lost(BK2)
     await one.marks.set(3, ["something"], 0)
     await one.worker.look_once()
-    assert B2 not in await one.ensemble(7)
+    assert BK2 not in await one.ensemble(7)
     mark = await one.marks.read(3)
     assert mark is not None and "format version" in mark.why_not
 
@@ -366,8 +366,8 @@ NEWER = b"\x08\x63"
 
 
 async def test_a_bookie_that_took_a_place_notes_what_it_belongs_to_now(one: Healing) -> None:
-    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (B1, B2, B3), number=1))
-    await one.is_lost(B2)
+    await closed_ledger(one.ledgers, 7, SHAPE, LAST, Fragment(0, (BK1, BK2, BK3), number=1))
+    await one.is_lost(BK2)
     await one.worker.look_once()
     record = await one.record(7)
     assert ME in record.fragments[0].ensemble
@@ -377,7 +377,7 @@ async def test_a_bookie_that_took_a_place_notes_what_it_belongs_to_now(one: Heal
 async def test_the_local_check_notes_what_the_bookie_was_never_told_but_not_from_metadata_that_went_back(
     one: Healing,
 ) -> None:
-    fragments = Fragment(0, (ME, B1, B2), number=1), Fragment(40, (B1, B2, B3), number=2)
+    fragments = Fragment(0, (ME, BK1, BK2), number=1), Fragment(40, (BK1, BK2, BK3), number=2)
     await closed_ledger(one.ledgers, 7, SHAPE, LAST, *fragments)
     await hold(one.world.bookie, 7, range(40))
     await restored.begin(one.store, backup_ms=0, now_ms=1)

@@ -13,9 +13,9 @@ from bookie.offline import rebuild
 from metadata.records.ledger_record import Fragment, Shape
 from metadata.records.ledger_store import LedgerStore
 from tests.bookie.upkeep.replicas import (
-    B1,
-    B2,
-    B3,
+    BK1,
+    BK2,
+    BK3,
     ME,
     Mended,
     closed_ledger,
@@ -89,7 +89,7 @@ async def test_a_lost_frame_of_a_ledger_that_is_written_to_is_put_back_too(world
 
 async def test_frames_that_were_dropped_on_purpose_stay_dropped(world: Mended) -> None:
     """What the metadata places elsewhere, what stands here twice, and what was deleted."""
-    await closed_ledger(world.ledgers, 7, WHOLE, 39, Fragment(0, (B1, B2, B3)))
+    await closed_ledger(world.ledgers, 7, WHOLE, 39, Fragment(0, (BK1, BK2, BK3)))
     await hold(world.bookie, 7, range(10))
     await closed_ledger(world.ledgers, 8, WHOLE, 39)
     await hold(world.bookie, 8, range(40), range(10, 20))
@@ -119,11 +119,11 @@ async def test_a_striped_frame_is_put_back_although_anothers_span_covers_it(worl
 
 async def test_whose_a_lost_frame_is_is_asked_at_each_pass_anew(world: Mended) -> None:
     """The bookie took over places meanwhile."""
-    await closed_ledger(world.ledgers, 7, WHOLE, 9, Fragment(0, (B1, B2, B3)))
+    await closed_ledger(world.ledgers, 7, WHOLE, 9, Fragment(0, (BK1, BK2, BK3)))
     await hold(world.bookie, 7, range(10))
     await world.bookie.drop([(7, world.places(7)[0])])
     assert (await world.scrubber.scrub_once()).frames_restored == 0
-    await change(world.ledgers, 7, lambda it: it.moved(0, B2, ME))
+    await change(world.ledgers, 7, lambda it: it.moved(0, BK2, ME))
     assert (await world.scrubber.scrub_once()).frames_restored == 1
 
 
