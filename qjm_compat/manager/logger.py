@@ -88,6 +88,8 @@ class Logger:
         self._perform(effects)
 
     def _perform(self, effects: list[ChannelEffect]) -> None:
+        if self._is_closed:
+            return  # a call that ends late lets nothing go that waited behind it
         for effect in effects:
             match effect:
                 case Send(call, SendEdits() as request) if self._begin(call, request):

@@ -22,11 +22,13 @@ from qjm_compat.requests import (
     GetEditLogManifest,
     GetJournaledEdits,
     Heartbeat,
+    R,
+    Request,
     SendEdits,
     StartLogSegment,
     WriterRequest,
 )
-from tests.qjm_compat.gates import gates_of, leave_out
+from tests.qjm_compat.gates import Gate, gates_of, leave_out
 from tests.qjm_compat.journals import SOON, frames, manager_on, on_journal, write
 from tests.support.aio import until_true
 
@@ -170,6 +172,37 @@ async def test_nothing_is_written_before_there_is_an_epoch_and_nothing_after_the
         for call in waiting:
             with pytest.raises(JournalUnavailable, match="was closed"):
                 await call
+
+
+class EndsLate(Gate):
+    """An acceptor that finishes what it has begun before it ends a cancelled call."""
+
+    async def call(self, request: Request[R]) -> R:
+        try:
+            return await super().call(request)
+        except asyncio.CancelledError as error:
+            raise JournalUnavailable("the call was cancelled") from error
+
+
+async def test_a_call_that_ends_late_when_the_channel_is_closed_lets_nothing_go_behind_it(
+    tmp_path: Path,
+) -> None:
+    async with on_journal(tmp_path, 1) as (_, manager):
+        logger = logger_of(manager)
+        logger.acceptor = late = EndsLate(logger.acceptor)
+        late.shut()
+        waiting = [
+            logger.call(StartLogSegment(txid=1)),
+            logger.call(FinalizeLogSegment(start_txid=1, end_txid=1)),
+        ]
+        await until_true(lambda: bool(late.calls))
+        await logger.close()
+        late.open()
+        for call in waiting:
+            with pytest.raises(JournalUnavailable):
+                await call
+        assert [type(call) for call in late.calls] == [StartLogSegment]
+        assert not logger._tasks._running
 
 
 async def test_so_many_reads_wait_for_an_acceptor_and_those_given_up_make_room(tmp_path: Path) -> None:
