@@ -1,4 +1,8 @@
-"""What logs have given up is deleted, and ledgers that no log needs; no other ledger is."""
+"""What logs have given up is deleted, and ledgers that no log needs; no other ledger is.
+
+L6: what is given up is named until it is deleted, and no ledger is deleted in which something is left, or under a hold.
+Truncations, which take segments from the chain, are in metadata/test_log_record.py and integration/test_logs.py.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +59,7 @@ def test_L6_no_ledger_is_deleted_in_which_something_is_left(segment: Segment) ->
     assert not is_deleted(SegmentOf(A, segment.first_position, segment.epoch), segment.ledger_id)
 
 
-def test_a_segment_that_was_given_up_is_deleted_unless_the_log_is_held() -> None:
+def test_L6_a_segment_that_was_given_up_is_deleted_unless_the_log_is_held() -> None:
     given_up = LOG.truncated(20)
     assert is_deleted(SegmentOf(A, 10, 1), 2, given_up)
     assert is_deleted(SegmentOf(A, 0, 1), 1, given_up)
@@ -139,7 +143,7 @@ async def test_L6_a_clean_up_under_a_legal_hold_deletes_nothing() -> None:
 
 
 @pytest.mark.parametrize("said", [None, SegmentOf(UNKNOWN, 10, 1)])
-async def test_W8_a_ledger_that_has_the_id_of_one_that_was_given_up_stays(said: SegmentOf | None) -> None:
+async def test_a_ledger_that_has_the_id_of_one_that_was_given_up_stays(said: SegmentOf | None) -> None:
     chain = await chain_of(LOG.truncated(20), ledger(ENDED.ledger_id, said))
     assert await chain.clean()
     assert (await chain.left(), chain.found.record.obsolete) == ([2, 3], ())
@@ -159,7 +163,8 @@ async def test_of_a_deleted_log_nothing_is_left_unless_a_ledger_keeps_changing(
     monkeypatch: pytest.MonkeyPatch, changes: int
 ) -> None:
     chain = await chain_of(replace(LOG, name="orders").given_up())
-    delete, tried = LedgerStore.delete, []
+    delete = LedgerStore.delete
+    tried: list[VersionedRecord] = []
 
     async def changed(self: LedgerStore, found: VersionedRecord) -> None:
         if len(tried) < changes:
