@@ -194,7 +194,14 @@ async def test_what_was_done_to_a_log_is_in_the_audit_log(
             with pytest.raises(LedgerError):
                 await client.delete_log("renamed", password=b"wrong")
             await client.delete_log("renamed", password=PASSWORD)
-    told = [json.loads(message) for message in caplog.messages if '"log"' in message]
+    every = [json.loads(message) for message in caplog.messages if '"log"' in message]
+    of_ledgers = [
+        one for one in every if "ledger_id" in one
+    ]  # in the background, before the log is renamed or after
+    assert {one["what"] for one in of_ledgers} == {"delete"}
+    assert {one["log"] for one in of_ledgers} <= {"orders", "renamed"}
+    assert len({one["ledger_id"] for one in of_ledgers}) == len(of_ledgers) == 2, "of each epoch"
+    told = [one for one in every if "ledger_id" not in one]
     assert [(one["what"], one["log"]) for one in told] == [
         ("create", "orders"),
         ("epoch", "orders"),

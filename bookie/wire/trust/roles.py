@@ -88,6 +88,7 @@ ROUTES: dict[str, Right] = {
     "/api/v1/healing": Right.OBSERVE,
     "/api/v1/logs": Right.OBSERVE,
     "/api/v1/logs/{log}": Right.OBSERVE,
+    "/api/v1/elections": Right.OBSERVE,
     "/api/v1/journals": Right.OBSERVE,
     "/api/v1/openapi.json": Right.OBSERVE,
     "/": Right.OBSERVE,

@@ -51,7 +51,7 @@ UNFENCED = Found(
 RECOVERED = Found(
     "copies of a ledger were moved while it was being recovered",
     Plan(
-        seed=11,
+        seed=18,
         shape=(2, 2, 1),
         hosts=4,
         figures=Figures(loss=0.05),
@@ -64,7 +64,7 @@ RECOVERED = Found(
         ),
         faults=(
             Stop(at=24.63, host="b3", seconds=20.0),
-            Moved(at=29.8),
+            *(Moved(at=at) for at in (25.0, 27.0, 29.8, 32.0, 35.0, 39.0)),
         ),
     ),
     planted_in_healing.moves_what_is_being_recovered,
