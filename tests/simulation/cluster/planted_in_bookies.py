@@ -109,8 +109,9 @@ async def fences_before_the_sync(fence: Real, self: Bookie, ledger_id: int, veri
 
 
 @instead_of(Checkpointer, "changed", within=400, known=0)
-def forgets_states_at_a_checkpoint(self: Checkpointer, ledger_id: Any) -> None:
+def forgets_states_at_a_checkpoint(self: Checkpointer, ledger_id: int, position: int) -> None:
     """Fences and last-add-confirmed are gone after a restart, once the log's place is passed."""
+    self._applied_at = position
 
 
 @around(BookieCore, "append", within=400, known=1)

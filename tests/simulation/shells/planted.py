@@ -10,8 +10,6 @@ import pytest
 from bookie.wire import LacStatement
 from ledgers.bookies.bookie_calls import BookieCalls
 from ledgers.bookies.signed_lac import SignedLac
-from ledgers.protocol.effects import ChangeRecord, RecoveryEffect
-from ledgers.recovering import recover
 from ledgers.tasks import Tasks
 from ledgers.writing.write_handle import WriteHandle
 from metadata.errors import OutcomeUnknown
@@ -54,15 +52,6 @@ async def leaves_connections_open(self: BookieCalls) -> None:
 
 
 # --- recover, settle -------------------------------------------------------------------------------
-
-
-@around(recover.RecoveryRun, "_perform", within=400, known=232)
-def believes_in_its_close_before_it_stands(perform: Real, self: Any, effects: list[RecoveryEffect]) -> None:
-    """A recovery returns the closed record when it has sent the closing change, not when that is made."""
-    for effect in effects:
-        perform(self, [effect])
-        if isinstance(effect, ChangeRecord):
-            self._end(VersionedRecord(effect.record, self._version.version))
 
 
 @around(LedgerStore, "change", within=400, known=58)
