@@ -282,6 +282,21 @@ async def test_what_stands_under_an_older_lease_is_not_taken_for_ours_and_is_mad
             assert (await store.get(key)) == stands, "it hangs on a lease that is kept"
 
 
+async def test_M2_a_key_of_another_session_is_not_taken_for_ours_though_our_lease_lives() -> None:
+    """A store that was restored from a backup may have kept our lease alone."""
+    store = MemoryStore()
+    registrar = registrar_on(store)
+    async with kept(registrar) as keeping:
+        other = Registration(BookieRef("b1", "i2"), "elsewhere:1")
+        stands = there(await store.get(other.key))
+        await store.replace(other.key, other.encode(), stands.version)
+        registrar.set_read_only(True)
+        await until_true(keeping.done)
+        with pytest.raises(NameTaken):
+            await keeping
+        assert await find_bookie(store, "b1") == other
+
+
 async def new_session(store: MetadataStore, older: bytes) -> Versioned:
     """What stands once the registration is another one."""
     while True:

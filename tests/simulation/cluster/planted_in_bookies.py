@@ -20,7 +20,6 @@ from bookie.upkeep.schedule import Schedule
 from bookie.wire import Frame, Status
 from ledgers.recovering.peers import ClusterPeers
 from metadata.records.ledger_record import LedgerRecord
-from metadata.store import Versioned
 from tests.simulation.engine.planted import Real, around, bug, instead_of
 
 Patch = pytest.MonkeyPatch
@@ -79,11 +78,6 @@ async def never_registers_again(is_renewed: Real, self: Registrar) -> Any:
 def forgets_to_say_that_it_is_writable_again(set_read_only: Real, self: Registrar, read_only: bool) -> None:
     if read_only:
         set_read_only(self, read_only)
-
-
-@instead_of(Registrar, "_ours", within=400, known=232)
-async def takes_every_registration_for_its_own(self: Registrar) -> Versioned | None:
-    return await self._store.get(self._registration.key)
 
 
 # --- service ----------------------------------------------------------------------------------------
