@@ -23,40 +23,33 @@ class Cleaning:
 
     def __init__(self) -> None:
         self._tasks = Tasks(_failed)
-        self._is_due_again: dict[bytes, bool] = {}
+        self._is_due: dict[bytes, bool] = {}
+        """By the logs that are being cleaned: whether once more behind that."""
 
     def start(self, chain: LogChain, who: str) -> None:
         """Deletes what the log has given up; where that is going on, once more behind it. `who`: the client."""
         identity = chain.record.identity
-        if identity in self._is_due_again:
-            self._is_due_again[identity] = True
-            return
-        self._is_due_again[identity] = False
-        self._tasks.start(self._clean(chain, who))
+        is_under_way = identity in self._is_due
+        self._is_due[identity] = True
+        if not is_under_way:
+            self._tasks.start(self._clean(chain, who))
 
     async def close(self) -> None:
         """Stops; the rest is done when the log is truncated or taken over next."""
         await self._tasks.close()
 
     async def _clean(self, chain: LogChain, who: str) -> None:
+        """What a legal hold keeps is deleted by the next truncation after it."""
         identity = chain.record.identity
         try:
-            await clean(chain, who)
-            while self._is_due_again[identity]:
-                self._is_due_again[identity] = False
-                await clean(chain, who)
+            while self._is_due[identity]:
+                self._is_due[identity] = False
+                with metadata_errors():
+                    await Cleaner(chain.logs, chain.refresh, who).clean(chain.change)
         except LedgerError as error:
             log.warning("what log %r has given up is not all deleted yet: %s", chain.record.name, error)
         finally:
-            del self._is_due_again[identity]
-
-
-async def clean(chain: LogChain, who: str) -> None:
-    """Deletes the ledgers in which nothing is left; under a legal hold none, and the next truncation after it goes on.
-    Raises NoSuchLog, and LedgerError for the metadata's errors.
-    """
-    with metadata_errors():
-        await Cleaner(chain.logs, chain.refresh, who).clean(chain.change)
+            del self._is_due[identity]
 
 
 async def delete_all(logs: LogStore, found: VersionedLog, ledgers: SegmentLedgers) -> None:
