@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from metadata.records.ledger_record import LedgerRecord
@@ -26,7 +26,12 @@ async def broken_segments(store: MetadataStore) -> list[BrokenSegment]:
     """All of them, of all logs. Reads every log and every ledger's record. Raises MetadataError."""
     logs = LogStore(store)
     # Before the ledgers: a segment that is added meanwhile is not looked at.
-    left = [(log, segment) async for log, segment in _segments(logs)]
+    left = [
+        (log.record, segment)
+        async for log in logs.records()
+        if not log.record.deleted
+        async for segment in logs.segments(log.record)
+    ]
     found = {
         ledger.record.ledger_id: ledger.record
         async for ledger in LedgerStore(store).list()
@@ -36,28 +41,9 @@ async def broken_segments(store: MetadataStore) -> list[BrokenSegment]:
     for log, segment in left:
         if why := _why_broken(log, segment, found):
             now = await logs.read(log.identity)
-            if now is not None and not now.record.deleted and _is_left(now.record, segment):
+            if now is not None and not now.record.deleted and not now.record.gave_up(segment):
                 broken.append(BrokenSegment(log.name, segment, why))
     return broken
-
-
-async def _segments(logs: LogStore) -> AsyncIterator[tuple[LogRecord, Segment]]:
-    """What is left of each log."""
-    async for versioned in logs.records():
-        log = versioned.record
-        if log.deleted:
-            continue
-        async for page in logs.pages(log.identity):
-            for segment in page.segments:
-                if _is_left(log, segment) and segment.first_position < log.paged_through:
-                    yield log, segment
-        for segment in log.segments:
-            if _is_left(log, segment):
-                yield log, segment
-
-
-def _is_left(log: LogRecord, segment: Segment) -> bool:
-    return segment.end_position is None or segment.end_position > log.first_position
 
 
 def _why_broken(log: LogRecord, segment: Segment, found: Mapping[int, LedgerRecord]) -> str:

@@ -213,12 +213,8 @@ class Log:
     async def segments(self, start: int | None = None) -> AsyncIterator[Segment]:
         """Yields all segments that are left, in order, from the one on that holds `start`; the last one may be open."""
         record = await self.refresh()
-        behind = record.first_position if start is None else max(start, record.first_position)
         with metadata_errors():
-            async for paged in self._chain.logs.paged_segments(record, behind):
-                yield paged
-        for segment in record.segments:
-            if segment.end_position is None or segment.end_position > behind:
+            async for segment in self._chain.logs.segments(record, start or 0):
                 yield segment
 
     # --- cursors ----------------------------------------------------------------------------------------

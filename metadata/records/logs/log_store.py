@@ -200,6 +200,15 @@ class LogStore:
                 behind = segment.end_position or behind
                 yield segment
 
+    async def segments(self, record: LogRecord, start: int = 0) -> AsyncIterator[Segment]:
+        """All segments with something left, in order, from the one on that holds `start`; the last one may be open."""
+        behind = max(start, record.first_position)
+        async for paged in self.paged_segments(record, behind):
+            yield paged
+        for segment in record.segments:
+            if segment.end_position is None or segment.end_position > behind:
+                yield segment
+
     async def drop_page(self, identity: bytes, page: LogPage) -> None:
         """Deletes a page whose ledgers have been deleted, and what finds it by time."""
         last = page.segments[-1]
