@@ -12,9 +12,9 @@ from metadata.counting.declared import MetricTable
 from metadata.counting.metrics import of_counts
 from metadata.records.ledger_record import LedgerState
 
-from .healing.auditor import WHOLE, Auditor
+from .healing.auditor import Auditor
+from .healing.ledger_counts import Condition
 from .logs.metrics import of_logs
-from .mending.replication_task import Reason
 from .reports import ScrubReport
 from .upkeep import Upkeep
 
@@ -88,7 +88,7 @@ UNDER_REPLICATED = AUDIT.gauge(
     "Ledgers that it marked for healing, or found marked with reason.",
     bookkeeper="auditor_NUM_UNDER_REPLICATED_LEDGERS",
 )
-FRAGMENTS = AUDIT.gauge("fragments", "Fragments that it saw, by what their worst copy lacks.", "state")
+FRAGMENTS = AUDIT.gauge("fragments", "Fragments that it saw, by the condition of their worst copy.", "state")
 
 
 def of_upkeep(upkeep: Upkeep) -> Iterator[Metric]:
@@ -149,12 +149,12 @@ def of_auditor(auditor: Auditor) -> Iterator[Metric]:
     yield AUDIT_SECONDS.of(auditor.audit_seconds)
     ledgers, fragments = LEDGERS.family(), FRAGMENTS.family()
     for state in LedgerState:
-        ledgers.add_metric((state.value,), last.ledger_states[state])
-    for name in (WHOLE, *(reason.name.lower() for reason in Reason)):
-        fragments.add_metric((name,), last.states[name])
+        ledgers.add_metric((state.value,), last.ledgers[state])
+    for condition in Condition:
+        fragments.add_metric((condition.value,), last.fragments[condition])
     yield from (ledgers, fragments)
     yield LEFT_BEHIND.of(last.left_behind)
-    yield UNDER_REPLICATED.of(last.marked)
+    yield UNDER_REPLICATED.of(last.to_heal)
     yield from of_logs(auditor.retention)
 
 

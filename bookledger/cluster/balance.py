@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from bookie.upkeep.healing.ledger_counts import copy_bytes
 from bookie.upkeep.healing.view import ClusterView
 from metadata import placement
 from metadata.healing.planned_moves import Move, Moves
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord
-
-from .survey import copy_bytes
 
 MOVES_MAX = 100_000
 """Copies in one plan; the next plan continues."""

@@ -18,7 +18,7 @@ from metadata.healing.operator_requests import OrderKind
 from metadata.records.ledger_record import BookieRef
 from metadata.store import StoreHealth
 
-from .survey import Condition, Survey
+from .survey import Survey
 
 RESTORE_COOKIE = "`bookledger bookie restore-cookie --data DIR` writes it anew"
 
@@ -119,13 +119,12 @@ def _of_ledgers(view: ClusterView, counted: Survey | None, age_seconds: float) -
 
 
 def _lacking(counted: Survey) -> str:
-    good = (Condition.OPEN, Condition.WHOLE)
-    bad = sum(count for condition, count in counted.fragments.items() if condition not in good)
+    bad = sum(count for condition, count in counted.fragments.items() if not condition.is_well)
     return f"{bad} fragments lack copies, or have them in the wrong place" if bad else ""
 
 
 def _left_behind(counted: Survey) -> str:
-    left = len(counted.left_behind)
+    left = counted.left_behind
     return f"{left} ledgers are not closed, and seem to have nobody who does it" if left else ""
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bookie.upkeep.healing.ledger_counts import copy_bytes
 from bookie.upkeep.healing.view import ClusterView
 from bookledger.cluster.balance import TOLERANCE, Balance, Plan
-from bookledger.cluster.survey import copy_bytes
 from metadata import placement
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.registration import Registration

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import time
+from dataclasses import fields, replace
 
 import pytest
 
+from bookie.upkeep.healing.auditor import Auditor
+from bookie.upkeep.healing.ledger_counts import BookieHolding, Condition, Copy, LedgerCounts
 from bookie.upkeep.healing.view import ClusterView
+from bookie.upkeep.peers import NoPeers
+from bookie.upkeep_config import UpkeepConfig
 from bookledger.admin.api.census import Counted
 from bookledger.cluster import health
-from bookledger.cluster.survey import BookieHolding, Condition, Copy, Survey, bookies_seen
+from bookledger.cluster.survey import Survey, bookies_seen
 from bookledger.cluster.survey import survey as survey_of
 from metadata import open_store
 from metadata.healing import operator_requests
@@ -30,7 +35,7 @@ def survey(
 ) -> Survey:
     living = {one: Registration(one, "h:1", writable=w) for one, w in zip((BK1, BK2), writable, strict=True)}
     view = ClusterView(1, living=living, formatted=formatted, orders=orders or {})
-    return Survey("c", view, 0.0, StoreHealth("memory", "", 0), LeaseLock(BK1, 0), bookies_seen(view, {}))
+    return Survey(view, "c", 0.0, StoreHealth("memory", "", 0), LeaseLock(BK1, 0), bookies_seen(view, {}))
 
 
 def why_not_whole(seen: Survey) -> list[str]:
@@ -108,9 +113,25 @@ async def test_a_fragment_has_as_many_copies_left_as_the_entry_with_the_fewest(
         await LedgerStore(store).create(replace(record, shape=Shape(3, write_quorum, 2)))
     seen = await survey_of(store, wait_ms=0)
     assert seen is not None and seen.copies_left == left
-    counted = Counted(seen, 0.0, 0.0, {})
+    counted = Counted(seen, 0.0, 0.0)
     assert counted.copies_left(seen.view) == {str(copies): count for copies, count in left.items()}
     assert counted.copies_left(ClusterView(1)) is None, "others live now than were counted with"
+
+
+async def test_an_audit_counts_what_a_survey_counts() -> None:
+    store = await open_store(await a_cluster_in_memory(living=3))
+    opened = replace(a_record(3), state=LedgerState.OPEN, last_entry=None, length_bytes=None, closed_ms=0)
+    in_recovery = replace(opened, ledger_id=4, state=LedgerState.IN_RECOVERY, identity=bytes(15) + b"4")
+    for record in (a_record(1), a_record(2).with_lacking(0, 0, 0), opened, in_recovery):
+        await LedgerStore(store).create(record)
+    seen = await survey_of(store, wait_ms=0)
+    assert seen is not None
+    auditor = Auditor(store, B1, UpkeepConfig(lost_bookie_seconds=0), time.time, NoPeers())
+    audited = await auditor.audit(seen.view)
+    for field in fields(LedgerCounts):
+        assert getattr(audited, field.name) == getattr(seen, field.name), field.name
+    assert (seen.left_behind, seen.unclosed) == (1, [4])
+    assert seen.to_heal == audited.ledgers.total() - seen.ledgers[LedgerState.OPEN]
 
 
 @pytest.mark.parametrize("order", [None, OrderKind.DRAIN])

@@ -178,7 +178,7 @@ def test_nothing_is_copied_from_a_bookie_in_maintenance(tmp_path: Path) -> None:
         audit = told("cluster", "audit", meta, "--lost-after=0")
         assert audit["needs"] == {}
         assert bookledger("cluster", "maintenance", "--end", meta, away).returncode == 0
-        until(lambda: told("cluster", "audit", meta, "--lost-after=0")["needs"] == {"is lost": 1})
+        until(lambda: told("cluster", "audit", meta, "--lost-after=0")["needs"] == {"lost": 1})
 
 
 def make_empty_store(uri: str) -> None:

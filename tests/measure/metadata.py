@@ -9,10 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from bookie.upkeep.healing.auditor import Auditor
+from bookie.upkeep.healing.ledger_counts import Condition
 from bookie.upkeep.healing.view import look
 from bookie.upkeep.peers import NoPeers
 from bookie.upkeep_config import UpkeepConfig
-from bookledger.cluster.survey import Condition, survey
+from bookledger.cluster.survey import survey
 from metadata import keys, opened_store
 from metadata.etcd import etcd_pb2 as pb
 from metadata.records import ledger_codec

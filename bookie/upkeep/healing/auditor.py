@@ -10,10 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from metadata import keys
 from metadata.counting.outage import weight
@@ -22,8 +21,7 @@ from metadata.healing import absent_bookies, lease_lock
 from metadata.healing.absent_bookies import Absence
 from metadata.healing.lease_lock import LeaseLock
 from metadata.healing.marks import Mark, Marks
-from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
-from metadata.records.ledger_store import LedgerStore
+from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.logs.giving_up import UnneededSegments
 from metadata.store import Lease, MetadataStore
 
@@ -33,6 +31,7 @@ from ..mending.replication_task import Reason, ReplicationTask
 from ..peers import Peers
 from ..polling import LOOK_SECONDS
 from .absence_counts import AbsenceCounts
+from .ledger_counts import LedgerCounts, all_ledgers
 from .reachability import Reachability
 from .replication_tasks import is_left_behind, replication_tasks, takers, to_fence
 from .view import ClusterView, look
@@ -48,44 +47,11 @@ LEAVING_SECONDS_MIN = 15.0
 LEAVING_SHARE = 4.0
 """While copies have to leave some bookie, the next audit is due after this multiple of the last one's duration."""
 
-LEDGERS_PER_TURN = 50
-"""Records checked in one loop iteration: a few milliseconds."""
-
-WHOLE = "whole"
-"""State of a fragment that needs nothing; the other states are named after a Reason."""
-
 BRAKE_TOLD_SECONDS = 30.0
 """How long so many bookies are absent before it is logged: longer than it takes to start a cluster."""
 
 NOT_CLOSED = "it is not closed, and seems to have nobody who does it"
 NO_TAKER = "no other bookie that lives, is writable and heals may take its place: add one"
-
-
-@dataclass(slots=True)
-class Audit:
-    """Result of one pass over all records."""
-
-    ledgers: int = 0
-    ledger_states: Counter[LedgerState] = field(default_factory=Counter)
-    fragments: int = 0
-    marked: int = 0
-    left_behind: int = 0
-    tasks: Counter[str] = field(default_factory=Counter)
-    states: Counter[str] = field(default_factory=Counter)
-    """Fragments by WHOLE, or the name of the first Reason why not, in small letters."""
-
-    def add(self, record: LedgerRecord, found: Sequence[ReplicationTask]) -> None:
-        """Counts a record and its replication tasks."""
-        self.ledgers += 1
-        self.ledger_states[record.state] += 1
-        self.fragments += len(record.fragments)
-        self.tasks.update(task.reason.value for task in found)
-        reasons = list(Reason)
-        worst: dict[int, Reason] = {}
-        for task in sorted(found, key=lambda one: reasons.index(one.reason), reverse=True):
-            worst[task.fragment.first_entry] = task.reason
-        self.states.update(reason.name.lower() for reason in worst.values())
-        self.states[WHOLE] += len(record.fragments) - len(worst)
 
 
 class Auditor:
@@ -115,7 +81,7 @@ class Auditor:
         self._braked_at: float | None = None
         self.audits = 0
         self.audit_seconds = 0.0
-        self.last = Audit()
+        self.last = LedgerCounts(ClusterView(config.lost_bookie_ms))
         """Result of the last complete audit; `audits` and `audit_seconds`: their number and the last one's duration."""
 
     @property
@@ -236,29 +202,25 @@ class Auditor:
             await absent_bookies.count(self._store, name, view.formatted[name], ms)
         return replace(view, absent_ms=absent_ms | counted)
 
-    async def audit(self, view: ClusterView, on_ledger: Callable[[int], object] = lambda _: None) -> Audit:
+    async def audit(
+        self, view: ClusterView, on_ledger: Callable[[int], object] = lambda _: None
+    ) -> LedgerCounts:
         """Reads all records, sets missing marks and removes obsolete ones; deletes ledgers that no log needs.
 
         `on_ledger` is told of ledgers looked at.
         """
-        unneeded = UnneededSegments(self._store)
+        unneeded, counts = UnneededSegments(self._store), LedgerCounts(view)
         marks = {mark.ledger_id: mark async for mark in self._marks.list()}
-        audit = Audit()
-        async for found in LedgerStore(self._store).list():
-            on_ledger(1)
+        async for found in all_ledgers(self._store, on_ledger):
             if await unneeded.delete(found):
                 continue
-            record = found.record
-            found_tasks, is_left = replication_tasks(record, view), is_left_behind(record, view)
-            audit.left_behind += is_left
-            audit.add(record, found_tasks)
-            audit.marked += bool(found_tasks) or is_left
-            await self._mark(record, found_tasks, is_left, marks.pop(record.ledger_id, None), view)
-            if audit.ledgers % LEDGERS_PER_TURN == 0:
-                await asyncio.sleep(0)  # yield to the bookie's clients
+            record, mark = found.record, marks.pop(found.ledger_id, None)
+            tasks, is_left = replication_tasks(record, view), is_left_behind(record, view)
+            counts.add(record, tasks, is_left)
+            await self._mark(record, tasks, is_left, mark, view)
         for ledger_id in marks:
             await self._marks.remove(ledger_id)  # deleted meanwhile
-        return audit
+        return counts
 
     async def _mark(
         self,

@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bookie.upkeep.healing.view import ClusterView
 from bookledger.cluster.survey import Survey, survey
 from metadata.errors import MetadataError
-from metadata.records.ledger_record import BookieRef
 from metadata.store import MetadataStore
 
 REST_SECONDS_MIN = 5.0
@@ -24,14 +21,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The newest whole walk, when it ended, and how long it took. `behind`: copies of each bookie that are not as they
-    should be.
-    """
+    """The newest whole walk, when it ended, and how long it took."""
 
     survey: Survey
     at: float
     seconds: float
-    behind: Mapping[BookieRef, int]
 
     @property
     def seconds_ago(self) -> float:
@@ -81,8 +75,7 @@ class Census:
             found = await survey(store, wait_ms=self._wait_ms)
             if found is not None:
                 ended = time.monotonic()
-                behind = Counter(copy.bookie for bad in found.amiss.values() for copy in bad)
-                self.counted = Counted(found, ended, ended - began, behind)
+                self.counted = Counted(found, ended, ended - began)
         except MetadataError as error:  # whoever asks for the rest of the page is told, too
             log.info("cannot count the ledgers: %s", error)
         finally:

@@ -112,7 +112,7 @@ def _counts(counted: Counted, view: ClusterView) -> Facts:
         "fragments": {one.value: count for one, count in sorted(seen.fragments.items())},
         "copies_left": counted.copies_left(view),
         "under_replicated_ledgers": len(seen.amiss),
-        "left_behind_ledgers": len(seen.left_behind),
+        "left_behind_ledgers": seen.left_behind,
         "to_copy_bytes": seen.to_copy_bytes,
         "moving_ledgers": seen.moving,
     }
@@ -143,7 +143,7 @@ def _bookie_rows(
                 "disk_free_bytes": last.disk_bytes_free if last and last.disk_bytes_total else None,
                 "ledger_count": None if counted is None else (held.ledgers if held else 0),
                 "fragment_count": None if counted is None else (held.fragments if held else 0),
-                "behind": None if counted is None else counted.behind.get(one.bookie, 0),
+                "behind": None if counted is None else (held.behind if held else 0),
             }
         )
     return rows

@@ -5,13 +5,9 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
+from bookie.upkeep.healing.ledger_counts import Condition, copies
 from bookie.upkeep.healing.view import ClusterView
-from bookledger.cluster.survey import (
-    Condition,
-    Survey,
-    copies,
-    healing_row,
-)
+from bookledger.cluster.survey import Survey, healing_row
 from metadata import keys
 from metadata.errors import BadRecord
 from metadata.healing import lease_lock
@@ -77,7 +73,7 @@ async def healing(sight: MetadataView) -> Facts:
         "healing": rows,
         "more": page.next_after is not None,
         "to_copy_bytes": left,
-        "away_bytes": None if known is None else known.away_bytes,
+        "away_bytes": None if known is None else known.amiss_bytes[Condition.AWAY],
         "away": [] if known is None else _away(known),
         "lost_after_seconds": sight.wait_ms / 1000,
         "counted_seconds_ago": None if counted is None else counted.seconds_ago,
@@ -106,7 +102,7 @@ async def _bad_copies(store: MetadataStore, mark: Mark, view: ClusterView) -> li
         record = None
     if record is None:
         return []
-    bad = [c for c in copies(record, view) if c.condition not in (Condition.OPEN, Condition.WHOLE)]
+    bad = [c for c in copies(record, view) if not c.condition.is_well]
     return [
         {"first_entry": one.fragment.first_entry, "last_entry": one.last_entry, **copy_row(one)}
         for one in bad[:FRAGMENTS_MAX]

@@ -7,15 +7,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from bookie.upkeep.healing.ledger_counts import LEDGERS_A_TURN, Copy, copies, worst
 from bookie.upkeep.healing.view import ClusterView
 from bookledger.cluster.open_ledgers import Open, confirmed_fields, why_unknown
-from bookledger.cluster.survey import (
-    LEDGERS_A_TURN,
-    Condition,
-    Copy,
-    copies,
-    seconds_since,
-)
+from bookledger.cluster.survey import seconds_since
 from metadata.errors import BadRecord
 from metadata.healing.marks import Mark, Marks
 from metadata.records import ledger_ids
@@ -99,7 +94,7 @@ async def one_ledger(sight: MetadataView, ledger_id: int, first_fragment: int) -
         **_ledger_row(record, seen),
         "why_unknown": "",
         **why_unknown(record, seen),
-        "condition": _worst([copy for found in by_fragment.values() for copy in found]),
+        "condition": worst(copy for found in by_fragment.values() for copy in found).value,
         "closed_ms": record.closed_ms or None,
         "writer": _writer(record),
         "has_password": bool(record.verifier),
@@ -115,9 +110,7 @@ async def _ledger_rows(records: Sequence[LedgerRecord], view: ClusterView, seen:
     rows: list[Facts] = []
     for one in records:
         custom = _custom(one, CUSTOM_KEYS_LISTED_MAX, CUSTOM_CHARACTERS_LISTED_MAX)
-        rows.append(
-            {**_ledger_row(one, seen), "condition": _worst(list(copies(one, view))), "custom": custom}
-        )
+        rows.append({**_ledger_row(one, seen), "condition": worst(copies(one, view)).value, "custom": custom})
         if len(rows) % LEDGERS_A_TURN == 0:
             await asyncio.sleep(0)  # lets a daemon serve others meanwhile
     return rows
@@ -173,7 +166,7 @@ def _fragment(found: list[Copy]) -> Facts:
     return {
         "first_entry": fragment.first_entry,
         "last_entry": last,
-        "condition": _worst(found),
+        "condition": worst(found).value,
         "copies": [copy_row(copy) for copy in found],
     }
 
@@ -188,11 +181,6 @@ def copy_row(copy: Copy) -> Facts:
         if lack is None
         else [lack.first_entry, None if lack.is_everything else lack.last_entry],
     }
-
-
-def _worst(found: list[Copy]) -> str:
-    order = list(Condition)
-    return max((copy.condition for copy in found), key=order.index).value
 
 
 async def mark_of(store: MetadataStore, ledger_id: int) -> Mark | None:

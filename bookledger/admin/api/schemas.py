@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bookledger.cluster.survey import Condition
+from bookie.upkeep.healing.ledger_counts import Condition
 from metadata.counting.facts import OF_A_CLUSTER, Verdict
 
 Schema = dict[str, Any]

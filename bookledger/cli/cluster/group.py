@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from bookie.upkeep.healing.auditor import Audit, Auditor
+from bookie.upkeep.healing.auditor import Auditor
+from bookie.upkeep.healing.ledger_counts import Condition, LedgerCounts
 from bookie.upkeep.healing.view import look
 from bookie.upkeep.peers import NoPeers
 from bookie.upkeep_config import UpkeepConfig
@@ -121,7 +122,7 @@ def audit(metadata_uri: str, lost_after: float, as_json: bool) -> None:
 
     config = settings_now().made("upkeep", UpkeepConfig, lost_bookie_seconds=lost_after)
 
-    async def work(store: MetadataStore) -> Audit:
+    async def work(store: MetadataStore) -> LedgerCounts:
         await cluster_there(store)
         auditor = Auditor(store, BookieRef("operator", "none"), config, time.time, NoPeers())
         view = await look(store, config.lost_bookie_ms)
@@ -131,9 +132,9 @@ def audit(metadata_uri: str, lost_after: float, as_json: bool) -> None:
     with told_when_stopped(lambda: f"what it has marked stays, and is healed; {again()}"), bar:
         found = with_store(metadata_uri, work)
     record = {
-        "ledgers": found.ledgers,
-        "fragment_count": found.fragments,
+        "ledgers": found.ledgers.total(),
+        "fragment_count": found.fragments.total(),
         "left_behind": found.left_behind,
-        "needs": dict(found.tasks),
+        "needs": {one.value: n for one, n in found.amiss_copies.items() if one is not Condition.AWAY},
     }
     print_record(record, as_json=as_json)

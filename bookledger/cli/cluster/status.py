@@ -80,7 +80,7 @@ def fields(seen: Survey) -> dict[str, Any]:
         "fragments": {condition.value: count for condition, count in sorted(seen.fragments.items())},
         "under_replicated_ledgers": len(seen.amiss),
         "oldest_mark_seconds": _oldest_seconds(seen),
-        "left_behind": seen.left_behind[:LISTED_MAX],
+        "left_behind": seen.unclosed[:LISTED_MAX],
         "to_copy_bytes": seen.to_copy_bytes,
         "copied_in_seconds": _seconds_left(seen),
         "healing": healing_rows(seen),
@@ -166,8 +166,8 @@ def _print(seen: Survey) -> None:
         say(
             f"{len(seen.amiss)} ledgers are under-replicated{since}: bookledger cluster ledgers --under-replicated"
         )
-    if seen.left_behind:
-        say(f"ledgers that nobody closes: {', '.join(map(str, seen.left_behind[:LISTED_MAX]))}")
+    if seen.unclosed:
+        say(f"ledgers that nobody closes: {', '.join(map(str, seen.unclosed[:LISTED_MAX]))}")
     if seen.to_copy_bytes:
         seconds = known["copied_in_seconds"]
         until = "" if seconds is None else f", done in about {seconds} s at this rate"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from bookie.upkeep.healing.ledger_counts import Copy, copies
 from bookie.upkeep.healing.view import look
-from bookledger.cluster.survey import Condition, Copy, copies
 from ledgers.record_change import no_record
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
@@ -36,11 +36,11 @@ def check(metadata_uri: str, ledger_id: int, lost_after: float, as_json: bool) -
         if found is None:
             raise await no_record(ledgers, ledger_id)
         view = await look(store, int(lost_after * 1000))
-        return list(copies(found.record, view))
+        return copies(found.record, view)
 
     found = with_store(metadata_uri, work)
     print_records([_row(copy) for copy in found], as_json=as_json, none="it has no fragments")
-    sys.exit(0 if all(copy.condition in (Condition.OPEN, Condition.WHOLE) for copy in found) else 1)
+    sys.exit(0 if all(copy.condition.is_well for copy in found) else 1)
 
 
 def _row(copy: Copy) -> dict[str, Any]:

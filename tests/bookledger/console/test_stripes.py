@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bookledger.cluster.survey import Condition
+from bookie.upkeep.healing.ledger_counts import Condition
 from bookledger.console.stripes import GLYPHS, MEANINGS, MISSING, drawn
 
 

@@ -37,7 +37,7 @@ async def test_the_worker_takes_the_place_of_a_lost_bookie_with_every_entry(one:
     await one.loses_b2()
     assert there(await one.marks.read(7)).reasons == ("entries 0 to 99: b2 is lost",)
     audit = one.auditor.last
-    assert (audit.marked, dict(audit.ledger_states)) == (1, {LedgerState.CLOSED: 1})
+    assert (audit.to_heal, dict(audit.ledgers)) == (1, {LedgerState.CLOSED: 1})
     await one.worker.look_once()
     assert one.worker.marked == 1
     assert await one.ensemble(7) == (BK1, ME, BK3)

@@ -1,0 +1,195 @@
+"""Counts ledgers, fragments and copies by their condition: for the auditor's metrics, `cluster status`, the API and the
+console. Pure, but for `all_ledgers`, which reads their records.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from enum import StrEnum
+
+from metadata.counting import facts
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState
+from metadata.records.ledger_store import LedgerStore, VersionedRecord
+from metadata.store import MetadataStore
+
+from ..mending.replication_task import Reason, ReplicationTask
+from .replication_tasks import replication_tasks
+from .view import ClusterView
+
+LEDGERS_A_TURN = 50
+"""Ledgers examined per iteration of the event loop: some milliseconds."""
+
+
+class Condition(StrEnum):
+    """The condition of a fragment's copy, from good to bad."""
+
+    OPEN = "open"
+    WHOLE = "whole"
+    AWAY = "away"
+    MISPLACED = "misplaced"
+    DRAINING = "draining"
+    LACKING = "lacking"
+    LOST = "lost"
+
+    @property
+    def is_well(self) -> bool:
+        return self is Condition.WHOLE or self is Condition.OPEN
+
+
+_OF_REASON = {
+    Reason.MISPLACED: Condition.MISPLACED,
+    Reason.DRAINING: Condition.DRAINING,
+    Reason.LACKING: Condition.LACKING,
+    Reason.LOST: Condition.LOST,
+}
+_FROM_BAD = list(reversed(Condition))
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One copy of one fragment. `last_entry` is None while the fragment is being written. `why`: what its bookie could
+    not read, where it may lack entries."""
+
+    fragment: Fragment
+    last_entry: int | None
+    position: int
+    condition: Condition
+    why: str = ""
+
+    @property
+    def bookie(self) -> BookieRef:
+        return self.fragment.ensemble[self.position]
+
+    @property
+    def may_lack(self) -> bool:
+        return self.fragment.lacking_at(self.position) is not None
+
+    @property
+    def may_have_entries(self) -> bool:
+        """False of a ledger that was closed without any."""
+        return self.last_entry is None or self.last_entry >= self.fragment.first_entry
+
+
+def worst(copies: Iterable[Copy]) -> Condition:
+    """The condition of a fragment, or a ledger, with these copies."""
+    return min((copy.condition for copy in copies), key=_FROM_BAD.index)
+
+
+def copies(record: LedgerRecord, view: ClusterView) -> list[Copy]:
+    """Every copy of every fragment, with its condition."""
+    wanting = _wanting(replication_tasks(record, view))
+    return [copy for fragment, last in record.spans() for copy in _copies(fragment, last, wanting, view)]
+
+
+def _wanting(tasks: Iterable[ReplicationTask]) -> dict[tuple[int, int], Condition]:
+    return {(task.fragment.first_entry, task.position): _OF_REASON[task.reason] for task in tasks}
+
+
+def _copies(
+    fragment: Fragment, last: int | None, wanting: Mapping[tuple[int, int], Condition], view: ClusterView
+) -> Iterator[Copy]:
+    for position, bookie in enumerate(fragment.ensemble):
+        registration = view.living.get(bookie)
+        there = Condition.OPEN if last is None else Condition.WHOLE
+        found = wanting.get((fragment.first_entry, position)) or (there if registration else Condition.AWAY)
+        told = registration.amiss if registration and found is Condition.LACKING else {}
+        yield Copy(fragment, last, position, found, told.get(facts.READABLE.name, ""))
+
+
+def copy_bytes(record: LedgerRecord) -> Iterator[tuple[Fragment, int]]:
+    """Every fragment, with the estimated payload bytes of one copy of it; 0 for one being written."""
+    starts = [one.length_before for one in record.fragments]
+    ends = [*starts[1:], starts[-1] if record.length_bytes is None else record.length_bytes]
+    shape = record.shape
+    for fragment, start, end in zip(record.fragments, starts, ends, strict=True):
+        yield fragment, max(0, end - start) * shape.write_quorum // shape.ensemble_size
+
+
+@dataclass(slots=True)
+class BookieHolding:
+    """How much the metadata places on one bookie. `bytes` of payload, estimated, without open fragments. `behind`:
+    copies that are not as they should be."""
+
+    ledgers: int = 0
+    fragments: int = 0
+    bytes: int = 0
+    behind: int = 0
+
+
+@dataclass(slots=True)
+class LedgerCounts:
+    """What was counted of all ledgers: these by state, fragments by the condition of their worst copy, and copies.
+
+    `copies_left`: fragments, by the fewest copies that an entry of theirs has on bookies that live. `to_heal`: ledgers
+    that a bookie has something to do for; `left_behind` of these are to be closed. `amiss_copies` are not as they
+    should be; `amiss_bytes`: their estimated payload.
+    """
+
+    view: ClusterView
+    _: KW_ONLY
+    ledgers: Counter[LedgerState] = field(default_factory=Counter)
+    fragments: Counter[Condition] = field(default_factory=Counter)
+    amiss_copies: Counter[Condition] = field(default_factory=Counter)
+    amiss_bytes: Counter[Condition] = field(default_factory=Counter)
+    copies_left: Counter[int] = field(default_factory=Counter)
+    to_heal: int = 0
+    left_behind: int = 0
+    holdings: dict[BookieRef, BookieHolding] = field(default_factory=dict)
+    ensemble_sizes: set[int] = field(default_factory=set)
+
+    @property
+    def to_copy_bytes(self) -> int:
+        """Of the copies to be made: of all that are amiss but those that wait for their bookies."""
+        return self.amiss_bytes.total() - self.amiss_bytes[Condition.AWAY]
+
+    def add(self, record: LedgerRecord, tasks: Sequence[ReplicationTask], is_left: bool) -> list[Copy]:
+        """Counts a ledger with what there is to do for it; returns its copies that are not as they should be."""
+        wanting, amiss = _wanting(tasks), list[Copy]()
+        for (fragment, last), (_, size) in zip(record.spans(), copy_bytes(record), strict=True):
+            found = list(_copies(fragment, last, wanting, self.view))
+            self._add_fragment(found, size, record.shape.write_quorum)
+            amiss += [copy for copy in found if not copy.condition.is_well]
+        for bookie in {one for fragment in record.fragments for one in fragment.ensemble}:
+            self.holdings[bookie].ledgers += 1
+        self.ledgers[record.state] += 1
+        self.ensemble_sizes.add(record.shape.ensemble_size)
+        self.to_heal += bool(tasks) or is_left
+        self.left_behind += is_left
+        return amiss
+
+    def _add_fragment(self, found: Sequence[Copy], size: int, write_quorum: int) -> None:
+        self.fragments[worst(found)] += 1
+        if found[0].may_have_entries:
+            self.copies_left[self._left(found, write_quorum)] += 1
+        for copy in found:
+            held = self.holdings.setdefault(copy.bookie, BookieHolding())
+            held.fragments += 1
+            held.bytes += size
+            if not copy.condition.is_well:
+                held.behind += 1
+                self.amiss_copies[copy.condition] += 1
+                self.amiss_bytes[copy.condition] += size
+
+    def _left(self, found: Sequence[Copy], write_quorum: int) -> int:
+        """The fewest copies that an entry of the fragment has on bookies that live. One that may lack some has none."""
+        there = [copy.bookie in self.view.living and not copy.may_lack for copy in found]
+        if all(there):
+            return write_quorum
+        return min(sum((there * 2)[first : first + write_quorum]) for first in range(len(there)))
+
+
+async def all_ledgers(
+    store: MetadataStore, on_ledger: Callable[[int], object]
+) -> AsyncGenerator[VersionedRecord, None]:
+    """Every ledger's record, by id, with pauses in which a daemon serves others. `on_ledger` is told of each. Raises
+    MetadataError."""
+    looked_at = 0
+    async for found in LedgerStore(store).list():
+        yield found
+        on_ledger(1)
+        looked_at += 1
+        if looked_at % LEDGERS_A_TURN == 0:
+            await asyncio.sleep(0)
