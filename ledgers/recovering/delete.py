@@ -22,10 +22,8 @@ async def delete(
     *,
     as_it_is: bool = False,
     password_is_lost: bool = False,
-    is_given_up: bool = False,
 ) -> None:
-    """For good. `as_it_is`: without a recovery of one that is open. `is_given_up`: by the log that it was of, so that
-    whoever may write to the log may delete it.
+    """For good. `as_it_is`: without a recovery of one that is open.
 
     Raises NoSuchLedger, Unauthorized, LedgerRecoveryFailed, LedgerError where it keeps changing.
     """
@@ -37,7 +35,7 @@ async def delete(
                 if why := cluster.why_not(found.record, Right.OVERRIDE):
                     raise Unauthorized(ledger_id, why=why)
         else:
-            found = await _ready(cluster, found, password, as_it_is=as_it_is, is_given_up=is_given_up)
+            found = await _ready(cluster, found, password, as_it_is=as_it_is)
         try:
             await cluster.ledgers.delete(found)
         except NoSuchKey:
@@ -50,7 +48,7 @@ async def delete(
 
 
 async def _ready(
-    cluster: Cluster, found: VersionedRecord, password: bytes, *, as_it_is: bool, is_given_up: bool
+    cluster: Cluster, found: VersionedRecord, password: bytes, *, as_it_is: bool
 ) -> VersionedRecord:
     """What may be deleted: recovered, or `as_it_is`. Raises Unauthorized, LedgerRecoveryFailed."""
     record = found.record
@@ -60,6 +58,6 @@ async def _ready(
     shown = b"" if as_it_is and not record.verifier else password
     with refusals_told(cluster, record.ledger_id, "delete"):
         keys = await keys_of(cluster, found, shown, *rights)
-        if why := cluster.why_not_deleted(record, is_proven=bool(shown) or is_given_up):
+        if why := cluster.why_not_deleted(record, is_proven=bool(shown)):
             raise Unauthorized(record.ledger_id, why=why)
     return await recover(cluster, found, *keys) if must_recover else found

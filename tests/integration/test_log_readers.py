@@ -153,7 +153,7 @@ async def test_a_segment_that_ended_empty_is_not_missed_by_whoever_had_just_foun
         async with await other.writer() as writer:
             await writer.append(b"b")
         if not await gone(client, ledger_id):
-            await delete(await client._connected(), ledger_id, b"", is_given_up=True)
+            await delete(await client._connected(), ledger_id, b"")
 
     async def slow(ledger_id: int, **arguments: object) -> object:
         is_it = ledger_id == empty.ledger_id and not arguments.get("recovery")
@@ -183,7 +183,7 @@ async def test_a_take_over_whose_empty_segment_a_rival_drops_is_not_told_that_th
         async with await other.writer() as writer:
             await writer.append(b"a")
         if not await gone(client, empty.ledger_id):
-            await delete(await client._connected(), empty.ledger_id, b"", is_given_up=True)
+            await delete(await client._connected(), empty.ledger_id, b"")
 
     async def checked_late(*arguments: Any) -> None:
         await dropped()
