@@ -72,6 +72,8 @@ if TYPE_CHECKING:
         BackupUnusable as BackupUnusable,
         BadMetadataUri as BadMetadataUri,
         BadRecord as BadRecord,
+        KeepsChanging as KeepsChanging,
+        KeyConflict as KeyConflict,
         KeyExists as KeyExists,
         LeaseLost as LeaseLost,
         MetadataError as MetadataError,

@@ -1,9 +1,11 @@
 """Errors of the metadata stores.
 
     MetadataError
-    ├── KeyExists            create: the key exists already
-    ├── NoSuchKey            replace or delete: the key is gone
-    ├── VersionConflict      replace or delete: another client changed the key first
+    ├── KeyConflict          the key is not as the caller knew it; nothing was changed
+    │   ├── KeyExists        create: the key exists already
+    │   ├── NoSuchKey        replace or delete: the key is gone
+    │   └── VersionConflict  replace or delete: another client changed the key first
+    ├── KeepsChanging        other clients changed the key first, again and again
     ├── ValueTooLarge        the value is over VALUE_BYTES_MAX; nothing was sent
     ├── LeaseLost            the lease ran out; its keys are gone or going
     ├── WatchCompacted       the history a watch asked for is no longer kept
@@ -24,12 +26,20 @@ from __future__ import annotations
 
 from .picklable_errors import AccessDenied, AlreadyExists, NotFound, PicklableError
 
+CONFLICTS_MAX = 1000
+"""Conflicts in a row of one change, after which it is not contention but a fault: after each of them somebody else has
+come further."""
+
 
 class MetadataError(PicklableError):
     """Base class of everything a metadata store raises."""
 
 
-class KeyExists(AlreadyExists, MetadataError):
+class KeyConflict(MetadataError):
+    """The key is not as the caller knew it, and nothing was changed. Read again and decide again; never overwrite."""
+
+
+class KeyExists(AlreadyExists, KeyConflict):
     """`create` found the key taken. Read it, or choose another key."""
 
     def __init__(self, key: str) -> None:
@@ -37,7 +47,7 @@ class KeyExists(AlreadyExists, MetadataError):
         self.key = key
 
 
-class NoSuchKey(NotFound, MetadataError):
+class NoSuchKey(NotFound, KeyConflict):
     """`replace` or `delete` found no key. Nothing was changed."""
 
     def __init__(self, key: str) -> None:
@@ -45,13 +55,21 @@ class NoSuchKey(NotFound, MetadataError):
         self.key = key
 
 
-class VersionConflict(MetadataError):
-    """The key's version is not the one named. Read again and decide again; never overwrite."""
+class VersionConflict(KeyConflict):
+    """The key's version is not the one named."""
 
     def __init__(self, key: str, expected: int) -> None:
         super().__init__(f"metadata key {key!r} is no longer at version {expected}")
         self.key = key
         self.expected = expected
+
+
+class KeepsChanging(MetadataError):
+    """Another client was faster each time that this change was tried. Nothing was changed: try again later."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} keeps changing: other clients were faster {CONFLICTS_MAX} times; try again")
+        self.what = what
 
 
 class ValueTooLarge(MetadataError):

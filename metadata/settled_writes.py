@@ -1,9 +1,9 @@
-"""Settles ambiguous compare-and-swap outcomes: writes whose answer was lost (rule M1).
+"""Changes keys by compare-and-swap (rule M1): settles writes whose answer was lost, and decides anew after a conflict.
 
 A write whose answer was lost may have happened, or may happen later, when a slow store catches up. So the same
 bytes, which carry a nonce of their own, are written again at the same version: if either attempt lands, reading back
 shows exactly those bytes and the change is known to be ours. Anything else under the key is another client's change,
-and the caller reads again and decides again.
+and the change is decided again, on what stands then.
 
 A store that is full has answered: it has made the change or never will, and reading back tells which.
 """
@@ -13,6 +13,10 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, NamedTuple, TypeVar
 
 from tenacity import (
     AsyncRetrying,
@@ -22,15 +26,21 @@ from tenacity import (
 )
 
 from .errors import (
+    CONFLICTS_MAX,
+    KeepsChanging,
+    KeyConflict,
     KeyExists,
-    NoSuchKey,
+    MetadataRestored,
     OutcomeUnknown,
     StoreFull,
     StoreRefused,
     StoreUnavailable,
-    VersionConflict,
 )
-from .store import MetadataStore
+from .store import MetadataStore, Versioned
+
+T = TypeVar("T")
+F = TypeVar("F")
+R = TypeVar("R")
 
 SETTLE_SECONDS_MAX = 30.0
 """Time limit for settling an unknown outcome; then the caller gets the error."""
@@ -53,10 +63,21 @@ async def create(
 ) -> int:
     """Creates the key once, whatever answers are lost on the way; returns its version.
 
-    `value` must carry a nonce. Raises KeyExists when the key has another value, or the key `unless` exists;
-    OutcomeUnknown or StoreUnavailable when the store stayed silent for `seconds_max`, StoreRefused when it is full.
+    `value` must carry a nonce. Raises KeyExists when the key has another value, MetadataRestored where the key `unless`
+    exists, which holds changes back; OutcomeUnknown or StoreUnavailable when the store stayed silent for `seconds_max`,
+    StoreRefused when it is full.
     """
-    return await _until_known(store, key, value, lambda: store.create(key, value, unless=unless), seconds_max)
+
+    def write() -> Awaitable[int]:
+        return store.create(key, value, unless=unless)
+
+    return await _until_known(_Settling(store, key, value, write, unless), seconds_max)
+
+
+async def create_unless_there(store: MetadataStore, key: str, value: bytes) -> None:
+    """`create`, but for a key that exists, which stays as it is."""
+    with suppress(KeyExists):
+        await create(store, key, value)
 
 
 async def replace(
@@ -72,24 +93,114 @@ async def replace(
     """Replaces the value at `version` once, whatever answers are lost; returns the new version.
 
     `value` must carry a nonce. Raises VersionConflict or NoSuchKey when another client changed the key first, or its
-    value does not begin with `begins` and go on, KeyExists where the key `unless` exists, OutcomeUnknown or
+    value does not begin with `begins` and go on, MetadataRestored where the key `unless` exists, OutcomeUnknown or
     StoreUnavailable when the store stayed silent for `seconds_max`, StoreRefused when it is full.
     """
 
     def write() -> Awaitable[int]:
         return store.replace(key, value, version, unless=unless, begins=begins)
 
-    return await _until_known(store, key, value, write, seconds_max)
+    return await _until_known(_Settling(store, key, value, write, unless), seconds_max)
 
 
-async def _until_known(
-    store: MetadataStore, key: str, value: bytes, write: Callable[[], Awaitable[int]], seconds_max: float
+async def write(
+    store: MetadataStore,
+    key: str,
+    value: bytes,
+    version: int | None,
+    *,
+    unless: str | None = None,
+    seconds_max: float = SETTLE_SECONDS_MAX,
 ) -> int:
+    """`create` where the caller found no key, `replace` where it stood at this version. Raises what these do."""
+    if version is None:
+        return await create(store, key, value, unless=unless, seconds_max=seconds_max)
+    return await replace(store, key, value, version, unless=unless, seconds_max=seconds_max)
+
+
+class Changed(NamedTuple, Generic[T]):
+    """What stood under a key before a change, and what stands since; None where there was, or is, no such key."""
+
+    before: T | None
+    after: T | None
+
+
+async def change(
+    store: MetadataStore,
+    key: str,
+    step: Callable[[T | None], T | None],
+    decode: Callable[[str, bytes], T],
+    encode: Callable[[T], bytes],
+    *,
+    unless: str | None = None,
+) -> Changed[T]:
+    """Makes one change of a key, by a pure function of what stands there: after a conflict it is asked again.
+
+    `step` is given None where there is no key, and returns None where there is to be none. Where it returns what it was
+    given nothing is changed, and where it raises neither. `encode` adds a nonce.
+
+    Raises KeepsChanging, and what `create`, `replace` and `decode` raise, but for conflicts.
+    """
+
+    async def attempt(found: Versioned | None) -> Changed[T]:
+        before = None if found is None else decode(key, found.value)
+        after = step(before)
+        if after is None and found is not None:
+            await store.delete(key, found.version)
+        elif after is not None and after != before:
+            await write(store, key, encode(after), None if found is None else found.version, unless=unless)
+        return Changed(before, after)
+
+    return await until_changed(
+        f"metadata key {key!r}", await store.get(key), attempt, partial(store.get, key)
+    )
+
+
+async def put(store: MetadataStore, key: str, value: bytes) -> None:
+    """Has the key hold this value, whatever it held. Raises as `change` does."""
+    await change(store, key, lambda _: value, _as_it_is, bytes)
+
+
+async def delete(store: MetadataStore, key: str) -> bool:
+    """Deletes the key, whatever it holds; returns whether there was one. Raises as `change` does."""
+    return (await change(store, key, lambda _: None, _as_it_is, bytes)).before is not None
+
+
+async def delete_unless_changed(store: MetadataStore, key: str, version: int) -> bool:
+    """Deletes this version of the key, unless another client was faster; whether it has. Raises MetadataError."""
+    try:
+        await store.delete(key, version)
+    except KeyConflict:
+        return False
+    return True
+
+
+def _as_it_is(_: str, value: bytes) -> bytes:
+    return value
+
+
+async def until_changed(
+    what: str, found: F, attempt: Callable[[F | R], Awaitable[T]], read: Callable[[], Awaitable[R]]
+) -> T:
+    """Attempts a change of what was `found`, and of what is `read` after each conflict; returns what the attempt does.
+
+    For changes that need more than `change`: further reads or writes, or a record that is known already. The attempt
+    raises KeyConflict where another client was faster. Raises KeepsChanging, and names `what` in it.
+    """
+    now: F | R = found
+    for _ in range(CONFLICTS_MAX):
+        try:
+            return await attempt(now)
+        except KeyConflict:
+            now = await read()
+    raise KeepsChanging(what)
+
+
+async def _until_known(settling: _Settling, seconds_max: float) -> int:
     """Writes until it is known that this has, or has not, happened. Nearly every first try succeeds: it is made without
     tenacity, which takes half as long as the call."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds_max
-    settling = _Settling(store, key, value, write)
     try:
         return await settling.try_once()
     except StoreUnavailable as error:
@@ -106,30 +217,31 @@ async def _until_known(
     raise AssertionError("a retry ends with an answer or an error")
 
 
+@dataclass
 class _Settling:
     """One write, of which it is known whether an answer to it was lost."""
 
-    def __init__(
-        self, store: MetadataStore, key: str, value: bytes, write: Callable[[], Awaitable[int]]
-    ) -> None:
-        self._store = store
-        self._key = key
-        self._value = value
-        self._write = write
-        self._unsettled: OutcomeUnknown | None = None
+    store: MetadataStore
+    key: str
+    value: bytes
+    write: Callable[[], Awaitable[int]]
+    unless: str | None
+    unsettled: OutcomeUnknown | None = None
 
     async def try_once(self) -> int:
         try:
-            return await self._write()
+            return await self.write()
         except StoreFull as full:
-            return await _made_by_full_store(self._store, self._key, self._value, self._unsettled, full)
+            return await _made_by_full_store(self.store, self.key, self.value, self.unsettled, full)
         except OutcomeUnknown as unknown:
-            self._unsettled = unknown
+            self.unsettled = unknown
             raise
-        except (VersionConflict, NoSuchKey, KeyExists):
-            found = await _read_back(self._store, self._key, self._unsettled)
-            if found is not None and found[0] == self._value:
+        except KeyConflict as conflict:
+            found = await _read_back(self.store, self.key, self.unsettled)
+            if found is not None and found[0] == self.value:
                 return found[1]
+            if isinstance(conflict, KeyExists) and conflict.key == self.unless:
+                raise MetadataRestored from conflict
             raise
 
 
@@ -155,11 +267,3 @@ async def _read_back(
     except StoreUnavailable as unavailable:
         raise (unsettled or unavailable) from unavailable
     return None if found is None else (found.value, found.version)
-
-
-async def delete_unless_changed(store: MetadataStore, key: str, version: int) -> None:
-    """Deletes this version of the key, unless another client was faster. Raises MetadataError."""
-    try:
-        await store.delete(key, version)
-    except (NoSuchKey, VersionConflict):
-        pass

@@ -283,10 +283,7 @@ async def take_name(store: MetadataStore, cookie: Cookie, known: Versioned | Non
     if known is not None and known.value == value:
         return
     try:
-        if known is None:
-            await settled_writes.create(store, key, value)
-        else:
-            await settled_writes.replace(store, key, value, known.version)
+        await settled_writes.write(store, key, value, None if known is None else known.version)
     except (KeyExists, VersionConflict):
         if await cluster.read_cookie(store, cookie.bookie_id) != cookie:
             raise DataDirectoryError(

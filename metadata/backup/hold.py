@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from .. import keys, settled_writes
-from ..errors import BadRecord, KeyExists, MetadataRestored, StoreRefused
+from ..errors import BadRecord, MetadataRestored, StoreRefused
 from ..records import directory_generations
 from ..records import records_pb2 as pb
 from ..records.ledger_record import BookieRef
@@ -155,9 +155,7 @@ async def begin(store: MetadataStore, *, backup_ms: int, now_ms: int, noticed: N
     if await store.get(keys.RESTORED) is not None:
         return
     try:
-        await settled_writes.create(store, keys.RESTORED, _begun(backup_ms, now_ms, noticed))
-    except KeyExists:
-        pass
+        await settled_writes.create_unless_there(store, keys.RESTORED, _begun(backup_ms, now_ms, noticed))
     except StoreRefused as error:
         raise StoreRefused(
             f"nothing can be held back, for the key {keys.RESTORED!r} may not be written ({error}): grant what "
@@ -168,7 +166,7 @@ async def begin(store: MetadataStore, *, backup_ms: int, now_ms: int, noticed: N
 async def begin_again(
     store: MetadataStore, *, backup_ms: int, now_ms: int, version: int, is_rebuilt: bool = False
 ) -> None:
-    """Sets the hold in place of one at this version. Raises VersionConflict, NoSuchKey, MetadataError."""
+    """Sets the hold in place of one at this version. Raises KeyConflict, MetadataError."""
     value = _begun(backup_ms, now_ms, is_rebuilt=is_rebuilt)
     await settled_writes.replace(store, keys.RESTORED, value, version)
 
@@ -236,11 +234,15 @@ async def accept(store: MetadataStore, heard: Collection[BookieRef] = ()) -> boo
     found = await store.get(keys.RESTORED)
     if found is None:
         if heard and (one := await accepted(store)) is not None and one.heard:
-            before = await store.get(keys.ACCEPTED)
-            assert before is not None
-            await _put(store, keys.ACCEPTED, _with_heard(before.value, heard))
+            await settled_writes.change(
+                store,
+                keys.ACCEPTED,
+                lambda value: value and _with_heard(value, heard),
+                lambda _, value: value,
+                bytes,
+            )
         return False
-    await _put(store, keys.ACCEPTED, _with_heard(found.value, heard))
+    await settled_writes.put(store, keys.ACCEPTED, _with_heard(found.value, heard))
     async for item in list_all(store, keys.MISFITS):
         await settled_writes.delete_unless_changed(store, item.key, item.version)
     await settled_writes.delete_unless_changed(store, keys.RESTORED, found.version)
@@ -267,15 +269,7 @@ async def may_be_older(store: MetadataStore) -> bool:
 
 async def tell(store: MetadataStore, misfits: Misfits) -> None:
     """Writes the bookie's findings over those of an earlier restore. Raises MetadataError."""
-    await _put(store, keys.misfits(misfits.bookie.bookie_id), _encode(misfits))
-
-
-async def _put(store: MetadataStore, key: str, value: bytes) -> None:
-    found = await store.get(key)
-    if found is None:
-        await settled_writes.create(store, key, value)
-    elif found.value != value:
-        await settled_writes.replace(store, key, value, found.version)
+    await settled_writes.put(store, keys.misfits(misfits.bookie.bookie_id), _encode(misfits))
 
 
 async def told(store: MetadataStore, restored: Restored) -> dict[str, Misfits]:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import IO
 
 from .. import keys, settled_writes
-from ..errors import BackupUnusable, KeyExists, NoSuchKey, VersionConflict
+from ..errors import BackupUnusable, KeyConflict, KeyExists
 from ..store import MetadataStore, list_all
 from . import hold
 from .file import Header, Item, read_header, read_items
@@ -119,7 +119,7 @@ async def _begin(store: MetadataStore, backup_ms: int, now_ms: int) -> None:
             "another backup was being restored here; finish that one, or take an empty prefix or file"
         )
     await _clear_notes(store)
-    with suppress(VersionConflict, NoSuchKey):  # what stands instead is read below
+    with suppress(KeyConflict):  # what stands instead is read below
         if begun is None:
             await hold.begin(store, backup_ms=backup_ms, now_ms=now_ms)
         else:

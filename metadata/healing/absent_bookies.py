@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from .. import keys, settled_writes
-from ..errors import BadRecord, KeyExists, NoSuchKey, VersionConflict
+from ..errors import BadRecord
 from ..records import records_pb2 as pb
 from ..records.unreadable import parsed, skip
 from ..store import MetadataStore, list_all
@@ -43,34 +43,23 @@ async def list_absences(store: MetadataStore) -> list[Absence]:
 
 async def note(store: MetadataStore, absence: Absence) -> None:
     """Records that the bookie is absent, unless it is recorded. Raises MetadataError."""
-    try:
-        await settled_writes.create(store, keys.absent(absence.bookie_id), _encode(absence))
-    except KeyExists:
-        pass
+    await settled_writes.create_unless_there(store, keys.absent(absence.bookie_id), _encode(absence))
 
 
 async def count(store: MetadataStore, bookie_id: str, incarnation: str, absent_ms: int) -> None:
     """Records for how long it has been absent, unless that is out of date or more is recorded. Raises MetadataError."""
-    key = keys.absent(bookie_id)
-    found = await store.get(key)
-    if found is None:
-        return
-    before = _decode(key, found.value)
-    if before.incarnation != incarnation or before.absent_ms >= absent_ms:
-        return
-    try:
-        counted = _encode(replace(before, absent_ms=absent_ms))
-        await settled_writes.replace(store, key, counted, found.version)
-    except (NoSuchKey, VersionConflict):  # another auditor was faster, or the bookie is back
-        pass
+
+    def counted(absence: Absence | None) -> Absence | None:
+        if absence is None or absence.incarnation != incarnation or absence.absent_ms >= absent_ms:
+            return absence
+        return replace(absence, absent_ms=absent_ms)
+
+    await settled_writes.change(store, keys.absent(bookie_id), counted, _decode, _encode)
 
 
 async def forget(store: MetadataStore, bookie_id: str) -> None:
     """Removes the record: the bookie is back, or was removed from the cluster. Raises MetadataError."""
-    key = keys.absent(bookie_id)
-    found = await store.get(key)
-    if found is not None:
-        await settled_writes.delete_unless_changed(store, key, found.version)
+    await settled_writes.delete(store, keys.absent(bookie_id))
 
 
 def _encode(absence: Absence) -> bytes:

@@ -12,11 +12,11 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, replace
 
 from .. import keys, settled_writes
-from ..errors import BadRecord, KeyExists, MetadataError, NoSuchKey, VersionConflict
+from ..errors import BadRecord, MetadataError
 from ..records import records_pb2 as pb
 from ..records.ledger_record import LedgerRecord
 from ..records.unreadable import parsed, skip
-from ..store import MetadataStore, Versioned, list_all
+from ..store import MetadataStore, list_all
 
 log = logging.getLogger(__name__)
 
@@ -48,13 +48,13 @@ class Marks:
 
     async def read(self, ledger_id: int) -> Mark | None:
         found = await self._store.get(keys.underreplicated(ledger_id))
-        return None if found is None else _decode(found)
+        return None if found is None else _decode(found.key, found.value)
 
     async def list(self) -> AsyncIterator[Mark]:
         """All that can be decoded, by ledger."""
         async for item in list_all(self._store, keys.UNDERREPLICATED):
             try:
-                mark = _decode(item)
+                mark = _decode(item.key, item.value)
             except BadRecord as error:
                 skip(error)
             else:
@@ -63,42 +63,22 @@ class Marks:
     async def set(self, ledger_id: int, reasons: Iterable[str], now_ms: int) -> None:
         """Marks the ledger, or updates why it is marked."""
         wanted = tuple(reason[:TEXT_CHARACTERS_MAX] for reason in reasons)[:REASONS_MAX]
-        await self._change(
-            ledger_id, lambda mark: replace(mark, reasons=wanted), Mark(ledger_id, now_ms, wanted)
-        )
+        await self._change(ledger_id, lambda mark: replace(mark or Mark(ledger_id, now_ms), reasons=wanted))
 
     async def failed(self, ledger_id: int, why: str) -> None:
         """Counts a failed try. A ledger without a mark stays without."""
         told = why[:TEXT_CHARACTERS_MAX]
-        await self._change(ledger_id, lambda mark: replace(mark, tries=mark.tries + 1, why_not=told), None)
+        await self._change(ledger_id, lambda mark: mark and replace(mark, tries=mark.tries + 1, why_not=told))
 
     async def remove(self, ledger_id: int) -> None:
-        """Removes the mark: the ledger needs nothing."""
-        key = keys.underreplicated(ledger_id)
-        found = await self._store.get(key)
+        """Removes the mark: the ledger needs nothing. One that has just changed is checked again later."""
+        found = await self._store.get(keys.underreplicated(ledger_id))
         if found is not None:
-            try:
-                await self._store.delete(key, found.version)
-            except (
-                NoSuchKey,
-                VersionConflict,
-            ):  # another client has just changed it: check again later
-                pass
+            await settled_writes.delete_unless_changed(self._store, found.key, found.version)
 
-    async def _change(self, ledger_id: int, change: Callable[[Mark], Mark], new: Mark | None) -> None:
-        """Tries once: a client that was faster knows as much as we do."""
-        key = keys.underreplicated(ledger_id)
-        found = await self._store.get(key)
+    async def _change(self, ledger_id: int, step: Callable[[Mark | None], Mark | None]) -> None:
         try:
-            if found is None:
-                if new is not None:
-                    await settled_writes.create(self._store, key, _encode(new))
-                return
-            before = _decode(found)
-            if (after := change(before)) != before:
-                await settled_writes.replace(self._store, key, _encode(after), found.version)
-        except (KeyExists, NoSuchKey, VersionConflict):
-            pass
+            await settled_writes.change(self._store, keys.underreplicated(ledger_id), step, _decode, _encode)
         except BadRecord as error:  # a newer program's record: the ledger stays marked as it is
             skip(error)
 
@@ -114,10 +94,11 @@ def _encode(mark: Mark) -> bytes:
     ).SerializeToString()
 
 
-def _decode(item: Versioned) -> Mark:
-    message = parsed(pb.UnderReplicated, item.key, item.value, FORMAT_VERSION, "mark")
-    ledger_id = keys.ledger_id_of(item.key)
-    return Mark(ledger_id, message.since_ms, tuple(message.reasons), message.tries, message.why_not)
+def _decode(key: str, value: bytes) -> Mark:
+    message = parsed(pb.UnderReplicated, key, value, FORMAT_VERSION, "mark")
+    return Mark(
+        keys.ledger_id_of(key), message.since_ms, tuple(message.reasons), message.tries, message.why_not
+    )
 
 
 async def tell_lacking(marks: Marks, record: LedgerRecord) -> None:

@@ -8,13 +8,12 @@ from enum import StrEnum
 from google.protobuf.message import DecodeError
 
 from .. import keys, settled_writes
-from ..errors import BadRecord, KeyExists, NoSuchKey, VersionConflict
+from ..errors import BadRecord
 from ..records import records_pb2 as pb
 from ..records.unreadable import skip
 from ..store import MetadataStore, list_all
 
 FORMAT_VERSION = 1
-TRIES_MAX = 5
 
 
 class OrderKind(StrEnum):
@@ -59,38 +58,18 @@ async def read(store: MetadataStore, bookie_id: str) -> Order | None:
 
 async def give(store: MetadataStore, order: Order) -> None:
     """Sets the request, in place of a former one. Raises MetadataError."""
-    key = keys.order(order.bookie_id)
     message = pb.Order(
         format_version=FORMAT_VERSION,
         kind=_TO_PB[order.kind],
         since_ms=order.since_ms,
         nonce=settled_writes.new_nonce(),
     )
-    value = message.SerializeToString()
-    for _ in range(TRIES_MAX):
-        found = await store.get(key)
-        try:
-            if found is None:
-                await settled_writes.create(store, key, value)
-            else:
-                await settled_writes.replace(store, key, value, found.version)
-            return
-        except (KeyExists, NoSuchKey, VersionConflict):  # another operator was faster: replace that one
-            continue
-    raise BadRecord(key, "others kept changing it: try again")
+    await settled_writes.put(store, keys.order(order.bookie_id), message.SerializeToString())
 
 
 async def take_back(store: MetadataStore, bookie_id: str) -> bool:
     """Withdraws the request; returns whether there was one. Raises MetadataError."""
-    key = keys.order(bookie_id)
-    found = await store.get(key)
-    if found is None:
-        return False
-    try:
-        await store.delete(key, found.version)
-    except NoSuchKey:  # another client was faster
-        return False
-    return True
+    return await settled_writes.delete(store, keys.order(bookie_id))
 
 
 def _decode(key: str, value: bytes) -> Order:

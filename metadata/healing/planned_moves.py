@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from google.protobuf.message import DecodeError
 
 from .. import keys, settled_writes
-from ..errors import BadRecord, KeyExists, NoSuchKey, VersionConflict
+from ..errors import BadRecord
 from ..records import records_pb2 as pb
 from ..records.ledger_record import BookieRef
 from ..records.unreadable import skip
-from ..store import MetadataStore, Versioned, list_all
+from ..store import MetadataStore, list_all
 
 FORMAT_VERSION = 1
 
@@ -41,7 +41,7 @@ async def list_moves(store: MetadataStore) -> AsyncIterator[Moves]:
     """All that can be decoded, by ledger. Raises MetadataError."""
     async for item in list_all(store, keys.MOVES):
         try:
-            found = _decode(item)
+            found = _decode(item.key, item.value)
         except BadRecord as error:
             skip(error)
         else:
@@ -50,42 +50,25 @@ async def list_moves(store: MetadataStore) -> AsyncIterator[Moves]:
 
 async def plan(store: MetadataStore, moves: Moves) -> None:
     """Replaces the ledger's planned moves. Raises MetadataError."""
-    key = keys.moves(moves.ledger_id)
-    found = await store.get(key)
-    try:
-        if found is None:
-            await settled_writes.create(store, key, _encode(moves))
-        else:
-            await settled_writes.replace(store, key, _encode(moves), found.version)
-    except (KeyExists, NoSuchKey, VersionConflict):  # another operator's plan, or a move just done
-        pass
+    await settled_writes.put(store, keys.moves(moves.ledger_id), _encode(moves))
 
 
 async def drop(store: MetadataStore, ledger_id: int, done: Iterable[Move]) -> None:
     """Removes moves that are done, or cannot be. Raises MetadataError."""
-    key, over = keys.moves(ledger_id), set(done)
-    found = await store.get(key)
-    if found is None:
-        return
-    left = tuple(move for move in _decode(found).moves if move not in over)
-    try:
-        if left:
-            await settled_writes.replace(store, key, _encode(Moves(ledger_id, left)), found.version)
-        else:
-            await store.delete(key, found.version)
-    except (NoSuchKey, VersionConflict):  # another bookie has just dropped its own: drop ours the next time
-        pass
+    over = set(done)
+
+    def left(planned: Moves | None) -> Moves | None:
+        moves = () if planned is None else tuple(move for move in planned.moves if move not in over)
+        return Moves(ledger_id, moves) if moves else None
+
+    await settled_writes.change(store, keys.moves(ledger_id), left, _decode, _encode)
 
 
 async def cancel(store: MetadataStore) -> int:
     """Removes all planned moves; returns the number of ledgers that had some. Raises MetadataError."""
     count = 0
-    async for item in list_all(store, keys.MOVES):
-        try:
-            await store.delete(item.key, item.version)
-            count += 1
-        except (NoSuchKey, VersionConflict):  # being executed
-            pass
+    async for item in list_all(store, keys.MOVES):  # what has changed since is being executed
+        count += await settled_writes.delete_unless_changed(store, item.key, item.version)
     return count
 
 
@@ -106,17 +89,17 @@ def _encode(moves: Moves) -> bytes:
     ).SerializeToString()
 
 
-def _decode(item: Versioned) -> Moves:
+def _decode(key: str, value: bytes) -> Moves:
     try:
-        message = pb.Moves.FromString(item.value)
+        message = pb.Moves.FromString(value)
     except DecodeError as error:
-        raise BadRecord(item.key, str(error)) from error
+        raise BadRecord(key, str(error)) from error
     if message.format_version != FORMAT_VERSION:
         raise BadRecord(
-            item.key, f"moves of version {message.format_version}; this program knows {FORMAT_VERSION}"
+            key, f"moves of version {message.format_version}; this program knows {FORMAT_VERSION}"
         )
     return Moves(
-        keys.ledger_id_of(item.key),
+        keys.ledger_id_of(key),
         tuple(
             Move(
                 one.first_entry,

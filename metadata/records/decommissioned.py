@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from .. import keys, settled_writes
-from ..errors import KeyExists
 from ..store import MetadataStore, Versioned, list_all
 from . import records_pb2 as pb
 from .cluster import PREDECESSORS_MAX
@@ -46,18 +45,13 @@ async def note(store: MetadataStore, one: Decommissioned) -> None:
         nonce=settled_writes.new_nonce(),
         predecessors=one.predecessors,
     )
-    try:
-        await settled_writes.create(store, keys.decommissioned(one.incarnation), message.SerializeToString())
-    except KeyExists:  # said before, by a command that was interrupted
-        pass
+    key = keys.decommissioned(one.incarnation)
+    await settled_writes.create_unless_there(store, key, message.SerializeToString())
 
 
 async def take_back(store: MetadataStore, incarnation: str) -> None:
     """The bookie stays after all."""
-    key = keys.decommissioned(incarnation)
-    found = await store.get(key)
-    if found is not None:
-        await settled_writes.delete_unless_changed(store, key, found.version)
+    await settled_writes.delete(store, keys.decommissioned(incarnation))
 
 
 async def read(store: MetadataStore, incarnation: str) -> Decommissioned | None:

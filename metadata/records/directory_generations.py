@@ -47,7 +47,7 @@ async def write(
 
     `version`: of what the caller wrote last; None for any.
 
-    Raises VersionConflict or KeyExists for another writer, StoreUnavailable where the outcome stays unknown.
+    Raises KeyConflict for another writer, StoreUnavailable where the outcome stays unknown.
     """
     if version is None:
         _, version = await _find(store, bookie_id, incarnation)
@@ -62,10 +62,7 @@ async def write(
         at_ms=life.at_ms,
         returned=life.returned,
     )
-    key, value = keys.life(bookie_id), message.SerializeToString()
-    if version is None:
-        return await settled_writes.create(store, key, value)
-    return await settled_writes.replace(store, key, value, version)
+    return await settled_writes.write(store, keys.life(bookie_id), message.SerializeToString(), version)
 
 
 async def _find(store: MetadataStore, bookie_id: str, incarnation: str) -> tuple[Life, int | None]:

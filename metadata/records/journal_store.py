@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 
 from .. import keys, settled_writes
-from ..errors import KeyExists, NoSuchKey, VersionConflict
+from ..errors import KeyConflict
 from ..settled_writes import SETTLE_SECONDS_MAX
 from ..store import MetadataStore, list_all
 from .journal_record import (
@@ -57,17 +57,12 @@ class JournalStore:
     ) -> VersionedState | None:
         """Compare-and-swap of the state at `version` (None: there is none yet); returns None on a conflict."""
         mine = replace(state, nonce=settled_writes.new_nonce())
-        value = encode_state(mine)
+        key, value = self._state_key, encode_state(mine)
         try:
-            if version is None:
-                stands = settled_writes.create(self._store, self._state_key, value, seconds_max=seconds_max)
-            else:
-                stands = settled_writes.replace(
-                    self._store, self._state_key, value, version, seconds_max=seconds_max
-                )
-            return VersionedState(mine, await stands)
-        except (KeyExists, VersionConflict, NoSuchKey):
+            stands = await settled_writes.write(self._store, key, value, version, seconds_max=seconds_max)
+        except KeyConflict:
             return None
+        return VersionedState(mine, stands)
 
     async def read_segment(self, start_txid: int) -> VersionedSegment | None:
         """Reads the finalized segment that begins with `start_txid`."""
@@ -83,20 +78,15 @@ class JournalStore:
         """Creates a record, or replaces the one at `version`; returns False on a conflict."""
         key, value = self._key(segment.start_txid), encode_finalized(segment, settled_writes.new_nonce())
         try:
-            if version is None:
-                await settled_writes.create(self._store, key, value, seconds_max=seconds_max)
-            else:
-                await settled_writes.replace(self._store, key, value, version, seconds_max=seconds_max)
-        except (KeyExists, VersionConflict, NoSuchKey):
+            await settled_writes.write(self._store, key, value, version, seconds_max=seconds_max)
+        except KeyConflict:
             return False
         return True
 
     async def delete_segment(self, found: VersionedSegment) -> None:
         """Deletes the record as it was found. One that is gone or changed is left as it is."""
-        try:
-            await self._store.delete(self._key(found.segment.start_txid), found.version)
-        except (NoSuchKey, VersionConflict):
-            return
+        key = self._key(found.segment.start_txid)
+        await settled_writes.delete_unless_changed(self._store, key, found.version)
 
     async def list_segments(self) -> AsyncIterator[VersionedSegment]:
         """All records in the order of txids. A listing that fails part-way raises; it never just ends."""

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from .. import keys, settled_writes
-from ..errors import BadRecord, KeyExists, MetadataRestored
+from ..errors import BadRecord
 from ..store import EventKind, MetadataStore, list_all
 from . import ledger_codec
 from .ledger_record import LedgerRecord, Tombstone
@@ -56,29 +56,19 @@ class LedgerStore:
         """
         mine = replace(record, nonce=settled_writes.new_nonce())
         key, value = keys.ledger(record.ledger_id), ledger_codec.encode(mine)
-        try:
-            unless = None if while_held else keys.RESTORED
-            version = await settled_writes.create(self.store, key, value, unless=unless)
-        except KeyExists as taken:
-            if taken.key == keys.RESTORED:
-                raise MetadataRestored from taken
-            raise
-        return VersionedRecord(mine, version)
+        unless = None if while_held else keys.RESTORED
+        return VersionedRecord(mine, await settled_writes.create(self.store, key, value, unless=unless))
 
     async def change(
         self, record: LedgerRecord, version: int, *, unless_held: bool = False
     ) -> VersionedRecord:
-        """Replaces the record that stands at `version`. Raises VersionConflict or NoSuchKey: read again.
+        """Replaces the record that stands at `version`. Raises KeyConflict: read again.
 
         With `unless_held` raises MetadataRestored, and changes nothing, while metadata that went back is not accepted.
         """
         mine = replace(record, nonce=settled_writes.new_nonce())
         unless = keys.RESTORED if unless_held else None
-        try:
-            stands = await self._replace(record, version, ledger_codec.encode(mine), unless)
-        except KeyExists as held:
-            raise MetadataRestored from held
-        return VersionedRecord(mine, stands)
+        return VersionedRecord(mine, await self._replace(record, version, ledger_codec.encode(mine), unless))
 
     async def delete(self, found: VersionedRecord) -> None:
         """Replaces the record by a tombstone; bookies drop its entries later.

@@ -50,7 +50,7 @@ def targets() -> list[Target]:
             lambda data: journal_record.decode_finalized("journals/j/a/segments/1", data),
             [journal_record.encode_finalized(journal_record.FinalizedSegment(1, 9, 7, -67, 3, 0), b"nonce")],
         ),
-        _of("next_id", ledger_ids._decode, [b"\x08\x05"]),
+        _of("next_id", lambda data: ledger_ids._decode("ids/ledger", data), [b"\x08\x05"]),
         _of("log", lambda data: log_codec.decode("logs/l", data), [log_codec.encode(LOG)]),
         _of(
             "log_page",
@@ -84,8 +84,8 @@ def targets() -> list[Target]:
             lambda data: operator_requests._decode("healing/orders/b1", data),
             [b"\x08\x01\x12\x02b1"],
         ),
-        _of("mark", lambda data: marks._decode(_item("underreplicated/7", data)), [b"\x08\x01"]),
-        _of("moves", lambda data: planned_moves._decode(_item("moves/7", data)), [b"\x08\x01"]),
+        _of("mark", lambda data: marks._decode("underreplicated/7", data), [b"\x08\x01"]),
+        _of("moves", lambda data: planned_moves._decode("moves/7", data), [b"\x08\x01"]),
         Target("backup", read_backup, (BackupUnusable,), lambda: [a_backup()]),
     ]
 

@@ -28,7 +28,7 @@ from metadata import keys
 from metadata.backup import hold
 from metadata.backup.hold import Accepted, Noticed
 from metadata.counting.outage import weight
-from metadata.errors import MetadataError, NoSuchKey, VersionConflict
+from metadata.errors import KeyConflict, MetadataError
 from metadata.records import decommissioned, directory_generations
 from metadata.records.cluster import cluster_id
 from metadata.records.coordination import lease_clock
@@ -200,7 +200,7 @@ class MetadataWatch:
             went_back = await self._compare()
             try:
                 version = await self._lives.renew(position)
-            except (VersionConflict, NoSuchKey):  # nobody else writes it: the store went back just now
+            except KeyConflict:  # nobody else writes it: the store went back just now
                 went_back |= await self._compare()
                 raise
             if self._was_away() or self._since == NEVER:

@@ -199,9 +199,7 @@ async def forget(store: MetadataStore, name: str) -> None:
             await decommissioned.take_back(store, incarnation)
             raise
     for key in (keys.absent(name), keys.life(name), keys.order(name)):
-        found = await store.get(key)
-        if found is not None:
-            await store.delete(key, found.version)
+        await settled_writes.delete(store, key)
 
 
 async def _stays(store: MetadataStore, name: str) -> None:

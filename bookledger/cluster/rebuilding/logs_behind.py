@@ -110,14 +110,10 @@ async def _raise_term(store: MetadataStore, record: LogRecord) -> None:
     """The next term of the log's election is above the one that wrote to it last (rule L7)."""
     if not record.token:
         return
+    nobody = TermRecord(record.token + EPOCHS_LEFT, "", 0, f"{keys.CANDIDATES}{record.election}/lost")
+
+    def raised(term: TermRecord | None) -> TermRecord:
+        return nobody if term is None or term.token < record.token else term
+
     key = keys.election(record.election)
-    found = await store.get(key)
-    if found is not None and election_record.decode(key, found.value).token >= record.token:
-        return
-    nobody = election_record.encode(
-        TermRecord(record.token + EPOCHS_LEFT, "", 0, f"{keys.CANDIDATES}{record.election}/lost")
-    )
-    if found is None:
-        await settled_writes.create(store, key, nobody)
-    else:
-        await settled_writes.replace(store, key, nobody, found.version)
+    await settled_writes.change(store, key, raised, election_record.decode, election_record.encode)

@@ -16,9 +16,6 @@ FORMAT_VERSION = 1
 
 CONSUMER_CHARACTERS_MAX = 256
 
-DELETIONS_MAX = 100
-"""Attempts to delete a cursor: each other one met a commit."""
-
 
 @dataclass(frozen=True, slots=True)
 class CursorRecord:
@@ -73,7 +70,7 @@ class CursorStore:
         return None if found is None else _decoded(found)
 
     async def change(self, name: str, record: CursorRecord, version: int) -> VersionedCursor:
-        """Replaces the record. Raises VersionConflict, and NoSuchKey for one that was deleted."""
+        """Replaces the record. Raises KeyConflict, of these NoSuchKey for one that was deleted."""
         key = keys.cursor(self._log, name)
         return Standing(record, await settled_writes.replace(self.store, key, _encode(record), version))
 
@@ -85,14 +82,7 @@ class CursorStore:
 
     async def forget(self, name: str) -> bool:
         """Deletes a cursor; False where there is none."""
-        key, is_there = keys.cursor(self._log, name), False
-        for _ in range(DELETIONS_MAX):
-            found = await self.store.get(key)
-            if found is None:
-                return is_there
-            is_there = True
-            await settled_writes.delete_unless_changed(self.store, key, found.version)
-        raise BadRecord(key, "it keeps changing, and could not be deleted: stop its consumers first")
+        return await settled_writes.delete(self.store, keys.cursor(self._log, name))
 
     async def forget_all(self) -> None:
         """Deletes all cursors, of a log that is deleted."""

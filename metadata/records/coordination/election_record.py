@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ... import keys, settled_writes
-from ...errors import BadRecord, KeyExists, VersionConflict
+from ...errors import BadRecord
 from ...store import MetadataStore
 from .. import records_pb2 as pb
 from ..unreadable import parsed
 from .candidates import Candidate
 
 FORMAT_VERSION = 1
-
-CONFLICTS_MAX = 100
-"""Attempts to begin a term: after each conflict somebody else has begun one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +26,14 @@ class TermRecord:
 
 async def begin_term(store: MetadataStore, election: str, leader: Candidate, since_ms: int) -> TermRecord:
     """Begins the next term. Nobody else ever gets its token. Raises MetadataError."""
-    key = keys.election(election)
-    for _ in range(CONFLICTS_MAX):
-        found = await store.get(key)
-        try:
-            if found is None:
-                term = TermRecord(1, leader.name, since_ms, leader.key)
-                await settled_writes.create(store, key, encode(term))
-            else:
-                token = decode(key, found.value).token + 1
-                term = TermRecord(token, leader.name, since_ms, leader.key)
-                await settled_writes.replace(store, key, encode(term), found.version)
-            return term
-        except (KeyExists, VersionConflict):  # one that has lost its lease and does not know it yet
-            continue
-    raise BadRecord(key, f"{CONFLICTS_MAX} attempts to begin a term met a conflict")
+
+    def next_term(last: TermRecord | None) -> TermRecord:
+        return TermRecord(1 if last is None else last.token + 1, leader.name, since_ms, leader.key)
+
+    # A conflict is with one that has lost its lease and does not know it yet.
+    begun = await settled_writes.change(store, keys.election(election), next_term, decode, encode)
+    assert begun.after is not None
+    return begun.after
 
 
 async def current_term(store: MetadataStore, election: str) -> TermRecord | None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ... import keys, settled_writes
-from ...errors import KeyExists, NoSuchKey, VersionConflict
+from ...errors import KeyConflict
 from ...store import MetadataStore, list_all
 from .. import records_pb2 as pb
 from ..unreadable import parsed
@@ -74,11 +74,8 @@ class LogShares:
             begun_with=wanted.begun_with,
         ).SerializeToString()
         try:
-            if found is None:
-                await settled_writes.create(self._store, self.key, value)
-            else:
-                await settled_writes.replace(self._store, self.key, value, found.version)
-        except (KeyExists, VersionConflict, NoSuchKey):
+            await settled_writes.write(self._store, self.key, value, None if found is None else found.version)
+        except KeyConflict:
             return None
         return wanted
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 
 from ...audit import Act, tell
-from ...errors import NoSuchKey, VersionConflict
+from ...errors import KeyConflict
 from ...store import MetadataStore
 from ..coordination.cursor_record import CursorStore
 from ..ledger_store import LedgerStore, VersionedRecord
@@ -164,7 +164,7 @@ async def _has_deleted(ledgers: LedgerStore, found: VersionedRecord, log: LogRec
     """Deletes the ledger, which its log does not need, unless somebody has changed its record since."""
     try:
         await ledgers.delete(found)
-    except (VersionConflict, NoSuchKey):
+    except KeyConflict:
         return False
     ledger_id = found.ledger_id
     line = "ledger %d, which log %r does not need, is deleted"

@@ -145,7 +145,7 @@ class LogSetStore:
         return Standing(record, await settled_writes.create(self._store, keys.log_set(name), encode(record)))
 
     async def change(self, name: str, record: LogSetRecord, version: int) -> VersionedLogSet:
-        """Raises VersionConflict, NoSuchKey."""
+        """Raises KeyConflict."""
         key, value = keys.log_set(name), encode(record)
         return Standing(record, await settled_writes.replace(self._store, key, value, version))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ... import keys, settled_writes
-from ...errors import KeyExists, MetadataRestored, NoSuchKey, VersionConflict
 from ...store import EventKind, MetadataStore, Versioned, list_all
 from ..coordination.transitions import Standing
 from . import log_codec
@@ -54,23 +54,20 @@ class LogStore:
         The key is written also where it leads there: who found it free a moment ago, and takes it now, fails with that.
         """
         key, value = keys.log_name(name), log_codec.encode_name(identity, settled_writes.new_nonce())
-        while True:
-            found = await self.store.get(key)
-            try:
-                if found is None:
-                    await settled_writes.create(self.store, key, value)
-                    return True
-                leads_to = log_codec.decode_name(key, found.value)
-                if leads_to != identity and not await self._is_free(name, leads_to):
-                    return False
-                await settled_writes.replace(self.store, key, value, found.version)
-                return True
-            except (KeyExists, NoSuchKey, VersionConflict):
-                continue  # somebody was faster: each time one of us has come further
+
+        async def attempt(found: Versioned | None) -> bool:
+            leads_to = identity if found is None else log_codec.decode_name(key, found.value)
+            if leads_to != identity and not await self._is_free(name, leads_to):
+                return False
+            await settled_writes.write(self.store, key, value, None if found is None else found.version)
+            return True
+
+        read = partial(self.store.get, key)
+        return await settled_writes.until_changed(f"name {name!r}", await read(), attempt, read)
 
     async def _is_free(self, name: str, identity: bytes) -> bool:
         """Whether the log to which the name leads does not have it. Where it is to get it, that is taken back: whoever
-        is faster has it. Raises VersionConflict."""
+        is faster has it. Raises KeyConflict."""
         log = await self.read(identity)
         if log is None or log.record.deleted:
             return True
@@ -109,27 +106,16 @@ class LogStore:
         unless `while_held`: then ledgers tell of it."""
         mine = replace(record, nonce=settled_writes.new_nonce())
         key, value = keys.log(record.identity), log_codec.encode(mine)
-        try:
-            unless = None if while_held else keys.RESTORED
-            version = await settled_writes.create(self.store, key, value, unless=unless)
-        except KeyExists as taken:
-            if taken.key == keys.RESTORED:
-                raise MetadataRestored from taken
-            raise
-        return Standing(mine, version)
+        unless = None if while_held else keys.RESTORED
+        return Standing(mine, await settled_writes.create(self.store, key, value, unless=unless))
 
     async def change(self, record: LogRecord, version: int, *, while_held: bool = False) -> VersionedLog:
-        """Replaces the record that stands at `version`. Raises VersionConflict or NoSuchKey: read again; as `create`
-        does MetadataRestored: nothing is written to a log of which ledgers may show more."""
+        """Replaces the record that stands at `version`. Raises KeyConflict: read again; as `create` does
+        MetadataRestored: nothing is written to a log of which ledgers may show more."""
         mine = replace(record, nonce=settled_writes.new_nonce())
         key, value = keys.log(record.identity), log_codec.encode(mine)
         unless = None if while_held else keys.RESTORED
-        try:
-            return Standing(
-                mine, await settled_writes.replace(self.store, key, value, version, unless=unless)
-            )
-        except KeyExists as held:
-            raise MetadataRestored from held
+        return Standing(mine, await settled_writes.replace(self.store, key, value, version, unless=unless))
 
     async def forget(self, found: VersionedLog) -> None:
         """Deletes the record of a deleted log, of which nothing else is left."""
@@ -156,16 +142,14 @@ class LogStore:
     # --- pages of earlier segments ------------------------------------------------------------------
 
     async def put_page(self, identity: bytes, segments: tuple[Segment, ...]) -> None:
-        """Writes a page, and what finds it by time. Safe to repeat: a page that is there has the same segments."""
+        """Writes a page, and what finds it by time. One that is there, of a writer that has ended
+        meanwhile, has the same segments."""
         end, nonce = segments[-1].end_position, settled_writes.new_nonce()
         assert end is not None
         page = keys.log_page(identity, end), log_codec.encode_page(segments, nonce)
         time_key = keys.log_time(identity, segments[-1].ended_us, end)
         for key, value in (page, (time_key, log_codec.encode_page_time(end, nonce))):
-            try:
-                await settled_writes.create(self.store, key, value)
-            except KeyExists:
-                continue  # a writer that has ended meanwhile wrote the same
+            await settled_writes.create_unless_there(self.store, key, value)
 
     async def page_of(self, identity: bytes, position: int) -> LogPage | None:
         """The page that holds the position, in one look-up; None where it is in none."""

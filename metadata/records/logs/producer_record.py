@@ -8,7 +8,7 @@ from itertools import starmap
 from typing import NamedTuple
 
 from ... import keys, settled_writes
-from ...errors import BadRecord, KeyExists
+from ...errors import BadRecord
 from ...store import MetadataStore, list_all
 from .. import records_pb2 as pb
 from ..unreadable import parsed
@@ -81,10 +81,7 @@ class ProducerStore:
     async def write(self, position: int, snapshot: ProducerSnapshot) -> None:
         """Writes what is known at a position, unless somebody has done that."""
         key = keys.log_producers_at(self._log, position)
-        try:
-            await settled_writes.create(self._store, key, encode(snapshot))
-        except KeyExists:
-            return
+        await settled_writes.create_unless_there(self._store, key, encode(snapshot))
 
     async def read(self, position: int) -> ProducerSnapshot | None:
         found = await self._store.get(keys.log_producers_at(self._log, position))

@@ -42,18 +42,13 @@ async def read(store: MetadataStore, log: bytes) -> Silences:
 
 
 async def write(store: MetadataStore, log: bytes, by_name: Mapping[str, Silence], version: int) -> int:
-    """Replaces what is recorded; its version. Raises VersionConflict, KeyExists, NoSuchKey where somebody else has."""
-    key, value = keys.silences(log), encode(by_name)
-    if version:
-        return await settled_writes.replace(store, key, value, version)
-    return await settled_writes.create(store, key, value)
+    """Replaces what is recorded; its version. Raises KeyConflict where somebody else has."""
+    return await settled_writes.write(store, keys.silences(log), encode(by_name), version or None)
 
 
 async def forget(store: MetadataStore, log: bytes) -> None:
     """Deletes what is recorded of a log that is deleted."""
-    found = await store.get(keys.silences(log))
-    if found is not None:
-        await settled_writes.delete_unless_changed(store, found.key, found.version)
+    await settled_writes.delete(store, keys.silences(log))
 
 
 def decode(key: str, value: bytes) -> Mapping[str, Silence]:
