@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,12 +11,11 @@ from typing import Protocol, TypeVar
 from metadata.backup import hold
 from metadata.errors import (
     BadMetadataUri,
+    KeyConflict,
     MetadataError,
     MetadataRestored,
-    NoSuchKey,
     StoreRefused,
     StoreUnavailable,
-    VersionConflict,
 )
 from metadata.healing.marks import Marks, tell_lacking
 from metadata.records.coordination.transitions import HeldRecord, R
@@ -91,17 +89,9 @@ def metadata_errors() -> Iterator[None]:
 class ClientRecord(HeldRecord[R]):
     """A record that a client holds. `change` raises LedgerError where it keeps changing, MetadataUnavailable."""
 
-    @property
-    @abstractmethod
-    def what(self) -> str:
-        """Of which it is the record, for errors."""
-
     async def change(self, transition: Callable[[R], R]) -> R:
         with metadata_errors():
             return await super().change(transition)
-
-    def _keeps_changing(self) -> LedgerError:
-        return LedgerError(f"{self.what} keeps changing; try again")
 
 
 async def change_record(
@@ -117,7 +107,7 @@ async def change_record(
         return await ledgers.change(record, version, unless_held=unless_held)
     except MetadataRestored as error:
         return LedgerRecoveryFailed(record.ledger_id, str(error))
-    except (VersionConflict, NoSuchKey):
+    except KeyConflict:
         pass  # another client was faster: read what stands
     except StoreUnavailable as error:
         return unavailable(error)

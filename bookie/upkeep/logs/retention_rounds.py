@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from metadata import keys
 from metadata.audit import Act, tell
 from metadata.backup import hold
-from metadata.errors import BadRecord, KeyExists, NoSuchKey, VersionConflict
+from metadata.errors import BadRecord, KeepsChanging, KeyConflict
 from metadata.records import directory_generations
 from metadata.records.coordination.transitions import HeldRecord, Standing
 from metadata.records.logs import log_codec, silences
@@ -145,7 +145,7 @@ class RetentionRounds:
             await self._give_up(found, now_us)
         except BadRecord as error:
             skip(error)  # nothing of this log goes
-        except _NotNow as error:
+        except (_NotNow, KeepsChanging) as error:
             log.info("retention of log %r waits for the next round: %s", found.record.name, error)
 
     async def _give_up(self, found: VersionedLog, now_us: int) -> None:
@@ -171,7 +171,7 @@ class RetentionRounds:
             try:
                 version = await silences.write(self._store, identity, to_record, retained.silences.version)
                 counts.recorded(version)
-            except (VersionConflict, KeyExists, NoSuchKey):
+            except KeyConflict:
                 log.debug("another auditor counts the silences of log %r", retained.record.name)
         cursors = retained.counted(silent_ms)
         for cursor in cursors:
@@ -237,11 +237,13 @@ class _NotNow(Exception):
 class _Chain(HeldRecord[LogRecord]):
     """A log's record as it was read or changed last. Of a log that is gone, or is being deleted, nothing is changed."""
 
-    changes_max = 20
-
     def __init__(self, logs: LogStore, found: VersionedLog) -> None:
         super().__init__(found)
         self.logs = logs
+
+    @property
+    def what(self) -> str:
+        return f"log {self.record.name!r}"
 
     async def _read(self) -> VersionedLog:
         found = await self.logs.read(self.record.identity)
@@ -251,9 +253,6 @@ class _Chain(HeldRecord[LogRecord]):
 
     async def _replaced(self, wanted: LogRecord, version: int) -> VersionedLog:
         return await self.logs.change(wanted, version)
-
-    def _keeps_changing(self) -> Exception:
-        return _NotNow("its record keeps changing")
 
 
 def _decoded(key: str, value: bytes, version: int) -> VersionedLog | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from ...errors import NoSuchKey, VersionConflict
+from ...settled_writes import until_changed
 
 R = TypeVar("R")
 
@@ -23,9 +23,6 @@ class Standing(Generic[R]):
 
 class HeldRecord(ABC, Generic[R]):
     """A record as it was read or changed last."""
-
-    changes_max = 100
-    """Attempts at one change: after each conflict somebody else has come further."""
 
     def __init__(self, found: Standing[R]) -> None:
         self.found = found
@@ -46,22 +43,24 @@ class HeldRecord(ABC, Generic[R]):
             self.found = found
 
     async def change(self, transition: Callable[[R], R]) -> R:
-        """Does one change; returns the record that stands. Where the transition raises, nothing is changed."""
-        async with self._turn:
-            for _ in range(self.changes_max):
-                wanted = transition(self.record)
-                if wanted == self.record:
-                    return wanted
-                try:
-                    await self._write(wanted)
-                except (VersionConflict, NoSuchKey):
-                    await self.refresh()
-                else:
-                    return self.record
-        raise self._keeps_changing()
+        """Does one change; returns the record that stands. Where the transition raises, nothing is changed.
 
-    async def _write(self, wanted: R) -> None:
-        self.take(await self._replaced(wanted, self.found.version))
+        Raises KeepsChanging.
+        """
+
+        async def attempt(record: R) -> R:
+            wanted = transition(record)
+            if wanted != record:
+                self.take(await self._replaced(wanted, self.found.version))
+            return self.record
+
+        async with self._turn:
+            return await until_changed(self.what, self.record, attempt, self.refresh)
+
+    @property
+    @abstractmethod
+    def what(self) -> str:
+        """Of which it is the record, for errors."""
 
     @abstractmethod
     async def _read(self) -> Standing[R]:
@@ -69,8 +68,4 @@ class HeldRecord(ABC, Generic[R]):
 
     @abstractmethod
     async def _replaced(self, wanted: R, version: int) -> Standing[R]:
-        """Replaces this version of it. Raises VersionConflict, NoSuchKey."""
-
-    @abstractmethod
-    def _keeps_changing(self) -> Exception:
-        """The error after `changes_max` conflicts."""
+        """Replaces this version of it. Raises KeyConflict."""

@@ -66,7 +66,7 @@ async def takes_a_conflict_for_success(self: LogChain, transition: log_chain.Tra
     wanted = transition(self.record)
     if wanted != self.record:
         try:
-            await self._write(wanted)
+            self.take(await self._replaced(wanted, self.found.version))
         except VersionConflict:
             await self.refresh()
     return self.record
