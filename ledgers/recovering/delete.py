@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from bookie.wire.trust.roles import Right
 from metadata.audit import Act, tell
-from metadata.errors import NoSuchKey, VersionConflict
 from metadata.records.ledger_store import VersionedRecord
+from metadata.settled_writes import until_changed
 
 from ..authorized import found_of, keys_of, refusals_told
 from ..cluster import Cluster
-from ..errors import LedgerError, Unauthorized
+from ..errors import Unauthorized
 from .recover import recover
-
-DELETE_ATTEMPTS_MAX = 10
 
 
 async def delete(
@@ -28,23 +28,19 @@ async def delete(
     Raises NoSuchLedger, Unauthorized, LedgerRecoveryFailed, LedgerError where it keeps changing.
     """
     by = "password is lost" if password_is_lost else "force" if as_it_is else None
-    for _ in range(DELETE_ATTEMPTS_MAX):
-        found = await found_of(cluster, ledger_id)
+
+    async def attempt(found: VersionedRecord) -> None:
         if password_is_lost:
             with refusals_told(cluster, ledger_id, "delete"):
                 if why := cluster.why_not(found.record, Right.OVERRIDE):
                     raise Unauthorized(ledger_id, why=why)
         else:
             found = await _ready(cluster, found, password, as_it_is=as_it_is)
-        try:
-            await cluster.ledgers.delete(found)
-        except NoSuchKey:
-            return  # somebody else deleted it just now: it is gone, as asked
-        except VersionConflict:
-            continue  # its record was changed meanwhile: delete what stands now
-        tell(Act.DELETE, who=cluster.who, ledger_id=ledger_id, by=by)
-        return
-    raise LedgerError(f"ledger {ledger_id} keeps changing; stop its writer and delete it again")
+        await cluster.ledgers.delete(found)
+
+    read = partial(found_of, cluster, ledger_id)
+    await until_changed(f"ledger {ledger_id}", await read(), attempt, read)
+    tell(Act.DELETE, who=cluster.who, ledger_id=ledger_id, by=by)
 
 
 async def _ready(

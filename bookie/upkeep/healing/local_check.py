@@ -11,13 +11,14 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from metadata.backup import hold
-from metadata.errors import NoSuchKey, VersionConflict
 from metadata.healing.marks import Marks
 from metadata.rate_limit import LEDGERS_PER_SECOND, RateLimit
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
+from metadata.settled_writes import until_changed
 from metadata.store import MetadataStore
 
 from ...storage.bookie import Bookie
@@ -32,9 +33,6 @@ log = logging.getLogger(__name__)
 
 FIRST_ROUND_SECONDS = 60.0
 """After a start, the first look at what the bookie should hold, and the first scrub: serving comes before."""
-
-TOLD_TRIES_MAX = 16
-"""Tries to change a record that others change meanwhile; after so many the round goes on."""
 
 FOUND = "stock-taking: bookie %s lacks entries %d to %d"
 
@@ -108,17 +106,10 @@ class LocalCheck:
 
     async def _look_at(self, found: VersionedRecord | None) -> bool:
         """Checks one ledger; returns whether something is missing that was not reported yet."""
-        for _ in range(TOLD_TRIES_MAX):
-            if found is None or not self._may_lack(found.record):
-                break
-            try:
-                return await self._tell_of(found)
-            except (
-                NoSuchKey,
-                VersionConflict,
-            ):  # another replica reports its own gaps just now: read it again
-                found = await self._ledgers.read(found.record.ledger_id)
-        return False
+        if found is None:
+            return False
+        read = partial(self._ledgers.read, found.ledger_id)  # other replicas report their own gaps just now
+        return await until_changed(f"ledger {found.ledger_id}", found, self._tell_of, read)
 
     async def _keep_notes(self, ledger_id: int) -> None:
         """By the record as it is now; not where the metadata went back, which would bring older ones."""
@@ -127,8 +118,10 @@ class LocalCheck:
             if found is not None and await hold.read(self._ledgers.store) is None:
                 await keep_notes(self._bookie, found.record, self._me)
 
-    async def _tell_of(self, found: VersionedRecord) -> bool:
-        """The same for this version of the record; raises NoSuchKey or VersionConflict where there is a newer."""
+    async def _tell_of(self, found: VersionedRecord | None) -> bool:
+        """The same for this version of the record; raises KeyConflict where there is a newer."""
+        if found is None or not self._may_lack(found.record):
+            return False
         part = found.record.closed_part()
         assert part is not None
         async with self._upkeep:

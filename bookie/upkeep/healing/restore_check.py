@@ -11,14 +11,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection
+from functools import partial
 
 from metadata.backup import hold
 from metadata.backup.hold import HoldKind, Misfits, Restored
 from metadata.counting.outage import weight
-from metadata.errors import MetadataError, StoreUnavailable, VersionConflict
+from metadata.errors import MetadataError
 from metadata.records.cluster import cluster_id
 from metadata.records.ledger_record import BookieRef, LedgerRecord, Tombstone
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
+from metadata.settled_writes import until_changed
 from metadata.store import MetadataStore
 
 from ...errors import BookieError
@@ -32,9 +34,6 @@ from ..threads import in_thread
 from .local_check import LocalCheck
 
 log = logging.getLogger(__name__)
-
-CHANGES_MAX = 10
-"""Tries to change a record that others change, too."""
 
 
 class RestoreCheck:
@@ -136,18 +135,16 @@ class RestoreCheck:
         is_open_here = not record.is_closed and self._me in record.fragments[-1].ensemble
         return is_open_here and record.ledger_id not in held
 
-    async def _be_named(self, found: VersionedRecord | None) -> None:
+    async def _be_named(self, found: VersionedRecord) -> None:
         """Has the record name this bookie where that knows more of the ledger."""
-        for _ in range(CHANGES_MAX):
-            if found is None or not await in_thread(self._holds_more, found.record):
-                return
-            try:
-                named = found.record.left_by_writer(found.version).found_at(self._me)
-                await self._ledgers.change(named, found.version)
-                return
-            except VersionConflict:
-                found = await self._ledgers.read_again(found.record)
-        raise StoreUnavailable(f"the record of ledger {found and found.ledger_id} is changed again and again")
+
+        async def attempt(now: VersionedRecord | None) -> None:
+            if now is not None and await in_thread(self._holds_more, now.record):
+                named = now.record.left_by_writer(now.version).found_at(self._me)
+                await self._ledgers.change(named, now.version)
+
+        read = partial(self._ledgers.read_again, found.record)
+        await until_changed(f"ledger {found.ledger_id}", found, attempt, read)
 
     def _holds_more(self, record: LedgerRecord) -> bool:
         last = record.fragments[-1]

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 
 from metadata import keys
-from metadata.errors import BadRecord, KeyExists, NoSuchKey, StoreUnavailable, VersionConflict
+from metadata.errors import BadRecord
 from metadata.healing.marks import Marks, tell_lacking
 from metadata.records import ledger_ids
 from metadata.records.ledger_record import JOURNAL, BookieRef, LedgerRecord, Tombstone
@@ -17,15 +18,13 @@ from metadata.records.logs.log_ledgers import SEGMENT
 from metadata.records.notes import fragment_note
 from metadata.records.notes.reconciling import NotedBy, reconciled
 from metadata.records.unreadable import refuse, skip
+from metadata.settled_writes import until_changed
 from metadata.store import MetadataStore
 
 from ...index.notes import NotesTable
 from ...wire.messages import HeldNote
 from ..threads import in_thread
 from .unknown_ids import COUNTED_MAX
-
-TRIES_MAX = 10
-"""Tries to change a record that others change, too."""
 
 AT_ONCE = 64
 """Concurrent changes."""
@@ -180,19 +179,14 @@ async def _make_all(ledgers: LedgerStore, batch: list[Difference]) -> None:
 
 
 async def _make(ledgers: LedgerStore, one: Difference) -> None:
-    found: VersionedRecord | Tombstone | None = one.found
-    record: LedgerRecord | None = one.record
-    for _ in range(TRIES_MAX):
+    async def attempt(found: VersionedRecord | Tombstone | None) -> None:
+        record = one.record if found is one.found else _better(found, list(one.noted))
         if record is None or isinstance(found, Tombstone):
             return  # deleted, or brought up by somebody else
-        try:
-            if found is None:
-                await ledgers.create(record, while_held=True)
-            else:
-                await ledgers.change(record, found.version)
-            await tell_lacking(Marks(ledgers.store), record)
-            return
-        except (KeyExists, NoSuchKey, VersionConflict):
-            found = await _now(ledgers, one.ledger_id)
-            record = _better(found, list(one.noted))
-    raise StoreUnavailable(f"the record of ledger {one.ledger_id} is changed again and again")
+        if found is None:
+            await ledgers.create(record, while_held=True)
+        else:
+            await ledgers.change(record, found.version)
+        await tell_lacking(Marks(ledgers.store), record)
+
+    await until_changed(f"ledger {one.ledger_id}", one.found, attempt, partial(_now, ledgers, one.ledger_id))

@@ -12,23 +12,20 @@ No copy that counts is ever dropped before another one counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
-from metadata.errors import NoSuchKey, VersionConflict
+from metadata.errors import KeepsChanging
 from metadata.records.ledger_record import BookieRef, LedgerRecord
-from metadata.records.ledger_store import LedgerStore
+from metadata.records.ledger_store import LedgerStore, VersionedRecord
+from metadata.settled_writes import until_changed
 
 from ..inventory.placed_entries import Part, shares
 from ..reports import Tally
 from .gap_filling import Mender
 from .replication_task import Reason, ReplicationTask
 
-TRIES_MAX = 5
-"""Tries with a ledger whose record others keep changing."""
-
 COPIED_FROM_ITSELF = (Reason.DRAINING, Reason.MOVED, Reason.MISPLACED)
 """Reasons to copy although the old copy can be read."""
-
-KEEPS_CHANGING = "the ledger's record kept changing: try again"
 
 Chosen = Callable[[LedgerRecord], Sequence[ReplicationTask]]
 """Chooses the replication tasks of a record that this bookie is to serve."""
@@ -48,28 +45,32 @@ class Healer:
         What cannot be done is in the tally. Raises PeersFailed, MetadataError and DiskIsFull: what was copied may be
         there, and the record is as it was.
         """
-        for _ in range(TRIES_MAX):
-            found = await self._ledgers.read(tally.ledger_id)
-            wanted = [] if found is None else chosen(found.record)
-            if found is None or not wanted:
-                return None if found is None else found.record
-            healed = found.record
-            for task in wanted:
-                healed = await self._healed(found.record, healed, task, tally)
-            if healed == found.record:
-                return healed
-            try:
-                stands = await self._ledgers.change(healed.left_by_writer(found.version), found.version)
-            except (VersionConflict, NoSuchKey):
-                continue
-            before = found.record.fragments
-            tally.fragments_moved += sum(
-                one != other for one, other in zip(before, healed.fragments, strict=True)
-            )
-            await self._mender.keep_notes(stands.record, self._me)
-            return stands.record
-        tally.fail(KEEPS_CHANGING)
-        return None
+        read = partial(self._ledgers.read, tally.ledger_id)
+        attempt = partial(self._attempt, tally, chosen)
+        try:
+            return await until_changed(f"ledger {tally.ledger_id}", await read(), attempt, read)
+        except KeepsChanging as error:
+            tally.fail(str(error))
+            return None
+
+    async def _attempt(
+        self, tally: Tally, chosen: Chosen, found: VersionedRecord | None
+    ) -> LedgerRecord | None:
+        wanted = [] if found is None else chosen(found.record)
+        if found is None or not wanted:
+            return None if found is None else found.record
+        healed = found.record
+        for task in wanted:
+            healed = await self._healed(found.record, healed, task, tally)
+        if healed == found.record:
+            return healed
+        stands = await self._ledgers.change(healed.left_by_writer(found.version), found.version)
+        before = found.record.fragments
+        tally.fragments_moved += sum(
+            one != other for one, other in zip(before, healed.fragments, strict=True)
+        )
+        await self._mender.keep_notes(stands.record, self._me)
+        return stands.record
 
     async def _healed(
         self, record: LedgerRecord, healed: LedgerRecord, task: ReplicationTask, tally: Tally
