@@ -8,7 +8,7 @@ from ...errors import JournalError, StaleEpoch
 from ...requests import GetJournalState, Heartbeat, JournalStateReply, NewEpoch, NewEpochReply, RequestInfo
 from . import transitions
 from .effects import EndLedger, Program
-from .memory import CONFLICTS_MAX, Memory
+from .memory import Memory
 
 
 def get_journal_state(me: Memory, _: GetJournalState) -> Program[JournalStateReply]:
@@ -19,7 +19,8 @@ def get_journal_state(me: Memory, _: GetJournalState) -> Program[JournalStateRep
 
 def new_epoch(me: Memory, request: NewEpoch) -> Program[NewEpochReply]:
     """Promises the journal to a new writer, and fences all ledgers of the old one before it answers."""
-    for _ in range(CONFLICTS_MAX):
+
+    def promise() -> Program[JournalState | None]:
         state = yield from me.fresh()
         _check_namespace(me, request, state)
         if request.epoch <= state.latest_epoch:
@@ -27,10 +28,9 @@ def new_epoch(me: Memory, request: NewEpoch) -> Program[NewEpochReply]:
                 f"Proposed epoch {request.epoch} <= last promise {state.latest_epoch} ; "
                 f"journal id: {me.journal_id}"
             )
-        if (yield from me.swap(transitions.promised(state, request.epoch, request.owner))):
-            break
-    else:
-        raise me.gave_up()
+        return (yield from me.swap(transitions.promised(state, request.epoch, request.owner)))
+
+    yield from me.until_swapped(promise)
     me.open = None
     state = yield from seal(me, request.epoch)
     starts = [s.start_txid for s in state.segments]
@@ -40,16 +40,15 @@ def new_epoch(me: Memory, request: NewEpoch) -> Program[NewEpochReply]:
 
 def admit(me: Memory, info: RequestInfo) -> Program[JournalState]:
     """Checks 1 and 2 of every writer's call; returns the state under which it was admitted."""
-    for _ in range(CONFLICTS_MAX):
-        state = yield from me.fresh()
-        me.refuse_stale(info.epoch, state.last_promised_epoch)
+
+    def attempt() -> Program[JournalState | None]:
+        state = yield from still(me, info.epoch)
         if info.epoch == state.last_promised_epoch:
-            break
-        if (yield from me.swap(transitions.promised(state, info.epoch))):
-            state = yield from seal(me, info.epoch)
-            break
-    else:
-        raise me.gave_up()
+            return state
+        is_promised = yield from me.swap(transitions.promised(state, info.epoch))
+        return (yield from seal(me, info.epoch)) if is_promised else None
+
+    state = yield from me.until_swapped(attempt)
     me.take_number(info)
     return state
 
@@ -72,7 +71,8 @@ def seal(me: Memory, epoch: int) -> Program[JournalState]:
     After it no writer of an earlier epoch can add anything here, in whatever process it runs.
     """
     ends: dict[int, int | None] = {}
-    for _ in range(CONFLICTS_MAX):
+
+    def attempt() -> Program[JournalState | None]:
         state = yield from still(me, epoch)
         left = transitions.unsealed(state)
         if not left:
@@ -84,10 +84,9 @@ def seal(me: Memory, epoch: int) -> Program[JournalState]:
                 ends[segment.ledger_id] = end.end_txid
         if me.open is not None and me.open.ledger_id in ends:
             me.open = None
-        state = transitions.sealed(state, ends)
-        if (yield from me.swap(state)):
-            return state
-    raise me.gave_up()
+        return (yield from me.swap(transitions.sealed(state, ends)))
+
+    return (yield from me.until_swapped(attempt))
 
 
 def _check_namespace(me: Memory, request: NewEpoch, state: JournalState) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from metadata.errors import CONFLICTS_MAX
 from metadata.records.journal_record import JournalState, SegmentRecord
 from metadata.records.journal_store import VersionedState
 
 from ...errors import BadRequest, JournalNotFormatted, JournalOutOfSync, JournalUnavailable, StaleEpoch
 from ...requests import RequestInfo, SegmentState, SendEdits
-from .effects import LedgerEnd, Program, ReadState, SwapState
-
-CONFLICTS_MAX = 50
-"""Concurrent changes that one call retries before it gives up."""
+from .effects import LedgerEnd, Program, R, ReadState, SwapState
 
 
 @dataclass(slots=True)
@@ -89,17 +88,21 @@ class Memory:
         self.stored = yield from ReadState()
         return self.stored.state if self.stored is not None else None
 
-    def swap(self, state: JournalState) -> Program[bool]:
-        """Compare-and-swaps the state read last; returns whether it succeeded."""
+    def swap(self, state: JournalState) -> Program[JournalState | None]:
+        """Compare-and-swaps the state read last; returns what stands then, None on a conflict."""
         version = self.stored.version if self.stored is not None else None
         stored = yield from SwapState(state, version)
         if stored is None:
-            return False
+            return None
         self.stored = stored
-        return True
+        return state
 
-    def gave_up(self) -> JournalUnavailable:
-        return JournalUnavailable(
+    def until_swapped(self, attempt: Callable[[], Program[R | None]]) -> Program[R]:
+        """Attempts a change that begins with reading the state, until it does not return None, which is a conflict."""
+        for _ in range(CONFLICTS_MAX):
+            if (done := (yield from attempt())) is not None:
+                return done
+        raise JournalUnavailable(
             f"the state of journal {self.journal_id} was changed by others {CONFLICTS_MAX} times; try again"
         )
 

@@ -28,7 +28,7 @@ from .effects import (
 )
 from .epochs import admit, seal, still
 from .limits import check_layout, check_txid
-from .memory import CONFLICTS_MAX, Memory, OpenSegment
+from .memory import Memory, OpenSegment
 
 REPLACED_LEDGERS_KEPT_MAX = 16
 """Replaced ledgers that the state remembers before a new segment has them deleted."""
@@ -115,15 +115,13 @@ def purge_logs(me: Memory, request: PurgeLogs) -> Program[None]:
     """Drops segments that end before a txid, and deletes what is unreferenced. Later segments are not affected."""
     yield from admit(me, request.info)
     check_txid("txid to keep", request.min_txid_to_keep, least=0)
-    for _ in range(CONFLICTS_MAX):
+
+    def attempt() -> Program[JournalState | None]:
         state = yield from still(me, request.info.epoch)
         beyond = (yield from _highest_end(state)) + 1
-        state = transitions.purged(state, min(request.min_txid_to_keep, beyond))
-        if (yield from me.swap(state)):
-            break
-    else:
-        raise me.gave_up()
-    yield from sweep(me, state)
+        return (yield from me.swap(transitions.purged(state, min(request.min_txid_to_keep, beyond))))
+
+    yield from sweep(me, (yield from me.until_swapped(attempt)))
 
 
 def _highest_end(state: JournalState) -> Program[int]:
@@ -157,11 +155,11 @@ def sweep(me: Memory, state: JournalState) -> Program[None]:
 
 def change(me: Memory, epoch: int, step: Callable[[JournalState], JournalState]) -> Program[JournalState]:
     """Makes one change of the state for a writer that is still the latest; `step` raises if it is forbidden."""
-    for _ in range(CONFLICTS_MAX):
-        state = step((yield from still(me, epoch)))
-        if (yield from me.swap(state)):
-            return state
-    raise me.gave_up()
+
+    def attempt() -> Program[JournalState | None]:
+        return (yield from me.swap(step((yield from still(me, epoch)))))
+
+    return (yield from me.until_swapped(attempt))
 
 
 def withdraw(me: Memory, ledger_id: int, why: JournalError) -> Program[None]:
@@ -312,7 +310,9 @@ def _archive(me: Memory, state: JournalState, segment: SegmentRecord) -> Program
     """Writes the record; returns whether it stands. If a rollback needs the old one, the segment stays in the state."""
     record = segment.as_finalized(state.generation)
     version: int | None = None
-    for _ in range(CONFLICTS_MAX):
+
+    def attempt() -> Program[bool | None]:
+        nonlocal version
         if (yield from PutFinalized(record, version)):
             return True
         found = yield from ReadFinalized(segment.start_txid)
@@ -327,7 +327,9 @@ def _archive(me: Memory, state: JournalState, segment: SegmentRecord) -> Program
             if found.segment.ledger_id not in transitions.kept_ledgers(state):
                 yield from DropLedger(found.segment.ledger_id)
             version = found.version
-    raise me.gave_up()
+        return None
+
+    return (yield from me.until_swapped(attempt))
 
 
 def _check_same_ledger(me: Memory, found: FinalizedSegment, segment: SegmentRecord) -> None:

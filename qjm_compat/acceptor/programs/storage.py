@@ -23,7 +23,7 @@ from . import transitions
 from .effects import EndLedger, LedgerEnd, Program
 from .limits import check_storage, check_txid
 from .manifest import finalized_logs
-from .memory import CONFLICTS_MAX, Memory
+from .memory import Memory
 from .segments import sweep
 
 StorageStep = Callable[[JournalState], JournalState]
@@ -52,7 +52,8 @@ def format_journal(me: Memory, request: Format) -> Program[None]:
     if request.namespace.namespace_id == 0:
         raise BadJournalState("can't format with uninitialized namespace info: its namespaceID is 0")
     check_storage(request.namespace.storage)
-    for _ in range(CONFLICTS_MAX):
+
+    def attempt() -> Program[JournalState | None]:
         old = yield from me.fresh_or_none()
         if old is not None and not request.force:
             raise JournalNotEmpty(
@@ -60,15 +61,13 @@ def format_journal(me: Memory, request: Format) -> Program[None]:
                 f"{me.journal_id} is formatted already; force it if its edits may be forgotten"
             )
         yield from _fence_all(me, old, unless_lost_from=0)
-        state = transitions.formatted(
-            old, request.namespace.storage, request.promised_epoch, request.joined_behind
-        )
-        if (yield from me.swap(state)):
-            _forget(me)
-            me.committed_txid = None
-            yield from sweep(me, state)
-            return
-    raise me.gave_up()
+        storage, promised = request.namespace.storage, request.promised_epoch
+        return (yield from me.swap(transitions.formatted(old, storage, promised, request.joined_behind)))
+
+    state = yield from me.until_swapped(attempt)
+    _forget(me)
+    me.committed_txid = None
+    yield from sweep(me, state)
 
 
 def do_pre_upgrade(me: Memory, request: DoPreUpgrade) -> Program[None]:
@@ -90,7 +89,8 @@ def do_upgrade(me: Memory, request: DoUpgrade) -> Program[None]:
 
 def do_finalize(me: Memory, _: DoFinalize) -> Program[None]:
     """Gives up the rollback, and deletes what only it needed. Does not stop the writer: running NameNodes call this."""
-    for _attempt in range(CONFLICTS_MAX):
+
+    def attempt() -> Program[JournalState | None]:
         found = yield from me.fresh_or_none()
         if found is None:
             raise JournalNotFormatted(me.journal_id)
@@ -99,10 +99,9 @@ def do_finalize(me: Memory, _: DoFinalize) -> Program[None]:
                 f"journal {me.journal_id} is being upgraded: doUpgrade comes first, or doRollback"
             )
         state = transitions.rollback_given_up(found)
-        if state == found or (yield from me.swap(state)):
-            yield from sweep(me, state)
-            return
-    raise me.gave_up()
+        return found if state == found else (yield from me.swap(state))
+
+    yield from sweep(me, (yield from me.until_swapped(attempt)))
 
 
 def can_roll_back(me: Memory, request: CanRollBack) -> Program[bool]:
@@ -135,18 +134,18 @@ def discard_segments(me: Memory, request: DiscardSegments) -> Program[None]:
     """Drops every segment from a txid on; the next purge deletes them."""
     start = request.start_txid
     check_txid("txid to discard from", start)
-    for _ in range(CONFLICTS_MAX):
-        yield from me.fresh()
-        found = me.stored.state if me.stored is not None else None
-        state = yield from _fence_all(me, found, unless_lost_from=start)
+
+    def attempt() -> Program[JournalState | None]:
+        state = yield from _fence_all(me, (yield from me.fresh()), unless_lost_from=start)
         assert state is not None
         kept = yield from _kept_before(me, state, start)
-        state = transitions.refused(transitions.discarded(state, start, kept), request.owner)
-        if (yield from me.swap(state)):
-            _forget(me)
-            me.committed_txid = start - 1
-            return
-    raise me.gave_up()
+        return (
+            yield from me.swap(transitions.refused(transitions.discarded(state, start, kept), request.owner))
+        )
+
+    yield from me.until_swapped(attempt)
+    _forget(me)
+    me.committed_txid = start - 1
 
 
 def _kept_before(me: Memory, state: JournalState, start: int) -> Program[int]:
@@ -206,17 +205,19 @@ def _upgrading(me: Memory, state: JournalState) -> JournalState:
 
 def _step(me: Memory, step: StorageStep) -> Program[JournalState]:
     """Makes one change of an existing journal, with all writers fenced."""
-    for _ in range(CONFLICTS_MAX):
+
+    def attempt() -> Program[JournalState | None]:
         found = yield from me.fresh_or_none()
         if found is None:
             raise JournalNotFormatted(me.journal_id)
         sealed = yield from _fence_all(me, found)
         assert sealed is not None
         state = step(sealed)
-        if state == found or (yield from me.swap(state)):
-            _forget(me)
-            return state
-    raise me.gave_up()
+        return found if state == found else (yield from me.swap(state))
+
+    state = yield from me.until_swapped(attempt)
+    _forget(me)
+    return state
 
 
 def _forget(me: Memory) -> None:

@@ -20,7 +20,7 @@ from . import transitions
 from .effects import Copied, DropLedger, EndLedger, ListFinalized, Program, ReadFinalized
 from .epochs import seal
 from .manifest import written
-from .memory import CONFLICTS_MAX, Memory
+from .memory import Memory
 from .recovery import check_keeps_committed
 from .segments import archive_all, withdraw
 
@@ -76,17 +76,17 @@ def make_room_for_another(me: Memory, epochs_above: int) -> Program[SegmentsHeld
     What a lost acceptor may have promised is then promised to nobody else. Raises StaleEpoch if such an epoch was
     promised meanwhile.
     """
-    for _ in range(CONFLICTS_MAX):
+
+    def attempt() -> Program[JournalState | None]:
         state = yield from me.fresh()
         if state.last_promised_epoch >= epochs_above:
             raise StaleEpoch(
                 f"epoch {state.last_promised_epoch} was promised meanwhile, and {epochs_above} was to be above all ; "
                 f"journal id: {me.journal_id}"
             )
-        state = replace(state, epochs_above=max(state.epochs_above, epochs_above))
-        if (yield from me.swap(state)):
-            return (yield from _held_in(me, state))
-    raise me.gave_up()
+        return (yield from me.swap(replace(state, epochs_above=max(state.epochs_above, epochs_above))))
+
+    return (yield from _held_in(me, (yield from me.until_swapped(attempt))))
 
 
 def _held_in(me: Memory, state: JournalState) -> Program[SegmentsHeld]:
@@ -117,7 +117,7 @@ def take_finalized(me: Memory, wanted: RemoteEditLog, copy: Copied | None) -> Pr
     what is here contradicts the segment.
     """
     try:
-        taken = yield from _take(me, wanted, copy)
+        taken = yield from me.until_swapped(lambda: _take(me, wanted, copy))
     except JournalError as error:
         if copy is not None:
             yield from withdraw(me, copy.ledger_id, error)
@@ -127,28 +127,27 @@ def take_finalized(me: Memory, wanted: RemoteEditLog, copy: Copied | None) -> Pr
     return taken
 
 
-def _take(me: Memory, wanted: RemoteEditLog, copy: Copied | None) -> Program[Taken]:
-    for _ in range(CONFLICTS_MAX):
-        state = yield from me.fresh()
-        here = yield from _finalized_here(me, state, wanted)
-        if here is not None:
-            return Taken.COPIED if copy is not None and here == copy.ledger_id else Taken.THERE
-        refusal = yield from _refusal(me, state, wanted)
-        if refusal is not None:
-            return refusal
-        if wanted.writer_epoch > state.last_promised_epoch:
-            yield from _promise(me, state, wanted.writer_epoch)
-            continue  # much may have happened meanwhile
-        state = yield from _sealed(state, wanted.start_txid)
-        segment = _segment_of(me, state, wanted, copy)
-        if segment is None:
-            return Taken.LACKING
-        state = transitions.taken_in(state, segment, frozenset(me.archived))
-        if (yield from me.swap(state)):
-            yield from archive_all(me, state)
-            is_copy = copy is not None and segment.ledger_id == copy.ledger_id
-            return Taken.COPIED if is_copy else Taken.FINALIZED
-    raise me.gave_up()
+def _take(me: Memory, wanted: RemoteEditLog, copy: Copied | None) -> Program[Taken | None]:
+    state = yield from me.fresh()
+    here = yield from _finalized_here(me, state, wanted)
+    if here is not None:
+        return Taken.COPIED if copy is not None and here == copy.ledger_id else Taken.THERE
+    refusal = yield from _refusal(me, state, wanted)
+    if refusal is not None:
+        return refusal
+    if wanted.writer_epoch > state.last_promised_epoch:
+        yield from _promise(me, state, wanted.writer_epoch)
+        return None  # much may have happened meanwhile
+    state = yield from _sealed(state, wanted.start_txid)
+    segment = _segment_of(me, state, wanted, copy)
+    if segment is None:
+        return Taken.LACKING
+    state = transitions.taken_in(state, segment, frozenset(me.archived))
+    if not (yield from me.swap(state)):
+        return None
+    yield from archive_all(me, state)
+    is_copy = copy is not None and segment.ledger_id == copy.ledger_id
+    return Taken.COPIED if is_copy else Taken.FINALIZED
 
 
 def _finalized_here(me: Memory, state: JournalState, wanted: RemoteEditLog) -> Program[int | None]:

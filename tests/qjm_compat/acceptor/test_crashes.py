@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
+from metadata.errors import CONFLICTS_MAX
 from metadata.records.journal_record import JournalState
 from metadata.records.journal_store import VersionedState
 from qjm_compat import requests
 from qjm_compat.acceptor.programs import transitions
 from qjm_compat.acceptor.programs.effects import CopySegment, Effect, NewLedger, SwapState
-from qjm_compat.acceptor.programs.memory import CONFLICTS_MAX
 from qjm_compat.errors import BadJournalState, JournalUnavailable
 from tests.contracts.journal_acceptor import UPGRADED
 from tests.qjm_compat.acceptor.one_writer import (

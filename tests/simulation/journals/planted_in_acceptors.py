@@ -247,11 +247,10 @@ def batches_change_the_state(admit_edits: Real, me: Memory, request: SendEdits) 
 
 
 def _careless_change(me: Memory, epoch: int, step: Step) -> Any:
-    for _ in range(memory.CONFLICTS_MAX):
-        state = step((yield from me.fresh()))
-        if (yield from me.swap(state)):
-            return state
-    raise me.gave_up()
+    def attempt() -> Any:
+        return (yield from me.swap(step((yield from me.fresh()))))
+
+    return (yield from me.until_swapped(attempt))
 
 
 FINALIZES_ANYTHING = together(
