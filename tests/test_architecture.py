@@ -48,6 +48,17 @@ FORBIDDEN_IMPORTS = {
 }
 """What each contract is there to stop: a line that breaks it, and where it would stand."""
 
+CONFLICTS = {"KeyConflict", "KeyExists", "NoSuchKey", "VersionConflict"}
+SWAPS = {"change_record", "swap"}
+"""Compare-and-swaps that tell of a conflict by what they return."""
+
+TRIES_AGAIN = {
+    "metadata/settled_writes.py": "the one way: `until_changed`, and what is built on it",
+    "qjm_compat/acceptor/programs/memory.py": "`until_swapped`, the same for programs, which do no I/O of their own",
+    "ledgers/recovering/recover.py": "as often as the client's own setting says",
+}
+"""Where a loop may try a compare-and-swap again after a conflict, and why."""
+
 
 def lint_imports(tree: Path, *options: str) -> subprocess.CompletedProcess[str]:
     program = "from importlinter.cli import lint_imports_command; lint_imports_command()"
@@ -122,6 +133,50 @@ def _rules_named(text: str) -> set[str]:
 
 def _rules_stated(text: str) -> list[str]:
     return re.findall(r"^([A-Z]\d+): ", ast.get_docstring(ast.parse(text)) or "", re.MULTILINE)
+
+
+def test_a_compare_and_swap_is_tried_again_after_a_conflict_in_one_way() -> None:
+    """Further loops have their change passed to `metadata.settled_writes.change` or `until_changed`."""
+    loops = [
+        str(path)
+        for path in _modules()
+        for loop in ast.walk(ast.parse((ROOT / path).read_text()))
+        if isinstance(loop, ast.For | ast.AsyncFor | ast.While) and any(map(_meets_conflicts, ast.walk(loop)))
+    ]
+    assert sorted({*loops} - TRIES_AGAIN.keys()) == []
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "while True:\n try: await replace()\n except VersionConflict: pass",
+        "for _ in tries:\n try: await replace()\n except (KeyExists, errors.NoSuchKey): continue",
+        "for _ in tries:\n with suppress(KeyConflict): return await replace()",
+        "for _ in range(CONFLICTS_MAX): pass",
+        "while True:\n if (yield from me.swap(state)): return",
+    ],
+)
+def test_a_loop_that_tries_a_compare_and_swap_again_is_recognised(loop: str) -> None:
+    assert any(map(_meets_conflicts, ast.walk(ast.parse(loop))))
+
+
+def _meets_conflicts(node: ast.AST) -> bool:
+    match node:
+        case ast.ExceptHandler(type=ast.expr() as caught):
+            return bool(_names_in(caught) & CONFLICTS)
+        case ast.Call(func=ast.Name(id="suppress")):
+            return bool(_names_in(node) & CONFLICTS)
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name in SWAPS or "CONFLICTS_MAX" in _names_in(node)
+    return False
+
+
+def _names_in(node: ast.AST) -> set[str]:
+    return {
+        found.id if isinstance(found, ast.Name) else found.attr
+        for found in ast.walk(node)
+        if isinstance(found, ast.Name | ast.Attribute)
+    }
 
 
 def _modules() -> list[Path]:

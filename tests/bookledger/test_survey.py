@@ -126,7 +126,7 @@ async def test_an_audit_counts_what_a_survey_counts() -> None:
         await LedgerStore(store).create(record)
     seen = await survey_of(store, wait_ms=0)
     assert seen is not None
-    auditor = Auditor(store, B1, UpkeepConfig(lost_bookie_seconds=0), time.time, NoPeers())
+    auditor = Auditor(store, BK1, UpkeepConfig(lost_bookie_seconds=0), time.time, NoPeers())
     audited = await auditor.audit(seen.view)
     for field in fields(LedgerCounts):
         assert getattr(audited, field.name) == getattr(seen, field.name), field.name

@@ -138,7 +138,7 @@ async def test_a_change_to_nothing_deletes_the_key(store: ContestedStore) -> Non
 
 
 @pytest.mark.parametrize("done", [[True], [False], [False, True]])
-async def test_M1_a_change_whose_answer_was_lost_is_made_exactly_once(
+async def test_a_change_whose_answer_was_lost_is_made_exactly_once(
     store: ContestedStore, done: list[bool]
 ) -> None:
     await store.create(KEY, _encode(7))
@@ -148,7 +148,7 @@ async def test_M1_a_change_whose_answer_was_lost_is_made_exactly_once(
     assert await stands(store) == 8
 
 
-async def test_W8_a_change_is_held_back_where_the_key_is_there_that_bars_it(store: ContestedStore) -> None:
+async def test_a_change_is_held_back_where_the_key_is_there_that_bars_it(store: ContestedStore) -> None:
     await store.create("restored", b"")
     with pytest.raises(MetadataRestored):
         await settled_writes.change(store, KEY, one_more, _decode, _encode, unless="restored")

@@ -9,10 +9,12 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 
 from ...audit import Act, tell
-from ...errors import KeyConflict
+from ...errors import KeepsChanging, KeyConflict
+from ...settled_writes import until_changed
 from ...store import MetadataStore
 from ..coordination.cursor_record import CursorStore
 from ..ledger_store import LedgerStore, VersionedRecord
@@ -23,9 +25,6 @@ from .log_store import LogStore, VersionedLog
 from .producer_record import ProducerStore
 
 logger = logging.getLogger(__name__)
-
-TRIES_MAX = 10
-"""Tries to delete one ledger whose record others keep changing, as healing does."""
 
 Look = Callable[[], Awaitable[LogRecord]]
 """Reads a log's record as it stands."""
@@ -103,16 +102,21 @@ class Cleaner:
 
     async def _delete(self, ledger_id: int, segments: Sequence[Segment]) -> bool:
         """Whether it is gone. `segments`: those of the page that it is in, if it is in one."""
-        for _ in range(TRIES_MAX):
-            log, found = await self._look(), await self._ledgers.read(ledger_id)
+        read = partial(self._ledgers.read, ledger_id)
+
+        async def attempt(found: VersionedRecord | None) -> bool:
+            log = await self._look()
             said = None if found is None else segment_of(found.record.custom_metadata)
             if found is None or said is None or said.identity != log.identity:
                 return True
             if is_needed(log, ledger_id, said, segments):
                 return False
-            if await _has_deleted(self._ledgers, found, log, self._who):
-                self.deleted += 1
-                return True
+            await _delete(self._ledgers, found, log, self._who)
+            self.deleted += 1
+            return True
+
+        with suppress(KeepsChanging):
+            return await until_changed(f"ledger {ledger_id}", await read(), attempt, read)
         return False
 
 
@@ -145,7 +149,11 @@ class UnneededSegments:
         now = await self._logs.read(said.identity)
         if now is not None and now.record.legal_hold:
             return False  # it began since the log was read
-        return await _has_deleted(self._ledgers, found, of)
+        try:
+            await _delete(self._ledgers, found, of)
+        except KeyConflict:
+            return False  # somebody changed it: the next audit looks again
+        return True
 
     async def _segments_at(self, of: LogRecord, position: int) -> Sequence[Segment]:
         page = self._pages.get(of.identity, ())
@@ -160,17 +168,13 @@ class UnneededSegments:
         return self._known[identity]
 
 
-async def _has_deleted(ledgers: LedgerStore, found: VersionedRecord, log: LogRecord, who: str = "") -> bool:
-    """Deletes the ledger, which its log does not need, unless somebody has changed its record since."""
-    try:
-        await ledgers.delete(found)
-    except KeyConflict:
-        return False
+async def _delete(ledgers: LedgerStore, found: VersionedRecord, log: LogRecord, who: str = "") -> None:
+    """Deletes the ledger, which its log does not need. Raises KeyConflict where somebody has changed its record."""
+    await ledgers.delete(found)
     ledger_id = found.ledger_id
     line = "ledger %d, which log %r does not need, is deleted"
     logger.info(line, ledger_id, log.name, extra={"ledger": ledger_id})
     tell(Act.DELETE, who=who, ledger_id=ledger_id, log=log.name)
-    return True
 
 
 def _without_dead(record: LogRecord) -> LogRecord:
