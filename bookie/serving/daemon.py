@@ -252,11 +252,11 @@ async def _registered(
         store, registration, config.lease_seconds, lock_identity=lock_identity(config.data_directory)
     )
     try:
-        await registrar.register()
+        await registrar.take()
         async with _beside(registrar.keep()):
             yield registrar
     finally:
-        await registrar.unregister()
+        await registrar.give_up()
 
 
 def _tell_space(registrar: Registrar, space: SpaceGuard) -> None:

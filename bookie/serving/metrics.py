@@ -99,7 +99,7 @@ class Lookups(Collector):
         yield ABOUT.about(self._about)
         yield from self._of_requests()
         yield from self._of_storage()
-        yield LEASE_AGE.of(self._registrar.lease_age_seconds)
+        yield LEASE_AGE.of(self._registrar.held.age_seconds)
         certificates = self._listener.certificates
         ends = math.inf if certificates is None else certificates.expires_at.timestamp()
         yield CERTIFICATE.of(ends - time.time())

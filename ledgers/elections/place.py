@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from metadata.counting.outage import weight
-from metadata.errors import LeaseLost, MetadataError, StoreUnavailable, WatchCompacted
-from metadata.records.coordination import lease_clock
-from metadata.records.coordination.candidates import Candidate, CandidateStore
-from metadata.store import Lease, MetadataStore, renewal_seconds
+from metadata.errors import WatchCompacted
+from metadata.leases.held_key import GONE, HeldKey
+from metadata.records.coordination.candidates import Candidate, CandidateStore, decode
 
 from ..tasks import end_tasks
 
-log = logging.getLogger(__name__)
-
 LOOK_SECONDS = 15.0
 """How soon a candidate looks at the queue again, whatever its watch tells: a watch may be lost."""
-
-LEAVE_SECONDS_MAX = 2.0
-"""How long one that leaves tries to say so; after that its lease runs out."""
 
 
 class Place:
@@ -32,13 +24,11 @@ class Place:
     finds that when it goes on (`is_lost`), and `lost` is set a moment later.
     """
 
-    def __init__(
-        self, candidates: CandidateStore, candidate: Candidate, lease: Lease, asked_at: float
-    ) -> None:
+    def __init__(self, candidates: CandidateStore, held: HeldKey) -> None:
         self._candidates = candidates
-        self._lease = lease
-        self._until = asked_at + lease.ttl_seconds
-        self.candidate = candidate
+        self._held = held
+        assert held.stands is not None
+        self.candidate: Candidate = decode(held.stands)
         self.lost = asyncio.Event()
         self.why_lost = ""
         self._callbacks: list[Callable[[], object]] = []
@@ -47,19 +37,20 @@ class Place:
     @classmethod
     async def take(cls, candidates: CandidateStore, name: str, lease_seconds: float) -> Place:
         """Queues up, at the end. Raises MetadataError; then nothing is left but a lease that runs out."""
-        asked_at = lease_clock.now()
-        lease = await candidates.store.grant_lease(lease_seconds)
+        key, value = candidates.entry(name, time.time_ns() // 1_000_000)
+        what = f"the place of {name} for {candidates.led}"
+        held = HeldKey(candidates.store, key, lease_seconds, lambda _: value, what)
         try:
-            candidate = await candidates.enter(name, time.time_ns() // 1_000_000, lease)
+            await held.take()
         except BaseException:
-            await _revoke(candidates.store, lease)
+            await held.give_up()
             raise
-        return cls(candidates, candidate, lease, asked_at)
+        return cls(candidates, held)
 
     @property
     def is_lost(self) -> bool:
-        if not self.lost.is_set() and lease_clock.now() >= self._until:
-            self._lose("its lease was not renewed in time")
+        if why := self._held.why_lost:
+            self._lose(why)
         return self.lost.is_set()
 
     async def is_first(self) -> bool:
@@ -83,7 +74,7 @@ class Place:
         self._callbacks.clear()
         self._lose(why)
         await end_tasks([self._keeping])
-        await _revoke(self._candidates.store, self._lease)
+        await self._held.give_up()
 
     # ------------------------------------------------------------------------------------------------
 
@@ -91,7 +82,7 @@ class Place:
         while True:
             queue = await self._candidates.queue()
             if self.candidate not in queue.candidates:
-                self._lose("its place in the queue is gone")
+                self._lose(GONE)
                 return False
             before = queue.before(self.candidate)
             if before is None:
@@ -101,35 +92,8 @@ class Place:
                     await self._candidates.gone(before, queue.revision)
 
     async def _keep(self) -> None:
-        """Renews the lease until it is lost."""
-        has_failed = False
-        try:
-            async with asyncio.timeout(self._until - lease_clock.now()) as running_out:
-                while True:
-                    await asyncio.sleep(renewal_seconds(self._lease.ttl_seconds, has_failed=has_failed))
-                    has_failed = not await self._is_renewed()
-                    if not has_failed:
-                        left = self._until - lease_clock.now()
-                        running_out.reschedule(asyncio.get_running_loop().time() + left)
-        except TimeoutError:
-            self._lose("its lease could not be renewed in time")
-        except LeaseLost:
-            self._lose("its lease has run out")
-        except _PlaceGone:
-            self._lose("its place in the queue is gone")
-
-    async def _is_renewed(self) -> bool:
-        """Renews once; False where the store does not answer. Raises LeaseLost, _PlaceGone."""
-        asked_at = lease_clock.now()
-        try:
-            await self._candidates.store.keep_lease(self._lease)
-            if not await self._candidates.stands(self.candidate):
-                raise _PlaceGone
-        except StoreUnavailable as error:
-            log.log(weight(error), "%s cannot renew its lease, will try again: %s", self._name, error)
-            return False
-        self._until = asked_at + self._lease.ttl_seconds
-        return True
+        await self._held.keep()
+        self._lose(self._held.why_lost)
 
     def _lose(self, why: str) -> None:
         if not self.lost.is_set():
@@ -137,19 +101,3 @@ class Place:
             self.lost.set()
             for callback in self._callbacks:
                 asyncio.get_running_loop().call_soon(callback)
-
-    @property
-    def _name(self) -> str:
-        return f"{self.candidate.name} ({self._candidates.led})"
-
-
-class _PlaceGone(Exception):
-    """Somebody has deleted the key, or the store was restored."""
-
-
-async def _revoke(store: MetadataStore, lease: Lease) -> None:
-    try:
-        async with asyncio.timeout(LEAVE_SECONDS_MAX):
-            await store.revoke_lease(lease)
-    except (MetadataError, TimeoutError) as error:
-        log.info("a lease of %g s could not be given up, it will run out: %r", lease.ttl_seconds, error)

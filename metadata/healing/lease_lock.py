@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .. import settled_writes
-from ..errors import KeyExists, NoSuchKey, VersionConflict
 from ..records import records_pb2 as pb
 from ..records.ledger_record import BookieRef
 from ..records.unreadable import parsed
-from ..store import Lease, MetadataStore
+from ..store import MetadataStore
 
 FORMAT_VERSION = 1
 
@@ -45,29 +43,6 @@ class LeaseLock:
     silent_cursors: tuple[str, ...] = ()
 
 
-async def take(store: MetadataStore, key: str, holder: LeaseLock, lease: Lease) -> int | None:
-    """Acquires the lock; returns the version of its key, None if another bookie holds it. Raises MetadataError."""
-    value = _encode(holder)
-    try:
-        return await store.create(key, value, lease=lease)
-    except KeyExists:
-        found = await store.get(key)
-        return found.version if found is not None and found.value == value else None
-
-
-async def tell(store: MetadataStore, key: str, holder: LeaseLock, version: int) -> int | None:
-    """Updates the holder's progress; returns the new version, None if the lock is lost. Raises MetadataError."""
-    try:
-        return await settled_writes.replace(store, key, _encode(holder), version)
-    except (NoSuchKey, VersionConflict):
-        return None
-
-
-async def leave(store: MetadataStore, key: str, version: int) -> None:
-    """Releases the lock. Raises MetadataError."""
-    await settled_writes.delete_unless_changed(store, key, version)
-
-
 async def read(store: MetadataStore, key: str) -> LeaseLock | None:
     """Reads the holder, if there is one. Raises MetadataError."""
     found = await store.get(key)
@@ -84,7 +59,8 @@ def decode(key: str, value: bytes) -> LeaseLock:
     return LeaseLock(bookie, message.since_ms, message.bytes_done, unreachable, tuple(message.silent_cursors))
 
 
-def _encode(holder: LeaseLock) -> bytes:
+def encode(holder: LeaseLock, nonce: bytes) -> bytes:
+    """Encodes a holder, with the nonce of its lease."""
     return pb.Holder(
         format_version=FORMAT_VERSION,
         bookie_id=holder.bookie.bookie_id,
@@ -94,5 +70,5 @@ def _encode(holder: LeaseLock) -> bytes:
         unreachable={name: one.why for name, one in holder.unreachable.items()},
         called_at={name: one.address for name, one in holder.unreachable.items()},
         silent_cursors=holder.silent_cursors,
-        nonce=settled_writes.new_nonce(),
-    ).SerializeToString()
+        nonce=nonce,
+    ).SerializeToString(deterministic=True)

@@ -68,8 +68,8 @@ class RunningNode:
 
     def findings(self) -> list[Finding]:
         """Of its own health."""
-        why = "" if self.lease.is_held else "the lease of its name was not renewed in time"
-        return [facts.REGISTERED.found(why), self.store.finding()]
+        why = self.lease.held.why_lost
+        return [facts.REGISTERED.found(f"its name is not held: {why}" if why else ""), self.store.finding()]
 
 
 def name_of(host: str) -> str:
@@ -120,8 +120,8 @@ async def running(
 
 @asynccontextmanager
 async def _named(lease: NameLease) -> AsyncIterator[NameLease]:
-    await lease.take()
     try:
+        await lease.take()
         yield lease
     finally:
         await lease.give_up()

@@ -25,7 +25,7 @@ from bookledger.admin.http.server import serving_http
 from bookledger.console.console import Console
 from metadata import keys, open_store
 from metadata.backup.no_cluster import NO_CLUSTER
-from metadata.healing.lease_lock import LeaseLock, take
+from metadata.healing.lease_lock import LeaseLock, encode
 from metadata.healing.marks import Marks
 from metadata.records import registration
 from metadata.records.cluster import Cookie, cluster_id
@@ -117,7 +117,7 @@ async def test_every_answer_of_a_cluster_is_what_the_document_says() -> None:
         )
     )
     await Marks(store).set(7, ["b4 is lost"], 1)
-    await take(store, keys.healing(7), LeaseLock(BOOKIES[0], 1, 1000), await store.grant_lease(60))
+    await store.create(keys.healing(7), encode(LeaseLock(BOOKIES[0], 1, 1000), b"n"))
     state = JournalState(
         last_promised_epoch=3,
         last_writer_epoch=2,

@@ -164,7 +164,7 @@ async def test_R7_a_writer_that_goes_on_with_those_who_were_cut_off_is_fenced_wh
             assert (await accepted(operator, writer.ledger_id)).last_entry == 1
             await appended(writer, 3)  # nobody can keep it from that
             for name in ("b2", "b3"):
-                await cluster.running[name].registrar.register()
+                await cluster.running[name].registrar.take()
             await until_true(lambda: _all_fenced(operator, writer.ledger_id))
             with pytest.raises(LedgerFenced):
                 await writer.append(b"4")

@@ -143,7 +143,7 @@ async def silent(store: MetadataStore) -> None:
 
 async def elected(store: MetadataStore, **more: Any) -> None:
     lease = await store.grant_lease(600)
-    await lease_lock.take(store, keys.AUDITOR, LeaseLock(BOOKIES[0], 1, **more), lease)
+    await store.create(keys.AUDITOR, lease_lock.encode(LeaseLock(BOOKIES[0], 1, **more), b"n"), lease=lease)
 
 
 async def nearly_full(store: MetadataStore) -> None:

@@ -150,7 +150,7 @@ def test_a_blocking_leader_whose_place_is_taken_away_is_called_back(uri: str) ->
             run(taken_away())
             assert term.lost.wait(60)
             assert told.wait(60)
-            assert term.why_lost == "its place in the queue is gone"
+            assert term.why_lost == "its key was deleted or changed, or the metadata went back"
 
 
 def test_a_blocking_client_that_is_closed_has_left_what_it_led(uri: str) -> None:

@@ -23,6 +23,7 @@ from metadata import keys
 from metadata.records.coordination.candidates import CandidateStore
 from metadata.records.coordination.log_shares import LogShares
 from metadata.store import MetadataStore
+from tests.support.candidates import enter
 from tests.support.in_process import InProcessCluster
 
 KEYS = [b"customer-%d" % n for n in range(12)]
@@ -136,12 +137,12 @@ async def dead_member(store: MetadataStore, log_set: LogSet, lease_seconds: floa
     """Somebody who joined the group, got both logs, and died: its leases are not renewed. Returns its place."""
     lease = await store.grant_lease(lease_seconds)
     shares = LogShares(store, log_set.name, "billing")
-    member = await CandidateStore(store, shares.key).enter("dead", 0, lease)
+    member = await enter(CandidateStore(store, shares.key), "dead", 0, lease)
     await shares.share([member.key], 2)
     for number in range(2):
         log = await log_set.log(number)
         await (await log.cursor("billing")).close()
-        await CandidateStore(store, keys.cursor(log.record.identity, "billing")).enter("dead", 0, lease)
+        await enter(CandidateStore(store, keys.cursor(log.record.identity, "billing")), "dead", 0, lease)
     return member.key
 
 

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 
 import pytest
 
-from bookie.serving.registration import Registrar
-from ledgers.elections.place import Place
 from metadata.errors import StoreUnavailable
+from metadata.leases.held_key import NOT_IN_TIME, HeldKey
 from metadata.memory import MemoryData, MemoryStore
-from metadata.records.coordination.candidates import CandidateStore
-from metadata.records.journal_node import JournalNodeRecord
-from metadata.records.ledger_record import BookieRef
-from metadata.records.registration import Registration
 from metadata.store import RENEWALS_PER_LEASE, MetadataStore
-from qjm_compat.hadoop.server.lease import NameLease
 from tests.simulation.engine.loop import VirtualLoop, run
-from tests.support.aio import cancel
+from tests.support.lease_holders import Holder, candidate, name_lease, registrar
 
 LEASE_SECONDS = 12.0
 SOON = 0.001
 
-IsHeld = Callable[[], bool]
-Keeper = Callable[[MetadataStore], AbstractAsyncContextManager[IsHeld]]
+Make = Callable[[MetadataStore, float], Holder]
 
 
 class SilentStore(MemoryStore):
@@ -42,61 +35,43 @@ class SilentStore(MemoryStore):
 
 
 @asynccontextmanager
-async def candidate(store: MetadataStore) -> AsyncIterator[IsHeld]:
-    place = await Place.take(CandidateStore(store, "scheduler"), "me", LEASE_SECONDS)
-    yield lambda: not place.is_lost
-    await place.leave("the test is over")
+async def holding(holder: Holder) -> AsyncIterator[HeldKey]:
+    await holder.take()
+    yield holder.held
+    await holder.end()
 
 
-@asynccontextmanager
-async def bookie(store: MetadataStore) -> AsyncIterator[IsHeld]:
-    registrar = Registrar(store, Registration(BookieRef("b1", "i1"), "host:3181", "rack-1"), LEASE_SECONDS)
-    await registrar.register()
-    keeping = asyncio.create_task(registrar.keep())
-    yield lambda: registrar.is_registered
-    await cancel(keeping)
-
-
-@asynccontextmanager
-async def journal_node(store: MetadataStore) -> AsyncIterator[IsHeld]:
-    name = NameLease(store, JournalNodeRecord("j1", "host:8485", "host:8480", b"session"), LEASE_SECONDS)
-    await name.take()
-    keeping = asyncio.create_task(name.keep())
-    yield lambda: name.is_held
-    await cancel(keeping)
-
-
-@pytest.mark.parametrize("keeper", [candidate, bookie, journal_node])
+@pytest.mark.parametrize("make", [candidate, registrar, name_lease])
 @pytest.mark.parametrize(("silence_seconds", "outage_seconds"), [(0.0, 10.5), (1.0, 9.5), (5.0, 8.0)])
 def test_a_lease_outlasts_an_outage_that_ends_before_it(
-    keeper: Keeper, silence_seconds: float, outage_seconds: float
+    make: Make, silence_seconds: float, outage_seconds: float
 ) -> None:
     async def scenario() -> None:
         store = SilentStore(MemoryData())
         store.silence_seconds = silence_seconds
-        async with keeper(store) as is_held:
+        async with holding(make(store, LEASE_SECONDS)) as held:
             store.is_silent = True
             await asyncio.sleep(outage_seconds)
             store.is_silent = False
             await asyncio.sleep(LEASE_SECONDS - outage_seconds + SOON)
-            assert is_held(), "renewed after the outage"
+            assert not held.why_lost, "renewed after the outage"
             await asyncio.sleep(2 * LEASE_SECONDS)
-            assert is_held()
+            assert not held.why_lost
 
     run(scenario, VirtualLoop())
 
 
-@pytest.mark.parametrize("keeper", [candidate, bookie, journal_node])
+@pytest.mark.parametrize("make", [candidate, registrar, name_lease])
 def test_a_lease_that_was_not_renewed_in_its_time_counts_as_lost_before_the_store_ends_it(
-    keeper: Keeper,
+    make: Make,
 ) -> None:
     async def scenario() -> None:
         store = SilentStore(MemoryData())
-        async with keeper(store) as is_held:
+        async with holding(make(store, LEASE_SECONDS)) as held:
             await asyncio.sleep(LEASE_SECONDS / RENEWALS_PER_LEASE + SOON)
-            assert is_held()
+            assert not held.why_lost
             store.is_silent = True
             await asyncio.sleep(LEASE_SECONDS)
-            assert not is_held()
+            assert held.why_lost == NOT_IN_TIME
 
     run(scenario, VirtualLoop())

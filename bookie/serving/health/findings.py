@@ -20,7 +20,6 @@ LOOK_SECONDS = 5.0
 WHY_CHARACTERS_MAX = 500
 """Of one reason in a registration, which every client reads."""
 
-NOT_REGISTERED = "it is not registered: the metadata does not answer, or has lost it"
 NOT_SCRUBBED = "it has not been scrubbed since it started"
 
 
@@ -45,10 +44,11 @@ class BookieHealth:
     def findings(self) -> list[Finding]:
         """Of all facts of a bookie, in their order."""
         failed, read_only = self._bookie.failed, self._bookie.space.why_read_only
-        why_unregistered = "" if self._registrar.is_registered else NOT_REGISTERED
+        held = self._registrar.held
+        why_unregistered = f"it is not registered: {held.why_lost}" if held.why_lost else ""
         return [
             facts.LOG.found(str(failed.result()) if failed.done() else ""),
-            facts.REGISTERED.found(why_unregistered, age_seconds=self._registrar.lease_age_seconds),
+            facts.REGISTERED.found(why_unregistered, age_seconds=held.age_seconds),
             *self._certificate(),
             self._store.finding(),
             facts.WRITABLE.found(read_only and f"read-only: {read_only}"),

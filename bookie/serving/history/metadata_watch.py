@@ -29,9 +29,9 @@ from metadata.backup import hold
 from metadata.backup.hold import Accepted, Noticed
 from metadata.counting.outage import weight
 from metadata.errors import KeyConflict, MetadataError
+from metadata.leases import lease_clock
 from metadata.records import decommissioned, directory_generations
 from metadata.records.cluster import cluster_id
-from metadata.records.coordination import lease_clock
 from metadata.records.directory_generations import Life, life_in
 from metadata.records.ledger_record import BookieRef
 from metadata.store import MetadataStore, Versioned, list_all

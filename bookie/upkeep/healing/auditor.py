@@ -11,19 +11,20 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 
 from metadata import keys
 from metadata.counting.outage import weight
-from metadata.errors import LeaseLost, MetadataError
+from metadata.errors import MetadataError
 from metadata.healing import absent_bookies, lease_lock
 from metadata.healing.absent_bookies import Absence
 from metadata.healing.lease_lock import LeaseLock
 from metadata.healing.marks import Mark, Marks
+from metadata.leases.held_key import HeldKey
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.logs.giving_up import UnneededSegments
-from metadata.store import Lease, MetadataStore
+from metadata.store import MetadataStore
 
 from ...upkeep_config import UpkeepConfig
 from ..logs.retention_rounds import RetentionRounds
@@ -70,9 +71,10 @@ class Auditor:
         self._config = config
         self._clock = clock
         self._marks = Marks(store)
-        self._lease: Lease | None = None
         self._office = LeaseLock(me, 0)
-        self._office_version = 0
+        self._held = HeldKey(
+            store, keys.AUDITOR, LEASE_SECONDS, self._encoded_office, "the office of auditor"
+        )
         self._absences = AbsenceCounts()
         self._reachability = Reachability(peers, config.reach_seconds)
         self.retention = RetentionRounds(store)
@@ -87,7 +89,7 @@ class Auditor:
     @property
     def is_elected(self) -> bool:
         """Whether this bookie is the auditor, as far as it knows."""
-        return self._lease is not None
+        return not self._held.why_lost
 
     async def run(self) -> None:
         """Stands for election and audits while elected."""
@@ -103,27 +105,20 @@ class Auditor:
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
             await self._reachability.stop()
-            if self._lease is not None:
-                with suppress(MetadataError):  # it runs out by itself
-                    await self._store.revoke_lease(self._lease)
+            await self._held.give_up()
 
     async def _is_elected(self) -> bool:
-        if self._lease is not None:
-            try:
-                with self._interrupting():
-                    await self._store.keep_lease(self._lease)
+        with self._interrupting():
+            if await self._held.renew():
                 return True
-            except LeaseLost:
-                self._lease = None
-        if await self._store.get(keys.AUDITOR) is not None:
+        self._absences.interrupted()  # another auditor may have counted meanwhile
+        found = await self._store.get(keys.AUDITOR)
+        if found is not None and not self._held.is_ours(found):
             return False
-        lease = await self._store.grant_lease(LEASE_SECONDS)
-        office = LeaseLock(self._me, self._now_ms())
-        version = await lease_lock.take(self._store, keys.AUDITOR, office, lease)
-        if version is None:
-            await self._store.revoke_lease(lease)
+        self._office = LeaseLock(self._me, self._now_ms())
+        if not await self._held.take():
+            await self._held.give_up()
             return False
-        self._lease, self._office, self._office_version = lease, office, version
         log.info("bookie %s is the auditor", self._me)
         return True
 
@@ -156,17 +151,16 @@ class Auditor:
         seen = self._reachability.look(view.living)
         found = self._office.unreachable if seen is None else seen
         silent = self.retention.silent_cursors
-        if (found, silent) == (self._office.unreachable, self._office.silent_cursors):
-            return
         for name in found.keys() - self._office.unreachable.keys():
             one = found[name]
             log.error(
                 "bookie %s lives, and cannot be reached at its address %s: %s", name, one.address, one.why
             )
-        office = replace(self._office, unreachable=found, silent_cursors=silent)
-        version = await lease_lock.tell(self._store, keys.AUDITOR, office, self._office_version)
-        if version is not None:
-            self._office, self._office_version = office, version
+        self._office = replace(self._office, unreachable=found, silent_cursors=silent)
+        await self._held.publish()
+
+    def _encoded_office(self, nonce: bytes) -> bytes:
+        return lease_lock.encode(self._office, nonce)
 
     def _tell_of_brake(self, view: ClusterView) -> None:
         """Logs that re-replication is held back while many bookies are absent; not while a cluster starts."""

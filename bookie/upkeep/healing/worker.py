@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Set
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Set
 from dataclasses import dataclass, replace
 from functools import partial
 
 from metadata import keys
 from metadata.backup import hold
-from metadata.errors import BadRecord, LeaseLost, MetadataError
+from metadata.errors import BadRecord
 from metadata.healing import lease_lock
 from metadata.healing.lease_lock import LeaseLock
 from metadata.healing.marks import Mark, Marks
+from metadata.leases.held_key import HeldKey
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
-from metadata.store import Lease, MetadataStore
+from metadata.store import MetadataStore
 
 from ...upkeep_config import UpkeepConfig
 from ..inventory.inventory import Inventory
@@ -37,9 +37,6 @@ from .view import ClusterView, look
 
 log = logging.getLogger(__name__)
 
-TELL_SECONDS = 5.0
-"""How often a claim is renewed, with the number of copied bytes."""
-
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 5.0, 3600.0
 """After a try to heal a ledger that came to nothing; twice as long after each further one, up to an hour."""
 
@@ -49,8 +46,8 @@ OTHERS_SECONDS = 20.0
 OVERDUE_SECONDS = 600.0
 """A ledger that is marked for so long is healed by whoever can, as those that should have do not."""
 
-CLAIM_LEASE_SECONDS = 30.0
-"""How long a ledger stays claimed by a bookie that died while it healed it; renewed every TELL_SECONDS."""
+CLAIM_LEASE_SECONDS = 15.0
+"""How long a ledger stays claimed by a bookie that died while it healed it. Each renewal says how much is copied."""
 
 BACKOFFS_MAX = 100_000
 """Ledgers with a back-off; more of them are just tried again."""
@@ -349,44 +346,18 @@ class Worker:
     async def _claimed(
         self, ledger_id: int, view: ClusterView, work: Callable[[int, ClusterView], Awaitable[None]]
     ) -> None:
-        """Does the work under a claim on the ledger, unless another bookie has one."""
-        lease = await self._store.grant_lease(CLAIM_LEASE_SECONDS)
-        try:
-            mine = LeaseLock(self._me, self._now_ms())
-            version = await lease_lock.take(self._store, keys.healing(ledger_id), mine, lease)
-            if version is not None:
-                async with self._kept(ledger_id, lease, mine, version):
-                    await work(ledger_id, view)
-        finally:
-            with suppress(MetadataError):  # it runs out by itself
-                await self._store.revoke_lease(lease)
+        """Does the work under a claim on the ledger, unless another bookie has one. Losing it costs double work, and
+        nothing else.
+        """
+        async with self._claim(ledger_id).kept() as is_ours:
+            if is_ours:
+                await work(ledger_id, view)
 
-    @asynccontextmanager
-    async def _kept(self, ledger_id: int, lease: Lease, mine: LeaseLock, version: int) -> AsyncIterator[None]:
-        """Renews the claim inside the block, with progress. Losing it costs double work, and nothing else."""
+    def _claim(self, ledger_id: int) -> HeldKey:
+        mine, before = LeaseLock(self._me, self._now_ms()), self._repair.progress.bytes
 
-        async def keep() -> None:
-            key, stands = keys.healing(ledger_id), version
-            before = self._repair.progress.bytes
-            while True:
-                await asyncio.sleep(TELL_SECONDS)
-                try:
-                    await self._store.keep_lease(lease)
-                    done = replace(mine, bytes_done=self._repair.progress.bytes - before)
-                    told = await lease_lock.tell(self._store, key, done, stands)
-                except (MetadataError, LeaseLost) as error:
-                    log.info(
-                        "cannot renew the claim to heal ledger %d: %s",
-                        ledger_id,
-                        error,
-                        extra={"ledger": ledger_id},
-                    )
-                else:
-                    stands = told or stands
+        def value(nonce: bytes) -> bytes:
+            return lease_lock.encode(replace(mine, bytes_done=self._repair.progress.bytes - before), nonce)
 
-        keeping = asyncio.create_task(keep())
-        try:
-            yield
-        finally:
-            keeping.cancel()
-            await asyncio.wait([keeping])
+        what = f"the claim to heal ledger {ledger_id}"
+        return HeldKey(self._store, keys.healing(ledger_id), CLAIM_LEASE_SECONDS, value, what)

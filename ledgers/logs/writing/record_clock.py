@@ -6,8 +6,8 @@ import logging
 import time
 
 from metadata.errors import MetadataError
+from metadata.leases import lease_clock
 from metadata.records import directory_generations
-from metadata.records.coordination import lease_clock
 
 from ...cluster import Cluster
 from ...record_change import metadata_errors

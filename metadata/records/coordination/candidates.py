@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ... import keys, settled_writes
 from ...errors import BadRecord
-from ...store import PAGE_KEYS_MAX, EventKind, Lease, MetadataStore, Versioned
+from ...store import PAGE_KEYS_MAX, EventKind, MetadataStore, Versioned
 from .. import records_pb2 as pb
 from ..unreadable import parsed
 
@@ -49,11 +49,11 @@ class CandidateStore:
         self.store = store
         self.led = led
 
-    async def enter(self, name: str, since_ms: int, lease: Lease) -> Candidate:
-        """Queues up, at the end. Raises LeaseLost. After OutcomeUnknown the caller gives the lease up."""
-        key, name = keys.candidate(self.led, settled_writes.new_nonce()), name[:NAME_CHARACTERS_MAX]
+    def entry(self, name: str, since_ms: int) -> tuple[str, bytes]:
+        """A key that nobody else has, and its value: whoever creates it under a lease queues up, at the end."""
+        name = name[:NAME_CHARACTERS_MAX]
         value = pb.Candidate(format_version=FORMAT_VERSION, name=name, since_ms=since_ms).SerializeToString()
-        return Candidate(key, await self.store.create(key, value, lease=lease), name, since_ms)
+        return keys.candidate(self.led, settled_writes.new_nonce()), value
 
     async def queue(self) -> Queue:
         """Everybody who leads or waits. Raises BadRecord where they are more than a page can have."""
@@ -71,11 +71,6 @@ class CandidateStore:
             async for event in events:
                 if event.kind is EventKind.DELETE:
                     return
-
-    async def stands(self, candidate: Candidate) -> bool:
-        """Whether the candidate's key is there: a store that was restored may have kept its lease alone."""
-        found = await self.store.get(candidate.key)
-        return found is not None and found.version == candidate.version
 
 
 def decode(item: Versioned) -> Candidate:

@@ -66,7 +66,7 @@ async def log_failed(world: World) -> None:
 
 
 async def lost(world: World) -> None:
-    world.client.bookie.registrar._is_registered = False
+    world.client.bookie.registrar.held.stands = None
 
 
 async def expired(world: World) -> None:

@@ -173,13 +173,13 @@ async def elsewhere(store: MemoryStore, config: BookieConfig) -> AsyncIterator[N
     cookie = read_cookie(config.data_directory)
     there = Registration(BookieRef(cookie.bookie_id, cookie.incarnation), "elsewhere:3181")
     registrar = Registrar(store, there, config.lease_seconds, lock_identity=b"seen there only")
-    await registrar.register()
+    await registrar.take()
     keeping = asyncio.create_task(registrar.keep())
     try:
         yield
     finally:
         await cancel(keeping)
-        await registrar.unregister()
+        await registrar.give_up()
 
 
 async def test_a_bookie_whose_name_is_taken_does_not_touch_the_log(tmp_path: Path) -> None:

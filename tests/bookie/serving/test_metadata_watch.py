@@ -19,9 +19,9 @@ from bookie.wire.messages import Status
 from metadata import keys
 from metadata.backup import hold
 from metadata.errors import StoreRefused, StoreUnavailable, VersionConflict
+from metadata.leases import lease_clock
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records import decommissioned, directory_generations, ledger_ids
-from metadata.records.coordination import lease_clock
 from metadata.records.decommissioned import Decommissioned
 from metadata.records.directory_generations import Life
 from metadata.records.ledger_record import BookieRef, Fragment

@@ -20,7 +20,7 @@ from metadata.records.cluster import find_bookie, list_bookies
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 from metadata.sqlite.store import SqliteStore
-from metadata.store import MetadataStore, Versioned
+from metadata.store import MetadataStore
 from tests.support.aio import cancel, run, until_true
 from tests.support.faulty_store import FaultyStore
 from tests.support.present import there
@@ -83,7 +83,7 @@ async def stays_registered(store: MetadataStore, seconds: float, address: str = 
 @asynccontextmanager
 async def kept(registrar: Registrar) -> AsyncIterator[asyncio.Task[None]]:
     """Registered and kept alive inside the block; nothing is given up after it, as in a crash."""
-    await registrar.register()
+    await registrar.take()
     keeping = asyncio.create_task(registrar.keep())
     try:
         yield keeping
@@ -114,8 +114,8 @@ async def test_M2_a_second_bookie_of_the_same_name_is_refused_while_the_first_li
         for incarnation, address in (("i2", "host:3181"), ("i1", "host:3181"), ("i2", "other:3181")):
             second = registrar_on(other, incarnation, address)
             with pytest.raises(NameTaken, match="another bookie is registered as b1"):
-                await second.register()
-            await second.unregister()
+                await second.take()
+            await second.give_up()
             found = there(await find_bookie(other, "b1"))
             assert (found.bookie.incarnation, found.address) == ("i1", "host:3181")
 
@@ -153,8 +153,8 @@ async def test_the_same_directory_on_a_machine_that_does_not_see_the_lock_is_ref
         first, second = registrar_on(one, lock=b"lock 1"), registrar_on(other, lock=lock)
         async with kept(first) as keeping:
             with pytest.raises(NameTaken):
-                await second.register()
-            await second.unregister()
+                await second.take()
+            await second.give_up()
             assert not keeping.done()
 
 
@@ -181,21 +181,12 @@ def test_the_same_file_on_another_running_kernel_is_another_lock(
     assert lock_identity(tmp_path) == b""
 
 
-async def test_unregistering_removes_the_registration_at_once(open_store: OpenStore) -> None:
-    async with opened(open_store) as store:
-        registrar = registrar_on(store)
-        await registrar.register()
-        await registrar.unregister()
-        assert await address_of(store) is None
-        await registrar.unregister()
-
-
 DOWN = StoreUnavailable("the store is down")
 
 
 async def forget_lease(registrar: Registrar) -> None:
     """It runs out, as in a long pause of the bookie."""
-    await registrar._store.revoke_lease(there(registrar._lease))
+    await registrar._store.revoke_lease(there(registrar.held._lease))
 
 
 @pytest.mark.parametrize(
@@ -219,29 +210,6 @@ def test_M2_a_lost_registration_is_retaken_when_the_store_is_back(create_failure
     run(test(), 10)
 
 
-async def test_a_renewal_that_failed_is_tried_again() -> None:
-    store = FaultyStore()
-    async with kept(registrar_on(store)) as keeping:
-        store.fail(DOWN, calls=["keep_lease"], bad=2)
-
-        async def tried_again() -> bool:
-            return not store.is_failing
-
-        await until_true(tried_again)
-        assert await address_of(store) == "host:3181"
-        assert not keeping.done()
-
-
-async def test_a_registration_whose_answer_was_lost_is_recognised_and_kept() -> None:
-    store = FaultyStore()
-    registrar = registrar_on(store)
-    async with kept(registrar):
-        store.fail(OutcomeUnknown("the answer was lost"), calls=["create"], bad=1, done=True)
-        await forget_lease(registrar)
-        await until_true(is_registered(store), LEASE_SECONDS / 10)
-        await stays_registered(store, 3 * LEASE_SECONDS)
-
-
 async def test_M2_a_bookie_that_lost_its_name_to_another_one_says_so() -> None:
     data = MemoryData()
     store, other = FaultyStore(data), MemoryStore(data)
@@ -252,34 +220,6 @@ async def test_M2_a_bookie_that_lost_its_name_to_another_one_says_so() -> None:
             with pytest.raises(NameTaken):
                 await keeping
             assert await address_of(other) == "other:3181"
-
-
-async def test_unregistering_without_a_store_leaves_the_registration_to_run_out() -> None:
-    store = FaultyStore()
-    registrar = registrar_on(store)
-    await registrar.register()
-    store.fail(DOWN, calls=["revoke_lease"])
-    await registrar.unregister()
-    assert await address_of(store) == "host:3181"
-    await until_true(is_registered(store, None))
-
-
-async def test_what_stands_under_an_older_lease_is_not_taken_for_ours_and_is_made_anew(
-    open_store: OpenStore,
-) -> None:
-    """A store that was restored has the key of an older session, which goes when that one's lease does."""
-    async with opened(open_store) as store:
-        registrar = registrar_on(store, lock=b"k" * 32)
-        await registrar.register()
-        key = keys.bookie("b1")
-        older = there(await store.get(key))
-        await forget_lease(registrar)
-        restored = await store.grant_lease(LEASE_SECONDS)
-        await store.create(key, older.value, lease=restored)
-        async with kept(registrar):
-            stands = await new_session(store, older.value)
-            await store.revoke_lease(restored)
-            assert (await store.get(key)) == stands, "it hangs on a lease that is kept"
 
 
 async def test_M2_a_key_of_another_session_is_not_taken_for_ours_though_our_lease_lives() -> None:
@@ -295,25 +235,6 @@ async def test_M2_a_key_of_another_session_is_not_taken_for_ours_though_our_leas
         with pytest.raises(NameTaken):
             await keeping
         assert await find_bookie(store, "b1") == other
-
-
-async def new_session(store: MetadataStore, older: bytes) -> Versioned:
-    """What stands once the registration is another one."""
-    while True:
-        found = await store.get(keys.bookie("b1"))
-        if found is not None and found.value != older:
-            return found
-        await asyncio.sleep(0.01)
-
-
-async def test_a_key_that_is_gone_though_its_lease_lives_is_made_again(open_store: OpenStore) -> None:
-    async with opened(open_store) as store:
-        registrar = registrar_on(store)
-        await registrar.register()
-        found = there(await store.get(keys.bookie("b1")))
-        await store.delete(keys.bookie("b1"), found.version)
-        async with kept(registrar):
-            await until_true(is_registered(store))
 
 
 # --- B4: a bookie that turns read-only says so under its one key, without ever letting go of its name

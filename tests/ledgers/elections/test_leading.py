@@ -15,8 +15,9 @@ from ledgers.aio import Election, LedgerClient, Term
 from ledgers.elections.campaign import LEASE_SECONDS, RETRY_SECONDS
 from metadata import keys
 from metadata.errors import OutcomeUnknown, StoreRefused, StoreUnavailable
+from metadata.leases import lease_clock
+from metadata.leases.held_key import GONE, NOT_IN_TIME
 from metadata.memory import MemoryData, MemoryStore
-from metadata.records.coordination import lease_clock
 from metadata.store import Lease
 from tests.simulation.engine.loop import VirtualLoop
 from tests.support.faulty_store import FaultyStore
@@ -155,8 +156,8 @@ async def test_a_leader_that_is_cut_off_knows_that_its_term_is_over_before_the_n
     assert now() - cut_at <= LEASE_SECONDS + SOON
     assert log == ["old leads", "old is told", "new leads"]
     assert term.lost.is_set()
-    assert term.why_lost == "its lease could not be renewed in time"
-    with pytest.raises(LeadershipLost, match="term 1 of election 'scheduler' is over: its lease could"):
+    assert term.why_lost == NOT_IN_TIME
+    with pytest.raises(LeadershipLost, match="term 1 of election 'scheduler' is over: its lease was not"):
         term.check()
     await old.left()
     await new.left()
@@ -186,7 +187,7 @@ async def test_a_leader_whose_key_somebody_deletes_learns_it_at_the_next_renewal
             assert next_term.token == term.token + 1
             await term.lost.wait()
         assert now() < LEASE_SECONDS / 2
-        assert term.why_lost == "its place in the queue is gone"
+        assert term.why_lost == GONE
 
 
 @virtually

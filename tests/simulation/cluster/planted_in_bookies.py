@@ -63,15 +63,14 @@ async def gives_no_answers_at_a_stop(self: Listener) -> None:
     """The server goes on taking calls after its bookie was closed."""
 
 
-@instead_of(Registrar, "unregister", within=20, known=0)
+@instead_of(Registrar, "give_up", within=20, known=0)
 async def stays_registered(self: Registrar) -> None:
     return None
 
 
-@around(Registrar, "_is_renewed", within=400, known=2)
-async def never_registers_again(is_renewed: Real, self: Registrar) -> Any:
-    await is_renewed(self)
-    return True
+@instead_of(Registrar, "_take_again", within=400, known=2)
+async def never_registers_again(self: Registrar) -> None:
+    await asyncio.Event().wait()
 
 
 @around(Registrar, "set_read_only", within=400, known=13)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from ledgers.elections.election import Election
 from ledgers.elections.term import Term as LeaderTerm
 from ledgers.errors import LedgerError
-from metadata.records.coordination import lease_clock
 from tests.simulation.engine.loop import OWNER
 
 from .actors import LogWriterUser
@@ -85,4 +84,4 @@ class LedTruth:
 
 def _leads(term: LeaderTerm) -> bool:
     """By its own clock; unlike `is_lost` this changes nothing."""
-    return not term.lost.is_set() and lease_clock.now() < term._place._until
+    return not term.lost.is_set() and not term._place._held.why_lost

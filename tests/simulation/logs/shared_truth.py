@@ -10,7 +10,7 @@ from ledgers.logs.record_batch import Record
 from ledgers.logs.sets.set_consumption import SetConsumption
 from ledgers.logs.sets.set_writer import log_of
 from metadata import keys
-from metadata.records.coordination import cursor_record, lease_clock, log_shares
+from metadata.records.coordination import cursor_record, log_shares
 from metadata.records.logs import log_set_record
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_set_record import LogSetRecord
@@ -145,4 +145,4 @@ def _has(consumption: SetConsumption, log: int) -> bool:
     """By the member's own clock; unlike `is_lost` this changes nothing."""
     share = consumption._shares.get(log)
     place = None if share is None or share.consumption is None else share.consumption._place
-    return place is not None and not place.lost.is_set() and lease_clock.now() < place._until
+    return place is not None and not place.lost.is_set() and not place._held.why_lost

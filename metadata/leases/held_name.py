@@ -1,0 +1,102 @@
+"""A name that one process has at a time: a key under a lease, taken again when it was lost (rule M2)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+
+from .. import settled_writes
+from ..counting.outage import weight
+from ..errors import BadRecord, LeaseLost, StoreUnavailable
+from ..store import MetadataStore, Versioned, renewal_seconds
+from . import lease_clock
+from .held_key import HeldKey
+
+log = logging.getLogger(__name__)
+
+LEASES_TO_WAIT = 2
+"""How many lease times to wait for another's key to run out before the name counts as taken."""
+
+
+class HeldName(ABC):
+    """`take` once, `keep` until cancelled, then `give_up`."""
+
+    leases_to_wait_again = LEASES_TO_WAIT
+    """The same for one that has lost the name."""
+
+    def __init__(self, store: MetadataStore, key: str, lease_seconds: float, owner: bytes, what: str) -> None:
+        """`owner`: bytes that no other living process has, by which it knows what it left under an older lease; b"" if
+        there are none. `what` names it in log lines.
+        """
+        self._store = store
+        self._key = key
+        self._lease_seconds = lease_seconds
+        self._owner = owner
+        self._what = what
+        self.held = HeldKey(store, key, lease_seconds, lambda nonce: self._value(owner + nonce), what)
+
+    async def take(self) -> None:
+        """Returns when the name is held. Raises `_taken` while another one that lives has it; StoreUnavailable and
+        LeaseLost, after which it may be called again.
+        """
+        await self._take(LEASES_TO_WAIT)
+
+    async def keep(self) -> None:
+        """Renews until cancelled, takes the name again when it was lost. Raises `_taken` if another one has it then."""
+        while True:
+            await self.held.keep()
+            await self._take_again()
+
+    async def give_up(self) -> None:
+        """Gives the name up at once, so that nobody waits for the lease."""
+        await self.held.give_up()
+
+    async def _take_again(self) -> None:
+        while True:
+            try:
+                await self._take(self.leases_to_wait_again)
+                break
+            except (StoreUnavailable, LeaseLost) as error:
+                log.log(weight(error), "cannot take %s again yet: %s", self._what, error)
+            await asyncio.sleep(renewal_seconds(self._lease_seconds, has_failed=True))
+        log.warning("%s was taken again", self._what)
+
+    async def _take(self, leases_to_wait: int) -> None:
+        deadline = lease_clock.now() + leases_to_wait * self._lease_seconds
+        while not await self._is_taken():
+            if lease_clock.now() >= deadline:
+                raise self._taken()
+            log.info("waiting for the old lease of %s to run out", self._what)
+            await asyncio.sleep(renewal_seconds(self._lease_seconds))
+
+    async def _is_taken(self) -> bool:
+        """Takes the key, also from what we left there ourselves."""
+        if await self.held.take():
+            return True
+        found = await self._store.get(self._key)
+        if found is not None:
+            if not self._is_our_past(found):
+                return False
+            await settled_writes.delete_unless_changed(self._store, found.key, found.version)
+        return await self.held.take()
+
+    def _is_our_past(self, found: Versioned) -> bool:
+        try:
+            session = self._session_of(found)
+        except BadRecord as error:  # another's: it ends with its lease
+            log.warning("%s", error)
+            return False
+        return bool(self._owner) and session[: -settled_writes.NONCE_BYTES] == self._owner
+
+    @abstractmethod
+    def _value(self, session: bytes) -> bytes:
+        """The value as it is to be now, with this session in it."""
+
+    @abstractmethod
+    def _session_of(self, found: Versioned) -> bytes:
+        """The session in a value. Raises BadRecord."""
+
+    @abstractmethod
+    def _taken(self) -> Exception:
+        """The error where another one has the name."""
