@@ -195,23 +195,6 @@ def compared(uri: str) -> dict[str, Misfits]:
     return run(told())
 
 
-def test_W8_an_etcd_that_was_set_back_and_has_grown_since_is_noticed_by_living_bookies(
-    tmp_path: Path,
-) -> None:
-    """At its next renewal each finds its key behind, though no revision fell."""
-    with etcd_in(tmp_path) as metadata, bookie_processes(3, tmp_path, metadata.uri, lease_seconds=2):
-        metadata.save()
-        before = renewals(metadata.uri)
-        until(lambda: all(now > before[name] + 1 for name, now in renewals(metadata.uri).items()))
-        metadata.go_back()
-        with LedgerClient(metadata.uri) as client:
-            with suppress(LedgerError):  # they may have noticed already
-                closed_ledgers(client, 30)
-            until(lambda: is_held_back(metadata.uri))
-            with pytest.raises(LedgerError, match="until an operator accepts it"):
-                client.create_ledger()
-
-
 def renewals(uri: str) -> dict[str, int]:
     """How often each bookie has renewed its key."""
 

@@ -268,18 +268,6 @@ async def test_a_change_compares_identity_and_version_in_one_call_of_the_store()
     assert store.counts.calls() == {("create", DONE): 1, ("replace", DONE): 2}
 
 
-async def test_a_record_is_changed_and_one_of_another_identity_is_not(ledgers: LedgerStore) -> None:
-    mine = replace(record(7), identity=b"1" * 16)
-    version = (await ledgers.create(mine)).version
-    with pytest.raises(VersionConflict):
-        await ledgers.change(replace(mine, identity=b"2" * 16), version)
-    with pytest.raises(VersionConflict):
-        await ledgers.change(mine, version + 1)
-    assert (await ledgers.read(7)) is not None
-    changed = await ledgers.change(mine.in_recovery(), version)
-    assert await ledgers.read(7) == changed
-
-
 async def test_a_record_that_became_unreadable_is_changed_by_nobody() -> None:
     store = MemoryStore()
     ledgers = LedgerStore(store)

@@ -151,7 +151,7 @@ def test_of_copies_that_were_moved_who_says_so_of_itself_is_named() -> None:
         assert made is not None and made.fragments[0].ensemble == ensemble
 
 
-def test_notes_of_ledgers_of_older_programs_go_by_their_first_entries() -> None:
+def test_fragments_without_numbers_go_by_their_first_entries() -> None:
     old = replace(CREATED, fragments=(Fragment(0, (A, B, C)), Fragment(10, (A, B, D), 200)))
     older = replace(old, fragments=old.fragments[:1])
     assert reconciled(older, kept(old, A, D)) == doubted(old, 0)

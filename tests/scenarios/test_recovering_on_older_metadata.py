@@ -8,11 +8,11 @@ import pytest
 
 from bookie.wire import LacReply, Status
 from ledgers.errors import LedgerRecoveryFailed
-from ledgers.protocol.effects import ChangeRecord, FenceLac, ReadFenced
+from ledgers.protocol.effects import ReadFenced
 from ledgers.protocol.recovery import Recovery
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 
-from .ledger7 import ALL, BK3, BK4, DIGESTER, KNOWS_NOTHING, failure, page, record
+from .ledger7 import BK3, BK4, DIGESTER, failure, record
 
 WRITTEN_AT = 50
 RECOVERING = replace(record((3, 3, 2), state=LedgerState.IN_RECOVERY), written_at=WRITTEN_AT)
@@ -39,15 +39,22 @@ def test_nothing_is_read_before_a_bookie_vouches_for_the_time_since_the_record_w
     assert [type(one) for one in effects] == [ReadFenced] * 3
 
 
-def test_one_that_vouches_is_enough_and_nobody_else_is_waited_for() -> None:
-    recovery = started(RECOVERING)
-    recovery.lac_answered(0, vouching(7))
+@pytest.mark.parametrize(
+    ("written_at", "since"), [(WRITTEN_AT, 7), (0, 1)], ids=["since then", "for all time"]
+)
+def test_one_that_vouches_is_enough_and_nobody_else_is_waited_for(written_at: int, since: int) -> None:
+    recovery = started(replace(RECOVERING, written_at=written_at))
+    recovery.lac_answered(0, vouching(since))
     assert [type(one) for one in recovery.lac_answered(1, vouching(0))] == [ReadFenced] * 3
 
 
-@pytest.mark.parametrize("since", [0, WRITTEN_AT + 1], ids=["cannot tell", "came back later"])
-def test_where_nobody_vouches_nothing_is_closed(since: int) -> None:
-    recovery = started(RECOVERING)
+@pytest.mark.parametrize(
+    ("written_at", "since"),
+    [(WRITTEN_AT, 0), (WRITTEN_AT, WRITTEN_AT + 1), (0, 2)],
+    ids=["cannot tell", "came back later", "a record that does not say when it was written"],
+)
+def test_where_nobody_vouches_nothing_is_closed(written_at: int, since: int) -> None:
+    recovery = started(replace(RECOVERING, written_at=written_at))
     recovery.lac_answered(0, vouching(since))
     recovery.lac_answered(1, vouching(since))
     error = failure(recovery.lac_failed(2, "timeout"))
@@ -62,15 +69,6 @@ def test_nor_where_one_vouches_that_could_not_be_fenced() -> None:
     assert "gone back to an older copy" in str(failure(recovery.lac_answered(2, vouching(0))))
 
 
-def test_of_a_record_that_an_older_program_marked_only_who_vouches_for_all_time_counts() -> None:
-    """Its mark may be newer than what it says."""
-    for since, is_read in ((2, False), (1, True)):
-        recovery = started(replace(RECOVERING, written_at=0))
-        effects = [one for n in range(3) for one in recovery.lac_answered(n, vouching(since))]
-        assert any(isinstance(one, ReadFenced) for one in effects) or not is_read
-        assert is_read or "gone back" in str(failure(effects))
-
-
 # --- a record that is older than the ledger ------------------------------------------------------
 
 
@@ -78,13 +76,3 @@ def test_nothing_is_asked_or_closed_by_a_record_that_names_others_which_hold_mor
     error = failure(Recovery(replace(RECOVERING, also_at=(BK3, BK4)), DIGESTER).start())
     assert isinstance(error, LedgerRecoveryFailed)
     assert "does not place there (b3, b4)" in str(error) and "metadata check --accept" in str(error)
-
-
-def test_an_ordinary_recovery_asks_nobody_but_the_ensemble() -> None:
-    recovery = Recovery(RECOVERING, DIGESTER)
-    asked = (
-        recovery.start() + recovery.lac_answered(0, KNOWS_NOTHING) + recovery.lac_answered(1, KNOWS_NOTHING)
-    )
-    assert {one.bookie for one in asked if isinstance(one, FenceLac | ReadFenced)} == set(ALL[:3])
-    recovery.read_answered(0, page())
-    assert [type(one) for one in recovery.read_answered(1, page())] == [ChangeRecord]

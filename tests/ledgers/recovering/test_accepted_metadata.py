@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import pytest
 
-from bookie.serving.history.metadata_watch import StoreComparison
 from bookie.wire import LacReply, Status
 from ledgers.aio import LedgerClient
 from ledgers.cluster import Cluster
@@ -24,7 +23,6 @@ from ledgers.recovering.accepted_metadata import until_vouched_for
 from ledgers.recovering.recover import RecoveryRun
 from metadata import keys
 from metadata.backup import hold
-from metadata.errors import StoreUnavailable
 from metadata.memory import MemoryStore
 from metadata.records.cluster import cluster_id
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
@@ -108,22 +106,6 @@ async def test_a_close_is_refused_that_meets_a_hold(tmp_path: Path, monkeypatch:
             with pytest.raises(LedgerRecoveryFailed, match=HELD):
                 await client.open_ledger(ledger_id)
         assert await state_of(cluster, ledger_id) is LedgerState.IN_RECOVERY
-
-
-async def test_nothing_is_closed_where_no_bookie_vouches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def silent(_: StoreComparison) -> bool:
-        raise StoreUnavailable("it answers clients, and not this bookie")
-
-    async with on_bookies(tmp_path, 1) as (_, client):
-        ledger_id = await abandoned(client, 1)
-        with monkeypatch.context() as patch:
-            patch.setattr(StoreComparison, "went_back", silent)
-            patch.setattr(accepted_metadata, "VOUCHED_SECONDS_MAX", 0)
-            with pytest.raises(LedgerRecoveryFailed, match="gone back to an older copy"):
-                await client.open_ledger(ledger_id)
-        assert await payloads(await client.open_ledger(ledger_id)) == [b"a"]
 
 
 async def test_a_recovery_asks_no_bookie_that_the_ledger_does_not_name(tmp_path: Path) -> None:
