@@ -190,6 +190,7 @@ async def check_goes_on(three: ThreeDisks, writer: WriterByHand, start_txid: int
 
 
 async def test_an_acceptor_that_missed_the_choice_does_not_finalize_its_own_edits_of_the_same_end() -> None:
+    """Q15."""
     three = ThreeDisks()
     await q15(three)
     writer = WriterByHand(three)

@@ -149,6 +149,7 @@ class CatchingUp(InAPlace):
         assert await logs(place.process("b")) == [(1, 3, False), (4, 5, False)]
 
     async def test_what_is_committed_is_not_replaced_by_less(self, place: Place) -> None:
+        """Q10."""
         await self._a_holds(place)
         own = await writer_of(place.process("b"), 4)
         await own.write_open(1, 4)

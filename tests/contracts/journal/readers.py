@@ -95,6 +95,7 @@ class Readers(InAPlace):
     async def test_journaled_edits_of_a_reader_that_is_ahead_are_an_error_and_not_nothing(
         self, place: Place
     ) -> None:
+        """Q13."""
         writer = await self._writer(place, 1)
         await writer.write_open(1, 3)
         await assert_shows(place.process(), [(1, 3, True)])

@@ -54,6 +54,7 @@ class Recovery(InAPlace):
             await writer.send(1, 3)
 
     async def test_an_empty_segment_is_as_if_it_had_never_been(self, place: Place) -> None:
+        """Q11."""
         writer = await self._writer(place, 1)
         await writer.start(1)
         later = await writer_of(place.process(), 2)
@@ -113,6 +114,7 @@ class Recovery(InAPlace):
     async def test_J4_equal_ends_of_different_writers_are_copied_and_of_one_writer_are_not(
         self, place: Place
     ) -> None:
+        """Q15."""
         a, b = place.process("a"), place.process("b")
         for acceptor in (a, b):
             await formatted(acceptor)
@@ -129,7 +131,7 @@ class Recovery(InAPlace):
     async def test_J4_a_copy_of_another_writers_edits_is_not_taken_for_the_chosen_ones(
         self, place: Place
     ) -> None:
-        """The source may have been given to a later recovery after it was chosen."""
+        """Q15: the source may have been given to a later recovery after it was chosen."""
         a, b = place.process("a"), place.process("b")
         for acceptor in (a, b):
             await formatted(acceptor)
@@ -142,7 +144,7 @@ class Recovery(InAPlace):
         assert await place.ledgers("b") == set()
 
     async def test_a_recovery_finalizes_only_what_it_accepted_here(self, place: Place) -> None:
-        """Another writer's segment may end at the same txid: the end alone does not say that it was chosen."""
+        """Q15: another writer's segment may end at the same txid: the end alone does not say that it was chosen."""
         await (await self._writer(place, 1)).write_open(10, 11)
         later = await writer_of(place.process(), 3)
         with pytest.raises(JournalOutOfSync, match="not accepted"):
@@ -168,6 +170,7 @@ class Recovery(InAPlace):
         assert await place.ledgers("b") == before
 
     async def test_a_recovery_that_would_drop_a_committed_edit_is_refused(self, place: Place) -> None:
+        """Q10."""
         writer = await self._writer(place, 1)
         await writer.write_open(1, 3)
         writer.committed_txid = 3

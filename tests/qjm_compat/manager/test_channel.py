@@ -212,6 +212,7 @@ def test_no_heartbeat_goes_while_a_call_is_under_way() -> None:
 
 
 def test_numbers_rise_by_one_with_every_request_that_is_sent_and_only_then() -> None:
+    """Q9."""
     at = At()
     numbers: list[int] = []
 

@@ -88,6 +88,7 @@ def test_what_is_in_progress_inside_of_a_finalized_segment_was_overruled() -> No
 def test_J6_a_segment_in_progress_ends_where_a_quorum_of_one_writers_copies_does(
     logs: tuple[list[RemoteEditLog], ...], durable: int | None
 ) -> None:
+    """Q14."""
     found = seen(*logs)
     assert ends(found) == ([] if durable is None else [(1, durable, True)])
 
@@ -224,7 +225,7 @@ def test_J6_edits_are_given_to_a_follower_as_far_as_a_quorum_has_them(
 
 
 def test_an_acceptor_that_did_not_answer_does_not_count_as_one_that_has_nothing_new() -> None:
-    """One that is behind the reader gives an error; with two others the edits are known to be durable."""
+    """Q13: one that is behind the reader gives an error; with two others the edits are known to be durable."""
     found = durable_edits({0: edits(5), 2: edits(5)}, THREE)
     assert found is not None
     assert found[1] == 5

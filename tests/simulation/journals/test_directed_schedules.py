@@ -52,7 +52,8 @@ def one_behind() -> Three:
     return three
 
 
-def test_Q8_a_crash_anywhere_in_accepting_leaves_all_of_it_or_nothing() -> None:
+def test_a_crash_anywhere_in_accepting_leaves_all_of_it_or_nothing() -> None:
+    """Q8."""
     wanted = SegmentState(1, 2, True, 1)
     outcomes = set()
     for stop_at in range(EFFECTS_OF_ACCEPT_MAX):
@@ -72,7 +73,8 @@ def test_Q8_a_crash_anywhere_in_accepting_leaves_all_of_it_or_nothing() -> None:
     assert (False, True) not in outcomes
 
 
-def test_Q9_a_call_that_comes_again_is_refused_and_forgets_nothing() -> None:
+def test_a_call_that_comes_again_is_refused_and_forgets_nothing() -> None:
+    """Q9."""
     three = Three()
     three.promise(1, A)
     begin = StartLogSegment(info=three.info(1), txid=1)
@@ -84,7 +86,8 @@ def test_Q9_a_call_that_comes_again_is_refused_and_forgets_nothing() -> None:
     three.send(1, 1, 2, 1, A)
 
 
-def test_Q10_what_is_committed_is_not_accepted_away() -> None:
+def test_what_is_committed_is_not_accepted_away() -> None:
+    """Q10."""
     three = one_behind()
     three.acceptors[B].answer(Heartbeat(info=three.info(1, committed=2)))
     three.promise(2, A, B)
@@ -100,7 +103,8 @@ def test_Q10_what_is_committed_is_not_accepted_away() -> None:
     assert three.content(B, 1) == frames(1, 1, 2)
 
 
-def test_Q11_a_segment_without_edits_never_was_and_may_begin_again() -> None:
+def test_a_segment_without_edits_never_was_and_may_begin_again() -> None:
+    """Q11."""
     three = Three()
     three.promise(1, A, B, C)
     three.start(1, 1, A)
@@ -111,7 +115,8 @@ def test_Q11_a_segment_without_edits_never_was_and_may_begin_again() -> None:
     assert three.seen(A, B) == [(1, 1)]
 
 
-def test_Q12_a_writer_whose_finalize_and_start_were_missed_does_not_append_to_the_old_segment() -> None:
+def test_a_writer_whose_finalize_and_start_were_missed_does_not_append_to_the_old_segment() -> None:
+    """Q12."""
     three = Three()
     three.promise(1, A, B, C)
     three.start(1, 1, A, B, C)
@@ -125,7 +130,8 @@ def test_Q12_a_writer_whose_finalize_and_start_were_missed_does_not_append_to_th
     assert three.content(C, 1) == frames(1, 1, 1)
 
 
-def test_Q13_an_acceptor_that_lags_says_so_and_not_that_there_is_nothing() -> None:
+def test_an_acceptor_that_lags_says_so_and_not_that_there_is_nothing() -> None:
+    """Q13."""
     three = one_behind()
     with pytest.raises(NewerTxid, match="is 1"):
         three.acceptors[A].answer(GetJournaledEdits(3, 10))
@@ -135,7 +141,8 @@ def test_Q13_an_acceptor_that_lags_says_so_and_not_that_there_is_nothing() -> No
     assert (found[0].records, found[1]) == (frames(1, 2, 1), 1)
 
 
-def test_Q14_only_what_a_quorum_has_is_shown_while_it_is_written() -> None:
+def test_only_what_a_quorum_has_is_shown_while_it_is_written() -> None:
+    """Q14."""
     three = one_behind()
     assert three.seen(A, B, C) == [(1, 2)]
     assert three.seen(A, B) == [(1, 1)]
@@ -148,7 +155,7 @@ def test_Q14_only_what_a_quorum_has_is_shown_while_it_is_written() -> None:
 # --- what else must not be believed -------------------------------------------------------------
 
 
-def test_J6_what_one_recovery_accepted_and_a_writer_left_elsewhere_is_not_yet_on_a_quorum() -> None:
+def test_what_one_recovery_accepted_and_a_writer_left_elsewhere_is_not_yet_on_a_quorum() -> None:
     """Three recoveries, of which the second reaches one acceptor: the third chooses the shorter end."""
     three = Three()
     three.promise(1, A, B, C)
@@ -166,7 +173,7 @@ def test_J6_what_one_recovery_accepted_and_a_writer_left_elsewhere_is_not_yet_on
     assert three.chosen(4, 10, A, C)[0].end_txid == 10
 
 
-def test_J6_followers_count_copies_of_different_recoveries_apart() -> None:
+def test_followers_count_copies_of_different_recoveries_apart() -> None:
     left = JournaledEdits(2, -63, frames(1, 10, 2), writer_epoch=1)
     accepted = JournaledEdits(2, -63, frames(1, 10, 2), writer_epoch=1, accepted_in_epoch=3)
     assert durable_edits({A: left, B: accepted}, QUORUM) is None
