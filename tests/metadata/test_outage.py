@@ -49,27 +49,10 @@ def test_an_answer_that_is_no_is_an_answer(now: list[float], caplog: pytest.LogC
     assert weight(StoreUnavailable("away")) == logging.DEBUG, "the outage is told already"
 
 
-async def test_a_counting_store_tells_of_its_outage(caplog: pytest.LogCaptureFixture) -> None:
-    inner = FaultyStore()
-    inner.fail(StoreUnavailable("away"), calls=["get"])
-    store = CountingStore(inner)
-    await store.list_page("x")
-    for _ in range(3):
-        with pytest.raises(StoreUnavailable):
-            await store.get("a")
-    inner.heal()
-    await store.get("a")
-    assert [record.getMessage().split(",")[0] for record in caplog.records] == [
-        "the metadata does not answer",
-        "the metadata answers again",
-    ]
-
-
-async def test_what_a_store_tells_of_its_members_neither_begins_nor_ends_an_outage(
+async def test_a_counting_store_tells_of_its_outage_which_what_it_tells_of_its_members_does_not_end(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """etcd's health is told in an outage, too: of each member that it does not answer."""
-
     inner = FaultyStore()
     inner.fail(StoreUnavailable("away"), calls=["get"])
     store = CountingStore(inner)
@@ -78,8 +61,11 @@ async def test_what_a_store_tells_of_its_members_neither_begins_nor_ends_an_outa
         with pytest.raises(StoreUnavailable):
             await store.get("a")
         await store.health()
+    inner.heal()
+    await store.get("a")
     assert [record.getMessage().split(",")[0] for record in caplog.records] == [
-        "the metadata does not answer"
+        "the metadata does not answer",
+        "the metadata answers again",
     ]
 
 
