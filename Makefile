@@ -12,8 +12,7 @@
 #   make sim [SEEDS=n] [SEED=n]       random schedules of faults against the protocol; SEED repeats one with its plan
 #            [LAYER=cores]            … against the machines (the default)
 #            [LAYER=upkeep]           … against a bookie that is collected, compacted, scrubbed and repaired
-#            [LAYER=journals]         … against writers, acceptors and readers of a journal
-#            [LAYER=journal_sync]     … against acceptors that are brought up to date, lost and replaced
+#            [LAYER=journals]         … against writers, readers and acceptors of a journal, some of them synced, lost and replaced
 #            [LAYER=cluster]          … against whole clusters of the real classes
 #   make soak                         a bookie stopped for a minute, 5 GB through three bookies; ten minutes
 #   make soak-journals [SECONDS=n]    writers that take journals from each other, and faults on bookies; ten minutes
@@ -48,8 +47,7 @@ BIN := $(VENV)/bin
 FILE ?=
 SEEDS_cores := 20000
 SEEDS_upkeep := 2000
-SEEDS_journals := 10000
-SEEDS_journal_sync := 20000
+SEEDS_journals := 20000
 SEEDS_cluster := 500
 SEEDS ?= $(SEEDS_$(LAYER))
 SEED ?=

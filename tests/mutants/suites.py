@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-SEEDS = {"cores": 400, "upkeep": 30, "journals": 300, "journal_sync": 300, "cluster": 12}
+SEEDS = {"cores": 400, "upkeep": 30, "journals": 300, "cluster": 12}
 """What takes a few seconds."""
 
 
@@ -64,9 +64,9 @@ TABLE = (
     Suite("bookie/upkeep", ("tests/bookie/upkeep",), ("upkeep",)),
     Suite("bookie", ("tests/bookie",)),
     Suite("metadata", ("tests/metadata",)),
-    Suite("qjm_compat/acceptor", ("tests/qjm_compat/acceptor",), ("journals", "journal_sync")),
+    Suite("qjm_compat/acceptor", ("tests/qjm_compat/acceptor",), ("journals",)),
     Suite("qjm_compat/manager", ("tests/qjm_compat/manager",), ("journals",)),
-    Suite("qjm_compat/sync", ("tests/qjm_compat/sync",), ("journal_sync",)),
+    Suite("qjm_compat/sync", ("tests/qjm_compat/sync",), ("journals",)),
     Suite("qjm_compat", ("tests/qjm_compat",)),
     Suite("spark/planning", ("tests/spark/planning",)),
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 from .engine.layer import Layer
 
-LAYERS = ("cores", "upkeep", "journals", "journal_sync", "cluster", "logs")
+LAYERS = ("cores", "upkeep", "journals", "cluster", "logs")
 
 
 def layer_named(name: str) -> Layer[Any]:

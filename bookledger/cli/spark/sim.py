@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 LAYERS = {
     name: f"tests.simulation.{name}.layer:LAYER"
-    for name in ("cores", "upkeep", "journals", "journal_sync", "cluster", "logs")
+    for name in ("cores", "upkeep", "journals", "cluster", "logs")
 }
 """The simulator is in the repository, beside the tests; executors get it shipped."""
 

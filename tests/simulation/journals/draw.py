@@ -1,7 +1,11 @@
-"""A seed becomes a plan: a form, writers that come close together, and the faults that go with a theme."""
+"""A seed becomes a plan: a form, writers that come close together, and the faults that go with a theme.
+
+In half of the plans acceptors are brought up to date with each other, and lost and replaced.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from . import plan as plans
@@ -19,6 +23,9 @@ KINDS = (
 )
 """Messages that a fault may single out; their answers too."""
 
+SYNCED = 0.5
+"""Share of the seeds in which acceptors are brought up to date, and some lost and replaced."""
+
 PARTIAL = 0.5
 """Share of the seeds in which writers come one after the other, and reach few acceptors with some of their calls."""
 
@@ -32,7 +39,28 @@ LIFE_SECONDS = {plans.ONE: 18.0, "within": 24.0, plans.DAEMONS: 36.0}
 def draw(seed: int) -> Plan:
     """The plan of this seed; the same wherever and whenever it is drawn."""
     random = Random(seed)
-    return _Partial(random).plan(seed) if random.random() < PARTIAL else _Drawn(random).plan(seed)
+    plan = _Partial(random).plan(seed) if random.random() < PARTIAL else _Drawn(random).plan(seed)
+    return _synced(plan) if Random(f"lost up to date {seed}").random() < SYNCED else plan
+
+
+def _synced(plan: Plan) -> Plan:
+    """With operators; what else the plan has is drawn as without them."""
+    random = Random(f"sync {plan.seed}")
+    syncs = tuple(_sync(random, plan) for _ in range(random.choice((1, 1, 2, 3))))
+    crashes = [plans.Crash(f"s{n}", _at(random, plan)) for n in range(len(syncs)) if random.random() < 0.3]
+    replaced: tuple[plans.Replace, ...] = ()
+    if plan.form != plans.ONE and random.random() < 0.5:
+        times = sorted(_at(random, plan) for _ in range(random.choice((1, 1, 2, 3))))
+        replaced = tuple(plans.Replace(at, random.randrange(plan.acceptors)) for at in times)
+    return replace(plan, syncs=syncs, replaced=replaced, faults=(*plan.faults, *crashes))
+
+
+def _sync(random: Random, plan: Plan) -> plans.Sync:
+    return plans.Sync(_at(random, plan), random.randrange(1, 6), random.choice((0.5, 4.0, 12.0)))
+
+
+def _at(random: Random, plan: Plan) -> float:
+    return round(random.uniform(0, plan.heals_at), 2)
 
 
 class _Drawn:

@@ -8,10 +8,10 @@ from tests.simulation.engine.layer import Layer
 from tests.simulation.engine.planted import planted_in
 from tests.simulation.engine.shrink import changed, fewer, plainer
 
-from . import planted_in_acceptors, planted_in_managers
+from . import planted_in_acceptors, planted_in_managers, planted_in_operators
 from .draw import draw
 from .plan import Plan, Writer
-from .probes import JournalProbe
+from .probes import JournalProbe, SyncProbe
 from .run import play
 
 
@@ -24,12 +24,12 @@ def _idle(plan: Plan) -> Iterator[Plan]:
 
 LAYER = Layer(
     "journals",
-    "Random schedules of faults against writers, acceptors and readers of a journal.",
+    "Random schedules of faults against writers, readers and acceptors of a journal, some of them synced and replaced.",
     draw,
     play,
     simpler=(_idle, fewer, plainer),
-    plants=planted_in(planted_in_acceptors, planted_in_managers),
-    probes=tuple(JournalProbe),
-    seeds_that_reach_everything=10_000,
+    plants=planted_in(planted_in_acceptors, planted_in_managers, planted_in_operators),
+    probes=(*JournalProbe, *SyncProbe),
+    seeds_that_reach_everything=20_000,
     counts_errors=False,
 )

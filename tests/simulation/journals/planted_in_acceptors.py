@@ -124,7 +124,7 @@ def forgets_segments_without_a_record(me: Memory, state: JournalState) -> Any:
     yield from ()
 
 
-@around(transitions, "purged", within=3_000, known=509)
+@around(transitions, "purged", within=3_000, known=1121)
 def purges_what_may_still_grow(purged: Real, state: JournalState, keep: int) -> Any:
     """A segment goes whose start is below the limit, wherever it ends."""
     left = tuple(s for s in state.segments if s.start_txid >= keep)

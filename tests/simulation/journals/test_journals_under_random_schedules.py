@@ -1,4 +1,4 @@
-"""Writers, acceptors and readers of a journal under random faults: J1 to J6.
+"""Writers, acceptors and readers of a journal, and operators of its acceptors, under random faults: J1 to J6.
 
 `SIM_PAIRS=1` meddles with every pair of messages, answers too, instead of every few of calls; that takes minutes.
 """
@@ -20,7 +20,7 @@ from .pairs import failing, messages, plans
 from .plan import FORMS, Cut, Figures, Pause, Plan, Tamper, Writer
 from .planted_in_managers import numbers_nothing
 from .planted_in_managers import one_is_a_majority as canary
-from .probes import JournalProbe
+from .probes import JournalProbe, SyncProbe
 from .run import play
 
 ALL_PAIRS = bool(os.environ.get("SIM_PAIRS"))
@@ -31,8 +31,8 @@ PAIRS_STEP = 1 if ALL_PAIRS else 13
 class TestJournals(LayerContract):
     layer = LAYER
     found = FOUND
-    seeds = 400
-    rarest = (JournalProbe.SWAP_OVERTAKEN,)
+    seeds = 600
+    rarest = (JournalProbe.SWAP_OVERTAKEN, SyncProbe.PURGED)
     shrinks = {canary: 8}  # noqa: RUF012 — the contract says that it is the class's
 
     def test_journals_of_all_forms_are_drawn(self, runs: list[Run]) -> None:

@@ -1,4 +1,4 @@
-"""What random schedules do not come upon, call by call."""
+"""Acceptors that are brought up to date, lost and replaced: what random schedules do not come upon, call by call."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from qjm_compat.requests import Format, GetJournalState, NewEpoch, PurgeLogs, Re
 from qjm_compat.sync.joining import epochs_above, format_to_join
 from tests.qjm_compat.by_hand import NAMES
 from tests.qjm_compat.model import ModelAcceptor, ModelDisk
-from tests.simulation.journals.edits import frames
-from tests.simulation.journals.three import A, B, C, Three
-from tests.simulation.journals.users import NAMESPACE
+
+from .edits import frames
+from .three import A, B, C, Three
+from .users import NAMESPACE
 
 ONE = RemoteEditLog(1, 2, writer_epoch=1)
 
@@ -53,7 +54,7 @@ def replaced(three: Three, lost: int) -> Format:
     return request
 
 
-def test_J2_a_writer_that_was_overtaken_is_refused_by_the_one_that_joined() -> None:
+def test_a_writer_that_was_overtaken_is_refused_by_the_one_that_joined() -> None:
     """The majority that refused it has lost one, and the third never heard of its successor."""
     three = one_finalized(A, B, C)
     three.promise(2, B, C)
@@ -64,7 +65,7 @@ def test_J2_a_writer_that_was_overtaken_is_refused_by_the_one_that_joined() -> N
     three.start(2, 3, B, C)
 
 
-def test_J1_what_the_lost_one_had_promised_nobody_is_promised_any_more() -> None:
+def test_what_the_lost_one_had_promised_nobody_is_promised_any_more() -> None:
     three = one_finalized(A, B, C)
     three.promise(2, C)  # and it has asked the others, who have not heard it yet
     replaced(three, C)
@@ -77,7 +78,7 @@ def test_J1_what_the_lost_one_had_promised_nobody_is_promised_any_more() -> None
     three.promise(1002, A, B, C)
 
 
-def test_J3_an_edit_that_the_lost_one_had_acknowledged_is_recovered_from_the_other_that_has_it() -> None:
+def test_an_edit_that_the_lost_one_had_acknowledged_is_recovered_from_the_other_that_has_it() -> None:
     three = one_finalized(A, B, C)
     three.start(1, 3, A, B, C)
     three.send(1, 3, 3, 1, A, B, C)
@@ -110,7 +111,7 @@ def finalized_with_one_that_was_lost_then() -> Three:
     return three
 
 
-def test_J3_a_segment_that_the_lost_one_had_finalized_is_not_forgotten_when_the_next_one_starts() -> None:
+def test_a_segment_that_the_lost_one_had_finalized_is_not_forgotten_when_the_next_one_starts() -> None:
     three = finalized_with_one_that_was_lost_then()
     latest = three.acceptors[C].answer(NewEpoch(NAMESPACE, 1002))
     three.promise(1002, B)
@@ -124,7 +125,7 @@ def test_J3_a_segment_that_the_lost_one_had_finalized_is_not_forgotten_when_the_
     assert three.seen(A, B) == three.seen(A, C) == [(1, 2), (3, 4)]
 
 
-def test_J3_no_other_is_replaced_before_it_has_that_segment() -> None:
+def test_no_other_is_replaced_before_it_has_that_segment() -> None:
     three = finalized_with_one_that_was_lost_then()
     with pytest.raises(BadJournalState, match="acceptor c joined the journal itself while segment 3 was in"):
         replaced(three, A)
