@@ -114,7 +114,11 @@ class LedgerClient(NotPickled, LogClient, ElectionClient):
                 await anext(self._at_loop_end)
 
     async def close(self) -> None:
-        """Closes open writers, in `CLOSE_SECONDS_MAX` or not at all, and all connections. Not in a forked process."""
+        """Closes open writers as their own `close` does, and all connections. Safe to repeat.
+
+        Waits `CLOSE_SECONDS_MAX` (5 s) at most for bookies and metadata that do not answer: writers that could not be
+        closed until then are given up, with a warning in the log. Does nothing in a forked process.
+        """
         if self._home.is_here:
             ending, self._at_loop_end = self._at_loop_end, None
             await (self._close() if ending is None else ending.aclose())
@@ -156,8 +160,9 @@ class LedgerClient(NotPickled, LogClient, ElectionClient):
         """Creates a ledger and returns its writer; `NewLedger` describes the arguments.
 
         Defaults: write quorum = ensemble size, ack quorum = a majority of the write quorum. Raises ValueError for an
-        impossible shape, NotEnoughBookies, LedgerExists (for a chosen ledger_id), MetadataUnavailable. On an error no
-        ledger was made, except that after MetadataUnavailable an empty open one may exist.
+        impossible shape, NotAllowed for a certificate's role that does not write, NotEnoughBookies, LedgerExists (for
+        a chosen ledger_id), MetadataUnavailable. On an error no ledger was made, except that after MetadataUnavailable
+        an empty open one may exist.
         """
         new = NewLedger(
             ensemble_size=ensemble_size,
@@ -195,7 +200,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient):
         """Becomes the one writer of a ledger made by `reserve_ledger`.
 
         Raises LedgerClosed if it was already claimed, recovered or closed, NoSuchLedger, Unauthorized,
-        MetadataUnavailable.
+        BadEncryptionKey, MetadataUnavailable.
         """
         cluster = await self._connected()
         with self._asking():
@@ -287,9 +292,9 @@ class LedgerClient(NotPickled, LogClient, ElectionClient):
     ) -> AsyncIterator[LedgerRecord]:
         """Yields the metadata of every ledger from `first_ledger` on, in id order, which need not be that of creation.
 
-        With `custom`, of those whose custom metadata has all of this; every record is read all the same. A record
-        that this version cannot decode is skipped, with a warning in the log; without `skip_unreadable` it raises
-        LedgerError.
+        With `custom`, only of those whose custom metadata has all of these values; every record is read all the same. A
+        record that this version cannot decode is skipped, with a warning in the log; without `skip_unreadable` it
+        raises LedgerError. Raises MetadataUnavailable. May be closed half-way.
         """
         cluster = await self._connected()
         on_unreadable = unreadable.skip if skip_unreadable else unreadable.refuse
@@ -299,7 +304,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient):
                     yield found.record
 
     async def describe_ledger(self, ledger_id: int) -> LedgerRecord:
-        """Returns one ledger's metadata. Raises NoSuchLedger."""
+        """Returns one ledger's metadata. Raises NoSuchLedger, MetadataUnavailable."""
         cluster = await self._connected()
         with self._asking():
             return (await found_of(cluster, ledger_id)).record
@@ -327,7 +332,8 @@ class LedgerClient(NotPickled, LogClient, ElectionClient):
         and then nothing is deleted. `force` deletes it as it is, for ledgers whose bookies are lost: a live writer may
         then get entries confirmed, which nobody can read, until its bookies collect garbage. With `password_is_lost` no
         password is needed and nothing is recovered; that takes an admin's certificate, where there are any. Otherwise
-        the ledger's owner deletes it, or whoever knows its password. Raises LedgerInLog for a segment of a log.
+        the ledger's owner deletes it, or whoever knows its password. Raises LedgerInLog for a segment of a log,
+        LedgerError where the record keeps changing, MetadataUnavailable.
         """
         cluster = await self._connected()
         with self._asking():
@@ -335,7 +341,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient):
             await delete(cluster, ledger_id, password, as_it_is=force, password_is_lost=password_is_lost)
 
     async def list_bookies(self) -> list[Registration]:
-        """Lists every registered bookie."""
+        """Lists every registered bookie. Raises MetadataUnavailable."""
         cluster = await self._connected()
         with self._asking():
             return await list_bookies(cluster.store)

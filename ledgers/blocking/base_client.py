@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from ..loop_thread import LoopThread
+from .twin_calls import Face
 
 
 class AsyncClient(Protocol):
@@ -19,15 +20,15 @@ class AsyncClient(Protocol):
 C = TypeVar("C", bound=AsyncClient)
 
 
-class BlockingClient(Generic[C]):
+class BlockingClient(Face[C]):
     """A client that runs its asyncio twin's methods on the loop's thread, and waits. Use as `with`.
 
-    May be used from several threads. In a process forked later every call raises ClientForked.
+    May be used from several threads. In a process forked later every call raises ClientForked. It is closed at the end
+    of the program, too.
     """
 
     def __init__(self, twin: C) -> None:
-        self._twin = twin
-        self._thread = LoopThread()
+        super().__init__(LoopThread(), twin)
         try:
             self._thread.run(self._twin.connect())
         except BaseException:
@@ -35,15 +36,8 @@ class BlockingClient(Generic[C]):
             raise
         self._thread.end_when_forgotten(twin.close, type(self).__name__)
 
-    def __repr__(self) -> str:
-        return repr(self._twin)
-
     def close(self) -> None:
-        """Closes open writers as their own `close` does, all connections, and the thread. Safe to repeat.
-
-        Done at the end of the program, too. Waits some seconds for bookies and metadata that do not answer, and logs a
-        warning then: see the asyncio client's `close`.
-        """
+        """Closes the twin, and ends the thread. Safe to repeat."""
         self._thread.close(self._twin.close)
 
     def __enter__(self) -> Self:

@@ -94,9 +94,9 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
     memory until then. Ends, and leaves unconfirmed entries, as `WriteHandle` does.
     """
 
-    def __init__(self, thread: LoopThread, handle: aio.AdvancedWriteHandle, pending_bytes_max: int) -> None:
+    def __init__(self, thread: LoopThread, handle: aio.AdvancedWriteHandle) -> None:
         super().__init__(thread, handle)
-        self._bytes_max = pending_bytes_max
+        self._bytes_max = handle.pending_bytes_max
         self._room = BackPressure(thread)
         thread.call_soon(self._listen)
 

@@ -59,7 +59,7 @@ class LogClient(ABC):
     async def log(self, name: str, *, create: bool = False, password: bytes = b"") -> Log:
         """Opens a log; with `create` it is created on first use, as `create_log` does without settings.
 
-        Raises NoSuchLog, NotAllowed for one of another owner, MetadataUnavailable.
+        Raises NoSuchLog, NotAllowed for one of another owner, MetadataUnavailable; with `create` also as `create_log`.
         """
         calls = await self._log_calls()
         try:
@@ -90,8 +90,8 @@ class LogClient(ABC):
         """Opens a set of logs; with a number of logs it is created on first use, with logs as `create_log` makes them.
 
         A set that is there has the logs and the settings that it has, whatever is given. Raises NoSuchLogSet,
-        NotAllowed, ValueError for an unusable name, LogExists where another log has the name of one of its logs: then
-        nothing is created.
+        NotAllowed, ValueError for an unusable name or impossible settings, LogExists where another log has the name of
+        one of its logs: then nothing is created; LedgerError for one that is deleted in part, MetadataUnavailable.
         """
         calls = await self._log_calls()
         shape = NewLedger(
@@ -105,7 +105,7 @@ class LogClient(ABC):
         return await LogSet.opened(calls.cluster, calls, name, logs, settings, password, retention)
 
     async def list_log_sets(self) -> AsyncIterator[tuple[str, LogSetRecord]]:
-        """Yields the name and the metadata of every set of logs, in the order of names."""
+        """Yields the name and the metadata of every set of logs, in the order of names. Raises MetadataUnavailable."""
         cluster = (await self._log_calls()).cluster
         with metadata_errors():
             async for found in LogSetStore(cluster.store).list():
@@ -121,12 +121,18 @@ class LogClient(ABC):
         await delete_set(calls.cluster, calls, name, password)
 
     async def list_logs(self) -> AsyncIterator[tuple[str, LogRecord]]:
-        """Yields the name and the metadata of every log that the client may use, in the order of names."""
+        """Yields the name and the metadata of every log that the client may use, in the order of names.
+
+        Raises MetadataUnavailable.
+        """
         async for found in (await self._log_calls()).list():
             yield found
 
     async def rename_log(self, name: str, new_name: str) -> None:
-        """Gives a log another name. Writers and readers go on. Raises NoSuchLog, LogExists, LogOfSet, NotAllowed."""
+        """Gives a log another name. Writers and readers go on.
+
+        Raises NoSuchLog, LogExists, LogOfSet, NotAllowed, ValueError for an unusable name, MetadataUnavailable.
+        """
         await (await self._log_calls()).rename(name, new_name)
 
     async def delete_log(self, name: str, *, password: bytes = b"") -> None:

@@ -28,7 +28,7 @@ class AdvancedWriteHandle:
     def __init__(self, writer: WriteHandle, pending_bytes_max: int) -> None:
         self._writer = writer
         self.entry_bytes_max = writer.entry_bytes_max
-        self._pending_bytes_max = pending_bytes_max
+        self.pending_bytes_max = pending_bytes_max
         self._next = 0
         self._early: dict[int, tuple[bytes, asyncio.Future[int] | None]] = {}
         self._early_bytes = 0
@@ -105,7 +105,7 @@ class AdvancedWriteHandle:
         """Takes one entry in; `confirmed` tells when it is on disk. Raises WriterFull instead of waiting for room."""
         taken = self._checked(entry_id, payload)
         if self._must_wait(entry_id):
-            raise WriterFull(f"ledger {self.ledger_id}", self._pending_bytes_max)
+            raise WriterFull(f"ledger {self.ledger_id}", self.pending_bytes_max)
         self._take(entry_id, taken, None)
 
     async def confirmed(self, through: int) -> None:
@@ -176,7 +176,7 @@ class AdvancedWriteHandle:
             return False
         if self._writer.is_behind:
             return True
-        if self.unconfirmed_bytes < self._pending_bytes_max:
+        if self.unconfirmed_bytes < self.pending_bytes_max:
             return False
         return entry_id != self._next or self._writer.pending_bytes > 0
 

@@ -11,10 +11,13 @@ from pathlib import Path
 from bookledger import (
     ClientConfig,
     Columns,
+    Cursor,
     Entry,
     JournalConfig,
     LedgerClient,
     LedgerRecord,
+    Log,
+    LogWriter,
     QuorumJournalManager,
     aio,
     errors,
@@ -87,6 +90,19 @@ async def read_at_once(uri: str, ledger_id: int) -> bytes:
         made_at: datetime | None = reader.created_at
         payloads = [entry.payload async for entry in reader if made_at is not None]
         return b"".join(payloads)
+
+
+def records(client: LedgerClient) -> list[bytes]:
+    with client.election("writers").lead(timeout=1.0) as term:
+        writer: LogWriter = client.log("events", create=True).writer(term=term)
+        position: int = writer.append(b"x", key=b"k") + writer.append_async(b"y").result()
+        writer.flush()
+        writer.close()
+    log: Log = client.log("events")
+    cursor: Cursor = log.cursor("reader", start=position)
+    names: list[str] = [name for name, _ in client.list_logs()]
+    assert names and cursor.lag().records >= 0
+    return [record.payload for record in log.read(log.first_position(), log.end())]
 
 
 def journal(uri: str) -> list[int]:

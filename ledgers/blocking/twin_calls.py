@@ -1,0 +1,159 @@
+"""Calls of the blocking client, made of those of its asyncio twin: by their names, with their parameters and text.
+
+Each function here makes one kind of call for a class that is a `Face`. Type checkers, editors, `help` and
+`inspect.signature` see the parameters and the text of the twin's. A call that does something of its own is written
+by hand, and has the twin's text by `told_as`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterable
+from functools import partial, update_wrapper
+from types import FunctionType
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, get_args, get_type_hints
+
+from ..loop_thread import LoopThread, in_pages, iterate
+from .paged_iterator import PagedIterator
+
+P = ParamSpec("P")
+C = TypeVar("C")
+B = TypeVar("B")
+S = TypeVar("S")
+T = TypeVar("T")
+Page = TypeVar("Page")
+
+ITEMS_PER_HOP = 256
+"""Items of a listing fetched from the loop's thread at a time."""
+
+
+class Face(Generic[C]):
+    """The blocking face of an asyncio object, its twin, and the thread that the twin runs on."""
+
+    def __init__(self, thread: LoopThread, twin: C) -> None:
+        self._thread = thread
+        self._twin = twin
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name, call in vars(cls).items():
+            if isinstance(call, FunctionType) and hasattr(call, "__signature__"):
+                call.__module__, call.__qualname__ = cls.__module__, f"{cls.__qualname__}.{name}"
+
+    def __repr__(self) -> str:
+        return repr(self._twin)
+
+    def _run(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Makes a call of the twin, and waits for it."""
+        return self._thread.run(call())
+
+
+def waiting_for(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Any, P], T]:
+    """Returns what the twin's call returns, when it is done."""
+
+    def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> T:
+        done: T = self._run(partial(getattr(self._twin, method.__name__), *arguments, **named))
+        return done
+
+    return _like(method, call)
+
+
+def opening(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]], face: Callable[[LoopThread, T], B]
+) -> Callable[Concatenate[Any, P], B]:
+    """Returns the face of what the twin's call returns."""
+    wait = waiting_for(method)
+
+    def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> B:
+        return face(self._thread, wait(self, *arguments, **named))
+
+    return _like(method, call, face, face.__name__)
+
+
+def iterating(
+    method: Callable[Concatenate[Any, P], AsyncGenerator[T, None]],
+) -> Callable[Concatenate[Any, P], Generator[T, None, None]]:
+    """Yields what the twin's call yields, with a hop to its thread for each."""
+
+    def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> Generator[T, None, None]:
+        return iterate(self._thread, getattr(self._twin, method.__name__)(*arguments, **named))
+
+    return _like(method, call, *_yielded(method, Generator, None, None))
+
+
+def in_items(
+    method: Callable[Concatenate[Any, P], AsyncGenerator[T, None]],
+    pages: Callable[Concatenate[Any, P], AsyncGenerator[Page, None]],
+    items_of: Callable[[Page], Iterable[T]],
+) -> Callable[Concatenate[Any, P], PagedIterator[T]]:
+    """Yields what the twin's call yields, out of the pages that another call of the twin yields."""
+    paged = iterating(pages)
+
+    def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> PagedIterator[T]:
+        return PagedIterator.over(paged(self, *arguments, **named), items_of)
+
+    return _like(method, call, *_yielded(method, PagedIterator))
+
+
+def listing(
+    method: Callable[Concatenate[Any, P], AsyncIterator[T]],
+) -> Callable[Concatenate[Any, P], PagedIterator[T]]:
+    """Yields what the twin's call yields, `ITEMS_PER_HOP` with each hop to its thread."""
+
+    def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> PagedIterator[T]:
+        found: AsyncIterator[T] = getattr(self._twin, method.__name__)(*arguments, **named)
+        return PagedIterator.over(iterate(self._thread, in_pages(found, ITEMS_PER_HOP)), iter)
+
+    return _like(method, call, *_yielded(method, PagedIterator))
+
+
+def asking(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """Makes a call that does not wait on the twin's thread, where alone it may be made."""
+
+    def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> T:
+        async def asked() -> T:
+            told: T = getattr(self._twin, method.__name__)(*arguments, **named)
+            return told
+
+        answer: T = self._run(asked)
+        return answer
+
+    return _like(method, call)
+
+
+def told_as(
+    method: Callable[Concatenate[Any, P], object],
+) -> Callable[[Callable[Concatenate[S, P], T]], Callable[Concatenate[S, P], T]]:
+    """Gives a call that is written by hand, with the parameters of the twin's, the text of that one."""
+
+    def told(call: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+        call.__doc__ = method.__doc__
+        return call
+
+    return told
+
+
+def _yielded(method: Callable[..., Any], kind: Any, *rest: None) -> tuple[object, str]:
+    """An iterator of this kind over what the twin's call yields, and its name."""
+    item = re.fullmatch(r"Async(?:Generator|Iterator)\[(.*?)(?:, None)?\]", method.__annotations__["return"])
+    assert item is not None, method
+    shown = ", ".join([item[1], *map(str, rest)])
+    return kind[get_args(get_type_hints(method)["return"])[0], *rest], f"{kind.__name__}[{shown}]"
+
+
+def _like(
+    method: Callable[..., Any], call: Callable[P, T], returned: object = None, shown: str = ""
+) -> Callable[P, T]:
+    """Has `call` tell of itself what the twin's call does, and what it returns where that is something else."""
+    update_wrapper(call, method)
+    del call.__wrapped__  # type: ignore[attr-defined]  # mocks, and whoever else unwraps it, would await it
+    signature = inspect.signature(method)
+    call.__annotations__ = get_type_hints(method)  # the names of its own module are not known here
+    if shown:
+        signature = signature.replace(return_annotation=shown)
+        call.__annotations__["return"] = returned
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    return call

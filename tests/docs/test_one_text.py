@@ -1,0 +1,78 @@
+"""The two clients have one text: each call of a blocking class tells and takes what that of its asyncio twin does."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any, get_type_hints
+
+import pytest
+
+import ledgers
+from ledgers import aio
+from ledgers.blocking.paged_iterator import PagedIterator
+
+TWINS: dict[type, type] = {
+    ledgers.LedgerClient: aio.LedgerClient,
+}
+OF_ONE_CLIENT = re.compile(r"await|coroutine|async |\baio\b|thread")
+
+
+each_class = pytest.mark.parametrize("blocking", TWINS, ids=lambda one: one.__name__)
+
+
+def shared(blocking: type) -> Iterator[tuple[str, Any, Any]]:
+    """The public names of both twins, and what they are in each."""
+    for name in dir(blocking):
+        if not name.startswith("_") and hasattr(TWINS[blocking], name):
+            yield name, getattr(blocking, name), getattr(TWINS[blocking], name)
+
+
+def calls(blocking: type) -> list[tuple[str, Any, Any]]:
+    return [case for case in shared(blocking) if not isinstance(case[1], property)]
+
+
+def returned(annotation: str) -> str:
+    """What a call returns, whichever client's it is."""
+    items = re.fullmatch(r"(?:Async|Paged)?(?:Generator|Iterator)\[(.*?)(?:, None)*\]", annotation)
+    annotation = annotation.removeprefix("asyncio.").replace("AbstractContextManager[Term]", "Leading")
+    return annotation if items is None else f"items: {items[1]}"
+
+
+@each_class
+def test_a_call_tells_what_its_twin_tells(blocking: type) -> None:
+    for name, own, twin in shared(blocking):
+        told = inspect.getdoc(own)
+        assert told == inspect.getdoc(twin), name
+        assert not OF_ONE_CLIENT.search(told or ""), f"{name}: this holds for one client only"
+
+
+@each_class
+def test_a_call_takes_what_its_twin_takes_and_returns_the_counterpart(blocking: type) -> None:
+    for name, own, twin in calls(blocking):
+        call, asynchronous = inspect.signature(own), inspect.signature(twin)
+        assert call.parameters == asynchronous.parameters, name
+        assert returned(call.return_annotation) == returned(asynchronous.return_annotation), name
+
+
+@each_class
+def test_a_call_is_a_method_of_its_own_class(blocking: type) -> None:
+    for name, own, _ in calls(blocking):
+        home = next(one for one in blocking.__mro__ if name in vars(one))
+        assert inspect.isfunction(own), name
+        assert not inspect.iscoroutinefunction(inspect.unwrap(own)), f"{name}: a mock of it would be awaited"
+        assert (own.__module__, own.__qualname__) == (home.__module__, f"{home.__qualname__}.{name}")
+
+
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [
+        (ledgers.LedgerClient.create_ledger, ledgers.WriteHandle),
+        (ledgers.LedgerClient.log, ledgers.Log),
+        (ledgers.LedgerClient.describe_ledger, ledgers.LedgerRecord),
+        (ledgers.LedgerClient.list_ledgers, PagedIterator[ledgers.LedgerRecord]),
+    ],
+)
+def test_the_type_that_a_call_returns_is_the_blocking_one(call: Any, kind: object) -> None:
+    assert get_type_hints(call)["return"] == kind
