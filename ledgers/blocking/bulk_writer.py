@@ -7,7 +7,7 @@ the loop's thread: there an append is taken in while there is room, and nothing 
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from functools import partial
@@ -22,8 +22,10 @@ from .append_queue import AppendQueue, AppendRun, Batch, Whole
 from .append_result import Appender, AppendResult, complete_together
 from .back_pressure import BackPressure
 from .handle import ClosedOnExit
+from .twin_calls import Face
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class AsyncWriter(Protocol):
@@ -51,13 +53,12 @@ class AsyncWriter(Protocol):
 W = TypeVar("W", bound=AsyncWriter)
 
 
-class BulkWriter(ClosedOnExit, Generic[W, R]):
+class BulkWriter(ClosedOnExit, Face[W], Generic[W, R]):
     """A writer of entries or records, each of which its caller has checked, with its size."""
 
     def __init__(self, thread: LoopThread, handle: W, turn: LoopBatching, *, next_entry: int) -> None:
         """`turn`: of the handle's client."""
-        self._thread = thread
-        self._handle = handle
+        Face.__init__(self, thread, handle)
         self._turn = turn
         self._bytes_max = handle.pending_bytes_max
         self._room = BackPressure(thread)
@@ -67,13 +68,10 @@ class BulkWriter(ClosedOnExit, Generic[W, R]):
         self._appender = Appender(thread, threading.Condition())
         thread.call_soon(self._listen)
 
-    def __repr__(self) -> str:
-        return repr(self._handle)
-
     @property
     def failure(self) -> LedgerError | None:
         """What ended this writer, if it was not a close; None while it goes on."""
-        return self._handle.failure
+        return self._twin.failure
 
     def _append_one(self, record: R, size_bytes: int) -> Future[int]:
         """Takes one in; waits for room."""
@@ -81,7 +79,7 @@ class BulkWriter(ClosedOnExit, Generic[W, R]):
         future, counted = AppendResult(self._appender), size_bytes + ENTRY_OVERHEAD_BYTES
         room = self._room
         with room.lock:
-            if room.free_bytes <= 0 or not self._is_taking_due or self._handle.has_ended:
+            if room.free_bytes <= 0 or not self._is_taking_due or self._twin.has_ended:
                 room.wait_while_full(self._free_bytes)
                 self._take_soon()
             room.handed_bytes += counted  # `enter`, without the call
@@ -112,16 +110,16 @@ class BulkWriter(ClosedOnExit, Generic[W, R]):
         """Takes one in, or raises WriterFull."""
         self._thread.check_open()
         with self._room.lock:
-            self._handle.raise_if_ended()
+            self._twin.raise_if_ended()
             if self._free_bytes() <= 0:
                 raise WriterFull(of, self._bytes_max)
             self._hand_over(1, size_bytes + ENTRY_OVERHEAD_BYTES)
             self._handed.add(record, size_bytes, None)
             return self._next_entry - 1
 
-    def _run(self, call: Callable[[], Awaitable[None]]) -> None:
+    def _run(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Makes a call of the twin, which sees everything handed over before."""
-        self._thread.run(self._after_taking(call))
+        return self._thread.run(self._after_taking(call))
 
     def _hand_over(self, entries: int, size_bytes: int) -> None:
         """Counts what is handed over now, and schedules its taking. Callers hold the lock, which orders the ids."""
@@ -131,7 +129,7 @@ class BulkWriter(ClosedOnExit, Generic[W, R]):
 
     def _take_soon(self) -> None:
         """Schedules the taking of what is handed over until then. Raises what has ended the writer."""
-        failure = self._handle.failure
+        failure = self._twin.failure
         if failure is not None:
             raise failure
         if not self._is_taking_due:
@@ -140,17 +138,17 @@ class BulkWriter(ClosedOnExit, Generic[W, R]):
 
     def _free_bytes(self) -> int:
         """Bytes that may be handed over now. Callers never wait for a writer that has ended."""
-        if self._handle.has_ended:
+        if self._twin.has_ended:
             return 1
-        if self._handle.is_behind:
+        if self._twin.is_behind:
             return 0
-        return self._bytes_max - self._room.handed_bytes - self._handle.pending_bytes
+        return self._bytes_max - self._room.handed_bytes - self._twin.pending_bytes
 
     # --- on the loop's thread -------------------------------------------------------------------
 
     def _listen(self) -> None:
-        self._handle.on_progress = self._room.wake
-        self._handle.complete_with(partial(complete_together, self._appender.condition))
+        self._twin.on_progress = self._room.wake
+        self._twin.complete_with(partial(complete_together, self._appender.condition))
 
     def _take_handed(self) -> None:
         with self._room.lock:
@@ -159,10 +157,10 @@ class BulkWriter(ClosedOnExit, Generic[W, R]):
         for part in handed:  # without the lock: a failed future's callbacks run here
             match part:
                 case AppendRun(payloads, futures, size):
-                    self._take(partial(self._handle.submit_each, payloads, size, futures), futures)
+                    self._take(partial(self._twin.submit_each, payloads, size, futures), futures)
                     self._room.leave(size + ENTRY_OVERHEAD_BYTES * len(payloads))
                 case Whole(batch, future):
-                    self._take(partial(self._handle.submit_batch, batch, future), [future])
+                    self._take(partial(self._twin.submit_batch, batch, future), [future])
                     self._room.leave(batch.size_bytes + ENTRY_OVERHEAD_BYTES * len(batch.payloads))
 
     def _take(self, submit: Callable[[], object], futures: Iterable[Future[int] | None]) -> None:
@@ -174,6 +172,6 @@ class BulkWriter(ClosedOnExit, Generic[W, R]):
                     if future is not None:
                         future.set_exception(error)
 
-    async def _after_taking(self, call: Callable[[], Awaitable[None]]) -> None:
+    async def _after_taking(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
         self._take_handed()
-        await call()
+        return await call()

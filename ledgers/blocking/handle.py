@@ -6,12 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 from metadata.records.ledger_record import LedgerRecord
 
 from ..errors import ClientClosed, LedgerError
 from ..loop_thread import LoopThread
+from .twin_calls import Face
 
 
 class AsyncHandle(Protocol):
@@ -71,31 +72,24 @@ class ClosedOnExit(ABC):
             self.close()
 
 
-class BlockingHandle(ClosedOnExit, Generic[H]):
+class BlockingHandle(ClosedOnExit, Face[H]):
     """A handle of the blocking client: its asyncio twin, and the thread the twin runs on.
 
     May be used from several threads. Once the client is closed every call raises ClientClosed; in a
     callback of an append's future a blocking call raises WouldDeadlock.
     """
 
-    def __init__(self, thread: LoopThread, handle: H) -> None:
-        self._thread = thread
-        self._handle = handle
-
-    def __repr__(self) -> str:
-        return repr(self._handle)
-
     @property
     def ledger_id(self) -> int:
         """The id that the ledger has for ever."""
-        return self._handle.ledger_id
+        return self._twin.ledger_id
 
     @property
     def record(self) -> LedgerRecord:
         """The ledger's metadata as this handle last knew it."""
-        return self._handle.record
+        return self._twin.record
 
     @property
     def last_add_confirmed(self) -> int:
         """The last entry this handle knows to be confirmed with all before it; −1 before the first."""
-        return self._handle.last_add_confirmed
+        return self._twin.last_add_confirmed

@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from datetime import datetime
 from functools import partial
-from itertools import chain
 from typing import Unpack
 
-from metadata.records.coordination.cursor_record import CursorRecord
-from metadata.records.logs.log_record import LogRecord, Segment
-from metadata.records.logs.retained import Retained
+from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.retention import Retention
 
 from ..entry import Payload
 from ..logs import log as aio
 from ..logs.cursors.consumption import ConsumeOptions
-from ..logs.cursors.cursor import COMMIT_SECONDS
-from ..logs.cursors.lag import Lag
 from ..logs.cursors.where import Where
 from ..logs.producers.errors import SequenceTooOld
 from ..logs.producers.waiting_calls import WaitingCall, WaitingCalls
@@ -33,21 +27,22 @@ from ..logs.writing.checked_records import (
     size_of,
 )
 from ..logs.writing.log_writer import LogWriter as AsyncLogWriter
-from ..loop_thread import LoopThread, in_pages, iterate
+from ..loop_thread import LoopThread
 from .bulk_writer import BulkWriter
 from .coordination.cursor import Cursor, consume
 from .coordination.election import Term
 from .handle import closed_once
-
-SEGMENTS_PER_HOP = 256
-"""Segments fetched from the loop's thread at a time."""
-
-CURSORS_PER_HOP = 256
-"""The same for cursors."""
+from .twin_calls import Face, in_items, iterating, listing, opening, told_as, waiting_for
 
 
 class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
-    """The one writer of a log; see `ledgers.logs.writing.log_writer.LogWriter` for its guarantees."""
+    """The one writer of a log. Made by `Log.writer`; may be used from several threads.
+
+    Records are confirmed strictly in order of their positions, which have no holes. When the writer fails (`LogFenced`,
+    `NotEnoughBookies`, …) every unconfirmed append fails with that error, and so do `flush` and `close`; such a record
+    may or may not be in the log, which the next writer settles. Payloads are bytes; `NewRecord` has a key, headers and
+    a time of the application's beside its payload.
+    """
 
     def __init__(self, thread: LoopThread, writer: AsyncLogWriter) -> None:
         super().__init__(thread, writer, writer._cluster.turn, next_entry=writer.next_position)
@@ -57,12 +52,12 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
     @property
     def record(self) -> LogRecord:
         """The log's metadata as this writer last knew it."""
-        return self._handle.record
+        return self._twin.record
 
     @property
     def epoch(self) -> int:
         """The number of this writer's term."""
-        return self._handle.epoch
+        return self._twin.epoch
 
     @property
     def next_position(self) -> int:
@@ -72,22 +67,15 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
     @property
     def confirmed_end(self) -> int:
         """All records before this position are confirmed. Never goes back."""
-        return self._handle.confirmed_end
+        return self._twin.confirmed_end
 
+    @told_as(AsyncLogWriter.append)
     def append(self, payload: Payload, **fields: Unpack[RecordFields]) -> int:
-        """Appends one record; returns its position when an ack quorum has it on disk.
-
-        It may have a `key`, `headers` and an `event_time`, as a `NewRecord`. With a `producer` and a `sequence` it is
-        stored once; what it raises then, see `ledgers.logs.writing.log_writer.LogWriter.append`.
-        """
         self._thread.check_may_wait()
         return self.append_async(payload, **fields).result()
 
+    @told_as(AsyncLogWriter.append_async)
     def append_async(self, payload: Payload, **fields: Unpack[RecordFields]) -> Future[int]:
-        """Takes one record in; returns the future of its position. Positions follow the order of these calls.
-
-        Waits, raises and calls back as `WriteHandle.append_async` does.
-        """
         if not fields and type(payload) is bytes:  # as nearly always: no call is made
             size = HEAD_BYTES + len(payload)
             if size <= self._entry_bytes_max:
@@ -102,6 +90,7 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
                 return self._append_one(record, size)
         return self._thread.submit(self._confirmed_at(earlier[0]))
 
+    @told_as(AsyncLogWriter.append_batch)
     def append_batch(
         self,
         records: Sequence[Payload | NewRecord],
@@ -109,10 +98,6 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
         producer: str | None = None,
         sequence: int | None = None,
     ) -> Sequence[int]:
-        """Appends consecutive records; returns their positions when all are confirmed, as for `append`.
-
-        With a producer each is stored once; see `ledgers.logs.writing.log_writer.LogWriter.append_batch`.
-        """
         self._thread.check_may_wait()
         if producer is not None or sequence is not None:
             return self._append_once(records, *numbering(producer, sequence))
@@ -136,8 +121,8 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
 
     def _earlier(self, producer: str, sequence: int, count: int) -> Sequence[int]:
         """The positions of those that are there already. Callers hold the lock until the rest is handed over."""
-        self._handle.raise_if_ended()
-        return self._handle.producers.take(producer, sequence, count, self._next_entry)
+        self._twin.raise_if_ended()
+        return self._twin.producers.take(producer, sequence, count, self._next_entry)
 
     @contextmanager
     def _in_turn(self, producer: str, sequence: int) -> Iterator[None]:
@@ -161,22 +146,23 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
             self._room.changed.wait()
             self._thread.check_open()
         call.raise_if_behind_failure()
-        if not self._handle.producers.is_begun:
+        if not self._twin.producers.is_begun:
             self._room.lock.release()  # the loop's thread needs it
             try:
-                self._run(partial(self._handle.until_its_turn, call.producer, call.sequence))
+                self._run(partial(self._twin.until_its_turn, call.producer, call.sequence))
             finally:
                 self._room.lock.acquire()
         self._room.wait_while_full(self._free_bytes)
 
     async def _confirmed_at(self, position: int) -> int:
-        await self._after_taking(lambda: self._handle.confirmed(position))
+        await self._after_taking(lambda: self._twin.confirmed(position))
         return position
 
+    @told_as(AsyncLogWriter.last_sequence)
     def last_sequence(self, producer: str) -> int | None:
-        """The last sequence of a producer in the log, or taken in; None for one that is new, or was forgotten."""
-        return self._handle.last_sequence(producer)
+        return self._twin.last_sequence(producer)
 
+    @told_as(AsyncLogWriter.append_nowait)
     def append_nowait(
         self,
         payload: Payload,
@@ -185,37 +171,25 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
         headers: Mapping[str, bytes] | None = None,
         event_time: int | None = None,
     ) -> int:
-        """Takes one record in and returns its position at once; `confirmed` tells when it is on disk.
-
-        Raises WriterFull instead of waiting for room, else as `append_async`.
-        """
         record = record_of(payload, key, headers, event_time)
         size = size_of(record, self._entry_bytes_max)
         return self._append_now(record, size, f"log {self.record.name!r}")
 
-    def confirmed(self, through: int) -> None:
-        """Waits until every appended record through this position is confirmed; raises what ended the writer."""
-        self._run(lambda: self._handle.confirmed(through))
+    confirmed = waiting_for(AsyncLogWriter.confirmed)
+    flush = waiting_for(AsyncLogWriter.flush)
 
-    def flush(self) -> None:
-        """Waits for all appends so far; raises what ended the writer."""
-        self._run(self._handle.flush)
-
+    @told_as(AsyncLogWriter.close)
     def close(self) -> None:
-        """Flushes, then ends the log's last segment; raises what ended the writer."""
-        with closed_once(self._handle):
-            self._run(self._handle.close)
+        with closed_once(self._twin):
+            self._run(self._twin.close)
 
 
-class Log:
-    """A log, opened; see `ledgers.logs.log.Log`. May be used from several threads."""
+class Log(Face[aio.Log]):
+    """A log, opened. Made by `LedgerClient.log` and `create_log`; may be used from several threads.
 
-    def __init__(self, thread: LoopThread, twin: aio.Log) -> None:
-        self._thread = thread
-        self._twin = twin
-
-    def __repr__(self) -> str:
-        return repr(self._twin)
+    Readers fence nothing, and see only what is confirmed. Every call raises NoSuchLog once the log is deleted,
+    Unauthorized for a wrong password, MetadataUnavailable.
+    """
 
     @property
     def name(self) -> str:
@@ -226,120 +200,52 @@ class Log:
         """The log's metadata as it was seen last."""
         return self._twin.record
 
-    def refresh(self) -> LogRecord:
-        """Reads the metadata again."""
-        return self._thread.run(self._twin.refresh())
+    refresh = waiting_for(aio.Log.refresh)
 
     def writer(self, name: str | None = None, *, term: Term | None = None) -> LogWriter:
-        """Takes the log over, and becomes its one writer; see `ledgers.logs.log.Log.writer`."""
-        led = None if term is None else term.twin
+        """Takes the log over: fences and closes what the former writer left, and becomes the one writer.
+
+        `name` is for people; the default is host and process. With a `term`, a leader of an earlier term of the same
+        election is refused from then on: it gets LogFenced. Raises LogFenced also where another one takes it over
+        meanwhile, LeadershipLost for a term that is over, LedgerRecoveryFailed, NotEnoughBookies, NotAllowed.
+        """
+        led = None if term is None else term._twin
         return LogWriter(self._thread, self._thread.run(self._twin.writer(name, term=led)))
 
-    def first_position(self) -> int:
-        """The position of the oldest record that is left."""
-        return self._thread.run(self._twin.first_position())
-
-    def end(self) -> int:
-        """The position behind the last record that bookies know as confirmed.
-
-        What a writer confirmed in its last moment before it died counts only after the next take-over (rule L4).
-        """
-        return self._thread.run(self._twin.end())
-
-    def read(self, start: int | None = None, stop: int | None = None) -> Iterator[Record]:
-        """Yields the confirmed records from `start` to before `stop`; from the oldest and to the end by default."""
-        return _records(self.batches(start, stop))
+    first_position = waiting_for(aio.Log.first_position)
+    end = waiting_for(aio.Log.end)
+    read = in_items(aio.Log.read, aio.Log.batches, RecordBatch.records)
 
     def __iter__(self) -> Iterator[Record]:
         """Yields all that is left and confirmed."""
         return self.read()
 
-    def batches(self, start: int | None = None, stop: int | None = None) -> Iterator[RecordBatch]:
-        """Yields the same records as `read` in columns, a page at a time: for bulk work."""
-        return iterate(self._thread, self._twin.batches(start, stop))
+    batches = iterating(aio.Log.batches)
+    tail = in_items(aio.Log.tail, aio.Log.tail_batches, RecordBatch.records)
+    tail_batches = iterating(aio.Log.tail_batches)
+    poll = waiting_for(aio.Log.poll)
+    position_at = waiting_for(aio.Log.position_at)
+    segments = listing(aio.Log.segments)
 
-    def tail(self, start: int | None = None, *, timeout: float | None = None) -> Iterator[Record]:
-        """Yields records as they are confirmed, over rolls and fail-overs, until `timeout` s bring none."""
-        return _records(self.tail_batches(start, timeout=timeout))
+    cursor = opening(aio.Log.cursor, Cursor)
 
-    def tail_batches(
-        self, start: int | None = None, *, timeout: float | None = None
-    ) -> Iterator[RecordBatch]:
-        """Yields the same records as `tail` in columns, a page at a time."""
-        return iterate(self._thread, self._twin.tail_batches(start, timeout=timeout))
-
-    def poll(self, start: int, *, timeout: float, records_max: int = 1000) -> list[Record]:
-        """Waits for records from `start` on; returns at most so many, and none after `timeout` seconds."""
-        return self._thread.run(self._twin.poll(start, timeout=timeout, records_max=records_max))
-
-    def position_at(self, time: datetime) -> int:
-        """The first position whose record was appended at this time or later; the end where there is none."""
-        return self._thread.run(self._twin.position_at(time))
-
-    def segments(self, start: int | None = None) -> Iterator[Segment]:
-        """Yields all segments that are left, in order, from the one on that holds `start`; the last one may be open."""
-        found = in_pages(self._twin.segments(start), SEGMENTS_PER_HOP)
-        return chain.from_iterable(iterate(self._thread, found))
-
-    def cursor(
-        self,
-        name: str,
-        *,
-        start: Where | None = "beginning",
-        commit_seconds: float = COMMIT_SECONDS,
-        commits_at_close: bool = True,
-    ) -> Cursor:
-        """Opens a cursor, or creates it at `start`; see `ledgers.logs.log.Log.cursor`."""
-        opened = self._twin.cursor(
-            name, start=start, commit_seconds=commit_seconds, commits_at_close=commits_at_close
-        )
-        return Cursor(self._thread, self._thread.run(opened))
-
+    @told_as(aio.Log.consume)
     def consume(
         self, name: str, *, start: Where = "beginning", **options: Unpack[ConsumeOptions]
     ) -> Iterator[Record]:
-        """Yields records from where the cursor stands, each at least once, and commits what was used.
-
-        See `ledgers.logs.log.Log.consume`.
-        """
         return consume(self._thread, self._twin.consumption(name, start=start, **options))
 
-    def lag(self, position: int) -> Lag:
-        """How far a reader that stands at this position is behind the end."""
-        return self._thread.run(self._twin.lag(position))
+    lag = waiting_for(aio.Log.lag)
+    cursors = listing(aio.Log.cursors)
+    delete_cursor = waiting_for(aio.Log.delete_cursor)
 
-    def cursors(self) -> Iterator[tuple[str, CursorRecord]]:
-        """Yields the name and the metadata of every cursor, in the order of names."""
-        return chain.from_iterable(iterate(self._thread, in_pages(self._twin.cursors(), CURSORS_PER_HOP)))
-
-    def delete_cursor(self, name: str) -> None:
-        """Deletes a cursor. Raises NoSuchCursor."""
-        self._thread.run(self._twin.delete_cursor(name))
-
-    def truncate(self, before: int) -> None:
-        """Gives up all records before this position; see `ledgers.logs.log.Log.truncate`."""
-        self._thread.run(self._twin.truncate(before))
+    truncate = waiting_for(aio.Log.truncate)
 
     @property
     def retention(self) -> Retention:
         """What goes by itself, as it was seen last."""
         return self._twin.retention
 
-    def set_retention(self, retention: Retention) -> None:
-        """Settles what goes by itself; see `ledgers.logs.log.Log.set_retention`."""
-        self._thread.run(self._twin.set_retention(retention))
-
-    def retained(self) -> Retained:
-        """What goes next, and what keeps it; see `ledgers.logs.log.Log.retained`."""
-        return self._thread.run(self._twin.retained())
-
-    def set_legal_hold(self, is_held: bool) -> None:
-        """Begins or ends a legal hold: while it lasts nothing of the log is given up, and no ledger of it deleted.
-
-        It keeps what is left when it begins; a ledger that was given up before may be being deleted in that moment.
-        """
-        self._thread.run(self._twin.set_legal_hold(is_held))
-
-
-def _records(batches: Iterator[RecordBatch]) -> Iterator[Record]:
-    return chain.from_iterable(map(RecordBatch.records, batches))
+    set_retention = waiting_for(aio.Log.set_retention)
+    retained = waiting_for(aio.Log.retained)
+    set_legal_hold = waiting_for(aio.Log.set_legal_hold)

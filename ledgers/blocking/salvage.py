@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 
 from metadata.records.ledger_record import LedgerRecord
 
 from .. import aio
-from ..loop_thread import LoopThread, iterate
-from ..recovering.salvage import Part
+from .twin_calls import Face, iterating
 
 
-class Salvage:
-    """What there is of a ledger at living bookies: one salvage of one ledger. Made by `LedgerClient.salvage_ledger`.
+class Salvage(Face[aio.Salvage]):
+    """What there is of a ledger at living bookies.
 
-    Each entry is verified by its digest. What lies past `proven_through` is given, too, and may not be part of the
-    ledger; what nobody has, or nobody can read, is told as gaps. Nothing is fenced or changed.
+    Made by `LedgerClient.salvage_ledger`; may be used from several threads. Each entry is verified by its digest. What
+    lies past `proven_through`, the last entry that is proven to be confirmed, is given, too, and may not be part of the
+    ledger; what nobody has, or nobody can read, is told as gaps. Nothing is fenced or changed. `silent`: bookies that
+    the ledger is placed at, or that were named, and could not be asked, or from some entry on no more, with why.
     """
-
-    def __init__(self, thread: LoopThread, twin: aio.Salvage) -> None:
-        self._thread = thread
-        self._twin = twin
 
     @property
     def record(self) -> LedgerRecord:
@@ -42,6 +39,4 @@ class Salvage:
         """Once all parts are given: bookies that answered and cannot say whether there was more."""
         return self._twin.unsure
 
-    def parts(self) -> Generator[Part, None, None]:
-        """All that there is, in order, once: entries, and the gaps between them."""
-        return iterate(self._thread, self._twin.parts())
+    parts = iterating(aio.Salvage.parts)

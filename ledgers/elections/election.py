@@ -35,7 +35,7 @@ class ElectionClient(ABC):
 
 
 class Election:
-    """One election. Made by `LedgerClient.election`."""
+    """One election. Made by `LedgerClient.election`; belongs to its event loop."""
 
     def __init__(self, client: ElectionClient, name: str) -> None:
         self._client = client
@@ -47,7 +47,7 @@ class Election:
     def lead(
         self, name: str | None = None, *, lease_seconds: float = LEASE_SECONDS, timeout: float | None = None
     ) -> Leading:
-        """Waits for its turn, and leads while the block lasts: `async with election.lead() as term`.
+        """Waits for its turn, and leads while the block lasts, which gets the term.
 
         `name` is for people; the default is host and process. A leader that dies is followed once its lease of
         `lease_seconds` has run out (etcd rounds up to whole seconds), one that leaves the block at once. Outages of the

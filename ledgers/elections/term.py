@@ -13,7 +13,8 @@ class Term:
     """One leader's term. Made by `Election.lead`; belongs to its event loop.
 
     It is over when the leader leaves it, and when its lease may have run out, by the leader's own clock. A leader that
-    hangs, or whose clock is wrong, learns that too late: so what it writes to has to refuse it, by the token.
+    hangs, or whose clock is wrong, learns that too late: so what it writes to has to refuse it, by the token. `lost` is
+    an event that is set once the term is over, of the client's kind.
     """
 
     def __init__(self, election: str, token: int, place: Place) -> None:
@@ -45,5 +46,8 @@ class Term:
             raise LeadershipLost(self.election, self.token, self.why_lost)
 
     def on_lost(self, callback: Callable[[], object]) -> None:
-        """Calls back on the event loop, once, soon after the term is lost; not where the leader leaves it."""
+        """Calls back once, soon after the term is lost; not where the leader leaves it.
+
+        It is called on the client's event loop, and may not wait for the client.
+        """
         self._place.on_lost(callback)

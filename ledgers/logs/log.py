@@ -117,8 +117,8 @@ class Log:
     async def read(self, start: int | None = None, stop: int | None = None) -> AsyncGenerator[Record, None]:
         """Yields the confirmed records from `start` to before `stop`; from the oldest and to `end()` by default.
 
-        Raises LogTruncated for what was given up, NoSuchPosition beyond the end, EntryUnreadable or DigestMismatch when
-        no replica has a record, after yielding all before it.
+        Raises LogTruncated for what was given up, NoSuchPosition beyond the end, ValueError for a `stop` that is before
+        `start`, EntryUnreadable or DigestMismatch when no replica has a record, after yielding all before it.
         """
         async with aclosing(self.batches(start, stop)) as batches:
             async for batch in batches:
@@ -128,7 +128,7 @@ class Log:
     async def batches(
         self, start: int | None = None, stop: int | None = None
     ) -> AsyncGenerator[RecordBatch, None]:
-        """Yields the same records as `read` in columns, a page at a time."""
+        """Yields the same records as `read` in columns, a page at a time: for bulk work."""
         self._cluster.check_process()
         for position in (start, stop):
             check_int("a position", 0 if position is None else position)
@@ -179,7 +179,7 @@ class Log:
     async def poll(self, start: int, *, timeout: float, records_max: int = 1000) -> list[Record]:
         """Waits for records from `start` on; returns some, at most so many, and none after `timeout` seconds.
 
-        For loops that do other things in between; raises as `tail`.
+        For loops that do other things in between. Raises as `tail`, ValueError for `records_max` below 1.
         """
         if records_max < 1:
             raise ValueError(f"a batch has 1 record at least, not {records_max}")
@@ -202,7 +202,10 @@ class Log:
         await self._reader.check_reaches(position)
 
     async def position_at(self, time: datetime) -> int:
-        """The first position whose record was appended at this time or later; the end where there is none."""
+        """The first position whose record was appended at this time or later; the end where there is none.
+
+        Raises ValueError for a time without a time zone.
+        """
         self._cluster.check_process()
         if not isinstance(time, datetime):
             raise wrong_type("a time", "a datetime with a time zone", time)
@@ -277,8 +280,8 @@ class Log:
     async def truncate(self, before: int) -> None:
         """Gives up all records before this position. Segments that hold nothing else are deleted in the background.
 
-        A position up to which it was truncated already is no error. Raises LogHeld, Unauthorized, NoSuchPosition beyond
-        the end.
+        A position up to which it was truncated already is no error. Raises LogHeld, Unauthorized, NotAllowed,
+        NoSuchPosition beyond the end.
         """
         check_int("a position", before)
         await check_may_give_up(self._cluster, await self.refresh(), self._ledgers.password)

@@ -37,7 +37,8 @@ class ReadHandle:
 
     Never returns bytes whose digest, ledger id or entry id differ from what was asked, and nothing
     past the last entry known to be confirmed, `read_unconfirmed` apart. A bookie that is slow or
-    down costs only time while another replica of the entry is there.
+    down costs only time while another replica of the entry is there. Iterators may be dropped half-way, or closed: what
+    they hold is freed.
     """
 
     def __init__(
@@ -59,11 +60,12 @@ class ReadHandle:
 
     @property
     def ledger_id(self) -> int:
+        """The id that the ledger has for ever."""
         return self._view.ledger_id
 
     @property
     def record(self) -> LedgerRecord:
-        """The ledger's metadata as this reader last saw it."""
+        """The ledger's metadata as this handle last knew it."""
         return self._view.record
 
     @property
@@ -83,7 +85,7 @@ class ReadHandle:
 
     @property
     def last_add_confirmed(self) -> int:
-        """The last entry this reader knows to be confirmed; for a closed ledger, its last entry."""
+        """The last entry this handle knows to be confirmed with all before it; −1 before the first."""
         return self._view.last_add_confirmed
 
     def is_confirmed(self, last_entry: int) -> None:
@@ -208,14 +210,14 @@ class ReadHandle:
     async def try_read_last_add_confirmed(self) -> int:
         """Reads the LAC from the first bookie that answers. May lag behind the writer; never fences.
 
-        Raises LedgerError when no bookie answers.
+        Raises NotEnoughAnswers when no bookie answers.
         """
         return await lac_read.ask_one(self._view)
 
     async def read_last_add_confirmed(self) -> int:
-        """Reads the LAC from so many bookies that no confirmed frame is missed.
+        """Reads the LAC from so many bookies that no confirmed entry is missed.
 
-        Raises LedgerError when too few answer. Never fences.
+        Raises NotEnoughAnswers when too few answer. Never fences.
         """
         return await lac_read.ask_every_write_set(self._view)
 

@@ -36,10 +36,12 @@ UNDECIPHERED = ("decryption",)
 
 
 class Salvage(Holders):
-    """One salvage of one ledger. Made by `LedgerClient.salvage_ledger`; belongs to its event loop.
+    """What there is of a ledger at living bookies.
 
-    `silent`: bookies that the ledger is placed at, or that were named, and could not be asked, or from some entry on no
-    more, with why. `proven_through`: the last entry that is proven to be confirmed.
+    Made by `LedgerClient.salvage_ledger`; belongs to its event loop. Each entry is verified by its digest. What lies
+    past `proven_through`, the last entry that is proven to be confirmed, is given, too, and may not be part of the
+    ledger; what nobody has, or nobody can read, is told as gaps. Nothing is fenced or changed. `silent`: bookies that
+    the ledger is placed at, or that were named, and could not be asked, or from some entry on no more, with why.
     """
 
     def __init__(

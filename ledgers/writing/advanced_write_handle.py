@@ -20,9 +20,10 @@ from .write_handle import WriteHandle
 
 
 class AdvancedWriteHandle:
-    """The one writer of a ledger, with ids from the caller. Made by `LedgerClient.create_ledger_adv`.
+    """The one writer of a ledger, with ids from the caller, in any order.
 
-    Ends, and leaves unconfirmed entries, as `WriteHandle` does.
+    Made by `LedgerClient.create_ledger_adv`; belongs to its event loop. An entry is sent when every entry before it has
+    been appended, and waits in memory until then. Ends, and leaves unconfirmed entries, as `WriteHandle` does.
     """
 
     def __init__(self, writer: WriteHandle, pending_bytes_max: int) -> None:
@@ -49,16 +50,17 @@ class AdvancedWriteHandle:
 
     @property
     def ledger_id(self) -> int:
+        """The id that the ledger has for ever."""
         return self._writer.ledger_id
 
     @property
     def record(self) -> LedgerRecord:
-        """The ledger's metadata as this writer last knew it."""
+        """The ledger's metadata as this handle last knew it."""
         return self._writer.record
 
     @property
     def last_add_confirmed(self) -> int:
-        """The last entry confirmed with all before it; −1 before the first."""
+        """The last entry this handle knows to be confirmed with all before it; −1 before the first."""
         return self._writer.last_add_confirmed
 
     @property
@@ -82,7 +84,8 @@ class AdvancedWriteHandle:
         """Takes one entry in; returns the future of its id.
 
         Waits while `pending_bytes_max` are unconfirmed or wait for a gap to be filled. The entry that fills the
-        gap only waits for others to be confirmed, never for itself.
+        gap only waits for others to be confirmed, never for itself. Raises as `append`; in a blocking client the future
+        does, unless the client is closed.
         """
         taken = self._checked(entry_id, payload)
         while self._must_wait(entry_id):
@@ -109,7 +112,7 @@ class AdvancedWriteHandle:
         self._take(entry_id, taken, None)
 
     async def confirmed(self, through: int) -> None:
-        """Waits until every entry through this id is confirmed. Raises ValueError if one of them is missing yet."""
+        """Waits until every entry through this id is confirmed. Raises ValueError where one of them is missing yet."""
         await self._writer.confirmed(through)
 
     async def flush(self) -> None:

@@ -110,6 +110,7 @@ class PipelineShell(Writer):
 
     @property
     def ledger_id(self) -> int:
+        """The id that the ledger has for ever."""
         return self._machine.record.ledger_id
 
     @property
@@ -122,12 +123,12 @@ class PipelineShell(Writer):
 
     @property
     def record(self) -> LedgerRecord:
-        """The ledger's metadata as this writer last knew it."""
+        """The ledger's metadata as this handle last knew it."""
         return self._machine.record
 
     @property
     def last_add_confirmed(self) -> int:
-        """The last confirmed entry; −1 before the first. Never goes back."""
+        """The last entry this handle knows to be confirmed with all before it; −1 before the first."""
         return self._machine.last_add_confirmed
 
     @property

@@ -49,7 +49,10 @@ class WriteHandle(PipelineShell):
     async def append_async(self, payload: Payload) -> asyncio.Future[int]:
         """Takes one entry in; returns the future of its id. Ids follow the order of these calls.
 
-        Waits only while `pending_bytes_max` are unconfirmed, or `is_behind`.
+        Waits only while `pending_bytes_max` are unconfirmed, or a bookie is too far behind (rule W6). Raises
+        EntryTooLarge (the writer goes on), or what has ended the writer; what ends it later is the error of the future,
+        of `flush` and of `close`. In a callback of a blocking client's future it raises WouldDeadlock where it would
+        have to wait.
         """
         self.check_process()
         if self._room_bytes <= 0:
@@ -75,7 +78,8 @@ class WriteHandle(PipelineShell):
     async def append_batch(self, payloads: Sequence[Payload]) -> range:
         """Appends consecutive entries; returns their ids when all are confirmed, as for `append`.
 
-        Waits before it takes them in as `append_async` does. Batches follow the order of these calls.
+        Waits before it takes them in as `append_async` does. Batches follow the order of these calls. Raises
+        EntryTooLarge if one of them is: then none was taken in; else as `append`.
         """
         self.check_process()
         checked = CheckedBatch(payloads, self.entry_bytes_max)
@@ -101,7 +105,7 @@ class WriteHandle(PipelineShell):
     async def confirmed(self, through: int) -> None:
         """Waits until every appended entry through this id is confirmed, as for `append`.
 
-        Raises what ended the writer before.
+        Raises what ended the writer before, ValueError for an entry that was not appended.
         """
         self.check_process()
         if through >= self._answers.next_entry:

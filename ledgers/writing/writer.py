@@ -78,7 +78,7 @@ class Writer(ABC):
 
     @property
     def failure(self) -> LedgerError | None:
-        """What ended this writer, if it was not a close."""
+        """What ended this writer, if it was not a close; None while it goes on."""
         return self._finished.result() if self._finished.done() else None
 
     @property
@@ -92,7 +92,10 @@ class Writer(ABC):
         self._answers.complete = complete
 
     async def flush(self) -> None:
-        """Waits until every append so far has completed; raises what ended the writer, if anything did."""
+        """Waits until every append so far is confirmed; raises what ended the writer, if anything did.
+
+        An `Unconfirmed` error tells which entry, or which position of a log, is the first that is not confirmed.
+        """
         self.check_process()
         if self._answers.appends_wait:
             flushed: asyncio.Future[int] = self._loop.create_future()

@@ -12,10 +12,28 @@ import pytest
 import ledgers
 from ledgers import aio
 from ledgers.blocking.paged_iterator import PagedIterator
+from ledgers.blocking.sets.log_set import LogSetWriter
+from ledgers.logs.sets import log_set, set_writer
 
 TWINS: dict[type, type] = {
     ledgers.LedgerClient: aio.LedgerClient,
+    ledgers.WriteHandle: aio.WriteHandle,
+    ledgers.AdvancedWriteHandle: aio.AdvancedWriteHandle,
+    ledgers.ReadHandle: aio.ReadHandle,
+    ledgers.Salvage: aio.Salvage,
+    ledgers.Log: aio.Log,
+    ledgers.LogWriter: aio.LogWriter,
+    ledgers.LogSet: log_set.LogSet,
+    LogSetWriter: set_writer.LogSetWriter,
+    ledgers.Cursor: aio.Cursor,
+    ledgers.Election: aio.Election,
+    ledgers.Term: aio.Term,
 }
+LOST = (ledgers.Term, "lost")
+"""An event of each client's own kind."""
+
+OF_ONE_LOOP = re.compile(r"; belongs to its event loop")
+OF_THREADS = re.compile(r"; may be used from several threads")
 OF_ONE_CLIENT = re.compile(r"await|coroutine|async |\baio\b|thread")
 
 
@@ -25,7 +43,7 @@ each_class = pytest.mark.parametrize("blocking", TWINS, ids=lambda one: one.__na
 def shared(blocking: type) -> Iterator[tuple[str, Any, Any]]:
     """The public names of both twins, and what they are in each."""
     for name in dir(blocking):
-        if not name.startswith("_") and hasattr(TWINS[blocking], name):
+        if not name.startswith("_") and hasattr(TWINS[blocking], name) and (blocking, name) != LOST:
             yield name, getattr(blocking, name), getattr(TWINS[blocking], name)
 
 
@@ -38,6 +56,14 @@ def returned(annotation: str) -> str:
     items = re.fullmatch(r"(?:Async|Paged)?(?:Generator|Iterator)\[(.*?)(?:, None)*\]", annotation)
     annotation = annotation.removeprefix("asyncio.").replace("AbstractContextManager[Term]", "Leading")
     return annotation if items is None else f"items: {items[1]}"
+
+
+@each_class
+def test_a_class_is_described_as_its_twin_but_for_where_it_may_be_used(blocking: type) -> None:
+    told, twin = inspect.getdoc(blocking), inspect.getdoc(TWINS[blocking])
+    assert told is not None and twin is not None
+    if blocking is not ledgers.LedgerClient:
+        assert OF_ONE_LOOP.sub("", twin).split() == OF_THREADS.sub("", told).split()
 
 
 @each_class
@@ -71,6 +97,7 @@ def test_a_call_is_a_method_of_its_own_class(blocking: type) -> None:
         (ledgers.LedgerClient.create_ledger, ledgers.WriteHandle),
         (ledgers.LedgerClient.log, ledgers.Log),
         (ledgers.LedgerClient.describe_ledger, ledgers.LedgerRecord),
+        (ledgers.ReadHandle.read, PagedIterator[ledgers.Entry]),
         (ledgers.LedgerClient.list_ledgers, PagedIterator[ledgers.LedgerRecord]),
     ],
 )

@@ -98,7 +98,7 @@ def test_an_advanced_writer_bounds_what_waits_for_a_gap_and_takes_what_fills_it(
                 early.append(writer.append_async(entry_id, bytes(300_000)))
 
         appending = in_thread(append_early)
-        while writer._room.handed_bytes + writer._handle.unconfirmed_bytes < config.pending_bytes_max:
+        while writer._room.handed_bytes + writer._twin.unconfirmed_bytes < config.pending_bytes_max:
             assert len(early) < 11, "it took in more than its bounds"
         assert writer.append_async(0, b"fills the gap").result(20) == 0
         appending()

@@ -105,7 +105,7 @@ def test_over_threads_appends_are_taken_in_in_the_order_of_the_calls(uri: str) -
                 raise failure
             await begin(self, confirmed_end)
 
-        writer._handle.producers.begin = waiting.__get__(writer._handle.producers)  # type: ignore[method-assign]
+        writer._twin.producers.begin = waiting.__get__(writer._twin.producers)  # type: ignore[method-assign]
         for expected in ([MetadataUnavailable] * 5, [0, 1, 2, 3, 4]):
             is_begun.clear()
             go_on.clear()

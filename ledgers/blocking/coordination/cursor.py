@@ -12,21 +12,19 @@ from ...entry import check_int
 from ...errors import ClientClosed
 from ...logs.cursors import cursor as aio
 from ...logs.cursors.consumption import Consumption
-from ...logs.cursors.lag import Lag
-from ...logs.cursors.where import Where
 from ...logs.record_batch import Record
 from ...loop_thread import LoopThread, iterate
+from ..twin_calls import Face, told_as, waiting_for
 
 
-class Cursor:
-    """A named position in a log; see `ledgers.logs.cursors.cursor.Cursor`. May be used from several threads."""
+class Cursor(Face[aio.Cursor]):
+    """A named position in a log: that of the record which its reader wants next.
 
-    def __init__(self, thread: LoopThread, twin: aio.Cursor) -> None:
-        self._thread = thread
-        self._twin = twin
-
-    def __repr__(self) -> str:
-        return repr(self._twin)
+    Made by `Log.cursor`; may be used from several threads.
+    `commit` moves it forward, and joins what is committed within `commit_seconds` to one write. Only `seek` moves it
+    back; other readers' commits of what they have read before raise CursorMoved then. It is closed at the end of a
+    block, or by `close`.
+    """
 
     @property
     def name(self) -> str:
@@ -42,32 +40,18 @@ class Cursor:
         """Everything before it was committed and written."""
         return self._twin.position
 
+    @told_as(aio.Cursor.commit)
     def commit(self, position: int) -> None:
-        """Everything before this position has been used. Returns at once; it is written soon, or by `flush`."""
         check_int("a position", position)
         self._thread.check_open()
         self._twin.check_usable()
         note(self._thread, self._twin, position)
 
-    def flush(self) -> None:
-        """Writes now what was committed."""
-        self._thread.run(self._twin.flush())
-
-    def seek(self, where: Where) -> int:
-        """Moves it, back or forth: to a position, a time, "beginning" or "end"; returns the position."""
-        return self._thread.run(self._twin.seek(where))
-
-    def refresh(self) -> int:
-        """Reads it again, also after a seek of somebody else; returns its position, from which to read on."""
-        return self._thread.run(self._twin.refresh())
-
-    def lag(self) -> Lag:
-        """How far its committed position is behind the log's end."""
-        return self._thread.run(self._twin.lag())
-
-    def close(self) -> None:
-        """Writes what was committed, unless it was made with `commits_at_close=False`. Safe to repeat."""
-        self._thread.run(self._twin.close())
+    flush = waiting_for(aio.Cursor.flush)
+    seek = waiting_for(aio.Cursor.seek)
+    refresh = waiting_for(aio.Cursor.refresh)
+    lag = waiting_for(aio.Cursor.lag)
+    close = waiting_for(aio.Cursor.close)
 
     def __enter__(self) -> Self:
         return self

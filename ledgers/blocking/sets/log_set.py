@@ -14,27 +14,32 @@ from ...entry import Payload
 from ...logs.sets import log_set as aio
 from ...logs.sets.set_consumption import GroupOptions, SetConsumption, SetRecord
 from ...logs.sets.set_writer import KeyedWriters, Place
+from ...logs.sets.set_writer import LogSetWriter as AsyncLogSetWriter
 from ...logs.writing.checked_records import KeyedFields
 from ...loop_thread import LoopThread, iterate
 from ..coordination.cursor import note
 from ..coordination.election import Term
 from ..log import Log, LogWriter
+from ..twin_calls import Face, opening, told_as, waiting_for
 
 
 class LogSetWriter(KeyedWriters[LogWriter]):
-    """The one writer of a set; see `ledgers.logs.sets.set_writer.LogSetWriter`. `writers`: that of each log."""
+    """The one writer of a set. Made by `LogSet.writer`; may be used from several threads.
 
+    `writers`: that of each log. `of` tells which one has a key; what it appends is as if this one had.
+    """
+
+    @told_as(AsyncLogSetWriter.append)
     def append(self, payload: Payload, *, key: bytes, **fields: Unpack[KeyedFields]) -> Place:
-        """Appends one record to the log of its key; returns where it is, once it is on disk."""
         return Place(self._number(key), self.of(key).append(payload, key=key, **fields))
 
+    @told_as(AsyncLogSetWriter.flush)
     def flush(self) -> None:
-        """Waits for all appends so far; raises what ended one of the writers."""
         for writer in self.writers:
             writer.flush()
 
+    @told_as(AsyncLogSetWriter.close)
     def close(self) -> None:
-        """Closes all writers; raises what ended one of them."""
         with ExitStack() as stack:
             for writer in self.writers:
                 stack.callback(writer.close)
@@ -50,15 +55,14 @@ class LogSetWriter(KeyedWriters[LogWriter]):
                 stack.push(writer)
 
 
-class LogSet:
-    """A set of logs, opened; see `ledgers.logs.sets.log_set.LogSet`. May be used from several threads."""
+class LogSet(Face[aio.LogSet]):
+    """A set of logs, opened. Made by `LedgerClient.log_set`; may be used from several threads.
 
-    def __init__(self, thread: LoopThread, twin: aio.LogSet) -> None:
-        self._thread = thread
-        self._twin = twin
-
-    def __repr__(self) -> str:
-        return repr(self._twin)
+    Log n of a set is the log `<set>.<n>`, which can be read and truncated as any other; its name, retention and legal
+    hold are the set's. All records of a key are in one log, in the order in which they were appended; after the set has
+    grown, in the log before and then in the one since. Every call raises NoSuchLogSet once the set is deleted, also
+    where another one has its name by now, and MetadataUnavailable.
+    """
 
     @property
     def name(self) -> str:
@@ -69,43 +73,34 @@ class LogSet:
         """The set's metadata as it was seen last."""
         return self._twin.record
 
-    def refresh(self) -> LogSetRecord:
-        """Reads the metadata again."""
-        return self._thread.run(self._twin.refresh())
-
-    def log(self, number: int) -> Log:
-        """One of its logs."""
-        return Log(self._thread, self._thread.run(self._twin.log(number)))
+    refresh = waiting_for(aio.LogSet.refresh)
+    log = opening(aio.LogSet.log, Log)
 
     def writer(self, name: str | None = None, *, term: Term | None = None) -> LogSetWriter:
-        """Takes all logs over; see `ledgers.logs.sets.log_set.LogSet.writer`."""
+        """Takes all logs over, as `Log.writer` does one: one program writes to a set at a time.
+
+        With a `term`, each log refuses a leader of an earlier term of the same election from then on.
+
+        It gets LogFenced once another one has taken a log over, or the set grows: then `writer` makes another one.
+        Completes a growth that was interrupted. Raises as `Log.writer`.
+        """
         taken = LogSetWriter()
-        twin = self._thread.run(self._twin.writer(name, term=None if term is None else term.twin))
+        twin = self._thread.run(self._twin.writer(name, term=None if term is None else term._twin))
         taken.writers += [LogWriter(self._thread, one) for one in twin.writers]
         return taken
 
-    def grow(self, logs: int) -> None:
-        """Spreads keys over so many logs from now on; see `ledgers.logs.sets.log_set.LogSet.grow`."""
-        self._thread.run(self._twin.grow(logs))
+    grow = waiting_for(aio.LogSet.grow)
 
     @property
     def retention(self) -> Retention:
         """What of each log goes by itself, as it was seen last."""
         return self._twin.retention
 
-    def set_retention(self, retention: Retention) -> None:
-        """Settles what goes by itself, for all logs; see `ledgers.logs.sets.log_set.LogSet.set_retention`."""
-        self._thread.run(self._twin.set_retention(retention))
+    set_retention = waiting_for(aio.LogSet.set_retention)
+    set_legal_hold = waiting_for(aio.LogSet.set_legal_hold)
 
-    def set_legal_hold(self, is_held: bool) -> None:
-        """Begins or ends a legal hold on all logs; see `ledgers.logs.sets.log_set.LogSet.set_legal_hold`."""
-        self._thread.run(self._twin.set_legal_hold(is_held))
-
+    @told_as(aio.LogSet.consume)
     def consume(self, group: str, **options: Unpack[GroupOptions]) -> Iterator[SetRecord]:
-        """Yields records of the logs that this member of the group has, each at least once, and commits what was used.
-
-        See `ledgers.logs.sets.log_set.LogSet.consume`.
-        """
         return _consume(self._thread, self._twin.consumption(group, **options))
 
 

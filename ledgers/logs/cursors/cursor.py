@@ -37,11 +37,12 @@ RETRY_SECONDS = 5.0
 
 
 class Cursor:
-    """A named position in a log: that of the record which its reader wants next. Made by `Log.cursor`.
+    """A named position in a log: that of the record which its reader wants next.
 
+    Made by `Log.cursor`; belongs to its event loop.
     `commit` moves it forward, and joins what is committed within `commit_seconds` to one write. Only `seek` moves it
-    back; other readers' commits of what they have read before raise CursorMoved then. Belongs to its event loop; use it
-    as `async with`, or close it.
+    back; other readers' commits of what they have read before raise CursorMoved then. It is closed at the end of a
+    block, or by `close`.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class Cursor:
 
         A position before the last one changes nothing. One beyond the log's end is refused, which the next `flush` or
         `close` tells once; other commits are written all the same. Raises CursorMoved, NoSuchCursor or CursorTakenOver
-        where an earlier commit could not be written.
+        where an earlier commit could not be written, CursorClosed once it is closed.
         """
         check_int("a position", position)
         self.check_usable()
@@ -139,7 +140,8 @@ class Cursor:
     async def seek(self, where: Where) -> int:
         """Moves it, back or forth: to a position, a time, "beginning" or "end"; returns the position.
 
-        What others have read before is committed no more. Raises NoSuchPosition, LogTruncated.
+        What others have read before is committed no more. Raises NoSuchPosition, LogTruncated, ValueError for another
+        word, NoSuchCursor, MetadataUnavailable.
         """
         self._cluster.check_process()
         position, now_ms = await position_of(self._log, where), time.time_ns() // 1_000_000
@@ -147,7 +149,10 @@ class Cursor:
         return position
 
     async def refresh(self) -> int:
-        """Reads it again, also after a seek of somebody else; returns its position, from which to read on."""
+        """Reads it again, also after a seek of somebody else; returns its position, from which to read on.
+
+        Raises NoSuchCursor, MetadataUnavailable.
+        """
         self._cluster.check_process()
         record = await self._state.refresh()
         if record.generation != self.generation:
@@ -155,12 +160,15 @@ class Cursor:
         return self.position
 
     async def lag(self) -> Lag:
-        """How far its committed position is behind the log's end."""
+        """How far its committed position is behind the log's end. Raises as `refresh` and `Log.lag`."""
         await self.refresh()
         return await lag_of(self._log, self.position)
 
     async def close(self) -> None:
-        """Writes what was committed, unless it was made with `commits_at_close=False`. Safe to repeat."""
+        """Writes what was committed, unless it was made with `commits_at_close=False`. Safe to repeat.
+
+        Raises as `flush`; it is closed all the same.
+        """
         if self._is_closed:
             return
         self._cluster.places.discard(self)

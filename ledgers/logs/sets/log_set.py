@@ -47,7 +47,7 @@ class LogSet:
     Log n of a set is the log `<set>.<n>`, which can be read and truncated as any other; its name, retention and legal
     hold are the set's. All records of a key are in one log, in the order in which they were appended; after the set has
     grown, in the log before and then in the one since. Every call raises NoSuchLogSet once the set is deleted, also
-    where another one has its name by now.
+    where another one has its name by now, and MetadataUnavailable.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class LogSet:
         return await self._state.refresh()
 
     async def log(self, number: int) -> Log:
-        """One of its logs. Raises NoSuchLog."""
+        """One of its logs. Raises NoSuchLog, NotAllowed for one of another owner."""
         log = await self._calls.open(log_name(self.name, number), self._password)
         if not log.record.is_of(self.record.model.identity):
             raise NoSuchLog(log.name)
@@ -146,8 +146,8 @@ class LogSet:
     async def grow(self, logs: int) -> None:
         """Spreads keys over so many logs from now on, a multiple of those that there are. Its writer gets LogFenced.
 
-        Interrupted, it is completed by the next writer, or by the same order. Raises ValueError; LogExists where
-        another log has the name of a new one, and then the set has not grown.
+        Interrupted, it is completed by the next writer, or by the same order. Raises as `writer`, ValueError; LogExists
+        where another log has the name of a new one, and then the set has not grown.
         """
         log_name(self.name, logs - 1)  # raises where it would be too long
         record = await self._settled()

@@ -47,10 +47,11 @@ class LogSetWriter(KeyedWriters[LogWriter]):
     """
 
     async def append(self, payload: Payload, *, key: bytes, **fields: Unpack[KeyedFields]) -> Place:
-        """Appends one record to the log of its key; raises as `LogWriter.append`.
+        """Appends one record to the log of its key; returns where it is, once it is on disk.
 
-        With a producer it is stored once in that log: its sequences rise in each. After a growth the log of a key may
-        be another one, which does not know what the one before had: what is appended again then may be stored twice.
+        Raises as `LogWriter.append`. With a producer it is stored once in that log: its sequences rise in each. After a
+        growth the log of a key may be another one, which does not know what the one before had: what is appended again
+        then may be stored twice.
         """
         return Place(self._number(key), await self.of(key).append(payload, key=key, **fields))
 

@@ -49,7 +49,8 @@ class LogWriter(WriterShell):
         """Takes one record in; returns the future of its position. Positions follow the order of these calls.
 
         Waits only while `pending_bytes_max` are unconfirmed, or a bookie is behind; and once for each log, to note that
-        it has producers.
+        it has producers. Raises as `append`; what ends the writer later is the error of the future, of `flush` and of
+        `close`. In a callback of a blocking client's future it raises WouldDeadlock where it would have to wait.
         """
         self.check_process()
         record = record_of(payload, **fields)
@@ -168,7 +169,10 @@ class LogWriter(WriterShell):
         return self.submit_batch(checked, None)
 
     async def confirmed(self, through: int) -> None:
-        """Waits until every appended record through this position is confirmed. Raises what ended the writer before."""
+        """Waits until every appended record through this position is confirmed.
+
+        Raises what ended the writer before, ValueError for a position that was not appended.
+        """
         self.check_process()
         check_int("a position", through)
         if through >= self.next_position:

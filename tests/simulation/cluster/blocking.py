@@ -83,7 +83,7 @@ class BlockingWriter(BlockingUser):
 
     def _watch(self, handle: WriteHandle) -> None:
         """On the client's thread, before anything is appended."""
-        self._writer = handle._handle
+        self._writer = handle._twin
         call_on_progress(self._writer, self._confirmed)
 
     def _confirmed(self) -> None:
