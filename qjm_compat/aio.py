@@ -159,7 +159,8 @@ class QuorumJournalManager:
     ) -> Synced:
         """Copies finalized segments to acceptors on ledgers that lack them. Returns what it did and what is left.
 
-        A writer may go on meanwhile, in any process. JournalNodes sync by themselves.
+        A writer may go on meanwhile, in any process. JournalNodes sync by themselves. `on_bytes` is called with the
+        bytes of each part that is copied, on the client's event loop.
         """
         pace = RateLimit(bytes_per_second or self.config.sync_bytes_per_second).keep
         return await JournalSyncer(self._opened.on_ledgers, pace, on_bytes=on_bytes).until_done()

@@ -10,10 +10,14 @@ from typing import Any, get_type_hints
 import pytest
 
 import ledgers
+import qjm_compat
 from ledgers import aio
 from ledgers.blocking.paged_iterator import PagedIterator
 from ledgers.blocking.sets.log_set import LogSetWriter
+from ledgers.blocking.twin_calls import Face
 from ledgers.logs.sets import log_set, set_writer
+from qjm_compat import aio as journals
+from qjm_compat.manager import input_stream, output_stream
 
 TWINS: dict[type, type] = {
     ledgers.LedgerClient: aio.LedgerClient,
@@ -28,12 +32,15 @@ TWINS: dict[type, type] = {
     ledgers.Cursor: aio.Cursor,
     ledgers.Election: aio.Election,
     ledgers.Term: aio.Term,
+    qjm_compat.QuorumJournalManager: journals.QuorumJournalManager,
+    qjm_compat.EditLogOutputStream: output_stream.EditLogOutputStream,
+    qjm_compat.EditLogInputStream: input_stream.EditLogInputStream,
 }
 LOST = (ledgers.Term, "lost")
 """An event of each client's own kind."""
 
-OF_ONE_LOOP = re.compile(r"; belongs to its event loop")
-OF_THREADS = re.compile(r"; may be used from several threads")
+OF_ONE_LOOP = re.compile(r"; belongs to its event loop|\bBelongs to its event loop\.")
+OF_THREADS = re.compile(r"; may be used from several threads|One thread writes to it .* another\.")
 OF_ONE_CLIENT = re.compile(r"await|coroutine|async |\baio\b|thread")
 
 
@@ -58,11 +65,21 @@ def returned(annotation: str) -> str:
     return annotation if items is None else f"items: {items[1]}"
 
 
+def test_every_blocking_class_is_compared_with_its_twin() -> None:
+    faces, left = set[type](), [Face]
+    while left:
+        below = [one for one in left.pop().__subclasses__() if not one.__module__.startswith("tests.")]
+        faces.update(below)
+        left += below
+    inner = {one for one in faces if one.__module__.endswith((".base_client", ".handle", ".bulk_writer"))}
+    assert faces - inner == set(TWINS) - {LogSetWriter}
+
+
 @each_class
 def test_a_class_is_described_as_its_twin_but_for_where_it_may_be_used(blocking: type) -> None:
     told, twin = inspect.getdoc(blocking), inspect.getdoc(TWINS[blocking])
     assert told is not None and twin is not None
-    if blocking is not ledgers.LedgerClient:
+    if blocking not in (ledgers.LedgerClient, qjm_compat.QuorumJournalManager):
         assert OF_ONE_LOOP.sub("", twin).split() == OF_THREADS.sub("", told).split()
 
 
