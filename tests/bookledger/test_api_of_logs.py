@@ -15,6 +15,7 @@ from metadata.records.coordination.election_record import begin_term
 from metadata.records.logs.log_record import LogRecord, Segment, SetMember
 from metadata.records.logs.log_store import LogStore
 from metadata.records.logs.retention import Retention
+from tests.support.candidates import enter
 from tests.support.made_clusters import a_cluster_in_memory
 from tests.support.present import there
 
@@ -63,7 +64,7 @@ async def with_logs() -> str:
     await begin_term(store, "scheduler", candidate, 5)
     lease = await store.grant_lease(3600)
     for name in ("host-8", "host-9"):
-        await CandidateStore(store, keys.election("scheduler")).enter(name, 6, lease)
+        await enter(CandidateStore(store, keys.election("scheduler")), name, 6, lease)
     await begin_term(store, "left", replace(candidate, key="candidates/elections/left/00"), 6)
     return uri
 

@@ -153,7 +153,7 @@ def _why_not(seen: Survey | None) -> str:
         return "there is no cluster"
     marks = [f"{mark.ledger_id}: {mark.reasons} {mark.why_not}" for mark in seen.marks[:5]]
     why = "; ".join(health.why_not_whole(health.of_survey(seen)))
-    return f"{why}; {dict(seen.fragments)}, left behind {seen.left_behind[:5]}, marks {marks}"
+    return f"{why}; {dict(seen.fragments)}, left behind {seen.left_behind}, marks {marks}"
 
 
 def run(seconds: float, seed: int, directory: Path, *, with_etcd: bool = True) -> dict[str, Any]:

@@ -151,7 +151,7 @@ class LeaseHolderContract(ABC):
             await holder.renew()
 
     @pytest.mark.parametrize("done", [True, False])
-    async def test_M1_a_creation_whose_answer_was_lost_hinders_nobody_and_is_made_once(
+    async def test_a_creation_whose_answer_was_lost_hinders_nobody_and_is_made_once(
         self, store: MetadataStore, done: bool
     ) -> None:
         one_fault(store, "create", OutcomeUnknown("no answer"), done=done)

@@ -91,7 +91,7 @@ def test_a_daemon_that_stood_still_while_another_took_its_name_over_ends(uri: st
             assert second.stop() == 0
 
 
-def test_M2_a_daemon_whose_name_somebody_deletes_says_so_and_takes_it_again(
+def test_a_daemon_whose_name_somebody_deletes_says_so_and_takes_it_again(
     etcd: EtcdServer, tmp_path: Path
 ) -> None:
     uri = cluster_on(etcd, tmp_path)
@@ -104,7 +104,7 @@ def test_M2_a_daemon_whose_name_somebody_deletes_says_so_and_takes_it_again(
         assert daemon.stop() == 0
 
 
-def test_M2_a_daemon_whose_name_is_anothers_ends(etcd: EtcdServer, tmp_path: Path) -> None:
+def test_a_daemon_whose_name_is_anothers_ends(etcd: EtcdServer, tmp_path: Path) -> None:
     uri = cluster_on(etcd, tmp_path)
     with JournalNodeDaemon(uri, "one", tmp_path) as daemon:
         run(deleted(uri, "one", another=True))

@@ -283,7 +283,9 @@ def deletes_under_a_legal_hold(patch: Patch) -> None:
 
     async def delete(self: Cleaner, ledger_id: int, _: Sequence[Segment]) -> bool:
         found = await self._ledgers.read(ledger_id)
-        return found is None or await giving_up._has_deleted(self._ledgers, found, await self._look())
+        if found is not None:
+            await giving_up._delete(self._ledgers, found, await self._look())
+        return True
 
     patch.setattr(Log, "truncate", truncate)
     patch.setattr(Cleaner, "_delete", delete)
