@@ -346,7 +346,7 @@ def _service(
     who_is: WhoIs,
 ) -> BookieService:
     ledgers = LedgerStore(store)
-    known = Verifiers(bookie, ledgers), RegisteredKeys(store), Owners(ledgers)
+    known = Verifiers(bookie, ledgers, watch.saw_older), RegisteredKeys(store), Owners(ledgers)
     about = cookie, config.data_directory, program_version()
     requests = Requests(bookie, *about, *known, vouched_since=watch.vouched_since)
     return BookieService(requests, upkeep.maintain, who_is)

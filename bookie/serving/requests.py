@@ -108,6 +108,8 @@ class Requests:
         if why := await self._refuses_now(request, proofs, reply.status):
             return LacReply(why[0], detail=why[1])
         if request.fence and self._vouched_since is not None:
+            if self.verifiers is not None:
+                await self.verifiers.look(request.ledger_id)
             latest = self.bookie.index.notes.latest(request.ledger_id)
             return replace(reply, vouched_since=await self._vouched_since(), latest=latest)
         return reply

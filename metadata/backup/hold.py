@@ -39,7 +39,7 @@ LEDGERS_NAMED_MAX = 100
 @dataclass(frozen=True, slots=True)
 class Noticed:
     """What showed a bookie that the metadata went back: of what it `compared`, in words, it `found` one number and
-    `expected` at least the other."""
+    `expected` at least the other; both are 0 where the words say all."""
 
     bookie_id: str
     compared: str
@@ -47,6 +47,8 @@ class Noticed:
     expected: int
 
     def __str__(self) -> str:
+        if not self.expected:
+            return f"bookie {self.bookie_id} found {self.compared}"
         at_least = f"{self.expected} or more was expected"
         return f"bookie {self.bookie_id} found {self.compared} at {self.found}, where {at_least}"
 

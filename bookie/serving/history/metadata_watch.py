@@ -76,14 +76,14 @@ class StoreComparison:
         renewals = 0 if mine is None or not life else life.renewals or (life.number and mine.version)
         noticed = None
         if revision < lives.revision:
-            noticed = self._noticed("the metadata's revision", revision, lives.revision)
+            noticed = self.noticed("the metadata's revision", revision, lives.revision)
         elif renewals < lives.settled and not await self._has_left():
-            noticed = self._noticed(f"the renewals of the key {self._key}", renewals, lives.settled)
+            noticed = self.noticed(f"the renewals of the key {self._key}", renewals, lives.settled)
         self.accepted = None if noticed is None else await self._accepted_meanwhile()
         if self.accepted is not None:
             return False  # nothing of it is remembered: after a crash the bookie is to find the same
         if noticed is not None:
-            await self._hold_back(noticed)
+            await self.hold_back(noticed)
             lives.renewals = renewals  # only once that succeeded: until then it is noticed again
         lives.renewals = max(lives.renewals, renewals)
         lives.settled = renewals
@@ -99,7 +99,7 @@ class StoreComparison:
         life = None if mine is None else life_in(mine, self._lives.cookie.incarnation)
         return page.revision, mine, life
 
-    def _noticed(self, compared: str, found: int, expected: int) -> Noticed:
+    def noticed(self, compared: str, found: int = 0, expected: int = 0) -> Noticed:
         return Noticed(self._lives.cookie.bookie_id, compared, found, expected)
 
     async def _accepted_meanwhile(self) -> Accepted | None:
@@ -125,7 +125,7 @@ class StoreComparison:
         """Whether this bookie was decommissioned while it hung: its key is gone for that reason."""
         return await decommissioned.read(self._store, self._lives.cookie.incarnation) is not None
 
-    async def _hold_back(self, noticed: Noticed) -> None:
+    async def hold_back(self, noticed: Noticed) -> None:
         log.error(
             "the metadata went back to an older copy of itself (%s): nothing is created, recovered, healed or "
             "collected until that is accepted: bookledger metadata check",
@@ -215,12 +215,20 @@ class MetadataWatch:
 
     async def _compare(self) -> bool:
         went_back = await self._comparison.went_back()
-        self._ids_are_due |= went_back
-        if went_back and self._since > ALWAYS:
-            self._since = (
-                NEVER  # until the next renewal: the store counts its revisions from an earlier one again
-            )
+        if went_back:
+            self._distrust()
         return went_back
+
+    async def saw_older(self, what: str) -> None:
+        """Has the cluster hold back, for the metadata has something older than it said before. Raises MetadataError."""
+        async with self._one_at_a_time:
+            await self._comparison.hold_back(self._comparison.noticed(what))
+            self._distrust()
+
+    def _distrust(self) -> None:
+        self._ids_are_due = True
+        if self._since > ALWAYS:
+            self._since = NEVER  # until the next renewal: revisions are counted from an earlier one again
 
     async def _give_no_id_twice(self) -> None:
         """Is tried again until it is done: until then a sick disk is not to keep what was noticed from counting. A

@@ -5,17 +5,21 @@ If the first client were believed, one without the password that comes before th
 bookie. After the first request what is in the log counts, and the metadata is asked again only after an ensemble
 change. A writer changes the record first (F6): where it has a fragment that the metadata has not, the metadata went
 back to an older copy since, and nobody would look here for what is confirmed with this bookie's help (W8).
+
+A bookie remembers what the metadata said. Where a request names another identity than the ledger here has, and at each
+fence, it looks again, and has the cluster hold back where the metadata has gone back meanwhile. What clients say proves
+nothing of that.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from google.protobuf.message import DecodeError
 
 from metadata.errors import MetadataError
-from metadata.records.ledger_store import LedgerStore
+from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.notes import fragment_note
 from metadata.records.notes.fragment_note import Headline
 
@@ -29,6 +33,8 @@ LOOKUPS_AT_ONCE_MAX = 16
 """Concurrent look-ups of all messages. A message may bring a thousand new ledgers: one by one they would take as many
 round trips, and without a bound clients that name made-up ledgers would flood the metadata through us."""
 
+REMEMBERED_MAX = 10_000
+"""Ledgers of which a bookie remembers what the metadata said; those that were looked up last."""
 
 OLDER = "the metadata, which may be an older copy, has no such fragment of it"
 
@@ -36,21 +42,31 @@ OLDER = "the metadata, which may be an older copy, has no such fragment of it"
 class Verifiers:
     """Looks up the verifiers of ledgers that the bookie does not know, and fragments that it has no note of."""
 
-    def __init__(self, bookie: Bookie, ledgers: LedgerStore) -> None:
+    def __init__(
+        self,
+        bookie: Bookie,
+        ledgers: LedgerStore,
+        went_back: Callable[[str], Awaitable[None]] | None = None,
+    ) -> None:
         self._bookie = bookie
         self._ledgers = ledgers
+        self._went_back = went_back
+        self._remembered = dict[int, tuple[bytes, Headline]]()
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE_MAX)
         self._round = 0
 
     def look_again(self) -> None:
         """Frames that are being looked up are looked up once more: an older copy of the metadata may be accepted next,
-        by notes to which theirs do not belong yet (W8)."""
+        by notes to which theirs do not belong yet (W8). What was remembered is none of that copy's."""
         self._round += 1
+        self._remembered.clear()
 
     def knows(self, frame: Frame) -> bool:
         """Whether nothing has to be looked up for this frame."""
-        known = self._bookie.verifier_of(frame.ledger_id) is not None
-        return known and not (frame.note and self._news_of(frame))
+        state = self._bookie.states.peek(frame.ledger_id)
+        if state.verifier is None or state.is_another(frame.identity):
+            return False
+        return not (frame.note and self._news_of(frame))
 
     def _news_of(self, frame: Frame) -> Headline | None:
         """The fragment that the frame's note is of; None where the bookie has that note."""
@@ -71,6 +87,8 @@ class Verifiers:
         news, refused = dict[int, Headline | None](), dict[int, tuple[Status, str]]()
         for frame in frames:
             news[frame.ledger_id] = self._news_of(frame) if frame.note else news.get(frame.ledger_id)
+            if self._bookie.states.peek(frame.ledger_id).is_another(frame.identity):
+                await self.look(frame.ledger_id)
         wanted, round_ = dict(news), self._round
         while unknown := [n for n in wanted if n not in refused and self._is_unknown(n, wanted[n])]:
             for first in range(0, len(unknown), LOOKUPS_AT_ONCE_MAX):
@@ -88,11 +106,16 @@ class Verifiers:
     def _is_unknown(self, ledger_id: int, news: Headline | None) -> bool:
         return news is not None or self._bookie.verifier_of(ledger_id) is None
 
+    async def look(self, ledger_id: int) -> None:
+        """Looks whether the metadata has gone back, where it was looked up before, and has the cluster hold back."""
+        if ledger_id in self._remembered:
+            await self._learn(ledger_id, None)
+
     async def _learn(self, ledger_id: int, news: Headline | None) -> tuple[Status, str] | None:
         try:
             async with self._lookups, asyncio.timeout(LOOKUP_SECONDS_MAX):
                 forgets = self._bookie.states.forgets
-                found = await self._ledgers.read(ledger_id)
+                found = await self._read(ledger_id)
         except (MetadataError, TimeoutError) as error:
             if self._bookie.verifier_of(ledger_id) is not None:
                 return None  # its writer goes on: a bookie without metadata is as good as the others for known ledgers
@@ -105,3 +128,30 @@ class Verifiers:
             return Status.UNAUTHORIZED, "there is no such ledger in the metadata"
         self._bookie.learn(found.record)
         return None
+
+    async def _read(self, ledger_id: int) -> VersionedRecord | None:
+        """What the metadata has of the ledger. Raises MetadataError, also where nobody may hold it back."""
+        round_ = self._round
+        found = await self._ledgers.read(ledger_id)
+        if self._is_older(found):
+            # A later look-up may have been answered before this one.
+            found = await self._ledgers.read(ledger_id)
+            if (why := self._is_older(found)) and self._went_back is not None:
+                await self._went_back(why)
+        self._remembered.pop(ledger_id, None)
+        if found is not None and round_ == self._round:
+            last, is_closed = found.record.fragments[-1], found.record.is_closed
+            self._remembered[ledger_id] = found.identity, Headline(last.first_entry, last.number, is_closed)
+            if len(self._remembered) > REMEMBERED_MAX:
+                del self._remembered[next(iter(self._remembered))]
+        return found
+
+    def _is_older(self, found: VersionedRecord | None) -> str:
+        """How the record shows that the metadata went back, by what it said before; "" where it does not."""
+        if found is None or found.ledger_id not in self._remembered:
+            return ""
+        identity, stood = self._remembered[found.ledger_id]
+        if identity != found.identity:
+            return f"another ledger {found.ledger_id} than before"
+        is_older = not found.record.is_closed and stood.is_ahead_of(found.record)
+        return f"ledger {found.ledger_id} in an earlier state than before" if is_older else ""

@@ -113,7 +113,8 @@ async def test_a_fragment_that_is_looked_up_while_notes_are_asked_for_is_looked_
 def _frame(record: LedgerRecord, number: int) -> Frame:
     """The first one of a writer that knows the ledger's only fragment by this number."""
     fragment = replace(record.fragments[0], number=number)
-    return Frame(record.ledger_id, note=fragment_note.encode_of(record, fragment))
+    note = fragment_note.encode_of(record, fragment)
+    return Frame(record.ledger_id, identity=record.identity, note=note)
 
 
 async def test_with_a_bookie_whose_place_the_metadata_has_lost_nothing_is_confirmed(

@@ -5,7 +5,8 @@ What must hold of the ledgers that are made before, meanwhile and afterwards, wh
     mixed      whoever opens a ledger reads entries of it alone
     collected  what was acknowledged stands on an ack quorum of disks, also after the operator has accepted the older
                copy, ledgers were deleted and every bookie has collected; but for ledgers that were deleted
-    noticed    the cluster holds back soon, where nobody writes while the store goes back
+    noticed    the cluster holds back soon, where nobody writes while the store goes back; and at once where an id was
+               given twice
     cut short  whoever recovers a ledger reads all that was acknowledged before, or is told that it cannot be recovered
     unreadable whoever recovers a ledger reads all entries that it ends with, where every bookie answers
     lost       once the operator has accepted, the metadata knows each ledger of which something was acknowledged; not
@@ -283,6 +284,37 @@ class RollbackCluster(Cluster):
                 where = ", ".join(host.name for host in holders) or "no bookie"
                 why = f"entry {entry_id} of ledger {made.ledger_id} ({made.identity.hex()}) stands at {where}"
                 raise Violation("collected", why)
+
+
+class CopyOfJustNow(RollbackCluster):
+    """The copy is of a moment ago, and no bookie has renewed its key since in most runs: who is given an id again, and
+    is refused, shows it to the bookies."""
+
+    async def _run(self, plan: Plan) -> None:
+        await self.hosts.begin()
+        chance = self.site.world.stream("just now")
+        await asyncio.sleep(chance.uniform(0.0, 5.0))
+        copy = Copy(self.site.metadata.data)
+        await self._client("before", self._writes_one)
+        copy.put_back(self.site.metadata.data, self.site.host_loop.time())
+        self.site.world.note("the metadata goes back to the copy")
+        await self._client("after", self._writes_one)
+        before, after = self.made
+        assert before.ledger_id == after.ledger_id
+        if not after.acknowledged and await hold.read(VirtualStore(self.site.metadata, OPERATOR)) is None:
+            raise Violation("noticed", f"ledger {after.ledger_id} is refused, and nobody holds back")
+        for host in self.hosts.by_name.values():
+            await host.went_down(kill=False)
+
+    async def _writes_one(self, client: LedgerClient, _: Stream) -> None:
+        size, writes, acks = self.site.plan.shape
+        writer = await client.create_ledger(ensemble_size=size, write_quorum=writes, ack_quorum=acks)
+        self.made.append(made := Made(writer.ledger_id, writer.record.identity))
+        try:
+            payload = payload_of(made.identity, 0)
+            made.acknowledged[await writer.append(payload)] = payload
+        except LedgerError as error:
+            self.site.world.note("%r", error)
 
 
 async def _notes(bookie: Bookie) -> AsyncGenerator[HeldNote, None]:

@@ -12,6 +12,7 @@ import pytest
 from bookie.index.ledger_state import LedgerState
 from bookie.index.notes import NotesTable
 from bookie.serving.history.metadata_watch import ALWAYS, MetadataWatch, StoreComparison
+from bookie.serving.lookups.verifiers import Verifiers
 from bookie.upkeep.collecting.collector import Collector
 from bookie.upkeep.healing.restore_check import RestoreCheck
 from bookie.wire import LacReply
@@ -24,7 +25,7 @@ from metadata.records.notes.fragment_note import Headline
 from tests.simulation.engine.planted import Plant, Real, around, bug, instead_of
 from tests.simulation.engine.runs import Failed
 
-from .metadata_rollback import RollbackCluster
+from .metadata_rollback import CopyOfJustNow, RollbackCluster
 from .plan import Plan
 from .replaced_ensembles import (
     EnsembleThatComesBack,
@@ -68,6 +69,10 @@ def test_W8_no_recovery_loses_what_was_acknowledged_by_bookies_that_the_older_co
     kind: Kind,
 ) -> None:
     assert broken(kind, max(1, SEEDS // 2)) == []
+
+
+def test_W8_who_is_given_an_id_again_shows_bookies_that_the_store_went_back() -> None:
+    assert broken(CopyOfJustNow, SEEDS) == []
 
 
 # --- rules that are broken on purpose -------------------------------------------------------------------
@@ -156,6 +161,16 @@ def a_recovery_does_not_heed_who_holds_more(patch: Patch) -> None:
     patch.setattr(Recovery, "__init__", broken)
 
 
+@instead_of(Verifiers, "look", known=0)
+async def a_bookie_does_not_look_again(*_: object) -> None:
+    """Where it has another ledger of the id than it is asked for."""
+
+
+@bug(known=0)
+def a_bookie_remembers_nothing_of_the_metadata(patch: Patch) -> None:
+    patch.setattr(Verifiers, "_is_older", lambda *_: "")
+
+
 @instead_of(MetadataWatch, "_bring_up", known=0)
 async def who_comes_back_brings_nothing_up(self: MetadataWatch) -> None:
     await self._comparison.came_back()
@@ -174,6 +189,8 @@ async def who_comes_back_brings_nothing_up(self: MetadataWatch) -> None:
         (a_mark_makes_a_record_newer, "cut short", EnsembleThatWasAway),
         (no_record_names_who_holds_more, "cut short", ReplacedEnsemble),
         (a_recovery_does_not_heed_who_holds_more, "cut short", ReplacedEnsemble),
+        (a_bookie_does_not_look_again, "noticed", CopyOfJustNow),
+        (a_bookie_remembers_nothing_of_the_metadata, "noticed", CopyOfJustNow),
         (who_comes_back_brings_nothing_up, "cut short", EnsembleThatIsAwayAtTheAcceptance),
     ],
     ids=lambda one: one.name if isinstance(one, Plant) else None,
