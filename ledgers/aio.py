@@ -114,10 +114,9 @@ class LedgerClient(NotPickled, LogClient, ElectionClient):
                 await anext(self._at_loop_end)
 
     async def close(self) -> None:
-        """Closes open writers as their own `close` does, and all connections. Safe to repeat.
+        """Closes open writers as their own `close` does, and all connections. Safe to repeat; does nothing in a fork.
 
-        Waits `CLOSE_SECONDS_MAX` (5 s) at most for bookies and metadata that do not answer: writers that could not be
-        closed until then are given up, with a warning in the log. Does nothing in a forked process.
+        Writers that cannot be closed within `CLOSE_SECONDS_MAX` (5 s) are given up, with a warning in the log.
         """
         if self._home.is_here:
             ending, self._at_loop_end = self._at_loop_end, None
@@ -160,9 +159,8 @@ class LedgerClient(NotPickled, LogClient, ElectionClient):
         """Creates a ledger and returns its writer; `NewLedger` describes the arguments.
 
         Defaults: write quorum = ensemble size, ack quorum = a majority of the write quorum. Raises ValueError for an
-        impossible shape, NotAllowed for a certificate's role that does not write, NotEnoughBookies, LedgerExists (for
-        a chosen ledger_id), MetadataUnavailable. On an error no ledger was made, except that after MetadataUnavailable
-        an empty open one may exist.
+        impossible shape, NotAllowed for a role that does not write, NotEnoughBookies, LedgerExists (of a chosen id),
+        MetadataUnavailable, after which an empty open ledger may exist; after the others none was made.
         """
         new = NewLedger(
             ensemble_size=ensemble_size,
@@ -292,9 +290,8 @@ class LedgerClient(NotPickled, LogClient, ElectionClient):
     ) -> AsyncIterator[LedgerRecord]:
         """Yields the metadata of every ledger from `first_ledger` on, in id order, which need not be that of creation.
 
-        With `custom`, only of those whose custom metadata has all of these values; every record is read all the same. A
-        record that this version cannot decode is skipped, with a warning in the log; without `skip_unreadable` it
-        raises LedgerError. Raises MetadataUnavailable. May be closed half-way.
+        With `custom`, of those whose custom metadata has all of it; every record is read. One that cannot be decoded is
+        skipped, with a warning; without `skip_unreadable` it raises LedgerError. Raises MetadataUnavailable.
         """
         cluster = await self._connected()
         on_unreadable = unreadable.skip if skip_unreadable else unreadable.refuse
@@ -305,9 +302,8 @@ class LedgerClient(NotPickled, LogClient, ElectionClient):
 
     async def describe_ledger(self, ledger_id: int) -> LedgerRecord:
         """Returns one ledger's metadata. Raises NoSuchLedger, MetadataUnavailable."""
-        cluster = await self._connected()
         with self._asking():
-            return (await found_of(cluster, ledger_id)).record
+            return (await found_of(await self._connected(), ledger_id)).record
 
     async def size_steps(
         self, record: LedgerRecord, *, step_bytes: int, first_entry: int = 0, last_entry: int | None = None
@@ -332,8 +328,8 @@ class LedgerClient(NotPickled, LogClient, ElectionClient):
         and then nothing is deleted. `force` deletes it as it is, for ledgers whose bookies are lost: a live writer may
         then get entries confirmed, which nobody can read, until its bookies collect garbage. With `password_is_lost` no
         password is needed and nothing is recovered; that takes an admin's certificate, where there are any. Otherwise
-        the ledger's owner deletes it, or whoever knows its password. Raises LedgerInLog for a segment of a log,
-        LedgerError where the record keeps changing, MetadataUnavailable.
+        its owner deletes it, or whoever knows its password. Raises LedgerInLog, LedgerError where the record keeps
+        changing, MetadataUnavailable.
         """
         cluster = await self._connected()
         with self._asking():
@@ -353,16 +349,14 @@ class LedgerClient(NotPickled, LogClient, ElectionClient):
     async def maintain_bookie(
         self, bookie: BookieRef, request: MaintainRequest, timeout: float
     ) -> MaintainReply:
-        """Has a bookie collect garbage, verify its disk or fetch what it lost; waits for its report.
+        """Has a bookie collect garbage, verify its disk or fetch what it lost; waits for its report. Safe to repeat.
 
         A refusal or a failure is a status in the reply. Raises BookieUnavailable when the bookie did not answer
-        in `timeout` seconds; it was told to stop then. All of this is safe to repeat.
+        in `timeout` seconds; it was told to stop then.
         """
         await self.connect()
         assert self._bookies is not None
         return await self._bookies.maintain(bookie, request, timeout)
-
-    # ------------------------------------------------------------------------------------------
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
