@@ -6,6 +6,7 @@ L5: a conflict that is no later epoch costs a writer nothing.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from ledgers import (
 from ledgers.aio import LedgerClient
 from ledgers.logs.log import Log
 from ledgers.logs.segment_ledgers import SegmentLedgers
+from ledgers.logs.writing.log_writer import LogWriter
 from ledgers.writing.write_handle import WriteHandle
 from metadata import keys
 from metadata.errors import OutcomeUnknown
@@ -240,15 +242,38 @@ async def test_L1_a_writer_whose_epoch_was_taken_adds_no_segment_and_confirms_no
     assert await payloads(log) == [b"0", b"1"]
 
 
+async def test_L1_of_two_writers_to_which_metadata_that_went_back_gave_one_epoch_the_first_with_a_segment_goes_on(
+    client: LedgerClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of them stood still between its epoch and its segment: no ledger told of that epoch."""
+    create, log = SegmentLedgers.create, await client.create_log("orders")
+    others: list[LogWriter] = []
+
+    async def late(self: SegmentLedgers, record: LogRecord, start: int) -> WriteHandle:
+        if record.writer == "late":
+            await log.refresh()
+            await log._chain.change(lambda record: replace(record, epoch=record.epoch - 1))
+            others.append(await log.writer("other"))
+        return await create(self, record, start)
+
+    monkeypatch.setattr(SegmentLedgers, "create", late)
+    with pytest.raises(LogFenced, match="other, epoch 1"):
+        await (await client.log("orders")).writer("late")
+    (other,) = others
+    assert await other.append(b"0") == 0
+    await other.close()
+    assert await payloads(log) == [b"0"]
+
+
 async def test_a_change_of_the_record_whose_answer_is_lost_is_done_once(
     client: LedgerClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = await client.create_log("orders", roll_records=10)
     store, lost = log._chain.logs.store, []
-    replace = store.replace
+    replaced = store.replace
 
     async def without_answer(key: str, value: bytes, version: int, **how: Any) -> int:
-        done = await replace(key, value, version, **how)
+        done = await replaced(key, value, version, **how)
         if key.startswith(keys.LOGS) and value not in lost:
             lost.append(value)
             raise OutcomeUnknown("the answer was lost")

@@ -77,14 +77,15 @@ def _header(found: Sequence[_Of]) -> LogRecord:
 
 
 def _chained(found: Iterable[_Of]) -> list[_Of]:
-    """Those that follow each other: without ledgers that an earlier writer made and nobody needed, or with nothing."""
+    """Those that follow each other: without ledgers with nothing, and without those that a writer made before this one,
+    or before this segment, and nobody needed: their tail ended earlier than it was to."""
     chain: list[_Of] = []
     for one in sorted(found, key=lambda one: (one.said.first_position, one.rank)):
         if one.end_position == one.said.first_position:
             continue
         while chain and chain[-1].said.first_position == one.said.first_position:
             chain.pop()
-        if not chain or one.said.epoch >= chain[-1].said.epoch:
+        if not chain or one.rank >= chain[-1].rank:
             chain.append(one)
     return chain
 
@@ -105,10 +106,18 @@ def _segments_of(chain: Sequence[_Of]) -> tuple[list[Segment], list[str]]:
             end = following.said.first_position
             doubts.append(f"ledger {one.ledger.ledger_id} has to be recovered: it ends before position {end}")
         if end is not None:
-            segment = segment.ended(end, one.ledger.closed_ms * 1000, one.ledger.length_bytes or 0)
+            segment = segment.ended(end, _ended_us(one, following), one.ledger.length_bytes or 0)
         segments.append(segment)
         time_us = max(segment.begun_us, segment.ended_us)
     return segments, doubts
+
+
+def _ended_us(one: _Of, following: _Of | None) -> int:
+    """Not before its last record, by clocks that are right: when its ledger was closed; where nobody noted that, when
+    the next one was made."""
+    if not one.ledger.closed_ms and following is not None:
+        return following.ledger.created_ms * 1000
+    return one.ledger.closed_ms * 1000 + 999
 
 
 def _runs(segments: Iterable[Segment]) -> list[tuple[Segment, ...]]:

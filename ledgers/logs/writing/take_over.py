@@ -52,7 +52,10 @@ async def take_over(
         last = record.last
         if last is not None and last.ledger_id == handle.ledger_id:
             return record  # done, and its answer was lost
-        record = record if ended is None or last is None or last.is_ended else record.ended(ended)
+        if ended is not None and last is not None and last.ledger_id == ended.ledger_id:
+            record = record.ended(ended)
+        if record.end_position != start:  # metadata that went back gave this epoch to another one, too
+            raise LogFenced(record.name, record.writer or "unnamed", epoch)
         return record.begun(Segment(handle.ledger_id, start, epoch, begun_us))
 
     try:

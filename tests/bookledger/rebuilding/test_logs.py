@@ -52,7 +52,7 @@ def test_the_chain_is_as_it_was_and_the_epoch_above_all_that_are_known() -> None
     assert rebuilt.record.epoch == 2 + EPOCHS_LEFT
     assert (rebuilt.record.name, rebuilt.record.owner) == ("orders", "team")
     assert rebuilt.record.settings == BEGUN.settings and rebuilt.doubts == ()
-    assert rebuilt.record.segments[0] == Segment(1, 0, 1, 1000, 10, 2000, 10)
+    assert rebuilt.record.segments[0] == Segment(1, 0, 1, 1000, 10, 2999, 10)
 
 
 def test_of_an_older_program_the_name_is_not_known() -> None:
@@ -66,6 +66,14 @@ def test_a_ledger_that_a_former_writer_began_in_vain_is_not_of_the_chain_and_is_
         rebuilt = rebuilt_log([ledger(2, 10, 20), vain, ledger(4, 20, None, epoch=2)])
         assert positions(rebuilt) == [(2, 10, 20), (4, 20, None)]
         assert rebuilt.record.obsolete == (3,)
+
+
+def test_a_ledger_that_a_writer_made_ahead_and_dropped_is_not_of_the_chain() -> None:
+    """Its tail failed before the position where the next segment was to begin: that one begins earlier."""
+    for dropped in (ledger(3, 20, None), ledger(3, 20, 25)):
+        rebuilt = rebuilt_log([ledger(2, 10, 17), dropped, ledger(4, 17, 30), ledger(5, 30, None)])
+        assert positions(rebuilt) == [(2, 10, 17), (4, 17, 30), (5, 30, None)]
+        assert rebuilt.record.obsolete == (3,) and rebuilt.doubts == ()
 
 
 def test_segments_that_hold_nothing_leave_the_chain() -> None:
@@ -93,6 +101,13 @@ def test_a_segment_whose_end_nobody_was_told_ends_where_the_next_begins() -> Non
     rebuilt = rebuilt_log([ledger(1, 0, None), ledger(2, 10, None)])
     assert positions(rebuilt) == [(1, 0, 10), (2, 10, None)]
     assert rebuilt.doubts == ("ledger 1 has to be recovered: it ends before position 10",)
+    assert rebuilt.record.segments[0].ended_us == 2000, "when the next one was made"
+
+
+def test_a_segment_ends_no_earlier_than_its_ledger_was_closed() -> None:
+    """Its last record may be of that very millisecond, and a time that it ends before is looked for behind it."""
+    (segment,) = rebuilt_log([ledger(1, 0, 10)]).record.segments
+    assert segment.ended_us == 2999
 
 
 def test_a_long_chain_is_in_pages_as_ever() -> None:

@@ -16,9 +16,11 @@ from ledgers.errors import (
     LogHeld,
     LogTruncated,
     MetadataUnavailable,
+    MetadataWentBack,
     NoSuchLedger,
 )
 from ledgers.logs.log import Log
+from ledgers.logs.producers.errors import OutOfOrderSequence
 from ledgers.logs.record_batch import Record
 from ledgers.logs.writing.log_writer import LogWriter
 from metadata.errors import MetadataError
@@ -131,7 +133,8 @@ class LogWriterUser(LogUser):
 
 def _was_first_producer(writer: LogWriter, error: LedgerError) -> bool:
     """Whether nothing was taken in, for the log's record could not be told that it has producers."""
-    return isinstance(error, MetadataUnavailable) and not writer.producers.is_begun
+    not_told = isinstance(error, MetadataUnavailable | OutOfOrderSequence) and not writer.producers.is_begun
+    return not_told or isinstance(error, MetadataWentBack)
 
 
 class Taken:

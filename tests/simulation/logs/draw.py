@@ -17,6 +17,7 @@ AWAY_SHARE = 0.3
 
 CLOCKS_SHARE = 0.2
 FAILS_AT_FIRST_SHARE = 0.1
+GOING_BACK_SHARE = 0.15
 
 LEADERS = "leaders 94371"
 """Under this key the seeds that are known to find planted bugs of writers and retention have no leaders."""
@@ -29,6 +30,9 @@ CLOCKS = "clocks 3404"
 
 FAILS_AT_FIRST = "fails at first 27"
 """Under this key no ledger of theirs fails while it is added to the log."""
+
+GOING_BACK = "going back 7"
+"""Under this key their metadata does not go back."""
 
 UNPAGED_SEGMENTS = 64
 """Times that cannot be stay in pages: with so many segments to a page there are none."""
@@ -57,7 +61,8 @@ def draw(seed: int) -> Plan:
     plan = _kept(plan, Stream(key_of(seed, "logs", "keeping")))
     plan = _shared(plan, Stream(key_of(seed, "logs", "sharing")))
     plan = _clocked(plan, nodes, Stream(key_of(seed, CLOCKS)))
-    return _failing_at_first(plan, Stream(key_of(seed, FAILS_AT_FIRST)))
+    plan = _failing_at_first(plan, Stream(key_of(seed, FAILS_AT_FIRST)))
+    return _gone_back(plan, Stream(key_of(seed, GOING_BACK)))
 
 
 def _kept(plan: Plan, chance: Stream) -> Plan:
@@ -134,6 +139,16 @@ def _failing_at_first(plan: Plan, chance: Stream) -> Plan:
         plans.FailLedgers(one.at + plan.pace_seconds * chance.uniform(5.0, 25.0)) for one in plan.writers
     )
     return replace(plan, events=(*plan.events, *failures))
+
+
+def _gone_back(plan: Plan, chance: Stream) -> Plan:
+    """Some logs without retention, leaders and sets have metadata that goes back."""
+    others = plan.keeping or plan.sharing or plan.clocks or any(one.leads for one in plan.writers)
+    if others or not chance.happens(GOING_BACK_SHARE):
+        return plan
+    copy_seconds = chance.choice((0.5, 3.0, 10.0))
+    event = plans.GoesBack(_when(chance) + copy_seconds, copy_seconds, chance.choice((0.5, 3.0, 10.0)))
+    return replace(plan, events=(*plan.events, event))
 
 
 def _set_writer(chance: Stream) -> plans.SetWriter:

@@ -6,7 +6,7 @@ from tests.simulation.engine.layer import Layer
 from tests.simulation.engine.planted import planted_in
 from tests.simulation.engine.shrink import fewer, plainer
 
-from . import planted, planted_in_clocks, planted_in_coordination, planted_in_keeping
+from . import planted, planted_in_accepting, planted_in_clocks, planted_in_coordination, planted_in_keeping
 from .draw import draw
 from .probes import LogProbe
 from .run import play
@@ -17,7 +17,9 @@ LAYER = Layer(
     draw,
     play,
     simpler=(fewer, plainer),
-    plants=planted_in(planted, planted_in_keeping, planted_in_coordination, planted_in_clocks),
+    plants=planted_in(
+        planted, planted_in_keeping, planted_in_coordination, planted_in_clocks, planted_in_accepting
+    ),
     probes=tuple(LogProbe),
     seeds_that_reach_everything=2_000,
 )

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bookie.wire import Columns
 from bookie.wire.columns import of_payloads
@@ -21,6 +21,7 @@ from ledgers.errors import (
     LedgerError,
     LedgerFenced,
     LedgerRecoveryFailed,
+    MetadataWentBack,
     NoSuchEntry,
     NoSuchLedger,
     NotEnoughAnswers,
@@ -29,11 +30,14 @@ from ledgers.errors import (
 from metadata import keys
 from metadata.memory import MemoryData
 from metadata.records import ledger_codec
-from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape, Tombstone
 from tests.simulation.engine.chance import Stream
-from tests.simulation.shells.site import Pipe, Site, decide
+from tests.simulation.shells.site import Pipe, decide
 
 from .plan import LEDGERS
+
+if TYPE_CHECKING:
+    from .site import LogSite
 
 T = TypeVar("T")
 
@@ -57,6 +61,7 @@ class Ledger:
     told: int = -1
     is_fenced: bool = False
     end: int | None = None
+    closed_ms: int = 0
 
     def fence(self, chance: Stream) -> None:
         """Nothing more of its writer is taken; of what is under way some has arrived."""
@@ -64,16 +69,21 @@ class Ledger:
             self.is_fenced = True
             self.entries += self.under_way[: chance.below(len(self.under_way) + 1)]
 
-    def close(self) -> int:
+    def close(self, now_ms: int) -> int:
         if self.end is None:
-            self.end = len(self.entries) - 1
+            self.end, self.closed_ms = len(self.entries) - 1, now_ms
         return self.end
+
+    def closed_record(self) -> LedgerRecord:
+        """The record as it would stand if the metadata knew the end."""
+        assert self.end is not None
+        return replace(self.record.closed(self.end, sum(map(len, self.entries))), closed_ms=self.closed_ms)
 
 
 class Ledgers:
     """All ledgers. Their records stand in the metadata, where the log's code reads and deletes them."""
 
-    def __init__(self, site: Site, data: MemoryData) -> None:
+    def __init__(self, site: LogSite, data: MemoryData) -> None:
         self.site = site
         self.chance = site.world.stream("ledgers")
         self.open_writers: list[ModelWriter] = []
@@ -81,12 +91,18 @@ class Ledgers:
         self._data = data
         self._ledgers: dict[int, Ledger] = {}
 
-    def create(self, custom: Mapping[str, bytes]) -> Ledger:
+    def create(self, custom: Mapping[str, bytes], now_ms: int) -> Ledger:
+        self._check_accepted()
         if self.site.world.now < self.no_bookies_until:
             raise NotEnoughBookies("a new ledger", {})
         ledger_id = len(self._ledgers) + 1
         record = LedgerRecord(
-            ledger_id, Shape(1, 1, 1), ENSEMBLE, custom_metadata=custom, identity=b"%016d" % ledger_id
+            ledger_id,
+            Shape(1, 1, 1),
+            ENSEMBLE,
+            custom_metadata=custom,
+            created_ms=now_ms,
+            identity=b"%016d" % ledger_id,
         )
         key = keys.ledger(ledger_id)
         self._data.create(key, ledger_codec.encode(record), None, self.site.world.now, None)
@@ -94,24 +110,47 @@ class Ledgers:
         return ledger
 
     def find(self, ledger_id: int) -> Ledger:
-        """Raises NoSuchLedger."""
+        """Raises NoSuchLedger, and MetadataWentBack where the metadata is held back and does not know it."""
         ledger = self._ledgers.get(ledger_id)
-        if ledger is None or not self._is_in_metadata(ledger):
+        if ledger is None or not self.is_in_metadata(ledger):
+            self._check_accepted()
             raise NoSuchLedger(ledger_id)
         return ledger
 
+    def find_to_recover(self, ledger_id: int) -> Ledger:
+        """Nothing is recovered while the metadata is held back."""
+        ledger = self.find(ledger_id)
+        if self.is_held:
+            raise LedgerRecoveryFailed(ledger_id, "the metadata went back")
+        return ledger
+
+    @property
+    def is_held(self) -> bool:
+        return self._data.get(keys.RESTORED, self.site.world.now) is not None
+
+    def _check_accepted(self) -> None:
+        if self.is_held:
+            raise MetadataWentBack("the metadata went back")
+
     def left(self) -> list[Ledger]:
-        return [one for one in self._ledgers.values() if self._is_in_metadata(one)]
+        return [one for one in self._ledgers.values() if self.is_in_metadata(one)]
+
+    def all(self) -> list[Ledger]:
+        return list(self._ledgers.values())
 
     def by_id(self, ledger_id: int) -> Ledger:
         return self._ledgers[ledger_id]
 
-    def _is_in_metadata(self, ledger: Ledger) -> bool:
+    def is_in_metadata(self, ledger: Ledger) -> bool:
+        return isinstance(self._in_metadata(ledger), LedgerRecord)
+
+    def is_deleted(self, ledger: Ledger) -> bool:
         """Whoever deletes it leaves a tombstone."""
+        return isinstance(self._in_metadata(ledger), Tombstone)
+
+    def _in_metadata(self, ledger: Ledger) -> LedgerRecord | Tombstone | None:
         found = self._data.get(keys.ledger(ledger.ledger_id), self.site.world.now)
-        if found is None:
-            return False
-        return isinstance(ledger_codec.decode(found.key, found.value), LedgerRecord)
+        return None if found is None else ledger_codec.decode(found.key, found.value)
 
     def fail_all(self) -> None:
         """Every ledger under way loses its bookies."""
@@ -129,8 +168,8 @@ class LedgerCalls:
         self.is_dead = False
 
     async def create_ledger(self, *, custom_metadata: Mapping[str, bytes] | None, **_: Any) -> ModelWriter:
-        silence = NotEnoughBookies("a new ledger", {LEDGERS: "no answer"})
-        ledger = await self.call(lambda: self.ledgers.create(custom_metadata or {}), silence)
+        silence, now_ms = NotEnoughBookies("a new ledger", {LEDGERS: "no answer"}), self.site.clock_ms()
+        ledger = await self.call(lambda: self.ledgers.create(custom_metadata or {}, now_ms), silence)
         return ModelWriter(self, ledger)
 
     async def open_ledger(
@@ -143,9 +182,10 @@ class LedgerCalls:
         return reader
 
     async def _recover(self, ledger_id: int) -> None:
-        silence = LedgerRecoveryFailed(ledger_id, "no answer")
-        await self.call(lambda: self.ledgers.find(ledger_id).fence(self.ledgers.chance), silence)
-        await self.call(lambda: self.ledgers.find(ledger_id).close(), silence)
+        silence, find = LedgerRecoveryFailed(ledger_id, "no answer"), self.ledgers.find_to_recover
+        await self.call(lambda: find(ledger_id).fence(self.ledgers.chance), silence)
+        now_ms = self.site.clock_ms()
+        await self.call(lambda: find(ledger_id).close(now_ms), silence)
 
     async def call(self, serve: Callable[[], T], silence: LedgerError) -> T:
         """One request and its answer. Raises `silence` where either is lost; it may have been served all the same."""
@@ -217,6 +257,13 @@ class ModelWriter:
         if ledger.is_fenced:
             self._back.send("append reply", lambda: self._end(LedgerFenced(self.ledger_id, "in recovery")))
             return
+        if not (
+            ledger.entries or self._calls.ledgers.is_in_metadata(ledger)
+        ):  # bookies take no first entries (W8)
+            self._back.send(
+                "append reply", lambda: self._end(NotEnoughBookies(f"ledger {self.ledger_id}", {}))
+            )
+            return
         arrived, ledger.under_way = ledger.under_way[:count], ledger.under_way[count:]
         ledger.entries += arrived
         ledger.told = max(ledger.told, lac)
@@ -265,12 +312,14 @@ class ModelWriter:
             raise self.failure
 
     async def _close(self) -> None:
+        now_ms = self._calls.site.clock_ms()
+
         def close() -> int:
             ledger = self._calls.ledgers.find(self.ledger_id)
             if ledger.end is None and ledger.is_fenced:
                 raise LedgerFenced(self.ledger_id, "in recovery")
             ledger.is_fenced = True
-            return ledger.close()
+            return ledger.close(now_ms)
 
         silence = LedgerClosed(self.ledger_id, "the outcome of closing it is not known")
         try:
@@ -342,6 +391,8 @@ class ModelReader:
             return self._calls.ledgers.find(self.ledger_id).entries[first:stop]
 
         entries = await self._calls.call(read, NotEnoughAnswers(self.ledger_id, {}))
+        if self._calls.site.doubts and len(entries) < stop - first:
+            raise NoSuchEntry(self.ledger_id, first + len(entries), self.last_add_confirmed)
         assert len(entries) == stop - first, "what is confirmed is there"
         return of_payloads(first, entries, b"")
 

@@ -106,6 +106,13 @@ class BookieClockStep(Fault):
     seconds: float = 100.0
 
 
+class GoesBack(Fault):
+    """The metadata goes back to a copy of so many seconds before, and is held back; it is accepted so much later."""
+
+    copy_seconds: float = 5.0
+    held_seconds: float = 1.0
+
+
 class Consumer(Value):
     """Reads from a cursor from this time on, a record each `pause`; after the first it stands still for a while."""
 

@@ -27,4 +27,5 @@ class LogProbe(Enum):
     GROWN = "a set of logs grew"
     MOVED = "a member used a log to which keys had moved"
     STUCK = "a group went on after a log was truncated, or a member died or hung"
+    BROUGHT_UP = "a log whose metadata had gone back was brought up to its ledgers"
     USED_AGAIN = "a member used what one before it had used, too"

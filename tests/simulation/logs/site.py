@@ -14,6 +14,7 @@ from unittest import mock
 import tenacity
 
 from bookie.upkeep.logs import retention_rounds, silence_counts
+from bookledger.cluster.rebuilding import logs as rebuilt_logs
 from ledgers.cluster import Cluster
 from ledgers.config import ClientConfig
 from ledgers.elections import election, place
@@ -120,6 +121,8 @@ class LogSite(Site):
         self.machine_seconds: defaultdict[str, float] = defaultdict(float)
         self.bookie_clocks: BookieClocks | None = None
         self.is_over = False
+        self.doubts: tuple[str, ...] = ()
+        """What could not be known of the log when metadata that went back was accepted."""
         self._names = 0
 
     def record(self) -> LogRecord:
@@ -168,6 +171,9 @@ class LogSite(Site):
         own = [seconds for name, seconds in self.machine_seconds.items() if name]
         least = self.machine_seconds[""] + min([0.0, *own])
         self.clock_seconds_min = min(least, self.clock_seconds_min)
+
+    def clock_ms(self) -> int:
+        return self.time_ns() // 1_000_000
 
     def time_ns(self) -> int:
         """The clock of everybody's machine, but for bookies'."""
@@ -218,6 +224,8 @@ class Client(ElectionClient):
 
     async def sweep(self) -> int:
         """An audit of all ledgers; how many it deleted."""
+        if self._site.ledgers.is_held:
+            return 0
         unneeded, count = UnneededSegments(self._store), 0
         async for found in LedgerStore(self._store).list():
             count += await unneeded.delete(found)
@@ -239,7 +247,8 @@ def in_virtual_time(site: LogSite) -> Iterator[None]:
         stack.enter_context(patched(tenacity, "time", clock))
         for module in (record_clock, log_calls, cursor, cursor_calls, election, place):
             stack.enter_context(patched(module, "time", wall))
-        stack.enter_context(patched(log_record, "PAGE_SEGMENTS", site.plan.page_segments))
+        for module in (log_record, rebuilt_logs):
+            stack.enter_context(patched(module, "PAGE_SEGMENTS", site.plan.page_segments))
         stack.enter_context(patched(retention_rounds, "ROUND_SECONDS", ROUND_SECONDS))
         stack.enter_context(patched(silence_counts, "TELL_MS", TELL_MS))
         if site.plan.clocks is None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 
 from ledgers.logs.record_batch import Record
 from metadata.records.logs.log_ledgers import segment_of
@@ -104,6 +104,14 @@ class Truth:
                         "L10", f"{one.producer} has {one.sequence} behind {last[one.producer]}"
                     )
                 last[one.producer] = one.sequence
+
+    def went_back(self, log: LogRecord) -> None:
+        """The metadata did, to this record of the log. Ledgers may tell of a truncation after the end of its hold."""
+        self._records = {log.identity: replace(log, legal_hold=False)}
+
+    def brought_up(self, epochs: Collection[int]) -> None:
+        """The log was, to segments of these epochs. One that left no segment may be given again."""
+        self._begun = {epoch: first for epoch, first in self._begun.items() if epoch in epochs}
 
     def changed(self, log: LogRecord) -> None:
         """A record of a log was written."""
