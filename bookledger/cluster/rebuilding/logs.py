@@ -46,15 +46,16 @@ class _Of:
         return self.said.epoch, self.ledger.ledger_id
 
 
-def rebuilt_log(ledgers: Iterable[LedgerRecord]) -> RebuiltLog:
-    """The log of these ledgers, which are all of its segments that are known. Raises ValueError where they fit to none.
+def rebuilt_log(ledgers: Iterable[LedgerRecord], paged_us: int = 0) -> RebuiltLog:
+    """The log of these ledgers, which are all of its segments that are known, but for those in pages that end by
+    `paged_us`. Raises ValueError where they fit to none.
 
     What a take-over of the log recovers is its last segment, as ever.
     """
     found = [_Of(said, one) for one in ledgers if (said := segment_of(one.custom_metadata)) is not None]
     known = _header(found)
     chain = [one for one in _chained(found) if not _is_dead(one, known)]
-    segments, doubts = _segments_of(chain)
+    segments, doubts = _segments_of(chain, paged_us)
     *earlier, last = _runs(segments) or [()]
     record, pages = _with_segments(known, last)
     left_out = sorted({one.ledger.ledger_id for one in found} - {one.ledger_id for one in segments})
@@ -95,9 +96,10 @@ def _is_dead(one: _Of, known: LogRecord) -> bool:
     return one.end_position is not None and one.end_position <= known.first_position
 
 
-def _segments_of(chain: Sequence[_Of]) -> tuple[list[Segment], list[str]]:
+def _segments_of(chain: Sequence[_Of], time_us: int) -> tuple[list[Segment], list[str]]:
+    """`time_us`: none begins earlier, for by times what comes before it is looked for in pages."""
     segments: list[Segment] = []
-    doubts, time_us = [], 0
+    doubts = []
     for one, following in zip(chain, [*chain[1:], None], strict=False):
         begun_us = max(time_us, one.ledger.created_ms * 1000)
         segment = Segment(one.ledger.ledger_id, one.said.first_position, one.said.epoch, begun_us)

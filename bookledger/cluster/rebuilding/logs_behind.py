@@ -29,7 +29,8 @@ async def log_behind(
     if known is not None and (known.deleted or not later):
         return known, None
     chain = set() if known is None else {segment.ledger_id for segment in known.segments}
-    rebuilt = rebuilt_log([*later, *(one for one in ledgers if one.ledger_id in chain)])
+    paged_us = known.paged_us if known is not None and known.segments else 0
+    rebuilt = rebuilt_log([*later, *(one for one in ledgers if one.ledger_id in chain)], paged_us)
     named = {one.ledger_id for page in (*rebuilt.pages, rebuilt.record.segments) for one in page}
     if known is not None and chain >= named:
         return known, None

@@ -13,7 +13,7 @@ from metadata.records.journal_record import Dropped, JournalState, SegmentRecord
 from metadata.records.journal_store import JournalStore
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore
-from metadata.records.logs.log_record import LogRecord, SetMember
+from metadata.records.logs.log_record import LogRecord, Segment, SetMember
 from metadata.records.logs.log_set_record import LogSetRecord, LogSetStore
 from metadata.records.logs.log_store import LogStore
 
@@ -114,3 +114,14 @@ async def test_a_log_that_was_truncated_since_keeps_its_first_position_and_its_e
     assert standing is not None
     assert standing.record.first_position == 8 and standing.record.epoch > 9000
     assert standing.record.end_position == 30
+
+
+async def test_a_segment_that_is_made_again_begins_no_earlier_than_pages_end(store: MemoryStore) -> None:
+    """Its ledger may have been made ahead, while the one before it was still written."""
+    log = LogRecord(b"o" * 16, "orders", epoch=1, paged_through=10)
+    await LogStore(store).create(replace(log, segments=(Segment(1, 10, 1, begun_us=1771),)))
+    await made(store, segment(1, 10, log=log), segment(2, 20, log=log))
+    standing = await LogStore(store).read(log.identity)
+    assert standing is not None
+    assert [(one.ledger_id, one.begun_us) for one in standing.record.segments] == [(1, 1771), (2, 2000)]
+    assert standing.record.paged_us == 1771

@@ -26,11 +26,12 @@ async def accepting_brings_up_ledgers_and_no_logs(
 def a_log_that_is_brought_up_has_the_epoch_of_the_copy(
     merged: Real, known: LogRecord, later: LogRecord
 ) -> LogRecord:
-    return replace(merged(known, later), epoch=known.epoch)
+    record: LogRecord = merged(known, later)
+    return replace(record, epoch=known.epoch)
 
 
 @around(logs_behind, "rebuilt_log", within=1000, known=22)
-def the_last_segment_is_left_out(rebuilt: Real, ledgers: Sequence[LedgerRecord]) -> RebuiltLog:
+def the_last_segment_is_left_out(rebuilt: Real, ledgers: Sequence[LedgerRecord], paged_us: int) -> RebuiltLog:
     last = max(one.ledger_id for one in ledgers)
-    made: RebuiltLog = rebuilt([one for one in ledgers if one.ledger_id != last] or ledgers)
+    made: RebuiltLog = rebuilt([one for one in ledgers if one.ledger_id != last] or ledgers, paged_us)
     return made
