@@ -27,6 +27,7 @@ from metadata.errors import MetadataError
 from tests.simulation.engine.loop import OWNER
 from tests.simulation.engine.world import Violation
 
+from .one_end import OneEnd
 from .plan import Reader, Term, Writer
 from .probes import LogProbe
 
@@ -48,6 +49,7 @@ class LogUser:
         self.site = site
         self.name = name
         self.client: Client = site.client(name)
+        self.one_end = OneEnd(self)
 
     def note(self, what: str, *details: object) -> None:
         self.site.world.note(f"{self.name} {what}", *details)
@@ -110,18 +112,18 @@ class LogWriterUser(LogUser):
             self.expected("take-over", error)
             return
         try:
-            await self._write(writer, term)
+            await self._write(log, writer, term)
         except LedgerError as error:
             self.expected("append", error)
-            if isinstance(error, LogFenced):
+            if isinstance(_reason(error), LogFenced):
                 self.site.world.reached(LogProbe.FENCED)
             elif not (writer.has_ended or _was_first_producer(writer, error)):
                 raise Violation("errors", f"{self.name}: {error!r}, and the writer goes on") from error
             with suppress(LedgerError):
                 await writer.close()
 
-    async def _write(self, writer: LogWriter, term: Term) -> None:
-        took = Taken(self, writer)
+    async def _write(self, log: Log, writer: LogWriter, term: Term) -> None:
+        took = Taken(self, log, writer)
         await took.append_all(term)
         await took.end(term)
 
@@ -137,11 +139,17 @@ def _was_first_producer(writer: LogWriter, error: LedgerError) -> bool:
     return not_told or isinstance(error, MetadataWentBack)
 
 
+def _reason(error: LedgerError) -> BaseException:
+    """Why the producer's earlier append failed, where that is why this one did."""
+    return error.__cause__ or error if isinstance(error, OutOfOrderSequence) else error
+
+
 class Taken:
     """A writer of the log, watched: what it confirms is told at once."""
 
-    def __init__(self, user: LogWriterUser, writer: LogWriter) -> None:
+    def __init__(self, user: LogWriterUser, log: Log, writer: LogWriter) -> None:
         self._user = user
+        self._log = log
         self._writer = writer
         self._start = writer.next_position
         self._told = writer.confirmed_end
@@ -188,6 +196,7 @@ class Taken:
             raise Violation("L3", f"{self._user.name} got {positions} for what it appended at {first}")
         if self._writer.confirmed_end <= positions[-1]:
             raise Violation("L2", f"{positions} are answered, and {self._writer.confirmed_end} is confirmed")
+        await self._user.one_end.told(self._log, positions[-1] + 1)
 
     async def end(self, term: Term) -> None:
         if len(self._writer.record.segments) > 1:
@@ -216,7 +225,7 @@ class LogReaderUser(LogUser):
                 if self.position is None:
                     self.position = await (log.end() if self._plan.from_end else log.first_position())
                 given_up = self.site.record().first_position
-                await self._follow(log.tail(self.position, timeout=self._plan.timeout), given_up)
+                await self._follow(log, log.tail(self.position, timeout=self._plan.timeout), given_up)
             except LogTruncated as error:
                 self.note("stands at %s: %s", self.position, error)
                 self.site.world.reached(LogProbe.TRUNCATED)
@@ -227,7 +236,7 @@ class LogReaderUser(LogUser):
                 self.expected("tail", error)
                 await asyncio.sleep(PAUSE_SECONDS)
 
-    async def _follow(self, tail: AsyncIterator[Record], given_up: int) -> None:
+    async def _follow(self, log: Log, tail: AsyncIterator[Record], given_up: int) -> None:
         """`given_up`: what is before that was so before the tail began."""
         async with aclosing(tail) as records:  # type: ignore[type-var]
             async for record in records:
@@ -239,6 +248,7 @@ class LogReaderUser(LogUser):
                     )
                 self.site.truth.read(record, self.name)
                 self.position += 1
+                await self.one_end.told(log, self.position)
 
 
 class Keeper(LogUser):

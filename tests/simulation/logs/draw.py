@@ -18,6 +18,8 @@ AWAY_SHARE = 0.3
 CLOCKS_SHARE = 0.2
 FAILS_AT_FIRST_SHARE = 0.1
 GOING_BACK_SHARE = 0.15
+ONE_END_SHARE = 0.25
+ORDERED_SHARE = 0.4
 
 LEADERS = "leaders 94371"
 """Under this key the seeds that are known to find planted bugs of writers and retention have no leaders."""
@@ -33,6 +35,12 @@ FAILS_AT_FIRST = "fails at first 27"
 
 GOING_BACK = "going back 7"
 """Under this key their metadata does not go back."""
+
+ONE_END = "one end 73662"
+"""Under this key nobody uses the log right behind what they were told of."""
+
+ORDERS = "orders of sets 168"
+"""Under this key nobody changes what the logs of a set have, or takes a name of one."""
 
 UNPAGED_SEGMENTS = 64
 """Times that cannot be stay in pages: with so many segments to a page there are none."""
@@ -62,7 +70,8 @@ def draw(seed: int) -> Plan:
     plan = _shared(plan, Stream(key_of(seed, "logs", "sharing")))
     plan = _clocked(plan, nodes, Stream(key_of(seed, CLOCKS)))
     plan = _failing_at_first(plan, Stream(key_of(seed, FAILS_AT_FIRST)))
-    return _gone_back(plan, Stream(key_of(seed, GOING_BACK)))
+    plan = _gone_back(plan, Stream(key_of(seed, GOING_BACK)))
+    return _one_ended(plan, Stream(key_of(seed, ONE_END)))
 
 
 def _kept(plan: Plan, chance: Stream) -> Plan:
@@ -106,6 +115,7 @@ def _shared(plan: Plan, chance: Stream) -> Plan:
     )
     sharing = plans.Sharing(logs, writers, members, growths, "end" if chance.happens(0.2) else "beginning")
     sharing = replace(sharing, trouble=Stream(key_of(plan.seed, TROUBLES)).choice(plans.TROUBLES))
+    sharing = _ordered(sharing, Stream(key_of(plan.seed, ORDERS)))
     own = [*(f"s{n}" for n in range(len(writers))), *(f"m{n}" for n in range(len(members)))]
     cuts = tuple(
         _cut(chance, _when(chance), chance.choice(own), chance.choice((0.5, 5.0, 8.0)))
@@ -149,6 +159,31 @@ def _gone_back(plan: Plan, chance: Stream) -> Plan:
     copy_seconds = chance.choice((0.5, 3.0, 10.0))
     event = plans.GoesBack(_when(chance) + copy_seconds, copy_seconds, chance.choice((0.5, 3.0, 10.0)))
     return replace(plan, events=(*plan.events, event))
+
+
+def _ordered(sharing: plans.Sharing, chance: Stream) -> plans.Sharing:
+    """In some sets what all logs have is changed, often before the set grows, and a name of a log to come is taken."""
+    if not chance.happens(ORDERED_SHARE):
+        return sharing
+    until = chance.choice([one.at for one in sharing.growths] or [plans.FAULTY_SECONDS])
+    orders = tuple(
+        plans.SetOrder(
+            until * chance.uniform(0.0, 1.5), chance.choice((None, 10**6, 10**7)), chance.happens(0.3)
+        )
+        for _ in range(1 + chance.below(3))
+    )
+    strangers = tuple(
+        plans.Stranger(until * chance.unit(), chance.choice((1, 2, 3))) for _ in range(chance.below(2))
+    )
+    return replace(sharing, orders=orders, strangers=strangers)
+
+
+def _one_ended(plan: Plan, chance: Stream) -> Plan:
+    """In some plans programs use the log right behind what they were told of. Ends go back where metadata does."""
+    goes_back = any(isinstance(event, plans.GoesBack) for event in plan.events)
+    if goes_back or not chance.happens(ONE_END_SHARE):
+        return plan
+    return replace(plan, one_end=plans.OneEnd(chance.choice((0.1, 0.5)), chance.choice((0.0, 0.5))))
 
 
 def _set_writer(chance: Stream) -> plans.SetWriter:

@@ -6,7 +6,15 @@ from tests.simulation.engine.layer import Layer
 from tests.simulation.engine.planted import planted_in
 from tests.simulation.engine.shrink import fewer, plainer
 
-from . import planted, planted_in_accepting, planted_in_clocks, planted_in_coordination, planted_in_keeping
+from . import (
+    planted,
+    planted_in_accepting,
+    planted_in_clocks,
+    planted_in_coordination,
+    planted_in_ends,
+    planted_in_keeping,
+    planted_in_ownership,
+)
 from .draw import draw
 from .probes import LogProbe
 from .run import play
@@ -18,7 +26,13 @@ LAYER = Layer(
     play,
     simpler=(fewer, plainer),
     plants=planted_in(
-        planted, planted_in_keeping, planted_in_coordination, planted_in_clocks, planted_in_accepting
+        planted,
+        planted_in_keeping,
+        planted_in_coordination,
+        planted_in_clocks,
+        planted_in_accepting,
+        planted_in_ends,
+        planted_in_ownership,
     ),
     probes=tuple(LogProbe),
     seeds_that_reach_everything=2_000,

@@ -52,13 +52,15 @@ ENSEMBLE = (Fragment(0, (BookieRef("b1", "i1"),)),)
 
 @dataclass(slots=True)
 class Ledger:
-    """`told`: the last entry that readers know to be confirmed. `end`: its last entry, once it is closed."""
+    """`told`: the last entry that bookies know to be confirmed, and `told_before` one that all of them do.
+    `end`: its last entry, once it is closed."""
 
     ledger_id: int
     record: LedgerRecord
     entries: list[bytes] = field(default_factory=list)
     under_way: list[bytes] = field(default_factory=list)
     told: int = -1
+    told_before: int = -1
     is_fenced: bool = False
     end: int | None = None
     closed_ms: int = 0
@@ -68,6 +70,13 @@ class Ledger:
         if not self.is_fenced:
             self.is_fenced = True
             self.entries += self.under_way[: chance.below(len(self.under_way) + 1)]
+
+    def tell(self, last: int, *, all_know: bool = False) -> None:
+        """A bookie, or each of them, knows that it is confirmed up to this entry."""
+        if last > self.told:
+            self.told_before, self.told = self.told, last
+        if all_know:
+            self.told_before = self.told
 
     def close(self, now_ms: int) -> int:
         if self.end is None:
@@ -88,6 +97,8 @@ class Ledgers:
         self.chance = site.world.stream("ledgers")
         self.open_writers: list[ModelWriter] = []
         self.no_bookies_until = 0.0
+        self.late_share = 0.0
+        self.late = site.world.stream("late bookies")
         self._data = data
         self._ledgers: dict[int, Ledger] = {}
 
@@ -266,7 +277,7 @@ class ModelWriter:
             return
         arrived, ledger.under_way = ledger.under_way[:count], ledger.under_way[count:]
         ledger.entries += arrived
-        ledger.told = max(ledger.told, lac)
+        ledger.tell(lac)
         self._back.send("append reply", lambda: self._confirm(last))
 
     def _confirm(self, last: int) -> None:
@@ -283,7 +294,7 @@ class ModelWriter:
             self._there.send("append", lambda: self._take_lac(last))
 
     def _take_lac(self, last: int) -> None:
-        self._ledger.told = max(self._ledger.told, last)
+        self._ledger.tell(last, all_know=True)
 
     def _is_lost(self) -> None:
         """Something on its way was lost: no more is answered."""
@@ -297,7 +308,7 @@ class ModelWriter:
             self._end(NotEnoughBookies(f"ledger {self.ledger_id}", {}))
 
     def tell_confirmed(self) -> None:
-        self._ledger.told = max(self._ledger.told, self.last_add_confirmed)
+        self._ledger.tell(self.last_add_confirmed, all_know=True)
 
     async def close(self) -> None:
         self._is_closing = True
@@ -370,8 +381,9 @@ class ModelReader:
             self.last_add_confirmed = max(self.last_add_confirmed, told)
 
     def _seen(self) -> tuple[int | None, int, int]:
-        ledger = self._calls.ledgers.find(self.ledger_id)
-        return ledger.end, ledger.told, sum(map(len, ledger.entries))
+        ledgers = self._calls.ledgers
+        ledger, is_late = ledgers.find(self.ledger_id), ledgers.late.happens(ledgers.late_share)
+        return ledger.end, ledger.told_before if is_late else ledger.told, sum(map(len, ledger.entries))
 
     async def pages(
         self, first_entry: int = 0, last_entry: int | None = None

@@ -170,6 +170,21 @@ class Growth(Value):
 TROUBLES = ("", "truncated", "dies", "hangs")
 
 
+class SetOrder(Value):
+    """Somebody orders what all logs of the set have: so many bytes of records, or a hold that begins or ends."""
+
+    at: float
+    bytes: int | None = None
+    is_held: bool = False
+
+
+class Stranger(Value):
+    """Somebody makes a log of their own under the name that a log of the set would have, and deletes it in the end."""
+
+    at: float
+    number: int = 1
+
+
 class Sharing(Value):
     """A set of logs, and a group that uses it; `start`: where the group begins, "beginning" or "end".
 
@@ -182,12 +197,22 @@ class Sharing(Value):
     growths: tuple[Growth, ...] = ()
     start: str = "beginning"
     trouble: str = ""
+    orders: tuple[SetOrder, ...] = ()
+    strangers: tuple[Stranger, ...] = ()
 
 
 class Clocks(Value):
     """Bookies tell writers what time it is, from this time on; before that they say nothing."""
 
     told_from: float = 0.0
+
+
+class OneEnd(Value):
+    """Programs use the log right behind this share of what they append and read. `late`: that of bookies' answers which
+    do not have yet the last record that one of them knows to be confirmed."""
+
+    share: float = 0.5
+    late: float = 0.5
 
 
 class Plan(Listing):
@@ -205,3 +230,4 @@ class Plan(Listing):
     keeping: Keeping | None = None
     sharing: Sharing | None = None
     clocks: Clocks | None = None
+    one_end: OneEnd | None = None

@@ -85,7 +85,7 @@ async def commits_a_batch_when_it_is_offered(
     await offer(self, batch, ready)
 
 
-@bug(within=1000, known=90)
+@bug(within=1000, known=299)
 def goes_on_with_a_log_that_another_member_has_by_now(patch: Patch) -> None:
     patch.setattr(Share, "is_over", property(lambda self: self.consumption is None))
 
@@ -97,7 +97,7 @@ def shares_no_logs_that_a_set_has_got_since(
     return shared(owners, members, len(owners) or logs)
 
 
-@instead_of(SetConsumption, "_start_of", within=1000, known=90)
+@instead_of(SetConsumption, "_start_of", within=1000, known=311)
 def a_group_begins_with_new_logs_where_it_began_with_the_others(self: SetConsumption, number: Any) -> Any:
     return self._start
 

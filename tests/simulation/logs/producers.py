@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from ledgers.logs.log import Log
 from ledgers.logs.producers.errors import SequenceTooOld
 from ledgers.logs.writing.log_writer import LogWriter
 from tests.simulation.engine.world import Violation
@@ -39,8 +40,8 @@ class ProducerUser(LogWriterUser):
         self.answered: list[Sale] = []
         self._sequence = 0
 
-    async def _write(self, writer: LogWriter, term: Term) -> None:
-        took = TakenOnce(self, writer)
+    async def _write(self, log: Log, writer: LogWriter, term: Term) -> None:
+        took = TakenOnce(self, log, writer)
         for sale in self._unsure(term.records):
             await took.sell(sale)
         self.unanswered += [self._sale(term.records) for _ in range(term.batches)]
@@ -69,8 +70,8 @@ class ProducerUser(LogWriterUser):
 class TakenOnce(Taken):
     """A producer's writer, watched: what it answers is told at once, and nothing is told twice elsewhere."""
 
-    def __init__(self, user: ProducerUser, writer: LogWriter) -> None:
-        super().__init__(user, writer)
+    def __init__(self, user: ProducerUser, log: Log, writer: LogWriter) -> None:
+        super().__init__(user, log, writer)
         self._producer = user
         writer.on_progress = lambda: None
 
@@ -83,6 +84,7 @@ class TakenOnce(Taken):
             self._user.site.truth.confirm(self._writer.epoch, position, payload, self._user.name)
         if positions[0] < self._start:
             self._user.site.world.reached(LogProbe.RETRIED)
+        await self._user.one_end.told(self._log, positions[-1] + 1)
 
     async def _sold_twice(self, sale: Sale) -> Sequence[int]:
         again = asyncio.create_task(self._sold(sale))

@@ -8,8 +8,10 @@ from bisect import bisect
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+from ledgers.logs.errors import NoSuchPosition
 from ledgers.logs.log import Log
 from ledgers.logs.record_batch import Record
+from ledgers.logs.writing.log_writer import LogWriter
 from metadata.records.logs.log_ledgers import segment_of
 from metadata.records.logs.retention import Retention
 from tests.simulation.engine.loop import LoopStuck, VirtualLoop, owned_by, run
@@ -37,6 +39,10 @@ SETTLE_SECONDS = 40.0
 END_SECONDS_MAX = 400.0
 
 LAST_ROUNDS_SECONDS = 5.0
+
+PACE_SECONDS_TOLD_MAX = 0.01
+"""With messages as fast bookies tell what is confirmed soon enough for whoever asks for it elsewhere."""
+
 TRIES_MAX = 6
 PROBLEMS_SHOWN_MAX = 3
 
@@ -171,7 +177,7 @@ class LogRun:
         self.site.truth.all_read(records)
         self.site.truth.sequences_rise(records)
         self.site.clock_truth.check(records, self.site.segments())
-        await self._times_lead_to_positions(log)
+        await self._times_lead_to_positions(log, end)
         if self._went_back is not None:
             await log.set_legal_hold(False)  # one that an operator ended since the copy is back
         await self._nothing_unneeded_is_left(logs, last)
@@ -207,14 +213,36 @@ class LogRun:
             )
 
     async def _one_more_term(self, log: Log) -> None:
-        asked_from = self.world.now
-        writer = await log.writer("last")
+        if self.plan.one_end is not None:
+            await self._ends_are_told(log)
+        await (await self._appended(log, b"last")).close()
+
+    async def _appended(self, log: Log, payload: bytes) -> LogWriter:
+        asked_from, name = self.world.now, payload.decode()
+        writer = await log.writer(name)
         self.site.clock_truth.took_over(writer.epoch, asked_from)
-        self.site.clock_truth.appended([b"last"])
+        self.site.clock_truth.appended([payload])
         self.site.truth.begun(writer.epoch, writer.next_position)
-        position = await writer.append(b"last")
-        self.site.truth.confirm(writer.epoch, position, b"last", "last")
-        await writer.close()
+        position = await writer.append(payload)
+        self.site.truth.confirm(writer.epoch, position, payload, name)
+        return writer
+
+    async def _ends_are_told(self, log: Log) -> None:
+        """What one client has confirmed is waited for by another one; and with a client its writers are closed."""
+        client = self.site.client("left-open")
+        mine = await client.logs.open(self.site.log_name(), b"")
+        writer = await self._appended(mine, b"left-open")
+        end = writer.confirmed_end
+        if self.plan.pace_seconds <= PACE_SECONDS_TOLD_MAX:
+            try:
+                await (await log.cursor("elsewhere", start=end)).close()
+            except NoSuchPosition as error:
+                raise Violation("L4", f"confirmed elsewhere up to {end}: {error}") from error
+        await client.close()
+        if (seen := await log.end()) < end:
+            raise Violation(
+                "L4", f"a client is closed that has confirmed all before {end}, and the end is {seen}"
+            )
 
     async def _come_to_an_end(self, end: int) -> None:
         """Writers are done, and every reader has come to the end."""
@@ -227,7 +255,7 @@ class LogRun:
         if left:
             raise Violation("liveness", f"does not come to an end: {sorted(map(str, left))[:2]}")
 
-    async def _times_lead_to_positions(self, log: Log) -> None:
+    async def _times_lead_to_positions(self, log: Log, end: int) -> None:
         """Segments that were made again end when their ledgers were closed: not too early where clocks do not step."""
         is_about = self._went_back is not None
         steps = any(isinstance(event, plans.ClockStep) for event in self.plan.events)
@@ -240,7 +268,7 @@ class LogRun:
         reader = log._reader
         for wanted in sorted({0, *(r.time for r in records), *(r.time + 1 for r in records)})[:12]:
             found = await reader.position_at(wanted)
-            right = next((p for p, us in ordered if us >= wanted), records[-1].position + 1)
+            right = next((p for p, us in ordered if us >= wanted), end)
             if found > right or (found < right and not is_about):
                 raise Violation("times", f"time {wanted} leads to {found}, and not to {right}")
 

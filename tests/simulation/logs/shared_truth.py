@@ -31,6 +31,7 @@ class SharedTruth:
         self._site = site
         self._start = start
         self._numbers: dict[bytes, int] = {}
+        self._strangers: set[bytes] = set()
         self._logs_at_begin: int | None = None
         self._members: dict[str, SetConsumption] = {}
         self._confirmed: dict[tuple[int, int], bytes] = {}
@@ -52,7 +53,11 @@ class SharedTruth:
     def made(self, log: LogRecord) -> None:
         """The record of a log was written."""
         of, _, number = log.name.partition(".")
-        if of == SET:
+        if of == SET and log.member is None:
+            self._strangers.add(log.identity)
+        elif of == SET and log.identity in self._strangers:
+            raise self._broken(f"the set has taken log {log.name}, which is somebody else's")
+        elif of == SET:
             self._numbers[log.identity] = int(number)
 
     def record(self) -> LogSetRecord:
@@ -133,6 +138,15 @@ class SharedTruth:
         for (of, position), payload in self._confirmed.items():
             if of == log and stored.get(position) != payload:
                 raise self._broken(f"{payload!r} was confirmed, and not in log {log} at {position}")
+
+    def alike(self, now: LogSetRecord, logs: Sequence[LogRecord]) -> None:
+        """All logs, once nothing is left to be settled, and of whoever the set is."""
+        wanted = now.model.retention, now.model.legal_hold, now.model.identity
+        for log in logs:
+            has = log.retention, log.legal_hold, log.member and log.member.log_set
+            if has != wanted:
+                raise self._broken(f"log {log.name} has {has}, and the set {wanted}")
+        self._site.world.reached(LogProbe.ORDERED)
 
     def is_all_used(self, ends: Sequence[int]) -> bool:
         return all(self.used.get(log, -1) >= end for log, end in enumerate(ends))

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from ledgers.errors import LedgerError
+from ledgers.errors import LedgerError, NoSuchLog
+from ledgers.logs.errors import LogOfSet
 from ledgers.logs.log import Log
 from ledgers.logs.sets.log_set import LogSet
+from metadata.records.logs.retention import NOTHING_GOES, Retention
 from tests.simulation.engine.loop import OWNER, owned_by
 from tests.simulation.engine.world import Violation
 
 from .actors import PAUSE_SECONDS, LogUser
-from .plan import Growth, Member, SetWriter, Sharing
+from .plan import FAULTY_SECONDS, Growth, Member, SetOrder, SetWriter, Sharing, Stranger
 from .probes import LogProbe
 from .shared_truth import GROUP, SET, SharedTruth
 
@@ -25,6 +27,8 @@ KEYS = tuple(b"k%d" % n for n in range(6))
 
 LEASE_SECONDS = 3.0
 COMMIT_SECONDS = 0.5
+FREED_SECONDS = FAULTY_SECONDS + 20.0
+"""Everything works by then."""
 
 ALL_USED_SECONDS_MAX = 120.0
 """What is left once everything works is used within this time, by members that wait for leases to run out."""
@@ -139,6 +143,40 @@ class GrowingUser(SetUser):
                 self.note("does not grow to %d: %s", logs, error)
 
 
+class OrderingUser(SetUser):
+    """Somebody who settles what all logs of the set have."""
+
+    async def order(self, order: SetOrder) -> None:
+        await asyncio.sleep(order.at)
+        log_set = await self.opened_set()
+        if log_set is None:
+            return
+        with self.site.documented(self, "order"):
+            if order.bytes is None:
+                await log_set.set_legal_hold(order.is_held)
+            else:
+                await log_set.set_retention(Retention(bytes=order.bytes))
+
+
+class StrangerUser(LogUser):
+    """Somebody with a log of their own that is called as one of the set would be."""
+
+    async def keep(self, plan: Stranger) -> None:
+        await asyncio.sleep(plan.at)
+        name = f"{SET}.{plan.number}"
+        try:
+            await self.client.logs.create(name, self.site.settings, b"")
+        except LedgerError as error:
+            self.expected("create", error)
+            return
+        self.site.world.reached(LogProbe.STRANGER)
+        await asyncio.sleep(max(0.0, FREED_SECONDS - self.site.world.now))
+        try:
+            await self.client.logs.delete(name, b"")
+        except (NoSuchLog, LogOfSet) as error:
+            raise Violation("L11", f"{self.name} made log {name}: {error}") from error
+
+
 class SharingRun:
     """All of them, and what has to hold in the end."""
 
@@ -162,6 +200,8 @@ class SharingRun:
                 (f"m{n}", MemberUser(site, f"m{n}", truth, one, plan.start).run())
                 for n, one in enumerate(plan.members)
             ),
+            *((f"o{n}", OrderingUser(site, f"o{n}").order(one)) for n, one in enumerate(plan.orders)),
+            *((f"x{n}", StrangerUser(site, f"x{n}").keep(one)) for n, one in enumerate(plan.strangers)),
             *((f"g{n}", GrowingUser(site, f"g{n}").grow(one)) for n, one in enumerate(plan.growths)),
         ]
 
@@ -170,6 +210,8 @@ class SharingRun:
         await SetWriterUser(self._site, "s-last", self._truth, SetWriter(0.0, len(KEYS), 0.0)).run()
         log_set = await opened_set(self._site.client("set-last"))
         logs = [await log_set.log(n) for n in range(log_set.record.logs)]
+        if self._plan.orders:
+            await self._orders_are_done(log_set, logs)
         for n, log in enumerate(logs):
             self._truth.all_read(n, log_set.record, [record async for record in log.read()])
         last = MemberUser(
@@ -184,3 +226,10 @@ class SharingRun:
         last.leave()
         await using
         return logs
+
+    async def _orders_are_done(self, log_set: LogSet, logs: Sequence[Log]) -> None:
+        """Those that somebody was interrupted in, and the last ones."""
+        self._truth.alike(log_set.record, [await log.refresh() for log in logs])
+        await log_set.set_legal_hold(False)
+        await log_set.set_retention(NOTHING_GOES)
+        self._truth.alike(log_set.record, [await log.refresh() for log in logs])

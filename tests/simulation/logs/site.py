@@ -105,6 +105,7 @@ class LogSite(Site):
         self.plan = plan
         self.store = VirtualMetadata(self, MetadataWatch(self))
         self.ledgers = Ledgers(self, self.store.data)
+        self.ledgers.late_share = plan.one_end.late if plan.one_end else 0.0
         self.settings = LogSettings(
             Shape(1, 1, 1), roll_records=plan.roll_records, roll_seconds=plan.roll_seconds
         )
@@ -189,6 +190,7 @@ class Client(ElectionClient):
         self._site = site
         self.name = name
         self.is_dead = False
+        self.told_end = 0
         self.chance = site.world.stream(name)
         self._store = VirtualStore(site.store, name)
         self.calls = LedgerCalls(site.ledgers, name)
