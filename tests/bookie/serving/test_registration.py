@@ -102,11 +102,6 @@ async def test_a_registration_tells_who_it_is_and_where_it_answers(open_store: O
         )
 
 
-async def test_a_registration_outlives_its_lease_time_while_it_is_kept(open_store: OpenStore) -> None:
-    async with opened(open_store) as store, kept(registrar_on(store)):
-        await stays_registered(store, 2 * LEASE_SECONDS)
-
-
 async def test_M2_a_second_bookie_of_the_same_name_is_refused_while_the_first_lives(
     open_store: OpenStore,
 ) -> None:
@@ -297,15 +292,3 @@ async def test_a_registration_that_was_lost_is_retaken_as_read_only() -> None:
         assert await store.get(keys.bookie("b1")) is not None
         await forget_lease(registrar)
         await until_writable_is(store, False)
-
-
-async def test_another_bookie_of_the_name_is_never_overwritten() -> None:
-    store = MemoryStore()
-    registrar = registrar_on(store)
-    async with kept(registrar):
-        await forget_lease(registrar)
-        other = Registration(BookieRef("b1", "i2"), "elsewhere:1")
-        await store.create(other.key, other.encode())
-        registrar.set_read_only(True)
-        await asyncio.sleep(LEASE_SECONDS)
-        assert await find_bookie(store, "b1") == other
