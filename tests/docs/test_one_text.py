@@ -66,7 +66,8 @@ def returned(annotation: str) -> str:
 
 
 def test_every_blocking_class_is_compared_with_its_twin() -> None:
-    faces, left = set[type](), [Face]
+    faces = set[type]()
+    left: list[type] = [Face]
     while left:
         below = [one for one in left.pop().__subclasses__() if not one.__module__.startswith("tests.")]
         faces.update(below)
