@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from metadata.records.logs.log_record import LogRecord, Segment
 from tests.simulation.engine.world import Violation
 
+from .clock_truth import TOLD_SECONDS
+
 if TYPE_CHECKING:
     from .site import LogSite
 
@@ -97,14 +99,15 @@ class KeptTruth:
         return was_silent or now - stood.since >= limit
 
     def _is_old(self, segment: Segment, age_seconds: float | None) -> bool:
-        """By when its records were appended, as far as the clocks of writers were right."""
+        """By when its records were appended, as far as the clocks of writers were right. The bookies' time, which the
+        others get, is late by up to a renewal."""
         if age_seconds is None:
             return False
         positions = range(segment.first_position, segment.end_position or 0)
         youngest = max(self._appended.get(position, 0.0) for position in positions)
-        return (
-            self._site.world.now - youngest >= age_seconds + self._site.clock_seconds_min - CLOCK_TICK_SECONDS
-        )
+        late_seconds = TOLD_SECONDS if any(self._site.machine_seconds.values()) else 0.0
+        behind_seconds = max(-self._site.clock_seconds_min, late_seconds) + CLOCK_TICK_SECONDS
+        return self._site.world.now - youngest >= age_seconds - behind_seconds
 
     def _is_behind(self, segment: Segment, log: LogRecord) -> bool:
         """Whether so many bytes have been written after it."""
