@@ -85,7 +85,8 @@ demo: $(VENV)/.ready
 test:
 	@$(MAKE) --no-print-directory -j2 $(VENV)/.ready-test etcd
 	@echo "== test: about twelve minutes on two cores"
-	@status=0; $(PYTEST) $(ONCE_MORE) --cache-clear $(SLOWEST) $(ARGS) || status=$$?; \
+	@TIMEFORMAT='== test: %R s, processor time %U s user and %S s system'; \
+	status=0; time $(PYTEST) $(ONCE_MORE) --cache-clear $(SLOWEST) $(ARGS) || status=$$?; \
 	[ $$status = 1 ] || exit $$status; \
 	echo "== test: what failed beside others, once more by itself"; \
 	$(PYTEST_ALONE) $(ONCE_MORE) --once-more --last-failed --last-failed-no-failures none
