@@ -65,11 +65,17 @@ def returned(annotation: str) -> str:
     return annotation if items is None else f"items: {items[1]}"
 
 
+def is_of_the_product(one: type) -> bool:
+    return not one.__module__.startswith("tests.")
+
+
 def test_every_blocking_class_is_compared_with_its_twin() -> None:
     faces = set[type]()
     left: list[type] = [Face]
     while left:
-        below = [one for one in left.pop().__subclasses__() if not one.__module__.startswith("tests.")]
+        below: list[type] = [
+            one for one in left.pop().__subclasses__() if not one.__module__.startswith("tests.")
+        ]
         faces.update(below)
         left += below
     inner = {one for one in faces if one.__module__.endswith((".base_client", ".handle", ".bulk_writer"))}

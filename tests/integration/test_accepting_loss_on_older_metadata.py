@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from bookie.upkeep.inventory.reconciling import Compared, bring_up
 from ledgers import ClientConfig, LedgerClosed, LedgerError, LedgerFenced, LedgerRecoveryFailed
 from ledgers.aio import LedgerClient, WriteHandle
 from ledgers.bookies.connected_bookies import ConnectedBookies
+from metadata.backup import hold
 from metadata.records.cluster import list_bookies
 from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import LedgerStore
@@ -71,11 +73,17 @@ async def reports(cluster: InProcessCluster, ledger_id: int, name: str) -> None:
 
 
 async def brings_up(cluster: InProcessCluster) -> None:
-    """An operator has the record made again from what living bookies have noted."""
+    """An operator has the record made again from what living bookies have noted, and accepts that."""
+    assert await made_again(cluster) == 1
+    assert await hold.accept(cluster.store)
+
+
+async def made_again(cluster: InProcessCluster) -> int:
+    """How many records are, where all who live were asked for their notes: they remember no older metadata then."""
     bookies = ConnectedBookies(cluster.store, ClientConfig())
     try:
         notes = {one.bookie: bookies.notes(one.bookie) for one in await list_bookies(cluster.store)}
-        assert await bring_up(cluster.store, notes, Compared()) == 1
+        return await bring_up(cluster.store, notes, Compared())
     finally:
         await bookies.close()
 
@@ -83,6 +91,14 @@ async def brings_up(cluster: InProcessCluster) -> None:
 async def _knows(cluster: InProcessCluster, ledger_id: int, name: str, entry: int) -> bool:
     told = cluster.running[name].bookie.states.peek(ledger_id).last_add_confirmed
     return told is not None and told.last_entry >= entry
+
+
+async def _opens(client: LedgerClient, ledger_id: int) -> bool:
+    """Once bookies have renewed their leases since the older metadata was noticed."""
+    with suppress(LedgerRecoveryFailed):
+        await client.open_ledger(ledger_id)
+        return True
+    return False
 
 
 async def is_fenced(writer: WriteHandle) -> None:
@@ -105,6 +121,7 @@ async def test_nothing_is_given_up_before_the_record_is_brought_up_to_what_a_boo
             await client.accept_loss(assessment)
         await brings_up(cluster)
         await cluster.start(was.middle)
+        await until_true(partial(_opens, client, ledger_id))
         reader = await client.open_ledger(ledger_id)
         assert (reader.last_add_confirmed, reader.record.accepted_loss) == (4, None)
         await is_fenced(was.writer)
@@ -118,6 +135,7 @@ async def test_where_nothing_is_noted_it_is_told_who_has_more_and_they_refuse_th
     async with on_bookies(tmp_path, BOOKIES) as (cluster, client):
         was = await rewound(cluster, client)
         ledger_id = was.writer.ledger_id
+        assert await made_again(cluster) == 0
         assessment = await client.assess_loss(ledger_id)
         assert sorted(map(str, (await client.describe_ledger(ledger_id)).also_at)) == sorted(was.late)
         assert (assessment.last_entry, assessment.missing) == (1, ())

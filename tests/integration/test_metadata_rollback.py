@@ -27,6 +27,7 @@ from ledgers.errors import (
     LedgerIdReused,
     LedgerRecoveryFailed,
     MetadataUnavailable,
+    MetadataWentBack,
     NotEnoughAnswers,
 )
 from metadata import opened_store
@@ -116,23 +117,25 @@ def test_W8_of_an_id_that_is_given_twice_no_bookie_takes_or_gives_the_other_ledg
         bookie_processes(3, tmp_path, metadata.uri, lease_seconds=SELDOM),
         LedgerClient(metadata.uri) as former,
     ):
-        writer = former.create_ledger(ensemble_size=3, ack_quorum=2)
-        writer.append(b"of a ledger that is older than the copy")
+        with former.create_ledger(ensemble_size=3, ack_quorum=2) as writer:
+            writer.append(b"of a ledger that is older than the copy")
         metadata.save()
-        older = closed_ledgers(former, 4)
+        (ledger_id,) = closed_ledgers(former, 1)
         living = former.create_ledger(ensemble_size=3, ack_quorum=2)
         living.append(b"a")
         metadata.go_back()
         with LedgerClient(metadata.uri) as client:
-            for ledger_id in older:
-                newer = client.create_ledger(ensemble_size=3, ack_quorum=2)
-                assert newer.ledger_id == ledger_id
-                with pytest.raises(LedgerIdReused, match=r"another ledger .* metadata check"):
-                    newer.append(b"mixed")
-                with pytest.raises(LedgerRecoveryFailed, match="another ledger"):
-                    client.open_ledger(ledger_id)
-                with pytest.raises(NotEnoughAnswers, match="another ledger"):
-                    client.open_ledger(ledger_id, recovery=False)
+            newer = client.create_ledger(ensemble_size=3, ack_quorum=2)
+            assert newer.ledger_id == ledger_id
+            with pytest.raises(LedgerIdReused, match=r"another ledger .* metadata check"):
+                newer.append(b"mixed")
+            assert is_held_back(metadata.uri)
+            with pytest.raises(MetadataWentBack):
+                client.create_ledger(ensemble_size=3, ack_quorum=2)
+            with pytest.raises(LedgerRecoveryFailed, match="metadata check"):
+                client.open_ledger(ledger_id)
+            with pytest.raises(NotEnoughAnswers, match="another ledger"):
+                client.open_ledger(ledger_id, recovery=False)
             with client.open_ledger(writer.ledger_id) as reader:
                 assert [entry.payload for entry in reader] == [b"of a ledger that is older than the copy"]
 

@@ -217,21 +217,6 @@ async def test_M2_a_bookie_that_lost_its_name_to_another_one_says_so() -> None:
             assert await address_of(other) == "other:3181"
 
 
-async def test_M2_a_key_of_another_session_is_not_taken_for_ours_though_our_lease_lives() -> None:
-    """A store that was restored from a backup may have kept our lease alone."""
-    store = MemoryStore()
-    registrar = registrar_on(store)
-    async with kept(registrar) as keeping:
-        other = Registration(BookieRef("b1", "i2"), "elsewhere:1")
-        stands = there(await store.get(other.key))
-        await store.replace(other.key, other.encode(), stands.version)
-        registrar.set_read_only(True)
-        await until_true(keeping.done)
-        with pytest.raises(NameTaken):
-            await keeping
-        assert await find_bookie(store, "b1") == other
-
-
 # --- B4: a bookie that turns read-only says so under its one key, without ever letting go of its name
 
 
