@@ -25,13 +25,12 @@ from ledgers.logs.writing import take_over, writer_shell
 from ledgers.logs.writing.log_pipeline import Confirm, LogEffect, LogPipeline, Tail
 from ledgers.logs.writing.log_writer import LogWriter
 from ledgers.logs.writing.writer_shell import WriterShell
-from metadata import keys
 from metadata.errors import VersionConflict
-from metadata.records.logs import giving_up, log_codec, log_ledgers
+from metadata.records.logs import giving_up, log_ledgers
 from metadata.records.logs.giving_up import Cleaner
 from metadata.records.logs.log_ledgers import SegmentOf
 from metadata.records.logs.log_record import POSITION_MAX, LogRecord, Segment
-from metadata.records.logs.log_store import LogPage, LogStore
+from metadata.records.logs.log_store import LogStore
 from tests.simulation.engine.planted import Real, around, bug, instead_of
 
 from .ledgers import ModelWriter
@@ -245,20 +244,6 @@ async def ends_a_tail_with_its_segment(self: LogReader, position: int) -> OpenSe
 @instead_of(log_reader, "segment_at_time", within=500, known=1)
 async def finds_times_in_the_wrong_page(chain: LogChain, time_us: int) -> Segment | None:
     return chain.record.last
-
-
-@instead_of(LogStore, "page_of_time", within=2000, known=1139)
-async def takes_a_page_that_is_gone_for_the_end_of_the_pages(
-    self: LogStore, identity: bytes, time_us: int
-) -> LogPage | None:
-    """Its key by time was written late, when the page had been deleted: segments of later pages are passed over."""
-    after = keys.log_time(identity, time_us)
-    found = await self.store.list_page(keys.log_times(identity), after=after, limit=1)
-    if not found.items:
-        return None
-    end = log_codec.decode_page_time(found.items[0].key, found.items[0].value)
-    page = await self.page_of(identity, end - 1)
-    return page if page is not None and page.key == keys.log_page(identity, end) else None
 
 
 # --- what was given up ----------------------------------------------------------------------------------
