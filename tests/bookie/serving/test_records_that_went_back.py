@@ -1,4 +1,4 @@
-"""W8: bookies that meet an older copy of the metadata, younger than a third of a lease, have the cluster hold back."""
+"""Bookies that meet an older copy of the metadata, younger than a third of a lease, have the cluster hold back (W8)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def noticed(cluster: InProcessCluster) -> str:
     return "" if restored is None else str(restored.noticed)
 
 
-async def test_W8_who_is_given_an_id_twice_is_refused_once_and_then_nothing_is_created(
+async def test_who_is_given_an_id_twice_is_refused_once_and_then_nothing_is_created(
     tmp_path: Path,
 ) -> None:
     async with on_bookies(tmp_path, 2) as (cluster, client):
@@ -60,7 +60,7 @@ async def test_W8_who_is_given_an_id_twice_is_refused_once_and_then_nothing_is_c
             await ledger_on_two(client)
 
 
-async def test_W8_a_fence_by_a_record_that_went_back_has_the_cluster_hold_back(tmp_path: Path) -> None:
+async def test_a_fence_by_a_record_that_went_back_has_the_cluster_hold_back(tmp_path: Path) -> None:
     """The copy lacks an ensemble change of which bookies have heard."""
     async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await ledger_on_two(client)
@@ -75,7 +75,7 @@ async def test_W8_a_fence_by_a_record_that_went_back_has_the_cluster_hold_back(t
         assert "earlier state" in await noticed(cluster)
 
 
-async def test_W8_what_a_client_says_of_a_ledger_has_nobody_hold_back(tmp_path: Path) -> None:
+async def test_what_a_client_says_of_a_ledger_has_nobody_hold_back(tmp_path: Path) -> None:
     async with on_bookies(tmp_path, 1) as (cluster, client):
         writer = await client.create_ledger(ensemble_size=1, write_quorum=1, ack_quorum=1)
         await writer.append(b"its own")
@@ -97,7 +97,7 @@ async def test_W8_what_a_client_says_of_a_ledger_has_nobody_hold_back(tmp_path: 
         await writer.close()
 
 
-async def test_W8_of_two_look_ups_at_once_the_earlier_ones_late_answer_has_nobody_hold_back(
+async def test_of_two_look_ups_at_once_the_earlier_ones_late_answer_has_nobody_hold_back(
     tmp_path: Path,
 ) -> None:
     async with on_bookies(tmp_path, 1) as (cluster, client):
@@ -139,7 +139,7 @@ async def test_W8_of_two_look_ups_at_once_the_earlier_ones_late_answer_has_nobod
 
 
 @pytest.mark.parametrize("is_accepted", [False, True])
-async def test_W8_once_notes_were_asked_for_nothing_is_remembered_of_the_store_before(
+async def test_once_notes_were_asked_for_nothing_is_remembered_of_the_store_before(
     tmp_path: Path, *, is_accepted: bool
 ) -> None:
     """What an operator has accepted is not held back again."""
