@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 
+from metadata.errors import CONFLICTS_MAX
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
@@ -158,7 +159,7 @@ async def test_a_segment_in_the_chain_and_in_a_page_is_deleted_where_it_found_no
     assert [page async for page in chain.logs.pages(A)] == []
 
 
-@pytest.mark.parametrize("changes", [1, 100])
+@pytest.mark.parametrize("changes", [1, CONFLICTS_MAX])
 async def test_of_a_deleted_log_nothing_is_left_unless_a_ledger_keeps_changing(
     monkeypatch: pytest.MonkeyPatch, changes: int
 ) -> None:

@@ -11,5 +11,5 @@ from .layer import LAYER
 class TestLogs(LayerContract):
     layer = LAYER
     found = FOUND
-    seeds = 75
+    seeds = 95
     same_seeds = 5
