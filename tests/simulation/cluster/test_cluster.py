@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.engine.contract import SEEDS, LayerContract
+from tests.simulation.engine.contract import SEEDS, ScheduleContract
 from tests.simulation.engine.runs import Run
 
 from .found import FOUND
@@ -30,7 +30,7 @@ REACHED = {
 }
 
 
-class TestCluster(LayerContract):
+class TestCluster(ScheduleContract):
     """W1 to W7, C1, R1 to R6, B1 to B4, M1, M2, J1 to J6, and nothing left running."""
 
     layer = LAYER

@@ -1,4 +1,4 @@
-"""What every layer must do. The tests of a layer derive from this class."""
+"""What every layer must do. The tests of a layer derive from these classes."""
 
 from __future__ import annotations
 
@@ -31,18 +31,12 @@ def runs_of(layer: Layer[Any], seeds: int, traced: bool) -> list[Run]:
     return [layer.run(seed, traced) for seed in range(FIRST_SEED, FIRST_SEED + seeds)]
 
 
-class LayerContract:
-    """`seeds`: so many hold, and take a share `reached` of the rare paths; where `rarest` are named, all others.
-    `same_seeds`: so many are run again, in a process of its own. `shrinks`: plans that find these bugs come down to so
-    many items. `found`: plans that found bugs hold, and would find them again.
+class OfLayer:
+    """Tests of one layer. `shrinks`: plans that find these bugs come down to so many items. `found`: plans that found
+    bugs hold, and would find them again.
     """
 
     layer: ClassVar[Layer[Any]]
-    seeds: ClassVar[int]
-    reached: ClassVar[float] = 0.8
-    rarest: ClassVar[Collection[Enum]] = ()
-    traced: ClassVar[bool] = False
-    same_seeds: ClassVar[int] = 8
     shrinks: ClassVar[Mapping[Plant, int]] = {}
     found: ClassVar[Sequence[Found]] = ()
 
@@ -54,6 +48,40 @@ class LayerContract:
         ):
             if name in metafunc.fixturenames:
                 metafunc.parametrize(name, some, ids=_named)
+
+
+class PlantContract(OfLayer):
+    """The bugs that are planted in the product are found."""
+
+    def test_a_planted_bug_is_found_by_the_seed_that_is_known(
+        self, plant: Plant, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Where the draws have changed it is searched for, which takes long; `make hunt WHAT=plants` tells seeds."""
+        plant(monkeypatch)
+        assert plant.known is not None
+        if not self.layer.finds(plant.known):
+            found = next(self.layer.failing_seeds(plant), None)
+            assert found is not None, f"neither seed {plant.known} nor any below {plant.within} finds it"
+            print(f"{self.layer.name} {plant.name}: seed {found} finds it now, and {plant.known} no more")
+
+    @pytest.mark.long
+    def test_a_planted_bug_is_found(self, plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+        plant(monkeypatch)
+        found = next(self.layer.failing_seeds(plant), None)
+        assert found is not None, f"no seed below {plant.within} found it"
+        print(f"{self.layer.name} {plant.name}: seed {found}")
+
+
+class ScheduleContract(OfLayer):
+    """`seeds`: so many hold, and take a share `reached` of the rare paths; where `rarest` are named, all others.
+    `same_seeds`: so many are run again, in a process of its own.
+    """
+
+    seeds: ClassVar[int]
+    reached: ClassVar[float] = 0.8
+    rarest: ClassVar[Collection[Enum]] = ()
+    traced: ClassVar[bool] = False
+    same_seeds: ClassVar[int] = 8
 
     @pytest.fixture
     def runs(self) -> list[Run]:
@@ -92,17 +120,6 @@ class LayerContract:
             names = vars(sys.modules[type(plan).__module__])
             assert eval(repr(plan), dict(names)) == plan == self.layer.draw(seed)
 
-    def test_a_planted_bug_is_found_by_the_seed_that_is_known(
-        self, plant: Plant, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Where the draws have changed it is searched for, which takes long; `make hunt WHAT=plants` tells seeds."""
-        plant(monkeypatch)
-        assert plant.known is not None
-        if not self.layer.finds(plant.known):
-            found = next(self.layer.failing_seeds(plant), None)
-            assert found is not None, f"neither seed {plant.known} nor any below {plant.within} finds it"
-            print(f"{self.layer.name} {plant.name}: seed {found} finds it now, and {plant.known} no more")
-
     def test_a_failing_plan_is_made_small(self, shrunk: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
         with monkeypatch.context() as patch:
             shrunk(patch)
@@ -112,13 +129,6 @@ class LayerContract:
         assert items_of(small) <= self.shrinks[shrunk], repr(small)
         assert self.layer.rule_broken_by(small) is None, "without the bug it holds"
 
-    @pytest.mark.long
-    def test_a_planted_bug_is_found(self, plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
-        plant(monkeypatch)
-        found = next(self.layer.failing_seeds(plant), None)
-        assert found is not None, f"no seed below {plant.within} found it"
-        print(f"{self.layer.name} {plant.name}: seed {found}")
-
     def test_a_plan_that_found_a_bug_holds(self, plan_kept: Found) -> None:
         assert self.layer.rule_broken_by(plan_kept.plan) is None
 
@@ -126,6 +136,10 @@ class LayerContract:
         if plan_kept.bug is not None:
             plan_kept.bug(monkeypatch)
             assert self.layer.rule_broken_by(plan_kept.plan) == plan_kept.rule
+
+
+class LayerContract(ScheduleContract, PlantContract):
+    """All of it, where one process of the tests has time for it."""
 
 
 def _named(one: Plant | Found) -> str:
