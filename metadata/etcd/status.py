@@ -72,7 +72,8 @@ async def _asked(channels: EtcdChannels, endpoint: str, seconds: float) -> pb.St
 
 
 def _told(reply: pb.StatusResponse) -> str:
-    role = "leader" if reply.leader == reply.header.member_id else "follower"
+    voter = "leader" if reply.leader == reply.header.member_id else "follower"
+    role = "learner" if reply.isLearner else voter
     return f"{role}, {'; '.join(reply.errors)}" if reply.errors else role
 
 

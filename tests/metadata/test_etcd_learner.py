@@ -69,6 +69,9 @@ async def test_a_learner_before_the_voters_hinders_nothing(cluster: EtcdCluster,
         version = await store.create("made", b"1")
         found = await store.get("made")
         assert found is not None and found.version == version
+        health = await store.health()
+        assert health.members[learner.endpoint] == "learner"
+        assert "leader" in health.members.values()
     async with opened_store(uri) as store:
         lease = await store.grant_lease(30)
         await store.create("leased", b"", lease=lease)
