@@ -85,10 +85,13 @@ class Verifiers:
         The result holds until the caller awaits something: a ledger may be deleted at any time.
         """
         news, refused = dict[int, Headline | None](), dict[int, tuple[Status, str]]()
+        others = set[int]()
         for frame in frames:
             news[frame.ledger_id] = self._news_of(frame) if frame.note else news.get(frame.ledger_id)
             if self._bookie.states.peek(frame.ledger_id).is_another(frame.identity):
-                await self.look(frame.ledger_id)
+                others.add(frame.ledger_id)
+        for ledger_id in others:  # once for each, however many frames name another one
+            await self.look(ledger_id)
         wanted, round_ = dict(news), self._round
         while unknown := [n for n in wanted if n not in refused and self._is_unknown(n, wanted[n])]:
             for first in range(0, len(unknown), LOOKUPS_AT_ONCE_MAX):

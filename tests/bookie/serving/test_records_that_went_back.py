@@ -68,6 +68,7 @@ async def test_a_fence_by_a_record_that_went_back_has_the_cluster_hold_back(tmp_
         put_back = copied(cluster)
         await cluster.stop(writer.record.fragments[0].ensemble[1].bookie_id)
         await writer.append(b"on the second one")
+        await writer.append(b"with which the bookie that is in both hears of it")
         put_back()
         async with LedgerClient(cluster.uri) as other:
             with pytest.raises(LedgerError):
@@ -94,6 +95,29 @@ async def test_what_a_client_says_of_a_ledger_has_nobody_hold_back(tmp_path: Pat
                 await lookups.refused([frame])
                 await lookups.look(writer.ledger_id)
         assert told == []
+        await writer.close()
+
+
+async def test_frames_that_name_another_ledger_have_the_metadata_asked_once(tmp_path: Path) -> None:
+    async with on_bookies(tmp_path, 1) as (cluster, client):
+        writer = await client.create_ledger(ensemble_size=1, write_quorum=1, ack_quorum=1)
+        await writer.append(b"its own")
+        (running,) = cluster.running.values()
+
+        class Counted(LedgerStore):
+            reads = 0
+
+            async def read(self, ledger_id: int) -> VersionedRecord | None:
+                self.reads += 1
+                return await super().read(ledger_id)
+
+        lookups = Verifiers(running.bookie, ledgers := Counted(cluster.store))
+        last = writer.record.fragments[-1]
+        later = fragment_note.encode_of(writer.record, replace(last, number=last.number + 9))
+        await lookups.refused([Frame(writer.ledger_id, identity=writer.record.identity, note=later)])
+        assert ledgers.reads == 1
+        await lookups.refused([Frame(writer.ledger_id, identity=b"f" * 16)] * 100)
+        assert ledgers.reads == 2
         await writer.close()
 
 
