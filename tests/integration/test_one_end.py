@@ -79,6 +79,23 @@ async def test_L4_an_end_is_seen_no_later_than_a_record_that_was_given(silent: L
                 break
 
 
+async def test_L4_a_record_that_was_given_is_before_the_end_though_no_bookie_answers(
+    cluster: InProcessCluster, client: LedgerClient, silent: LedgerClient
+) -> None:
+    writer = await (await client.log("orders", create=True)).writer()
+    log = await silent.log("orders")
+    cursor = await log.cursor("billing", start=0)
+    given = asyncio.create_task(anext(log.tail(0)))
+    await asyncio.sleep(0)
+    await writer.append(b"a")
+    position = (await given).position
+    for bookie in list(cluster.stacks):
+        await cluster.stop(bookie)
+    cursor.commit(position + 1)
+    await cursor.flush()
+    assert cursor.position == 1
+
+
 async def test_L4_a_tail_beyond_the_end_is_refused_and_one_at_the_end_waits(client: LedgerClient) -> None:
     """L4: else a reader that stood in a log of this name, which was deleted since, would skip what the new one gets."""
     log = await client.create_log("orders")
