@@ -29,6 +29,9 @@ from .errors import ClientClosed, ClientForked, LedgerError, WouldDeadlock
 
 T = TypeVar("T")
 
+SIGNAL_SECONDS_MAX = 0.5
+"""How late the handler of a signal runs that comes just as a call begins to wait: the system does not end that wait."""
+
 LastWork = Callable[[], Coroutine[Any, Any, None]]
 """The final work on the loop before its thread ends."""
 
@@ -63,6 +66,53 @@ def _leave_to_parent() -> None:
 os.register_at_fork(after_in_child=_leave_to_parent)
 
 
+class _Call(Generic[T]):
+    """A coroutine on the loop, for which one other thread waits.
+
+    A signal's handler may raise at any point of that wait. So it is a lock that nobody else takes: a condition that is
+    left so may stay locked, and the loop would wait for it.
+    """
+
+    def __init__(self, make: Callable[[], Coroutine[Any, Any, T]]) -> None:
+        self._make = make
+        self._task: asyncio.Task[T] | None = None
+        self._is_over = False
+        self._running = threading.Lock()
+        self._running.acquire()
+
+    def result(self) -> T:
+        """In the other thread, once. Raises what the coroutine raised, CancelledError."""
+        while not self._running.acquire(timeout=SIGNAL_SECONDS_MAX):
+            pass
+        if self._task is None or not self._task.done() or self._task.cancelled():
+            raise CancelledError
+        try:
+            return self._task.result()
+        finally:
+            del self
+
+    # --- on the loop ----------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        if not self._is_over:
+            self._task = asyncio.get_running_loop().create_task(self._made())
+            self._task.add_done_callback(self._end)
+
+    def cancel(self) -> None:
+        """Nobody waits any more, however long the coroutine takes to end."""
+        if self._task is not None:
+            self._task.cancel()
+        self._end()
+
+    def _end(self, _: object = None) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._running.release()
+
+    async def _made(self) -> T:
+        return await self._make()
+
+
 class LoopThread(NotPickled):
     """A private event loop in a thread. Every method may be called from any thread."""
 
@@ -70,7 +120,7 @@ class LoopThread(NotPickled):
         self._loop = take_loop()
         self._home = ForkGuard(ClientForked)
         self._is_closed = False
-        self._waited_for: set[Future[Any]] = set()
+        self._waited_for: set[_Call[Any]] = set()
         self._sources: set[PageSource[Any]] = set()
         self._ending: set[asyncio.Task[None]] = set()
         # Held briefly, never while waiting. Work accepted under it runs before `close`.
@@ -117,24 +167,29 @@ class LoopThread(NotPickled):
         if self.is_current:
             raise WouldDeadlock
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs a coroutine on the loop and waits for it; an interrupt of the caller cancels it.
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Makes a coroutine on the loop, runs it and waits for it; an interrupt of the caller cancels it.
 
         Raises what the coroutine raises, ClientClosed, ClientForked, WouldDeadlock.
         """
+        self.check_may_wait()
+        self.check_open()  # without the lock: its holder may be gone when the interpreter ends
+        call = _Call(work)
         try:
-            self.check_may_wait()
-            self.check_open()  # without the lock: its holder may be gone when the interpreter ends
             with self._accepting:  # so that `close` knows of every call it has accepted
-                future = self.submit(work)
-                self._waited_for.add(future)
-        except BaseException:  # an interrupt, too, comes at any moment
-            _close_unstarted(work)
+                self.call_soon(call.begin)
+                self._waited_for.add(call)
+            return call.result()
+        except CancelledError:
+            if self._is_closed:
+                raise ClientClosed from None
             raise
-        try:
-            return self._result_of(future)
+        except BaseException:  # an interrupt comes at any moment; of a call that is done this is no more
+            self._loop.call_soon_threadsafe(call.cancel)
+            raise
         finally:
-            self._waited_for.discard(future)
+            self._waited_for.discard(call)
+            del call  # an exception that was raised refers to this frame, and the call to it
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Starts a coroutine on the loop; returns its future at once. Raises ClientClosed, ClientForked."""
@@ -181,10 +236,12 @@ class LoopThread(NotPickled):
         if not is_first:
             self._thread.join()
             return
-        for future in waited_for:
-            future.cancel()
+        for call in waited_for:
+            self._loop.call_soon_threadsafe(call.cancel)
+        last = _Call(partial(self._close, last_work))
         try:
-            asyncio.run_coroutine_threadsafe(self._close(last_work), self._loop).result()
+            self._loop.call_soon_threadsafe(last.begin)
+            last.result()
         finally:
             self._end()
 
@@ -199,17 +256,6 @@ class LoopThread(NotPickled):
         ending = [*(source.end() for source in list(self._sources)), *self._ending]
         await asyncio.gather(*ending, return_exceptions=True)
         await last_work()
-
-    def _result_of(self, future: Future[T]) -> T:
-        try:
-            return future.result()
-        except CancelledError:
-            if self._is_closed:
-                raise ClientClosed from None
-            raise
-        except BaseException:
-            future.cancel()
-            raise
 
     def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -305,7 +351,7 @@ def iterate(thread: LoopThread, pages: AsyncGenerator[T, None]) -> Generator[T, 
     source = PageSource(pages)
     thread.keep(source)
     try:
-        while (page := thread.run(source.next())) is not None:
+        while (page := thread.run(source.next)) is not None:
             yield page
     finally:
         thread.end_soon(source)

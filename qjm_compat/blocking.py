@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -72,7 +73,7 @@ class QuorumJournalManager(BlockingClient[Manager]):
 
     @told_as(Manager.start_log_segment)
     def start_log_segment(self, first_txid: int, layout_version: int | None = None) -> EditLogOutputStream:
-        stream = self._thread.run(self._twin.start_log_segment(first_txid, layout_version))
+        stream = self._run(partial(self._twin.start_log_segment, first_txid, layout_version))
         return EditLogOutputStream(self._thread, stream)
 
     @told_as(Manager.purge_logs_older_than)
@@ -88,9 +89,13 @@ class QuorumJournalManager(BlockingClient[Manager]):
         only_durable: bool = True,
         gaps_ok: bool = False,
     ) -> list[EditLogInputStream]:
-        streams = self._thread.run(
-            self._twin.select_input_streams(
-                from_txid, in_progress_ok=in_progress_ok, only_durable=only_durable, gaps_ok=gaps_ok
+        streams = self._run(
+            partial(
+                self._twin.select_input_streams,
+                from_txid,
+                in_progress_ok=in_progress_ok,
+                only_durable=only_durable,
+                gaps_ok=gaps_ok,
             )
         )
         return [EditLogInputStream(self._thread, stream) for stream in streams]
@@ -158,7 +163,7 @@ class EditLogOutputStream(Face[output_stream.EditLogOutputStream]):
 
     @told_as(output_stream.EditLogOutputStream.flush_async)
     def flush_async(self) -> Future[int]:
-        settled = self._thread.run(self._twin.flush_async())
+        settled = self._run(self._twin.flush_async)
         return self._thread.submit(_result(settled))
 
     def __enter__(self) -> Self:

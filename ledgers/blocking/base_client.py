@@ -30,7 +30,7 @@ class BlockingClient(Face[C]):
     def __init__(self, twin: C) -> None:
         super().__init__(LoopThread(), twin)
         try:
-            self._thread.run(self._twin.connect())
+            self._run(self._twin.connect)
         except BaseException:
             self.close()
             raise

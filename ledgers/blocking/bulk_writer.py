@@ -119,7 +119,7 @@ class BulkWriter(ClosedOnExit, Face[W], Generic[W, R]):
 
     def _run(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Makes a call of the twin, which sees everything handed over before."""
-        return self._thread.run(self._after_taking(call))
+        return self._thread.run(partial(self._after_taking, call))
 
     def _hand_over(self, entries: int, size_bytes: int) -> None:
         """Counts what is handed over now, and schedules its taking. Callers hold the lock, which orders the ids."""

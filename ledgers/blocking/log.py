@@ -210,7 +210,7 @@ class Log(Face[aio.Log]):
         meanwhile, LeadershipLost for a term that is over, LedgerRecoveryFailed, NotEnoughBookies, NotAllowed.
         """
         led = None if term is None else term._twin
-        return LogWriter(self._thread, self._thread.run(self._twin.writer(name, term=led)))
+        return LogWriter(self._thread, self._run(partial(self._twin.writer, name, term=led)))
 
     first_position = waiting_for(aio.Log.first_position)
     end = waiting_for(aio.Log.end)

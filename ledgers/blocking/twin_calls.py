@@ -46,7 +46,7 @@ class Face(Generic[C]):
 
     def _run(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Makes a call of the twin, and waits for it."""
-        return self._thread.run(call())
+        return self._thread.run(call)
 
 
 def waiting_for(

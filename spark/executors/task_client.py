@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import TypeVar
 
 from ledgers import ClientConfig
@@ -39,10 +39,10 @@ def read_with_client(access: Access, read: Callable[[LedgerClient], AsyncGenerat
         client = LedgerClient(uri, config=config)
         source = PageSource(read(client))
         try:
-            while (page := thread.run(source.next())) is not None:
+            while (page := thread.run(source.next)) is not None:
                 yield page
         finally:
-            thread.run(_end(source, client))
+            thread.run(partial(_end, source, client))
 
 
 async def _end(source: PageSource[T], client: LedgerClient) -> None:

@@ -85,9 +85,9 @@ def test_an_iterator_that_is_dropped_ends_what_it_has_running(uri: str) -> None:
         next(half_read)
         following = reader.tail()
         next(following)
-        assert client._thread.run(reading())
+        assert client._thread.run(reading)
         del half_read, following
-        while client._thread.run(reading()):
+        while client._thread.run(reading):
             time.sleep(0.01)  # what was cancelled is ending
 
 

@@ -68,7 +68,7 @@ def test_what_a_half_read_iterator_holds_is_freed_when_it_is_closed_or_dropped(h
                 assert list(half_read) == []
             else:
                 del half_read
-            reader._thread.run(asyncio.sleep(0))
+            reader._thread.run(lambda: asyncio.sleep(0))
             assert not held
 
 

@@ -37,9 +37,9 @@ def test_work_runs_there_and_what_it_raises_is_raised_here() -> None:
         raise NoSuchLedger(7)
 
     thread = LoopThread()
-    assert thread.run(asyncio.sleep(0, "done")) == "done"
+    assert thread.run(lambda: asyncio.sleep(0, "done")) == "done"
     with pytest.raises(NoSuchLedger):
-        thread.run(fail())
+        thread.run(fail)
     thread.close(nothing)
 
 
@@ -54,17 +54,40 @@ class InterruptedLock:
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("call", ["run", "submit"])
 def test_an_interrupt_before_the_loop_has_the_work_leaves_nothing_that_was_never_awaited(
-    monkeypatch: pytest.MonkeyPatch, call: str
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     thread, work = LoopThread(), nothing()
     with monkeypatch.context() as interrupted:
         interrupted.setattr(thread, "_accepting", InterruptedLock())
         with pytest.raises(KeyboardInterrupt):
-            getattr(thread, call)(work)
+            thread.submit(work)
+        with pytest.raises(KeyboardInterrupt):
+            thread.run(nothing)
     assert inspect.getcoroutinestate(work) == inspect.CORO_CLOSED
     thread.close(nothing)
+    assert not thread._waited_for
+
+
+SIGNALLED_ELSEWHERE = """
+import asyncio, signal, sys, threading
+from ledgers.loop_thread import LoopThread
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+thread = LoopThread()
+async def hang():
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+    await asyncio.Event().wait()
+async def nothing(): pass
+try:
+    thread.run(hang)
+finally:
+    thread.close(nothing)
+"""
+
+
+def test_the_handler_of_a_signal_that_ends_no_wait_runs_while_a_call_waits() -> None:
+    """As of one that comes just before the wait begins: here it comes to the loop's own thread."""
+    assert run(run_script(SIGNALLED_ELSEWHERE)) == (7, "")
 
 
 def test_waiting_on_the_thread_itself_is_refused() -> None:
@@ -73,7 +96,7 @@ def test_waiting_on_the_thread_itself_is_refused() -> None:
 
     def wait_there() -> None:
         try:
-            thread.run(hang())
+            thread.run(hang)
         except WouldDeadlock:
             refused.set_result(thread.is_current)
 
@@ -101,12 +124,12 @@ def test_closing_ends_those_who_wait_and_everything_later_with_one_error() -> No
         began.set()
         await hang()
 
-    waiting = in_thread(lambda: thread.run(hang_loudly()))
+    waiting = in_thread(lambda: thread.run(hang_loudly))
     assert began.wait(10)
     thread.close(nothing)
     assert isinstance(waiting(), ClientClosed)
     for late in (
-        lambda: thread.run(hang()),
+        lambda: thread.run(hang),
         lambda: thread.submit(nothing()),
         lambda: thread.call_soon(print),
     ):
@@ -168,7 +191,7 @@ def test_an_iterator_that_is_dropped_ends_its_source_without_waiting_for_it() ->
     del half_read  # the loop stands still, and this returns
     release.set()
     while not ended:
-        thread.run(asyncio.sleep(0))
+        thread.run(lambda: asyncio.sleep(0))
     thread.close(nothing)
     assert was_released == [True]
 
@@ -229,10 +252,10 @@ def test_an_interrupted_hop_leaves_an_iterator_that_ends_cleanly() -> None:
     while not thread._waited_for:
         pass
     for hop in list(thread._waited_for):
-        hop.cancel()
+        thread.call_soon(hop.cancel)
     interrupted()
     while not ended:
-        thread.run(asyncio.sleep(0))
+        thread.run(lambda: asyncio.sleep(0))
     thread.close(nothing)
     assert not complaints
 
@@ -250,7 +273,7 @@ next(half_read)
 child = os.fork()
 if child == 0:
     try:
-        thread.run(asyncio.sleep(0))
+        thread.run(lambda: asyncio.sleep(0))
     except LedgerError as error:
         del half_read
         thread.close(nothing)

@@ -12,7 +12,7 @@ from tests.support.present import there
 
 def crash(writer: WriteHandle) -> None:
     """Leaves the ledger open, as its program's death would: a client that is closed closes its writers."""
-    writer._thread.run(writer._twin.abandon())
+    writer._thread.run(writer._twin.abandon)
 
 
 async def change(

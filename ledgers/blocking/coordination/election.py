@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 
 from ...elections import election as aio
 from ...elections import term as aio_term
@@ -72,12 +73,12 @@ class Election(Face[aio.Election]):
 
     @contextmanager
     def _lead(self, leading: aio.Leading) -> Iterator[Term]:
-        term = Term(self._thread, self._thread.run(leading.__aenter__()))
+        term = Term(self._thread, self._run(leading.__aenter__))
         try:
             yield term
         finally:
             with suppress(ClientClosed):  # then it was left already
-                self._thread.run(leading.__aexit__(None, None, None))
+                self._run(partial(leading.__aexit__, None, None, None))
                 term.lost.set()
 
     leader = waiting_for(aio.Election.leader)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from types import TracebackType
 from typing import Self, Unpack
 
@@ -85,7 +86,8 @@ class LogSet(Face[aio.LogSet]):
         Completes a growth that was interrupted. Raises as `Log.writer`.
         """
         taken = LogSetWriter()
-        twin = self._thread.run(self._twin.writer(name, term=None if term is None else term._twin))
+        led = None if term is None else term._twin
+        twin = self._run(partial(self._twin.writer, name, term=led))
         taken.writers += [LogWriter(self._thread, one) for one in twin.writers]
         return taken
 

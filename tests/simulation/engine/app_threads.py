@@ -184,6 +184,7 @@ class AppThreads:
         """In these modules of the product: the one with the thread, and those that only take locks."""
         threads = SimpleNamespace(
             Thread=lambda **given: AppThread(world=self, **given),
+            Lock=lambda: _PlainLock(self),
             RLock=lambda: _Lock(self),
             Condition=lambda lock=None: _Condition(self),  # its lock is never contended either
             get_ident=self._ident,
@@ -286,6 +287,29 @@ class _Lock:
             thread.locks -= 1
             if kind is None:
                 thread.may_be_overtaken()
+
+
+class _PlainLock:
+    """As `threading.Lock`, which whoever has not taken it may release; it is taken by threads of this world only."""
+
+    def __init__(self, world: AppThreads) -> None:
+        self._world = world
+        self._is_taken = False
+        self._waiting: AppThread | None = None
+
+    def acquire(self, timeout: float = -1) -> bool:
+        """Interrupted at once, so however long it may wait it is not asked for again."""
+        if self._is_taken:
+            self._waiting = self._world.current
+            assert self._waiting is not None, "only a thread may wait"
+            self._waiting.wait_until(lambda: not self._is_taken)
+        self._is_taken = True
+        return True
+
+    def release(self) -> None:
+        self._is_taken = False
+        if self._waiting is not None:
+            self._waiting.wake()
 
 
 class _Condition(_Lock):
