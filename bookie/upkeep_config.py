@@ -62,6 +62,13 @@ class UpkeepConfig:
         10.0, "How often the auditor calls each bookie at the address it advertises; 0 is never.", 0, DAY
     )
     audit_seconds: float = tunable(HOUR, "How often the auditor looks through all records.", 1, 10 * DAY)
+    tombstone_seconds: float = tunable(
+        HOUR,
+        "How long what is left of a deleted ledger stays at least: a Spark stream that was stopped for longer cannot "
+        "tell which ledgers it has missed.",
+        60,
+        100 * DAY,
+    )
     stock_seconds: float = STOCK_SECONDS
 
     @property

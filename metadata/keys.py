@@ -2,11 +2,13 @@
 
 layout                     the cluster's id and format version
 ids/ledger                 the next ledger id
+ids/retired                the end of the ids of which no tombstone is left
 ledgers/<id>               one record per ledger, id as 16 hex digits
 cookies/<bookie>           the identity a bookie was formatted with
 decommissioned/<uuid>      that an operator took the cookie of this incarnation away
 lives/<bookie>             generation of the bookie's directory: how often it has started
 bookies/live/<bookie>      registration of a live bookie (under its lease)
+collected/<bookie>         up to which revision it has dropped what was deleted
 underreplicated/<id>       a ledger that has fewer copies than it should, and since when
 healing/<id>               the bookie that re-replicates it (under a lease)
 moves/<id>                 planned moves of its copies, to balance disk usage
@@ -40,6 +42,7 @@ from .errors import BadRecord
 
 LAYOUT = "layout"
 NEXT_LEDGER_ID = "ids/ledger"
+RETIRED_IDS = "ids/retired"
 LEDGERS = "ledgers/"
 COOKIES = "cookies/"
 DECOMMISSIONED = "decommissioned/"
@@ -58,6 +61,7 @@ CURSORS = "cursors/"
 LOG_SETS = "logsets/"
 LOG_SHARES = "logshares/"
 SILENCES = "silences/"
+COLLECTED = "collected/"
 UNDERREPLICATED = "underreplicated/"
 HEALING = "healing/"
 MOVES = "moves/"
@@ -115,6 +119,10 @@ def healing(ledger_id: int) -> str:
 
 def moves(ledger_id: int) -> str:
     return MOVES + ledger(ledger_id).removeprefix(LEDGERS)
+
+
+def collected(bookie_id: str) -> str:
+    return COLLECTED + check_name(bookie_id)
 
 
 def absent(bookie_id: str) -> str:

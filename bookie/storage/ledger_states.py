@@ -60,6 +60,12 @@ class LedgerStates:
         # A pending fence is in no row yet.
         return state.fence is not Fence.PENDING and not self._is_dirty(ledger_id)
 
+    def outdate_lookups(self) -> list[int]:
+        """What was read of records until now counts no more. Returns the ledgers in memory that are not fenced: entries
+        of others are taken only once their records are read."""
+        self.forgets += 1
+        return [ledger_id for ledger_id, state in self._held.items() if state.fence is not Fence.DURABLE]
+
     def forget_new_verifiers(self) -> None:
         """Clears the verifiers of ledgers that the index does not know, so that the next writer has them looked up: the
         ledger may have been forgotten, which the log does not say."""

@@ -140,11 +140,11 @@ class Upkeep:
                 )
             schedule.done(depth, loop.time())
 
-    async def round(self, depth: Depth) -> Report:
+    async def round(self, depth: Depth, *, retired: bool = False) -> Report:
         """Runs one round now; returns its report. Raises BookieError, MetadataError or OSError: call it again later."""
         if self._suspended:
             raise BookieError("upkeep is suspended; run: bookledger bookie gc resume")
-        working = asyncio.ensure_future(self._do_alone(depth))
+        working = asyncio.ensure_future(self._do_alone(depth, retired=retired))
         self._rounds.add(working)
         try:
             self._last = await working
@@ -162,12 +162,13 @@ class Upkeep:
             self._rounds.discard(working)
             working.cancel()
 
-    async def _do_alone(self, depth: Depth) -> Report:
+    async def _do_alone(self, depth: Depth, *, retired: bool) -> Report:
         async with self._lock:
-            return await self._do(depth)
+            return await self._do(depth, retired=retired)
 
-    async def _do(self, depth: Depth) -> Report:
-        collected = await self._collector.collect(also_misplaced=depth is Depth.MAJOR)
+    async def _do(self, depth: Depth, *, retired: bool) -> Report:
+        is_major = depth is Depth.MAJOR
+        collected = await self._collector.collect(also_misplaced=is_major, also_retired=retired)
         compacted = await self._compactor.compact(self._live_ratio_max(depth))
         if self.scrubber.last is not None and depth is not Depth.COLLECT:
             damaged = self.scrubber.last.segments_damaged
@@ -188,7 +189,7 @@ class Upkeep:
         """Executes an operator's request. Raises BookieError, MetadataError or OSError."""
         match request.action:
             case MaintenanceAction.COLLECT:
-                return _reply(await self.round(Depth.MAJOR))
+                return _reply(await self.round(Depth.MAJOR, retired=request.retired))
             case MaintenanceAction.SUSPEND:
                 self._suspend()
             case MaintenanceAction.RESUME:

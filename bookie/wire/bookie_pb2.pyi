@@ -308,12 +308,14 @@ class NotesReply(_message.Message):
     def __init__(self, status: _Optional[_Union[Status, str]] = ..., detail: _Optional[str] = ..., notes: _Optional[_Iterable[_Union[HeldNote, _Mapping]]] = ..., is_last: bool = ...) -> None: ...
 
 class MaintainRequest(_message.Message):
-    __slots__ = ("action", "adopt")
+    __slots__ = ("action", "adopt", "retired")
     ACTION_FIELD_NUMBER: _ClassVar[int]
     ADOPT_FIELD_NUMBER: _ClassVar[int]
+    RETIRED_FIELD_NUMBER: _ClassVar[int]
     action: MaintenanceAction
     adopt: str
-    def __init__(self, action: _Optional[_Union[MaintenanceAction, str]] = ..., adopt: _Optional[str] = ...) -> None: ...
+    retired: bool
+    def __init__(self, action: _Optional[_Union[MaintenanceAction, str]] = ..., adopt: _Optional[str] = ..., retired: bool = ...) -> None: ...
 
 class MaintainReply(_message.Message):
     __slots__ = ("status", "detail", "report")

@@ -365,10 +365,13 @@ REPORT_BYTES_MAX = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class MaintainRequest:
-    """Requests maintenance of a bookie. `adopt`, with REPAIR: a lost bookie whose positions it shall take over."""
+    """Requests maintenance of a bookie. `adopt`, with REPAIR: a lost bookie whose positions it shall take over.
+    `retired`, with COLLECT: an operator says that ledgers without a record, with ids below those retired, were deleted.
+    """
 
     action: MaintenanceAction
     adopt: str = ""
+    retired: bool = False
 
 
 @dataclass(frozen=True, slots=True)

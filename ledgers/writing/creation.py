@@ -9,6 +9,7 @@ import time
 from metadata.audit import Act, tell
 from metadata.backup import hold
 from metadata.errors import KeyExists
+from metadata.records.ledger_ids import retired_end
 from metadata.records.ledger_record import (
     IDENTITY_BYTES,
     OWNER,
@@ -60,7 +61,7 @@ async def create_record(
             identity=cluster.rng.randbytes(IDENTITY_BYTES),
         )
         try:
-            return await _created(cluster, record)
+            return await _created(cluster, record, is_chosen=new.ledger_id is not None)
         except LedgerExists:
             if new.ledger_id is not None:
                 raise
@@ -93,11 +94,15 @@ async def _ensemble(cluster: Cluster, shape: Shape) -> Fragment:
     return chosen
 
 
-async def _created(cluster: Cluster, record: LedgerRecord) -> VersionedRecord:
+async def _created(cluster: Cluster, record: LedgerRecord, *, is_chosen: bool) -> VersionedRecord:
     try:
         created = await cluster.ledgers.create(record)
     except KeyExists:
         raise LedgerExists(record.ledger_id) from None
+    if is_chosen and record.ledger_id < await retired_end(cluster.store):
+        # Now, not before: a tombstone goes only after that number was raised. Nobody has used this ledger yet.
+        await cluster.ledgers.delete(created)
+        raise LedgerExists(record.ledger_id)
     tell(Act.CREATE, who=cluster.who, ledger_id=record.ledger_id)
     if record.fragments[0].lacking:
         _warn_of_absent(cluster, record)

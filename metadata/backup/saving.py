@@ -39,6 +39,7 @@ KEPT = (
 
 NOT_KEPT = (
     keys.BOOKIES,
+    keys.COLLECTED,
     keys.UNDERREPLICATED,
     keys.HEALING,
     keys.ABSENT,
@@ -86,7 +87,7 @@ async def save(
     for prefix in KEPT:
         async for item in _all(store, prefix):
             add(item)
-    for key in (keys.NEXT_LEDGER_ID, keys.LAYOUT):
+    for key in (keys.RETIRED_IDS, keys.NEXT_LEDGER_ID, keys.LAYOUT):
         found = await store.get(key)
         if found is not None:
             add(Item(key, found.value))

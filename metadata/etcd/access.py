@@ -29,6 +29,7 @@ _LEADING = (keys.ELECTIONS, keys.CANDIDATES, keys.CURSORS, keys.SILENCES, keys.L
 _SEEN_BY_ALL = (
     keys.LAYOUT,
     keys.LEDGERS,
+    keys.RETIRED_IDS,
     keys.BOOKIES,
     keys.RESTORED,
     keys.MISFITS,
@@ -48,6 +49,7 @@ _STATE_OF_THE_CLUSTER = (
     keys.DECOMMISSIONED,
     keys.AUDITOR,
     keys.NEXT_LEDGER_ID,
+    keys.COLLECTED,
 )
 _WRITERS = (keys.LEDGERS, keys.NEXT_LEDGER_ID, keys.UNDERREPLICATED, *_LOGS, *_LEADING)
 _AUDITORS = (
@@ -82,6 +84,8 @@ ACCESS: dict[str, Access] = {
         (
             *_AUDITORS,
             keys.NEXT_LEDGER_ID,
+            keys.RETIRED_IDS,
+            keys.COLLECTED,
             keys.BOOKIES,
             keys.LIVES,
             keys.HEALING,

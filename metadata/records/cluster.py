@@ -111,6 +111,11 @@ async def list_bookies(store: MetadataStore) -> list[Registration]:
     return sorted(found, key=lambda one: one.bookie)
 
 
+async def revision_of(store: MetadataStore) -> int:
+    """The store's revision now: whatever is read from now on shows every earlier change."""
+    return (await store.list_page(keys.BOOKIES, limit=1)).revision
+
+
 async def find_bookie(store: MetadataStore, bookie_id: str) -> Registration | None:
     """The live registration under this name, writable or not. Raises BadRecord for an unreadable one."""
     key = keys.bookie(bookie_id)

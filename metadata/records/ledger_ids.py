@@ -35,16 +35,23 @@ async def next_ledger_id(store: MetadataStore) -> int:
     return (await take_ledger_ids(store, 1))[0]
 
 
-async def count_beyond(store: MetadataStore, ledger_id: int) -> None:
+async def count_beyond(store: MetadataStore, ledger_id: int, key: str = keys.NEXT_LEDGER_ID) -> None:
     """Raises the counter above this id. It never goes back."""
-    await settled_writes.change(
-        store, keys.NEXT_LEDGER_ID, lambda next_id: max(next_id or 0, ledger_id + 1), _decode, encode
-    )
+    await settled_writes.change(store, key, lambda next_id: max(next_id or 0, ledger_id + 1), _decode, encode)
 
 
 async def counted_end(store: MetadataStore) -> int:
     """The next id of the counter. Used ids from there on were chosen by hand."""
-    found = await store.get(keys.NEXT_LEDGER_ID)
+    return await _end(store, keys.NEXT_LEDGER_ID)
+
+
+async def retired_end(store: MetadataStore) -> int:
+    """An id below it that has no key was its ledger's, which was deleted, or was never used."""
+    return await _end(store, keys.RETIRED_IDS)
+
+
+async def _end(store: MetadataStore, key: str) -> int:
+    found = await store.get(key)
     return FIRST_LEDGER_ID if found is None else _decode(found.key, found.value)
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from functools import partial
 
 from .. import keys, settled_writes
 from ..errors import BadRecord
-from ..store import EventKind, MetadataStore, list_all
+from ..store import PAGE_KEYS_MAX, EventKind, MetadataStore, list_all
 from . import ledger_codec
 from .ledger_record import LedgerRecord, Tombstone
-from .unreadable import OnUnreadable, skip
+from .unreadable import OnUnreadable, readable, skip
+
+SPREAD_MAX = 4
+"""Ledgers are looked up by a listing of what is between them where that is at most this multiple of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +78,9 @@ class LedgerStore:
     async def delete(self, found: VersionedRecord) -> None:
         """Replaces the record by a tombstone; bookies drop its entries later.
 
-        Raises VersionConflict where it has changed since. The tombstone of a few bytes stays for ever: without it a
-        new ledger of that id would show the old one's entries, and the creation itself, tried twice because an
-        answer was lost, could succeed once more after the deletion.
+        Raises VersionConflict where it has changed since. The tombstone of a few bytes tells bookies that they may drop
+        the ledger, and stays until all have: without it a new ledger of that id would show the old one's entries, and
+        the creation itself, tried twice because an answer was lost, could succeed once more after the deletion.
         """
         tombstone = ledger_codec.encode_tombstone(settled_writes.new_nonce(), found.record.identity)
         await self._replace(found.record, found.version, tombstone)
@@ -106,14 +111,38 @@ class LedgerStore:
             if isinstance(found, VersionedRecord):
                 yield found
 
+    async def look_up(self, ledger_ids: Sequence[int]) -> AsyncIterator[VersionedRecord | Tombstone]:
+        """What there is of these ledgers, ascending, and of no others. Records that cannot be decoded are skipped.
+
+        Where they are many of those that there are, all in between are listed; else each is read.
+        """
+        for first in range(0, len(ledger_ids), PAGE_KEYS_MAX):
+            some = ledger_ids[first : first + PAGE_KEYS_MAX]
+            if some[-1] - some[0] < SPREAD_MAX * len(some):
+                wanted, limit = set(some), some[-1] - some[0] + 1
+                async for listed in self.list_with_deleted(some[0], limit=min(limit, PAGE_KEYS_MAX)):
+                    if listed.ledger_id > some[-1]:
+                        break
+                    if listed.ledger_id in wanted:
+                        yield listed
+            else:
+                for found in await asyncio.gather(*map(self._found, some)):
+                    if found is not None:
+                        yield found
+
+    async def _found(self, ledger_id: int) -> VersionedRecord | Tombstone | None:
+        key = keys.ledger(ledger_id)
+        found = await self.store.get(key)
+        return None if found is None else readable(partial(_decoded, version=found.version), key, found.value)
+
     async def list_with_deleted(
-        self, first_ledger: int = 0, *, on_unreadable: OnUnreadable = skip
+        self, first_ledger: int = 0, *, limit: int = PAGE_KEYS_MAX, on_unreadable: OnUnreadable = skip
     ) -> AsyncIterator[VersionedRecord | Tombstone]:
         """Every ledger and tombstone, by id. A listing that fails part-way raises, too."""
         if first_ledger > keys.LEDGER_ID_MAX:
             return
         after = keys.ledger(first_ledger - 1) if first_ledger > 0 else None
-        async for item in list_all(self.store, keys.LEDGERS, after=after):
+        async for item in list_all(self.store, keys.LEDGERS, after=after, limit=limit):
             try:
                 one = _decoded(item.key, item.value, item.version)
             except BadRecord as error:

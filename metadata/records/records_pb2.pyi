@@ -250,6 +250,18 @@ class Life(_message.Message):
     returned: int
     def __init__(self, format_version: _Optional[int] = ..., incarnation: _Optional[str] = ..., number: _Optional[int] = ..., nonce: _Optional[bytes] = ..., position: _Optional[int] = ..., renewals: _Optional[int] = ..., last: _Optional[_Union[Registration, _Mapping]] = ..., at_ms: _Optional[int] = ..., returned: _Optional[int] = ...) -> None: ...
 
+class Collected(_message.Message):
+    __slots__ = ("format_version", "incarnation", "revision", "nonce")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    incarnation: str
+    revision: int
+    nonce: bytes
+    def __init__(self, format_version: _Optional[int] = ..., incarnation: _Optional[str] = ..., revision: _Optional[int] = ..., nonce: _Optional[bytes] = ...) -> None: ...
+
 class UnderReplicated(_message.Message):
     __slots__ = ("format_version", "since_ms", "reasons", "tries", "why_not", "nonce")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -13,7 +14,8 @@ from pyspark.sql.types import StructType
 
 from ledgers import LedgerError
 from metadata import opened_store
-from metadata.records.ledger_ids import counted_end
+from metadata.records.cluster import revision_of
+from metadata.records.ledger_ids import counted_end, retired_end
 from metadata.records.ledger_record import Tombstone
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.unreadable import refuse
@@ -22,9 +24,8 @@ from ..planning.options import LedgerOptions
 from ..planning.partition import LedgerPartition
 from ..planning.selection import Selection
 from .gaps import Gaps, KnownId
-from .losses import Seen, losses, lost_told, uncertain_told, went_back_told
-from .metadata import revision_of
-from .offsets import OPEN_AHEAD_MAX, LedgersOffset
+from .losses import Seen, losses, lost_told, retired_told, uncertain_told, went_back_told
+from .offsets import NO_REVISION, OPEN_AHEAD_MAX, LedgersOffset
 from .stream import LedgerStream, how_many_fit
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,8 @@ class LedgerListing:
     """The counter's next id before all this was listed."""
     revision: int = 0
     """The store's revision before all this was listed."""
+    retired_end: int = 0
+    """Ids below it that are not listed were deleted, or never used."""
     known: list[KnownId] = field(default_factory=list)
     closed: dict[int, int] = field(default_factory=dict)
     """Selected closed ledgers, and the bytes of each."""
@@ -65,6 +68,13 @@ class LedgerListing:
         counted = self.counted
         return counted[-1].ledger_id + 1 if counted else self.first_ledger
 
+    def are_gone(self, ledger_ids: Collection[int]) -> None:
+        """Counts those of them that were deleted, and left no tombstone, as deleted now: it is not known when."""
+        there = {one.ledger_id for one in self.known}
+        for ledger_id in ledger_ids:
+            if self.first_ledger <= ledger_id < self.retired_end and ledger_id not in there:
+                self.deleted[ledger_id] = self.revision
+
     def add(self, found: VersionedRecord | Tombstone, selection: Selection) -> None:
         ledger_id = found.ledger_id
         if isinstance(found, Tombstone):
@@ -83,7 +93,8 @@ class LedgerListing:
 async def listed(uri: str, selection: Selection, first_ledger: int) -> LedgerListing:
     """Lists every id from this one on that has or had a ledger, up to the first one above all that may be selected."""
     async with opened_store(uri) as store:
-        listing = LedgerListing(first_ledger, await counted_end(store), await revision_of(store))
+        ends = await counted_end(store), await revision_of(store), await retired_end(store)
+        listing = LedgerListing(first_ledger, *ends)
         async for one in LedgerStore(store).list_with_deleted(first_ledger, on_unreadable=refuse):
             listing.add(one, selection)
             if one.ledger_id > selection.highest:
@@ -119,6 +130,8 @@ class ClosedLedgersStream(LedgerStream):
         listing = self._look(partial(listed, selection=self._options.selection, first_ledger=first))
         if listing is None:
             return start
+        listing.are_gone({*self._options.selection.named, *self._seen.selected, *offset.unread})
+        self._tell_of_retired(listing, offset)
         has_lost = self._judge(listing, offset)
         missing = self._missing(listing, offset)
         unread = {i for i in listing.closed.keys() | listing.open if not offset.has(i)}
@@ -158,6 +171,15 @@ class ClosedLedgersStream(LedgerStream):
     def _by_custom(self) -> bool:
         return bool(self._options.selection.custom)
 
+    def _tell_of_retired(self, listing: LedgerListing, offset: LedgersOffset) -> None:
+        """Where the stream was stopped: what was used and retired meanwhile looks as if it had never been used."""
+        if self._has_looked or offset.revision == NO_REVISION:
+            return
+        there, names = {one.ledger_id for one in listing.known}, self._options.selection.names
+        gone = [i for i in range(listing.first_ledger, listing.retired_end) if names(i) and i not in there]
+        if unknown := [i for i in gone if i not in listing.deleted and not offset.has(i)]:
+            log.warning("%s", retired_told(unknown))
+
     def _missing(self, listing: LedgerListing, offset: LedgersOffset) -> set[int]:
         """The first id that may still become a ledger, if there is one."""
         self._gaps.look(listing.counted, time.monotonic(), time.time_ns() // 1_000_000)
@@ -171,7 +193,7 @@ class ClosedLedgersStream(LedgerStream):
         awaited = [
             i for i in self._options.selection.named if listing.first_ledger <= i and not offset.has(i)
         ]
-        there = {one.ledger_id for one in listing.known} if awaited else set()
+        there = {one.ledger_id for one in listing.known} | listing.deleted.keys() if awaited else set()
         # An id above all others may be passed by a few while its ledger is being created: only then is there time.
         passed = self._gaps.passed if self._has_looked else listing.end - 1
         for ledger_id in sorted(awaited):

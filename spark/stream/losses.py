@@ -75,6 +75,14 @@ def uncertain_told(ledger_ids: Collection[int]) -> str:
     )
 
 
+def retired_told(ledger_ids: Collection[int]) -> str:
+    ids, them = _ids(ledger_ids), _them(ledger_ids)
+    return (
+        f"{'id' if len(ledger_ids) == 1 else 'ids'} {ids}: nothing tells any more whether there were ledgers that were "
+        f"deleted before the stream had read {them}; start it again sooner (`tombstone_seconds` of the bookies)"
+    )
+
+
 def went_back_told(revision: int, seen_revision: int) -> str:
     return (
         f"the metadata is at revision {revision}, and this stream has seen it at {seen_revision}: it went back to an "

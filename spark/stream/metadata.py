@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from ledgers import LedgerRecord, MetadataUnavailable
-from metadata import keys, opened_store
+from metadata import opened_store
 from metadata.backup import hold
 from metadata.errors import BadMetadataUri, MetadataRestored, StoreRefused, StoreUnavailable
 from metadata.records.ledger_store import LedgerStore
@@ -105,11 +105,6 @@ def _given_up(error: Exception, seconds: float) -> MetadataUnavailable:
         f"the metadata has been away for {seconds:.0f} s: {error}; start the stream again once it is back, "
         "with the same checkpoint, and it goes on where it was"
     )
-
-
-async def revision_of(store: MetadataStore) -> int:
-    """The store's revision now."""
-    return (await store.list_page(keys.LEDGERS, limit=1)).revision
 
 
 async def records_of(uri: str, ledger_ids: Collection[int]) -> dict[int, LedgerRecord]:

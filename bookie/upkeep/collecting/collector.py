@@ -1,9 +1,13 @@
 """Garbage collection: forgets ledgers that the metadata has deleted, and drops frames that it places elsewhere (B3).
 
-A ledger is forgotten only where the metadata says that it is deleted, twice: in a listing that came to its end, and
-once more when it is the ledger's turn. An id without a key in the metadata is no evidence of anything: the store may
+A ledger is forgotten only where its own key in the metadata says that it is deleted, twice: among those of all ledgers
+that are here, and once more when it is the ledger's turn. An id without a key is no evidence of anything: the store may
 be the wrong one, or restored from a backup. A forgotten ledger stays closed to late writers: an append to it makes
-the bookie ask the metadata, which has its tombstone for ever (`verifiers.py`).
+the bookie ask the metadata, which knows no such ledger (`verifiers.py`).
+
+After a whole round the bookie notes in the metadata up to which revision it has dropped what was deleted: tombstones
+that all bookies have passed are retired (`metadata/healing/collected.py`). An index that was made anew has again, out
+of the log, what was forgotten long ago. Only an operator can say that this is so, and has it forgotten again.
 
 Frames of a closed ledger that no fragment places here (the bookie was replaced, or a repair has moved them) are
 dropped. Only this bookie's own repair stores entries of closed ledgers here before the metadata says so, and the
@@ -14,13 +18,14 @@ before entries that this bookie proves to be confirmed: it may have the last cop
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from metadata.backup import hold
+from metadata.healing import collected
 from metadata.rate_limit import RateLimit
-from metadata.records import cluster
-from metadata.records.cluster import Cookie
+from metadata.records import cluster, ledger_ids
+from metadata.records.cluster import Cookie, revision_of
 from metadata.records.ledger_record import BookieRef, LedgerRecord, Tombstone
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
@@ -77,8 +82,10 @@ class Collector:
         self._me = BookieRef(cookie.bookie_id, cookie.incarnation)
         self._pace = pace
 
-    async def collect(self, *, also_misplaced: bool) -> Collected:
+    async def collect(self, *, also_misplaced: bool, also_retired: bool = False) -> Collected:
         """Forgets deleted ledgers, and with `also_misplaced` drops frames that the metadata places elsewhere.
+
+        With `also_retired` it forgets ledgers without a key in the metadata, too, that have ids below those retired.
 
         Raises MetadataError where the metadata fails: nothing was forgotten that it had not confirmed.
         """
@@ -87,15 +94,21 @@ class Collector:
                 "nothing is collected: the metadata was restored; look at it: bookledger metadata check"
             )
             return Collected(held_back=True)
+        revision = await revision_of(self._store)
+        in_memory = self._bookie.states.outdate_lookups()
         await self._bookie.checkpoint()
         here = await in_thread(self._bookie.index.ledger_ids)
-        listing = await self._compare(here)
+        listing = await self._compare(here, in_memory)
+        forgotten = await self._forget_deleted(listing.deleted)
+        if forgotten == len(listing.deleted):
+            await collected.note(self._store, self._me, revision)
+            if also_retired:
+                forgotten += await self._forget_retired(listing.unlisted)
         if listing.unlisted:
             log.warning(
                 "%d ledgers are stored here that the metadata does not know; they are kept",
                 len(listing.unlisted),
             )
-        forgotten = await self._forget_deleted(listing.deleted)
         also_misplaced = also_misplaced and not await self._was_away()
         dropped = await self._drop_misplaced(listing.elsewhere) if also_misplaced else 0
         return Collected(forgotten, dropped, len(listing.unlisted))
@@ -105,14 +118,14 @@ class Collector:
         one = await hold.accepted(self._store) if self._returned else None
         return one is not None and one.number == self._returned and one.is_without(self._me)
 
-    async def _compare(self, here: Iterable[int]) -> _Listing:
+    async def _compare(self, here: Sequence[int], in_memory: Sequence[int] = ()) -> _Listing:
         if await cluster.cluster_id(self._store) != self._cookie.cluster_id:
             raise DataDirectoryError("the metadata is that of another cluster; nothing is collected")
         listing = _Listing(unlisted=set(here))
-        async for found in self._ledgers.list_with_deleted():
-            if found.ledger_id not in listing.unlisted or self._bookie.holds_another(found):
+        async for found in self._ledgers.look_up(sorted({*here, *in_memory})):
+            if self._bookie.holds_another(found):
                 continue  # an id given twice: the metadata has the other ledger (rule W8)
-            listing.unlisted.remove(found.ledger_id)
+            listing.unlisted.discard(found.ledger_id)
             if isinstance(found, Tombstone):
                 listing.deleted.append(found)
             elif self._is_elsewhere(found.record):
@@ -139,6 +152,14 @@ class Collector:
             await self._bookie.forget(batch)
             forgotten += len(batch)
         return forgotten
+
+    async def _forget_retired(self, unlisted: set[int]) -> int:
+        end = await ledger_ids.retired_end(self._store)
+        retired = [one for one in sorted(unlisted) if one < end]
+        for start in range(0, len(retired), LEDGERS_PER_BATCH):
+            await self._bookie.forget(retired[start : start + LEDGERS_PER_BATCH])
+        unlisted.difference_update(retired)
+        return len(retired)
 
     async def _drop_misplaced(self, ledger_ids: list[int]) -> int:
         dropped = 0

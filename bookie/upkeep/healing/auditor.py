@@ -2,7 +2,8 @@
 
 It is elected by a lease, so another one is within seconds of its death. It counts how long each bookie is absent.
 When a bookie is lost, new or to be drained, and periodically, it reads all records and marks what needs
-re-replication. It also does what logs ask to be given up (`retention_rounds`). Two auditors at once would do no harm.
+re-replication. It also does what logs ask to be given up (`retention_rounds`), and retires tombstones (`retirement`).
+Two auditors at once would do no harm.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from .absence_counts import AbsenceCounts
 from .ledger_counts import LedgerCounts, all_ledgers
 from .reachability import Reachability
 from .replication_tasks import is_left_behind, replication_tasks, takers, to_fence
+from .retirement import Retirement
 from .view import ClusterView, look
 
 log = logging.getLogger(__name__)
@@ -78,6 +80,7 @@ class Auditor:
         self._absences = AbsenceCounts()
         self._reachability = Reachability(peers, config.reach_seconds)
         self.retention = RetentionRounds(store)
+        self._retirement = Retirement(store, config.tombstone_seconds)
         self._audited: object = None
         self._audited_at = 0.0
         self._braked_at: float | None = None
@@ -99,6 +102,8 @@ class Auditor:
                     if await self._is_elected():
                         view = await self.look_once()
                         await self.retention.look()
+                        if await self._retirement.look():
+                            self._audited = None  # another audit is due
                         await self._tell_office(view)
                 except MetadataError as error:
                     log.log(weight(error), "the audit was interrupted, and will be tried again: %s", error)
@@ -205,7 +210,7 @@ class Auditor:
         """
         unneeded, counts = UnneededSegments(self._store), LedgerCounts(view)
         marks = {mark.ledger_id: mark async for mark in self._marks.list()}
-        async for found in all_ledgers(self._store, on_ledger):
+        async for found in all_ledgers(self._store, on_ledger, self._retirement.see):
             if await unneeded.delete(found):
                 continue
             record, mark = found.record, marks.pop(found.ledger_id, None)

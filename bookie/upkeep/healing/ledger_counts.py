@@ -11,7 +11,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 
 from metadata.counting import facts
-from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState
+from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Tombstone
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
 
@@ -182,12 +182,17 @@ class LedgerCounts:
 
 
 async def all_ledgers(
-    store: MetadataStore, on_ledger: Callable[[int], object]
+    store: MetadataStore,
+    on_ledger: Callable[[int], object],
+    on_deleted: Callable[[Tombstone], object] = lambda _: None,
 ) -> AsyncGenerator[VersionedRecord, None]:
-    """Every ledger's record, by id, with pauses in which a daemon serves others. `on_ledger` is told of each. Raises
-    MetadataError."""
+    """Every ledger's record, by id, with pauses in which a daemon serves others. `on_ledger` is told of each, and
+    `on_deleted` of tombstones. Raises MetadataError."""
     looked_at = 0
-    async for found in LedgerStore(store).list():
+    async for found in LedgerStore(store).list_with_deleted():
+        if isinstance(found, Tombstone):
+            on_deleted(found)
+            continue
         yield found
         on_ledger(1)
         looked_at += 1

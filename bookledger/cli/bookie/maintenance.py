@@ -54,15 +54,20 @@ def gc() -> None:
 
 
 @gc.command("run")
+@click.option(
+    "--retired",
+    is_flag=True,
+    help="After `bookie rebuild-index`: what has no record was deleted long ago, and is dropped again.",
+)
 @on_bookies
-def run(**asked: Any) -> None:
+def run(*, retired: bool, **asked: Any) -> None:
     """Collect now, and show what came of it.
 
     Examples:
         bookledger bookie gc run --all
-        bookledger bookie gc run b1 b2
+        bookledger bookie gc run b1 --retired
     """
-    maintain("collect", **asked)
+    maintain("collect", retired=retired, **asked)
 
 
 @gc.command()
@@ -131,6 +136,7 @@ def maintain(
     action: str,
     adopt: str = "",
     *,
+    retired: bool = False,
     names: tuple[str, ...],
     every: bool,
     metadata_uri: str,
@@ -145,7 +151,7 @@ def maintain(
         raise click.UsageError("name the bookies, or give --all for every live one")
     with told_when_stopped(nothing_changed):
         check_is_cluster(metadata_uri)
-    request = MaintainRequest(MaintenanceAction(action), adopt)
+    request = MaintainRequest(MaintenanceAction(action), adopt, retired)
     failures: list[str] = []
     done: list[str] = []
 

@@ -198,7 +198,7 @@ async def forget(store: MetadataStore, name: str) -> None:
             await settled_writes.create(store, keys.cookie(name), cookie.value)
             await decommissioned.take_back(store, incarnation)
             raise
-    for key in (keys.absent(name), keys.life(name), keys.order(name)):
+    for key in (keys.absent(name), keys.collected(name), keys.life(name), keys.order(name)):
         await settled_writes.delete(store, key)
 
 

@@ -18,6 +18,7 @@ from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.notes import fragment_note
 from metadata.records.notes.fragment_note import FragmentNote, notes_for
 from metadata.records.unreadable import OnUnreadable, skip
+from metadata.store import PAGE_KEYS_MAX
 
 A, B, C = (BookieRef(name, f"i-{name}") for name in "abc")
 SHAPE = Shape(2, 2, 1)
@@ -130,9 +131,9 @@ class ClosesMeanwhile(LedgerStore):
     """Its writer closes a ledger between two looks at the record."""
 
     async def list_with_deleted(
-        self, first_ledger: int = 0, *, on_unreadable: OnUnreadable = skip
+        self, first_ledger: int = 0, *, limit: int = PAGE_KEYS_MAX, on_unreadable: OnUnreadable = skip
     ) -> AsyncIterator[VersionedRecord | Tombstone]:
-        async for one in super().list_with_deleted(first_ledger, on_unreadable=on_unreadable):
+        async for one in super().list_with_deleted(first_ledger, limit=limit, on_unreadable=on_unreadable):
             if isinstance(one, VersionedRecord) and not one.record.is_closed:
                 await self.change(one.record.closed(3, 60), one.version)
             yield one

@@ -96,10 +96,10 @@ def bookies_know_no_identities(patch: Patch) -> None:
 
 
 @around(Collector, "_compare", known=1)
-async def a_collection_goes_by_ids_alone(compare: Real, self: Collector, here: Iterable[int]) -> object:
+async def a_collection_goes_by_ids_alone(compare: Real, self: Collector, *about: Iterable[int]) -> object:
     with pytest.MonkeyPatch.context() as alone:
         alone.setattr(self._bookie, "holds_another", lambda _: False)
-        return await compare(self, here)
+        return await compare(self, *about)
 
 
 @instead_of(StoreComparison, "went_back", known=3)

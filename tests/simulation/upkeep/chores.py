@@ -12,9 +12,13 @@ from bookie.upkeep.collecting.compactor import Compacted, Compactor
 from bookie.upkeep.mending.repair import Repair
 from bookie.upkeep.reports import RepairReport, ScrubReport
 from bookie.upkeep.scrubbing.scrubber import Scrubber
+from metadata import keys
 from metadata.errors import MetadataError
+from metadata.healing.collected import passed_by_all, retire
+from metadata.memory import MemoryStore
 from metadata.rate_limit import RateLimit
 from metadata.records.cluster import Cookie
+from metadata.records.ledger_record import Tombstone
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 from tests.simulation.engine.world import Violation
@@ -83,9 +87,17 @@ class Chores:
         if self._bookie._log._unsynced:  # frames that were written before are still on their way to the index
             deleted = {}
         lied = set(self._site.metadata.lies)
+        again = [one for one in self._retired() if self._bookie.states.peek(one.ledger_id).known]
+        if again and not self._site.was_made_of_log:
+            raise Violation("B3", f"{again} are here, deleted, and left no tombstone: they stay for ever")
+        says_so = (
+            bool(again) and self._site.metadata.is_complete
+        )  # else the operator would have living ones dropped
+        if not says_so:
+            deleted = {one: touched for one, touched in deleted.items() if one not in again}
         self._site.metadata.is_collecting = True
         try:
-            done = await self._collector.collect(also_misplaced=misplaced)
+            done = await self._collector.collect(also_misplaced=misplaced, also_retired=says_so)
         finally:
             self._site.metadata.is_collecting = False
         self._site.note("%s", done)
@@ -93,6 +105,32 @@ class Chores:
             if ledger.touched == touched:
                 self._is_forgotten(ledger)
         self._tell(done, lied)
+        if any(not self._bookie.states.peek(one.ledger_id).known for one in again):
+            self._site.reached(UpkeepProbe.FORGOTTEN_AGAIN)
+        await self.retire()
+
+    def _retired(self) -> list[Ledger]:
+        """Deleted ledgers of which no tombstone is left."""
+        data = self._site.metadata.data
+        return [
+            one
+            for one in self._site.ledgers
+            if one.is_deleted and data.get(keys.ledger(one.ledger_id), 0.0) is None
+        ]
+
+    async def retire(self) -> None:
+        """Tombstones that the bookie has passed go, some of them sooner than others."""
+        store = MemoryStore(self._site.metadata.data)
+        passed = await passed_by_all(store)
+        chance = self._site.stream("retire", str(passed))
+        deleted = [one async for one in LedgerStore(store).list_with_deleted() if isinstance(one, Tombstone)]
+        gone = {
+            one.ledger_id: one.version for one in deleted if one.version <= passed and chance.happens(0.5)
+        }
+        if gone:
+            await retire(store, gone)
+            self._site.note("retired: %s", sorted(gone))
+            self._site.reached(UpkeepProbe.RETIRED)
 
     def _is_forgotten(self, ledger: Ledger) -> None:
         if self._bookie.states.peek(ledger.ledger_id).known:

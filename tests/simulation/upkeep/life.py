@@ -19,10 +19,13 @@ from bookie.disk.reserve import NAME as RESERVE
 from bookie.errors import LogFailed
 from bookie.storage.bookie import Bookie
 from bookie.upkeep.mending.limbo import enter_limbo
+from metadata import keys
 from metadata.errors import MetadataError
 from metadata.memory import MemoryStore
 from metadata.records import cluster
+from metadata.records.cluster import Cookie
 from metadata.records.ledger_store import LedgerStore
+from metadata.settled_writes import create_unless_there
 from tests.bookie.logs import INCARNATION
 from tests.simulation.engine.world import Violation
 
@@ -94,8 +97,11 @@ class Life:
             raise Violation("limbo", "the bookie has forgotten that it had lost something")
         made = await cluster.cluster_id(MemoryStore(site.metadata.data), create=True)
         assert made is not None
+        cookie = Cookie(made, ME.bookie_id, ME.incarnation)
+        await create_unless_there(MemoryStore(site.metadata.data), keys.cookie(ME.bookie_id), cookie.encode())
         self._clients = Clients(site, bookie, LedgerStore(self._store))
         self._chores = Chores(site, bookie, self._store, made)
+        await self._chores.retire()
         return bookie
 
     async def _vouch_for_nothing(self, bookie: Bookie) -> None:

@@ -58,6 +58,11 @@ class Metadata:
         self._hidden[ledger_id] = found.value
         self.data.delete(key, found.version, 0.0)
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether the store knows all ledgers that there are."""
+        return not self._hidden
+
     def list_again(self) -> None:
         for ledger_id, value in self._hidden.items():
             self._put(ledger_id, value)

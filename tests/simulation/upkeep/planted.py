@@ -27,11 +27,15 @@ from bookie.upkeep.mending.repair import Repair
 from bookie.upkeep.reports import Tally
 from bookie.wire import NO_ENTRIES, Columns
 from metadata.errors import MetadataError
+from metadata.healing import collected
+from metadata.records.cluster import revision_of
 from metadata.records.ledger_record import LedgerRecord, Tombstone
 from metadata.records.ledger_store import LedgerStore
 from tests.simulation.engine.planted import Real, around, bug, instead_of
 
 Patch = pytest.MonkeyPatch
+
+forget_deleted = Collector._forget_deleted
 
 
 # --- compaction ---------------------------------------------------------------------------------
@@ -112,9 +116,9 @@ def believes_a_partial_listing(patch: Patch) -> None:
     """B3: a listing that fails has come to its end, and what it does not name is deleted."""
     listed = LedgerStore.list_with_deleted
 
-    async def broken(self: LedgerStore) -> Any:
+    async def broken(self: LedgerStore, *about: Any, **options: Any) -> Any:
         try:
-            async for one in listed(self):
+            async for one in listed(self, *about, **options):
                 yield one
         except MetadataError:
             return
@@ -128,8 +132,8 @@ def forgets_unlisted_ledgers(patch: Patch) -> None:
     """B3: what the metadata has never heard of is taken for deleted."""
     compare = Collector._compare
 
-    async def broken(self: Collector, here: Any) -> Any:
-        listing = await compare(self, here)
+    async def broken(self: Collector, here: Any, *in_memory: Any) -> Any:
+        listing = await compare(self, here, *in_memory)
         listing.deleted += map(Tombstone, sorted(listing.unlisted))
         return listing
 
@@ -179,6 +183,19 @@ def keeps_what_is_looked_up_while_it_forgets(self: LedgerStates, ledger_ids: Col
         state = self._held.get(ledger_id)
         if state is not None and state.fence is not Fence.PENDING:
             del self._held[ledger_id]
+
+
+@around(collected, "note", within=2500, known=1807)
+async def tells_of_a_round_what_came_after_it_began(note: Real, store: Any, me: Any, _: int) -> None:
+    """B3: what was deleted while the keys were read counts as dropped."""
+    await note(store, me, await revision_of(store))
+
+
+@instead_of(Collector, "_forget_deleted", within=400, known=37)
+async def tells_of_a_round_before_it_has_forgotten(self: Collector, deleted: Any) -> Any:
+    """B3: a crash in between leaves ledgers whose tombstones may go."""
+    await collected.note(self._store, self._me, await revision_of(self._store))
+    return await forget_deleted(self, deleted)
 
 
 # --- limbo and repair ---------------------------------------------------------------------------

@@ -36,6 +36,8 @@ class UpkeepProbe(Enum):
     ENTRY_FETCHED = "a scrub fetched entries of a damaged frame"
     FRAME_RESTORED = "a scrub put a frame back that the index had lost"
     FORGOTTEN = "a ledger was forgotten"
+    RETIRED = "a tombstone was retired"
+    FORGOTTEN_AGAIN = "a new index had a ledger again whose tombstone was retired, and it was forgotten again"
     LATE_WRITER = "a late writer of a forgotten ledger was refused"
     LIE_REFUTED = "a listing lied, and the ledger stayed"
     UNLISTED_KEPT = "a ledger that the metadata had never heard of was kept"

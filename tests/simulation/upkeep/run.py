@@ -89,6 +89,7 @@ def _live(site: Site) -> None:
         if isinstance(error, BookieError):
             site.machine.halt()
             site.under_way.clear()
+            site.was_made_of_log = True
             salvage_log(site, error)
         else:
             site.note("did not start: %s", error)
@@ -119,10 +120,12 @@ def _between_lives(site: Site) -> None:
     site.note("%r", step)
     match step:
         case steps.LoseIndex():
+            site.was_made_of_log = True
             note_fences_without_record(site)
             site.owes_limbo = False
             site.machine.lose_index()
         case steps.RebuildIndex():
+            site.was_made_of_log = True
             until_done(site, "rebuild", lambda: rebuild_index(site))
         case steps.OlderCopy():
             until_done(site, "marking", lambda: site.machine.index.set_limbo_due(True))

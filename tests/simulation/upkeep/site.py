@@ -34,7 +34,8 @@ CRASHES = {
 
 class Site:
     """`under_way` counts what the bookie is doing, by name; `owes_limbo`: it knows of a loss that it has not dealt
-    with; `is_damaged`: something on its disk was made unreadable."""
+    with; `was_made_of_log`: its index was, and has again what it had forgotten; `is_damaged`: something on its disk was
+    made unreadable."""
 
     def __init__(self, plan: Plan, *, tracing: bool) -> None:
         self.plan = plan
@@ -48,6 +49,7 @@ class Site:
         self.under_way: Counter[str] = Counter()
         self.lives = 0
         self.owes_limbo = False
+        self.was_made_of_log = False
         self.is_damaged = False
         self.is_done = False
         self._tracing = tracing

@@ -11,8 +11,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import StructType
 
 from metadata import open_store
+from metadata.healing.collected import retire
 from metadata.records.ledger_ids import counted_end, next_ledger_id
-from metadata.records.ledger_record import LedgerState
+from metadata.records.ledger_record import LedgerState, Tombstone
 from metadata.records.ledger_store import LedgerStore
 from spark.planning.options import LedgerOptions
 from spark.stream.ledgers import ClosedLedgersStream
@@ -70,6 +71,16 @@ class Records:
     async def _close(self, ledger_id: int) -> None:
         store = LedgerStore(await open_store(self.uri))
         await change(store, ledger_id, lambda record: record.closed(9, 1000))
+
+    def retire(self, *ledger_ids: int) -> None:
+        """Nothing is left of these, which were deleted."""
+        run(self._retire(ledger_ids))
+
+    async def _retire(self, ledger_ids: tuple[int, ...]) -> None:
+        store = await open_store(self.uri)
+        found = [one async for one in LedgerStore(store).look_up(sorted(ledger_ids))]
+        assert all(isinstance(one, Tombstone) for one in found)
+        await retire(store, {one.ledger_id: one.version for one in found})
 
     async def _delete(self, ledger_id: int) -> None:
         await delete(LedgerStore(await open_store(self.uri)), ledger_id)

@@ -190,3 +190,57 @@ def test_a_batch_read_has_no_such_option() -> None:
     options = LedgerOptions.of({"metadata": "memory://x", "failOnDataLoss": "true"})
     with pytest.raises(BadSelection, match="failOnDataLoss is for readStream"):
         options.for_batch()
+
+
+def test_a_named_ledger_of_which_no_tombstone_is_left_ends_the_stream_or_is_left_out(
+    records: Records, caplog: pytest.LogCaptureFixture
+) -> None:
+    records.make(1, 2, 4, 5, 6)
+    records.delete(5)
+    records.retire(5)
+    stream = records.stream(ledgers="1,2,4,5,6")
+    with pytest.raises(LedgerError, match=r"ledger 5 was deleted before .* option failOnDataLoss=false"):
+        stream.batch()
+    stream.restart(failOnDataLoss="false")
+    assert 5 not in stream.batch()
+    assert "ledger 5 was deleted before the stream had read it" in caplog.text
+    stream.restart()
+    assert stream.batch() == []
+
+
+def test_a_ledger_that_the_stream_has_seen_is_lost_though_it_was_retired_before_the_next_look(
+    records: Records,
+) -> None:
+    records.make(1, open_now=True)
+    stream = records.stream()
+    assert stream.batch() == []
+    records.delete(1)
+    records.retire(1)
+    with pytest.raises(LedgerError, match="ledger 1 was deleted before"):
+        stream.batch()
+
+
+def test_a_stream_that_was_stopped_for_too_long_says_of_which_ids_nothing_is_known(
+    records: Records, caplog: pytest.LogCaptureFixture
+) -> None:
+    stream = stopped(records)
+    records.make(3, 4, 5, 6)
+    records.delete(4)
+    records.delete(5)
+    records.retire(4, 5)
+    stream.restart()
+    assert stream.batch() == [3, 6]
+    assert "ids 4-5: nothing tells any more whether there were ledgers that were deleted" in caplog.text
+    caplog.clear()
+    assert stream.batch() == []
+    assert not caplog.records, "once, at its start"
+
+
+def test_a_stream_that_begins_says_nothing_of_what_was_retired_before(
+    records: Records, caplog: pytest.LogCaptureFixture
+) -> None:
+    records.make(1, 2, 3)
+    records.delete(2)
+    records.retire(2)
+    assert records.stream().batch() == [1, 3]
+    assert not caplog.records

@@ -1,0 +1,69 @@
+"""Retires tombstones: deletes those of ledgers that no bookie has any more (`metadata/healing/collected.py`)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from metadata.backup import hold
+from metadata.healing import collected
+from metadata.records import ledger_ids
+from metadata.records.ledger_record import Tombstone
+from metadata.store import MetadataStore
+
+LOOK_AGAIN_SECONDS = 10.0
+"""How often bookies are looked at, while tombstones wait for them."""
+
+RETIRED_AT_ONCE_MAX = 2000
+"""Tombstones that one look deletes: some tenths of a second of the store's time."""
+
+WAITING_MAX = 50_000
+"""Tombstones that are known, of 250 bytes each; another audit finds further ones."""
+
+
+class Retirement:
+    """The tombstones that an auditor's audits have seen. Belongs to the event loop.
+
+    Each stays for `tombstone_seconds` after it was seen: a creation whose answer was lost is tried again, for 30 s, and
+    must not succeed once more after the deletion.
+    """
+
+    def __init__(self, store: MetadataStore, tombstone_seconds: float) -> None:
+        self._store = store
+        self._tombstone_seconds = tombstone_seconds
+        self._waiting: dict[int, tuple[int, float]] = {}
+        self._due_at = 0.0
+        self._has_more = False
+
+    @staticmethod
+    def _seconds() -> float:
+        return asyncio.get_running_loop().time()
+
+    def see(self, tombstone: Tombstone) -> None:
+        """One that stands."""
+        if len(self._waiting) >= WAITING_MAX:
+            self._has_more = True
+        else:
+            seen = tombstone.version, self._seconds()
+            self._waiting.setdefault(tombstone.ledger_id, seen)
+
+    async def look(self) -> bool:
+        """Retires what all bookies have passed; whether another audit would find more of it. Raises MetadataError."""
+        now = self._seconds()
+        old = {
+            n: version for n, (version, at) in self._waiting.items() if at <= now - self._tombstone_seconds
+        }
+        if not old or now < self._due_at:
+            return False
+        self._due_at = now + LOOK_AGAIN_SECONDS
+        if await hold.read(self._store) is not None:
+            return False
+        passed, end = await collected.passed_by_all(self._store), await ledger_ids.counted_end(self._store)
+        ready = sorted(n for n, version in old.items() if version <= passed and n < end)[:RETIRED_AT_ONCE_MAX]
+        if not ready:
+            return False
+        await collected.retire(self._store, {n: old[n] for n in ready})
+        for ledger_id in ready:
+            del self._waiting[ledger_id]
+        self._due_at = now
+        has_more, self._has_more = self._has_more, self._has_more and bool(self._waiting)
+        return has_more and not self._waiting

@@ -1,0 +1,65 @@
+"""How far bookies have come with what was deleted: what all have dropped needs no tombstone any more.
+
+A tombstone is what tells a bookie that it may drop a ledger (B3). So it stays until each bookie that was ever
+formatted, and was not decommissioned, has dropped all that was deleted until then. What stays after that is one number,
+the end of the ids that were retired: no id below it is given again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from .. import keys, settled_writes
+from ..errors import BadRecord
+from ..records import records_pb2 as pb
+from ..records.cluster import Cookie
+from ..records.ledger_ids import count_beyond
+from ..records.ledger_record import BookieRef
+from ..records.unreadable import parsed, skip
+from ..store import MetadataStore, Versioned, list_all
+
+FORMAT_VERSION = 1
+
+
+async def note(store: MetadataStore, bookie: BookieRef, revision: int) -> None:
+    """Nothing is on this bookie, and never will be, of ledgers that were deleted up to this revision."""
+    message = pb.Collected(
+        format_version=FORMAT_VERSION,
+        incarnation=bookie.incarnation,
+        revision=revision,
+        nonce=settled_writes.new_nonce(),
+    )
+    await settled_writes.put(store, keys.collected(bookie.bookie_id), message.SerializeToString())
+
+
+async def passed_by_all(store: MetadataStore) -> int:
+    """The revision up to which every bookie has dropped what was deleted; 0 where one has not said so."""
+    told = {item.key.removeprefix(keys.COLLECTED): item async for item in list_all(store, keys.COLLECTED)}
+    passed = [_passed(item, told) async for item in list_all(store, keys.COOKIES)]
+    return min(passed, default=0)
+
+
+def _passed(cookie: Versioned, told: dict[str, Versioned]) -> int:
+    found = told.get(cookie.key.removeprefix(keys.COOKIES))
+    if found is None:
+        return 0
+    try:
+        incarnation = Cookie.decode(cookie.key, cookie.value).incarnation
+        message = parsed(pb.Collected, found.key, found.value, FORMAT_VERSION)
+    except BadRecord as error:
+        skip(error)
+        return 0
+    # What was restored from a backup has the revisions of another store, and a version before them.
+    is_of_here = message.incarnation == incarnation and message.revision < found.version
+    return message.revision if is_of_here else 0
+
+
+async def retire(store: MetadataStore, tombstones: Mapping[int, int]) -> None:
+    """Deletes these tombstones, by ledger with their versions, once the number that stays in their place is raised.
+
+    Raises MetadataError: some may be left.
+    """
+    await count_beyond(store, max(tombstones), keys.RETIRED_IDS)
+    delete = settled_writes.delete_unless_changed
+    await asyncio.gather(*(delete(store, keys.ledger(n), version) for n, version in tombstones.items()))
