@@ -34,6 +34,7 @@ from .channel import Attempt, EtcdChannels, Metadata, unary
 from .config import EtcdConfig
 from .errors import AnswerLost, Effect, EtcdRefused, is_too_large
 from .joined_txns import JoinedTxns
+from .paging import Paging
 from .status import health_of
 from .watch import resuming_watch
 
@@ -55,6 +56,7 @@ class EtcdStore:
         self._channels = EtcdChannels(config)
         self._changes = JoinedTxns(lambda request: self._txn(request, Effect.ONCE))
         self._reads = JoinedTxns(self._read)
+        self._paging: dict[str, Paging] = {}
 
     async def get(self, key: str) -> Versioned | None:
         read = pb.RequestOp(request_range=pb.RangeRequest(key=self._to_etcd(key)))
@@ -99,18 +101,36 @@ class EtcdStore:
     async def list_page(self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX) -> Page:
         assert 1 <= limit <= PAGE_KEYS_MAX
         start = self._to_etcd(prefix)
-        first = start if after is None else max(start, self._to_etcd(after) + b"\0")
-        request = pb.RangeRequest(key=first, range_end=prefix_end(start), limit=limit)
+        paging = self._paging.setdefault(prefix, Paging())
+        limit = paging.limit(limit)
+        at = start if after is None else max(start, self._to_etcd(after))
+        first = at if after is None else at + b"\0"
+        if (end := paging.end(at, limit)) is not None:
+            found = await self._range_of(first, end + b"\0", limit)
+            paging.learn(found.kvs, limit)
+            if found.kvs:
+                return self._page(found, end)
+            first = end + b"\0"
+        found = await self._range_of(first, prefix_end(start), limit)
+        paging.learn(found.kvs, limit if found.more else 0)
+        return self._page(found, None)
+
+    async def _range_of(self, first: bytes, end: bytes, limit: int) -> pb.RangeResponse:
+        """The keys from the first on, before the end: as many of these as fit an answer."""
+        request = pb.RangeRequest(key=first, range_end=end, limit=limit)
         while True:
             try:
-                found = await self._range(request)
-                break
+                return await self._range(request)
             except EtcdRefused as refused:
                 if not is_too_large(refused) or request.limit == 1:
                     raise
                 request.limit //= 2
+
+    def _page(self, found: pb.RangeResponse, looked_through: bytes | None) -> Page:
+        """A page of a range that was looked through up to this key, if it has all of it; None for all keys."""
         items = tuple(self._versioned(kv) for kv in found.kvs)
-        return Page(items, items[-1].key if found.more else None, found.header.revision)
+        following = None if looked_through is None else self._from_etcd(looked_through)
+        return Page(items, items[-1].key if found.more else following, found.header.revision)
 
     async def watch(
         self, prefix: str, *, after_revision: int | None = None

@@ -151,7 +151,7 @@ async def newest_ledgers(
         page = await store.list_page(keys.LEDGERS, after=after, limit=2 * limit)
         end = keys.ledger(below - 1)
         in_window = [item for item in page.items if item.key <= end]
-        if len(in_window) == len(page.items) and page.next_after is not None and width > limit:
+        if page.next_after is not None and page.next_after < end and width > limit:
             width = max(limit, width // 2)
             continue
         found += reversed(_records(in_window))

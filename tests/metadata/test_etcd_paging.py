@@ -1,0 +1,92 @@
+"""Pages of a listing on etcd: all keys once, no answer that is much too large, no range that is counted to its end."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from uuid import uuid4
+
+import pytest
+
+from metadata.etcd import etcd_pb2 as pb
+from metadata.etcd.config import EtcdConfig
+from metadata.etcd.paging import IDS_EACH, PAGE_BYTES, Paging
+from metadata.etcd.store import EtcdStore
+from metadata.store import PAGE_KEYS_MAX, list_all
+from tests.support.etcd import EtcdServer
+
+IDS = [*range(1, 5000), *range(10_000, 900_000, 1000), 2**40, *range(2**62, 2**62 + 1500), 2**63 - 1]
+
+
+class Seen(EtcdStore):
+    """Remembers the answers to ranges."""
+
+    def __init__(self, config: EtcdConfig) -> None:
+        super().__init__(config)
+        self.answers: list[pb.RangeResponse] = []
+
+    async def _range(self, request: pb.RangeRequest) -> pb.RangeResponse:
+        found = await super()._range(request)
+        self.answers.append(found)
+        return found
+
+
+@pytest.fixture
+async def store(etcd: EtcdServer) -> AsyncIterator[Seen]:
+    store = Seen(EtcdConfig(endpoints=(etcd.endpoint,), prefix=f"test/{uuid4().hex}"))
+    yield store
+    await store.close()
+
+
+async def put(store: Seen, keys: list[str], value: bytes) -> None:
+    for first in range(0, len(keys), 100):
+        request = pb.TxnRequest()
+        for key in keys[first : first + 100]:
+            request.success.add().request_put.CopyFrom(pb.PutRequest(key=store._to_etcd(key), value=value))
+        await store._changes.run(request)
+
+
+@pytest.mark.parametrize("limit", [PAGE_KEYS_MAX, 7])
+async def test_every_key_is_listed_once_however_far_their_numbers_are_apart(store: Seen, limit: int) -> None:
+    ids = IDS if limit > 100 else IDS[4900:5100]
+    keys = [f"n/{n:016x}" for n in ids]
+    await put(store, keys, b"v" * 100)
+    assert [one.key async for one in list_all(store, "n/", limit=limit)] == keys
+    assert [one.key async for one in list_all(store, "n/", after=keys[len(keys) // 2], limit=limit)] == keys[
+        len(keys) // 2 + 1 :
+    ]
+
+
+async def test_what_is_behind_a_page_is_not_counted_for_each_page(store: Seen) -> None:
+    await put(store, [f"n/{n:016x}" for n in range(20_000)], b"v")
+    store.answers.clear()
+    assert len([one async for one in list_all(store, "n/")]) == 20_000
+    pages = len(store.answers)
+    assert pages <= 23
+    assert sum(found.count for found in store.answers) <= 20_000 + IDS_EACH * PAGE_KEYS_MAX * pages
+
+
+async def test_pages_of_large_values_have_fewer_keys(store: Seen) -> None:
+    await put(store, [f"n/{n:016x}" for n in range(200)], b"v" * 10_000)
+    for _ in range(2):
+        store.answers.clear()
+        assert len([one async for one in list_all(store, "n/")]) == 200
+    assert max(found.ByteSize() for found in store.answers) <= 1.1 * PAGE_BYTES
+    assert len(store.answers) <= 8
+
+
+async def test_keys_that_end_in_no_number_are_listed_as_ever(store: Seen) -> None:
+    keys = sorted(f"names/{n}" for n in range(1500))
+    await put(store, keys, b"v")
+    assert [one.key async for one in list_all(store, "names/")] == keys
+
+
+def test_a_range_ends_behind_the_most_likely_end_of_the_page_and_widens_where_it_held_less() -> None:
+    paging = Paging()
+    assert paging.end(b"p/n/%016x" % 10, 100) == b"p/n/%016x" % (10 + int(100 * IDS_EACH))
+    assert paging.end(b"p/n/name", 100) is None
+    assert paging.end(b"p/n/%016x" % (2**63 - 2), 100) is None
+    paging.learn([], 100)
+    wider = paging.end(b"p/n/%016x" % 10, 100)
+    assert wider is not None and int(wider[-16:], 16) > 1000
+    paging.learn([pb.KeyValue(key=b"p/n/%016x" % n, value=b"") for n in range(100)], 100)
+    assert paging.end(b"p/n/%016x" % 10, 100) == b"p/n/%016x" % (10 + int(100 * IDS_EACH))
