@@ -54,7 +54,8 @@ class Glance:
 
 def of_survey(seen: Survey) -> list[Finding]:
     """Of a survey that has just ended: everything is known."""
-    return findings(Glance(seen.view, seen.metadata, seen.auditor, seen.hold), seen)
+    glance = Glance(seen.view, seen.metadata, seen.auditor, seen.hold)
+    return findings(glance, seen, seen.counted_seconds_ago)
 
 
 def is_whole(seen: Survey) -> bool:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
+from bookie.upkeep.healing import published_counts
 from bookie.upkeep.healing.ledger_counts import Copy, LedgerCounts, all_ledgers
 from bookie.upkeep.healing.replication_tasks import is_left_behind, replication_tasks
 from bookie.upkeep.healing.view import ClusterView, look
@@ -26,9 +27,13 @@ from metadata.healing.planned_moves import list_moves
 from metadata.records.cluster import cluster_id
 from metadata.records.directory_generations import last_registrations
 from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
 from metadata.records.unreadable import skip
 from metadata.store import MetadataStore, StoreHealth, list_all
+
+COUNTED_LEDGERS_MIN = 1000
+"""With so many ledgers what the auditor has counted is told, where that is enough; fewer are listed at once."""
 
 LEDGERS_LISTED_MAX = 100_000
 """Under-replicated ledgers that a survey names; the rest are only counted."""
@@ -51,8 +56,10 @@ class Survey(LedgerCounts):
     """The counts, and what else there is to tell. `amiss` are the ledgers with bad copies, and those copies; `unclosed`
     those that are left behind.
 
-    `moving`: ledgers with copies to be moved for balance. `open_on`: ledgers still being written, by the bookies that
-    are to leave. `hold`: the metadata came from a backup that is not accepted, or went back by itself.
+    `counted_seconds_ago`: 0 where the ledgers were listed; else the auditor has counted them, and names none of them in
+    `amiss`, `unclosed` and `open_on`. `moving`: ledgers with copies to be moved for balance. `open_on`: ledgers still
+    being written, by the bookies that are to leave. `hold`: the metadata came from a backup that is not accepted, or
+    went back by itself.
     """
 
     cluster_id: str
@@ -67,6 +74,7 @@ class Survey(LedgerCounts):
     open_on: dict[str, list[int]] = field(default_factory=dict)
     hold: Restored | None = None
     moving: int = 0
+    counted_seconds_ago: float = 0.0
 
     def lost_of(self, ledger_id: int) -> list[str]:
         """The bookies that hold copies of a ledger that is not whole, and will not come back: nobody need wait for
@@ -84,11 +92,15 @@ class Survey(LedgerCounts):
 
 
 async def survey(
-    store: MetadataStore, *, wait_ms: int, on_ledger: Callable[[int], object] = lambda _: None
+    store: MetadataStore,
+    *,
+    wait_ms: int,
+    on_ledger: Callable[[int], object] = lambda _: None,
+    may_be_counted: bool = False,
 ) -> Survey | None:
     """Surveys the whole cluster; None if there is none at this URI. `on_ledger` is told of ledgers that were looked at.
 
-    Raises MetadataError.
+    With `may_be_counted` very many ledgers are not listed, where the auditor has counted them. Raises MetadataError.
     """
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -108,9 +120,22 @@ async def survey(
     seen.healing = await _healing(store)
     async for _ in list_moves(store):
         seen.moving += 1
-    async for found in all_ledgers(store, on_ledger):
+    if may_be_counted and _is_counted(seen):
+        return seen
+    async for found in all_ledgers(LedgerStore(store).list_with_deleted(), on_ledger):
         _take(seen, found.record)
     return seen
+
+
+def _is_counted(seen: Survey) -> bool:
+    """Takes what the auditor has counted, if it has counted very many ledgers, and bookies are as they were then."""
+    counted = published_counts.decode(seen.auditor.counts, seen.view) if seen.auditor else None
+    if seen.auditor is None or counted is None or counted.ledgers.total() < COUNTED_LEDGERS_MIN:
+        return False
+    for one in fields(LedgerCounts):
+        setattr(seen, one.name, getattr(counted, one.name))
+    seen.counted_seconds_ago = max(0.1, round(seconds_since(seen.auditor.counted_ms), 1))
+    return True
 
 
 async def lasts_of(store: MetadataStore, view: ClusterView) -> dict[BookieRef, Registration]:

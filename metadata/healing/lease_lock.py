@@ -33,7 +33,7 @@ class LeaseLock:
     """Holder of a lease lock, since when, and how much was copied so far.
 
     `unreachable`: live bookies that the auditor cannot reach, by name. `silent_cursors`: those that count for their
-    log's retention no more, as LOG/CURSOR.
+    log's retention no more, as LOG/CURSOR. `counts`: what the auditor has counted of all ledgers, and when.
     """
 
     bookie: BookieRef
@@ -41,6 +41,8 @@ class LeaseLock:
     bytes_done: int = 0
     unreachable: Mapping[str, Unreachable] = field(default_factory=dict)
     silent_cursors: tuple[str, ...] = ()
+    counts: str = ""
+    counted_ms: int = 0
 
 
 async def read(store: MetadataStore, key: str) -> LeaseLock | None:
@@ -56,7 +58,15 @@ def decode(key: str, value: bytes) -> LeaseLock:
     unreachable = {
         name: Unreachable(message.called_at.get(name, ""), why) for name, why in message.unreachable.items()
     }
-    return LeaseLock(bookie, message.since_ms, message.bytes_done, unreachable, tuple(message.silent_cursors))
+    return LeaseLock(
+        bookie,
+        message.since_ms,
+        message.bytes_done,
+        unreachable,
+        tuple(message.silent_cursors),
+        message.counts,
+        message.counted_ms,
+    )
 
 
 def encode(holder: LeaseLock, nonce: bytes) -> bytes:
@@ -70,5 +80,7 @@ def encode(holder: LeaseLock, nonce: bytes) -> bytes:
         unreachable={name: one.why for name, one in holder.unreachable.items()},
         called_at={name: one.address for name, one in holder.unreachable.items()},
         silent_cursors=holder.silent_cursors,
+        counts=holder.counts,
+        counted_ms=holder.counted_ms,
         nonce=nonce,
     ).SerializeToString(deterministic=True)

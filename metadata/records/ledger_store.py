@@ -45,7 +45,7 @@ class LedgerStore:
         """Reads the latest record; None where there is no such ledger."""
         key = keys.ledger(ledger_id)
         found = await self.store.get(key)
-        return None if found is None else _alive(_decoded(key, found.value, found.version))
+        return None if found is None else _alive(decoded(key, found.value, found.version))
 
     async def read_again(self, record: LedgerRecord) -> VersionedRecord | None:
         """Reads the latest record if it has the same identity. None otherwise: the ledger was deleted, or the store
@@ -97,8 +97,8 @@ class LedgerStore:
         """Reads a deleted ledger's tombstone; None for a ledger that exists, or an id that the store never had."""
         key = keys.ledger(ledger_id)
         found = await self.store.get(key)
-        decoded = None if found is None else _decoded(key, found.value, found.version)
-        return decoded if isinstance(decoded, Tombstone) else None
+        one = None if found is None else decoded(key, found.value, found.version)
+        return one if isinstance(one, Tombstone) else None
 
     async def list(
         self, first_ledger: int = 0, *, on_unreadable: OnUnreadable = skip
@@ -133,7 +133,7 @@ class LedgerStore:
     async def _found(self, ledger_id: int) -> VersionedRecord | Tombstone | None:
         key = keys.ledger(ledger_id)
         found = await self.store.get(key)
-        return None if found is None else readable(partial(_decoded, version=found.version), key, found.value)
+        return None if found is None else readable(partial(decoded, version=found.version), key, found.value)
 
     async def list_with_deleted(
         self, first_ledger: int = 0, *, limit: int = PAGE_KEYS_MAX, on_unreadable: OnUnreadable = skip
@@ -144,7 +144,7 @@ class LedgerStore:
         after = keys.ledger(first_ledger - 1) if first_ledger > 0 else None
         async for item in list_all(self.store, keys.LEDGERS, after=after, limit=limit):
             try:
-                one = _decoded(item.key, item.value, item.version)
+                one = decoded(item.key, item.value, item.version)
             except BadRecord as error:
                 on_unreadable(error)
                 continue
@@ -160,10 +160,11 @@ class LedgerStore:
                 if event.kind is EventKind.DELETE:
                     yield None
                 else:
-                    yield _alive(_decoded(key, event.value, event.revision))
+                    yield _alive(decoded(key, event.value, event.revision))
 
 
-def _decoded(key: str, value: bytes, version: int) -> VersionedRecord | Tombstone:
+def decoded(key: str, value: bytes, version: int) -> VersionedRecord | Tombstone:
+    """What stands under a ledger's key. Raises BadRecord."""
     found = ledger_codec.decode(key, value)
     if isinstance(found, Tombstone):
         return replace(found, version=version)

@@ -329,7 +329,7 @@ class Move(_message.Message):
     def __init__(self, first_entry: _Optional[int] = ..., old_bookie: _Optional[str] = ..., old_incarnation: _Optional[str] = ..., new_bookie: _Optional[str] = ..., new_incarnation: _Optional[str] = ...) -> None: ...
 
 class Holder(_message.Message):
-    __slots__ = ("format_version", "bookie_id", "incarnation", "since_ms", "bytes_done", "nonce", "unreachable", "called_at", "silent_cursors")
+    __slots__ = ("format_version", "bookie_id", "incarnation", "since_ms", "bytes_done", "nonce", "unreachable", "called_at", "silent_cursors", "counts", "counted_ms")
     class UnreachableEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -353,6 +353,8 @@ class Holder(_message.Message):
     UNREACHABLE_FIELD_NUMBER: _ClassVar[int]
     CALLED_AT_FIELD_NUMBER: _ClassVar[int]
     SILENT_CURSORS_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
+    COUNTED_MS_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     bookie_id: str
     incarnation: str
@@ -362,7 +364,9 @@ class Holder(_message.Message):
     unreachable: _containers.ScalarMap[str, str]
     called_at: _containers.ScalarMap[str, str]
     silent_cursors: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., since_ms: _Optional[int] = ..., bytes_done: _Optional[int] = ..., nonce: _Optional[bytes] = ..., unreachable: _Optional[_Mapping[str, str]] = ..., called_at: _Optional[_Mapping[str, str]] = ..., silent_cursors: _Optional[_Iterable[str]] = ...) -> None: ...
+    counts: str
+    counted_ms: int
+    def __init__(self, format_version: _Optional[int] = ..., bookie_id: _Optional[str] = ..., incarnation: _Optional[str] = ..., since_ms: _Optional[int] = ..., bytes_done: _Optional[int] = ..., nonce: _Optional[bytes] = ..., unreachable: _Optional[_Mapping[str, str]] = ..., called_at: _Optional[_Mapping[str, str]] = ..., silent_cursors: _Optional[_Iterable[str]] = ..., counts: _Optional[str] = ..., counted_ms: _Optional[int] = ...) -> None: ...
 
 class Restored(_message.Message):
     __slots__ = ("format_version", "backup_ms", "restored_ms", "nonce", "noticed", "is_rebuilt", "heard")

@@ -14,6 +14,7 @@ from bookie.upkeep.peers import NoPeers
 from bookie.upkeep_config import UpkeepConfig
 from bookledger.admin.api.census import Counted
 from bookledger.cluster import health
+from bookledger.cluster import survey as surveys
 from bookledger.cluster.survey import Survey, bookies_seen
 from bookledger.cluster.survey import survey as survey_of
 from metadata import open_store
@@ -23,7 +24,7 @@ from metadata.healing.operator_requests import Order, OrderKind
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerState, Shape
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
-from metadata.store import StoreHealth
+from metadata.store import MetadataStore, StoreHealth
 from tests.support.made_clusters import a_cluster_in_memory, a_record
 
 BK1, BK2 = BookieRef("b1", "i1"), BookieRef("b2", "i2")
@@ -131,6 +132,52 @@ async def test_an_audit_counts_what_a_survey_counts() -> None:
     for field in fields(LedgerCounts):
         assert getattr(audited, field.name) == getattr(seen, field.name), field.name
     assert (seen.to_heal, seen.left_behind, seen.unclosed) == (2, 1, [4])
+
+
+async def counted_by_the_auditor(store: MetadataStore) -> Auditor:
+    auditor = Auditor(store, BK1, UpkeepConfig(lost_bookie_seconds=0), time.time, NoPeers())
+    assert await auditor._is_elected()
+    await auditor._tell_office(await auditor.look_once())
+    return auditor
+
+
+async def test_what_the_auditor_has_counted_is_told_of_very_many_ledgers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = await open_store(await a_cluster_in_memory(living=3))
+    for record in (a_record(1), a_record(2).with_lacking(0, 0, 0), a_record(5)):
+        await LedgerStore(store).create(record)
+    auditor = await counted_by_the_auditor(store)
+    listed = await survey_of(store, wait_ms=0, may_be_counted=True)
+    assert listed is not None and not listed.counted_seconds_ago and 2 in listed.amiss
+    monkeypatch.setattr(surveys, "COUNTED_LEDGERS_MIN", 3)
+    counted = await survey_of(store, wait_ms=0, may_be_counted=True)
+    assert counted is not None and counted.counted_seconds_ago and not counted.amiss
+    for field in fields(LedgerCounts):
+        assert getattr(counted, field.name) == getattr(listed, field.name), field.name
+    assert health.why_not_whole(health.of_survey(counted)) == health.why_not_whole(health.of_survey(listed))
+    again = await survey_of(store, wait_ms=0)
+    assert again is not None and not again.counted_seconds_ago
+    await auditor._held.give_up()
+
+
+@pytest.mark.parametrize("spoil", ["others live", "nonsense", "another version"])
+async def test_counts_that_say_nothing_of_the_bookies_that_there_are_now_are_not_taken(
+    monkeypatch: pytest.MonkeyPatch, spoil: str
+) -> None:
+    monkeypatch.setattr(surveys, "COUNTED_LEDGERS_MIN", 1)
+    store = await open_store(await a_cluster_in_memory(living=3))
+    await LedgerStore(store).create(a_record(1))
+    auditor = await counted_by_the_auditor(store)
+    if spoil == "others live":
+        await operator_requests.give(store, Order("b2", OrderKind.DRAIN, 1))
+    else:
+        told = "{" if spoil == "nonsense" else auditor._office.counts.replace("fragments", "pieces")
+        auditor._office = replace(auditor._office, counts=told)
+        await auditor._held.publish()
+    seen = await survey_of(store, wait_ms=0, may_be_counted=True)
+    assert seen is not None and not seen.counted_seconds_ago and seen.ledgers.total() == 1
+    await auditor._held.give_up()
 
 
 @pytest.mark.parametrize("order", [None, OrderKind.DRAIN])

@@ -27,6 +27,8 @@ from . import (
     reading,
     restart,
     rolling,
+    scale,
+    scale_of_bookies,
     spark,
 )
 
@@ -50,6 +52,9 @@ WHAT = {
     "logs": logs.measure,
     "log-take-overs": log_take_overs.measure,
     "hadoop": hadoop.measure,
+    "scale": scale.measure,
+    "scale-of-bookies": scale_of_bookies.measure,
+    "scale-picture": scale.picture,
     "spark": spark.measure,
     "spark-counts": spark.measure_counts,
 }

@@ -1,7 +1,7 @@
-"""The auditor: one elected bookie reads the whole metadata, and marks under-replicated ledgers.
+"""The auditor: one elected bookie knows the whole metadata, and marks under-replicated ledgers.
 
 It is elected by a lease, so another one is within seconds of its death. It counts how long each bookie is absent.
-When a bookie is lost, new or to be drained, and periodically, it reads all records and marks what needs
+When a bookie is lost, new or to be drained, and periodically, it looks at all records and marks what needs
 re-replication. It also does what logs ask to be given up (`retention_rounds`), and retires tombstones (`retirement`).
 Two auditors at once would do no harm.
 """
@@ -24,6 +24,7 @@ from metadata.healing.lease_lock import LeaseLock
 from metadata.healing.marks import Mark, Marks
 from metadata.leases.held_key import HeldKey
 from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_store import LedgerStore
 from metadata.records.logs.giving_up import UnneededSegments
 from metadata.store import MetadataStore
 
@@ -32,23 +33,25 @@ from ..logs.retention_rounds import RetentionRounds
 from ..mending.replication_task import Reason, ReplicationTask
 from ..peers import Peers
 from ..polling import LOOK_SECONDS
+from . import published_counts
 from .absence_counts import AbsenceCounts
 from .ledger_counts import LedgerCounts, all_ledgers
 from .reachability import Reachability
 from .replication_tasks import is_left_behind, replication_tasks, takers, to_fence
 from .retirement import Retirement
 from .view import ClusterView, look
+from .watched_ledgers import WatchedLedgers
 
 log = logging.getLogger(__name__)
 
 LEASE_SECONDS = 3 * LOOK_SECONDS
 """How long nobody is the auditor when it has died; it renews its lease at each look."""
 
-LEAVING_SECONDS_MIN = 15.0
-"""How soon the next audit is due, at the earliest, while copies have to leave some bookie."""
+CHANGED_SECONDS_MIN = 10.0
+"""How soon the next audit is due, at the earliest, where records have changed."""
 
-LEAVING_SHARE = 4.0
-"""While copies have to leave some bookie, the next audit is due after this multiple of the last one's duration."""
+CHANGED_SHARE = 20.0
+"""Where records have changed, the next audit is due after this multiple of the last one's duration."""
 
 BRAKE_TOLD_SECONDS = 30.0
 """How long so many bookies are absent before it is logged: longer than it takes to start a cluster."""
@@ -81,6 +84,7 @@ class Auditor:
         self._reachability = Reachability(peers, config.reach_seconds)
         self.retention = RetentionRounds(store)
         self._retirement = Retirement(store, config.tombstone_seconds)
+        self._ledgers = WatchedLedgers(store)
         self._audited: object = None
         self._audited_at = 0.0
         self._braked_at: float | None = None
@@ -99,7 +103,10 @@ class Auditor:
         try:
             while True:
                 try:
-                    if await self._is_elected():
+                    if not await self._is_elected():
+                        await self._ledgers.stop()
+                    else:
+                        self._ledgers.start()
                         view = await self.look_once()
                         await self.retention.look()
                         if await self._retirement.look():
@@ -110,6 +117,7 @@ class Auditor:
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
             await self._reachability.stop()
+            await self._ledgers.stop()
             await self._held.give_up()
 
     async def _is_elected(self) -> bool:
@@ -133,8 +141,13 @@ class Auditor:
             view = await self._note_absences(await look(self._store, self._config.lost_bookie_ms))
         self._tell_of_brake(view)
         state, began = _state(view), asyncio.get_running_loop().time()
-        if state != self._audited or began - self._audited_at >= self._seconds_to_next(view):
+        is_listed = self._ledgers.is_whole or not self._ledgers.is_started
+        if is_listed and (state != self._audited or began - self._audited_at >= self._seconds_to_next()):
+            self._ledgers.has_changed = False
             self.last = await self.audit(view)
+            counts = published_counts.encode(self.last)
+            if counts != self._office.counts:
+                self._office = replace(self._office, counts=counts, counted_ms=self._now_ms())
             self.audits += 1
             self._audited, self._audited_at = state, asyncio.get_running_loop().time()
             self.audit_seconds = self._audited_at - began
@@ -179,11 +192,11 @@ class Auditor:
             log.error("%s are absent: nothing is re-replicated while so many are", names)
             self._braked_at = math.inf  # once, until it ends
 
-    def _seconds_to_next(self, view: ClusterView) -> float:
-        """Time to the next audit; short while copies have to leave a bookie, as ledgers open on it close one by one."""
-        if not view.leaves_any:
+    def _seconds_to_next(self) -> float:
+        """Time from the last audit to the next; short where records have changed."""
+        if not self._ledgers.has_changed:
             return self._config.audit_seconds
-        return min(self._config.audit_seconds, max(LEAVING_SECONDS_MIN, self.audit_seconds * LEAVING_SHARE))
+        return min(self._config.audit_seconds, max(CHANGED_SECONDS_MIN, self.audit_seconds * CHANGED_SHARE))
 
     async def _note_absences(self, view: ClusterView) -> ClusterView:
         """The view with the absences as they are recorded from now on."""
@@ -204,13 +217,14 @@ class Auditor:
     async def audit(
         self, view: ClusterView, on_ledger: Callable[[int], object] = lambda _: None
     ) -> LedgerCounts:
-        """Reads all records, sets missing marks and removes obsolete ones; deletes ledgers that no log needs.
+        """Looks at all records, sets missing marks and removes obsolete ones; deletes ledgers that no log needs.
 
         `on_ledger` is told of ledgers looked at.
         """
         unneeded, counts = UnneededSegments(self._store), LedgerCounts(view)
         marks = {mark.ledger_id: mark async for mark in self._marks.list()}
-        async for found in all_ledgers(self._store, on_ledger, self._retirement.see):
+        ledgers = self._ledgers if self._ledgers.is_started else LedgerStore(self._store)
+        async for found in all_ledgers(ledgers.list_with_deleted(), on_ledger, self._retirement.see):
             if await unneeded.delete(found):
                 continue
             record, mark = found.record, marks.pop(found.ledger_id, None)

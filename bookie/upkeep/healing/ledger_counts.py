@@ -1,19 +1,18 @@
 """Counts ledgers, fragments and copies by their condition: for the auditor's metrics, `cluster status`, the API and the
-console. Pure, but for `all_ledgers`, which reads their records.
+console. Pure.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 
 from metadata.counting import facts
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Tombstone
-from metadata.records.ledger_store import LedgerStore, VersionedRecord
-from metadata.store import MetadataStore
+from metadata.records.ledger_store import VersionedRecord
 
 from ..mending.replication_task import Reason, ReplicationTask
 from .replication_tasks import replication_tasks
@@ -123,9 +122,9 @@ class BookieHolding:
 class LedgerCounts:
     """What was counted of all ledgers: these by state, fragments by the condition of their worst copy, and copies.
 
-    `copies_left`: fragments, by the fewest copies that an entry of theirs has on bookies that live. `to_heal`: ledgers
-    that a bookie has something to do for; `left_behind` of these are to be closed. `amiss_copies` are not as they
-    should be; `amiss_bytes`: their estimated payload.
+    `amiss_ledgers` have copies that are not as they should be. `copies_left`: fragments, by the fewest copies that an
+    entry of theirs has on bookies that live. `to_heal`: ledgers that a bookie has something to do for; `left_behind` of
+    these are to be closed. `amiss_copies` are not as they should be; `amiss_bytes`: their estimated payload.
     """
 
     view: ClusterView
@@ -135,6 +134,7 @@ class LedgerCounts:
     amiss_copies: Counter[Condition] = field(default_factory=Counter)
     amiss_bytes: Counter[Condition] = field(default_factory=Counter)
     copies_left: Counter[int] = field(default_factory=Counter)
+    amiss_ledgers: int = 0
     to_heal: int = 0
     left_behind: int = 0
     holdings: dict[BookieRef, BookieHolding] = field(default_factory=dict)
@@ -156,6 +156,7 @@ class LedgerCounts:
             self.holdings[bookie].ledgers += 1
         self.ledgers[record.state] += 1
         self.ensemble_sizes.add(record.shape.ensemble_size)
+        self.amiss_ledgers += bool(amiss)
         self.to_heal += bool(tasks) or is_left
         self.left_behind += is_left
         return amiss
@@ -182,14 +183,14 @@ class LedgerCounts:
 
 
 async def all_ledgers(
-    store: MetadataStore,
+    listed: AsyncIterable[VersionedRecord | Tombstone],
     on_ledger: Callable[[int], object],
     on_deleted: Callable[[Tombstone], object] = lambda _: None,
 ) -> AsyncGenerator[VersionedRecord, None]:
-    """Every ledger's record, by id, with pauses in which a daemon serves others. `on_ledger` is told of each, and
-    `on_deleted` of tombstones. Raises MetadataError."""
+    """Every ledger's record of those listed, with pauses in which a daemon serves others. `on_ledger` is told of each,
+    and `on_deleted` of tombstones. Raises MetadataError."""
     looked_at = 0
-    async for found in LedgerStore(store).list_with_deleted():
+    async for found in listed:
         if isinstance(found, Tombstone):
             on_deleted(found)
             continue

@@ -78,12 +78,6 @@ class ClusterView:
         given_up = sum(order is OrderKind.GIVEN_UP for order in self.orders.values())
         return unexpected > 1 and 2 * (unexpected + given_up) >= len(self.formatted)
 
-    @property
-    def leaves_any(self) -> bool:
-        """Whether there is a bookie whose copies have to go elsewhere."""
-        formatted = (BookieRef(name, incarnation) for name, incarnation in self.formatted.items())
-        return any(self.fate(bookie) in (Fate.DRAINING, Fate.LOST) for bookie in formatted)
-
     def takers(self) -> list[Registration]:
         """Bookies that can take copies: living, writable, and with re-replication on."""
         return [

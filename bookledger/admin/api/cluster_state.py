@@ -111,7 +111,7 @@ def _counts(counted: Counted, view: ClusterView) -> Facts:
         "ledgers": dict(sorted(seen.ledgers.items())),
         "fragments": {one.value: count for one, count in sorted(seen.fragments.items())},
         "copies_left": counted.copies_left(view),
-        "under_replicated_ledgers": len(seen.amiss),
+        "under_replicated_ledgers": seen.amiss_ledgers,
         "left_behind_ledgers": seen.left_behind,
         "to_copy_bytes": seen.to_copy_bytes,
         "moving_ledgers": seen.moving,

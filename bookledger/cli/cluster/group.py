@@ -67,7 +67,7 @@ def bookies(metadata_uri: str, lost_after: float, as_json: bool) -> None:
         bookledger cluster bookies
     """
     with told_when_stopped(nothing_changed):
-        rows = bookie_rows(surveyed(metadata_uri, lost_after))
+        rows = bookie_rows(surveyed(metadata_uri, lost_after, may_be_counted=True))
     print_records(rows, as_json=as_json, none="there are no bookies")
 
 

@@ -48,7 +48,7 @@ def status(metadata_uri: str, lost_after: float, watch_seconds: float | None, as
     """
     while True:
         with told_when_stopped(nothing_changed) if watch_seconds is None else nullcontext():
-            seen = surveyed(metadata_uri, lost_after)
+            seen = surveyed(metadata_uri, lost_after, may_be_counted=True)
         if watch_seconds is not None and sys.stdout.isatty():
             click.clear()
         if as_json:
@@ -78,9 +78,11 @@ def fields(seen: Survey) -> dict[str, Any]:
         "bookies": bookie_rows(seen),
         "ledgers": dict(sorted(seen.ledgers.items())),
         "fragments": {condition.value: count for condition, count in sorted(seen.fragments.items())},
-        "under_replicated_ledgers": len(seen.amiss),
+        "under_replicated_ledgers": seen.amiss_ledgers,
         "oldest_mark_seconds": _oldest_seconds(seen),
         "left_behind": seen.unclosed[:LISTED_MAX],
+        "left_behind_ledgers": seen.left_behind,
+        "counted_seconds_ago": seen.counted_seconds_ago,
         "to_copy_bytes": seen.to_copy_bytes,
         "copied_in_seconds": _seconds_left(seen),
         "healing": healing_rows(seen),
@@ -158,16 +160,20 @@ def _print(seen: Survey) -> None:
     print_records(known["bookies"], as_json=False, none="there are no bookies")
     say()
     ledgers, fragments = known["ledgers"], known["fragments"]
-    say(f"ledgers    {_counts(ledgers) or 'none'}")
+    ago = (
+        f" (the auditor counted them {seen.counted_seconds_ago:g} s ago)" if seen.counted_seconds_ago else ""
+    )
+    say(f"ledgers    {_counts(ledgers) or 'none'}{ago}")
     say(f"fragments  {_counts(fragments) or 'none'}")
-    if seen.amiss:
+    if seen.amiss_ledgers:
         oldest = known["oldest_mark_seconds"]
         since = "" if oldest is None else f", the oldest for {oldest} s"
         say(
-            f"{len(seen.amiss)} ledgers are under-replicated{since}: bookledger cluster ledgers --under-replicated"
+            f"{seen.amiss_ledgers} ledgers are under-replicated{since}: bookledger cluster ledgers --under-replicated"
         )
-    if seen.unclosed:
-        say(f"ledgers that nobody closes: {', '.join(map(str, seen.unclosed[:LISTED_MAX]))}")
+    if seen.left_behind:
+        named = ", ".join(map(str, seen.unclosed[:LISTED_MAX])) or seen.left_behind
+        say(f"ledgers that nobody closes: {named}")
     if seen.to_copy_bytes:
         seconds = known["copied_in_seconds"]
         until = "" if seconds is None else f", done in about {seconds} s at this rate"

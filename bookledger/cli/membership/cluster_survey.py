@@ -61,12 +61,12 @@ def looking_at_ledgers(total: int | None = None, *, prints: bool = False) -> Pro
     return Progress("looking at ledgers", total, of="ledgers", prints=prints, is_mostly_quick=True)
 
 
-def surveyed(metadata_uri: str, lost_after: float) -> Survey:
-    """Surveys the whole cluster. Raises LedgerError if there is none."""
+def surveyed(metadata_uri: str, lost_after: float, *, may_be_counted: bool = False) -> Survey:
+    """Surveys the whole cluster, as `survey` does. Raises LedgerError if there is none."""
     wait_ms = int(lost_after * 1000)
 
     async def work(store: MetadataStore) -> Survey:
-        seen = await survey(store, wait_ms=wait_ms, on_ledger=advance)
+        seen = await survey(store, wait_ms=wait_ms, on_ledger=advance, may_be_counted=may_be_counted)
         if seen is None:
             raise LedgerError(await why_no_cluster(store))
         return seen

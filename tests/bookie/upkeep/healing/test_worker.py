@@ -166,16 +166,21 @@ async def test_what_is_closed_on_a_bookie_that_is_to_leave_is_marked_soon(
     one: Healing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """H2: nothing else changes in the cluster then that the auditor would look for."""
-    monkeypatch.setattr(auditor, "LEAVING_SHARE", 0.0)
-    monkeypatch.setattr(auditor, "LEAVING_SECONDS_MIN", 0.0)
+    monkeypatch.setattr(auditor, "CHANGED_SHARE", 0.0)
+    monkeypatch.setattr(auditor, "CHANGED_SECONDS_MIN", 0.0)
     one.auditor = Auditor(one.store, ME, CONFIG, lambda: one.now, one.peers)
+    known = one.auditor._ledgers
+    known.start()
     await open_ledger(one.ledgers, 7, SHAPE, Fragment(0, (ME, BK1, BK2)))
     await operator_requests.give(one.store, Order(BK2.bookie_id, OrderKind.DRAIN, 0))
+    await until_true(lambda: known.is_whole)
     await one.auditor.look_once()
-    assert await one.marks.read(7) is None
+    assert await one.marks.read(7) is None and not known.has_changed
     await change(one.ledgers, 7, lambda it: it.closed(LAST, 1000))
+    await until_true(lambda: known.has_changed)
     await one.auditor.look_once()
     assert there(await one.marks.read(7)).reasons == ("entries 0 to 99: b2 is drained or given up",)
+    await known.stop()
 
 
 async def test_what_a_bookie_that_does_not_heal_lacks_goes_to_another(one: Healing) -> None:

@@ -1,0 +1,58 @@
+"""What the auditor has counted of all ledgers, as text in its own key: JSON, for whoever need not list them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import astuple
+from typing import Any
+
+from metadata.records.ledger_record import BookieRef, LedgerState
+
+from .ledger_counts import BookieHolding, Condition, LedgerCounts
+from .view import ClusterView
+
+_COUNTERS: dict[str, Callable[[str], Any]] = {
+    "ledgers": LedgerState,
+    "fragments": Condition,
+    "amiss_copies": Condition,
+    "amiss_bytes": Condition,
+    "copies_left": int,
+}
+_NUMBERS = ("amiss_ledgers", "to_heal", "left_behind")
+
+
+def encode(counts: LedgerCounts) -> str:
+    """The counts, and of which bookies they are."""
+    numbers = {name: getattr(counts, name) for name in (*_COUNTERS, *_NUMBERS)}
+    held = [[*_named(ref), *astuple(one)] for ref, one in sorted(counts.holdings.items())]
+    sizes = sorted(counts.ensemble_sizes)
+    return json.dumps({**numbers, "of": _of(counts.view), "ensemble_sizes": sizes, "holdings": held})
+
+
+def decode(told: str, view: ClusterView) -> LedgerCounts | None:
+    """Counts that were encoded; None where other bookies were seen to live, to leave or to be lost than in this view,
+    and where another version of the program wrote them: then all ledgers are counted anew."""
+    try:
+        known = json.loads(told)
+        if known["of"] != _of(view):
+            return None
+        found: dict[str, Any] = {name: int(known[name]) for name in _NUMBERS}
+        for name, kind in _COUNTERS.items():
+            found[name] = Counter({kind(key): count for key, count in known[name].items()})
+        holdings = {BookieRef(name, made): BookieHolding(*held) for name, made, *held in known["holdings"]}
+        return LedgerCounts(view, **found, holdings=holdings, ensemble_sizes=set(known["ensemble_sizes"]))
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def _of(view: ClusterView) -> list[list[str]]:
+    """What copies count by: which bookies there are, and their fates."""
+    formatted = {BookieRef(name, incarnation) for name, incarnation in view.formatted.items()}
+    refs = sorted(formatted | view.living.keys())
+    return [[*_named(ref), view.fate(ref).value, str(ref in view.living)] for ref in refs]
+
+
+def _named(bookie: BookieRef) -> tuple[str, str]:
+    return bookie.bookie_id, bookie.incarnation

@@ -1,0 +1,98 @@
+"""The records of all ledgers, kept by one listing and a watch: only the auditor reads everything, and once.
+
+What is here may be some moments old. Whoever changes something by it does so at the version that is here, or reads the
+record again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from functools import partial
+
+from metadata import keys
+from metadata.counting.outage import weight
+from metadata.errors import BadRecord, MetadataError
+from metadata.records.cluster import revision_of
+from metadata.records.ledger_record import Tombstone
+from metadata.records.ledger_store import VersionedRecord, decoded
+from metadata.records.unreadable import readable, skip
+from metadata.store import EventKind, MetadataStore, list_all
+
+from ..polling import LOOK_SECONDS
+
+log = logging.getLogger(__name__)
+
+
+class WatchedLedgers:
+    """About 350 bytes for each ledger while it is started. Belongs to the event loop."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+        self._task: asyncio.Task[None] | None = None
+        self._found: dict[int, tuple[bytes, int]] = {}
+        self.is_whole = False
+        """Whether all that was there at some moment since the start is here, but for what changed just now."""
+        self.has_changed = False
+        """Whether anything has changed since this was set to False."""
+
+    @property
+    def is_started(self) -> bool:
+        return self._task is not None
+
+    def start(self) -> None:
+        """Lists all ledgers, and watches them. Safe to repeat."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """Forgets everything."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        self._task, self._found, self.is_whole = None, {}, False
+
+    async def list_with_deleted(self) -> AsyncGenerator[VersionedRecord | Tombstone, None]:
+        """Every ledger and tombstone, by id, as `LedgerStore.list_with_deleted`."""
+        for ledger_id in sorted(self._found):
+            value, version = self._found.get(ledger_id, (b"", 0))
+            if version:  # it was not retired meanwhile
+                found = readable(partial(decoded, version=version), keys.ledger(ledger_id), value)
+                if found is not None:
+                    yield found
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._follow()
+            except (
+                MetadataError
+            ) as error:  # also where the watch has missed changes that the store knows no more
+                log.log(weight(error), "the records of all ledgers have to be listed again: %s", error)
+            self.is_whole = False
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _follow(self) -> None:
+        revision, self._found = await revision_of(self._store), {}
+        async for item in list_all(self._store, keys.LEDGERS):
+            self._take(item.key, item.value, item.version)
+        self.is_whole = self.has_changed = True
+        async with aclosing(self._store.watch(keys.LEDGERS, after_revision=revision)) as events:
+            async for event in events:
+                gone = event.kind is EventKind.DELETE
+                self._take(event.key, b"" if gone else event.value, event.revision)
+
+    def _take(self, key: str, value: bytes, version: int) -> None:
+        try:
+            ledger_id = keys.ledger_id_of(key)
+        except BadRecord as error:
+            return skip(error)
+        if version <= self._found.get(ledger_id, (b"", 0))[1]:
+            return None  # the listing had it
+        self.has_changed = True
+        if value:
+            self._found[ledger_id] = value, version
+        else:
+            self._found.pop(ledger_id, None)
