@@ -11,6 +11,8 @@ resumes "after revision r".
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -26,6 +28,9 @@ KEY_END = b"\xff"
 
 PAGE_KEYS_MAX = 1000
 """Most keys one page of a listing carries."""
+
+PAGES_WITHOUT_REST = 8
+"""A listing of more pages leaves the store to others for as long as it takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,15 +194,20 @@ async def list_all(
 ) -> AsyncGenerator[Versioned, None]:
     """Every key that starts with `prefix` and is greater than `after`, ascending, page by page of at most `limit` keys.
 
-    A listing that fails part-way raises; it never just ends.
+    A listing that fails part-way raises; it never just ends. A long one rests after each page as long as that took.
     """
-    while True:
+    seconds = asyncio.get_running_loop().time
+    for number in itertools.count(1):
+        began = seconds()
         page = await store.list_page(prefix, after=after, limit=limit)
+        took = seconds() - began
         for item in page.items:
             yield item
         if page.next_after is None:
             return
         after = page.next_after
+        if number >= PAGES_WITHOUT_REST and took > 0:
+            await asyncio.sleep(took)
 
 
 def check_value(key: str, value: bytes) -> None:

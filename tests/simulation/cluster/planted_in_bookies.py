@@ -39,7 +39,7 @@ def takes_an_older_copy_for_the_newest(self: Lives, position: Any) -> Any:
     return False
 
 
-@instead_of(daemon, "until_one_fails", within=400, known=19)
+@instead_of(daemon, "until_one_fails", within=400, known=88)
 async def goes_on_after_its_log_has_failed(*running: object) -> None:
     await asyncio.Event().wait()
 
