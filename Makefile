@@ -25,7 +25,7 @@
 #                WHAT=bookkeeper      … of appends and ledgers over three bookies of Apache BookKeeper, and over ours; six minutes
 #                WHAT=leading         … of leaders that are followed, on SQLite and etcd; two minutes
 #                WHAT=examples        … of example programs that are killed at random: nothing is lost, nothing twice; ten minutes
-#                WHAT=scale|scale-of-bookies|scale-picture  … of up to a million ledgers, and 300 bookies; the picture; half an hour
+#                WHAT=scale|scale-of-bookies|scale-of-logs|scale-picture  … of up to a million ledgers, 300 bookies, 10,000 logs; half an hour
 #                WHAT=ledgers-made    … of ledgers made and closed on a real etcd; ten seconds
 #                WHAT=spark|spark-counts  … of replay on Spark, beside Spark on local files; ten minutes, one minute
 #   make fuzz [SECONDS=n] [WHAT="frames record"]   bytes of all kinds for every parser, under atheris; two minutes each

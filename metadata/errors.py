@@ -93,10 +93,11 @@ class LeaseLost(MetadataError):
 
 
 class WatchCompacted(MetadataError):
-    """Events were missed for good. List the prefix again and watch from that listing's revision."""
+    """Events were missed for good, or the store went back to an older copy, which has not come so far. List the prefix
+    again and watch from that listing's revision."""
 
     def __init__(self, from_revision: int) -> None:
-        super().__init__(f"the history after revision {from_revision} is no longer kept")
+        super().__init__(f"the history after revision {from_revision} is no longer kept, or not there yet")
         self.from_revision = from_revision
 
 

@@ -122,7 +122,7 @@ class MemoryData:
         with self._lock:
             self._expire(now)
             oldest = self._revision - len(self._events) + 1
-            if after + 1 < oldest:
+            if after + 1 < oldest or after > self._revision:
                 raise WatchCompacted(after)
             fresh = (self._events[i] for i in range(after + 1 - oldest, len(self._events)))
             return [event for event in fresh if event.key.startswith(prefix)], max(after, self._revision)

@@ -159,8 +159,9 @@ class MetadataStore(Protocol):
         """Every change under `prefix` with revision > `after_revision` (None: from now), in order.
 
         Reconnects by itself without gap or repeat. Raises WatchCompacted when the history is
-        gone: list again and watch from there. The watch is in place when the first `__anext__`
-        is awaited; close the iterator (`aclose`) when done.
+        gone, or the store went back and has no such revision: list again and watch from there.
+        The watch is in place when the first `__anext__` is awaited; close the iterator (`aclose`)
+        when done.
         """
         ...
 

@@ -20,6 +20,9 @@ from .errors import AnswerLost, Effect, EtcdRefused, NotSent, TokenRefused
 RESUME_PAUSE_SECONDS = 0.1
 """Pause before a lost watch tries another endpoint."""
 
+_NOT_THERE = ("compacted", "future revision")
+"""What etcd says of a revision that it has dropped, and of one that it has not, for it is an older copy of itself."""
+
 _MAY_NOT_WATCH = ("permission denied", "auth", "user name is empty")
 
 _Call = grpc.aio.StreamStreamCall[bytes, pb.WatchResponse]
@@ -64,7 +67,7 @@ async def _opened(channels: EtcdChannels, key: bytes, range_end: bytes, after: i
         try:
             async with asyncio.timeout(seconds):
                 revision = await _created(call, pb.WatchRequest(create_request=create), after)
-                if 0 < after < revision:
+                if 0 < after != revision:
                     await _check_history(channel, metadata, seconds, create, after)
         except TimeoutError:
             call.cancel()
@@ -104,7 +107,7 @@ async def _created(call: _Call, request: pb.WatchRequest, after: int) -> int:
 async def _check_history(
     channel: grpc.aio.Channel, metadata: Metadata, seconds: float, watch: pb.WatchCreateRequest, after: int
 ) -> None:
-    """Raises WatchCompacted unless the store can still be read as of revision `after`.
+    """Raises WatchCompacted unless the store can be read as of revision `after`: it is kept, and not yet to come.
 
     etcd itself refuses a watch only from *before* its compact revision. One from exactly there it
     accepts, but older releases have dropped a deletion made at that revision (etcd-io/etcd#18089).
@@ -116,7 +119,9 @@ async def _check_history(
     try:
         await read(channel, metadata, seconds)
     except grpc.aio.AioRpcError as error:
-        if error.code() is grpc.StatusCode.OUT_OF_RANGE and "compacted" in (error.details() or ""):
+        if error.code() is grpc.StatusCode.OUT_OF_RANGE and any(
+            one in (error.details() or "") for one in _NOT_THERE
+        ):
             raise WatchCompacted(after) from error
         raise
 

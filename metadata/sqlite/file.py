@@ -143,7 +143,7 @@ class SqliteFile:
         def work(db: sqlite3.Connection) -> tuple[list[WatchEvent], int]:
             revision = _revision(db)
             oldest = db.execute("SELECT min(revision) FROM events").fetchone()[0]
-            if oldest is not None and after + 1 < oldest:
+            if after > revision or (oldest is not None and after + 1 < oldest):
                 raise WatchCompacted(after)
             rows = db.execute(
                 "SELECT kind, key, value, revision FROM events WHERE revision > ? AND key >= ?"

@@ -434,6 +434,13 @@ class MetadataStoreContract(ABC):
                 versions.append(await store.replace("a", b"%d" % i, versions[-1]))
             assert [event.revision for event in await reading] == versions[1:]
 
+    async def test_a_watch_from_a_revision_that_the_store_has_not_says_so(self, store: MetadataStore) -> None:
+        """It went back to an older copy of itself: it would be silent until it had come so far again."""
+        last = await store.create("a", b"one")
+        async with watching(store, "a", last + 1000) as events:
+            with pytest.raises(WatchCompacted):
+                await anext(events)
+
     async def test_a_watch_whose_history_is_gone_says_so(self, store: MetadataStore) -> None:
         first = await store.create("a", b"one")
         await store.replace("a", b"two", first)

@@ -29,6 +29,7 @@ from . import (
     rolling,
     scale,
     scale_of_bookies,
+    scale_of_logs,
     spark,
 )
 
@@ -54,6 +55,7 @@ WHAT = {
     "hadoop": hadoop.measure,
     "scale": scale.measure,
     "scale-of-bookies": scale_of_bookies.measure,
+    "scale-of-logs": scale_of_logs.measure,
     "scale-picture": scale.picture,
     "spark": spark.measure,
     "spark-counts": spark.measure_counts,

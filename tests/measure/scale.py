@@ -1,7 +1,7 @@
 """What a cluster costs as it gets older, by ledgers alive and deleted, and as it gets larger, by bookies.
 
 Records are written straight into etcd. Prints a line for each figure, and keeps all in build/scale.json, of which
-`make measure WHAT=scale-picture` draws docs/scale.svg.
+`make measure WHAT=scale-picture` draws docs/pictures/scale.svg.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ from typing import Any
 import psutil
 
 from bookledger.cli.processes import BookieProcess, bookie_processes
-from metadata import opened_store
+from metadata import MetadataStore, keys, opened_store
 from metadata.etcd import etcd_pb2 as pb
 from metadata.etcd.errors import Effect
 from metadata.etcd.store import EtcdStore
+from metadata.healing import collected, lease_lock
 from metadata.records import ledger_codec
 from metadata.records.cluster import list_bookies
-from metadata.records.ledger_ids import count_beyond, retired_end
+from metadata.records.ledger_ids import count_beyond, counted_end
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
+from metadata.records.ledger_store import LedgerStore
 from tests.support.etcd import EtcdServer
 from tests.support.etcd_program import find_etcdctl
 
@@ -38,6 +40,12 @@ from .processes import private_mib
 SIZES = (1000, 10_000, 100_000, 1_000_000)
 KEPT = Path("build/scale.json")
 TOMBSTONE_SECONDS = 60
+RETIRED_BY_BOOKIES_MAX = 100_000
+"""More would take longer than is worth measuring: 50,000 wait for these seconds at a time."""
+
+LISTED_MAX = 100_000
+"""More are not printed by `ledger list`."""
+
 TXN_KEYS = 100
 TXNS_AT_ONCE = 8
 
@@ -68,8 +76,11 @@ async def _alive(scratch: Path, sizes: Sequence[int]) -> dict[int, Figures]:
                 records = (_closed(ledger_id, refs) for ledger_id in range(before + 1, size + 1))
                 await _put(store, ((one.ledger_id, ledger_codec.encode(one)) for one in records))
                 await count_beyond(store, size)
-            await asyncio.sleep(30)  # the auditor counts, at most a twentieth of the time
-            found[size] = await asyncio.to_thread(_figures, etcd, bookies, f"{size} alive")
+                began = time.monotonic()
+                while not await _is_counted(store, size):  # noqa: ASYNC110 — by another process
+                    await asyncio.sleep(1)
+                print(f"{size} alive are counted after {time.monotonic() - began:.0f} s", flush=True)
+            found[size] = await asyncio.to_thread(_figures, etcd, bookies, size, "alive")
     return found
 
 
@@ -79,16 +90,18 @@ async def _deleted(scratch: Path, sizes: Sequence[int]) -> dict[int, Figures]:
     with _cluster(scratch) as (etcd, bookies):
         for size in sizes:
             async with opened_store(_uri(etcd)) as store:
-                first = await retired_end(store)
+                first = await counted_end(store)
                 ids = range(first, first + size)
                 await _put(store, ((n, ledger_codec.encode_tombstone(bytes(16), bytes(16))) for n in ids))
                 await count_beyond(store, ids[-1])
-                there = await asyncio.to_thread(_figures, etcd, bookies, f"{size} deleted, not retired")
+                there = await asyncio.to_thread(_figures, etcd, bookies, size, "deleted, not retired")
                 began = time.monotonic()
-                while await retired_end(store) <= ids[-1] or await _any_left(store, ids):  # noqa: ASYNC110 — bookies do
+                if size > RETIRED_BY_BOOKIES_MAX:
+                    await _retire(store, ids)
+                while await _any_left(store, ids):  # noqa: ASYNC110 — by another process
                     await asyncio.sleep(2)
                 print(f"{size} retired after {time.monotonic() - began:.0f} s", flush=True)
-            found[size] = await asyncio.to_thread(_figures, etcd, bookies, f"{size} deleted, retired")
+            found[size] = await asyncio.to_thread(_figures, etcd, bookies, size, "deleted, retired")
             found[size] |= {f"{name}, not retired": value for name, value in there.items()}
         found[sizes[-1]]["etcd bytes"] = await asyncio.to_thread(_compacted_bytes, etcd)
         print(f"etcd, compacted: {found[sizes[-1]]['etcd bytes']:.0f} bytes", flush=True)
@@ -101,7 +114,7 @@ def _cluster(scratch: Path) -> Iterator[tuple[EtcdServer, list[BookieProcess]]]:
     environment = {**os.environ, "BOOKLEDGER_UPKEEP_TOMBSTONE_SECONDS": str(TOMBSTONE_SECONDS)}
     options = ("--collect-every=10",)
     with (
-        EtcdServer(scratch / "etcd", quota_bytes=8 << 30) as etcd,
+        EtcdServer(scratch, quota_bytes=8 << 30) as etcd,
         bookie_processes(2, scratch, _uri(etcd), environment=environment, options=options) as bookies,
     ):
         yield etcd, bookies
@@ -142,12 +155,28 @@ async def _put(store: Any, values: Iterable[tuple[int, bytes]]) -> None:
     await asyncio.gather(*calls)
 
 
-async def _any_left(store: Any, ids: range) -> bool:
+async def _is_counted(store: MetadataStore, size: int) -> bool:
+    auditor = await lease_lock.read(store, keys.AUDITOR)
+    counts = json.loads(auditor.counts) if auditor and auditor.counts else {"ledgers": {}}
+    return bool(sum(counts["ledgers"].values()) == size)
+
+
+async def _retire(store: MetadataStore, ids: range) -> None:
+    """As the auditor does, and does not wait."""
+    some: dict[int, int] = {}
+    async for one in LedgerStore(store).list_with_deleted(ids[0]):
+        some[one.ledger_id] = one.version
+        if len(some) == 1000 or one.ledger_id == ids[-1]:
+            await collected.retire(store, some)
+            some = {}
+
+
+async def _any_left(store: MetadataStore, ids: range) -> bool:
     page = await store.list_page("ledgers/", after=f"ledgers/{ids[0] - 1:016x}", limit=1)
     return bool(page.items)
 
 
-def _figures(etcd: EtcdServer, bookies: Sequence[BookieProcess], what: str) -> Figures:
+def _figures(etcd: EtcdServer, bookies: Sequence[BookieProcess], size: int, what: str) -> Figures:
     uri = _uri(etcd)
     cpu = {"bookie": psutil.Process(bookies[0].child.pid), "etcd": psutil.Process(etcd._process.pid)}  # type: ignore[union-attr]
     found: Figures = {}
@@ -156,9 +185,10 @@ def _figures(etcd: EtcdServer, bookies: Sequence[BookieProcess], what: str) -> F
     for name, process in cpu.items():
         found[f"gc run, {name}"] = _seconds(process) - before[name]
     found["cluster status"] = _timed("cluster", "status", f"--metadata={uri}")
-    found["ledger list"] = _timed("ledger", "list", f"--metadata={uri}", "--json")
+    if size <= LISTED_MAX:
+        found["ledger list"] = _timed("ledger", "list", f"--metadata={uri}", "--json")
     found["bookie MiB"] = max(private_mib(one) for one in bookies)
-    print(f"{what}: " + ", ".join(f"{name} {value:.2f}" for name, value in found.items()), flush=True)
+    print(f"{size} {what}: " + ", ".join(f"{name} {value:.2f}" for name, value in found.items()), flush=True)
     return found
 
 
@@ -206,7 +236,7 @@ WIDTH, HEIGHT, LEFT, TOP = 560, 320, 60, 20
 
 
 async def picture(_: Path, __: float) -> None:
-    """docs/scale.svg, of what was measured last."""
+    """docs/pictures/scale.svg, of what was measured last."""
     kept = json.loads(KEPT.read_text())
     sizes = sorted(int(size) for size in kept["alive"])
     x = _scale(sizes[0], sizes[-1], LEFT, LEFT + WIDTH)
@@ -216,13 +246,14 @@ async def picture(_: Path, __: float) -> None:
         parts.append(_text(LEFT - 6, y(seconds) + 4, f"{seconds:g} s", "end"))
         parts.append(f'<path d="M{LEFT} {y(seconds):.0f}h{WIDTH}" stroke="#ddd"/>')
     for number, (kind, figure, told, colour) in enumerate(LINES):
-        points = " ".join(f"{x(n):.0f},{y(kept[kind][str(n)][figure]):.0f}" for n in sizes)
+        there = [n for n in sizes if figure in kept[kind][str(n)]]
+        points = " ".join(f"{x(n):.0f},{y(kept[kind][str(n)][figure]):.0f}" for n in there)
         parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
         parts.append(_text(LEFT + WIDTH + 10, TOP + 20 + 18 * number, told, "start", colour))
     body = "\n".join(parts)
     box = f"0 0 {WIDTH + 260} {HEIGHT + 60}"
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" font-family="sans-serif" font-size="12">'
-    Path("docs/scale.svg").write_text(f"{head}\n{body}\n</svg>\n")
+    Path("docs/pictures/scale.svg").write_text(f"{head}\n{body}\n</svg>\n")
 
 
 def _scale(low: float, high: float, first: float, last: float) -> Callable[[float], float]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncGenerator, AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from bookie.upkeep.healing import watched_ledgers
 from bookie.upkeep.healing.watched_ledgers import WatchedLedgers
-from metadata import keys
+from metadata import keys, opened_store
 from metadata.errors import StoreUnavailable, WatchCompacted
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
@@ -17,6 +19,8 @@ from metadata.store import Page, WatchEvent
 from tests.support.aio import limited, until_true
 from tests.support.ledgers import change, delete
 from tests.support.present import there
+
+ON_ONE = (Shape(1, 1, 1), (Fragment(0, (BookieRef("b1", "i1"),)),))
 
 
 class Failing(MemoryStore):
@@ -143,3 +147,32 @@ async def test_who_stops_forgets_all(store: Failing, watched: WatchedLedgers) ->
     await watched.stop()
     assert not watched.is_whole and not watched.is_started
     assert [one async for one in watched.list_with_deleted()] == []
+
+
+async def test_in_a_store_that_went_back_all_is_listed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The watch would be silent until the store had come as far as before, and would have missed what is other now."""
+    monkeypatch.setattr(watched_ledgers, "LOOK_SECONDS", 0.01)
+    async with opened_store(f"sqlite://{tmp_path}/m.db", create=True) as store:
+        ledgers = LedgerStore(store)
+        await ledgers.create(LedgerRecord(1, *ON_ONE))
+        copy = sqlite3.connect(":memory:")
+        with sqlite3.connect(tmp_path / "m.db") as live:
+            live.backup(copy)
+        for ledger_id in range(2, 9):
+            await ledgers.create(LedgerRecord(ledger_id, *ON_ONE))
+        watched = WatchedLedgers(store)
+        watched.start()
+
+        async def is_as_listed() -> bool:
+            known = [one async for one in watched.list_with_deleted()]
+            return watched.is_whole and known == [one async for one in ledgers.list_with_deleted()]
+
+        await limited(until_true(is_as_listed), 10)
+        with sqlite3.connect(tmp_path / "m.db") as live:
+            copy.backup(live)
+        await change(ledgers, 1, lambda it: it.closed(4, 10))
+        await limited(until_true(is_as_listed), 10)
+        assert [one.ledger_id async for one in watched.list_with_deleted()] == [1]
+        await watched.stop()
