@@ -26,7 +26,7 @@ from metadata.healing.operator_requests import OrderKind
 from metadata.healing.planned_moves import list_moves
 from metadata.records.cluster import cluster_id
 from metadata.records.directory_generations import last_registrations
-from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_record import BookieRef, LedgerRecord, Tombstone
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
 from metadata.records.unreadable import skip
@@ -122,7 +122,11 @@ async def survey(
         seen.moving += 1
     if may_be_counted and _is_counted(seen):
         return seen
-    async for found in all_ledgers(LedgerStore(store).list_with_deleted(), on_ledger):
+
+    def is_deleted(_: Tombstone) -> None:
+        seen.deleted += 1
+
+    async for found in all_ledgers(LedgerStore(store).list_with_deleted(), on_ledger, is_deleted):
         _take(seen, found.record)
     return seen
 
@@ -130,7 +134,9 @@ async def survey(
 def _is_counted(seen: Survey) -> bool:
     """Takes what the auditor has counted, if it has counted very many ledgers, and bookies are as they were then."""
     counted = published_counts.decode(seen.auditor.counts, seen.view) if seen.auditor else None
-    if seen.auditor is None or counted is None or counted.ledgers.total() < COUNTED_LEDGERS_MIN:
+    if seen.auditor is None or counted is None:
+        return False
+    if counted.ledgers.total() + counted.deleted < COUNTED_LEDGERS_MIN:
         return False
     for one in fields(LedgerCounts):
         setattr(seen, one.name, getattr(counted, one.name))

@@ -41,7 +41,7 @@ NAMING_TESTS = (
     "tests/simulation/LAYERS.md",
     "tests/simulation/SCHEDULES.md",
 )
-WITHOUT_COMMANDS = {"docs/metrics.md", "docs/native-extension.md"}
+WITHOUT_COMMANDS = {"docs/metrics.md", "docs/native-extension.md", "docs/scale.md"}
 TRIED = [*DOCUMENTS[:-1], pytest.param("docs/spark.md", marks=pytest.mark.long)]
 
 

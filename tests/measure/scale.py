@@ -1,7 +1,7 @@
 """What a cluster costs as it gets older, by ledgers alive and deleted, and as it gets larger, by bookies.
 
 Records are written straight into etcd. Prints a line for each figure, and keeps all in build/scale.json, of which
-`make measure WHAT=scale-picture` draws docs/pictures/scale.svg.
+`make measure WHAT=scale-picture` draws docs/scale.svg.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ LISTED_MAX = 100_000
 """More are not printed by `ledger list`."""
 
 TXN_KEYS = 100
+IDLE_TRIES_MAX, IDLE_SHARE = 60, 0.05
 TXNS_AT_ONCE = 8
 
 Figures = dict[str, float]
@@ -67,15 +68,19 @@ async def measure(scratch: Path, share: float) -> None:
 
 
 async def _alive(scratch: Path, sizes: Sequence[int]) -> dict[int, Figures]:
-    """Closed ledgers, with copies on two bookies that have nothing of them to read: empty ones."""
+    """Closed ledgers without entries, with copies on two bookies; the third holds nothing."""
     found = {}
     with _cluster(scratch) as (etcd, bookies):
         for before, size in zip((0, *sizes), sizes, strict=False):
             async with opened_store(_uri(etcd)) as store:
-                refs = tuple(one.bookie for one in await list_bookies(store))
+                refs = tuple(one.bookie for one in await list_bookies(store))[1:]
+                for bookie in bookies:
+                    bookie.kill()
                 records = (_closed(ledger_id, refs) for ledger_id in range(before + 1, size + 1))
                 await _put(store, ((one.ledger_id, ledger_codec.encode(one)) for one in records))
                 await count_beyond(store, size)
+                for bookie in bookies:
+                    await asyncio.to_thread(bookie.start)
                 began = time.monotonic()
                 while not await _is_counted(store, size):  # noqa: ASYNC110 — by another process
                     await asyncio.sleep(1)
@@ -110,12 +115,12 @@ async def _deleted(scratch: Path, sizes: Sequence[int]) -> dict[int, Figures]:
 
 @contextmanager
 def _cluster(scratch: Path) -> Iterator[tuple[EtcdServer, list[BookieProcess]]]:
-    """etcd, and two bookies that collect every ten seconds."""
+    """etcd, and three bookies that collect every ten seconds."""
     environment = {**os.environ, "BOOKLEDGER_UPKEEP_TOMBSTONE_SECONDS": str(TOMBSTONE_SECONDS)}
     options = ("--collect-every=10",)
     with (
         EtcdServer(scratch, quota_bytes=8 << 30) as etcd,
-        bookie_processes(2, scratch, _uri(etcd), environment=environment, options=options) as bookies,
+        bookie_processes(3, scratch, _uri(etcd), environment=environment, options=options) as bookies,
     ):
         yield etcd, bookies
 
@@ -180,6 +185,7 @@ def _figures(etcd: EtcdServer, bookies: Sequence[BookieProcess], size: int, what
     uri = _uri(etcd)
     cpu = {"bookie": psutil.Process(bookies[0].child.pid), "etcd": psutil.Process(etcd._process.pid)}  # type: ignore[union-attr]
     found: Figures = {}
+    _until_idle(cpu["bookie"])
     before = {name: _seconds(process) for name, process in cpu.items()}
     found["gc run"] = _timed("bookie", "gc", "run", "bookie-1", f"--metadata={uri}")
     for name, process in cpu.items():
@@ -190,6 +196,15 @@ def _figures(etcd: EtcdServer, bookies: Sequence[BookieProcess], size: int, what
     found["bookie MiB"] = max(private_mib(one) for one in bookies)
     print(f"{size} {what}: " + ", ".join(f"{name} {value:.2f}" for name, value in found.items()), flush=True)
     return found
+
+
+def _until_idle(process: psutil.Process) -> None:
+    """A bookie that has started compares what it holds with all records once."""
+    for _ in range(IDLE_TRIES_MAX):
+        before = _seconds(process)
+        time.sleep(5)
+        if _seconds(process) - before < IDLE_SHARE * 5:
+            return
 
 
 def _seconds(process: psutil.Process) -> float:
@@ -236,7 +251,7 @@ WIDTH, HEIGHT, LEFT, TOP = 560, 320, 60, 20
 
 
 async def picture(_: Path, __: float) -> None:
-    """docs/pictures/scale.svg, of what was measured last."""
+    """docs/scale.svg, of what was measured last."""
     kept = json.loads(KEPT.read_text())
     sizes = sorted(int(size) for size in kept["alive"])
     x = _scale(sizes[0], sizes[-1], LEFT, LEFT + WIDTH)
@@ -246,14 +261,14 @@ async def picture(_: Path, __: float) -> None:
         parts.append(_text(LEFT - 6, y(seconds) + 4, f"{seconds:g} s", "end"))
         parts.append(f'<path d="M{LEFT} {y(seconds):.0f}h{WIDTH}" stroke="#ddd"/>')
     for number, (kind, figure, told, colour) in enumerate(LINES):
-        there = [n for n in sizes if figure in kept[kind][str(n)]]
+        there = [n for n in sizes if figure in kept[kind].get(str(n), {})]
         points = " ".join(f"{x(n):.0f},{y(kept[kind][str(n)][figure]):.0f}" for n in there)
         parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
         parts.append(_text(LEFT + WIDTH + 10, TOP + 20 + 18 * number, told, "start", colour))
     body = "\n".join(parts)
     box = f"0 0 {WIDTH + 260} {HEIGHT + 60}"
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" font-family="sans-serif" font-size="12">'
-    Path("docs/pictures/scale.svg").write_text(f"{head}\n{body}\n</svg>\n")
+    Path("docs/scale.svg").write_text(f"{head}\n{body}\n</svg>\n")
 
 
 def _scale(low: float, high: float, first: float, last: float) -> Callable[[float], float]:

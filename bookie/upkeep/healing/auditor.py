@@ -23,7 +23,7 @@ from metadata.healing.absent_bookies import Absence
 from metadata.healing.lease_lock import LeaseLock
 from metadata.healing.marks import Mark, Marks
 from metadata.leases.held_key import HeldKey
-from metadata.records.ledger_record import BookieRef, LedgerRecord
+from metadata.records.ledger_record import BookieRef, LedgerRecord, Tombstone
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.logs.giving_up import UnneededSegments
 from metadata.store import MetadataStore
@@ -58,6 +58,10 @@ BRAKE_TOLD_SECONDS = 30.0
 
 NOT_CLOSED = "it is not closed, and seems to have nobody who does it"
 NO_TAKER = "no other bookie that lives, is writable and heals may take its place: add one"
+
+
+class NoLongerAuditor(MetadataError):
+    """The office was lost in the middle of an audit, of which nothing is told."""
 
 
 class Auditor:
@@ -224,7 +228,13 @@ class Auditor:
         unneeded, counts = UnneededSegments(self._store), LedgerCounts(view)
         marks = {mark.ledger_id: mark async for mark in self._marks.list()}
         ledgers = self._ledgers if self._ledgers.is_started else LedgerStore(self._store)
-        async for found in all_ledgers(ledgers.list_with_deleted(), on_ledger, self._retirement.see):
+
+        def is_deleted(tombstone: Tombstone) -> None:
+            counts.deleted += 1
+            self._retirement.see(tombstone)
+
+        async for found in all_ledgers(ledgers.list_with_deleted(), on_ledger, is_deleted):
+            await self._keep_office()
             if await unneeded.delete(found):
                 continue
             record, mark = found.record, marks.pop(found.ledger_id, None)
@@ -234,6 +244,11 @@ class Auditor:
         for ledger_id in marks:
             await self._marks.remove(ledger_id)  # deleted meanwhile
         return counts
+
+    async def _keep_office(self) -> None:
+        """An audit of a million ledgers takes longer than the lease. Raises NoLongerAuditor."""
+        if self.is_elected and self._held.age_seconds >= LOOK_SECONDS and not await self._held.renew():
+            raise NoLongerAuditor("another bookie is the auditor, or soon will be")
 
     async def _mark(
         self,

@@ -122,9 +122,10 @@ class BookieHolding:
 class LedgerCounts:
     """What was counted of all ledgers: these by state, fragments by the condition of their worst copy, and copies.
 
-    `amiss_ledgers` have copies that are not as they should be. `copies_left`: fragments, by the fewest copies that an
-    entry of theirs has on bookies that live. `to_heal`: ledgers that a bookie has something to do for; `left_behind` of
-    these are to be closed. `amiss_copies` are not as they should be; `amiss_bytes`: their estimated payload.
+    `deleted`: tombstones. `amiss_ledgers` have copies that are not as they should be. `copies_left`: fragments, by the
+    fewest copies that an entry of theirs has on bookies that live. `to_heal`: ledgers that a bookie has something to do
+    for; `left_behind` of these are to be closed. `amiss_copies` are not as they should be; `amiss_bytes`: their
+    estimated payload.
     """
 
     view: ClusterView
@@ -134,6 +135,7 @@ class LedgerCounts:
     amiss_copies: Counter[Condition] = field(default_factory=Counter)
     amiss_bytes: Counter[Condition] = field(default_factory=Counter)
     copies_left: Counter[int] = field(default_factory=Counter)
+    deleted: int = 0
     amiss_ledgers: int = 0
     to_heal: int = 0
     left_behind: int = 0

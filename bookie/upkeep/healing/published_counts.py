@@ -20,7 +20,7 @@ _COUNTERS: dict[str, Callable[[str], Any]] = {
     "amiss_bytes": Condition,
     "copies_left": int,
 }
-_NUMBERS = ("amiss_ledgers", "to_heal", "left_behind")
+_NUMBERS = ("deleted", "amiss_ledgers", "to_heal", "left_behind")
 
 
 def encode(counts: LedgerCounts) -> str:
