@@ -229,7 +229,7 @@ def _compacted_bytes(etcd: EtcdServer) -> float:
     assert program is not None
 
     def ctl(*arguments: str) -> str:
-        command = [program, f"--endpoints={etcd.endpoint}", *arguments]
+        command = [program, f"--endpoints={etcd.endpoint}", "--command-timeout=120s", *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
     status = json.loads(ctl("endpoint", "status", "--write-out=json"))[0]["Status"]
