@@ -10,7 +10,7 @@ from bookie.upkeep.inventory import unknown_ids
 from bookie.upkeep.inventory.unknown_ids import give_no_id_twice
 from ledgers import LedgerExists, NoSuchLedger
 from ledgers.aio import LedgerClient
-from metadata.healing import collected
+from metadata.healing import collection_progress
 from metadata.records.ledger_ids import count_beyond, counted_end
 from metadata.records.ledger_store import LedgerStore
 from tests.support.in_process import InProcessCluster, on_bookies, payloads
@@ -42,7 +42,7 @@ async def test_a_chosen_id_of_which_no_tombstone_is_left_is_not_given_again_eith
         await (await client.create_ledger(ledger_id=ledger_id)).close()
     await client.delete_ledger(9)
     (tombstone,) = [one async for one in LedgerStore(cluster.store).look_up([9])]
-    await collected.retire(cluster.store, {9: tombstone.version})
+    await collection_progress.retire(cluster.store, {9: tombstone.version})
     for chosen in (9, 7):
         with pytest.raises(LedgerExists, match="an id is never given twice"):
             await client.create_ledger(ledger_id=chosen)

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
+
 from bookledger.cli.processes import BookieProcess
 
 SEED = 4711
@@ -19,6 +21,11 @@ def private_mib(bookie: BookieProcess) -> int:
     rollup = Path(f"/proc/{bookie.child.pid}/smaps_rollup").read_text()
     sizes = {line.split(":")[0]: int(line.split()[1]) for line in rollup.splitlines()[1:]}
     return (sizes["Private_Clean"] + sizes["Private_Dirty"]) >> 10
+
+
+def cpu_seconds(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
 
 
 def log_bytes(bookie: BookieProcess) -> int:

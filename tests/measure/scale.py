@@ -26,7 +26,7 @@ from metadata import MetadataStore, keys, opened_store
 from metadata.etcd import etcd_pb2 as pb
 from metadata.etcd.errors import Effect
 from metadata.etcd.store import EtcdStore
-from metadata.healing import collected, lease_lock
+from metadata.healing import collection_progress, lease_lock
 from metadata.records import ledger_codec
 from metadata.records.cluster import list_bookies
 from metadata.records.ledger_ids import count_beyond, counted_end
@@ -35,7 +35,7 @@ from metadata.records.ledger_store import LedgerStore
 from tests.support.etcd import EtcdServer
 from tests.support.etcd_program import find_etcdctl
 
-from .processes import private_mib
+from .processes import cpu_seconds, private_mib
 
 SIZES = (1000, 10_000, 100_000, 1_000_000)
 KEPT = Path("build/scale.json")
@@ -172,7 +172,7 @@ async def _retire(store: MetadataStore, ids: range) -> None:
     async for one in LedgerStore(store).list_with_deleted(ids[0]):
         some[one.ledger_id] = one.version
         if len(some) == 1000 or one.ledger_id == ids[-1]:
-            await collected.retire(store, some)
+            await collection_progress.retire(store, some)
             some = {}
 
 
@@ -186,10 +186,10 @@ def _figures(etcd: EtcdServer, bookies: Sequence[BookieProcess], size: int, what
     cpu = {"bookie": psutil.Process(bookies[0].child.pid), "etcd": psutil.Process(etcd._process.pid)}  # type: ignore[union-attr]
     found: Figures = {}
     _until_idle(cpu["bookie"])
-    before = {name: _seconds(process) for name, process in cpu.items()}
+    before = {name: cpu_seconds(process) for name, process in cpu.items()}
     found["gc run"] = _timed("bookie", "gc", "run", "bookie-1", f"--metadata={uri}")
     for name, process in cpu.items():
-        found[f"gc run, {name}"] = _seconds(process) - before[name]
+        found[f"gc run, {name}"] = cpu_seconds(process) - before[name]
     found["cluster status"] = _timed("cluster", "status", f"--metadata={uri}")
     if size <= LISTED_MAX:
         found["ledger list"] = _timed("ledger", "list", f"--metadata={uri}", "--json")
@@ -201,15 +201,10 @@ def _figures(etcd: EtcdServer, bookies: Sequence[BookieProcess], size: int, what
 def _until_idle(process: psutil.Process) -> None:
     """A bookie that has started compares what it holds with all records once."""
     for _ in range(IDLE_TRIES_MAX):
-        before = _seconds(process)
+        before = cpu_seconds(process)
         time.sleep(5)
-        if _seconds(process) - before < IDLE_SHARE * 5:
+        if cpu_seconds(process) - before < IDLE_SHARE * 5:
             return
-
-
-def _seconds(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)
 
 
 def _timed(*arguments: str) -> float:

@@ -18,6 +18,8 @@ from metadata.records.logs.log_store import LogStore
 from metadata.records.logs.retention import Retention
 from tests.support.etcd import EtcdServer
 
+from .processes import cpu_seconds
+
 LOGS = (1000, 10_000)
 AT_ONCE = 200
 IDLE_SECONDS = 120.0
@@ -34,10 +36,13 @@ async def measure(scratch: Path, share: float) -> None:
                 before = count
                 assert etcd._process is not None
                 busy = [psutil.Process(one.child.pid) for one in bookies]
-                was, etcd_was = [_seconds(one) for one in busy], _seconds(psutil.Process(etcd._process.pid))
+                was, etcd_was = (
+                    [cpu_seconds(one) for one in busy],
+                    cpu_seconds(psutil.Process(etcd._process.pid)),
+                )
                 await asyncio.sleep(IDLE_SECONDS * share)
-                spent = max(_seconds(one) - then for one, then in zip(busy, was, strict=True))
-                etcd_spent = _seconds(psutil.Process(etcd._process.pid)) - etcd_was
+                spent = max(cpu_seconds(one) - then for one, then in zip(busy, was, strict=True))
+                etcd_spent = cpu_seconds(psutil.Process(etcd._process.pid)) - etcd_was
                 minutes = IDLE_SECONDS * share / 60
                 began = time.monotonic()
                 listed = [sys.executable, "-m", "bookledger", "log", "list", f"--metadata={uri}", "--json"]
@@ -64,8 +69,3 @@ async def _make(uri: str, first: int, end: int) -> None:
 
         for start in range(first, end, AT_ONCE):
             await asyncio.gather(*map(one, range(start, min(end, start + AT_ONCE))))
-
-
-def _seconds(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)

@@ -6,8 +6,8 @@ be the wrong one, or restored from a backup. A forgotten ledger stays closed to 
 the bookie ask the metadata, which knows no such ledger (`verifiers.py`).
 
 After a whole round the bookie notes in the metadata up to which revision it has dropped what was deleted: tombstones
-that all bookies have passed are retired (`metadata/healing/collected.py`). An index that was made anew has again, out
-of the log, what was forgotten long ago. Only an operator can say that this is so, and has it forgotten again.
+that all bookies have passed are retired (`metadata/healing/collection_progress.py`). An index that was made anew has
+again, out of the log, what was forgotten long ago. Only an operator can say so, and has it forgotten again.
 
 Frames of a closed ledger that no fragment places here (the bookie was replaced, or a repair has moved them) are
 dropped. Only this bookie's own repair stores entries of closed ledgers here before the metadata says so, and the
@@ -21,8 +21,9 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from metadata import keys
 from metadata.backup import hold
-from metadata.healing import collected
+from metadata.healing import collection_progress
 from metadata.rate_limit import RateLimit
 from metadata.records import cluster, ledger_ids
 from metadata.records.cluster import Cookie, revision_of
@@ -101,7 +102,7 @@ class Collector:
         listing = await self._compare(here, in_memory)
         forgotten = await self._forget_deleted(listing.deleted)
         if forgotten == len(listing.deleted):
-            await collected.note(self._store, self._me, revision)
+            await collection_progress.note(self._store, self._me, revision)
             if also_retired:
                 forgotten += await self._forget_retired(listing.unlisted)
         if listing.unlisted:
@@ -154,8 +155,11 @@ class Collector:
         return forgotten
 
     async def _forget_retired(self, unlisted: set[int]) -> int:
-        end = await ledger_ids.retired_end(self._store)
-        retired = [one for one in sorted(unlisted) if one < end]
+        """Of a record that cannot be decoded the listing told nothing: only an id without a key counts."""
+        end, retired = await ledger_ids.retired_end(self._store), list[int]()
+        for one in sorted(unlisted):
+            if one < end and await self._store.get(keys.ledger(one)) is None:
+                retired.append(one)
         for start in range(0, len(retired), LEDGERS_PER_BATCH):
             await self._bookie.forget(retired[start : start + LEDGERS_PER_BATCH])
         unlisted.difference_update(retired)

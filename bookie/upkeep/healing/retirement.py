@@ -1,11 +1,11 @@
-"""Retires tombstones: deletes those of ledgers that no bookie has any more (`metadata/healing/collected.py`)."""
+"""Deletes the tombstones of ledgers that no bookie has any more (`metadata/healing/collection_progress.py`)."""
 
 from __future__ import annotations
 
 import asyncio
 
 from metadata.backup import hold
-from metadata.healing import collected
+from metadata.healing import collection_progress
 from metadata.records import ledger_ids
 from metadata.records.ledger_record import Tombstone
 from metadata.store import MetadataStore
@@ -49,21 +49,24 @@ class Retirement:
     async def look(self) -> bool:
         """Retires what all bookies have passed; whether another audit would find more of it. Raises MetadataError."""
         now = self._seconds()
+        if now < self._due_at or not self._waiting:
+            return False
+        self._due_at = now + LOOK_AGAIN_SECONDS
         old = {
             n: version for n, (version, at) in self._waiting.items() if at <= now - self._tombstone_seconds
         }
-        if not old or now < self._due_at:
+        if not old or await hold.read(self._store) is not None:
             return False
-        self._due_at = now + LOOK_AGAIN_SECONDS
-        if await hold.read(self._store) is not None:
-            return False
-        passed, end = await collected.passed_by_all(self._store), await ledger_ids.counted_end(self._store)
+        passed = await collection_progress.passed_by_all(self._store)
+        end = await ledger_ids.counted_end(self._store)
         ready = sorted(n for n, version in old.items() if version <= passed and n < end)[:RETIRED_AT_ONCE_MAX]
         if not ready:
             return False
-        await collected.retire(self._store, {n: old[n] for n in ready})
+        await collection_progress.retire(self._store, {n: old[n] for n in ready})
         for ledger_id in ready:
             del self._waiting[ledger_id]
         self._due_at = now
-        has_more, self._has_more = self._has_more, self._has_more and bool(self._waiting)
-        return has_more and not self._waiting
+        if self._waiting or not self._has_more:
+            return False
+        self._has_more = False
+        return True

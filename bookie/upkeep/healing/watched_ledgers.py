@@ -43,9 +43,11 @@ class WatchedLedgers:
         return self._task is not None
 
     def start(self) -> None:
-        """Lists all ledgers, and watches them. Safe to repeat."""
+        """Lists all ledgers, and watches them. Safe to repeat: then what has ended the watch is raised."""
         if self._task is None:
             self._task = asyncio.create_task(self._run())
+        elif self._task.done():
+            self._task.result()
 
     async def stop(self) -> None:
         """Forgets everything."""
@@ -65,11 +67,10 @@ class WatchedLedgers:
 
     async def _run(self) -> None:
         while True:
+            # The watch may have missed changes that the store knows no more.
             try:
                 await self._follow()
-            except (
-                MetadataError
-            ) as error:  # also where the watch has missed changes that the store knows no more
+            except MetadataError as error:
                 log.log(weight(error), "the records of all ledgers have to be listed again: %s", error)
             self.is_whole = False
             await asyncio.sleep(LOOK_SECONDS)

@@ -14,7 +14,7 @@ from bookie.upkeep.reports import RepairReport, ScrubReport
 from bookie.upkeep.scrubbing.scrubber import Scrubber
 from metadata import keys
 from metadata.errors import MetadataError
-from metadata.healing.collected import passed_by_all, retire
+from metadata.healing.collection_progress import passed_by_all, retire
 from metadata.memory import MemoryStore
 from metadata.rate_limit import RateLimit
 from metadata.records.cluster import Cookie

@@ -27,7 +27,7 @@ from bookie.upkeep.mending.repair import Repair
 from bookie.upkeep.reports import Tally
 from bookie.wire import NO_ENTRIES, Columns
 from metadata.errors import MetadataError
-from metadata.healing import collected
+from metadata.healing import collection_progress
 from metadata.records.cluster import revision_of
 from metadata.records.ledger_record import LedgerRecord, Tombstone
 from metadata.records.ledger_store import LedgerStore
@@ -185,7 +185,7 @@ def keeps_what_is_looked_up_while_it_forgets(self: LedgerStates, ledger_ids: Col
             del self._held[ledger_id]
 
 
-@around(collected, "note", within=2500, known=1807)
+@around(collection_progress, "note", within=2500, known=1807)
 async def tells_of_a_round_what_came_after_it_began(note: Real, store: Any, me: Any, _: int) -> None:
     """B3: what was deleted while the keys were read counts as dropped."""
     await note(store, me, await revision_of(store))
@@ -194,7 +194,7 @@ async def tells_of_a_round_what_came_after_it_began(note: Real, store: Any, me: 
 @instead_of(Collector, "_forget_deleted", within=400, known=37)
 async def tells_of_a_round_before_it_has_forgotten(self: Collector, deleted: Any) -> Any:
     """B3: a crash in between leaves ledgers whose tombstones may go."""
-    await collected.note(self._store, self._me, await revision_of(self._store))
+    await collection_progress.note(self._store, self._me, await revision_of(self._store))
     return await forget_deleted(self, deleted)
 
 

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import StructType
 
 from metadata import open_store
-from metadata.healing.collected import retire
+from metadata.healing.collection_progress import retire
 from metadata.records.ledger_ids import counted_end, next_ledger_id
 from metadata.records.ledger_record import LedgerState, Tombstone
 from metadata.records.ledger_store import LedgerStore

@@ -8,7 +8,7 @@ from bookie.upkeep.healing import retirement
 from bookie.upkeep.healing.retirement import Retirement
 from metadata import keys
 from metadata.backup import hold
-from metadata.healing import collected
+from metadata.healing import collection_progress
 from metadata.memory import MemoryStore
 from metadata.records import ledger_ids
 from metadata.records.cluster import Cookie, revision_of
@@ -44,7 +44,7 @@ class Site:
 
     async def all_pass(self) -> None:
         for one in (ME, OTHER):
-            await collected.note(self.store, one, await revision_of(self.store))
+            await collection_progress.note(self.store, one, await revision_of(self.store))
 
     async def left(self) -> list[int]:
         return [one.ledger_id async for one in self.ledgers.list_with_deleted()]
@@ -62,11 +62,11 @@ def site() -> Site:
 async def test_a_tombstone_stays_until_every_bookie_has_dropped_the_ledger(site: Site) -> None:
     await site.begin(3, 4)
     site.passes(KEPT_SECONDS)
-    await collected.note(site.store, ME, await revision_of(site.store))
+    await collection_progress.note(site.store, ME, await revision_of(site.store))
     await site.retirement.look()
     assert await site.left() == [3, 4]
     site.passes(retirement.LOOK_AGAIN_SECONDS)
-    await collected.note(site.store, OTHER, await revision_of(site.store))
+    await collection_progress.note(site.store, OTHER, await revision_of(site.store))
     await site.retirement.look()
     assert await site.left() == []
     assert await ledger_ids.retired_end(site.store) == 5

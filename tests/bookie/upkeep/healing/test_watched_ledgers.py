@@ -141,6 +141,24 @@ async def test_a_key_that_nobody_can_read_hinders_no_other(store: Failing, watch
     await comes_to_be_as_listed(store, watched)
 
 
+async def test_a_watch_that_ended_by_a_fault_of_the_program_is_not_taken_for_one_that_goes_on(
+    store: Failing, watched: WatchedLedgers
+) -> None:
+    watched.start()
+    await comes_to_be_as_listed(store, watched)
+    store.breaks = ZeroDivisionError("a fault")
+    await delete(LedgerStore(store), 1)
+
+    def is_told() -> bool:
+        try:
+            watched.start()
+        except ZeroDivisionError:
+            return True
+        return False
+
+    await limited(until_true(is_told), 10)
+
+
 async def test_who_stops_forgets_all(store: Failing, watched: WatchedLedgers) -> None:
     watched.start()
     await comes_to_be_as_listed(store, watched)

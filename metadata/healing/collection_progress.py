@@ -15,7 +15,8 @@ from ..errors import BadRecord
 from ..records import records_pb2 as pb
 from ..records.cluster import Cookie
 from ..records.ledger_ids import count_beyond
-from ..records.ledger_record import BookieRef
+from ..records.ledger_record import BookieRef, Tombstone
+from ..records.ledger_store import LedgerStore
 from ..records.unreadable import parsed, skip
 from ..store import MetadataStore, Versioned, list_all
 
@@ -58,8 +59,15 @@ def _passed(cookie: Versioned, told: dict[str, Versioned]) -> int:
 async def retire(store: MetadataStore, tombstones: Mapping[int, int]) -> None:
     """Deletes these tombstones, by ledger with their versions, once the number that stays in their place is raised.
 
-    Raises MetadataError: some may be left.
+    They are looked up once more: a store that went back gives versions twice (rule W8), and may have a record
+    at this one. Raises MetadataError: some may be left.
     """
-    await count_beyond(store, max(tombstones), keys.RETIRED_IDS)
+    found = [
+        one async for one in LedgerStore(store).look_up(sorted(tombstones)) if isinstance(one, Tombstone)
+    ]
+    standing = {one.ledger_id: one.version for one in found if one.version == tombstones[one.ledger_id]}
+    if not standing:
+        return
+    await count_beyond(store, max(standing), keys.RETIRED_IDS)
     delete = settled_writes.delete_unless_changed
-    await asyncio.gather(*(delete(store, keys.ledger(n), version) for n, version in tombstones.items()))
+    await asyncio.gather(*(delete(store, keys.ledger(n), version) for n, version in standing.items()))

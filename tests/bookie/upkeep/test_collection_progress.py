@@ -7,7 +7,8 @@ from pathlib import Path
 
 from bookie.upkeep.collecting.collector import Collected, Collector
 from bookie.wire.messages import Status
-from metadata.healing import collected
+from metadata import keys
+from metadata.healing import collection_progress
 from metadata.memory import MemoryStore
 from metadata.rate_limit import RateLimit
 from metadata.records.cluster import revision_of
@@ -22,16 +23,16 @@ from tests.support.ledgers import delete
 
 
 async def passed(site: Site) -> int:
-    key = f"cookies/{ME.bookie_id}"
+    key = keys.cookie(ME.bookie_id)
     if await site.store.get(key) is None:
         await site.store.create(key, site.cookie.encode())
-    return await collected.passed_by_all(site.store)
+    return await collection_progress.passed_by_all(site.store)
 
 
 async def retired(site: Site, *ledger_ids: int) -> None:
     found = {one.ledger_id: one.version async for one in site.ledgers.look_up(sorted(ledger_ids))}
     assert found.keys() == set(ledger_ids) and max(found.values()) <= await passed(site)
-    await collected.retire(site.store, found)
+    await collection_progress.retire(site.store, found)
 
 
 async def test_a_whole_round_tells_the_revision_at_which_it_began(tmp_path: Path) -> None:
@@ -149,12 +150,24 @@ async def test_what_a_new_index_has_again_out_of_the_log_is_dropped_where_an_ope
         assert await again.here() == [1, 4, 5, 6, 7]
 
 
+async def test_an_operators_word_drops_no_ledger_whose_record_only_cannot_be_read(tmp_path: Path) -> None:
+    """As one that a newer program has written."""
+    async with on_site(tmp_path) as site:
+        await count_beyond(site.store, 100, keys.RETIRED_IDS)
+        found = await site.store.get(keys.ledger(4))
+        assert found is not None
+        await site.store.replace(found.key, b"\xff", found.version)
+        collector = Collector(site.bookie, site.store, site.cookie, RateLimit(1e9))
+        assert await collector.collect(also_misplaced=False, also_retired=True) == Collected(unlisted=1)
+        assert await site.here() == list(LEDGERS)
+
+
 async def test_an_id_that_has_no_key_is_kept_below_those_that_were_retired_too(tmp_path: Path) -> None:
     """Somebody has deleted keys by hand, and the index was never lost."""
     async with on_site(tmp_path) as site:
         await site.collect()
-        await count_beyond(site.store, 100, "ids/retired")
-        found = await site.store.get("ledgers/0000000000000004")
+        await count_beyond(site.store, 100, keys.RETIRED_IDS)
+        found = await site.store.get(keys.ledger(4))
         assert found is not None
         await site.store.delete(found.key, found.version)
         assert await site.collect() == Collected(unlisted=1)
