@@ -150,6 +150,7 @@ class MetadataStore(Protocol):
     async def list_page(self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX) -> Page:
         """Keys that start with `prefix`, ascending, those greater than `after` only.
 
+        At most `limit` of them, and fewer where their values are large, though more may follow (`list_some`).
         A key that exists during the whole listing is returned exactly once. A listing that fails
         part-way raises; it never just ends (rule B3 depends on it).
         """
@@ -209,6 +210,17 @@ async def list_all(
         after = page.next_after
         if number >= PAGES_WITHOUT_REST and took > 0:
             await asyncio.sleep(took)
+
+
+async def list_some(
+    store: MetadataStore, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX
+) -> Page:
+    """The first `limit` keys of a listing, in as many pages as they take; the revision is the first page's."""
+    page = await store.list_page(prefix, after=after, limit=limit)
+    while page.next_after is not None and len(page.items) < limit:
+        rest = await store.list_page(prefix, after=page.next_after, limit=limit - len(page.items))
+        page = Page(page.items + rest.items, rest.next_after, page.revision)
+    return page
 
 
 def check_value(key: str, value: bytes) -> None:

@@ -11,13 +11,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..store import PAGE_KEYS_MAX
 from . import etcd_pb2 as pb
 
 PAGE_BYTES = 512 * 1024
 """What a page comes to whose values weigh what those of the page before did."""
 
-BYTES_EACH = PAGE_BYTES / PAGE_KEYS_MAX
+BYTES_EACH = 8 * 1024
+"""Bytes that a key of a prefix is taken to have of which nothing is known: its first page is small."""
+
+PREFIXES_MAX = 1000
+"""Of more prefixes a store forgets what it has learnt, and learns it again."""
+
 IDS_EACH = 2.0
 WIDENED = 8.0
 """A range that held less than a page is followed by one that is so many times as wide."""

@@ -34,7 +34,7 @@ from .channel import Attempt, EtcdChannels, Metadata, unary
 from .config import EtcdConfig
 from .errors import AnswerLost, Effect, EtcdRefused, is_too_large
 from .joined_txns import JoinedTxns
-from .paging import Paging
+from .paging import PREFIXES_MAX, Paging
 from .status import health_of
 from .watch import resuming_watch
 
@@ -101,6 +101,8 @@ class EtcdStore:
     async def list_page(self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX) -> Page:
         assert 1 <= limit <= PAGE_KEYS_MAX
         start = self._to_etcd(prefix)
+        if len(self._paging) > PREFIXES_MAX:
+            self._paging.clear()
         paging = self._paging.setdefault(prefix, Paging())
         limit = paging.limit(limit)
         at = start if after is None else max(start, self._to_etcd(after))

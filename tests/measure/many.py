@@ -1,15 +1,16 @@
-"""Ten thousand ledgers open at once, a hundred thousand in all, on one bookie: its memory, and its start."""
+"""Ten thousand ledgers open at once, a hundred thousand in all, on one bookie: memory of both sides, and its start."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from pathlib import Path
 
 from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers.aio import LedgerClient, WriteHandle
 
-from .processes import private_mib
+from .processes import private_mib, private_mib_of
 
 OPEN, ALL, ROUNDS = 10_000, 100_000, 10
 AT_ONCE = 32
@@ -24,8 +25,10 @@ async def measure(scratch: Path, share: float) -> None:
 
 
 async def _measure(client: LedgerClient, bookie: BookieProcess, open_at_once: int, in_all: int) -> None:
+    before = private_mib_of(os.getpid())
     writers = await _create(client, open_at_once)
-    print(f"{open_at_once} open: {private_mib(bookie)} MiB", flush=True)
+    in_client = private_mib_of(os.getpid()) - before
+    print(f"{open_at_once} open: {private_mib(bookie)} MiB, and {in_client} MiB of the client", flush=True)
     rate = await _append_to_each(writers)
     print(f"{rate:.0f} appends a second, one ledger after the other: {private_mib(bookie)} MiB", flush=True)
     for _ in range((in_all - open_at_once) // 1000):

@@ -18,7 +18,11 @@ KILL_SECONDS = 2.0
 
 def private_mib(bookie: BookieProcess) -> int:
     """MiB that the process shares with nobody; the index is mapped, and its pages are the page cache's."""
-    rollup = Path(f"/proc/{bookie.child.pid}/smaps_rollup").read_text()
+    return private_mib_of(bookie.child.pid)
+
+
+def private_mib_of(pid: int) -> int:
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
     sizes = {line.split(":")[0]: int(line.split()[1]) for line in rollup.splitlines()[1:]}
     return (sizes["Private_Clean"] + sizes["Private_Dirty"]) >> 10
 

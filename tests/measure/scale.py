@@ -26,12 +26,11 @@ from metadata import MetadataStore, keys, opened_store
 from metadata.etcd import etcd_pb2 as pb
 from metadata.etcd.errors import Effect
 from metadata.etcd.store import EtcdStore
-from metadata.healing import collection_progress, lease_lock
+from metadata.healing import lease_lock
 from metadata.records import ledger_codec
 from metadata.records.cluster import list_bookies
 from metadata.records.ledger_ids import count_beyond, counted_end
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
-from metadata.records.ledger_store import LedgerStore
 from tests.support.etcd import EtcdServer
 from tests.support.etcd_program import find_etcdctl
 
@@ -40,12 +39,6 @@ from .processes import cpu_seconds, private_mib
 SIZES = (1000, 10_000, 100_000, 1_000_000)
 KEPT = Path("build/scale.json")
 TOMBSTONE_SECONDS = 60
-RETIRED_BY_BOOKIES_MAX = 100_000
-"""More would take longer than is worth measuring: 50,000 wait for these seconds at a time."""
-
-LISTED_MAX = 100_000
-"""More are not printed by `ledger list`."""
-
 TXN_KEYS = 100
 IDLE_TRIES_MAX, IDLE_SHARE = 60, 0.05
 TXNS_AT_ONCE = 8
@@ -101,8 +94,6 @@ async def _deleted(scratch: Path, sizes: Sequence[int]) -> dict[int, Figures]:
                 await count_beyond(store, ids[-1])
                 there = await asyncio.to_thread(_figures, etcd, bookies, size, "deleted, not retired")
                 began = time.monotonic()
-                if size > RETIRED_BY_BOOKIES_MAX:
-                    await _retire(store, ids)
                 while await _any_left(store, ids):  # noqa: ASYNC110 — by another process
                     await asyncio.sleep(2)
                 print(f"{size} retired after {time.monotonic() - began:.0f} s", flush=True)
@@ -166,16 +157,6 @@ async def _is_counted(store: MetadataStore, size: int) -> bool:
     return bool(sum(counts["ledgers"].values()) == size)
 
 
-async def _retire(store: MetadataStore, ids: range) -> None:
-    """As the auditor does, and does not wait."""
-    some: dict[int, int] = {}
-    async for one in LedgerStore(store).list_with_deleted(ids[0]):
-        some[one.ledger_id] = one.version
-        if len(some) == 1000 or one.ledger_id == ids[-1]:
-            await collection_progress.retire(store, some)
-            some = {}
-
-
 async def _any_left(store: MetadataStore, ids: range) -> bool:
     page = await store.list_page("ledgers/", after=f"ledgers/{ids[0] - 1:016x}", limit=1)
     return bool(page.items)
@@ -191,8 +172,7 @@ def _figures(etcd: EtcdServer, bookies: Sequence[BookieProcess], size: int, what
     for name, process in cpu.items():
         found[f"gc run, {name}"] = cpu_seconds(process) - before[name]
     found["cluster status"] = _timed("cluster", "status", f"--metadata={uri}")
-    if size <= LISTED_MAX:
-        found["ledger list"] = _timed("ledger", "list", f"--metadata={uri}", "--json")
+    found["ledger list"] = _timed("ledger", "list", f"--metadata={uri}", "--json")
     found["bookie MiB"] = max(private_mib(one) for one in bookies)
     print(f"{size} {what}: " + ", ".join(f"{name} {value:.2f}" for name, value in found.items()), flush=True)
     return found

@@ -9,7 +9,7 @@ from metadata.errors import BadRecord
 from metadata.records.coordination import election_record
 from metadata.records.coordination.candidates import CandidateStore
 from metadata.records.unreadable import skip
-from metadata.store import MetadataStore, Versioned
+from metadata.store import MetadataStore, Versioned, list_some
 
 from .metadata_view import MetadataView, key_before
 
@@ -26,7 +26,9 @@ async def elections(sight: MetadataView, first: str = "", limit: int = ELECTIONS
     """A page of all elections that ever had a leader, by name. `next` begins the next page."""
     async with sight.looking() as store:
         await sight.name(store)
-        page = await store.list_page(keys.ELECTIONS, after=key_before(keys.ELECTIONS, first), limit=limit + 1)
+        page = await list_some(
+            store, keys.ELECTIONS, after=key_before(keys.ELECTIONS, first), limit=limit + 1
+        )
         rows = [row for item in page.items[:limit] for row in await _row(store, item)]
     following = [item.key.removeprefix(keys.ELECTIONS) for item in page.items[limit:]]
     return {"elections": rows, "next": following[0] if following else None}

@@ -13,7 +13,7 @@ from metadata.errors import BadRecord
 from metadata.healing import lease_lock
 from metadata.healing.marks import Mark
 from metadata.records.unreadable import skip
-from metadata.store import MetadataStore
+from metadata.store import MetadataStore, list_some
 
 from .cluster_state import BOOKIES_MAX, COUNT_SECONDS_MAX
 from .ledger_state import FRAGMENTS_MAX, copy_row, mark_of, mark_row
@@ -37,7 +37,7 @@ async def fragments(sight: MetadataView, first: int, limit: int) -> Facts:
         await sight.name(store)
         view = await sight.view(store)
         after = keys.underreplicated(first - 1) if first else None
-        page = await store.list_page(keys.UNDERREPLICATED, after=after, limit=limit)
+        page = await list_some(store, keys.UNDERREPLICATED, after=after, limit=limit)
         rows = []
         for item in page.items:
             mark = await mark_of(store, keys.ledger_id_of(item.key))
@@ -55,7 +55,7 @@ async def healing(sight: MetadataView) -> Facts:
         await sight.name(store)
         view = await sight.view(store)
         auditor = await lease_lock.read(store, keys.AUDITOR)
-        page = await store.list_page(keys.HEALING, limit=HEALING_MAX)
+        page = await list_some(store, keys.HEALING, limit=HEALING_MAX)
         counted = await sight.census.now(store, COUNT_SECONDS_MAX)
     rows = []
     for item in page.items:

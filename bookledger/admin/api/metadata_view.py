@@ -22,7 +22,7 @@ from metadata.records.cluster import cluster_id
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.unreadable import readable
-from metadata.store import MetadataStore, Versioned
+from metadata.store import MetadataStore, Versioned, list_some
 
 from .census import Census
 
@@ -148,7 +148,7 @@ async def newest_ledgers(
     while below > 0 and len(found) <= limit:
         lowest = max(0, below - width)
         after = keys.ledger(lowest - 1) if lowest else None
-        page = await store.list_page(keys.LEDGERS, after=after, limit=2 * limit)
+        page = await list_some(store, keys.LEDGERS, after=after, limit=2 * limit)
         end = keys.ledger(below - 1)
         in_window = [item for item in page.items if item.key <= end]
         if page.next_after is not None and page.next_after < end and width > limit:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ... import keys, settled_writes
 from ...errors import BadRecord
-from ...store import PAGE_KEYS_MAX, EventKind, MetadataStore, Versioned
+from ...store import PAGE_KEYS_MAX, EventKind, MetadataStore, Versioned, list_some
 from .. import records_pb2 as pb
 from ..unreadable import parsed
 
@@ -58,7 +58,7 @@ class CandidateStore:
     async def queue(self) -> Queue:
         """Everybody who leads or waits. Raises BadRecord where they are more than a page can have."""
         prefix = keys.candidates(self.led)
-        page = await self.store.list_page(prefix)
+        page = await list_some(self.store, prefix)
         if page.next_after is not None:
             raise BadRecord(prefix, f"more than {PAGE_KEYS_MAX} candidates wait: start fewer")
         found = sorted(map(decode, page.items), key=lambda one: one.version)
