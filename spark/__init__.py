@@ -1,12 +1,13 @@
-"""PySpark data sources for closed ledgers and journals.
+"""PySpark data sources for closed ledgers, logs and journals.
 
     from spark import session_on
 
     session = session_on("local[*]", "my replay")
     entries = session.read.format("ledger").option("metadata", uri).option("ledgers", "1,20-30").load()
+    orders = session.read.format("log").option("metadata", uri).option("log", "orders").load()
     edits = session.read.format("edits").option("metadata", uri).option("journal", "ns1").load()
 
-In a session made otherwise, `register(session)` registers both formats. See README.md beside this file.
+In a session made otherwise, `register(session)` registers these formats. See README.md beside this file.
 """
 
 from importlib.util import find_spec
@@ -28,6 +29,7 @@ from ledgers.public import lazily, require_our_own
 
 if TYPE_CHECKING:
     from .edits.source import EditsDataSource as EditsDataSource
+    from .logs.source import LogDataSource as LogDataSource
     from .planning.selection import BadSelection as BadSelection
     from .session import register as register, session_on as session_on
     from .source import LedgerDataSource as LedgerDataSource

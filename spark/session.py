@@ -47,12 +47,13 @@ def is_local(master: str) -> bool:
 
 
 def register(session: SparkSession) -> None:
-    """Registers `format("ledger")` and `format("edits")` in a session."""
+    """Registers `format("ledger")`, `format("log")` and `format("edits")` in a session."""
     from .edits.source import EditsDataSource
+    from .logs.source import LogDataSource
     from .source import LedgerDataSource
 
-    session.dataSource.register(LedgerDataSource)
-    session.dataSource.register(EditsDataSource)
+    for source in (LedgerDataSource, LogDataSource, EditsDataSource):
+        session.dataSource.register(source)
 
 
 def _choose_python(config: Mapping[str, str]) -> None:

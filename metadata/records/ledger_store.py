@@ -6,14 +6,13 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from functools import partial
 
 from .. import keys, settled_writes
 from ..errors import BadRecord
 from ..store import PAGE_KEYS_MAX, EventKind, MetadataStore, list_all
 from . import ledger_codec
 from .ledger_record import LedgerRecord, Tombstone
-from .unreadable import OnUnreadable, readable, skip
+from .unreadable import OnUnreadable, skip
 
 SPREAD_MAX = 4
 """Ledgers are looked up by a listing of what is between them where that is at most this multiple of them."""
@@ -111,29 +110,29 @@ class LedgerStore:
             if isinstance(found, VersionedRecord):
                 yield found
 
-    async def look_up(self, ledger_ids: Sequence[int]) -> AsyncIterator[VersionedRecord | Tombstone]:
-        """What there is of these ledgers, ascending, and of no others. Records that cannot be decoded are skipped.
+    async def look_up(
+        self, ledger_ids: Sequence[int], *, on_unreadable: OnUnreadable = skip
+    ) -> AsyncIterator[VersionedRecord | Tombstone]:
+        """What there is of these ledgers, ascending, as the ids are, and of no others.
 
         Where they are many of those that there are, all in between are listed; else each is read.
         """
         for first in range(0, len(ledger_ids), PAGE_KEYS_MAX):
             some = ledger_ids[first : first + PAGE_KEYS_MAX]
             if some[-1] - some[0] < SPREAD_MAX * len(some):
-                wanted, limit = set(some), some[-1] - some[0] + 1
-                async for listed in self.list_with_deleted(some[0], limit=min(limit, PAGE_KEYS_MAX)):
+                wanted, limit = set(some), min(some[-1] - some[0] + 1, PAGE_KEYS_MAX)
+                listing = self.list_with_deleted(some[0], limit=limit, on_unreadable=on_unreadable)
+                async for listed in listing:
                     if listed.ledger_id > some[-1]:
                         break
                     if listed.ledger_id in wanted:
                         yield listed
             else:
-                for found in await asyncio.gather(*map(self._found, some)):
-                    if found is not None:
-                        yield found
-
-    async def _found(self, ledger_id: int) -> VersionedRecord | Tombstone | None:
-        key = keys.ledger(ledger_id)
-        found = await self.store.get(key)
-        return None if found is None else readable(partial(decoded, version=found.version), key, found.value)
+                for item in filter(None, await asyncio.gather(*map(self.store.get, map(keys.ledger, some)))):
+                    try:
+                        yield decoded(item.key, item.value, item.version)
+                    except BadRecord as error:
+                        on_unreadable(error)
 
     async def list_with_deleted(
         self, first_ledger: int = 0, *, limit: int = PAGE_KEYS_MAX, on_unreadable: OnUnreadable = skip

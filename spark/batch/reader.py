@@ -13,7 +13,6 @@ from ledgers import LedgerClient
 
 from ..credentials import Access
 from ..planning.journal_segments import finalized_segments
-from ..planning.measuring import equal_tasks
 from ..planning.options import LedgerOptions
 from ..planning.partition import LedgerPartition
 
@@ -38,8 +37,7 @@ class LedgerReader(DataSourceReader):
                 selection = selection.of_ledgers([s.ledger_id for s in asyncio.run(found)])
             with LedgerClient(uri) as client:
                 extents = selection.resolve(client, self._access.password)
-            cutting = equal_tasks(uri, extents, options.partition_bytes, options.partitions_min)
-            tasks = asyncio.run(cutting)
+            tasks = asyncio.run(options.tasks(uri, extents))
         # Given no partitions at all, Spark makes one up.
         return [LedgerPartition(ranges) for ranges in tasks or [()]]
 

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import StructType
 
-from ..credentials import Access, access_of
 from ..planning.journal_segments import DEFAULT_ACCEPTOR, TXID_MAX
-from ..planning.options import COMMON, checked, names, needed, number, typed_columns
-from ..planning.ranges import PARTITION_BYTES_DEFAULT, PARTITIONS_MIN_DEFAULT
+from ..planning.options import COMMON, ReadOptions, checked, names, needed, number, typed_columns
 from .fields import COLUMNS
 
 OF_EDITS = (*COMMON, "journal", "acceptors", "from_txid", "to_txid")
 
 
-@dataclass(frozen=True)
-class EditsOptions:
+@dataclass(frozen=True, kw_only=True)
+class EditsOptions(ReadOptions):
     """Options of `format("edits")`.
 
     `metadata`: the cluster's URI. `journal`: its id. `acceptors`: of a journal with several, their names, as
@@ -27,35 +25,22 @@ class EditsOptions:
     `partitions_min`: as for `format("ledger")`. Finalized segments only.
     """
 
-    metadata_uri: str
     journal: str
     acceptors: tuple[str, ...]
     from_txid: int | None
     to_txid: int
-    password_file: str | None
-    key_file: str | None
-    partition_bytes: int
-    partitions_min: int
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> EditsOptions:
         """Parses options. Raises BadSelection naming the bad one."""
         given = checked(options, OF_EDITS, prefix=None)
         return cls(
-            metadata_uri=needed(given, "metadata"),
+            **cls.common(given),
             journal=needed(given, "journal"),
             acceptors=names(given, "acceptors", DEFAULT_ACCEPTOR),
             from_txid=number(given, "from_txid", 1) if "from_txid" in given else None,
             to_txid=number(given, "to_txid", TXID_MAX),
-            password_file=given.get("password_file"),
-            key_file=given.get("key_file"),
-            partition_bytes=number(given, "partition_bytes", PARTITION_BYTES_DEFAULT),
-            partitions_min=number(given, "partitions_min", PARTITIONS_MIN_DEFAULT),
         )
-
-    def access(self) -> Access:
-        """Reads the files named in the options."""
-        return access_of(self.metadata_uri, self.password_file, self.key_file)
 
     def columns_of(self, schema: StructType) -> tuple[str, ...]:
         """The columns of a schema. Raises BadSelection for an unknown or mistyped one."""

@@ -18,7 +18,6 @@ from pyspark.sql.types import StructType
 from ledgers import LedgerClient, LedgerError, NoSuchLedger
 
 from ..planning.journal_segments import Segment, finalized_segments
-from ..planning.measuring import equal_tasks
 from ..planning.ranges import EntryRange
 from ..planning.selection import Extent, Selection
 from .fields import COLUMNS
@@ -76,8 +75,7 @@ class EditsReader(DataSourceReader):
             )
             segments = asyncio.run(found)
             extents = self._extents(uri, segments)
-            cutting = equal_tasks(uri, extents, options.partition_bytes, options.partitions_min)
-            tasks = asyncio.run(cutting)
+            tasks = asyncio.run(options.tasks(uri, extents))
         # Given no partitions at all, Spark makes one up.
         return partitions_of(segments, tasks, options) or [EditsPartition(())]
 

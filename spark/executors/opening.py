@@ -15,7 +15,15 @@ AWAY_SECONDS_MAX = 30.0
 
 
 async def open_closed(client: LedgerClient, ledger_id: int, password: bytes) -> ReadHandle:
-    """Opens a closed ledger. The password is for the ledgers that have one; others are read without.
+    """Opens a closed ledger, as `open_planned`. Raises LedgerError for one that is open."""
+    reader = await open_planned(client, ledger_id, password)
+    if not reader.is_closed:
+        raise LedgerError(f"ledger {ledger_id} is not closed any more: its metadata was changed by hand")
+    return reader
+
+
+async def open_planned(client: LedgerClient, ledger_id: int, password: bytes) -> ReadHandle:
+    """Opens a ledger, and fences nobody. The password is for the ledgers that have one; others are read without.
 
     Raises LedgerError for a ledger that was deleted after the job was planned, Unauthorized; MetadataUnavailable after
     AWAY_SECONDS_MAX without an answer.
@@ -28,9 +36,7 @@ async def open_closed(client: LedgerClient, ledger_id: int, password: bytes) -> 
     )
     with planned(ledger_id):
         reader: ReadHandle = await asking(_open, client, ledger_id, password)
-    if not reader.is_closed:
-        raise LedgerError(f"ledger {ledger_id} is not closed any more: its metadata was changed by hand")
-    return reader
+        return reader
 
 
 @contextmanager

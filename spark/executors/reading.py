@@ -1,4 +1,4 @@
-"""The task of `format("ledger")`: reads its ranges from the bookies, in order, as record batches."""
+"""The task of `format("ledger")` and `format("log")`: reads its ranges from bookies, in order, as record batches."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
 
-from ledgers import LedgerRecord
+from ledgers import Columns
 from ledgers.aio import LedgerClient, ReadHandle
 
 from ..columns import EntryColumns
@@ -30,23 +32,59 @@ SMALL_ENTRIES_MAX = 64
 SMALL_BYTES_MAX = MIB
 
 
+class PageColumns(Protocol):
+    """Turns a page of entries into rows."""
+
+    def batch(self, page: Columns) -> pa.RecordBatch: ...
+
+
+class RangeToRead(Protocol):
+    """Entries of one ledger that a task is to read."""
+
+    @property
+    def entries(self) -> EntryRange: ...
+
+    async def open(self, client: LedgerClient, password: bytes) -> tuple[ReadHandle, PageColumns]:
+        """Opens the ledger, and says what becomes of its pages."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _OfLedger:
+    """Entries of a closed ledger, as they are."""
+
+    entries: EntryRange
+    names: Sequence[str]
+
+    async def open(self, client: LedgerClient, password: bytes) -> tuple[ReadHandle, PageColumns]:
+        reader = await open_closed(client, self.entries.ledger_id, password)
+        return reader, EntryColumns(reader.record, self.names)
+
+
 def record_batches(
     access: Access, ranges: Sequence[EntryRange], names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yields every entry of the ranges once, in order, digests verified.
+    """Yields every entry of the ranges of closed ledgers; see `read_ranges`."""
+    return read_ranges(access, [_OfLedger(one, names) for one in ranges])
+
+
+def read_ranges(access: Access, ranges: Sequence[RangeToRead]) -> Iterator[pa.RecordBatch]:
+    """Yields every row of the ranges once, in order, digests verified.
 
     Raises LedgerError for a ledger that was deleted or is not closed, EntryUnreadable or DigestMismatch naming the
     entry and each replica's answer. Nothing is skipped.
     """
-    pages = read_with_client(access, lambda client: _batches(client, access.password, ranges, names))
+    pages = read_with_client(access, lambda client: _batches(client, access.password, ranges))
     return joined(batch for page in pages for batch in page)
 
 
 def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Joins batches to at least BATCH_BYTES_MIN, except the last; rows and order stay."""
+    """Joins batches to at least BATCH_BYTES_MIN, except the last, and drops those without rows; rows and order stay."""
     kept: list[pa.RecordBatch] = []
     kept_bytes = 0
     for batch in batches:
+        if not batch.num_rows:
+            continue
         kept.append(batch)
         kept_bytes += batch.nbytes
         if kept_bytes >= BATCH_BYTES_MIN:
@@ -64,18 +102,16 @@ def _as_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 async def _batches(
-    client: LedgerClient, password: bytes, ranges: Sequence[EntryRange], names: Sequence[str]
+    client: LedgerClient, password: bytes, ranges: Sequence[RangeToRead]
 ) -> AsyncGenerator[list[pa.RecordBatch], None]:
     """Prefetches small ranges, a bounded number at a time; yields large ones page by page."""
-    ahead: deque[tuple[EntryRange, asyncio.Task[_Opened]]] = deque()
+    ahead: deque[asyncio.Task[_Opened]] = deque()
     waiting = deque(ranges)
     try:
         while waiting or ahead:
             while waiting and len(ahead) < RANGES_AHEAD_MAX:
-                wanted = waiting.popleft()
-                ahead.append((wanted, asyncio.create_task(_open(client, password, wanted, names))))
-            _, opening = ahead.popleft()
-            opened = await opening
+                ahead.append(asyncio.create_task(_open(client, password, waiting.popleft())))
+            opened = await ahead.popleft()
             if opened.whole is not None:
                 yield opened.whole
                 continue
@@ -83,27 +119,24 @@ async def _batches(
                 async for batch in pages:
                     yield [batch]
     finally:
-        for _, task in ahead:
+        for task in ahead:
             task.cancel()
-        await asyncio.gather(*(task for _, task in ahead), return_exceptions=True)
+        await asyncio.gather(*ahead, return_exceptions=True)
 
 
 class _Opened:
     """A range of an opened ledger; `whole` if it was small enough to be read at once."""
 
-    def __init__(
-        self, wanted: EntryRange, record: LedgerRecord, reader: ReadHandle, columns: EntryColumns
-    ) -> None:
+    def __init__(self, wanted: EntryRange, reader: ReadHandle, columns: PageColumns) -> None:
         self.whole: list[pa.RecordBatch] | None = None
         self._wanted = wanted
-        self._record = record
         self._reader = reader
         self._columns = columns
 
     @property
     def is_small(self) -> bool:
         entries = self._wanted.last_entry - self._wanted.first_entry + 1
-        return entries <= SMALL_ENTRIES_MAX and (self._record.length_bytes or 0) <= SMALL_BYTES_MAX
+        return entries <= SMALL_ENTRIES_MAX and (self._reader.length_bytes or 0) <= SMALL_BYTES_MAX
 
     async def pages(self) -> AsyncGenerator[pa.RecordBatch, None]:
         wanted = self._wanted
@@ -114,10 +147,8 @@ class _Opened:
                     yield self._columns.batch(page)
 
 
-async def _open(client: LedgerClient, password: bytes, wanted: EntryRange, names: Sequence[str]) -> _Opened:
-    reader = await open_closed(client, wanted.ledger_id, password)
-    columns = EntryColumns(reader.record, names)
-    opened = _Opened(wanted, reader.record, reader, columns)
+async def _open(client: LedgerClient, password: bytes, wanted: RangeToRead) -> _Opened:
+    opened = _Opened(wanted.entries, *await wanted.open(client, password))
     if opened.is_small:
         opened.whole = [batch async for batch in opened.pages()]
     return opened

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql.types import StructType
 
 from ..columns import DEFAULT_COLUMNS, TYPES
 from ..credentials import Access, access_of
 from .journal_segments import DEFAULT_ACCEPTOR
-from .ranges import PARTITION_BYTES_DEFAULT, PARTITIONS_MIN_DEFAULT
-from .selection import BadSelection, Selection, parse_ledgers
+from .measuring import equal_tasks
+from .ranges import PARTITION_BYTES_DEFAULT, PARTITIONS_MIN_DEFAULT, EntryRange
+from .selection import BadSelection, Extent, Selection, parse_ledgers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 CUSTOM_PREFIX = "custom."
 """`custom.NAME=VALUE` selects ledgers by custom metadata; NAME ignores case, since Spark lower-cases it."""
@@ -21,8 +26,59 @@ OF_STREAMS = ("max_bytes_per_trigger", "failOnDataLoss")
 OF_LEDGERS = (*COMMON, "ledgers", "journal", "acceptors", "recover", "columns", *OF_STREAMS)
 
 
-@dataclass(frozen=True)
-class LedgerOptions:
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """What all formats are asked: the cluster, the files of secrets, which the driver reads, and the size of tasks."""
+
+    metadata_uri: str
+    password_file: str | None
+    key_file: str | None
+    partition_bytes: int
+    partitions_min: int
+
+    @staticmethod
+    def common(given: Mapping[str, str]) -> dict[str, Any]:
+        """The fields that all options have, of checked options. Raises BadSelection."""
+        return {
+            "metadata_uri": needed(given, "metadata"),
+            "password_file": given.get("password_file"),
+            "key_file": given.get("key_file"),
+            "partition_bytes": number(given, "partition_bytes", PARTITION_BYTES_DEFAULT),
+            "partitions_min": number(given, "partitions_min", PARTITIONS_MIN_DEFAULT),
+        }
+
+    def access(self) -> Access:
+        """Reads the files named in the options."""
+        return access_of(self.metadata_uri, self.password_file, self.key_file)
+
+    async def tasks(self, uri: str, extents: Sequence[Extent]) -> list[tuple[EntryRange, ...]]:
+        """Tasks of equal bytes over these."""
+        return await equal_tasks(uri, extents, self.partition_bytes, self.partitions_min)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamOptions(ReadOptions):
+    """What is asked of formats that have columns to choose from, and streams."""
+
+    types: ClassVar[Mapping[str, tuple[str, pa.DataType]]]
+    """Every column: its Spark type and its Arrow type."""
+
+    columns: tuple[str, ...]
+    fails_on_data_loss: bool | None
+    """None if the option is not given, which means yes."""
+
+    @property
+    def schema(self) -> str:
+        """The columns as Spark DDL."""
+        return ", ".join(f"{name} {self.types[name][0]}" for name in self.columns)
+
+    def columns_of(self, schema: StructType) -> tuple[str, ...]:
+        """The columns of a schema. Raises BadSelection for an unknown or mistyped one."""
+        return typed_columns(schema, {name: ddl for name, (ddl, _) in self.types.items()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerOptions(StreamOptions):
     """Options of `format("ledger")`.
 
     `metadata`: the cluster's URI. `ledgers`: `7,9,20-30,5:100-200`; or `journal`: the finalized segments of
@@ -35,18 +91,12 @@ class LedgerOptions:
     of partitions.
     """
 
-    metadata_uri: str
+    types = TYPES
+
     selection: Selection
-    columns: tuple[str, ...]
     journal: str | None
     acceptors: tuple[str, ...]
     max_bytes_per_trigger: int | None
-    fails_on_data_loss: bool | None
-    """None if the option is not given, which means yes."""
-    password_file: str | None
-    key_file: str | None
-    partition_bytes: int
-    partitions_min: int
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> LedgerOptions:
@@ -55,7 +105,7 @@ class LedgerOptions:
         _check_together(given)
         limit = number(given, "max_bytes_per_trigger", 0, least=0)
         return cls(
-            metadata_uri=needed(given, "metadata"),
+            **cls.common(given),
             selection=Selection(
                 ids=parse_ledgers(given["ledgers"]) if "ledgers" in given else (),
                 custom={
@@ -65,15 +115,11 @@ class LedgerOptions:
                 },
                 recover=truth(given, "recover"),
             ),
-            columns=_columns(given.get("columns")),
+            columns=chosen_columns(given.get("columns"), TYPES, DEFAULT_COLUMNS),
             journal=given.get("journal"),
             acceptors=names(given, "acceptors", DEFAULT_ACCEPTOR),
             max_bytes_per_trigger=limit or None,
             fails_on_data_loss=truth(given, "failOnDataLoss") if "failondataloss" in given else None,
-            password_file=given.get("password_file"),
-            key_file=given.get("key_file"),
-            partition_bytes=number(given, "partition_bytes", PARTITION_BYTES_DEFAULT),
-            partitions_min=number(given, "partitions_min", PARTITIONS_MIN_DEFAULT),
         )
 
     def for_batch(self) -> LedgerOptions:
@@ -92,19 +138,6 @@ class LedgerOptions:
                 "a ledger whose writer is gone with `bookledger ledger recover`"
             )
         return self
-
-    @property
-    def schema(self) -> str:
-        """The columns as Spark DDL."""
-        return ", ".join(f"{name} {TYPES[name][0]}" for name in self.columns)
-
-    def access(self) -> Access:
-        """Reads the files named in the options."""
-        return access_of(self.metadata_uri, self.password_file, self.key_file)
-
-    def columns_of(self, schema: StructType) -> tuple[str, ...]:
-        """The columns of a schema. Raises BadSelection for an unknown or mistyped one."""
-        return typed_columns(schema, {name: ddl for name, (ddl, _) in TYPES.items()})
 
 
 def typed_columns(schema: StructType, types: Mapping[str, str]) -> tuple[str, ...]:
@@ -174,13 +207,14 @@ def names(options: Mapping[str, str], name: str, default: str) -> tuple[str, ...
     return found
 
 
-def _columns(text: str | None) -> tuple[str, ...]:
+def chosen_columns(text: str | None, there: Collection[str], default: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns that the option names. Raises BadSelection for an unknown one."""
     if text is None:
-        return DEFAULT_COLUMNS
+        return default
     chosen = tuple(name.strip() for name in text.split(","))
     for name in chosen:
-        if name not in TYPES:
-            raise BadSelection(f"there is no column {name!r}: there are {', '.join(TYPES)}")
+        if name not in there:
+            raise BadSelection(f"there is no column {name!r}: there are {', '.join(there)}")
     _check_distinct(chosen)
     return chosen
 

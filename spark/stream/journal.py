@@ -14,10 +14,10 @@ from pyspark.sql.types import StructType
 from ledgers import LedgerError
 
 from ..planning.journal_segments import Segment, finalized_segments, was_dropped
+from ..planning.ledger_records import records_of
 from ..planning.options import LedgerOptions
 from ..planning.partition import LedgerPartition
 from ..planning.selection import LOOKED_UP_MAX
-from .metadata import records_of
 from .offsets import FIRST_TXID, JournalOffset
 from .stream import LedgerStream, how_many_fit
 

@@ -5,21 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
-from ledgers import LedgerRecord, MetadataUnavailable
-from metadata import opened_store
-from metadata.backup import hold
-from metadata.errors import BadMetadataUri, MetadataRestored, StoreRefused, StoreUnavailable
-from metadata.records.ledger_store import LedgerStore
-from metadata.records.unreadable import refuse
-from metadata.store import MetadataStore
+from ledgers import LedgerError, MetadataUnavailable, NotEnoughAnswers
+from metadata.errors import BadMetadataUri, StoreRefused, StoreUnavailable
 
 from ..credentials import Access
-from ..planning.selection import LOOKED_UP_MAX
 
 log = logging.getLogger(__name__)
 
@@ -33,8 +27,8 @@ T = TypeVar("T")
 Work = Callable[[str], Coroutine[Any, Any, T]]
 """A query, given the metadata's URI. It is read-only, and may be repeated."""
 
-AWAY = (StoreUnavailable, MetadataUnavailable, BadMetadataUri)
-"""Errors of an unavailable store, and of some mistakes too."""
+AWAY = (StoreUnavailable, MetadataUnavailable, BadMetadataUri, NotEnoughAnswers)
+"""Errors of an unavailable store, of bookies that do not say how far a log is confirmed, and of some mistakes too."""
 
 
 class StreamMetadata:
@@ -100,51 +94,10 @@ class StreamMetadata:
         self._is_away = True
 
 
-def _given_up(error: Exception, seconds: float) -> MetadataUnavailable:
-    return MetadataUnavailable(
-        f"the metadata has been away for {seconds:.0f} s: {error}; start the stream again once it is back, "
+def _given_up(error: Exception, seconds: float) -> LedgerError:
+    is_bookies = isinstance(error, NotEnoughAnswers)
+    who = "bookies have" if is_bookies else "the metadata has"
+    return (LedgerError if is_bookies else MetadataUnavailable)(
+        f"{who} been away for {seconds:.0f} s: {error}; start the stream again once it is back, "
         "with the same checkpoint, and it goes on where it was"
     )
-
-
-async def records_of(uri: str, ledger_ids: Collection[int]) -> dict[int, LedgerRecord]:
-    """The records of those of these ledgers that exist.
-
-    Raises MetadataUnavailable where one is missing, and the metadata is an older copy that may not know it.
-    """
-    if not ledger_ids:
-        return {}
-    async with opened_store(uri) as store:
-        ledgers = LedgerStore(store)
-        found = await _found_of(ledgers, ledger_ids)
-        if missing := set(ledger_ids) - found.keys():
-            await _check_is_known(store, min(missing))
-        return found
-
-
-async def _check_is_known(store: MetadataStore, ledger_id: int) -> None:
-    try:
-        await hold.check_accepted(store)
-    except MetadataRestored as error:
-        raise MetadataUnavailable(
-            f"it is not known whether there is a ledger {ledger_id}: {error}"
-        ) from error
-
-
-async def _found_of(ledgers: LedgerStore, ledger_ids: Collection[int]) -> dict[int, LedgerRecord]:
-    if len(ledger_ids) > LOOKED_UP_MAX:
-        return await _picked_out(ledgers, frozenset(ledger_ids))
-    found = await asyncio.gather(*map(ledgers.read, ledger_ids))
-    return {one.record.ledger_id: one.record for one in found if one is not None}
-
-
-async def _picked_out(ledgers: LedgerStore, wanted: frozenset[int]) -> dict[int, LedgerRecord]:
-    """Finds them in one listing."""
-    found = {}
-    last = max(wanted)
-    async for one in ledgers.list(min(wanted), on_unreadable=refuse):
-        if one.record.ledger_id > last:
-            break
-        if one.record.ledger_id in wanted:
-            found[one.record.ledger_id] = one.record
-    return found

@@ -24,11 +24,11 @@ from pyspark.sql.types import StructType
 
 from ledgers import LedgerError
 
-from ..planning.measuring import equal_tasks
-from ..planning.options import LedgerOptions
+from ..planning.ledger_records import records_of
+from ..planning.options import LedgerOptions, StreamOptions
 from ..planning.partition import LedgerPartition
 from .losses import GO_ON, lost_told
-from .metadata import StreamMetadata, Work, records_of
+from .metadata import StreamMetadata, Work
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,23 +38,18 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class LedgerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Base of both streams: tasks, reading, the metadata, and the rate limit `max_bytes_per_trigger`.
+class MetadataStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """What all streams have: the metadata, and what is done without it, or without what is lost.
 
     One object serves a query from start to end, and caches to save work; all necessary state
     is in the offsets.
     """
 
-    def __init__(self, options: LedgerOptions, schema: StructType) -> None:
-        self._options = options
-        self._names = options.columns_of(schema)
+    def __init__(self, options: StreamOptions) -> None:
         self._access = options.access()
+        self._fails_on_data_loss = options.fails_on_data_loss
         self._metadata = StreamMetadata(self._access)
         self._available_now = False
-
-    def getDefaultReadLimit(self) -> ReadLimit:
-        limit = self._options.max_bytes_per_trigger
-        return ReadAllAvailable() if limit is None else ReadMaxBytes(limit)
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Limits the stream to what the next `latestOffset` finds, in as many batches as the rate limit makes."""
@@ -67,21 +62,34 @@ class LedgerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Also `start` while the metadata is away, for AWAY_SECONDS_MAX; MetadataUnavailable then.
         """
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from ..executors.reading import record_batches
-
-        assert isinstance(partition, LedgerPartition)
-        return record_batches(self._access, partition.ranges, self._names)
-
     def _look(self, work: Work[T]) -> T | None:
         """Queries the metadata; None if it is away and can be queried again later."""
         return self._metadata.ask(work) if self._available_now else self._metadata.ask_or_wait(work)
 
     def _go_on_without(self, loss: str) -> None:
         """Warns of a loss. Raises LedgerError instead, unless failOnDataLoss is false."""
-        if self._options.fails_on_data_loss is not False:
+        if self._fails_on_data_loss is not False:
             raise LedgerError(f"{loss}; {GO_ON}")
         log.warning("the stream goes on without what is lost: %s", loss)
+
+
+class LedgerStream(MetadataStream):
+    """Base of the streams of whole ledgers: tasks, reading, and the rate limit `max_bytes_per_trigger`."""
+
+    def __init__(self, options: LedgerOptions, schema: StructType) -> None:
+        super().__init__(options)
+        self._options = options
+        self._names = options.columns_of(schema)
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        limit = self._options.max_bytes_per_trigger
+        return ReadAllAvailable() if limit is None else ReadMaxBytes(limit)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from ..executors.reading import record_batches
+
+        assert isinstance(partition, LedgerPartition)
+        return record_batches(self._access, partition.ranges, self._names)
 
     def _tasks(self, ledger_ids: Iterable[int]) -> list[LedgerPartition]:
         """Plans tasks for these ledgers, in this order. Raises LedgerError for one that is gone, if that shall fail."""
@@ -90,13 +98,7 @@ class LedgerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if gone := [i for i in wanted if i not in found]:
             self._go_on_without(lost_told(gone))
         extents = [one for i in wanted if i in found for one in self._options.selection.extents(found[i])]
-        cutting = partial(
-            equal_tasks,
-            extents=extents,
-            partition_bytes=self._options.partition_bytes,
-            partitions_min=self._options.partitions_min,
-        )
-        tasks = self._metadata.ask(cutting)
+        tasks = self._metadata.ask(partial(self._options.tasks, extents=extents))
         return [LedgerPartition(ranges) for ranges in tasks]
 
 

@@ -15,11 +15,12 @@ from metadata.errors import BadMetadataUri, StoreRefused
 from metadata.records.cluster import cluster_id
 from metadata.records.ledger_store import LedgerStore
 from spark.credentials import Access
+from spark.planning.ledger_records import records_of
 from spark.planning.options import LedgerOptions
 from spark.planning.selection import LOOKED_UP_MAX
 from spark.stream import metadata as stream_metadata
 from spark.stream.ledgers import ClosedLedgersStream
-from spark.stream.metadata import StreamMetadata, records_of
+from spark.stream.metadata import StreamMetadata
 from tests.spark.made import closed
 from tests.spark.stream.streamed import SCHEMA
 from tests.support.aio import run

@@ -10,7 +10,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StructType
 
 from spark.planning.selection import BadSelection
-from spark.source import STREAMS_OF_PYSPARK, LedgerDataSource
+from spark.source import LedgerDataSource
+from spark.stream.old_pyspark import STREAMS_OF_PYSPARK
 
 SCHEMA = StructType().add("ledger_id", "long")
 

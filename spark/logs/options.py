@@ -1,0 +1,128 @@
+"""The options of `format("log")`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from ..planning.options import (
+    COMMON,
+    StreamOptions,
+    checked,
+    chosen_columns,
+    needed,
+    number,
+    truth,
+)
+from ..planning.selection import BadSelection
+from .columns import DEFAULT_COLUMNS, TYPES, Times
+
+EARLIEST, LATEST = "earliest", "latest"
+
+OF_BATCHES = ("endingPosition", "endingTime")
+OF_STREAMS = ("maxRecordsPerTrigger", "failOnDataLoss")
+OF_LOGS = (*COMMON, "log", "set", "columns", "startingPosition", "startingTime", *OF_BATCHES, *OF_STREAMS)
+
+EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogOptions(StreamOptions):
+    """Options of `format("log")`.
+
+    `metadata`: the cluster's URI. `log`: the name of a log; or `set`: that of a set, all logs of which are read.
+    `startingPosition`: the first position to read, `earliest` (the default) or, of streams, `latest`; or
+    `startingTime`: from the first record that was appended then or later. `endingPosition`, `endingTime`: before which
+    position or time a batch ends; by default it reads all that is confirmed when it is planned. Positions are of one
+    log, and times have a time zone, as in 2026-11-29T12:00:00Z. `columns`: which to read; a schema given to
+    `.schema(...)` does the same. `maxRecordsPerTrigger`: the rate limit, of streams only. `failOnDataLoss`: `false`
+    leaves out, with a warning, what was given up unread; of streams only. `password_file`, `key_file`,
+    `partition_bytes`, `partitions_min`: as for `format("ledger")`.
+    """
+
+    types = TYPES
+
+    log: str | None
+    log_set: str | None
+    start_position: int | None
+    starts_at_end: bool
+    stop_position: int | None
+    times: Times
+    records_max: int | None
+    """The most records of one batch of a stream; None for no limit."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> LogOptions:
+        """Parses options. Raises BadSelection naming the bad one."""
+        given = checked(options, OF_LOGS, prefix=None)
+        for one, other in (
+            ("log", "set"),
+            ("startingPosition", "startingTime"),
+            ("endingPosition", "endingTime"),
+        ):
+            if one.lower() in given and other.lower() in given:
+                raise BadSelection(f"choose {one} or {other}, not both")
+        log_set = needed(given, "set") if "set" in given else None
+        default = DEFAULT_COLUMNS if log_set is None else ("log", *DEFAULT_COLUMNS)
+        start = given.get("startingposition", EARLIEST)
+        found = cls(
+            **cls.common(given),
+            log=needed(given, "log") if log_set is None else None,
+            log_set=log_set,
+            columns=chosen_columns(given.get("columns"), TYPES, default),
+            start_position=None if start in (EARLIEST, LATEST) else _position(given, "startingPosition"),
+            starts_at_end=start == LATEST,
+            stop_position=_position(given, "endingPosition") if "endingposition" in given else None,
+            times=Times(_time_us(given, "startingTime"), _time_us(given, "endingTime")),
+            records_max=number(given, "maxrecordspertrigger", 1) if "maxrecordspertrigger" in given else None,
+            fails_on_data_loss=truth(given, "failOnDataLoss") if "failondataloss" in given else None,
+        )
+        if log_set is not None and (found.start_position, found.stop_position) != (None, None):
+            raise BadSelection(
+                "each log of a set has positions of its own: choose by time, or read one of its logs"
+            )
+        for first, behind in ((found.start_position, found.stop_position), found.times):
+            if first is not None and behind is not None and behind < first:
+                raise BadSelection("what is chosen ends before it begins: nothing would be read")
+        return found
+
+    def for_batch(self) -> LogOptions:
+        """Returns itself. Raises BadSelection for options of streams."""
+        for name, value in zip(OF_STREAMS, (self.records_max, self.fails_on_data_loss), strict=True):
+            if value is not None:
+                raise BadSelection(f"the option {name} is for readStream: leave it out")
+        if self.starts_at_end:
+            raise BadSelection(f"startingPosition={LATEST} is for readStream: nothing would be read")
+        return self
+
+    def for_stream(self) -> LogOptions:
+        """Returns itself. Raises BadSelection for options of batch reads."""
+        for name, value in zip(OF_BATCHES, (self.stop_position, self.times.stop_us), strict=True):
+            if value is not None:
+                raise BadSelection(f"the option {name} is not for streams, which do not end: leave it out")
+        return self
+
+    @property
+    def chosen(self) -> str:
+        """What is read, in words that name it."""
+        return f"log {self.log}" if self.log_set is None else f"set {self.log_set}"
+
+
+def _position(given: Mapping[str, str], name: str) -> int:
+    return number({name: given[name.lower()]}, name, 0, least=0)
+
+
+def _time_us(given: Mapping[str, str], name: str) -> int | None:
+    text = given.get(name.lower())
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        at = None
+    if at is None or at.tzinfo is None:
+        raise BadSelection(
+            f"the option {name} is a time with its time zone, as 2026-11-29T12:00:00Z, not {text!r}"
+        )
+    return max(0, (at - EPOCH) // _MICROSECOND)

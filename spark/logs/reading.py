@@ -1,0 +1,46 @@
+"""The task of `format("log")`: reads its ranges of segments from the bookies, in order, as record batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ledgers.aio import LedgerClient, ReadHandle
+
+from ..credentials import Access
+from ..executors.opening import open_planned
+from ..executors.reading import PageColumns, read_ranges
+from ..planning.ranges import EntryRange
+from .columns import LogColumns
+from .parts import LogRange
+
+
+@dataclass(frozen=True, slots=True)
+class _OfSegment:
+    """Entries of a segment, as records."""
+
+    wanted: LogRange
+    names: Sequence[str]
+
+    @property
+    def entries(self) -> EntryRange:
+        return self.wanted.entries
+
+    async def open(self, client: LedgerClient, password: bytes) -> tuple[ReadHandle, PageColumns]:
+        """Opens the ledger, which may still be open: these entries were confirmed when the job was planned."""
+        wanted = self.wanted
+        reader = await open_planned(client, wanted.entries.ledger_id, password)
+        reader.is_confirmed(wanted.entries.last_entry)
+        return reader, LogColumns(wanted.log, wanted.segment_start, wanted.times, self.names)
+
+
+def record_batches(
+    access: Access, ranges: Sequence[LogRange], names: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Yields every record of the ranges once, in order, digests verified; see `read_ranges`.
+
+    Raises RecordUnreadable for what is no record, too.
+    """
+    return read_ranges(access, [_OfSegment(one, names) for one in ranges])

@@ -1,0 +1,193 @@
+"""`spark.readStream.format("log")`: records of a log, or of all logs of a set, as they are confirmed.
+
+An offset has the positions of each log. So a batch is reproduced from its offset alone, whatever became of the segments
+meanwhile, and a restart from the checkpoint repeats exactly what it must.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+from pyspark.sql.types import StructType
+
+from ledgers import LedgerError
+from ledgers.aio import LedgerClient, Log
+
+from ..stream.stream import MetadataStream
+from .offsets import Delivered, LogsOffset, shares
+from .options import EPOCH, LogOptions
+from .parts import (
+    LogPartition,
+    Part,
+    extents_of,
+    for_all,
+    gone_told,
+    names_of,
+    partitions_of,
+    parts_between,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnds:
+    """Where a log begins and ends now. `begins_at`: where the stream begins with it, unless it has."""
+
+    identity: str
+    first_position: int
+    end: int
+    is_final: bool
+    """Whether nothing behind the end can be confirmed without a further segment."""
+    begins_at: int
+
+
+class LogStream(MetadataStream):
+    """Streams all records from the start that was chosen on, each once.
+
+    A log that a set gets later is read from its first record on. The stream ends with LedgerError if records were given
+    up that it had not read, unless failOnDataLoss is false; always where a log is deleted, or another one has its
+    name, or its metadata went back to before what was delivered.
+    """
+
+    def __init__(self, options: LogOptions, schema: StructType) -> None:
+        super().__init__(options)
+        self._options = options
+        self._names = options.columns_of(schema)
+        self._until: Mapping[str, int] | None = None
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        most = self._options.records_max
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def initialOffset(self) -> dict[str, Any]:
+        return LogsOffset(self._options.chosen).to_json()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        before = self._offset(start)
+        ends = self._look(partial(self._ends, before=before))
+        if ends is None:
+            return start
+        if self._available_now and self._until is None:
+            self._until = {name: one.end for name, one in ends.items()}
+        starts = {name: self._start(name, one, before.logs.get(name)) for name, one in ends.items()}
+        stops = self._stops(ends, starts, limit)
+        is_all_known = before.logs.keys() == ends.keys()
+        if is_all_known and all(stops[name] == one.stop for name, one in before.logs.items()):
+            return start
+        logs = {name: Delivered(one.identity, starts[name], stops[name]) for name, one in ends.items()}
+        return LogsOffset(before.chosen, logs).to_json()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[LogPartition]:
+        return self._metadata.ask(partial(self._tasks, batch=self._offset(end))) if start != end else []
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from .reading import record_batches
+
+        assert isinstance(partition, LogPartition)
+        return record_batches(self._access, partition.ranges, self._names)
+
+    def _offset(self, value: dict[str, Any]) -> LogsOffset:
+        return LogsOffset.from_json(value, self._options.chosen)
+
+    # --- what is there ----------------------------------------------------------------------------
+
+    async def _ends(self, uri: str, before: LogsOffset) -> dict[str, LogEnds]:
+        names = await names_of(uri, self._options)
+        async with LedgerClient(uri) as client:
+
+            async def ends(name: str) -> LogEnds:
+                log = await client.log(name, password=self._access.password)
+                end = await log.end()
+                record = log.record
+                begins_at = (
+                    await self._begins_at(log, end, is_new=bool(before.logs))
+                    if name not in before.logs
+                    else 0
+                )
+                return LogEnds(
+                    record.identity.hex(),
+                    record.first_position,
+                    end,
+                    record.end_position is not None,
+                    begins_at,
+                )
+
+            return dict(zip(names, await for_all(ends, names), strict=True))
+
+    async def _begins_at(self, log: Log, end: int, *, is_new: bool) -> int:
+        """Where the stream begins with a log; `is_new`: the set got it after the stream had begun."""
+        options = self._options
+        if is_new:
+            return 0
+        if options.starts_at_end:
+            return end
+        if options.start_position is not None:
+            await log.check_reaches(options.start_position)
+            return options.start_position
+        if options.times.start_us is not None:
+            return await log.position_at(EPOCH + timedelta(microseconds=options.times.start_us))
+        return log.record.first_position
+
+    def _start(self, name: str, now: LogEnds, before: Delivered | None) -> int:
+        """The first position that was not delivered. Raises LedgerError where it cannot be."""
+        if before is not None and before.identity != now.identity:
+            raise LedgerError(
+                f"log {name} is another one than was read up to position {before.stop - 1}: begin again with a new "
+                "checkpointLocation"
+            )
+        start = now.begins_at if before is None else before.stop
+        if now.is_final and now.end < start:
+            raise LedgerError(
+                f"log {name} ends at position {now.end}, and was read up to {start - 1}: its metadata went back to an "
+                "older copy; begin again with a new checkpointLocation, or from what is known to be there"
+            )
+        if start < now.first_position:
+            self._go_on_without(lost_told(name, start, now.first_position))
+        return max(start, now.first_position)
+
+    def _stops(
+        self, ends: Mapping[str, LogEnds], starts: Mapping[str, int], limit: ReadLimit
+    ) -> dict[str, int]:
+        """Behind the last record of each log in the next batch."""
+        until = {name: one.end for name, one in ends.items()} if self._until is None else self._until
+        there = [max(0, min(one.end, until.get(name, 0)) - starts[name]) for name, one in ends.items()]
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else sum(there)
+        return {name: starts[name] + count for name, count in zip(ends, shares(there, most), strict=True)}
+
+    # --- one batch ----------------------------------------------------------------------------------
+
+    async def _tasks(self, uri: str, batch: LogsOffset) -> list[LogPartition]:
+        wanted = [name for name, one in batch.logs.items() if one.start < one.stop]
+        async with LedgerClient(uri) as client:
+
+            async def parts_of(name: str) -> list[Part]:
+                log = await client.log(name, password=self._access.password)
+                return await self._parts_of(log, batch.logs[name])
+
+            parts = [part for found in await for_all(parts_of, wanted) for part in found]
+        extents, gone = await extents_of(uri, parts, self._access.password)
+        if gone:
+            self._go_on_without(gone_told(gone))
+        return await partitions_of(uri, self._options, extents, parts)
+
+    async def _parts_of(self, log: Log, batch: Delivered) -> list[Part]:
+        segments = [one async for one in log.segments(batch.start)]
+        record = log.record
+        if record.identity.hex() != batch.identity:
+            raise LedgerError(f"log {log.name} is another one than when this batch was planned")
+        if batch.start < record.first_position:
+            self._go_on_without(lost_told(log.name, batch.start, min(batch.stop, record.first_position)))
+        start = max(batch.start, record.first_position)
+        return parts_between(log.name, segments, start, batch.stop) if start < batch.stop else []
+
+
+def lost_told(log: str, start: int, stop: int) -> str:
+    return f"positions {start} to {stop - 1} of log {log} were given up before the stream had read them"

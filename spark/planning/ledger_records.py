@@ -1,0 +1,38 @@
+"""Reads the records of the ledgers that a job is to read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ledgers import LedgerRecord, MetadataUnavailable
+from metadata import opened_store
+from metadata.backup import hold
+from metadata.errors import MetadataRestored
+from metadata.records.ledger_record import Tombstone
+from metadata.records.ledger_store import LedgerStore
+from metadata.records.unreadable import refuse
+from metadata.store import MetadataStore
+
+
+async def records_of(uri: str, ledger_ids: Collection[int]) -> dict[int, LedgerRecord]:
+    """The records of those of these ledgers that exist.
+
+    Raises MetadataUnavailable where one is missing, and the metadata is an older copy that may not know it.
+    """
+    if not ledger_ids:
+        return {}
+    async with opened_store(uri) as store:
+        look_up = LedgerStore(store).look_up(sorted(ledger_ids), on_unreadable=refuse)
+        found = {one.ledger_id: one.record async for one in look_up if not isinstance(one, Tombstone)}
+        if missing := set(ledger_ids) - found.keys():
+            await _check_is_known(store, min(missing))
+        return found
+
+
+async def _check_is_known(store: MetadataStore, ledger_id: int) -> None:
+    try:
+        await hold.check_accepted(store)
+    except MetadataRestored as error:
+        raise MetadataUnavailable(
+            f"it is not known whether there is a ledger {ledger_id}: {error}"
+        ) from error
