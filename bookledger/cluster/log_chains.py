@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_record import SEGMENT, LedgerRecord
 from metadata.records.ledger_store import LedgerStore
-from metadata.records.logs.log_ledgers import SEGMENT, SegmentOf, segment_of
+from metadata.records.logs.log_ledgers import SegmentOf, segment_of
 from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore
 from metadata.store import MetadataStore

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from metadata.records.ledger_record import LedgerRecord
-from metadata.records.logs.log_ledgers import SEGMENT, is_needed, segment_of, segments_at
+from metadata.records.ledger_record import SEGMENT, LedgerRecord
+from metadata.records.logs.log_ledgers import is_needed, segment_of, segments_at
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from metadata.audit import Act, tell
-from metadata.records.ledger_record import OWNER, DigestType
+from metadata.records.ledger_record import OWNER, SEGMENT, DigestType
 from metadata.records.logs import log_codec
-from metadata.records.logs.log_ledgers import LOG, SEGMENT, SegmentOf
+from metadata.records.logs.log_ledgers import LOG, SegmentOf
 from metadata.records.logs.log_record import LogRecord, Segment
 
 from ..cluster import Cluster

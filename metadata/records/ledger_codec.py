@@ -96,9 +96,10 @@ def _loss_to(loss: AcceptedLoss, message: pb.AcceptedLoss) -> None:
         named.extend(pb.BookieRef(bookie_id=b.bookie_id, incarnation=b.incarnation) for b in bookies)
 
 
-def encode_tombstone(nonce: bytes, identity: bytes = b"") -> bytes:
+def encode_tombstone(nonce: bytes, identity: bytes = b"", *, is_of_log: bool = False) -> bytes:
     """Encodes a tombstone: it keeps a deleted ledger's id from being given, or created by a late request, again."""
     message = pb.Ledger(format_version=FORMAT_VERSION, state=pb.DELETED, nonce=nonce, identity=identity)
+    message.of_log = is_of_log
     return message.SerializeToString(deterministic=True)
 
 
@@ -117,7 +118,7 @@ def decode(key: str, value: bytes) -> LedgerRecord | Tombstone:
         if message.format_version != FORMAT_VERSION:
             raise ValueError(f"format version {message.format_version}; this program knows {FORMAT_VERSION}")
         if message.state == pb.DELETED:
-            return Tombstone(keys.ledger_id_of(key), message.identity)
+            return Tombstone(keys.ledger_id_of(key), message.identity, is_of_log=message.of_log)
         return from_message(keys.ledger_id_of(key), message)
     except (DecodeError, ValueError, KeyError) as error:
         raise BadRecord(key, str(error)) from error

@@ -33,6 +33,10 @@ OWNER = "owner"
 JOURNAL = "bookledger.journal"
 """Custom metadata key of the journal of which a ledger is a segment."""
 
+SEGMENT = "bookledger.log"
+"""Custom metadata key of a segment's ledger: which log it is of, which position it begins at, whose epoch it is of. So
+the chain can be made again from the ledgers."""
+
 
 def is_of(its: bytes | None, owner: str) -> bool:
     """Whether a ledger with this owner, None where there is no ledger, belongs to `owner`; "" owns all there are."""
@@ -166,6 +170,11 @@ class LedgerRecord:
         was_closed_before = since is not None and self.closed_at is not None and self.closed_at < since
         was_made_after = until is not None and self.created_at is not None and self.created_at > until
         return not (was_closed_before or was_made_after)
+
+    @property
+    def is_of_log(self) -> bool:
+        """Whether it was made as a segment of a log."""
+        return SEGMENT in self.custom_metadata
 
     @property
     def is_closed(self) -> bool:
@@ -313,6 +322,8 @@ class Tombstone:
     identity: bytes = b""
     version: int = field(default=0, compare=False)
     """The revision of the deletion, as the store knows it."""
+    is_of_log: bool = False
+    """Whether it was a segment of a log."""
 
 
 def _time(milliseconds: int) -> datetime | None:

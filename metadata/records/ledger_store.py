@@ -81,8 +81,10 @@ class LedgerStore:
         the ledger, and stays until all have: without it a new ledger of that id would show the old one's entries, and
         the creation itself, tried twice because an answer was lost, could succeed once more after the deletion.
         """
-        tombstone = ledger_codec.encode_tombstone(settled_writes.new_nonce(), found.record.identity)
-        await self._replace(found.record, found.version, tombstone)
+        was = found.record
+        nonce = settled_writes.new_nonce()
+        tombstone = ledger_codec.encode_tombstone(nonce, was.identity, is_of_log=was.is_of_log)
+        await self._replace(was, found.version, tombstone)
 
     async def _replace(
         self, record: LedgerRecord, version: int, value: bytes, unless: str | None = None

@@ -89,7 +89,7 @@ class Fragment(_message.Message):
     def __init__(self, first_entry: _Optional[int] = ..., ensemble: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ..., length_before: _Optional[int] = ..., lacking: _Optional[_Iterable[_Union[Lacking, _Mapping]]] = ..., number: _Optional[int] = ...) -> None: ...
 
 class Ledger(_message.Message):
-    __slots__ = ("format_version", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "state", "last_entry", "length_bytes", "fragments", "custom_metadata", "created_ms", "nonce", "reserved", "accepted_loss", "verifier", "closed_ms", "password_salt", "identity", "written_at", "also_at")
+    __slots__ = ("format_version", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "state", "last_entry", "length_bytes", "fragments", "custom_metadata", "created_ms", "nonce", "reserved", "accepted_loss", "verifier", "closed_ms", "password_salt", "identity", "written_at", "also_at", "of_log")
     class CustomMetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -117,6 +117,7 @@ class Ledger(_message.Message):
     IDENTITY_FIELD_NUMBER: _ClassVar[int]
     WRITTEN_AT_FIELD_NUMBER: _ClassVar[int]
     ALSO_AT_FIELD_NUMBER: _ClassVar[int]
+    OF_LOG_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     ensemble_size: int
     write_quorum: int
@@ -137,7 +138,8 @@ class Ledger(_message.Message):
     identity: bytes
     written_at: int
     also_at: _containers.RepeatedCompositeFieldContainer[BookieRef]
-    def __init__(self, format_version: _Optional[int] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., state: _Optional[_Union[LedgerState, str]] = ..., last_entry: _Optional[int] = ..., length_bytes: _Optional[int] = ..., fragments: _Optional[_Iterable[_Union[Fragment, _Mapping]]] = ..., custom_metadata: _Optional[_Mapping[str, bytes]] = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., reserved: bool = ..., accepted_loss: _Optional[_Union[AcceptedLoss, _Mapping]] = ..., verifier: _Optional[bytes] = ..., closed_ms: _Optional[int] = ..., password_salt: _Optional[bytes] = ..., identity: _Optional[bytes] = ..., written_at: _Optional[int] = ..., also_at: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ...) -> None: ...
+    of_log: bool
+    def __init__(self, format_version: _Optional[int] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., state: _Optional[_Union[LedgerState, str]] = ..., last_entry: _Optional[int] = ..., length_bytes: _Optional[int] = ..., fragments: _Optional[_Iterable[_Union[Fragment, _Mapping]]] = ..., custom_metadata: _Optional[_Mapping[str, bytes]] = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., reserved: bool = ..., accepted_loss: _Optional[_Union[AcceptedLoss, _Mapping]] = ..., verifier: _Optional[bytes] = ..., closed_ms: _Optional[int] = ..., password_salt: _Optional[bytes] = ..., identity: _Optional[bytes] = ..., written_at: _Optional[int] = ..., also_at: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ..., of_log: bool = ...) -> None: ...
 
 class FragmentNote(_message.Message):
     __slots__ = ("format_version", "ledger_id", "ledger")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,6 +13,10 @@ from urllib.parse import urlencode
 
 from ledgers import LedgerClient, LedgerError, LedgerRecord
 from metadata.picklable_errors import PicklableError
+
+from .omissions import Omissions
+
+log = logging.getLogger(__name__)
 
 LEDGERS_MAX = 1_000_000
 """Most ledgers of one job."""
@@ -48,7 +53,8 @@ class IdRange:
 class Selection:
     """Selects ledgers: those of `ids` (all existing, if empty) whose custom metadata has all of `custom`.
 
-    The names in `custom` are in lower case, as Spark makes all option names, and match in any case.
+    The names in `custom` are in lower case, as Spark makes all option names, and match in any case. Where nothing is
+    chosen, these are the closed ledgers that are of no log.
     """
 
     ids: tuple[IdRange, ...] = ()
@@ -62,37 +68,48 @@ class Selection:
         return replace(self, ids=tuple(IdRange(i, i) for i in ledger_ids), is_complete=True)
 
     def resolve(self, client: LedgerClient, password: bytes) -> list[Extent]:
-        """The extents to read, in order of ids, no entry twice.
+        """The extents to read, in order of ids, no entry twice. Logs a warning of what is left out.
 
-        Raises LedgerError for an open ledger, NoSuchLedger for a named one that does not exist.
+        Raises LedgerError for an open ledger that is chosen, NoSuchLedger for a named one that does not exist.
         """
-        chosen = []
+        chosen, omitted = [], Omissions()
         for record in self._records(client):
-            if self._has_custom(record):
+            if self._is_omitted(record):
+                omitted.add(record)
+            elif self._has_custom(record):
                 chosen += self._named_of(self._closed(client, record, password))
             if len(chosen) > LEDGERS_MAX:
                 raise BadSelection(f"over {LEDGERS_MAX} ledgers are chosen; a job reads so many at most")
+        if omitted:
+            log.warning("%s", omitted)
         return merged(chosen)
 
-    def check(self, client: LedgerClient) -> None:
-        """Raises what `resolve` would, but is read-only: no ledger is recovered.
+    def check(self, client: LedgerClient) -> Omissions:
+        """Raises what `resolve` would, but is read-only: no ledger is recovered. Returns what would be left out.
 
         Also raises LedgerError for an empty selection, which is a mistake.
         """
         chosen: set[IdRange] = set()
+        omitted = Omissions()
         for record in self._records(client):
-            if self._has_custom(record):
+            if self._is_omitted(record):
+                omitted.add(record)
+            elif self._has_custom(record):
                 self._check_may_be_read(record)
                 chosen.update(one for one in self._naming(record.ledger_id) if _has_any(one, record))
         for one in self._ranges:
             if one not in chosen:
-                raise LedgerError(f"{self._called(one)}: nothing would be read")
+                why = f" ({omitted})" if omitted else ""
+                raise LedgerError(f"{self._called(one)}: nothing would be read{why}")
+        return omitted
 
     def _called(self, one: IdRange) -> str:
         """Says that a range is empty."""
         which = f" with custom metadata {self._custom_told}" if self.custom else ""
         if one is EVERY_LEDGER:
-            return f"there is no ledger{which}"
+            return (
+                f"there is no {'closed ledger that is of no log' if self.is_no_choice else f'ledger{which}'}"
+            )
         if one.last_entry is None:
             return f"there is no ledger {one}{which}"
         return f"no ledger{which} has any of the entries {one}"
@@ -106,8 +123,17 @@ class Selection:
         return merged(self._named_of(record))
 
     def wants(self, record: LedgerRecord) -> bool:
-        """Whether a ledger is selected."""
-        return self.names(record.ledger_id) and self._has_custom(record)
+        """Whether a ledger is selected, once it is closed."""
+        is_chosen = self.names(record.ledger_id) and self._has_custom(record)
+        return is_chosen and not (self.is_no_choice and record.is_of_log)
+
+    @property
+    def is_no_choice(self) -> bool:
+        """Whether nothing says which ledgers are meant."""
+        return not (self.ids or self.custom or self.is_complete)
+
+    def _is_omitted(self, record: LedgerRecord) -> bool:
+        return self.is_no_choice and (record.is_of_log or not (record.is_closed or self.recover))
 
     def names(self, ledger_id: int) -> bool:
         """Whether a ledger of this id is selected, if it has the custom metadata that is asked for."""

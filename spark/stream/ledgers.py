@@ -79,7 +79,7 @@ class LedgerListing:
         ledger_id = found.ledger_id
         if isinstance(found, Tombstone):
             self.known.append(KnownId(ledger_id))
-            if selection.names(ledger_id):
+            if selection.names(ledger_id) and not (selection.is_no_choice and found.is_of_log):
                 self.deleted[ledger_id] = found.version
             return
         record = found.record

@@ -9,9 +9,9 @@ import pytest
 
 from bookledger.cluster.log_chains import BrokenSegment, broken_segments
 from metadata.memory import MemoryData, MemoryStore
-from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
+from metadata.records.ledger_record import SEGMENT, BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.ledger_store import LedgerStore
-from metadata.records.logs.log_ledgers import SEGMENT, SegmentOf
+from metadata.records.logs.log_ledgers import SegmentOf
 from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore
 from tests.support.aio import run

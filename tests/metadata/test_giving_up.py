@@ -13,10 +13,10 @@ import pytest
 
 from metadata.errors import CONFLICTS_MAX
 from metadata.memory import MemoryData, MemoryStore
-from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from metadata.records.ledger_record import SEGMENT, BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.logs.giving_up import Cleaner, UnneededSegments
-from metadata.records.logs.log_ledgers import SEGMENT, SegmentOf
+from metadata.records.logs.log_ledgers import SegmentOf
 from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore, VersionedLog
 from tests.support.aio import run

@@ -15,7 +15,7 @@ from metadata.errors import BadRecord, KeyExists, MetadataRestored, OutcomeUnkno
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records import cluster, ledger_codec, ledger_ids
 from metadata.records.cluster import find_bookie, list_bookies
-from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape, Tombstone
+from metadata.records.ledger_record import SEGMENT, BookieRef, Fragment, LedgerRecord, Shape, Tombstone
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
 from metadata.store import PAGE_KEYS_MAX, Lease, Versioned
@@ -257,6 +257,17 @@ async def test_a_ledger_of_another_identity_is_neither_changed_nor_deleted_thoug
     assert (await now.read_again(older.record), await now.read_again(newer.record)) == (None, newer)
     await now.delete(newer)
     assert await now.tombstone(7) == Tombstone(7, b"2" * 16)
+
+
+async def test_a_tombstone_says_whether_its_ledger_was_of_a_log() -> None:
+    ledgers = LedgerStore(MemoryStore())
+    for ledger_id, said in ((7, {SEGMENT: b"of a log"}), (8, {"owner": b"ada"})):
+        await ledgers.delete(await ledgers.create(replace(record(ledger_id), custom_metadata=said)))
+    found = [one async for one in ledgers.list_with_deleted()]
+    assert [(one.ledger_id, isinstance(one, Tombstone) and one.is_of_log) for one in found] == [
+        (7, True),
+        (8, False),
+    ]
 
 
 async def test_a_change_compares_identity_and_version_in_one_call_of_the_store() -> None:

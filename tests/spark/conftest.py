@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from bookledger.cli.processes import BookieProcess, bookie_processes
 from ledgers import LedgerClient, WriteHandle
 from spark.session import session_on
+from tests.support.waiting import until
 
 SESSION = {
     "spark.driver.bindAddress": "127.0.0.1",
@@ -84,6 +85,11 @@ class Cluster:
     def read(self, spark: SparkSession, **options: object) -> DataFrame:
         given = {name: str(value) for name, value in options.items()}
         return spark.read.format("ledger").option("metadata", self.uri).options(**given).load()
+
+    def until_told(self, log: str, end: int) -> None:
+        """Waits until bookies know that all before the end is confirmed, though its writer goes on (rule L4)."""
+        with LedgerClient(self.uri) as other:
+            until(lambda: other.log(log).end() == end)
 
     def restart_all(self) -> None:
         """Starts those that were killed."""

@@ -12,9 +12,8 @@ from metadata import keys
 from metadata.errors import BadRecord
 from metadata.healing.marks import Marks, tell_lacking
 from metadata.records import ledger_ids
-from metadata.records.ledger_record import JOURNAL, BookieRef, LedgerRecord, Tombstone
+from metadata.records.ledger_record import JOURNAL, SEGMENT, BookieRef, LedgerRecord, Tombstone
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
-from metadata.records.logs.log_ledgers import SEGMENT
 from metadata.records.notes import fragment_note
 from metadata.records.notes.reconciling import NotedBy, reconciled
 from metadata.records.unreadable import refuse, skip

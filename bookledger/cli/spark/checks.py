@@ -13,6 +13,7 @@ import click
 from ledgers.errors import LedgerError, NoSuchLedger
 
 from ..membership.cluster_survey import check_is_cluster
+from ..terminal import say
 from .prerequisites import check_packages
 
 if TYPE_CHECKING:
@@ -52,20 +53,28 @@ SPARK_DIRECTORIES = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
 
 ANOTHER_PLACE = "choose a place that can be written to"
 
-NOT_WITH_JOURNAL = ("--ledgers", "--custom", "--recover", "--columns")
-ONLY_WITH_JOURNAL = ("--edits", "--acceptors")
+ONLY_WITH = {
+    ("--journal",): ("--edits", "--acceptors"),
+    ("--log",): ("--first", "--last"),
+    ("--log", "--set"): ("--since", "--until"),
+}
+NOT_WITH = {
+    "--journal": ("--ledgers", "--custom", "--recover", "--columns", "--log", "--set"),
+    "--log": ("--ledgers", "--custom", "--recover", "--set"),
+    "--set": ("--ledgers", "--custom", "--recover"),
+}
 
 
 def check_flags(given: Mapping[str, object]) -> None:
     """Raises UsageError for contradicting options, given by name with falsy values for absent ones."""
-    if not given["--journal"]:
-        for name in ONLY_WITH_JOURNAL:
-            if given[name]:
-                raise click.UsageError(f"{name} goes with --journal")
-        return
-    for name in NOT_WITH_JOURNAL:
-        if given[name]:
-            raise click.UsageError(f"{name} is for ledgers, and --journal reads a journal: take one of them")
+    for kinds, flags in ONLY_WITH.items():
+        if not any(given[kind] for kind in kinds):
+            for flag in filter(given.get, flags):
+                raise click.UsageError(f"{flag} goes with {' or '.join(kinds)}")
+    for kind, others in NOT_WITH.items():
+        if given[kind]:
+            for flag in filter(given.get, others):
+                raise click.UsageError(f"{flag} and {kind} read two different things: take one of them")
 
 
 def check_replay(source: str, options: Mapping[str, str], output: str, conf: Mapping[str, str]) -> None:
@@ -75,10 +84,7 @@ def check_replay(source: str, options: Mapping[str, str], output: str, conf: Map
     """
     check_packages()
     check_output(output, conf)
-    if source == "edits":
-        _check_edits(options)
-    else:
-        _check_ledgers(options)
+    {"edits": _check_edits, "log": _check_log, "ledger": _check_ledgers}[source](options)
 
 
 def check_output(output: str, conf: Mapping[str, str]) -> None:
@@ -141,6 +147,23 @@ def _check_edits(given: Mapping[str, str]) -> None:
     _check_journal(options, options.journal)
 
 
+def _check_log(given: Mapping[str, str]) -> None:
+    """Checks that the log is there, or the set, and has what is chosen."""
+    from spark.logs.options import LogOptions
+    from spark.logs.parts import parts_of_batch
+    from spark.planning.selection import BadSelection
+
+    try:
+        options = LogOptions.of(given).for_batch()
+    except BadSelection as error:
+        raise click.UsageError(str(error)) from error
+    access = options.access()
+    with access.uri() as uri:
+        check_is_cluster(uri)
+        if not asyncio.run(parts_of_batch(uri, options, access.password)):
+            raise LedgerError(f"{options.chosen} has no record that is chosen: nothing would be read")
+
+
 def _check_journal(options: LedgerOptions | EditsOptions, journal: str) -> None:
     """Checks that the journal exists without a gap, and so do its segments' ledgers."""
     from spark.planning.journal_segments import finalized_segments
@@ -169,4 +192,5 @@ def _check_selected(options: LedgerOptions | EditsOptions, selection: Selection)
     with options.access().uri() as uri:
         check_is_cluster(uri)
         with LedgerClient(uri, config=client_config()) as client:
-            selection.check(client)
+            if omitted := selection.check(client):
+                say(omitted, err=True)

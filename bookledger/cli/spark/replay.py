@@ -1,13 +1,14 @@
-"""`bookledger replay`: copies closed ledgers, or a journal's edits, to Parquet, on Spark."""
+"""`bookledger replay`: copies closed ledgers, logs, or a journal's edits, to Parquet, on Spark."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 
 from ..messages.help import command
-from ..options import json_option, metadata_option
+from ..options import Moment, json_option, metadata_option
 from ..output import print_record
 from .checks import check_flags, check_replay
 from .options import master_given, pairs, settings, tasks_bar
@@ -28,13 +29,21 @@ def _place_given(_context: click.Context, _option: click.Parameter, value: str) 
 
 @command(
     headings={
-        "What is read": ("--ledgers", "--custom", "--recover", "--journal", "--edits", "--acceptors"),
+        "Ledgers": ("--ledgers", "--custom", "--recover"),
+        "Logs": ("--log", "--set", "--first", "--last", "--since", "--until"),
+        "Journals": ("--journal", "--edits", "--acceptors"),
         "What is written": ("--output", "--columns"),
         "Spark": ("--master", "--conf", "--partition-bytes"),
     }
 )
 @metadata_option
-@click.option("--ledgers", metavar="IDS", help="Such as 7,9,20-30 or 7:100-200 for entries; default: all.")
+@click.option("--ledgers", metavar="IDS", help="Such as 7,9,20-30 or 7:100-200; default: all of no log.")
+@click.option("--log", metavar="NAME", help="The records of a log instead.")
+@click.option("--set", "log_set", metavar="NAME", help="The records of all logs of a set instead.")
+@click.option("--first", type=click.IntRange(0), help="With --log: position to begin with.")
+@click.option("--last", type=click.IntRange(0), help="With --log: position to end with.")
+@click.option("--since", type=Moment(), help="With --log or --set: what was appended at this time or later.")
+@click.option("--until", type=Moment(), help="With --log or --set: what was appended before this time.")
 @click.option("--journal", metavar="ID", help="The finalized segments of a journal instead.")
 @click.option("--edits", is_flag=True, help="With --journal: one row for each edit, decoded.")
 @click.option("--acceptors", metavar="NAMES", help="Acceptors of a journal that has several: a,b,c.")
@@ -43,7 +52,7 @@ def _place_given(_context: click.Context, _option: click.Parameter, value: str) 
 @click.option(
     "--columns",
     metavar="NAMES",
-    help="Columns of the entries of ledgers; default: ledger_id,entry_id,payload.",
+    help="Columns of entries or records; default: ledger_id,entry_id,payload, and all of a record.",
 )
 @click.option("--password-file", type=click.Path(exists=True, dir_okay=False), help="The ledgers' password.")
 @click.option("--partition-bytes", type=click.IntRange(1), help="Payload of one task.  [default: 64 MiB]")
@@ -62,6 +71,12 @@ def _place_given(_context: click.Context, _option: click.Parameter, value: str) 
 def replay(
     metadata_uri: str,
     ledgers: str | None,
+    log: str | None,
+    log_set: str | None,
+    first: int | None,
+    last: int | None,
+    since: datetime | None,
+    until: datetime | None,
     journal: str | None,
     edits: bool,
     acceptors: str | None,
@@ -75,11 +90,12 @@ def replay(
     output: str,
     as_json: bool,
 ) -> None:
-    """Replay closed ledgers to Parquet; every digest is verified, nothing is skipped.
+    """Replay closed ledgers, or logs, to Parquet; every digest is verified, nothing is skipped.
 
     Examples:
         bookledger replay --ledgers 7,9,20-30 --output /srv/entries.parquet
         bookledger replay --custom owner=team-a --output /srv/team-a.parquet
+        bookledger replay --log orders --since 2026-11-28 --output /srv/orders.parquet
         bookledger replay --journal ns1 --edits --output /srv/edits.parquet
     """
     check_flags(
@@ -88,6 +104,12 @@ def replay(
             "--custom": custom,
             "--recover": recover,
             "--columns": columns is not None,
+            "--log": log is not None,
+            "--set": log_set is not None,
+            "--first": first is not None,
+            "--last": last is not None,
+            "--since": since,
+            "--until": until,
             "--journal": journal is not None,
             "--edits": edits,
             "--acceptors": acceptors is not None,
@@ -96,6 +118,12 @@ def replay(
     given: dict[str, str | None] = {
         "metadata": metadata_uri,
         "ledgers": ledgers,
+        "log": log,
+        "set": log_set,
+        "startingPosition": None if first is None else str(first),
+        "endingPosition": None if last is None else str(last + 1),
+        "startingTime": None if since is None else since.isoformat(),
+        "endingTime": None if until is None else until.isoformat(),
         "journal": journal,
         "acceptors": acceptors,
         "columns": columns,
@@ -106,7 +134,7 @@ def replay(
     options = {name: value for name, value in given.items() if value is not None}
     options |= {f"custom.{name}": value for name, value in pairs(custom, "--custom").items()}
     where = OnSpark(master, "bookledger replay", settings(conf))
-    source = "edits" if edits else "ledger"
+    source = "edits" if edits else "log" if log is not None or log_set is not None else "ledger"
     check_replay(source, options, output, where.config)
     done = _run(where, source, options, output)
     fields = {

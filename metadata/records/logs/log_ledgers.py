@@ -7,14 +7,10 @@ from dataclasses import dataclass
 from struct import Struct
 
 from ...errors import BadRecord
-from ..ledger_record import IDENTITY_BYTES
+from ..ledger_record import IDENTITY_BYTES, SEGMENT
 from . import log_codec
 from .log_record import LogRecord, Segment
 from .log_store import LogStore
-
-SEGMENT = "bookledger.log"
-"""Custom metadata key of a segment's ledger: which log it is of, which position it begins at, whose epoch it is of. So
-the chain can be made again from the ledgers."""
 
 LOG = "bookledger.log.record"
 """Custom metadata key of a segment's ledger: the log's record as it stood then, without its segments."""

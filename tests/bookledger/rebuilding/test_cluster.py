@@ -15,9 +15,9 @@ from metadata.records.cluster import Cookie
 from metadata.records.coordination import election_record
 from metadata.records.fragment import BookieRef, Fragment
 from metadata.records.ledger_ids import encode
-from metadata.records.ledger_record import LedgerRecord, Shape
+from metadata.records.ledger_record import SEGMENT, LedgerRecord, Shape
 from metadata.records.logs import log_codec
-from metadata.records.logs.log_ledgers import LOG, SEGMENT, SegmentOf
+from metadata.records.logs.log_ledgers import LOG, SegmentOf
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.notes import fragment_note
 from metadata.records.notes.fragment_note import notes_for

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bookledger.cluster.rebuilding.logs import EPOCHS_LEFT, RebuiltLog, rebuilt_log
-from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
+from metadata.records.ledger_record import SEGMENT, BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.logs import log_codec
-from metadata.records.logs.log_ledgers import LOG, SEGMENT, SegmentOf
+from metadata.records.logs.log_ledgers import LOG, SegmentOf
 from metadata.records.logs.log_record import PAGE_SEGMENTS, LogRecord, LogSettings, Segment
 
 A = b"a" * 16

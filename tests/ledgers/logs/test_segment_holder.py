@@ -9,8 +9,8 @@ import pytest
 from ledgers import LedgerError
 from ledgers.logs.segment_holder import holder_of
 from metadata.memory import MemoryData, MemoryStore
-from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
-from metadata.records.logs.log_ledgers import SEGMENT, SegmentOf
+from metadata.records.ledger_record import SEGMENT, BookieRef, Fragment, LedgerRecord, Shape
+from metadata.records.logs.log_ledgers import SegmentOf
 from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore
 from tests.support.aio import run

@@ -69,3 +69,39 @@ def test_a_replay_that_failed_can_be_tried_again_as_it_was(
         assert not list(tmp_path.iterdir())
     assert call(capsys, *again)[0] == 0
     assert (tmp_path / "a%20place" / "_SUCCESS").exists()
+
+
+@pytest.mark.usefixtures("same_session")
+def test_a_log_is_replayed_beside_its_writer_and_is_no_matter_for_a_replay_of_all_ledgers(
+    cluster: Cluster, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    meta = f"--metadata={cluster.uri}"
+    cluster.write([b"of no log"])
+    with cluster.client.log("orders", create=True).writer() as writer:
+        for n in range(20):
+            writer.append(b"%d" % n)
+        cluster.until_told("orders", 20)
+        found = call(
+            capsys,
+            "replay",
+            meta,
+            "--log=orders",
+            "--first=5",
+            "--last=9",
+            f"--output={tmp_path}/5",
+            "--json",
+        )
+        assert (found[0], json.loads(found[1])["rows"], found[2]) == (0, 5, [])
+        rows = spark.read.parquet(f"{tmp_path}/5").orderBy("position").collect()
+        assert [(row.position, bytes(row.payload)) for row in rows] == [(n, b"%d" % n) for n in range(5, 10)]
+        code, said, lines = call(
+            capsys, "replay", meta, f"--output={tmp_path}/all", "--columns=payload", "--json"
+        )
+        assert code == 0 and json.loads(said)["rows"] == spark.read.parquet(f"{tmp_path}/all").count()
+        assert lines == ['left out are 1 ledgers of logs, which format("log") reads']
+        assert b"0" not in [bytes(row.payload) for row in spark.read.parquet(f"{tmp_path}/all").collect()]
+    code, _, lines = call(capsys, "replay", meta, "--log=orders", "--first=20", f"--output={tmp_path}/none")
+    assert (code, lines) == (
+        1,
+        ["bookledger: log orders has no record that is chosen: nothing would be read"],
+    )

@@ -44,6 +44,7 @@ def orders(cluster: Cluster) -> Iterator[str]:
                 ]
             )
         assert len(list(log.segments())) == 5
+        cluster.until_told("orders", RECORDS)
         yield "orders"
 
 
@@ -110,8 +111,9 @@ def test_a_range_of_times_is_what_the_log_has_from_one_position_to_another(
 
 def test_all_logs_of_a_set_are_read_and_named(cluster: Cluster, spark: SparkSession) -> None:
     with cluster.client.log_set("sales", 4).writer() as writer:
-        for n in range(200):
-            writer.append(b"payload %d" % n, key=b"key %d" % n)
+        places = [writer.append(b"payload %d" % n, key=b"key %d" % n) for n in range(200)]
+        for number, end in {one.log: one.position + 1 for one in places}.items():
+            cluster.until_told(f"sales.{number}", end)
         frame = frame_of(cluster, spark, set="sales")
         assert frame.columns[0] == "log"
         rows = frame.collect()
@@ -195,3 +197,11 @@ def test_a_log_that_is_truncated_after_the_job_was_planned_fails_it(
     until(lambda: first.ledger_id not in [one.ledger_id for one in cluster.client.list_ledgers()])
     with pytest.raises(PySparkException, match=rf"ledger {first.ledger_id} was deleted after this job"):
         frame.collect()
+
+
+def test_without_a_choice_ledgers_are_read_beside_a_log_that_is_written(
+    cluster: Cluster, spark: SparkSession, orders: str
+) -> None:
+    """Its last segment is open."""
+    ledger_id = cluster.write([b"%d" % n for n in range(20)])
+    assert {row.ledger_id for row in cluster.read(spark).collect()} == {ledger_id}

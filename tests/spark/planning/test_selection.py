@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgers import LedgerClient, LedgerError, LedgerRecord, NoSuchLedger
+from metadata.records.ledger_record import SEGMENT, LedgerState
 from spark.planning import selection
 from spark.planning.selection import BadSelection, Extent, IdRange, Selection, merged, parse_ledgers
 from tests.spark.made import closed
@@ -105,17 +107,34 @@ def test_custom_metadata_chooses_whatever_the_case_of_its_name() -> None:
     assert resolve(Selection(custom={"owner": b"ada", "site": b"x"}), shelf) == []
 
 
-def test_an_open_ledger_is_refused_by_name_unless_nobody_asked_for_it() -> None:
-    from dataclasses import replace
+def opened(ledger_id: int) -> LedgerRecord:
+    return replace(closed(ledger_id, 5, 50), state=LedgerState.OPEN, last_entry=None, length_bytes=None)
 
-    from metadata.records.ledger_record import LedgerState
 
-    record = replace(closed(9, 5, 50), state=LedgerState.OPEN, last_entry=None, length_bytes=None)
-    shelf = Shelf([closed(1, 5, 50), record])
-    with pytest.raises(LedgerError, match=r"ledger 9 is open.*recover=true"):
-        resolve(Selection(), shelf)
+def test_an_open_ledger_that_was_chosen_is_refused_by_name() -> None:
+    shelf = Shelf([closed(1, 5, 50), opened(9)])
+    for chosen in (Selection(parse_ledgers("1-9")), Selection(parse_ledgers("9"))):
+        with pytest.raises(LedgerError, match=r"ledger 9 is open.*recover=true"):
+            resolve(chosen, shelf)
     assert resolve(Selection(parse_ledgers("1-8")), shelf) == [(1, 0, 4)]
     assert resolve(Selection(custom={"owner": b"ada"}), shelf) == []
+
+
+def test_without_a_choice_what_is_open_and_what_is_of_logs_is_left_out_and_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    of_logs = [closed(n, 5, 50, custom={SEGMENT: b"of a log"}) for n in (2, 3)]
+    segment = replace(opened(4), custom_metadata={SEGMENT: b"of a log"})
+    shelf = Shelf([closed(1, 5, 50), *of_logs, segment, *(opened(n) for n in range(10, 35))])
+    assert resolve(Selection(), shelf) == [(1, 0, 4)]
+    Selection().check(cast(LedgerClient, shelf))
+    named = ", ".join(map(str, range(10, 30)))
+    told = f'left out are ledgers that are open: {named} and 5 more, and 3 ledgers of logs, which format("log") reads'
+    assert caplog.messages == [told]
+    assert resolve(Selection(parse_ledgers("1-3")), shelf) == [(1, 0, 4), (2, 0, 4), (3, 0, 4)]
+    assert not Selection().wants(of_logs[0]) and Selection(parse_ledgers("2")).wants(of_logs[0])
+    with pytest.raises(LedgerError, match=r"no closed ledger that is of no log: nothing .*2 ledgers of logs"):
+        Selection().check(cast(LedgerClient, Shelf(of_logs)))
 
 
 def test_more_ledgers_than_a_job_reads_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

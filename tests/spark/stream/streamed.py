@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from metadata import open_store
 from metadata.healing.collection_progress import retire
 from metadata.records.ledger_ids import counted_end, next_ledger_id
-from metadata.records.ledger_record import LedgerState, Tombstone
+from metadata.records.ledger_record import SEGMENT, LedgerState, Tombstone
 from metadata.records.ledger_store import LedgerStore
 from spark.planning.options import LedgerOptions
 from spark.stream.ledgers import ClosedLedgersStream
@@ -36,8 +36,14 @@ class Records:
         self.uri = f"memory://stream-{next(_stores)}"
 
     def make(
-        self, *ledger_ids: int, open_now: bool = False, created_ms: int | None = None, **custom: str
+        self,
+        *ledger_ids: int,
+        open_now: bool = False,
+        created_ms: int | None = None,
+        of_log: bool = False,
+        **custom: str,
     ) -> None:
+        custom |= {SEGMENT: "of a log"} if of_log else {}
         run(self._make(ledger_ids, open_now, created_ms, custom))
 
     def count(self, ids: int) -> list[int]:

@@ -244,3 +244,18 @@ def test_a_stream_that_begins_says_nothing_of_what_was_retired_before(
     records.retire(2)
     assert records.stream().batch() == [1, 3]
     assert not caplog.records
+
+
+def test_without_a_choice_what_logs_give_up_is_no_loss(records: Records) -> None:
+    """Not even while the stream was stopped: a tombstone says that the ledger was of a log."""
+    records.make(1)
+    stream = records.stream()
+    assert stream.batch() == [1]
+    records.make(2, of_log=True)
+    records.make(3)
+    records.delete(2)
+    stream.restart()
+    assert stream.batch() == [3]
+    chosen = records.stream(ledgers="1-3")
+    records.make(4, of_log=True)
+    assert chosen.batch() == [1, 3]

@@ -25,10 +25,10 @@ from metadata.memory import MemoryData, MemoryStore
 from metadata.records import directory_generations
 from metadata.records.coordination.cursor_record import CursorRecord, CursorStore
 from metadata.records.directory_generations import Life
-from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from metadata.records.ledger_record import SEGMENT, BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.logs import silences
-from metadata.records.logs.log_ledgers import SEGMENT, SegmentOf
+from metadata.records.logs.log_ledgers import SegmentOf
 from metadata.records.logs.log_record import LogRecord, Segment
 from metadata.records.logs.log_store import LogStore
 from metadata.records.logs.retention import Retention
