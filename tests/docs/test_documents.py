@@ -32,7 +32,9 @@ DOCUMENTS = (
     "docs/operators.md",
     "docs/journals.md",
     "docs/spark.md",
+    "docs/spark-logs.md",
 )
+ON_SPARK = {"docs/spark.md", "docs/spark-logs.md"}
 NAMING_TESTS = (
     "RELIABILITY.md",
     "ARCHITECTURE.md",
@@ -42,7 +44,7 @@ NAMING_TESTS = (
     "tests/simulation/SCHEDULES.md",
 )
 WITHOUT_COMMANDS = {"docs/metrics.md", "docs/native-extension.md", "docs/scale.md"}
-TRIED = [*DOCUMENTS[:-1], pytest.param("docs/spark.md", marks=pytest.mark.long)]
+TRIED = [pytest.param(name, marks=[pytest.mark.long] if name in ON_SPARK else []) for name in DOCUMENTS]
 
 
 class ShellEvaluator:
@@ -89,7 +91,7 @@ def test_every_command_and_program_of_a_document_runs(
     }
     if name == "docs/operators.md":
         here[CLUSTER] = request.getfixturevalue("three_hosts")
-    if name == "docs/spark.md" and shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+    if name in ON_SPARK and shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("Spark needs Java 17: install a JDK, or set JAVA_HOME")
     _a_name_nodes_directory(tmp_path / "name-directory" / "current")
     monkeypatch.setenv("BOOKLEDGER_METADATA", "")
