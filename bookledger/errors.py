@@ -61,7 +61,11 @@ if TYPE_CHECKING:
         CursorTakenOver as CursorTakenOver,
         NoSuchCursor as NoSuchCursor,
     )
-    from ledgers.logs.errors import LogOfSet as LogOfSet, NoSuchPosition as NoSuchPosition
+    from ledgers.logs.errors import (
+        LogIncomplete as LogIncomplete,
+        LogOfSet as LogOfSet,
+        NoSuchPosition as NoSuchPosition,
+    )
     from ledgers.logs.producers.errors import (
         OutOfOrderSequence as OutOfOrderSequence,
         ProducerForgotten as ProducerForgotten,

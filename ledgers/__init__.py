@@ -94,7 +94,11 @@ if TYPE_CHECKING:
         NoSuchCursor as NoSuchCursor,
     )
     from .logs.cursors.lag import Lag as Lag
-    from .logs.errors import LogOfSet as LogOfSet, NoSuchPosition as NoSuchPosition
+    from .logs.errors import (
+        LogIncomplete as LogIncomplete,
+        LogOfSet as LogOfSet,
+        NoSuchPosition as NoSuchPosition,
+    )
     from .logs.producers.errors import (
         OutOfOrderSequence as OutOfOrderSequence,
         ProducerForgotten as ProducerForgotten,

@@ -34,6 +34,7 @@ class Act(StrEnum):
     DELETE = "delete"
     TRUNCATE = "truncate"
     RENAME = "rename"
+    FORK = "fork"
     LEGAL_HOLD = "legal hold"
     RETENTION = "retention"
     SHOW_ENTRIES = "show entries"

@@ -51,11 +51,20 @@ def _why_broken(log: LogRecord, segment: Segment, found: Mapping[int, LedgerReco
     ledger = found.get(segment.ledger_id)
     if ledger is None:
         return "there is no such ledger, or it is another one's"
-    if segment_of(ledger.custom_metadata) != SegmentOf(log.identity, segment.first_position, segment.epoch):
+    maker = log.maker_of(segment.first_position)
+    if segment_of(ledger.custom_metadata) != SegmentOf(maker, segment.first_position, segment.epoch):
         return "the ledger says that it is another segment"
     if segment.end_position is None:
         return ""
+    if maker != log.identity and (
+        ledger.last_entry is None or _end(segment, ledger.last_entry) > segment.end_position
+    ):
+        return ""  # a fork shares a part of it
     if not ledger.is_closed or ledger.last_entry is None:
         return f"the ledger is {ledger.state.value}, and the log says where it ends"
-    end = segment.first_position + ledger.last_entry + 1
+    end = _end(segment, ledger.last_entry)
     return "" if end == segment.end_position else f"the ledger ends before position {end}"
+
+
+def _end(segment: Segment, last_entry: int) -> int:
+    return segment.first_position + last_entry + 1

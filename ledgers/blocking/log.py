@@ -239,6 +239,12 @@ class Log(Face[aio.Log]):
     cursors = listing(aio.Log.cursors)
     delete_cursor = waiting_for(aio.Log.delete_cursor)
 
+    @told_as(aio.Log.fork)
+    def fork(self, name: str, *, at: Where = "end") -> Log:
+        return Log(self._thread, self._run(partial(self._twin.fork, name, at=at)))
+
+    sharing = waiting_for(aio.Log.sharing)
+
     truncate = waiting_for(aio.Log.truncate)
 
     @property

@@ -1,6 +1,7 @@
 """Errors of logs beside those of `ledgers.errors`.
 
 LedgerError
+├── LogIncomplete            a fork is being made, or whoever made it died
 ├── LogOfSet                 the log is changed with its set only
 └── NoSuchPosition           the position is beyond the end, or below 0
 """
@@ -10,6 +11,16 @@ from __future__ import annotations
 from metadata.picklable_errors import OutOfRange
 
 from ..errors import LedgerError
+
+
+class LogIncomplete(LedgerError):
+    """The log is a fork that is not complete. Where nobody is making it now, delete it, and fork again."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"log {name!r} is a fork that is not complete: where nobody is making it now, delete it, and fork again"
+        )
+        self.name = name
 
 
 class LogOfSet(LedgerError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, nullcontext
 from datetime import datetime
 from typing import Unpack
@@ -26,7 +26,8 @@ from .cursors.consumption import ConsumeOptions, Consumption
 from .cursors.cursor import COMMIT_SECONDS, Cursor
 from .cursors.cursor_calls import CursorCalls
 from .cursors.lag import Lag, lag_of
-from .cursors.where import Where
+from .cursors.where import Where, position_of
+from .forks.sharing import Sharing, sharing_of
 from .known_end import KnownEnd
 from .log_chain import LogChain
 from .reading.log_reader import LogReader
@@ -51,6 +52,7 @@ class Log:
         cleaning: Cleaning,
         writers: WeakSet[LogWriter],
         known: KnownEnd,
+        fork: Callable[[LogChain, SegmentLedgers, str, int], Awaitable[Log]],
     ) -> None:
         self._cluster = cluster
         self._chain = chain
@@ -58,6 +60,7 @@ class Log:
         self._cleaning = cleaning
         self._writers = writers
         self._known = known
+        self._fork = fork
         self._reader = LogReader(chain, ledgers, known)
         self._cursors = CursorCalls(cluster, self, chain.record.identity)
 
@@ -274,6 +277,27 @@ class Log:
         """Deletes a cursor. Raises NoSuchCursor."""
         self._cluster.check_process()
         await self._cursors.delete(name)
+
+    # --- forks ----------------------------------------------------------------------------------------
+
+    async def fork(self, name: str, *, at: Where = "end") -> Log:
+        """Makes a log of this name that has the records of this one before a position, or a time; returns it.
+
+        No record is copied: both share the ledgers, and a ledger is deleted when no log needs it any more (rule L13).
+        The fork is written, read, truncated, retained, held and deleted by itself, under the same password. Producers
+        come along; cursors, retention and a legal hold do not. If it is interrupted, a log may be left that can only be
+        deleted.
+
+        Raises LogExists, LogTruncated, NoSuchPosition, NotAllowed, ValueError for an unusable name.
+        """
+        self._cluster.check_process()
+        return await self._fork(self._chain, self._ledgers, name, await position_of(self, at))
+
+    async def sharing(self) -> Sharing:
+        """With which logs this one shares ledgers, and what only it needs."""
+        record = await self.refresh()
+        with metadata_errors():
+            return await sharing_of(self._chain.logs, record)
 
     # --- giving up ------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import replace
 from weakref import WeakSet
 
@@ -11,18 +12,21 @@ from metadata import keys
 from metadata.audit import Act, tell
 from metadata.backup import hold
 from metadata.records.ledger_record import IDENTITY_BYTES, is_of
-from metadata.records.logs.log_record import LogRecord, LogSettings, SetMember
+from metadata.records.logs.log_record import LogRecord, LogSettings
 from metadata.records.logs.log_set_record import log_name
 from metadata.records.logs.log_store import LogStore, VersionedLog
 from metadata.records.logs.retention import NOTHING_GOES, Retention
+from metadata.records.logs.set_member import SetMember
 
 from ..cluster import Cluster
 from ..creating.new_ledger import NewLedger
-from ..errors import LogExists, LogHeld, NoSuchLog, NotAllowed
+from ..errors import LedgerError, LogExists, LogHeld, NoSuchLog, NotAllowed
 from ..record_change import metadata_errors, no_log
 from ..writing.writer import close_writers
 from .access import check_may_change, check_may_give_up, check_no_member
 from .cleaning import Cleaning, delete_all
+from .errors import LogIncomplete
+from .forks.forking import Forking, new_fork
 from .known_end import KnownEnds
 from .log import Log
 from .log_chain import LogChain, Transition
@@ -170,6 +174,21 @@ class LogCalls:
             _given_up(found.record)
         return found
 
+    async def fork(self, chain: LogChain, ledgers: SegmentLedgers, name: str, at: int) -> Log:
+        """Makes a log that shares what is before a confirmed position. Raises LogExists, LogTruncated, NotAllowed."""
+        record = new_fork(self._cluster, await chain.refresh(), keys.check_name(name), at)
+        if await self._found(name) is not None:
+            raise LogExists(name)
+        made = await self._made(record)
+        try:
+            return self._log(await Forking(chain, made, ledgers, at).complete(), ledgers.password)
+        except BaseException:
+            with suppress(LedgerError):  # then it is left for whoever deletes it
+                fork = LogChain(self._logs, made)
+                await fork.change(_given_up)
+                await delete_all(self._logs, fork.found, ledgers)
+            raise
+
     async def close(self) -> None:
         """Closes open writers, and stops what goes on in the background."""
         await close_writers(self._writers)
@@ -190,7 +209,7 @@ class LogCalls:
         ledgers = SegmentLedgers(self._cluster, self._calls, password)
         known = self._ends.of(found.record.identity)
         chain = LogChain(self._logs, found)
-        return Log(self._cluster, chain, ledgers, self._cleaning, self._writers, known)
+        return Log(self._cluster, chain, ledgers, self._cleaning, self._writers, known, self.fork)
 
     async def _found(self, name: str, *, deleted_too: bool = False) -> VersionedLog | None:
         with metadata_errors():
@@ -203,6 +222,8 @@ class LogCalls:
             with metadata_errors():
                 raise await no_log(self._cluster.store, name)
         self._check_owner(found.record)
+        if found.record.forking:
+            raise LogIncomplete(name)
         return found
 
     def _check_owner(self, record: LogRecord) -> None:

@@ -31,4 +31,4 @@ async def holder_of(logs: LogStore, record: LedgerRecord) -> LogRecord | None:
     if found is None:
         return None
     segments = await segments_at(logs, found.record, said.first_position)
-    return found.record if is_needed(found.record, record.ledger_id, said, segments) else None
+    return found.record if is_needed(found.record, record, said, segments) else None

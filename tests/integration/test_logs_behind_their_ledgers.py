@@ -32,6 +32,8 @@ def test_what_was_written_after_the_backup_is_in_the_log_again(tmp_path: Path) -
             written(client, "orders", 0, 100)
             printed("metadata", "backup", file, f"--metadata={old}")
             written(client, "orders", 100, 100)
+            client.log("orders").fork("fork", at=150)
+            written(client, "fork", 150, 10)
             written(client, "orders", 200, 100)
             client.create_log("new")
             written(client, "new", 0, 50)
@@ -49,7 +51,7 @@ def test_what_was_written_after_the_backup_is_in_the_log_again(tmp_path: Path) -
         until(lambda: "orders" in str(_behind(new)) and "new" in str(_behind(new)))
         done = bookledger("metadata", "check", "--accept", "--yes", f"--metadata={new}")
         assert done.returncode == 0, done
-        for name, count in (("orders", 300), ("new", 50)):
+        for name, count in (("orders", 300), ("new", 50), ("fork", 160)):
             assert [one.payload for one in client.log(name).read()] == [b"%d" % n for n in range(count)]
             written(client, name, count, 5)
         assert edits(new) == before
@@ -57,6 +59,8 @@ def test_what_was_written_after_the_backup_is_in_the_log_again(tmp_path: Path) -
             of_set.append(b"20", key=b"20")
         assert len(list(client.log("sales.0").read())) + len(list(client.log("sales.1").read())) == 21
         assert printed("metadata", "check", f"--metadata={new}") == [{"restored": False}]
+        client.delete_log("orders")  # what the fork has stays
+        assert [one.payload for one in client.log("fork").read()] == [b"%d" % n for n in range(165)]
 
 
 def imported(uri: str, path: Path) -> None:

@@ -108,6 +108,8 @@ def _settings(record: LogRecord) -> Facts:
         "roll_bytes": settings.roll_bytes,
         "roll_records": settings.roll_records,
         "roll_seconds": settings.roll_seconds,
+        "forks": len(record.forks),
+        "is_fork": bool(record.makers),
     }
 
 

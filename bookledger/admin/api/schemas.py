@@ -233,6 +233,8 @@ SCHEMAS: dict[str, Schema] = {
         roll_bytes=COUNT,
         roll_records=COUNT,
         roll_seconds=SECONDS,
+        forks=COUNT,
+        is_fork=FLAG,
         leader=maybe(record(election=TEXT, token=COUNT, leader=maybe(TEXT), since_ms=maybe(COUNT))),
         segments=listed(
             record(

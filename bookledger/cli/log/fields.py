@@ -6,6 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from ledgers.logs.forks.sharing import Sharing
 from metadata.records.logs.log_record import LogRecord, Segment
 
 from ..output import iso
@@ -35,6 +36,15 @@ def settings_fields(record: LogRecord) -> dict[str, Any]:
         "roll_bytes": settings.roll_bytes,
         "roll_records": settings.roll_records,
         "roll_seconds": settings.roll_seconds,
+    }
+
+
+def sharing_fields(sharing: Sharing) -> dict[str, Any]:
+    """With whom a log shares ledgers. `own_bytes`: what its deletion would free, of one copy."""
+    return {
+        "shared_with": [f"{one.log}: {one.start} to {one.stop - 1}" for one in sharing.logs],
+        "own_bytes": sharing.own_bytes,
+        "shared_bytes": sharing.shared_bytes,
     }
 
 

@@ -8,18 +8,20 @@ from typing import Any
 
 import click
 
-from ledgers import LedgerError, NoSuchLog, Retention
+from ledgers import LedgerError, LogIncomplete, NoSuchLog, Retention
 
 from ..membership.cluster_survey import check_is_cluster
 from ..membership.places import LogPlace, connected, log_place
 from ..messages.help import group
 from ..messages.interruption import again, nothing_changed, told_when_stopped
+from ..messages.sizes import bytes_told
 from ..options import Moment, json_option, log_argument, log_password_option, metadata_option, yes_option
 from ..output import Progress, long_work, print_json, print_record, print_records
 from ..terminal import confirm
 from .append import append
 from .cursors import cursors, seek
-from .fields import log_fields, segment_fields, settings_fields
+from .fields import log_fields, segment_fields, settings_fields, sharing_fields
+from .fork import fork
 from .new_log import HEADING, new_log_options
 from .records import read, tail
 from .retention import (
@@ -39,7 +41,18 @@ from .sets import log_set
     headings={
         "Records": ("append", "read", "tail"),
         "Cursors": ("cursors", "seek"),
-        "Logs": ("create", "list", "show", "retention", "truncate", "hold", "rename", "delete", "set"),
+        "Logs": (
+            "create",
+            "list",
+            "show",
+            "fork",
+            "retention",
+            "truncate",
+            "hold",
+            "rename",
+            "delete",
+            "set",
+        ),
     }
 )
 def log() -> None:
@@ -57,6 +70,7 @@ log.add_command(read)
 log.add_command(tail)
 log.add_command(cursors)
 log.add_command(seek)
+log.add_command(fork)
 log.add_command(retention)
 log.add_command(log_set)
 
@@ -119,6 +133,7 @@ def show(place: LogPlace, as_json: bool) -> None:
             **log_fields(place.name, found.record),
             **settings_fields(found.record),
             **retention_fields(found.retained()),
+            **sharing_fields(found.sharing()),
         }
         segments = [segment_fields(segment) for segment in found.segments()]
     if as_json:
@@ -203,10 +218,13 @@ def delete(place: LogPlace, yes: bool, as_json: bool) -> None:
     """
     name = place.name
     with connected(place.metadata_uri) as client:
-        with suppress(NoSuchLog):  # one that is deleted in part is deleted to the end
-            client.log(name, password=place.password)
+        with suppress(NoSuchLog, LogIncomplete):  # one that is deleted in part is deleted to the end
+            sharing = client.log(name, password=place.password).sharing()
             if not yes:
-                confirm(f"delete log {name} and everything in it?")
+                frees = f"{bytes_told(sharing.own_bytes)} of each copy are freed"
+                others = ", ".join(dict.fromkeys(one.log for one in sharing.logs))
+                stays = f", {bytes_told(sharing.shared_bytes)} stay for {others}" if others else ""
+                confirm(f"delete log {name} and everything in it ({frees}{stays})?")
         with long_work(f"deleting log {name}", lambda: f"log {name} may be there in part; {again()}"):
             client.delete_log(name, password=place.password)
     print_record({"log": name, "deleted": True}, as_json=as_json)

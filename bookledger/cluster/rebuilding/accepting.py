@@ -16,7 +16,8 @@ from metadata.store import MetadataStore
 from .acceptors_behind import acceptor_behind
 from .behind import Behind
 from .journals import acceptor_of
-from .logs_behind import log_behind, set_behind
+from .logs import forks_of
+from .logs_behind import forks_behind, log_behind, set_behind
 
 
 async def behind(store: MetadataStore, noted: Iterable[LedgerRecord] = ()) -> AsyncIterator[Behind]:
@@ -38,12 +39,18 @@ async def behind(store: MetadataStore, noted: Iterable[LedgerRecord] = ()) -> As
         note(better.pop(listed.record.ledger_id, listed.record))
     for one in better.values():
         note(one)
-    for identity, ledgers in sorted(of_logs.items()):
-        record, log = await log_behind(LogStore(store), identity, ledgers)
+    logs, records = LogStore(store), []
+    for identity in sorted(of_logs):
+        record, log = await log_behind(logs, identity, of_logs)
+        if not record.deleted:
+            records.append(record)
         if record.member is not None and not record.deleted:
             of_sets[record.member.log_set].append(record)
         if log is not None:
             yield log
+    for identity, forks in sorted(forks_of(records).items()):
+        if (named := await forks_behind(logs, identity, forks)) is not None:
+            yield named
     for _, members in sorted(of_sets.items()):
         if (log_set := await set_behind(store, members)) is not None:
             yield log_set

@@ -26,7 +26,7 @@ from metadata.settled_writes import new_nonce
 
 from .journals import acceptor_of, rebuilt_acceptor
 from .ledgers import rebuilt_ledger
-from .logs import EPOCHS_LEFT, RebuiltLog, rebuilt_log
+from .logs import EPOCHS_LEFT, RebuiltLog, forks_of, rebuilt_log
 
 DOUBTS_MAX = 1000
 """Doubts that are told one by one; of further ones only how many there are."""
@@ -155,8 +155,9 @@ class Rebuilding:
         latest_first = sorted(
             self._of_logs.values(), key=lambda ledgers: -max(one.created_ms for one in ledgers)
         )
-        for ledgers in latest_first:
-            rebuilt = rebuilt_log(ledgers)
+        all_rebuilt = [rebuilt_log(ledgers, others=self._of_logs) for ledgers in latest_first]
+        forks = forks_of(one.record for one in all_rebuilt)
+        for rebuilt in all_rebuilt:
             name = rebuilt.record.name
             if name in names:
                 name = f"{name[:100]}.{rebuilt.record.identity.hex()[:16]}"
@@ -173,7 +174,9 @@ class Rebuilding:
             is_held = not is_whole or bool(rebuilt.doubts) or record.legal_hold
             if is_held and not record.legal_hold:
                 self._doubt(f"log {name}", "it is under legal hold now, for a part of it may be missing")
-            yield from _items_of_log(rebuilt, replace(record, name=name, legal_hold=is_held))
+            yield from _items_of_log(
+                rebuilt, replace(record, name=name, legal_hold=is_held, forks=forks.get(record.identity, ()))
+            )
             if record.member is not None:
                 of_sets[record.member.log_set].append(record)
         for log_set in map(log_set_record.made_again, of_sets.values()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from metadata.records.ledger_record import LedgerRecord
@@ -10,13 +10,18 @@ from metadata.records.logs.log_ledgers import SegmentOf, log_of, segment_of
 from metadata.records.logs.log_record import (
     OBSOLETE_MAX,
     PAGE_SEGMENTS,
+    POSITION_MAX,
     LogRecord,
     LogSettings,
     Segment,
 )
+from metadata.records.logs.sharing import Fork
 
 EPOCHS_LEFT = 1000
 """How far above all epochs that are known the next one is: take-overs that began no segment have left no trace."""
+
+
+NO_OTHERS: Mapping[bytes, Sequence[LedgerRecord]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,36 +39,70 @@ class _Of:
 
     said: SegmentOf
     ledger: LedgerRecord
+    log: int = 0
+    """Which of the logs whose ledgers a fork has: each has epochs of its own."""
+    stop: int = POSITION_MAX
+    """A fork shares a ledger up to here."""
 
     @property
     def end_position(self) -> int | None:
         last = self.ledger.last_entry
-        return None if last is None else self.said.first_position + last + 1
+        end = None if last is None else self.said.first_position + last + 1
+        return end if self.stop == POSITION_MAX else min(self.stop, self.stop if end is None else end)
 
     @property
-    def rank(self) -> tuple[int, int]:
+    def rank(self) -> tuple[int, int, int]:
         """Of ledgers for the same position the one of the latest writer counts."""
-        return self.said.epoch, self.ledger.ledger_id
+        return self.log, self.said.epoch, self.ledger.ledger_id
 
 
-def rebuilt_log(ledgers: Iterable[LedgerRecord], paged_us: int = 0) -> RebuiltLog:
+def rebuilt_log(
+    ledgers: Iterable[LedgerRecord],
+    paged_us: int = 0,
+    others: Mapping[bytes, Sequence[LedgerRecord]] = NO_OTHERS,
+) -> RebuiltLog:
     """The log of these ledgers, which are all of its segments that are known, but for those in pages that end by
-    `paged_us`. Raises ValueError where they fit to none.
+    `paged_us`. `others`: the ledgers of other logs, of which a fork has some. Raises ValueError where they fit to none.
 
     What a take-over of the log recovers is its last segment, as ever.
     """
-    found = [_Of(said, one) for one in ledgers if (said := segment_of(one.custom_metadata)) is not None]
-    known = _header(found)
+    own = [_Of(said, one) for one in ledgers if (said := segment_of(one.custom_metadata)) is not None]
+    known = _header(own)
+    found = [*_shared(known, others), *(replace(one, log=len(known.makers)) for one in own)]
     chain = [one for one in _chained(found) if not _is_dead(one, known)]
     segments, doubts = _segments_of(chain, paged_us)
     *earlier, last = _runs(segments) or [()]
     record, pages = _with_segments(known, last)
-    left_out = sorted({one.ledger.ledger_id for one in found} - {one.ledger_id for one in segments})
+    left_out = sorted({one.ledger.ledger_id for one in own} - {one.ledger_id for one in segments})
     return RebuiltLog(
         replace(record, obsolete=tuple(left_out[:OBSOLETE_MAX])),
         (*(page for run in earlier for page in _paged(run)), *pages),
         (*doubts, *_gaps([*earlier, last])),
     )
+
+
+def _shared(known: LogRecord, others: Mapping[bytes, Sequence[LedgerRecord]]) -> Iterator[_Of]:
+    """The ledgers of other logs that a fork has (rule L13)."""
+    for number, maker in enumerate(known.makers):
+        for one in others.get(maker.identity, ()):
+            said = segment_of(one.custom_metadata)
+            if said is not None and known.maker_of(said.first_position) == maker.identity:
+                yield _Of(said, one, number, maker.stop)
+
+
+def forks_of(logs: Iterable[LogRecord]) -> dict[bytes, tuple[Fork, ...]]:
+    """The forks that each log's record has to name, by its identity, where these are all logs that are left."""
+    found: dict[bytes, tuple[Fork, ...]] = {}
+    for log in logs:
+        start = log.first_position
+        for maker in log.makers:
+            if start < maker.stop:
+                found[maker.identity] = (
+                    *found.get(maker.identity, ()),
+                    Fork(log.identity, start, maker.stop),
+                )
+            start = max(start, maker.stop)
+    return found
 
 
 def _header(found: Sequence[_Of]) -> LogRecord:

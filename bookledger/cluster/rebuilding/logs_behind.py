@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from metadata import keys, settled_writes
@@ -13,6 +13,7 @@ from metadata.records.logs.log_ledgers import segment_of
 from metadata.records.logs.log_record import OBSOLETE_MAX, LogRecord
 from metadata.records.logs.log_set_record import LogSetStore, made_again
 from metadata.records.logs.log_store import LogStore, VersionedLog
+from metadata.records.logs.sharing import Fork
 from metadata.store import MetadataStore
 
 from .behind import Behind
@@ -20,17 +21,22 @@ from .logs import EPOCHS_LEFT, RebuiltLog, rebuilt_log
 
 
 async def log_behind(
-    logs: LogStore, identity: bytes, ledgers: Sequence[LedgerRecord]
+    logs: LogStore, identity: bytes, of_logs: Mapping[bytes, Sequence[LedgerRecord]]
 ) -> tuple[LogRecord, Behind | None]:
-    """The log of these ledgers as it should be, and if it is not, what is missing. Raises MetadataError."""
-    standing = await logs.read(identity)
+    """The log of this identity as it should be, and if it is not, what is missing. `of_logs`: the ledgers of each log.
+    Raises MetadataError."""
+    standing, ledgers = await logs.read(identity), of_logs[identity]
     known = None if standing is None else standing.record
     later = [one for one in ledgers if known is None or _is_later(one, known)]
     if known is not None and (known.deleted or not later):
         return known, None
     chain = set() if known is None else {segment.ledger_id for segment in known.segments}
     paged_us = known.paged_us if known is not None and known.segments else 0
-    rebuilt = rebuilt_log([*later, *(one for one in ledgers if one.ledger_id in chain)], paged_us)
+    others = {
+        other: [one for one in held if known is None or one.ledger_id in chain]
+        for other, held in of_logs.items()
+    }
+    rebuilt = rebuilt_log([*later, *(one for one in ledgers if one.ledger_id in chain)], paged_us, others)
     named = {one.ledger_id for page in (*rebuilt.pages, rebuilt.record.segments) for one in page}
     if known is not None and chain >= named:
         return known, None
@@ -44,6 +50,30 @@ async def log_behind(
     return record, Behind(
         f"log {record.name}", missing, doubts, lambda: _put_log(logs, standing, record, rebuilt)
     )
+
+
+async def forks_behind(logs: LogStore, identity: bytes, forks: Sequence[Fork]) -> Behind | None:
+    """The record of a log that does not name all its forks, once it and they are put right (rule L13)."""
+
+    async def name_them() -> None:
+        found = await logs.read(identity)
+        if found is not None and (lacking := _unnamed(found.record, forks)):
+            record = found.record
+            for fork in lacking:
+                record = record.with_fork(fork)
+            await logs.change(record, found.version, while_held=True)
+
+    found = await logs.read(identity)
+    lacking = forks if found is None else _unnamed(found.record, forks)
+    if not lacking:
+        return None
+    name = identity.hex() if found is None else found.record.name
+    return Behind(f"log {name}", f"{len(lacking)} of its forks", (), name_them)
+
+
+def _unnamed(log: LogRecord, forks: Sequence[Fork]) -> list[Fork]:
+    named = {one.identity: one for one in log.forks}
+    return [one for one in forks if one.identity not in named or one.start < named[one.identity].start]
 
 
 async def set_behind(store: MetadataStore, members: Sequence[LogRecord]) -> Behind | None:
@@ -78,6 +108,7 @@ def _merged(known: LogRecord, later: LogRecord) -> LogRecord:
         first_position=max(known.first_position, later.first_position),
         legal_hold=known.legal_hold or later.legal_hold,
         obsolete=tuple(dict.fromkeys((*known.obsolete, *later.obsolete)))[:OBSOLETE_MAX],
+        forks=known.forks,
     )
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from metadata.rate_limit import LogRateLimit
 from metadata.records.logs.log_record import LogRecord, Segment
-from metadata.records.logs.producer_record import ProducerStore
+from metadata.records.logs.producer_record import ProducerSnapshot, ProducerStore
 
 from ...errors import LedgerError, LogFenced
 from ...record_change import metadata_errors
@@ -166,11 +166,33 @@ async def _read_all(chain: LogChain, ledgers: SegmentLedgers, end: int) -> Produ
     line = "log %r has no snapshot of its producers at position %d: it is read from position %d on"
     log.warning(line, record.name, end, start)
     memory = ProducerMemory()
-    async with aclosing(LogReader(chain, ledgers, KnownEnd()).batches(start, end)) as batches:
+    await _read_between(memory, chain, ledgers, start, end)
+    return memory
+
+
+async def snapshot_before(chain: LogChain, ledgers: SegmentLedgers, position: int) -> ProducerSnapshot | None:
+    """What is known at a confirmed position, from the latest snapshot before it and the records since; None without
+    one."""
+    with metadata_errors():
+        found = await ProducerStore(chain.logs.store, chain.record.identity).latest(position)
+    if found is None:
+        return None
+    start, snapshot = found
+    memory = ProducerMemory(snapshot)
+    await _read_between(memory, chain, ledgers, start, position)
+    return memory.snapshot(0)
+
+
+async def _read_between(
+    memory: ProducerMemory, chain: LogChain, ledgers: SegmentLedgers, start: int, stop: int
+) -> None:
+    """Takes in what confirmed records tell."""
+    known = KnownEnd()
+    known.reaches(stop)
+    async with aclosing(LogReader(chain, ledgers, known).batches(start, stop)) as batches:
         async for batch in batches:
             if batch.positions:
                 memory.read(batch.producers, batch.sequences, batch.positions[0], batch.times[-1])
-    return memory
 
 
 async def _read_segment(memory: ProducerMemory, ledgers: SegmentLedgers, segment: Segment) -> None:

@@ -20,17 +20,19 @@ class OpenSegment:
         nothing behind it was confirmed (rule L2)."""
         self.segment = segment
         self._reader = reader
-        reader.is_confirmed(self._entry(known_end) - 1)
+        # A fork shares a ledger up to a confirmed position: it may go on behind that, and still be open (rule L13).
+        reader.is_confirmed(self._entry(segment.end_position or known_end) - 1)
 
     @property
     def end(self) -> int:
         """Behind the last record that is known to be confirmed."""
-        return self.segment.first_position + self._reader.last_add_confirmed + 1
+        confirmed = self.segment.first_position + self._reader.last_add_confirmed + 1
+        return confirmed if self.segment.end_position is None else min(confirmed, self.segment.end_position)
 
     @property
     def is_closed(self) -> bool:
         """Whether its end is final."""
-        return self._reader.is_closed
+        return self.segment.is_ended or self._reader.is_closed
 
     async def batches(self, start: int, stop: int) -> AsyncGenerator[RecordBatch, None]:
         """Yields the records from `start` to before `stop`, or to the segment's end."""
@@ -41,6 +43,11 @@ class OpenSegment:
 
     async def tail(self, start: int, timeout: float | None) -> AsyncGenerator[RecordBatch, None]:
         """Yields records as they are confirmed, until the ledger is closed or there is nothing new for `timeout` s."""
+        if self.segment.is_ended:
+            async with aclosing(self.batches(start, self.end)) as batches:
+                async for batch in batches:
+                    yield batch
+            return
         async with aclosing(self._reader.tail_pages(self._entry(start), timeout=timeout)) as pages:
             async for columns in pages:
                 yield decode(columns, segment_start=self.segment.first_position)

@@ -1,7 +1,8 @@
 """Deletes what logs have given up: ledgers first, then what names them.
 
 Whoever is interrupted leaves the names, and the next one deletes the same ledgers again. Only a ledger that says that
-it is the log's own goes: in metadata that went back an id may be another ledger's (rule W8).
+it is the log's own goes: in metadata that went back an id may be another ledger's (rule W8). A ledger that a log shares
+is deleted by whoever gives it up last, as the record of the log that made it tells (rule L13).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import logging
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 from ...audit import Act, tell
@@ -17,10 +19,11 @@ from ...errors import KeepsChanging, KeyConflict
 from ...settled_writes import until_changed
 from ...store import MetadataStore
 from ..coordination.cursor_record import CursorStore
+from ..ledger_record import LedgerRecord
 from ..ledger_store import LedgerStore, VersionedRecord
 from . import silences
-from .log_ledgers import is_needed, segment_of, segments_at
-from .log_record import LogRecord, Segment
+from .log_ledgers import SegmentOf, is_needed, segment_of, segments_at
+from .log_record import POSITION_MAX, LogRecord, Segment
 from .log_store import LogStore, VersionedLog
 from .producer_record import ProducerStore
 
@@ -53,27 +56,78 @@ class Cleaner:
         await self._drop_snapshots(await self._look())
         # Before the pages: a segment that is in the chain, too, is needed until it has left that.
         while (record := await change(_without_dead)).obsolete:
+            await self._release(record)
             if not await self._delete_all(record.obsolete):
                 return False
             await change(partial(LogRecord.without_obsolete, ledgers=record.obsolete))
-        return await self._clean_pages(record)
+        if not await self._clean_pages(record):
+            return False
+        if record.makers != record.without_makers().makers:
+            await self._release(record)
+            await self._end_makers(record)
+            await change(LogRecord.without_makers)
+        return True
 
     async def forget(self, found: VersionedLog) -> bool:
-        """Deletes all that is left of a deleted log whose last ledger is closed: ledgers, pages, name, record.
+        """Deletes all that is left of a deleted log whose last ledger is closed: ledgers, pages, name, record. What its
+        forks need stays, and its record as long as it has any.
 
         False where a ledger keeps changing; then it is to be done again. Raises MetadataError.
         """
         logs, record = self._logs, found.record
         assert record.deleted
+        await self._release(record)
         own = (*(segment.ledger_id for segment in record.segments), *record.obsolete)
         if not (await self._clean_pages(record) and await self._delete_all(own)):
             return False
+        if record.forks:  # before its name goes: from here on the last fork ends its record
+            await self._end(found)
         await logs.take_name(record.name, record.identity)
         await CursorStore(logs.store, record.identity).forget_all()
         await silences.forget(logs.store, record.identity)
         await ProducerStore(logs.store, record.identity).drop_all()
-        await logs.forget(found)
+        await self._end_makers(record)
+        await self._end(found)
         return True
+
+    async def _end(self, found: VersionedLog) -> None:
+        """Deletes the record of a log of which nothing else is left; if it has forks, all in it but these."""
+        read = partial(self._logs.read, found.record.identity)
+
+        async def attempt(now: VersionedLog | None) -> None:
+            if now is None or (now.record.forks and now.record == now.record.emptied()):
+                return
+            if now.record.forks:
+                await self._logs.change(now.record.emptied(), now.version)
+            else:
+                await self._logs.forget(now)
+
+        await until_changed(f"the record of log {found.record.name!r}", found, attempt, read)
+
+    async def _release(self, record: LogRecord) -> None:
+        """Tells the logs that made ledgers of this one what it needs no longer, before anything is deleted."""
+        for identity in dict.fromkeys(one.identity for one in record.makers):
+            await self._release_of(identity, record)
+
+    async def _release_of(self, maker: bytes, record: LogRecord) -> None:
+        start = POSITION_MAX if record.deleted else record.first_position
+        read = partial(self._logs.read, maker)
+
+        async def attempt(found: VersionedLog | None) -> None:
+            if found is None:
+                return
+            released = found.record.released(record.identity, start)
+            if released != found.record:
+                await self._logs.change(released, found.version)
+
+        await until_changed(f"the record of log {maker.hex()}", await read(), attempt, read)
+
+    async def _end_makers(self, record: LogRecord) -> None:
+        """Of a deleted log that made ledgers of this one, and that has no fork any more, nothing is left."""
+        for identity in dict.fromkeys(one.identity for one in record.makers):
+            found = await self._logs.read(identity)
+            if found is not None and found.record.is_done:
+                await self._logs.forget(found)
 
     async def _drop_snapshots(self, record: LogRecord) -> None:
         """What was known of producers before the last segment began is of use to nobody."""
@@ -85,6 +139,8 @@ class Cleaner:
         """Pages in which nothing is left go with their ledgers; of one in which something is, only ledgers go."""
         async for page in self._logs.pages(record.identity):
             dead = [s.ledger_id for s in page.segments if record.gave_up(s)]
+            if dead:
+                await self._release(record)
             if not await self._delete_all(dead, page.segments):
                 return False
             if len(dead) < len(page.segments):
@@ -107,10 +163,14 @@ class Cleaner:
         async def attempt(found: VersionedRecord | None) -> bool:
             log = await self._look()
             said = None if found is None else segment_of(found.record.custom_metadata)
-            if found is None or said is None or said.identity != log.identity:
+            if found is None or said is None:
                 return True
-            if is_needed(log, ledger_id, said, segments):
-                return False
+            if said.identity != log.identity:
+                return log.maker_of(said.first_position) != said.identity or await self._delete_shared(
+                    found, said, log
+                )
+            if is_needed(log, found.record, said, segments):
+                return log.is_forked(*_positions(found, said))  # it goes with the last fork
             await _delete(self._ledgers, found, log, self._who)
             self.deleted += 1
             return True
@@ -118,6 +178,19 @@ class Cleaner:
         with suppress(KeepsChanging):
             return await until_changed(f"ledger {ledger_id}", await read(), attempt, read)
         return False
+
+    async def _delete_shared(self, found: VersionedRecord, said: SegmentOf, log: LogRecord) -> bool:
+        """Deletes a ledger of another log that this one has given up, unless anybody else needs it; True either way."""
+        if log.legal_hold:
+            return False
+        maker = await self._logs.read(said.identity)
+        if maker is None:
+            return True  # in metadata that went back: an audit deletes nothing of a log that is not known
+        segments = await segments_at(self._logs, maker.record, said.first_position)
+        if not is_needed(maker.record, found.record, said, segments):
+            await _delete(self._ledgers, found, log, self._who)
+            self.deleted += 1
+        return True
 
 
 class UnneededSegments:
@@ -140,11 +213,11 @@ class UnneededSegments:
         Nothing in it was confirmed, or is left: a writer of an earlier epoch adds no segment. So it is not recovered.
         A ledger of a log that is not known stays, for whoever restores the metadata.
         """
-        ledger_id, said = found.record.ledger_id, segment_of(found.record.custom_metadata)
+        said = segment_of(found.record.custom_metadata)
         if said is None:
             return False
         of = await self._log(said.identity)
-        if of is None or is_needed(of, ledger_id, said, await self._segments_at(of, said.first_position)):
+        if of is None or await self._is_needed(of, found.record, said):
             return False
         now = await self._logs.read(said.identity)
         if now is not None and now.record.legal_hold:
@@ -154,6 +227,22 @@ class UnneededSegments:
         except KeyConflict:
             return False  # somebody changed it: the next audit looks again
         return True
+
+    async def _is_needed(self, of: LogRecord, ledger: LedgerRecord, said: SegmentOf) -> bool:
+        """By the log itself, or by a fork of it that really has the ledger: one that a dead writer made none has."""
+        segments = await self._segments_at(of, said.first_position)
+        if is_needed(replace(of, forks=()), ledger, said, segments):
+            return True
+        if not is_needed(of, ledger, said, segments):
+            return False
+        for identity in [fork.identity for fork in of.forks]:
+            fork = await self._log(identity)
+            if fork is None or fork.forking:
+                return True
+            segments = await self._segments_at(fork, said.first_position)
+            if any(one.ledger_id == ledger.ledger_id and not fork.gave_up(one) for one in segments):
+                return True
+        return False
 
     async def _segments_at(self, of: LogRecord, position: int) -> Sequence[Segment]:
         page = self._pages.get(of.identity, ())
@@ -175,6 +264,11 @@ async def _delete(ledgers: LedgerStore, found: VersionedRecord, log: LogRecord, 
     line = "ledger %d, which log %r does not need, is deleted"
     logger.info(line, ledger_id, log.name, extra={"ledger": ledger_id})
     tell(Act.DELETE, who=who, ledger_id=ledger_id, log=log.name)
+
+
+def _positions(found: VersionedRecord, said: SegmentOf) -> tuple[int, int | None]:
+    last = found.record.last_entry
+    return said.first_position, None if last is None else said.first_position + last + 1
 
 
 def _without_dead(record: LogRecord) -> LogRecord:

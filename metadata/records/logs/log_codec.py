@@ -11,8 +11,10 @@ from ...errors import BadRecord
 from .. import records_pb2 as pb
 from ..ledger_codec import DIGEST_FROM_PB, DIGEST_TO_PB
 from ..ledger_record import IDENTITY_BYTES, Shape
-from .log_record import LogRecord, LogSettings, Segment, SetMember, check_chain
+from .log_record import LogRecord, LogSettings, Segment, check_chain
 from .retention import Retention
+from .set_member import SetMember
+from .sharing import Fork, Maker
 
 FORMAT_VERSION = 1
 
@@ -48,6 +50,9 @@ def encode(record: LogRecord) -> bytes:
         retention=_retention_message(record.retention),
         producers_from=record.producers_from,
         member=_member_message(record.member),
+        forks=[pb.LogFork(**asdict(one)) for one in record.forks],
+        makers=[pb.LogMaker(**asdict(one)) for one in record.makers],
+        forking=record.forking,
     ).SerializeToString(deterministic=True)
 
 
@@ -183,6 +188,9 @@ def _record(message: pb.Log) -> LogRecord:
         producers_from=message.producers_from if message.HasField("producers_from") else None,
         retention=_retention(message.retention),
         member=_member(message.member) if message.HasField("member") else None,
+        forks=tuple(Fork(one.identity, one.start, one.stop) for one in message.forks),
+        makers=tuple(Maker(one.identity, one.stop) for one in message.makers),
+        forking=message.forking,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from struct import Struct
 
 from ...errors import BadRecord
-from ..ledger_record import IDENTITY_BYTES, SEGMENT
+from ..ledger_record import IDENTITY_BYTES, SEGMENT, LedgerRecord
 from . import log_codec
 from .log_record import LogRecord, Segment
 from .log_store import LogStore
@@ -49,20 +49,26 @@ def log_of(custom_metadata: Mapping[str, bytes]) -> LogRecord | None:
         return None
 
 
-def is_needed(log: LogRecord, ledger_id: int, said: SegmentOf, segments: Sequence[Segment]) -> bool:
-    """Whether a log has this ledger as a segment, or may still get it; `segments` are those of `segments_at`.
+def is_needed(log: LogRecord, ledger: LedgerRecord, said: SegmentOf, segments: Sequence[Segment]) -> bool:
+    """Whether the log that made this ledger has it as a segment, or may still get it, or a fork has it (rule L13);
+    `segments` are those of `segments_at`.
 
     It needs no segment that has left the chain, or of a page in which nothing is left, unless it is under legal hold;
     nothing once it is deleted; and no ledger that a writer made and that became no segment, once a later writer has
-    taken over. The answer stays no, until a hold begins.
+    taken over, or the chain begins behind it. The answer stays no, until a hold begins.
     """
+    end = None if ledger.last_entry is None else said.first_position + ledger.last_entry + 1
+    mine = next((one for one in segments if one.ledger_id == ledger.ledger_id), None)
+    is_anothers = mine is None and any(one.holds(said.first_position) for one in segments if one.is_ended)
+    if log.is_forked(said.first_position, end) and not is_anothers:
+        return True
     if log.deleted:
         return False
     if log.legal_hold:
         return True
-    mine = next((one for one in segments if one.ledger_id == ledger_id), None)
     if mine is None:
-        return said.epoch >= log.epoch and ledger_id not in log.obsolete
+        may_be_added = said.first_position >= log.paged_through and said.epoch >= log.epoch
+        return may_be_added and ledger.ledger_id not in log.obsolete
     return mine in log.segments or not log.gave_up(mine)
 
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from ..ledger_record import IDENTITY_BYTES, DigestType, Shape
 from .retention import NOTHING_GOES, Retention
+from .set_member import SetMember
+from .sharing import FORKS_MAX, Fork, Maker, check_makers, makers_before
 
 PAGE_SEGMENTS = 64
 """Segments of a page. Moving so many at a time keeps the record below twice that."""
@@ -113,23 +115,6 @@ def check_chain(segments: tuple[Segment, ...], start: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class SetMember:
-    """Which log of a set a log is: the set's identity, the number of the log, and how many there are.
-
-    `generation`: of the set's record, whose retention and hold the log has.
-    """
-
-    log_set: bytes
-    number: int
-    logs: int
-    generation: int
-
-    def __post_init__(self) -> None:
-        if len(self.log_set) != IDENTITY_BYTES or not 0 <= self.number < self.logs or self.generation < 0:
-            raise ValueError(f"no log is number {self.number} of {self.logs} of set {self.log_set.hex()!r}")
-
-
-@dataclass(frozen=True, slots=True)
 class LogRecord:
     """One log's metadata, immutable; a change makes a new record and is one compare-and-swap.
 
@@ -139,7 +124,8 @@ class LogRecord:
     certificates can be confined, as for ledgers.
     `election` and `token`: of the latest term under which the log was written. `retention`: what goes by itself.
     `producers_from`: no record before it has a producer; None where none has. `member`: of which set; None for a log
-    that is of none.
+    that is of none. `forks`: other logs that have ledgers of this one. `makers`: who made its own first ones.
+    `forking`: a fork whose segments are not all noted yet.
     """
 
     identity: bytes
@@ -162,8 +148,14 @@ class LogRecord:
     retention: Retention = NOTHING_GOES
     producers_from: int | None = None
     member: SetMember | None = None
+    forks: tuple[Fork, ...] = ()
+    makers: tuple[Maker, ...] = ()
+    forking: bool = False
 
     def __post_init__(self) -> None:
+        check_makers(self.makers)
+        if len(self.forks) > FORKS_MAX:
+            raise ValueError(f"a log has at most {FORKS_MAX} forks: delete one of them, or fork another log")
         if len(self.identity) != IDENTITY_BYTES:
             raise ValueError(f"no log has an identity of {len(self.identity)} bytes")
         if len(self.segments) > SEGMENTS_MAX:
@@ -298,6 +290,66 @@ class LogRecord:
     def _kept(self) -> int:
         return POSITION_MAX if self.deleted else self.first_position
 
+    def maker_of(self, position: int) -> bytes:
+        """The identity of the log that made the ledger with this position."""
+        return next((one.identity for one in self.makers if position < one.stop), self.identity)
+
+    def is_forked(self, start: int, stop: int | None) -> bool:
+        """Whether a fork needs any of these positions of the log's own ledgers. Nobody needs an empty ledger."""
+        return start != stop and any(one.needs(start, stop) for one in self.forks)
+
+    def forked(self, identity: bytes, name: str, at: int, created_ms: int) -> LogRecord:
+        """The record of a new fork that ends before `at`, without its segments yet."""
+        producers_from = self.producers_from
+        return LogRecord(
+            identity,
+            name,
+            self.settings,
+            owner=self.owner,
+            first_position=self.first_position,
+            paged_through=self.first_position,
+            created_ms=created_ms,
+            producers_from=None if producers_from is None or producers_from >= at else producers_from,
+            makers=makers_before(self.makers, self.identity, self.first_position, at),
+            forking=True,
+        )
+
+    def with_fork(self, fork: Fork) -> LogRecord:
+        """Names a fork, or changes what it needs. Raises ValueError where there are too many."""
+        return replace(self, forks=(*self._other_forks(fork.identity), fork))
+
+    def released(self, identity: bytes, start: int) -> LogRecord:
+        """The fork of this identity no longer needs what is before a position."""
+        mine = [
+            replace(one, start=max(start, one.start))
+            for one in self.forks
+            if one.identity == identity and start < one.stop
+        ]
+        return replace(self, forks=(*self._other_forks(identity), *mine))
+
+    def _other_forks(self, identity: bytes) -> tuple[Fork, ...]:
+        return tuple(one for one in self.forks if one.identity != identity)
+
+    def with_shared(self, segments: tuple[Segment, ...]) -> LogRecord:
+        """Notes the last segments that a fork shares: then it is complete."""
+        assert self.forking and not self.segments
+        start = segments[0].first_position if segments else self.first_position
+        return replace(self, segments=segments, paged_through=start, forking=False)
+
+    def emptied(self) -> LogRecord:
+        """What is left of a deleted log that has forks: nothing but what they need, in its ledgers."""
+        assert self.deleted
+        return replace(self, segments=(), obsolete=(), paged_through=self.first_position, makers=())
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it is the record of a deleted log of which nothing is left, and that has no fork."""
+        return self.deleted and not self.forks and self == self.emptied()
+
+    def without_makers(self) -> LogRecord:
+        """Forgets logs of whose ledgers it has none any more."""
+        return replace(self, makers=tuple(one for one in self.makers if one.stop > self._kept))
+
     def with_obsolete(self, ledgers: Iterable[int]) -> LogRecord:
         """Notes ledgers that are to be deleted."""
         return replace(self, obsolete=(*self.obsolete, *ledgers)[:OBSOLETE_MAX])
@@ -324,6 +376,7 @@ class LogRecord:
             segments=(),
             paged_through=self.first_position,
             obsolete=(),
+            forks=(),
             nonce=b"",
         )
 

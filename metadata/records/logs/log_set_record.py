@@ -13,7 +13,8 @@ from .. import records_pb2 as pb
 from ..coordination.transitions import Standing
 from ..unreadable import parsed
 from . import log_codec
-from .log_record import LogRecord, SetMember
+from .log_record import LogRecord
+from .set_member import SetMember
 
 FORMAT_VERSION = 1
 

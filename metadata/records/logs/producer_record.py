@@ -87,6 +87,17 @@ class ProducerStore:
         found = await self._store.get(keys.log_producers_at(self._log, position))
         return None if found is None else decode(found.key, found.value)
 
+    async def latest(self, position: int) -> tuple[int, ProducerSnapshot] | None:
+        """The last one at this position or before it, and where it is."""
+        last = keys.log_producers_at(self._log, position)
+        found = [
+            item async for item in list_all(self._store, keys.log_producers(self._log)) if item.key <= last
+        ]
+        if not found:
+            return None
+        key, value = found[-1].key, found[-1].value
+        return int(key.rpartition("/")[2], 16), decode(key, value)
+
     async def drop_before(self, position: int) -> None:
         """Deletes those of earlier positions."""
         first_kept = keys.log_producers_at(self._log, position)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bookledger.cluster.rebuilding.logs import EPOCHS_LEFT, RebuiltLog, rebuilt_log
+from bookledger.cluster.rebuilding.logs import EPOCHS_LEFT, RebuiltLog, forks_of, rebuilt_log
 from metadata.records.ledger_record import SEGMENT, BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.logs import log_codec
 from metadata.records.logs.log_ledgers import LOG, SegmentOf
 from metadata.records.logs.log_record import PAGE_SEGMENTS, LogRecord, LogSettings, Segment
+from metadata.records.logs.sharing import Fork, Maker
 
-A = b"a" * 16
+A, B, C = b"a" * 16, b"b" * 16, b"c" * 16
 BEGUN = LogRecord(A, "orders", LogSettings(Shape(1, 1, 1), roll_records=10), owner="team", created_ms=5)
 
 
@@ -18,7 +19,7 @@ def ledger(
     ledger_id: int, first: int, end: int | None, *, epoch: int = 1, log: LogRecord | None = BEGUN
 ) -> LedgerRecord:
     """That of a segment with these positions; open without an end."""
-    said = {SEGMENT: SegmentOf(A, first, epoch).encoded()}
+    said = {SEGMENT: SegmentOf(A if log is None else log.identity, first, epoch).encoded()}
     if log is not None:
         said[LOG] = log_codec.encode(replace(log, epoch=epoch).without_segments())
     made = LedgerRecord(
@@ -116,3 +117,39 @@ def test_a_long_chain_is_in_pages_as_ever() -> None:
     assert positions(rebuilt) == [(n + 1, 10 * n, 10 * n + 10) for n in range(count)]
     assert [len(page) for page in rebuilt.pages] == [PAGE_SEGMENTS]
     assert rebuilt.record.paged_through == 10 * PAGE_SEGMENTS
+
+
+def test_a_fork_has_what_it_shares_again_and_each_log_names_its_forks() -> None:
+    """Epochs are each log's own, and what a fork shares ends where the fork began."""
+    orders = [ledger(1, 0, 10, epoch=7), ledger(2, 10, 20, epoch=8), ledger(3, 20, None, epoch=9)]
+    fork = replace(BEGUN, identity=B, name="test", makers=(Maker(A, 14),))
+    third = replace(
+        BEGUN,
+        identity=C,
+        name="third",
+        first_position=5,
+        paged_through=5,
+        makers=(Maker(A, 14), Maker(B, 17)),
+    )
+    of_logs = {A: orders, B: [ledger(4, 14, 20, log=fork)], C: [ledger(5, 17, None, log=third)]}
+    rebuilt = {identity: rebuilt_log(ledgers, others=of_logs) for identity, ledgers in of_logs.items()}
+    assert positions(rebuilt[A]) == [(1, 0, 10), (2, 10, 20), (3, 20, None)]
+    assert positions(rebuilt[B]) == [(1, 0, 10), (2, 10, 14), (4, 14, 20)]
+    assert positions(rebuilt[C]) == [(1, 0, 10), (2, 10, 14), (4, 14, 17), (5, 17, None)]
+    assert all(one.doubts == () and one.record.obsolete == () for one in rebuilt.values())
+    assert forks_of(one.record for one in rebuilt.values()) == {
+        A: (Fork(B, 0, 14), Fork(C, 5, 14)),
+        B: (Fork(C, 14, 17),),
+    }
+
+
+def test_a_fork_whose_shared_ledgers_are_gone_says_what_is_missing() -> None:
+    fork = replace(BEGUN, identity=B, makers=(Maker(A, 14),))
+    rebuilt = rebuilt_log([ledger(4, 14, 20, log=fork)], others={A: [ledger(1, 0, 10)]})
+    assert rebuilt.doubts == ("nobody noted the segments with positions 10 to 13",)
+
+
+def test_an_open_ledger_is_shared_up_to_where_the_fork_begins() -> None:
+    fork = replace(BEGUN, identity=B, makers=(Maker(A, 14),))
+    rebuilt = rebuilt_log([ledger(4, 14, None, log=fork)], others={A: [ledger(1, 0, None)]})
+    assert positions(rebuilt) == [(1, 0, 14), (4, 14, None)] and rebuilt.doubts == ()

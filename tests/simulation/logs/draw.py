@@ -20,6 +20,7 @@ FAILS_AT_FIRST_SHARE = 0.1
 GOING_BACK_SHARE = 0.15
 ONE_END_SHARE = 0.25
 ORDERED_SHARE = 0.4
+FORKING_SHARE = 0.1
 
 LEADERS = "leaders 94371"
 """Under this key the seeds that are known to find planted bugs of writers and retention have no leaders."""
@@ -41,6 +42,9 @@ ONE_END = "one end 73662"
 
 ORDERS = "orders of sets 168"
 """Under this key nobody changes what the logs of a set have, or takes a name of one."""
+
+FORKS = "forks 10"
+"""Under this key nobody forks their log."""
 
 UNPAGED_SEGMENTS = 64
 """Times that cannot be stay in pages: with so many segments to a page there are none."""
@@ -71,7 +75,8 @@ def draw(seed: int) -> Plan:
     plan = _clocked(plan, nodes, Stream(key_of(seed, CLOCKS)))
     plan = _failing_at_first(plan, Stream(key_of(seed, FAILS_AT_FIRST)))
     plan = _gone_back(plan, Stream(key_of(seed, GOING_BACK)))
-    return _one_ended(plan, Stream(key_of(seed, ONE_END)))
+    plan = _one_ended(plan, Stream(key_of(seed, ONE_END)))
+    return _forked(plan, Stream(key_of(seed, FORKS)))
 
 
 def _kept(plan: Plan, chance: Stream) -> Plan:
@@ -184,6 +189,39 @@ def _one_ended(plan: Plan, chance: Stream) -> Plan:
     if goes_back or not chance.happens(ONE_END_SHARE):
         return plan
     return replace(plan, one_end=plans.OneEnd(chance.choice((0.1, 0.5)), chance.choice((0.0, 0.5))))
+
+
+def _forked(plan: Plan, chance: Stream) -> Plan:
+    """Some logs without a set are forked, and their forks, too. What is needed is judged by what there is: so no
+    metadata goes back."""
+    goes_back = any(isinstance(event, plans.GoesBack) for event in plan.events)
+    if plan.sharing or goes_back or not chance.happens(FORKING_SHARE):
+        return plan
+    orders = tuple(_fork_order(chance) for _ in range(1 + chance.below(5)))
+    truncations = tuple(
+        plans.Truncate(_soon_after(chance, one.at), chance.choice((0.3, 0.9)))
+        for one in orders
+        if chance.happens(0.5)
+    )
+    cuts = tuple(
+        _cut(chance, _soon_after(chance, one.at), f"f{n}", chance.choice((0.5, 5.0)))
+        for n, one in enumerate(orders)
+        if chance.happens(0.3)
+    )
+    forking = plans.Forking(orders, chance.happens(0.5))
+    return replace(plan, events=(*plan.events, *truncations, *cuts), forking=forking)
+
+
+def _fork_order(chance: Stream) -> plans.ForkOrder:
+    return plans.ForkOrder(
+        _when(chance) + 2.0,
+        of_fork=chance.happens(0.4),
+        share=chance.choice((0.0, 0.3, 0.8, 1.0)),
+        records=chance.choice((0, 1, 5)),
+        gives_up=chance.choice((0.0, 0.0, 0.4, 1.0)),
+        deletes=chance.happens(0.3),
+        dies_after=chance.choice((None, None, 1 + chance.below(40))),
+    )
 
 
 def _set_writer(chance: Stream) -> plans.SetWriter:

@@ -12,6 +12,7 @@ from . import (
     planted_in_clocks,
     planted_in_coordination,
     planted_in_ends,
+    planted_in_forks,
     planted_in_keeping,
     planted_in_ownership,
 )
@@ -33,6 +34,7 @@ LAYER = Layer(
         planted_in_accepting,
         planted_in_ends,
         planted_in_ownership,
+        planted_in_forks,
     ),
     probes=tuple(LogProbe),
     seeds_that_reach_everything=2_000,

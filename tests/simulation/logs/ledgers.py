@@ -120,6 +120,14 @@ class Ledgers:
         ledger = self._ledgers[ledger_id] = Ledger(ledger_id, record)
         return ledger
 
+    def close(self, ledger: Ledger, now_ms: int) -> int:
+        """Its end, which the metadata knows where forks are: what they need of it is judged by that."""
+        end, key, now = ledger.close(now_ms), keys.ledger(ledger.ledger_id), self.site.world.now
+        found = self._data.get(key, now) if self.site.plan.forking is not None else None
+        if found is not None and self.is_in_metadata(ledger):
+            self._data.replace(key, ledger_codec.encode(ledger.closed_record()), found.version, now)
+        return end
+
     def find(self, ledger_id: int) -> Ledger:
         """Raises NoSuchLedger, and MetadataWentBack where the metadata is held back and does not know it."""
         ledger = self._ledgers.get(ledger_id)
@@ -196,7 +204,7 @@ class LedgerCalls:
         silence, find = LedgerRecoveryFailed(ledger_id, "no answer"), self.ledgers.find_to_recover
         await self.call(lambda: find(ledger_id).fence(self.ledgers.chance), silence)
         now_ms = self.site.clock_ms()
-        await self.call(lambda: find(ledger_id).close(now_ms), silence)
+        await self.call(lambda: self.ledgers.close(find(ledger_id), now_ms), silence)
 
     async def call(self, serve: Callable[[], T], silence: LedgerError) -> T:
         """One request and its answer. Raises `silence` where either is lost; it may have been served all the same."""
@@ -330,7 +338,7 @@ class ModelWriter:
             if ledger.end is None and ledger.is_fenced:
                 raise LedgerFenced(self.ledger_id, "in recovery")
             ledger.is_fenced = True
-            return ledger.close(now_ms)
+            return self._calls.ledgers.close(ledger, now_ms)
 
         silence = LedgerClosed(self.ledger_id, "the outcome of closing it is not known")
         try:
@@ -366,6 +374,10 @@ class ModelReader:
     @property
     def record(self) -> Any:
         return SimpleNamespace(length_bytes=self._length)
+
+    @property
+    def length_bytes(self) -> int:
+        return self._length
 
     def is_confirmed(self, last_entry: int) -> None:
         if not self.is_closed:

@@ -215,6 +215,29 @@ class OneEnd(Value):
     late: float = 0.5
 
 
+class ForkOrder(Value):
+    """Somebody forks the log, or a fork that is there, at this share of what is left of it, and appends some records.
+
+    Then this share of the fork is given up, and it is deleted if it `deletes`. `dies_after`: so many messages after it
+    began to fork its process dies.
+    """
+
+    at: float
+    of_fork: bool = False
+    share: float = 1.0
+    records: int = 2
+    gives_up: float = 0.0
+    deletes: bool = False
+    dies_after: int | None = None
+
+
+class Forking(Value):
+    """Forks of the log. In the end the log is deleted before these, if it is `deleted_first`."""
+
+    orders: tuple[ForkOrder, ...] = ()
+    deleted_first: bool = False
+
+
 class Plan(Listing):
     """One run. `pace_seconds`: of a message. `page_segments`: so few make a page, that some are turned."""
 
@@ -231,3 +254,4 @@ class Plan(Listing):
     sharing: Sharing | None = None
     clocks: Clocks | None = None
     one_end: OneEnd | None = None
+    forking: Forking | None = None

@@ -26,6 +26,7 @@ from ledgers.logs.writing.log_pipeline import Confirm, LogEffect, LogPipeline, T
 from ledgers.logs.writing.log_writer import LogWriter
 from ledgers.logs.writing.writer_shell import WriterShell
 from metadata.errors import VersionConflict
+from metadata.records.ledger_record import LedgerRecord
 from metadata.records.logs import giving_up, log_ledgers
 from metadata.records.logs.giving_up import Cleaner
 from metadata.records.logs.log_ledgers import SegmentOf
@@ -222,7 +223,7 @@ def skips_a_segment_when_one_ends(patch: Patch) -> None:
     patch.setattr(LogReader, "_opened_at", broken)
 
 
-@instead_of(LogReader, "_check_dropped", within=500, known=6)
+@instead_of(LogReader, "_check_dropped", within=500, known=7)
 async def takes_a_segment_that_was_dropped_for_one_that_is_lost(self: LogReader, segment: Segment) -> None:
     raise NoSuchLedger(segment.ledger_id)
 
@@ -283,12 +284,14 @@ def leaves_what_is_given_up_in_the_chain(patch: Patch) -> None:
     def truncated(self: LogRecord, first_position: int) -> LogRecord:
         return replace(self, first_position=max(first_position, self.first_position))
 
-    def is_needed(log: LogRecord, ledger_id: int, said: SegmentOf, segments: tuple[Segment, ...]) -> bool:
-        mine = [s for s in log.segments if s.ledger_id == ledger_id]
+    def is_needed(
+        log: LogRecord, ledger: LedgerRecord, said: SegmentOf, segments: tuple[Segment, ...]
+    ) -> bool:
+        mine = [s for s in log.segments if s.ledger_id == ledger.ledger_id]
         gone = not log.legal_hold and any(
             (s.end_position or POSITION_MAX) <= log.first_position for s in mine
         )
-        return not gone and log_ledgers.is_needed(log, ledger_id, said, segments)
+        return not gone and log_ledgers.is_needed(log, ledger, said, segments)
 
     patch.setattr(LogRecord, "truncated", truncated)
     patch.setattr("metadata.records.logs.giving_up.is_needed", is_needed)
@@ -296,10 +299,10 @@ def leaves_what_is_given_up_in_the_chain(patch: Patch) -> None:
 
 @instead_of(giving_up, "is_needed", within=500, known=151)
 def an_audit_deletes_what_a_living_writer_has_made(
-    log: LogRecord, ledger_id: int, said: SegmentOf, segments: tuple[Segment, ...]
+    log: LogRecord, ledger: LedgerRecord, said: SegmentOf, segments: tuple[Segment, ...]
 ) -> bool:
     """Before that is added to the log."""
-    return any(s.ledger_id == ledger_id for s in segments)
+    return any(s.ledger_id == ledger.ledger_id for s in segments)
 
 
 @instead_of(giving_up, "is_needed", within=500, known=0)

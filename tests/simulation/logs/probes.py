@@ -32,4 +32,7 @@ class LogProbe(Enum):
     ORDERED = "all logs of a set had what was ordered"
     STRANGER = "a log that is none of a set had the name of one"
     BROUGHT_UP = "a log whose metadata had gone back was brought up to its ledgers"
+    FORKED = "a log was forked"
+    FORKED_AGAIN = "a fork was forked"
+    FORKED_IN_PART = "somebody died who was forking a log"
     USED_AGAIN = "a member used what one before it had used, too"

@@ -20,6 +20,7 @@ from tests.simulation.engine.world import Violation
 
 from . import plan as plans
 from .actors import Keeper, LogReaderUser, LogWriterUser
+from .forking import ForkUser, forks_in_the_end
 from .going_back import GoingBack
 from .keeping import AuditorUser, BookieClocks, ConsumerUser
 from .leading import LeaderUser
@@ -109,6 +110,8 @@ class LogRun:
             self._act(f"r{n}", LogReaderUser(self.site, f"r{n}", reader).run)
         if self.plan.keeping is not None:
             self._begin_keeping(self.plan.keeping)
+        for n, order in enumerate(self.plan.forking.orders if self.plan.forking else ()):
+            self._act(f"f{n}", ForkUser(self.site, f"f{n}", order).run)
         for name, acting in self._sharing.actors() if self._sharing else ():
             self._act(name, lambda acting=acting: acting)  # type: ignore[misc]
         for n, event in enumerate(self.plan.events):
@@ -180,7 +183,11 @@ class LogRun:
         await self._times_lead_to_positions(log, end)
         if self._went_back is not None:
             await log.set_legal_hold(False)  # one that an operator ended since the copy is back
+        if self.plan.forking is not None:
+            logs = [*logs, *await forks_in_the_end(self.site, last, self.plan.forking)]
         await self._nothing_unneeded_is_left(logs, last)
+        if self.plan.forking is not None:
+            await self._nothing_is_left_of(logs, last)
         for client in self.site.clients:
             await client.close()
         self._no_task_is_left()
@@ -277,15 +284,42 @@ class LogRun:
         for _ in range(TRIES_MAX):
             await asyncio.sleep(SETTLE_SECONDS)
             await last.sweep()
-            needed = [segment.ledger_id for log in logs async for segment in log.segments()]
-            left = [one.ledger_id for one in self.site.ledgers.left() if not self._may_be_left(one, logs[0])]
-            if sorted(needed) == sorted(left):
+            needed = {segment.ledger_id for log in logs async for segment in log.segments()}
+            left = {
+                one.ledger_id
+                for one in self.site.ledgers.left()
+                if one.ledger_id in needed or not self._may_be_left(one, logs[0])
+            }
+            if needed == left:
                 return
         raise Violation("leftovers", f"ledgers {left} are left, and the logs need {needed}")
+
+    async def _nothing_is_left_of(self, logs: Sequence[Log], last: Client) -> None:
+        """One log after the other is deleted, and those that are left have all that they had."""
+        assert self.plan.forking is not None
+        log, *forks = logs
+        there = {segment.ledger_id for one in logs async for segment in one.segments()}
+        self.site.truth.is_given_up = True
+        in_order = [log, *forks] if self.plan.forking.deleted_first else [*forks, log]
+        for n, one in enumerate(in_order):
+            await last.logs.delete(one.name, b"")
+            for other in in_order[n + 1 :]:
+                if other is not log:
+                    await self.site.fork_truth.check(other)
+        left = [one.ledger_id for one in self.site.ledgers.left() if one.ledger_id in there]
+        named = [
+            one.name for one in self.site.fork_truth.logs() if one.forks or (one.segments and not one.deleted)
+        ]
+        if left or named:
+            raise Violation(
+                "leftovers", f"ledgers {left}, and records of {named}, are left of logs that are deleted"
+            )
 
     def _may_be_left(self, ledger: Ledger, log: Log) -> bool:
         """The metadata went back, and the log has not come to the epoch again under which this was made for nothing."""
         said = segment_of(ledger.record.custom_metadata)
+        if said is not None and said.identity != log.record.identity and self._is_forgotten(said.identity):
+            return True
         is_named = any(one.ledger_id == ledger.ledger_id for one in self.site.segments())
         return (
             self._went_back is not None
@@ -293,6 +327,11 @@ class LogRun:
             and said is not None
             and said.epoch >= log.record.epoch
         )
+
+    def _is_forgotten(self, identity: bytes) -> bool:
+        """Somebody deleted this fork: what a dead writer made for it stays, for whoever restores the metadata."""
+        has_forks = self.plan.forking is not None
+        return has_forks and identity not in {one.identity for one in self.site.fork_truth.logs()}
 
     def _no_task_is_left(self) -> None:
         for client in self.site.clients:

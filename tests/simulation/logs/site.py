@@ -23,6 +23,7 @@ from ledgers.elections.place import Place
 from ledgers.errors import LedgerError
 from ledgers.logs import log_calls
 from ledgers.logs.cursors import cursor, cursor_calls
+from ledgers.logs.forks import forking
 from ledgers.logs.log_calls import LogCalls
 from ledgers.logs.writing import record_clock
 from ledgers.logs.writing.log_writer import LogWriter
@@ -44,6 +45,7 @@ from tests.simulation.shells.watch import Watch
 
 from .actors import LogUser
 from .clock_truth import ClockTruth
+from .forking import ForkTruth
 from .kept_truth import KeptTruth
 from .leading import LedTruth
 from .ledgers import LedgerCalls, Ledgers, ModelWriter
@@ -89,6 +91,8 @@ class MetadataWatch(Watch):
             decoded = ledger_codec.decode(key, value)
             if isinstance(decoded, Tombstone):
                 self._site.truth.deletes(self._site.ledgers.by_id(decoded.ledger_id))
+                if self._site.plan.forking is not None:
+                    self._site.fork_truth.deletes(self._site.ledgers.by_id(decoded.ledger_id))
         elif self._site.shared_truth is not None:
             self._site.shared_truth.put(key, value)
 
@@ -115,6 +119,7 @@ class LogSite(Site):
         self.kept_truth = KeptTruth(self)
         self.led_truth = LedTruth(self)
         self.clock_truth = ClockTruth(self)
+        self.fork_truth = ForkTruth(self)
         self.start_us = START_US
         self.shared_truth: SharedTruth | None = None
         self.clients: list[Client] = []
@@ -247,10 +252,11 @@ def in_virtual_time(site: LogSite) -> Iterator[None]:
     with ExitStack() as stack:
         patched = mock.patch.object
         stack.enter_context(patched(tenacity, "time", clock))
-        for module in (record_clock, log_calls, cursor, cursor_calls, election, place):
+        for module in (record_clock, log_calls, forking, cursor, cursor_calls, election, place):
             stack.enter_context(patched(module, "time", wall))
-        for module in (log_record, rebuilt_logs):
+        for module in (log_record, rebuilt_logs, forking):
             stack.enter_context(patched(module, "PAGE_SEGMENTS", site.plan.page_segments))
+        stack.enter_context(patched(forking, "FORK_PAGE_SEGMENTS", 2 * site.plan.page_segments))
         stack.enter_context(patched(retention_rounds, "ROUND_SECONDS", ROUND_SECONDS))
         stack.enter_context(patched(silence_counts, "TELL_MS", TELL_MS))
         if site.plan.clocks is None:

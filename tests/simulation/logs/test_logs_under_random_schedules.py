@@ -1,4 +1,4 @@
-"""Writers that race, leaders, readers and truncations of a log, and a set of logs: L1 to L7 and L9 to L12."""
+"""Writers that race, leaders, readers, truncations and forks of a log, and a set of logs: L1 to L7 and L9 to L13."""
 
 from __future__ import annotations
 

@@ -37,6 +37,8 @@ class Truth:
         self._begun: dict[int, int] = {}
         self.confirmed: dict[int, bytes] = {}
         self._records: dict[bytes, LogRecord] = {}
+        self.is_given_up = False
+        """Whether the log is being deleted, in the end of a run."""
         self.violation: Violation | None = None
         """The first one: where the product hears of it, that makes an error of its own of it."""
 
@@ -130,6 +132,8 @@ class Truth:
         """A ledger is being deleted, by the log's code or an audit."""
         said = segment_of(ledger.record.custom_metadata)
         assert said is not None
+        if self.is_given_up:
+            return
         log = self._log()
         if said.identity != log.identity:
             return  # of the set

@@ -1,0 +1,142 @@
+"""Forks: another log with the records of a log before a position, without copying them (rule L13).
+
+A fork has a name from the beginning on, and is not opened before it is complete: whoever makes it and dies leaves a log
+that can only be deleted. It shares nothing before the logs whose ledgers it gets know of it; from then on none of these
+is deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from metadata.audit import Act, tell
+from metadata.records.ledger_record import IDENTITY_BYTES
+from metadata.records.logs.log_record import PAGE_SEGMENTS, LogRecord, Segment
+from metadata.records.logs.log_store import LogStore, VersionedLog
+from metadata.records.logs.producer_record import ProducerStore
+from metadata.records.logs.sharing import Fork
+from metadata.settled_writes import until_changed
+
+from ...cluster import Cluster
+from ...errors import LedgerError, LogTruncated
+from ...record_change import metadata_errors
+from ..access import check_may_change
+from ..log_chain import LogChain
+from ..producers.recollection import snapshot_before
+from ..segment_ledgers import SegmentLedgers, time_of
+
+FORK_PAGE_SEGMENTS = 4 * PAGE_SEGMENTS
+"""Segments of a page that a fork begins with: fewer pages are written than are read."""
+
+PAGES_AT_ONCE_MAX = 16
+
+
+def new_fork(cluster: Cluster, record: LogRecord, name: str, at: int) -> LogRecord:
+    """The record of a fork that is to be made. Raises NotAllowed, LogTruncated."""
+    check_may_change(cluster)
+    if at < record.first_position:
+        raise LogTruncated(record.name, at, record.first_position)
+    identity = cluster.rng.randbytes(IDENTITY_BYTES)
+    return record.forked(identity, name, at, time.time_ns() // 1_000_000)
+
+
+class Forking:
+    """Completes one fork, whose record is there. Raises what it meets; then the fork is to be deleted."""
+
+    def __init__(self, of: LogChain, fork: VersionedLog, ledgers: SegmentLedgers, at: int) -> None:
+        self._of = of
+        self._chain = LogChain(of.logs, fork)
+        self._logs: LogStore = of.logs
+        self._ledgers = ledgers
+        self._at = at
+
+    async def complete(self) -> VersionedLog:
+        record = self._chain.record
+        with metadata_errors():
+            await self._register(record)
+            segments = await self._segments(record.first_position)
+        await self._remember_producers(record)
+        kept = segments[-PAGE_SEGMENTS:]
+        await self._put_pages(segments[: len(segments) - len(kept)])
+        await self._chain.change(lambda record: record.with_shared(tuple(kept)))
+        tell(
+            Act.FORK,
+            who=self._ledgers.cluster.who,
+            log=self._of.record.name,
+            to=record.name,
+            position=self._at,
+        )
+        return self._chain.found
+
+    async def _register(self, record: LogRecord) -> None:
+        """Has the logs that made the ledgers say that the fork needs them. Raises LogTruncated where one does not have
+        them any more."""
+        start = record.first_position
+        for maker in record.makers:
+            fork = Fork(record.identity, start, maker.stop)
+            read = partial(self._logs.read, maker.identity)
+            await until_changed(f"log {maker.identity.hex()}", await read(), partial(self._name, fork), read)
+            start = maker.stop
+
+    async def _name(self, fork: Fork, found: VersionedLog | None) -> None:
+        of = self._of.record
+        has_it = found is not None and (
+            found.record.first_position <= fork.start and not found.record.deleted
+            if found.record.identity == of.identity
+            else any(one.identity == of.identity and one.start <= fork.start for one in found.record.forks)
+        )
+        if found is None or not has_it:
+            raise LogTruncated(of.name, fork.start, (await self._of.refresh()).first_position)
+        try:
+            named = found.record.with_fork(fork)
+        except ValueError as error:
+            raise LedgerError(str(error)) from None
+        await self._logs.change(named, found.version)
+
+    async def _segments(self, start: int) -> list[Segment]:
+        """Those that are shared; the last one ends where the fork does."""
+        found: list[Segment] = []
+        record = await self._of.refresh()
+        async for segment in self._logs.segments(record, start):
+            if max(start, segment.first_position) >= self._at:
+                break
+            is_in_page = segment.first_position < record.paged_through
+            found.append(segment.before(record.paged_us) if is_in_page else segment)
+        if found and (found[-1].end_position is None or found[-1].end_position > self._at):
+            found[-1] = await self._cut(found[-1])
+        return found
+
+    async def _cut(self, segment: Segment) -> Segment:
+        """The part of a segment that is shared. Its records are confirmed, though its ledger may still be open."""
+        reader = await self._ledgers.open(segment)
+        reader.is_confirmed(self._at - segment.first_position - 1)
+        records = self._at - segment.first_position
+        length = (reader.length_bytes or 0) * records // (reader.last_add_confirmed + 1)
+        return replace(segment, end_position=None).ended(
+            self._at, await time_of(reader, segment, self._at - 1), length
+        )
+
+    async def _remember_producers(self, record: LogRecord) -> None:
+        """What is known of producers at the fork's end. Without it, the first writer reads the whole fork."""
+        if record.producers_from is None:
+            return
+        snapshot = await snapshot_before(self._of, self._ledgers, self._at)
+        if snapshot is not None:
+            store = ProducerStore(self._logs.store, record.identity)
+            with metadata_errors():
+                await store.write(self._at, snapshot)
+
+    async def _put_pages(self, segments: Sequence[Segment]) -> None:
+        turns = asyncio.Semaphore(PAGES_AT_ONCE_MAX)
+
+        async def put(first: int) -> None:
+            async with turns:
+                page = tuple(segments[first : first + FORK_PAGE_SEGMENTS])
+                await self._logs.put_page(self._chain.record.identity, page)
+
+        with metadata_errors():
+            await asyncio.gather(*map(put, range(0, len(segments), FORK_PAGE_SEGMENTS)))

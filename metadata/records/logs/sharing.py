@@ -1,0 +1,61 @@
+"""Ledgers that a log shares with its forks.
+
+A ledger belongs to the log that made it. That log's record names the forks that have some of its ledgers, too, and
+which positions they need. So one record tells whether anybody needs a ledger, and each change of that is one
+compare-and-swap (rule L13). The forks' own records and pages only say where their records are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+FORKS_MAX = 100
+"""Forks that a log's record can name. A fork of a fork counts for each log whose ledgers it has."""
+
+MAKERS_MAX = 16
+"""Logs whose ledgers one log can have: forks of forks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """Another log that has ledgers of this one. It needs positions `start` … `stop` - 1."""
+
+    identity: bytes
+    start: int
+    stop: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start < self.stop:
+            raise ValueError(f"a fork that has positions {self.start} to {self.stop - 1}")
+
+    def needs(self, start: int, stop: int | None) -> bool:
+        """Whether it needs any of these positions; without a `stop` all from the start on."""
+        return start < self.stop and (stop is None or self.start < stop)
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Another log that made the ledgers of this one's positions before `stop`."""
+
+    identity: bytes
+    stop: int
+
+
+def check_makers(makers: Sequence[Maker]) -> None:
+    """Raises ValueError unless their positions rise, and there are few enough."""
+    stops = [0, *(one.stop for one in makers)]
+    if len(makers) > MAKERS_MAX or any(
+        stop <= before for before, stop in zip(stops, stops[1:], strict=False)
+    ):
+        raise ValueError(f"a log of which others made the ledgers before positions {stops[1:]}")
+
+
+def makers_before(makers: Sequence[Maker], identity: bytes, start: int, stop: int) -> tuple[Maker, ...]:
+    """Who made the ledgers of positions `start` … `stop` - 1 of a log that has these makers, and this identity."""
+    if start >= stop:
+        return ()
+    found = [
+        replace(one, stop=min(one.stop, stop)) for one in (*makers, Maker(identity, stop)) if start < one.stop
+    ]
+    return tuple(one for n, one in enumerate(found) if n == 0 or found[n - 1].stop < one.stop)
