@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from metadata.records.ledger_record import SEGMENT, LedgerRecord
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.logs.log_ledgers import SegmentOf, segment_of
-from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore
+from metadata.records.logs.segment import Segment
 from metadata.store import MetadataStore
 
 

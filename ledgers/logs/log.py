@@ -10,9 +10,10 @@ from weakref import WeakSet
 
 from metadata.audit import Act, tell
 from metadata.records.coordination.cursor_record import CursorRecord
-from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.retained import Retained, look
 from metadata.records.logs.retention import Retention, told
+from metadata.records.logs.segment import Segment
 
 from ..cluster import Cluster
 from ..elections.campaign import this_process

@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore, VersionedLog
+from metadata.records.logs.segment import Segment
 
 from ..errors import LogFenced, NoSuchLedger
 from ..record_change import ClientRecord, check_not_older, metadata_errors, no_log

@@ -11,7 +11,8 @@ from metadata.audit import Act, tell
 from metadata.records.ledger_record import OWNER, SEGMENT, DigestType
 from metadata.records.logs import log_codec
 from metadata.records.logs.log_ledgers import LOG, SegmentOf
-from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.segment import Segment
 
 from ..cluster import Cluster
 from ..errors import LedgerError, NoSuchLedger

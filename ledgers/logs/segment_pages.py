@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.segment import Segment
 
 from ..errors import LedgerError
 from ..record_change import metadata_errors

@@ -13,8 +13,8 @@ from ledgers import LedgerError, LedgerRecord, LogTruncated, NoSuchLogSet, NoSuc
 from ledgers.aio import LedgerClient, Log
 from metadata import keys, opened_store
 from metadata.records.ledger_record import LedgerState
-from metadata.records.logs.log_record import Segment
 from metadata.records.logs.log_set_record import LogSetStore, log_name
+from metadata.records.logs.segment import Segment
 
 from ..planning.ledger_records import records_of
 from ..planning.ranges import EntryRange

@@ -15,7 +15,8 @@ from metadata.records.cluster import Cookie
 from metadata.records.coordination import candidates, cursor_record, election_record
 from metadata.records.ledger_record import BookieRef, Fragment, Lacking, LedgerRecord, Shape
 from metadata.records.logs import log_codec, silences
-from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.segment import Segment
 from metadata.store import Versioned
 
 from .target import Target

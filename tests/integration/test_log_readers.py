@@ -20,7 +20,7 @@ from ledgers.logs.segment_ledgers import SegmentLedgers
 from ledgers.logs.writing import take_over
 from ledgers.recovering.delete import delete
 from metadata import keys
-from metadata.records.logs.log_record import Segment
+from metadata.records.logs.segment import Segment
 from metadata.store import list_all
 from tests.support.aio import until_true
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies

@@ -14,8 +14,9 @@ from ledgers.logs.writing.log_writer import LogWriter
 from ledgers.recovering.delete import delete
 from metadata.errors import VersionConflict
 from metadata.records.logs.giving_up import UnneededSegments
-from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore, VersionedLog
+from metadata.records.logs.segment import Segment
 from tests.support.aio import until_true
 
 

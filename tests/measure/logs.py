@@ -18,8 +18,9 @@ from ledgers import LedgerClient, LogWriter, WriteHandle
 from ledgers.logs.log_chain import LogChain
 from ledgers.logs.segment_pages import segment_at
 from metadata import opened_store
-from metadata.records.logs.log_record import PAGE_SEGMENTS, LogRecord, Segment
+from metadata.records.logs.log_record import PAGE_SEGMENTS, LogRecord
 from metadata.records.logs.log_store import LogStore
+from metadata.records.logs.segment import Segment
 from tests.support.etcd import EtcdServer
 
 PAYLOAD = bytes(1024)

@@ -17,8 +17,9 @@ from metadata.records.ledger_record import SEGMENT, BookieRef, Fragment, LedgerR
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.logs.giving_up import Cleaner, UnneededSegments
 from metadata.records.logs.log_ledgers import SegmentOf
-from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore, VersionedLog
+from metadata.records.logs.segment import Segment
 from tests.support.aio import run
 from tests.support.present import there
 

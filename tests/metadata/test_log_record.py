@@ -13,7 +13,8 @@ from metadata.errors import BadRecord
 from metadata.records import records_pb2 as pb
 from metadata.records.ledger_record import DigestType, Shape
 from metadata.records.logs import log_codec
-from metadata.records.logs.log_record import OBSOLETE_MAX, PAGE_SEGMENTS, LogRecord, LogSettings, Segment
+from metadata.records.logs.log_record import OBSOLETE_MAX, PAGE_SEGMENTS, LogRecord, LogSettings
+from metadata.records.logs.segment import Segment
 
 LOG = LogRecord(bytes(16), "orders").taken_over("w1")
 KEY = "logs/00"

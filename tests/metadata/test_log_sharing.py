@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 from metadata.records.logs import log_codec
 from metadata.records.logs.log_ledgers import SegmentOf, is_needed
-from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.segment import Segment
 from metadata.records.logs.sharing import FORKS_MAX, MAKERS_MAX, Fork, Maker, makers_before
 from tests.spark.made import closed
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from metadata.errors import MetadataRestored, VersionConflict
-from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore
+from metadata.records.logs.segment import Segment
 from metadata.store import MetadataStore
 from tests.support.faulty_store import FaultyStore
 from tests.support.present import there

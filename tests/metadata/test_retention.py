@@ -9,10 +9,11 @@ from metadata.records import directory_generations
 from metadata.records.directory_generations import Life
 from metadata.records.ledger_record import BookieRef
 from metadata.records.logs import log_codec
-from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore
 from metadata.records.logs.retained import look
 from metadata.records.logs.retention import CountedCursor, Judgement, Retention, judge
+from metadata.records.logs.segment import Segment
 from metadata.records.registration import Registration
 
 SECOND = 1_000_000

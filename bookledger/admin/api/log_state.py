@@ -14,10 +14,11 @@ from metadata.errors import BadRecord
 from metadata.records.coordination.election_record import current_term
 from metadata.records.directory_generations import time_ms
 from metadata.records.logs import log_codec
-from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore
 from metadata.records.logs.retained import look
 from metadata.records.logs.retention import told
+from metadata.records.logs.segment import Segment
 from metadata.records.unreadable import skip
 from metadata.store import MetadataStore
 

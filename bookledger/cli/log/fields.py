@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ledgers.logs.forks.sharing import Sharing
-from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.segment import Segment
 
 from ..output import iso
 

@@ -7,14 +7,8 @@ from dataclasses import dataclass, replace
 
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.logs.log_ledgers import SegmentOf, log_of, segment_of
-from metadata.records.logs.log_record import (
-    OBSOLETE_MAX,
-    PAGE_SEGMENTS,
-    POSITION_MAX,
-    LogRecord,
-    LogSettings,
-    Segment,
-)
+from metadata.records.logs.log_record import OBSOLETE_MAX, PAGE_SEGMENTS, LogRecord, LogSettings
+from metadata.records.logs.segment import POSITION_MAX, Segment
 from metadata.records.logs.sharing import Fork
 
 EPOCHS_LEFT = 1000

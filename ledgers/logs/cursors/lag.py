@@ -6,7 +6,7 @@ import time
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from metadata.records.logs.log_record import Segment
+from metadata.records.logs.segment import Segment
 
 from ..record_batch import HEAD_BYTES
 from .where import ReadableLog

@@ -6,7 +6,8 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import datetime
 from typing import Literal, Protocol
 
-from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.segment import Segment
 
 from ...entry import wrong_type
 from ...errors import LogTruncated

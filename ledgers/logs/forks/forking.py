@@ -15,9 +15,10 @@ from functools import partial
 
 from metadata.audit import Act, tell
 from metadata.records.ledger_record import IDENTITY_BYTES
-from metadata.records.logs.log_record import PAGE_SEGMENTS, LogRecord, Segment
+from metadata.records.logs.log_record import PAGE_SEGMENTS, LogRecord
 from metadata.records.logs.log_store import LogStore, VersionedLog
 from metadata.records.logs.producer_record import ProducerStore
+from metadata.records.logs.segment import Segment
 from metadata.records.logs.sharing import Fork
 from metadata.settled_writes import until_changed
 

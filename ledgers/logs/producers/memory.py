@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from metadata.records.logs.log_record import POSITION_MAX
 from metadata.records.logs.producer_record import (
     DIGEST_BYTES,
     EARLIER_RUNS_MAX,
@@ -19,6 +18,7 @@ from metadata.records.logs.producer_record import (
     ProducerSnapshot,
     Run,
 )
+from metadata.records.logs.segment import POSITION_MAX
 
 from .errors import ProducerForgotten, SequenceTooOld
 

@@ -16,8 +16,9 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from metadata.rate_limit import LogRateLimit
-from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.producer_record import ProducerSnapshot, ProducerStore
+from metadata.records.logs.segment import Segment
 
 from ...errors import LedgerError, LogFenced
 from ...record_change import metadata_errors

@@ -7,7 +7,7 @@ import math
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from metadata.records.logs.log_record import Segment
+from metadata.records.logs.segment import Segment
 
 from ...entry import check_timeout
 from ...errors import LedgerError, LogTruncated, NoSuchEntry, NoSuchLedger

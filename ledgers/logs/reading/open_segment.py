@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from metadata.records.logs.log_record import Segment
+from metadata.records.logs.segment import Segment
 
 from ...reading.read_handle import ReadHandle
 from ..record_batch import RecordBatch, decode

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from metadata.audit import Act, tell
-from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.segment import Segment
 
 from ...cluster import Cluster
 from ...elections.term import Term

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from bookie.wire import FRAME_BYTES_MAX
-from metadata.records.logs.log_record import Segment
+from metadata.records.logs.segment import Segment
 
 from ...cluster import Cluster
 from ...entry import ENTRY_OVERHEAD_BYTES

@@ -23,9 +23,10 @@ from ..ledger_record import LedgerRecord
 from ..ledger_store import LedgerStore, VersionedRecord
 from . import silences
 from .log_ledgers import SegmentOf, is_needed, segment_of, segments_at
-from .log_record import POSITION_MAX, LogRecord, Segment
+from .log_record import LogRecord
 from .log_store import LogStore, VersionedLog
 from .producer_record import ProducerStore
+from .segment import POSITION_MAX, Segment
 
 logger = logging.getLogger(__name__)
 

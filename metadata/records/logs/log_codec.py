@@ -11,8 +11,9 @@ from ...errors import BadRecord
 from .. import records_pb2 as pb
 from ..ledger_codec import DIGEST_FROM_PB, DIGEST_TO_PB
 from ..ledger_record import IDENTITY_BYTES, Shape
-from .log_record import LogRecord, LogSettings, Segment, check_chain
+from .log_record import LogRecord, LogSettings
 from .retention import Retention
+from .segment import Segment, check_chain
 from .set_member import SetMember
 from .sharing import Fork, Maker
 

@@ -9,8 +9,9 @@ from struct import Struct
 from ...errors import BadRecord
 from ..ledger_record import IDENTITY_BYTES, SEGMENT, LedgerRecord
 from . import log_codec
-from .log_record import LogRecord, Segment
+from .log_record import LogRecord
 from .log_store import LogStore
+from .segment import Segment
 
 LOG = "bookledger.log.record"
 """Custom metadata key of a segment's ledger: the log's record as it stood then, without its segments."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from ..ledger_record import IDENTITY_BYTES, DigestType, Shape
 from .retention import NOTHING_GOES, Retention
+from .segment import POSITION_MAX, Segment, check_chain
 from .set_member import SetMember
 from .sharing import FORKS_MAX, Fork, Maker, check_makers, makers_before
 
@@ -35,8 +36,6 @@ WRITER_CHARACTERS_MAX = 256
 PRODUCER_BYTES_MAX = 128
 """Of a producer's name in UTF-8."""
 
-POSITION_MAX = 2**63 - 1
-
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
@@ -55,63 +54,6 @@ class LogSettings:
             raise ValueError(
                 f"a segment cannot be ended each {self.roll_seconds} seconds: take 0.001 or more"
             )
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """One ledger of a log. Times are microseconds since 1970, and never go back along a log.
-
-    `begun_us`: no record of it is older. `ended_us`: none is younger, whatever its writer's clock said. `end_position`:
-    behind its last record; None while its ledger may be open.
-    """
-
-    ledger_id: int
-    first_position: int
-    epoch: int
-    begun_us: int
-    end_position: int | None = None
-    ended_us: int = 0
-    length_bytes: int = 0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.first_position <= (self.end_position or self.first_position) <= POSITION_MAX:
-            raise ValueError(f"a segment from position {self.first_position} to {self.end_position}")
-        if min(self.ledger_id, self.epoch, self.begun_us, self.ended_us, self.length_bytes) < 0:
-            raise ValueError(f"segment {self.first_position} has a number below 0")
-
-    @property
-    def is_ended(self) -> bool:
-        return self.end_position is not None
-
-    @property
-    def is_empty(self) -> bool:
-        return self.end_position == self.first_position
-
-    def holds(self, position: int) -> bool:
-        """Whether the position is in it; anything behind the start may be in one that is open."""
-        return self.first_position <= position and (self.end_position is None or position < self.end_position)
-
-    def ended(self, end_position: int, ended_us: int, length_bytes: int) -> Segment:
-        """The segment as it stands once its ledger is closed."""
-        return replace(
-            self, end_position=end_position, ended_us=max(ended_us, self.begun_us), length_bytes=length_bytes
-        )
-
-    def before(self, time_us: int) -> Segment:
-        """The segment, all of which was written before this time."""
-        return replace(self, begun_us=min(self.begun_us, time_us), ended_us=min(self.ended_us, time_us))
-
-
-def check_chain(segments: tuple[Segment, ...], start: int) -> None:
-    """Raises ValueError unless each segment begins where the one before it ended."""
-    for segment in segments:
-        if segment.first_position != start:
-            raise ValueError(f"a segment begins at {segment.first_position}, and should at {start}")
-        if segment.end_position is None:
-            if segment is not segments[-1]:
-                raise ValueError(f"the segment at {start} is open, and not the last one")
-            return
-        start = segment.end_position
 
 
 @dataclass(frozen=True, slots=True)

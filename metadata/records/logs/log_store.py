@@ -11,7 +11,8 @@ from ... import keys, settled_writes
 from ...store import EventKind, MetadataStore, Versioned, list_all
 from ..coordination.transitions import Standing
 from . import log_codec
-from .log_record import LogRecord, Segment
+from .log_record import LogRecord
+from .segment import Segment
 
 VersionedLog = Standing[LogRecord]
 

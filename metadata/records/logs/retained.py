@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from ..coordination.cursor_record import CursorStore, VersionedCursor
 from . import silences
-from .log_record import LogRecord, Segment
+from .log_record import LogRecord
 from .log_store import LogStore
 from .retention import CountedCursor, Judgement, judge
+from .segment import Segment
 from .silences import Silences
 
 HEAD_SEGMENTS_MAX = 64

@@ -8,7 +8,8 @@ from bookledger.cluster.rebuilding.logs import EPOCHS_LEFT, RebuiltLog, forks_of
 from metadata.records.ledger_record import SEGMENT, BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.logs import log_codec
 from metadata.records.logs.log_ledgers import LOG, SegmentOf
-from metadata.records.logs.log_record import PAGE_SEGMENTS, LogRecord, LogSettings, Segment
+from metadata.records.logs.log_record import PAGE_SEGMENTS, LogRecord, LogSettings
+from metadata.records.logs.segment import Segment
 from metadata.records.logs.sharing import Fork, Maker
 
 A, B, C = b"a" * 16, b"b" * 16, b"c" * 16

@@ -11,8 +11,9 @@ from ledgers.logs.segment_holder import holder_of
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records.ledger_record import SEGMENT, BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.logs.log_ledgers import SegmentOf
-from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore
+from metadata.records.logs.segment import Segment
 from tests.support.aio import run
 
 A = b"a" * 16

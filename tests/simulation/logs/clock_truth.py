@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ledgers.logs.record_batch import Record
-from metadata.records.logs.log_record import Segment
+from metadata.records.logs.segment import Segment
 from tests.simulation.engine.world import Violation
 
 if TYPE_CHECKING:

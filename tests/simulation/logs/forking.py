@@ -13,7 +13,8 @@ from ledgers.logs.errors import LogIncomplete
 from ledgers.logs.log import Log
 from metadata import keys
 from metadata.records.logs import log_codec
-from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.segment import Segment
 from tests.simulation.engine.loop import owned_by
 from tests.simulation.engine.world import Violation
 

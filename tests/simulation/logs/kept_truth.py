@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.segment import Segment
 from tests.simulation.engine.world import Violation
 
 from .clock_truth import TOLD_SECONDS

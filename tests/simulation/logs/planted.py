@@ -30,8 +30,9 @@ from metadata.records.ledger_record import LedgerRecord
 from metadata.records.logs import giving_up, log_ledgers
 from metadata.records.logs.giving_up import Cleaner
 from metadata.records.logs.log_ledgers import SegmentOf
-from metadata.records.logs.log_record import POSITION_MAX, LogRecord, Segment
+from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore
+from metadata.records.logs.segment import POSITION_MAX, Segment
 from tests.simulation.engine.planted import Real, around, bug, instead_of
 
 from .ledgers import ModelWriter

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ledgers.logs.writing.record_clock import RecordClock
-from metadata.records.logs.log_record import Segment
+from metadata.records.logs.segment import Segment
 from tests.simulation.engine.planted import Real, around, instead_of
 
 

@@ -13,8 +13,9 @@ from ledgers.logs.reading.open_segment import OpenSegment
 from metadata.records.ledger_store import VersionedRecord
 from metadata.records.logs.giving_up import Cleaner, UnneededSegments
 from metadata.records.logs.log_ledgers import SegmentOf
-from metadata.records.logs.log_record import POSITION_MAX, LogRecord
+from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import VersionedLog
+from metadata.records.logs.segment import POSITION_MAX
 from metadata.records.logs.sharing import Maker
 from tests.simulation.engine.planted import Real, around, bug, instead_of
 

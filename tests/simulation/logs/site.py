@@ -36,7 +36,8 @@ from metadata.records.ledger_record import Shape, Tombstone
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.logs import log_codec, log_record
 from metadata.records.logs.giving_up import UnneededSegments
-from metadata.records.logs.log_record import LogRecord, LogSettings, Segment
+from metadata.records.logs.log_record import LogRecord, LogSettings
+from metadata.records.logs.segment import Segment
 from tests.simulation.engine.loop import OWNER, VirtualLoop
 from tests.simulation.shells.adapters import in_order
 from tests.simulation.shells.metadata import VirtualMetadata, VirtualStore

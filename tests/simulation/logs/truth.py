@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from ledgers.logs.record_batch import Record
 from metadata.records.logs.log_ledgers import segment_of
-from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.segment import Segment
 from tests.simulation.engine.world import Violation, World
 
 from .ledgers import Ledger

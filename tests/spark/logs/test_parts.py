@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgers import LedgerError
-from metadata.records.logs.log_record import Segment
+from metadata.records.logs.segment import Segment
 from spark.logs.columns import Times
 from spark.logs.parts import parts_between
 

@@ -29,9 +29,10 @@ from metadata.records.ledger_record import SEGMENT, BookieRef, Fragment, LedgerR
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.logs import silences
 from metadata.records.logs.log_ledgers import SegmentOf
-from metadata.records.logs.log_record import LogRecord, Segment
+from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore
 from metadata.records.logs.retention import Retention
+from metadata.records.logs.segment import Segment
 from metadata.records.registration import Registration
 from tests.support.present import there
 
