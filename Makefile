@@ -28,6 +28,7 @@
 #                WHAT=scale|scale-of-bookies|scale-of-logs|scale-picture  … of up to a million ledgers, 300 bookies, 10,000 logs; half an hour
 #                WHAT=ledgers-made    … of ledgers made and closed on a real etcd; ten seconds
 #                WHAT=spark|spark-counts  … of replay on Spark, beside Spark on local files; ten minutes, one minute
+#                WHAT=spark-logs  … of a set of logs on Spark, beside its ledgers and Parquet; a quarter of an hour
 #   make fuzz [SECONDS=n] [WHAT="frames record"]   bytes of all kinds for every parser, under atheris; two minutes each
 #   make mutants WHAT=ledgers/protocol|HEAD~3 [ARGS="--seed 7 --count 100"]   small changes: which does no test notice?
 #   make etcd                         build the etcd that the tests take, with Go, where the system has none

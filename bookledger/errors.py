@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from ledgers.logs.errors import (
         LogIncomplete as LogIncomplete,
         LogOfSet as LogOfSet,
+        LogRestored as LogRestored,
         NoSuchPosition as NoSuchPosition,
     )
     from ledgers.logs.producers.errors import (

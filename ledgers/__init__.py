@@ -97,6 +97,7 @@ if TYPE_CHECKING:
     from .logs.errors import (
         LogIncomplete as LogIncomplete,
         LogOfSet as LogOfSet,
+        LogRestored as LogRestored,
         NoSuchPosition as NoSuchPosition,
     )
     from .logs.producers.errors import (

@@ -35,6 +35,7 @@ class Act(StrEnum):
     TRUNCATE = "truncate"
     RENAME = "rename"
     FORK = "fork"
+    RESTORE = "restore"
     LEGAL_HOLD = "legal hold"
     RETENTION = "retention"
     SHOW_ENTRIES = "show entries"

@@ -243,6 +243,7 @@ class Log(Face[aio.Log]):
     def fork(self, name: str, *, at: Where = "end") -> Log:
         return Log(self._thread, self._run(partial(self._twin.fork, name, at=at)))
 
+    restore = waiting_for(aio.Log.restore)
     sharing = waiting_for(aio.Log.sharing)
 
     truncate = waiting_for(aio.Log.truncate)

@@ -3,6 +3,7 @@
 LedgerError
 ├── LogIncomplete            a fork is being made, or whoever made it died
 ├── LogOfSet                 the log is changed with its set only
+├── LogRestored              another log has its name, with its earlier records
 └── NoSuchPosition           the position is beyond the end, or below 0
 """
 
@@ -29,6 +30,20 @@ class LogOfSet(LedgerError):
     def __init__(self, name: str, log_set: str, instead: str) -> None:
         super().__init__(f"log {name!r} is one of set {log_set!r}: {instead}")
         self.name, self.log_set = name, log_set
+
+
+class LogRestored(LedgerError):
+    """The log was restored to an earlier state. This is the former log: another one has its name now.
+
+    Open the log of that name again. What this one has can still be read.
+    """
+
+    def __init__(self, name: str, now: str) -> None:
+        super().__init__(
+            f"log {now!r} was restored to an earlier state, and this is the former log, {name!r}, which ends here: "
+            f"open {now!r} again"
+        )
+        self.name, self.now = name, now
 
 
 class NoSuchPosition(OutOfRange, LedgerError, ValueError):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, nullcontext
 from datetime import datetime
-from typing import Unpack
+from typing import Protocol, Unpack
 from weakref import WeakSet
 
+from metadata import keys
 from metadata.audit import Act, tell
 from metadata.records.coordination.cursor_record import CursorRecord
 from metadata.records.logs.log_record import LogRecord
@@ -28,6 +29,7 @@ from .cursors.cursor import COMMIT_SECONDS, Cursor
 from .cursors.cursor_calls import CursorCalls
 from .cursors.lag import Lag, lag_of
 from .cursors.where import Where, position_of
+from .forks.restoring import Restoration, former_name, planned
 from .forks.sharing import Sharing, sharing_of
 from .known_end import KnownEnd
 from .log_chain import LogChain
@@ -36,6 +38,14 @@ from .record_batch import Record, RecordBatch
 from .segment_ledgers import SegmentLedgers
 from .writing.log_writer import LogWriter
 from .writing.take_over import take_over
+
+
+class ForkCalls(Protocol):
+    """How a client makes forks; see `LogCalls`."""
+
+    async def fork(self, chain: LogChain, ledgers: SegmentLedgers, name: str, at: int) -> Log: ...
+
+    async def restore(self, chain: LogChain, ledgers: SegmentLedgers, plan: Restoration) -> None: ...
 
 
 class Log:
@@ -53,7 +63,7 @@ class Log:
         cleaning: Cleaning,
         writers: WeakSet[LogWriter],
         known: KnownEnd,
-        fork: Callable[[LogChain, SegmentLedgers, str, int], Awaitable[Log]],
+        forks: ForkCalls,
     ) -> None:
         self._cluster = cluster
         self._chain = chain
@@ -61,7 +71,7 @@ class Log:
         self._cleaning = cleaning
         self._writers = writers
         self._known = known
-        self._fork = fork
+        self._forks = forks
         self._reader = LogReader(chain, ledgers, known)
         self._cursors = CursorCalls(cluster, self, chain.record.identity)
 
@@ -292,7 +302,28 @@ class Log:
         Raises LogExists, LogTruncated, NoSuchPosition, NotAllowed, ValueError for an unusable name.
         """
         self._cluster.check_process()
-        return await self._fork(self._chain, self._ledgers, name, await position_of(self, at))
+        return await self._forks.fork(self._chain, self._ledgers, name, await position_of(self, at))
+
+    async def restore(self, *, at: Where, former: str = "", dry_run: bool = False) -> Restoration:
+        """Takes the log back to a position, or a time: a fork that ends there gets the log's name, in one step.
+
+        This is the former log from then on. It has another name, `former` or the log's with the time, and all that it
+        had; nobody writes to it any more, and its writer is fenced before the step: it gets LogFenced. Who tails or
+        consumes it gets LogRestored at its end. The restored log has the same cursors; those behind the position are
+        set to it. With `dry_run` nothing is changed. Open the log again to use it.
+
+        Raises as `truncate`, but not LogHeld: nothing is given up. LogExists where the former name is another log's,
+        LogFenced where writers take the log over again and again.
+        """
+        record = await self.refresh()
+        await check_no_member(self._cluster, record, "a set is not restored")
+        await check_may_give_up(self._cluster, record, self._ledgers.password)
+        position = await position_of(self, at)
+        name = keys.check_name(former) if former else former_name(record.name)
+        plan = await planned(self._chain, position, await self.end(), name)
+        if not dry_run:
+            await self._forks.restore(self._chain, self._ledgers, plan)
+        return plan
 
     async def sharing(self) -> Sharing:
         """With which logs this one shares ledgers, and what only it needs."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from weakref import WeakSet
 
@@ -27,11 +27,15 @@ from .access import check_may_change, check_may_give_up, check_no_member
 from .cleaning import Cleaning, delete_all
 from .errors import LogIncomplete
 from .forks.forking import Forking, new_fork
+from .forks.restoring import Restoration, Restoring, successor_of
 from .known_end import KnownEnds
 from .log import Log
-from .log_chain import LogChain, Transition
+from .log_chain import LogChain, Transition, check_not_restored
 from .segment_ledgers import LedgerCalls, SegmentLedgers
 from .writing.log_writer import LogWriter
+
+STALE_MS = 86_400_000
+"""A restoration that is so old has been given up."""
 
 
 class LogCalls:
@@ -180,14 +184,55 @@ class LogCalls:
         if await self._found(name) is not None:
             raise LogExists(name)
         made = await self._made(record)
-        try:
+        async with self._given_back(made, ledgers, unless_named=False):
             return self._log(await Forking(chain, made, ledgers, at).complete(), ledgers.password)
+
+    async def restore(self, chain: LogChain, ledgers: SegmentLedgers, plan: Restoration) -> None:
+        """Takes a log back to a confirmed position. Raises LogExists where the former name is another log's, LogFenced
+        where writers take the log over again and again, LogRestored for a log that is a former one, NotAllowed."""
+        record = check_not_restored(await chain.refresh())
+        await self._delete_stale(record, ledgers)
+        fork = successor_of(record, new_fork(self._cluster, record, record.name, plan.position))
+        with metadata_errors():
+            made = await self._logs.create(fork)
+        async with self._given_back(made, ledgers, unless_named=True):
+            await Restoring(
+                chain, await Forking(chain, made, ledgers, plan.position).complete(), ledgers, plan
+            ).succeed()
+
+    @asynccontextmanager
+    async def _given_back(
+        self, made: VersionedLog, ledgers: SegmentLedgers, *, unless_named: bool
+    ) -> AsyncIterator[None]:
+        """Deletes a fork of which nothing came. What cannot be deleted is left to who deletes it, or restores next."""
+        try:
+            yield
         except BaseException:
-            with suppress(LedgerError):  # then it is left for whoever deletes it
-                fork = LogChain(self._logs, made)
-                await fork.change(_given_up)
-                await delete_all(self._logs, fork.found, ledgers)
+            with suppress(LedgerError):
+                if not (unless_named and await self._is_named(made.record)):
+                    await self._delete_fork(made, ledgers)
             raise
+
+    async def _is_named(self, record: LogRecord) -> bool:
+        with metadata_errors():
+            named = await self._logs.named(record.name)
+        return named is not None and named.record.identity == record.identity
+
+    async def _delete_fork(self, made: VersionedLog, ledgers: SegmentLedgers) -> None:
+        fork = LogChain(self._logs, made)
+        await fork.change(_unheld)
+        await delete_all(self._logs, fork.found, ledgers)
+
+    async def _delete_stale(self, of: LogRecord, ledgers: SegmentLedgers) -> None:
+        """Forks that were to take the log's name, and whose makers died long ago."""
+        oldest_ms = time.time_ns() // 1_000_000 - STALE_MS
+        for identity in [fork.identity for fork in of.forks]:
+            with metadata_errors():
+                found = await self._logs.read(identity)
+            if found is None or found.record.deleted or found.record.created_ms > oldest_ms:
+                continue
+            if found.record.name == of.name and not await self._is_named(found.record):
+                await self._delete_fork(found, ledgers)
 
     async def close(self) -> None:
         """Closes open writers, and stops what goes on in the background."""
@@ -209,7 +254,7 @@ class LogCalls:
         ledgers = SegmentLedgers(self._cluster, self._calls, password)
         known = self._ends.of(found.record.identity)
         chain = LogChain(self._logs, found)
-        return Log(self._cluster, chain, ledgers, self._cleaning, self._writers, known, self.fork)
+        return Log(self._cluster, chain, ledgers, self._cleaning, self._writers, known, self)
 
     async def _found(self, name: str, *, deleted_too: bool = False) -> VersionedLog | None:
         with metadata_errors():
@@ -248,6 +293,10 @@ def _of(name: str, transition: Transition) -> Transition:
         return transition(record)
 
     return guarded
+
+
+def _unheld(record: LogRecord) -> LogRecord:
+    return replace(record, legal_hold=False).given_up()
 
 
 def _given_up(record: LogRecord) -> LogRecord:

@@ -12,6 +12,7 @@ from metadata.records.logs.segment import Segment
 
 from ..errors import LogFenced, NoSuchLedger
 from ..record_change import ClientRecord, check_not_older, metadata_errors, no_log
+from .errors import LogRestored
 
 Transition = Callable[[LogRecord], LogRecord]
 
@@ -50,6 +51,13 @@ def under(epoch: int, transition: Transition) -> Transition:
         return transition(record)
 
     return guarded
+
+
+def check_not_restored(record: LogRecord) -> LogRecord:
+    """Raises LogRestored for a log that has a successor."""
+    if record.successor is not None:
+        raise LogRestored(record.name, record.successor.name)
+    return record
 
 
 @asynccontextmanager

@@ -573,7 +573,7 @@ class LogSegment(_message.Message):
     def __init__(self, ledger_id: _Optional[int] = ..., first_position: _Optional[int] = ..., epoch: _Optional[int] = ..., begun_us: _Optional[int] = ..., end_position: _Optional[int] = ..., ended_us: _Optional[int] = ..., length_bytes: _Optional[int] = ...) -> None: ...
 
 class Log(_message.Message):
-    __slots__ = ("format_version", "identity", "name", "owner", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "roll_bytes", "roll_records", "roll_ms", "epoch", "writer", "first_position", "segments", "paged_through", "obsolete_ledgers", "legal_hold", "deleted", "created_ms", "nonce", "next_name", "election", "token", "producers_from", "retention", "member", "forks", "makers", "forking")
+    __slots__ = ("format_version", "identity", "name", "owner", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "roll_bytes", "roll_records", "roll_ms", "epoch", "writer", "first_position", "segments", "paged_through", "obsolete_ledgers", "legal_hold", "deleted", "created_ms", "nonce", "next_name", "election", "token", "producers_from", "retention", "member", "forks", "makers", "forking", "successor")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     IDENTITY_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -604,6 +604,7 @@ class Log(_message.Message):
     FORKS_FIELD_NUMBER: _ClassVar[int]
     MAKERS_FIELD_NUMBER: _ClassVar[int]
     FORKING_FIELD_NUMBER: _ClassVar[int]
+    SUCCESSOR_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     identity: bytes
     name: str
@@ -634,7 +635,8 @@ class Log(_message.Message):
     forks: _containers.RepeatedCompositeFieldContainer[LogFork]
     makers: _containers.RepeatedCompositeFieldContainer[LogMaker]
     forking: bool
-    def __init__(self, format_version: _Optional[int] = ..., identity: _Optional[bytes] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., roll_bytes: _Optional[int] = ..., roll_records: _Optional[int] = ..., roll_ms: _Optional[int] = ..., epoch: _Optional[int] = ..., writer: _Optional[str] = ..., first_position: _Optional[int] = ..., segments: _Optional[_Iterable[_Union[LogSegment, _Mapping]]] = ..., paged_through: _Optional[int] = ..., obsolete_ledgers: _Optional[_Iterable[int]] = ..., legal_hold: bool = ..., deleted: bool = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., next_name: _Optional[str] = ..., election: _Optional[str] = ..., token: _Optional[int] = ..., producers_from: _Optional[int] = ..., retention: _Optional[_Union[LogRetention, _Mapping]] = ..., member: _Optional[_Union[LogSetMember, _Mapping]] = ..., forks: _Optional[_Iterable[_Union[LogFork, _Mapping]]] = ..., makers: _Optional[_Iterable[_Union[LogMaker, _Mapping]]] = ..., forking: bool = ...) -> None: ...
+    successor: LogSuccessor
+    def __init__(self, format_version: _Optional[int] = ..., identity: _Optional[bytes] = ..., name: _Optional[str] = ..., owner: _Optional[str] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., roll_bytes: _Optional[int] = ..., roll_records: _Optional[int] = ..., roll_ms: _Optional[int] = ..., epoch: _Optional[int] = ..., writer: _Optional[str] = ..., first_position: _Optional[int] = ..., segments: _Optional[_Iterable[_Union[LogSegment, _Mapping]]] = ..., paged_through: _Optional[int] = ..., obsolete_ledgers: _Optional[_Iterable[int]] = ..., legal_hold: bool = ..., deleted: bool = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., next_name: _Optional[str] = ..., election: _Optional[str] = ..., token: _Optional[int] = ..., producers_from: _Optional[int] = ..., retention: _Optional[_Union[LogRetention, _Mapping]] = ..., member: _Optional[_Union[LogSetMember, _Mapping]] = ..., forks: _Optional[_Iterable[_Union[LogFork, _Mapping]]] = ..., makers: _Optional[_Iterable[_Union[LogMaker, _Mapping]]] = ..., forking: bool = ..., successor: _Optional[_Union[LogSuccessor, _Mapping]] = ...) -> None: ...
 
 class LogFork(_message.Message):
     __slots__ = ("identity", "start", "stop")
@@ -645,6 +647,14 @@ class LogFork(_message.Message):
     start: int
     stop: int
     def __init__(self, identity: _Optional[bytes] = ..., start: _Optional[int] = ..., stop: _Optional[int] = ...) -> None: ...
+
+class LogSuccessor(_message.Message):
+    __slots__ = ("identity", "name")
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    identity: bytes
+    name: str
+    def __init__(self, identity: _Optional[bytes] = ..., name: _Optional[str] = ...) -> None: ...
 
 class LogMaker(_message.Message):
     __slots__ = ("identity", "stop")

@@ -31,6 +31,7 @@ from . import (
     scale_of_bookies,
     scale_of_logs,
     spark,
+    spark_logs,
 )
 
 WHAT = {
@@ -59,6 +60,7 @@ WHAT = {
     "scale-picture": scale.picture,
     "spark": spark.measure,
     "spark-counts": spark.measure_counts,
+    "spark-logs": spark_logs.measure,
 }
 
 

@@ -13,14 +13,13 @@ from metadata import keys
 from metadata.errors import BadRecord
 from metadata.records.coordination.election_record import current_term
 from metadata.records.directory_generations import time_ms
-from metadata.records.logs import log_codec
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore
 from metadata.records.logs.retained import look
 from metadata.records.logs.retention import told
 from metadata.records.logs.segment import Segment
 from metadata.records.unreadable import skip
-from metadata.store import MetadataStore
+from metadata.store import MetadataStore, Versioned
 
 from .metadata_view import MetadataView, key_before
 
@@ -45,21 +44,19 @@ async def logs(sight: MetadataView, first: str = "", limit: int = LOGS_MAX) -> F
         while is_more and len(rows) <= limit:
             page = await store.list_page(keys.LOG_NAMES, after=after, limit=limit + 1)
             for item in page.items:
-                rows += await _named(store, item.key, item.value)
+                rows += await _named(store, item)
             after, is_more = page.next_after, page.next_after is not None
     following = rows[limit]["log"] if len(rows) > limit else None
     return {"logs": rows[:limit], "next": following}
 
 
-async def _named(store: MetadataStore, key: str, value: bytes) -> list[Facts]:
-    name = key.removeprefix(keys.LOG_NAMES)
+async def _named(store: MetadataStore, item: Versioned) -> list[Facts]:
     try:
-        found = await LogStore(store).read(log_codec.decode_name(key, value))
+        found = await LogStore(store).led_to(item)
     except BadRecord as error:
         skip(error)
         return []
-    is_it = found is not None and not found.record.deleted and found.record.name == name
-    return [_row(found.record)] if found is not None and is_it else []
+    return [_row(found.record)] if found is not None and not found.record.deleted else []
 
 
 async def one_log(sight: MetadataView, name: str, first_segment: int = 0) -> Facts | None:

@@ -24,6 +24,7 @@ from .fields import log_fields, segment_fields, settings_fields, sharing_fields
 from .fork import fork
 from .new_log import HEADING, new_log_options
 from .records import read, tail
+from .restore import restore
 from .retention import (
     HEADING as RETENTION_HEADING,
 )
@@ -46,6 +47,7 @@ from .sets import log_set
             "list",
             "show",
             "fork",
+            "restore",
             "retention",
             "truncate",
             "hold",
@@ -71,6 +73,7 @@ log.add_command(tail)
 log.add_command(cursors)
 log.add_command(seek)
 log.add_command(fork)
+log.add_command(restore)
 log.add_command(retention)
 log.add_command(log_set)
 

@@ -13,7 +13,7 @@ from ...entry import check_timeout
 from ...errors import LedgerError, LogTruncated, NoSuchEntry, NoSuchLedger
 from ..errors import NoSuchPosition
 from ..known_end import TOLD_SECONDS_MAX, KnownEnd
-from ..log_chain import LogChain
+from ..log_chain import LogChain, check_not_restored
 from ..record_batch import RecordBatch
 from ..segment_ledgers import SegmentLedgers, missing
 from ..segment_pages import segment_at, segment_at_time
@@ -100,6 +100,7 @@ class LogReader:
             while True:
                 opened = await self._opened_at(position)
                 if opened is None:
+                    check_not_restored(self._chain.record)
                     if not await watch.changed(patience.seconds_left, position):
                         return
                     continue

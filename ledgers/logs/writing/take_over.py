@@ -11,7 +11,7 @@ from ...elections.term import Term
 from ...errors import LogFenced, NoSuchLedger, NoSuchLog
 from ..access import check_may_write
 from ..known_end import KnownEnd
-from ..log_chain import LogChain, dropped_by_rivals_only, under
+from ..log_chain import LogChain, check_not_restored, dropped_by_rivals_only, under
 from ..producers.recollection import Recollection
 from ..segment_ledgers import SegmentLedgers
 from ..segment_pages import turn_full_pages
@@ -83,6 +83,7 @@ async def _check_may_write(cluster: Cluster, chain: LogChain, password: bytes) -
 
 
 def _taken_over(record: LogRecord, writer: str, term: Term | None) -> LogRecord:
+    check_not_restored(record)
     if term is None:
         return record.taken_over(writer)
     if record.refuses(term.election, term.token):

@@ -15,7 +15,7 @@ from .log_record import LogRecord, LogSettings
 from .retention import Retention
 from .segment import Segment, check_chain
 from .set_member import SetMember
-from .sharing import Fork, Maker
+from .sharing import Fork, Maker, Successor
 
 FORMAT_VERSION = 1
 
@@ -54,6 +54,7 @@ def encode(record: LogRecord) -> bytes:
         forks=[pb.LogFork(**asdict(one)) for one in record.forks],
         makers=[pb.LogMaker(**asdict(one)) for one in record.makers],
         forking=record.forking,
+        successor=None if record.successor is None else pb.LogSuccessor(**asdict(record.successor)),
     ).SerializeToString(deterministic=True)
 
 
@@ -192,6 +193,7 @@ def _record(message: pb.Log) -> LogRecord:
         forks=tuple(Fork(one.identity, one.start, one.stop) for one in message.forks),
         makers=tuple(Maker(one.identity, one.stop) for one in message.makers),
         forking=message.forking,
+        successor=_successor(message.successor) if message.HasField("successor") else None,
     )
 
 
@@ -201,6 +203,10 @@ def _member_message(member: SetMember | None) -> pb.LogSetMember | None:
 
 def _member(message: pb.LogSetMember) -> SetMember:
     return SetMember(message.log_set, message.number, message.logs, message.generation)
+
+
+def _successor(message: pb.LogSuccessor) -> Successor:
+    return Successor(message.identity, message.name)
 
 
 def _retention_message(retention: Retention) -> pb.LogRetention | None:

@@ -15,7 +15,7 @@ from ..ledger_record import IDENTITY_BYTES, DigestType, Shape
 from .retention import NOTHING_GOES, Retention
 from .segment import POSITION_MAX, Segment, check_chain
 from .set_member import SetMember
-from .sharing import FORKS_MAX, Fork, Maker, check_makers, makers_before
+from .sharing import FORKS_MAX, Fork, Maker, Successor, check_makers, makers_before
 
 PAGE_SEGMENTS = 64
 """Segments of a page. Moving so many at a time keeps the record below twice that."""
@@ -67,7 +67,8 @@ class LogRecord:
     `election` and `token`: of the latest term under which the log was written. `retention`: what goes by itself.
     `producers_from`: no record before it has a producer; None where none has. `member`: of which set; None for a log
     that is of none. `forks`: other logs that have ledgers of this one. `makers`: who made its own first ones.
-    `forking`: a fork whose segments are not all noted yet.
+    `forking`: a fork whose segments are not all noted yet. `successor`: the fork that has taken its name; nobody writes
+    to the log any more.
     """
 
     identity: bytes
@@ -93,6 +94,7 @@ class LogRecord:
     forks: tuple[Fork, ...] = ()
     makers: tuple[Maker, ...] = ()
     forking: bool = False
+    successor: Successor | None = None
 
     def __post_init__(self) -> None:
         check_makers(self.makers)
@@ -278,6 +280,12 @@ class LogRecord:
         start = segments[0].first_position if segments else self.first_position
         return replace(self, segments=segments, paged_through=start, forking=False)
 
+    def succeeded(self, fork: bytes) -> LogRecord:
+        """Gives the log the name that was noted, and its former one to a fork. Nobody writes to it again, and nothing
+        of it goes by itself."""
+        assert self.next_name
+        return replace(self.named(), successor=Successor(fork, self.name), retention=NOTHING_GOES)
+
     def emptied(self) -> LogRecord:
         """What is left of a deleted log that has forks: nothing but what they need, in its ledgers."""
         assert self.deleted
@@ -319,6 +327,7 @@ class LogRecord:
             paged_through=self.first_position,
             obsolete=(),
             forks=(),
+            successor=None,
             nonce=b"",
         )
 

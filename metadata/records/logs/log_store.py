@@ -16,6 +16,9 @@ from .segment import Segment
 
 VersionedLog = Standing[LogRecord]
 
+RESTORES_FOLLOWED_MAX = 100
+"""So often a log may be restored before the key of its name is written anew."""
+
 
 @dataclass(frozen=True, slots=True)
 class LogPage:
@@ -45,8 +48,21 @@ class LogStore:
     async def named(self, name: str) -> VersionedLog | None:
         """The log of this name, which may be one that is being deleted; None for a name that is free."""
         found = await self.store.get(keys.log_name(name))
-        log = None if found is None else await self.read(log_codec.decode_name(found.key, found.value))
-        return log if log is not None and log.record.name == name else None
+        return None if found is None else await self.led_to(found)
+
+    async def led_to(self, item: Versioned) -> VersionedLog | None:
+        """The log that has the name of this key; None for a name that is free. Where a log was restored, its key may
+        still lead to the former log: that one's record says who has the name now (rule L14)."""
+        name = item.key.removeprefix(keys.LOG_NAMES)
+        log = await self.read(log_codec.decode_name(item.key, item.value))
+        for _ in range(RESTORES_FOLLOWED_MAX):
+            if log is None or log.record.name == name:
+                return log
+            successor = log.record.successor
+            if successor is None or successor.name != name:
+                return None
+            log = await self.read(successor.identity)
+        return None
 
     async def give_name(self, name: str, identity: bytes) -> bool:
         """Has a name lead to a log, whose record says already that it has it or is to get it; False where it is another
@@ -57,7 +73,12 @@ class LogStore:
         key, value = keys.log_name(name), log_codec.encode_name(identity, settled_writes.new_nonce())
 
         async def attempt(found: Versioned | None) -> bool:
+            has_it = None if found is None else await self.led_to(found)
             leads_to = identity if found is None else log_codec.decode_name(key, found.value)
+            if has_it is not None and has_it.record.identity == identity:
+                leads_to = identity
+            if leads_to != identity and not (has_it is None or has_it.record.deleted):
+                return False
             if leads_to != identity and not await self._is_free(name, leads_to):
                 return False
             await settled_writes.write(self.store, key, value, None if found is None else found.version)
@@ -90,9 +111,8 @@ class LogStore:
     async def by_name(self) -> AsyncIterator[VersionedLog]:
         """All logs that have a name and are not deleted, by name. A listing that fails part-way raises."""
         async for item in list_all(self.store, keys.LOG_NAMES):
-            found = await self.read(log_codec.decode_name(item.key, item.value))
-            is_there = found is not None and not found.record.deleted
-            if found is not None and is_there and keys.log_name(found.record.name) == item.key:
+            found = await self.led_to(item)
+            if found is not None and not found.record.deleted:
                 yield found
 
     # --- records ----------------------------------------------------------------------------------
@@ -121,6 +141,8 @@ class LogStore:
     async def forget(self, found: VersionedLog) -> None:
         """Deletes the record of a deleted log, of which nothing else is left."""
         assert found.record.deleted
+        if (successor := found.record.successor) is not None:
+            await self.give_name(successor.name, successor.identity)
         await settled_writes.delete_unless_changed(self.store, keys.log(found.record.identity), found.version)
 
     async def records(self) -> AsyncIterator[VersionedLog]:

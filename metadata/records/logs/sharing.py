@@ -42,6 +42,14 @@ class Maker:
     stop: int
 
 
+@dataclass(frozen=True, slots=True)
+class Successor:
+    """The fork that has taken a log's name, where the log was restored to an earlier state."""
+
+    identity: bytes
+    name: str
+
+
 def check_makers(makers: Sequence[Maker]) -> None:
     """Raises ValueError unless their positions rise, and there are few enough."""
     stops = [0, *(one.stop for one in makers)]

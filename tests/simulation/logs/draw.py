@@ -220,6 +220,7 @@ def _fork_order(chance: Stream) -> plans.ForkOrder:
         records=chance.choice((0, 1, 5)),
         gives_up=chance.choice((0.0, 0.0, 0.4, 1.0)),
         deletes=chance.happens(0.3),
+        restores=chance.choice((None, None, 0.0, 0.5, 1.0)),
         dies_after=chance.choice((None, None, 1 + chance.below(40))),
     )
 

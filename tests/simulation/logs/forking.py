@@ -45,6 +45,7 @@ class ForkTruth:
     def __init__(self, site: LogSite) -> None:
         self._site = site
         self.known: dict[bytes, KnownFork] = {}
+        self.restored: dict[str, dict[int, bytes]] = {}
         self.deleted: set[str] = set()
         """Names of forks that somebody wanted to delete, whatever came of it."""
 
@@ -52,6 +53,10 @@ class ForkTruth:
         """The records that stand in the metadata, also of deleted logs."""
         found = self._site.store.data.list_page(keys.LOGS, None, LOGS_MAX, self._site.world.now).items
         return [log_codec.decode(item.key, item.value) for item in found]
+
+    def made_of(self, fork: LogRecord) -> LogRecord:
+        """The log whose name the fork was to take."""
+        return next(one for one in self.logs() if one.name == fork.name and one.identity != fork.identity)
 
     def deletes(self, ledger: Ledger) -> None:
         """A ledger is being deleted: no log has it in which something is left."""
@@ -169,9 +174,27 @@ class ForkUser(LogUser):
         end = await fork.end()
         if self._plan.gives_up:
             await fork.truncate(round(end * self._plan.gives_up))
+        if self._plan.restores is not None:
+            fork = await self._restored(fork, self._plan.restores)
         if self._plan.deletes:
             self.site.fork_truth.deleted.add(fork.name)
             await self.client.logs.delete(fork.name, b"")
+
+    async def _restored(self, fork: Log, share: float) -> Log:
+        """What the restored log has is what the former one had, whichever of the two a name leads to in the end."""
+        truth, name = self.site.fork_truth, fork.name
+        first, end = await fork.first_position(), await fork.end()
+        at = first + round((end - first) * share)
+        former = f"former{self.site.next_number()}"
+        self.note("restores %s to %d, the former log is %s", name, at, former)
+        known = truth.known[fork.record.identity]
+        truth.restored[name] = {n: one for n, one in known.records.items() if n < at}
+        await fork.restore(at=at, former=former)
+        known.name = former
+        self.site.world.reached(LogProbe.RESTORED)
+        restored = await self.client.logs.open(name, b"")
+        truth.known[restored.record.identity] = KnownFork(name, at, truth.restored[name])
+        return restored
 
 
 async def forks_in_the_end(site: LogSite, client: Client, plan: Forking) -> Sequence[Log]:
@@ -190,10 +213,15 @@ async def forks_in_the_end(site: LogSite, client: Client, plan: Forking) -> Sequ
             with suppress(NoSuchLog):
                 await client.logs.delete(record.name, b"")
             continue
+        if log.record.identity != record.identity:  # one that was to take the name, and whose maker died
+            site.world.reached(LogProbe.RESTORED_IN_PART)
+            await client.delete_stale(log, record)
+            continue
         left.append(log)
     for log in left:
-        await (
-            await log.writer()
-        ).close()  # what a writer confirmed in its last moment is told then (rule L4)
+        if log.record.successor is None:
+            await (
+                await log.writer()
+            ).close()  # what a writer confirmed in its last moment is told then (rule L4)
         await truth.check(log)
     return left

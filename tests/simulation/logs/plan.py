@@ -218,8 +218,8 @@ class OneEnd(Value):
 class ForkOrder(Value):
     """Somebody forks the log, or a fork that is there, at this share of what is left of it, and appends some records.
 
-    Then this share of the fork is given up, and it is deleted if it `deletes`. `dies_after`: so many messages after it
-    began to fork its process dies.
+    Then this share of the fork is given up, it is taken back to this share of its end, if it `restores`, and deleted,
+    if it `deletes`. `dies_after`: so many messages after it began to fork its process dies.
     """
 
     at: float
@@ -228,6 +228,7 @@ class ForkOrder(Value):
     records: int = 2
     gives_up: float = 0.0
     deletes: bool = False
+    restores: float | None = None
     dies_after: int | None = None
 
 

@@ -20,7 +20,7 @@ from metadata.records.logs.sharing import Maker
 from tests.simulation.engine.planted import Real, around, bug, instead_of
 
 
-@instead_of(LogRecord, "is_forked", within=1000, known=96)
+@instead_of(LogRecord, "is_forked", within=1000, known=11)
 def a_log_does_not_keep_what_its_forks_need(self: LogRecord, start: int, stop: int | None) -> bool:
     return False
 
@@ -30,7 +30,7 @@ async def a_fork_tells_nobody_what_it_needs(self: Forking, record: LogRecord) ->
     """It shares all the same."""
 
 
-@bug(within=1000, known=36)
+@bug(within=1000, known=275)
 def a_fork_shares_before_it_is_named(patch: pytest.MonkeyPatch) -> None:
     """What it shares may be given up in between."""
     register, segments = Forking._register, Forking._segments
@@ -51,7 +51,7 @@ def a_fork_shares_before_it_is_named(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Forking, "_name", name)
 
 
-@bug(within=1000, known=27)
+@bug(within=1000, known=36)
 def a_fork_reads_what_was_appended_to_its_log_since(patch: pytest.MonkeyPatch) -> None:
     def end(self: OpenSegment) -> int:
         return self.segment.first_position + self._reader.last_add_confirmed + 1
@@ -59,7 +59,7 @@ def a_fork_reads_what_was_appended_to_its_log_since(patch: pytest.MonkeyPatch) -
     patch.setattr(OpenSegment, "end", property(end))
 
 
-@around(LogRecord, "released", within=1000, known=418)
+@around(LogRecord, "released", within=1000, known=36)
 def a_fork_that_gives_something_up_gives_everything_up(
     released: Real, self: LogRecord, identity: bytes, start: int
 ) -> LogRecord:
@@ -67,12 +67,12 @@ def a_fork_that_gives_something_up_gives_everything_up(
     return found
 
 
-@instead_of(LogRecord, "released", within=1000, known=27)
+@instead_of(LogRecord, "released", within=1000, known=11)
 def a_fork_never_gives_anything_up(self: LogRecord, identity: bytes, start: int) -> LogRecord:
     return self
 
 
-@around(log_calls, "new_fork", within=3000, known=1582)
+@around(log_calls, "new_fork", within=1000, known=168)
 def a_fork_of_a_fork_counts_for_that_only(
     made: Real, cluster: Any, record: LogRecord, name: str, at: int
 ) -> LogRecord:
@@ -88,12 +88,12 @@ async def a_fork_deletes_what_others_need(
     return True
 
 
-@instead_of(Cleaner, "_end", within=1000, known=96)
+@instead_of(Cleaner, "_end", within=1000, known=11)
 async def the_record_of_a_deleted_log_does_not_stay_for_its_forks(self: Cleaner, found: VersionedLog) -> None:
     await self._logs.forget(found)
 
 
-@around(UnneededSegments, "_is_needed", within=1000, known=96)
+@around(UnneededSegments, "_is_needed", within=1000, known=36)
 async def an_audit_asks_only_the_log_that_made_a_ledger(
     needed: Real, self: UnneededSegments, of: LogRecord, ledger: Any, said: SegmentOf
 ) -> Any:

@@ -34,5 +34,7 @@ class LogProbe(Enum):
     BROUGHT_UP = "a log whose metadata had gone back was brought up to its ledgers"
     FORKED = "a log was forked"
     FORKED_AGAIN = "a fork was forked"
+    RESTORED = "a fork was taken back to an earlier state"
+    RESTORED_IN_PART = "somebody died who was taking a fork back"
     FORKED_IN_PART = "somebody died who was forking a log"
     USED_AGAIN = "a member used what one before it had used, too"

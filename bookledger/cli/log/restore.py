@@ -1,0 +1,68 @@
+"""`bookledger log restore`: takes a log back to an earlier state; what it had stays under another name."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import click
+
+from ledgers import LedgerError
+
+from ..membership.places import LogPlace, log_place
+from ..messages.help import command
+from ..options import Moment, json_option, yes_option
+from ..output import print_record
+from ..terminal import confirm
+
+
+@command()
+@log_place
+@click.option("--at", type=click.IntRange(0), help="Take it back to what is before this position.")
+@click.option("--before", type=Moment(), help="Instead of --at: to what was appended before this time.")
+@click.option(
+    "--former", default="", metavar="NAME", help="Name of the former log  [default: LOG and the time]"
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@yes_option
+@json_option
+def restore(
+    place: LogPlace,
+    at: int | None,
+    before: datetime | None,
+    former: str,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Take LOG back to an earlier state. The former log keeps all records, under another name.
+
+    The writer of LOG is fenced. Cursors behind the new end are set to it.
+
+    Examples:
+        bookledger log restore orders --at 90000 --dry-run
+        bookledger log restore orders --before 2026-11-28T12:00Z
+    """
+    where = before if before is not None else at
+    if where is None or (at is not None and before is not None):
+        raise click.UsageError("give --at POSITION, or --before TIME")
+    with place.opened() as found:
+        try:
+            plan = found.restore(at=where, former=former, dry_run=True)
+            if not dry_run and not yes:
+                confirm(
+                    f"take log {place.name} back to position {plan.position}, without its last {plan.records_less} "
+                    "records, and fence its writer?"
+                )
+            if not dry_run:
+                plan = found.restore(at=plan.position, former=plan.former)
+        except ValueError as error:
+            raise LedgerError(str(error)) from None
+    fields = {
+        "log": place.name,
+        "end_position": plan.position,
+        "records_less": plan.records_less,
+        "former_log": plan.former,
+        "cursors_set_back": [f"{name}: from {stood}" for name, stood in sorted(plan.cursors.items())],
+        "restored": not dry_run,
+    }
+    print_record(fields, as_json=as_json)
