@@ -68,5 +68,15 @@ async def delete_all(logs: LogStore, found: VersionedLog, ledgers: SegmentLedger
             raise LedgerError(f"ledgers of log {record.name!r} keep changing; delete it again")
 
 
+async def release(logs: LogStore, record: LogRecord) -> None:
+    """Tells the logs whose ledgers a deleted log had that it needs nothing of them."""
+
+    async def look() -> LogRecord:
+        return record
+
+    with metadata_errors():
+        await Cleaner(logs, look).release(record)
+
+
 def _failed(error: BaseException) -> None:
     log.error("a clean-up failed: %r", error, exc_info=error)

@@ -24,7 +24,7 @@ from ..errors import LedgerError, LogExists, LogHeld, NoSuchLog, NotAllowed
 from ..record_change import metadata_errors, no_log
 from ..writing.writer import close_writers
 from .access import check_may_change, check_may_give_up, check_no_member
-from .cleaning import Cleaning, delete_all
+from .cleaning import Cleaning, delete_all, release
 from .errors import LogIncomplete
 from .forks.forking import Forking, new_fork
 from .forks.restoring import Restoration, Restoring, successor_of
@@ -220,8 +220,12 @@ class LogCalls:
 
     async def _delete_fork(self, made: VersionedLog, ledgers: SegmentLedgers) -> None:
         fork = LogChain(self._logs, made)
-        await fork.change(_unheld)
-        await delete_all(self._logs, fork.found, ledgers)
+        try:
+            await fork.change(_unheld)
+        except NoSuchLog:  # somebody deleted it before the logs that it shares with knew of it
+            await release(self._logs, made.record.given_up())
+        else:
+            await delete_all(self._logs, fork.found, ledgers)
 
     async def _delete_stale(self, of: LogRecord, ledgers: SegmentLedgers) -> None:
         """Forks that were to take the log's name, and whose makers died long ago."""

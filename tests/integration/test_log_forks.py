@@ -25,6 +25,7 @@ from ledgers.aio import LedgerClient
 from ledgers.logs.forks import forking
 from ledgers.logs.log import Log
 from metadata.errors import StoreUnavailable
+from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore
 from tests.support.aio import until_true
 from tests.support.in_process import InProcessCluster
@@ -255,6 +256,21 @@ async def test_a_fork_that_was_interrupted_can_only_be_deleted_and_keeps_nothing
     assert await ledger_ids(client) == set(await ids_of(orders))
     assert (await orders.refresh()).forks == ()
     assert await numbers(await orders.fork("test")) == list(range(25))
+
+
+async def test_a_fork_that_is_deleted_before_its_log_knows_of_it_keeps_nothing(
+    client: LedgerClient, orders: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register = forking.Forking._register
+
+    async def late(self: forking.Forking, record: LogRecord) -> None:
+        await client.delete_log("test")
+        await register(self, record)
+
+    monkeypatch.setattr(forking.Forking, "_register", late)
+    with pytest.raises(NoSuchLog):
+        await orders.fork("test")
+    assert (await orders.refresh()).forks == ()
 
 
 async def test_nobody_opens_a_fork_before_it_is_complete(

@@ -21,10 +21,9 @@ from ..terminal import confirm
 from .append import append
 from .cursors import cursors, seek
 from .fields import log_fields, segment_fields, settings_fields, sharing_fields
-from .fork import fork
+from .forks import fork, restore
 from .new_log import HEADING, new_log_options
 from .records import read, tail
-from .restore import restore
 from .retention import (
     HEADING as RETENTION_HEADING,
 )

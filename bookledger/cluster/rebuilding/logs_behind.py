@@ -58,9 +58,10 @@ async def forks_behind(logs: LogStore, identity: bytes, forks: Sequence[Fork]) -
     async def name_them() -> None:
         found = await logs.read(identity)
         if found is not None and (lacking := _unnamed(found.record, forks)):
-            record = found.record
-            for fork in lacking:
-                record = record.with_fork(fork)
+            others = [
+                one for one in found.record.forks if one.identity not in {fork.identity for fork in lacking}
+            ]
+            record = replace(found.record, forks=(*others, *lacking))
             await logs.change(record, found.version, while_held=True)
 
     found = await logs.read(identity)

@@ -57,14 +57,14 @@ class Cleaner:
         await self._drop_snapshots(await self._look())
         # Before the pages: a segment that is in the chain, too, is needed until it has left that.
         while (record := await change(_without_dead)).obsolete:
-            await self._release(record)
+            await self.release(record)
             if not await self._delete_all(record.obsolete):
                 return False
             await change(partial(LogRecord.without_obsolete, ledgers=record.obsolete))
         if not await self._clean_pages(record):
             return False
         if record.makers != record.without_makers().makers:
-            await self._release(record)
+            await self.release(record)
             await self._end_makers(record)
             await change(LogRecord.without_makers)
         return True
@@ -77,7 +77,7 @@ class Cleaner:
         """
         logs, record = self._logs, found.record
         assert record.deleted
-        await self._release(record)
+        await self.release(record)
         own = (*(segment.ledger_id for segment in record.segments), *record.obsolete)
         if not (await self._clean_pages(record) and await self._delete_all(own)):
             return False
@@ -105,7 +105,7 @@ class Cleaner:
 
         await until_changed(f"the record of log {found.record.name!r}", found, attempt, read)
 
-    async def _release(self, record: LogRecord) -> None:
+    async def release(self, record: LogRecord) -> None:
         """Tells the logs that made ledgers of this one what it needs no longer, before anything is deleted."""
         for identity in dict.fromkeys(one.identity for one in record.makers):
             await self._release_of(identity, record)
@@ -141,7 +141,7 @@ class Cleaner:
         async for page in self._logs.pages(record.identity):
             dead = [s.ledger_id for s in page.segments if record.gave_up(s)]
             if dead:
-                await self._release(record)
+                await self.release(record)
             if not await self._delete_all(dead, page.segments):
                 return False
             if len(dead) < len(page.segments):

@@ -259,20 +259,13 @@ class LogRecord:
         )
 
     def with_fork(self, fork: Fork) -> LogRecord:
-        """Names a fork, or changes what it needs. Raises ValueError where there are too many."""
-        return replace(self, forks=(*self._other_forks(fork.identity), fork))
+        """Names a fork that is new. Raises ValueError where there are too many."""
+        return replace(self, forks=(*self.forks, fork))
 
     def released(self, identity: bytes, start: int) -> LogRecord:
         """The fork of this identity no longer needs what is before a position."""
-        mine = [
-            replace(one, start=max(start, one.start))
-            for one in self.forks
-            if one.identity == identity and start < one.stop
-        ]
-        return replace(self, forks=(*self._other_forks(identity), *mine))
-
-    def _other_forks(self, identity: bytes) -> tuple[Fork, ...]:
-        return tuple(one for one in self.forks if one.identity != identity)
+        forks = [one.released(start) if one.identity == identity else one for one in self.forks]
+        return replace(self, forks=tuple(filter(None, forks)))
 
     def with_shared(self, segments: tuple[Segment, ...]) -> LogRecord:
         """Notes the last segments that a fork shares: then it is complete."""

@@ -33,6 +33,10 @@ class Fork:
         """Whether it needs any of these positions; without a `stop` all from the start on."""
         return start < self.stop and (stop is None or self.start < stop)
 
+    def released(self, start: int) -> Fork | None:
+        """What it needs once it has given up what is before a position; None for nothing."""
+        return replace(self, start=max(start, self.start)) if start < self.stop else None
+
 
 @dataclass(frozen=True, slots=True)
 class Maker:
@@ -56,7 +60,9 @@ def check_makers(makers: Sequence[Maker]) -> None:
     if len(makers) > MAKERS_MAX or any(
         stop <= before for before, stop in zip(stops, stops[1:], strict=False)
     ):
-        raise ValueError(f"a log of which others made the ledgers before positions {stops[1:]}")
+        raise ValueError(
+            f"a log has ledgers of at most {MAKERS_MAX} other logs, before rising positions, not before {stops[1:]}"
+        )
 
 
 def makers_before(makers: Sequence[Maker], identity: bytes, start: int, stop: int) -> tuple[Maker, ...]:
