@@ -64,9 +64,10 @@ def _write(uri: str, batches: int) -> str:
 
 
 def _compare(session: SparkSession, uri: str, parquet: Path, ledgers: str, records: int) -> None:
-    reader = session.read.option("metadata", uri)
-    logs = reader.format("log").option("set", "measured").option("columns", "position,payload").load()
-    entries = reader.format("ledger").option("ledgers", ledgers).option("columns", "entry_id,payload").load()
+    of_set = {"metadata": uri, "set": "measured", "columns": "position,payload"}
+    of_ledgers = {"metadata": uri, "ledgers": ledgers, "columns": "entry_id,payload"}
+    logs = session.read.format("log").options(**of_set).load()
+    entries = session.read.format("ledger").options(**of_ledgers).load()
     logs.write.parquet(str(parquet))
     frames: dict[str, Callable[[], DataFrame]] = {
         "logs": lambda: logs,
