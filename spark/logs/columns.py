@@ -113,19 +113,16 @@ class _Fields:
     """The fields of all records of a page."""
 
     def __init__(self, page: Columns, names: Sequence[str]) -> None:
-        self._cursors = _Cursors(page)
+        cursors = self._cursors = _Cursors(page)
         everything = np.arange(len(page))
-        version, present = self._cursors.numbers(everything, 1), self._cursors.numbers(everything, 1)
+        version, present = cursors.numbers(everything, 1), cursors.numbers(everything, 1)
         if (version != VERSION).any() or (present > FIELDS).any():
             raise _Damaged
-        self.times = self._cursors.numbers(everything, TIME_BYTES)
+        self.times = cursors.numbers(everything, TIME_BYTES)
         self.columns: dict[str, pa.Array] = {}
         if OF_HEADS.issuperset(names):
             return
-        cursors, having = (
-            self._cursors,
-            {field: np.flatnonzero(present & field) for field in (EVENT_TIME, KEY, HEADERS, PRODUCER)},
-        )
+        having = {field: np.flatnonzero(present & field) for field in (EVENT_TIME, KEY, HEADERS, PRODUCER)}
         event_times = cursors.numbers(having[EVENT_TIME], TIME_BYTES)
         keys = cursors.spans(having[KEY], cursors.numbers(having[KEY], 2))
         headers = self._headers(having[HEADERS])

@@ -32,16 +32,7 @@ from metadata.errors import StoreUnavailable
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore
 from tests.support.in_process import InProcessCluster
-
-
-async def fill(log: Log, *numbers: int) -> None:
-    async with await log.writer() as writer:
-        for n in numbers:
-            await writer.append(b"%d" % n)
-
-
-async def numbers(log: Log) -> list[int]:
-    return [int(record.payload) async for record in log.read()]
+from tests.support.numbered_logs import fill, numbers
 
 
 @pytest.fixture

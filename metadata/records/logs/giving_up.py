@@ -61,10 +61,10 @@ class Cleaner:
             if not await self._delete_all(record.obsolete):
                 return False
             await change(partial(LogRecord.without_obsolete, ledgers=record.obsolete))
+        await self.release(record)
         if not await self._clean_pages(record):
             return False
         if record.makers != record.without_makers().makers:
-            await self.release(record)
             await self._end_makers(record)
             await change(LogRecord.without_makers)
         return True
@@ -140,8 +140,6 @@ class Cleaner:
         """Pages in which nothing is left go with their ledgers; of one in which something is, only ledgers go."""
         async for page in self._logs.pages(record.identity):
             dead = [s.ledger_id for s in page.segments if record.gave_up(s)]
-            if dead:
-                await self.release(record)
             if not await self._delete_all(dead, page.segments):
                 return False
             if len(dead) < len(page.segments):

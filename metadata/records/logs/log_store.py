@@ -73,13 +73,7 @@ class LogStore:
         key, value = keys.log_name(name), log_codec.encode_name(identity, settled_writes.new_nonce())
 
         async def attempt(found: Versioned | None) -> bool:
-            has_it = None if found is None else await self.led_to(found)
-            leads_to = identity if found is None else log_codec.decode_name(key, found.value)
-            if has_it is not None and has_it.record.identity == identity:
-                leads_to = identity
-            if leads_to != identity and not (has_it is None or has_it.record.deleted):
-                return False
-            if leads_to != identity and not await self._is_free(name, leads_to):
+            if found is not None and not await self._may_lead_to(identity, found):
                 return False
             await settled_writes.write(self.store, key, value, None if found is None else found.version)
             return True
@@ -87,12 +81,19 @@ class LogStore:
         read = partial(self.store.get, key)
         return await settled_writes.until_changed(f"name {name!r}", await read(), attempt, read)
 
-    async def _is_free(self, name: str, identity: bytes) -> bool:
-        """Whether the log to which the name leads does not have it. Where it is to get it, that is taken back: whoever
-        is faster has it. Raises KeyConflict."""
-        log = await self.read(identity)
+    async def _may_lead_to(self, identity: bytes, item: Versioned) -> bool:
+        """Whether no other log has the name of this key. Where another one is to get it, that is taken back: whoever is
+        faster has it. Raises KeyConflict."""
+        leads_to = log_codec.decode_name(item.key, item.value)
+        if leads_to == identity:
+            return True
+        has_it = await self.led_to(item)
+        if has_it is not None:
+            return has_it.record.deleted or has_it.record.identity == identity
+        log = await self.read(leads_to)  # again: it may have got the name meanwhile
         if log is None or log.record.deleted:
             return True
+        name = item.key.removeprefix(keys.LOG_NAMES)
         if log.record.next_name == name:
             await self.change(log.record.to_be_named(""), log.version, while_held=True)
         return log.record.name != name

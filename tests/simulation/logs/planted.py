@@ -33,6 +33,7 @@ from metadata.records.logs.log_ledgers import SegmentOf
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore
 from metadata.records.logs.segment import POSITION_MAX, Segment
+from metadata.store import Versioned
 from tests.simulation.engine.planted import Real, around, bug, instead_of
 
 from .ledgers import ModelWriter
@@ -323,10 +324,10 @@ def lets_go_of_segments_before_they_are_in_a_page(patch: Patch) -> None:
     patch.setattr(segment_pages, "turn_page", broken)
 
 
-@instead_of(LogStore, "_is_free", within=500, known=130)
-async def a_name_is_free_while_its_log_is_renamed(self: LogStore, name: str, identity: bytes) -> bool:
-    log = await self.read(identity)
-    return log is None or log.record.deleted or log.record.name != name
+@instead_of(LogStore, "_may_lead_to", within=500, known=130)
+async def a_name_is_free_while_its_log_is_renamed(self: LogStore, identity: bytes, item: Versioned) -> bool:
+    log = await self.led_to(item)
+    return log is None or log.record.deleted or log.record.identity == identity
 
 
 @instead_of(take_over, "_may_name", within=1000, known=332)
