@@ -39,16 +39,16 @@ async def behind(store: MetadataStore, noted: Iterable[LedgerRecord] = ()) -> As
         note(better.pop(listed.record.ledger_id, listed.record))
     for one in better.values():
         note(one)
-    logs, records = LogStore(store), []
+    logs, forked = LogStore(store), []
     for identity in sorted(of_logs):
         record, log = await log_behind(logs, identity, of_logs)
-        if not record.deleted:
-            records.append(record)
+        if record.makers and not record.deleted:
+            forked.append(record)
         if record.member is not None and not record.deleted:
             of_sets[record.member.log_set].append(record)
         if log is not None:
             yield log
-    for identity, forks in sorted(forks_of(records).items()):
+    for identity, forks in sorted(forks_of(forked).items()):
         if (named := await forks_behind(logs, identity, forks)) is not None:
             yield named
     for _, members in sorted(of_sets.items()):

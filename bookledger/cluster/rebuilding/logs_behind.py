@@ -32,10 +32,10 @@ async def log_behind(
         return known, None
     chain = set() if known is None else {segment.ledger_id for segment in known.segments}
     paged_us = known.paged_us if known is not None and known.segments else 0
-    others = {
-        other: [one for one in held if known is None or one.ledger_id in chain]
-        for other, held in of_logs.items()
-    }
+    others = of_logs
+    if known is not None:  # what it shares is in its chain
+        of_makers = {one.identity: of_logs.get(one.identity, ()) for one in known.makers}
+        others = {maker: [one for one in held if one.ledger_id in chain] for maker, held in of_makers.items()}
     rebuilt = rebuilt_log([*later, *(one for one in ledgers if one.ledger_id in chain)], paged_us, others)
     named = {one.ledger_id for page in (*rebuilt.pages, rebuilt.record.segments) for one in page}
     if known is not None and chain >= named:
