@@ -19,6 +19,7 @@ from metadata.errors import (
 )
 from metadata.healing.marks import Marks, tell_lacking
 from metadata.records.coordination.transitions import HeldRecord, R
+from metadata.records.ledger_ids import retired_end
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.store import MetadataStore
@@ -48,8 +49,19 @@ async def no_record(ledgers: LedgerStore, ledger_id: int) -> NoSuchLedger | Meta
     return await _unless_held(ledgers.store, f"ledger {ledger_id}") or NoSuchLedger(ledger_id)
 
 
+async def lost_record(ledgers: LedgerStore, ledger_id: int) -> NoSuchLedger | MetadataWentBack:
+    """What is told of a ledger that was there, and has no record now. Deleted, it would have left a tombstone, or a
+    higher end of the ids that were retired: without either the store went back, even if no bookie has noticed yet.
+    Raises MetadataError."""
+    error = await no_record(ledgers, ledger_id)
+    has_no_trace = isinstance(error, NoSuchLedger) and await ledgers.tombstone(ledger_id) is None
+    if has_no_trace and ledger_id >= await retired_end(ledgers.store):
+        return went_back(f"does not know ledger {ledger_id} any more, which nobody deleted")
+    return error
+
+
 async def no_log(store: MetadataStore, name: str) -> NoSuchLog | MetadataWentBack:
-    """What is told of a log of which there is no record, likewise."""
+    """What is told of a log of which there is no record, as `no_record`."""
     return await _unless_held(store, f"log {name!r}") or NoSuchLog(name)
 
 
@@ -65,10 +77,14 @@ def check_not_older(what: str, found: int, expected: int) -> None:
     """Raises MetadataWentBack where a record was read at an earlier version than was known before: a store that did not
     go back never shows one."""
     if found < expected:
-        raise MetadataWentBack(
-            f"the metadata store went back to an older copy of itself: {what} stands at version {found}, and stood at "
-            f"{expected} before; an operator sees more with `bookledger metadata check`"
-        )
+        raise went_back(f"has {what} at version {found}, which stood at {expected} before")
+
+
+def went_back(what: str) -> MetadataWentBack:
+    return MetadataWentBack(
+        f"the metadata store went back to an older copy of itself: it {what}. Ledgers are neither created nor "
+        "recovered until an operator accepts it: bookledger metadata check"
+    )
 
 
 @contextmanager
@@ -114,7 +130,7 @@ async def change_record(
     try:
         found = await ledgers.read_again(record)
         if found is None and isinstance(
-            unknown := await no_record(ledgers, record.ledger_id), MetadataUnavailable
+            unknown := await lost_record(ledgers, record.ledger_id), MetadataUnavailable
         ):
             return unknown
         return Conflict(found)

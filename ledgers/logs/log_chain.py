@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
+from metadata.records.ledger_store import LedgerStore
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore, VersionedLog
 from metadata.records.logs.segment import Segment
 
-from ..errors import LogFenced, NoSuchLedger
-from ..record_change import ClientRecord, check_not_older, metadata_errors, no_log
+from ..errors import LogFenced, MetadataWentBack, NoSuchLedger
+from ..record_change import ClientRecord, check_not_older, lost_record, metadata_errors, no_log
 from .errors import LogRestored
 
 Transition = Callable[[LogRecord], LogRecord]
@@ -34,9 +35,18 @@ class LogChain(ClientRecord[LogRecord]):
         with metadata_errors():
             found = await self.logs.read(self.record.identity)
             if found is None or found.record.deleted:
+                await self._check_was_deleted(found)
                 raise await no_log(self.logs.store, name)
         check_not_older(f"the record of log {name!r}", found.version, known)
         return found
+
+    async def _check_was_deleted(self, found: VersionedLog | None) -> None:
+        """Raises MetadataWentBack where the record is gone, and the chain's last ledger as well, and not deleted."""
+        last, ledgers = self.record.last, LedgerStore(self.logs.store)
+        if found is None and last is not None and await ledgers.read(last.ledger_id) is None:
+            error = await lost_record(ledgers, last.ledger_id)
+            if isinstance(error, MetadataWentBack):
+                raise error
 
     async def _replaced(self, wanted: LogRecord, version: int) -> VersionedLog:
         return await self.logs.change(wanted, version)

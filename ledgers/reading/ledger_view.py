@@ -16,7 +16,7 @@ from ..cluster import Cluster
 from ..errors import LedgerError, MetadataUnavailable, MetadataWentBack, NoSuchLedger
 from ..integrity.digest import Digester
 from ..protocol.striping import Striping
-from ..record_change import check_not_older, no_record
+from ..record_change import check_not_older, lost_record
 
 log = logging.getLogger(__name__)
 
@@ -91,12 +91,12 @@ class LedgerView:
 
     async def refresh(self) -> None:
         """Reads the record again. Raises NoSuchLedger, ClientClosed, MetadataUnavailable; of these MetadataWentBack
-        where an earlier version of the record stands than was seen."""
+        where the record that was seen is gone or older, and was not deleted."""
         known = self._version
         try:
             found = await self.cluster.ledgers.read_again(self.record)
             if found is None:
-                raise await no_record(self.cluster.ledgers, self.ledger_id)
+                raise await lost_record(self.cluster.ledgers, self.ledger_id)
         except MetadataError as error:
             raise self._unavailable("read the metadata of", error) from error
         check_not_older(f"the record of ledger {self.ledger_id}", found.version, known)

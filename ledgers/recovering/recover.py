@@ -33,7 +33,7 @@ from ..protocol.effects import (
     StartOver,
 )
 from ..protocol.recovery import Recovery
-from ..record_change import RecordVersion, change_record, no_record, standing
+from ..record_change import RecordVersion, change_record, lost_record, standing
 from ..tasks import Tasks
 from .accepted_metadata import check_accepted, until_vouched_for
 from .ledger_calls import LedgerCalls
@@ -94,7 +94,7 @@ async def _recover(
 async def _read_again(cluster: Cluster, record: LedgerRecord) -> VersionedRecord:
     found = await cluster.ledgers.read_again(record)
     if found is None:
-        raise await no_record(cluster.ledgers, record.ledger_id)
+        raise await lost_record(cluster.ledgers, record.ledger_id)
     return found
 
 

@@ -219,8 +219,9 @@ def test_W8_a_store_that_went_back_is_noticed_and_everything_holds_back(
             closed_ledgers(client, 1)
             metadata.save()
             lost = closed_ledgers(client, 8)
-        before = renewals(metadata.uri)
-        until(lambda: all(now > before[name] for name, now in renewals(metadata.uri).items()))
+        before: dict[str, int] = {}
+        until(lambda: len(before.update(renewals(metadata.uri)) or before) == 3)
+        until(lambda: all(renewals(metadata.uri).get(name, 0) > times for name, times in before.items()))
         assert not is_held_back(metadata.uri)
         metadata.go_back()
         until(lambda: is_held_back(metadata.uri))

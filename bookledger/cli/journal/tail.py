@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from qjm_compat.errors import JournalError
 
 PIPE_BYTES_MAX = 1 << 30
+
+NOTICED_SECONDS_MAX = 60.0
+"""By then a bookie that lives has noticed that the metadata went back: it renews its registration more often."""
 
 
 @command()
@@ -106,10 +110,11 @@ class _Printed:
 
     def __init__(self, next_txid: int | None) -> None:
         self.next_txid = next_txid
+        self.has_edits = False
 
     def ops(self, ops: Sequence[EditOp]) -> None:
         _print_ops(ops)
-        self.next_txid = ops[-1].txid + 1
+        self.next_txid, self.has_edits = ops[-1].txid + 1, True
 
     @property
     def how_to_go_on(self) -> str:
@@ -129,9 +134,11 @@ async def _tail(
         else:
             await _follow_until_set_back(uris, manager, printed, outages)
     except JournalError as error:
-        if outages is not None and _is_lost(error):
-            await asyncio.sleep(LOOK_SECONDS)  # by then a bookie that lives has noticed
+        given_up_at = time.monotonic() + (NOTICED_SECONDS_MAX if printed.has_edits and _is_lost(error) else 0)
         await check_not_set_back(uris, printed.how_to_go_on)
+        while time.monotonic() < given_up_at:
+            await asyncio.sleep(PAUSE_SECONDS)
+            await check_not_set_back(uris, printed.how_to_go_on)
         raise
 
 

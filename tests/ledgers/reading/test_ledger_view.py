@@ -16,6 +16,7 @@ from ledgers.reading import ledger_view
 from ledgers.reading.ledger_view import LedgerView
 from metadata.backup import hold
 from metadata.errors import StoreUnavailable
+from metadata.healing import collection_progress
 from metadata.memory import MemoryData, MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
@@ -102,7 +103,9 @@ async def test_who_follows_a_ledger_over_a_store_that_went_back_is_told_so(
     changed = await LedgerStore(store).change(OPEN.in_recovery(), found.version)
     view = view_in(store, changed)
     store._data = older
-    with pytest.raises(MetadataWentBack, match=f"at version {found.version}, and stood at {changed.version}"):
+    with pytest.raises(
+        MetadataWentBack, match=f"at version {found.version}, which stood at {changed.version}"
+    ):
         await view.look()
 
 
@@ -117,6 +120,32 @@ async def test_who_follows_a_ledger_that_the_store_lost_is_told_so(
     await hold.begin(store, backup_ms=0, now_ms=1)
     with pytest.raises(MetadataWentBack, match="ledger 7: the metadata of the cluster that was here is gone"):
         await view.look()
+
+
+async def test_a_ledger_that_is_gone_without_a_tombstone_tells_that_the_store_went_back() -> None:
+    """Also before a bookie has noticed. Deleted, it would have left one, or a higher end of what was retired."""
+    store = MemoryStore()
+    view = view_in(store, await LedgerStore(store).create(OPEN))
+    store._data = MemoryData()
+    with pytest.raises(
+        MetadataWentBack, match=r"does not know ledger 7 any more, .* until an operator accepts it"
+    ):
+        await view.refresh()
+
+
+async def test_a_ledger_that_was_deleted_is_gone_while_its_tombstone_stands_and_after_it() -> None:
+    store = MemoryStore()
+    ledgers = LedgerStore(store)
+    view = view_in(store, found := await ledgers.create(OPEN))
+    await ledgers.delete(found)
+    with pytest.raises(NoSuchLedger):
+        await view.refresh()
+    tombstone = await ledgers.tombstone(7)
+    assert tombstone is not None
+    await collection_progress.retire(store, {7: tombstone.version})
+    assert await ledgers.tombstone(7) is None
+    with pytest.raises(NoSuchLedger):
+        await view.refresh()
 
 
 async def test_a_store_that_does_not_answer_ends_no_following(monkeypatch: pytest.MonkeyPatch) -> None:

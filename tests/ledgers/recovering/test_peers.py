@@ -184,8 +184,10 @@ async def test_entries_moved_to_other_bookies_meanwhile_are_looked_for_there() -
 
 async def test_a_ledger_deleted_meanwhile_is_said_to_be_once_nobody_has_it_any_more() -> None:
     bookies = DictionaryBookies([10] * 20, lacking={b: set(range(20)) for b in (BK1, BK2)})
+    ledgers = LedgerStore(store := MemoryStore())
+    await ledgers.delete(await ledgers.create(record_of(bookies)))
     with pytest.raises(PeersFailed, match="ledger 7 was deleted meanwhile; nothing of it need be mended"):
-        await given(peers_on(bookies), record_of(bookies))
+        await given(peers_on(bookies, store), record_of(bookies))
 
 
 async def test_metadata_that_does_not_answer_is_said_so() -> None:
