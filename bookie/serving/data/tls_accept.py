@@ -48,7 +48,13 @@ class TlsAccept:
         if isinstance(visitor, str):
             connection.close()  # before the handshake nothing could be sent that it understands
             return
-        task = asyncio.get_running_loop().create_task(self._handshake(connection, visitor))
+        detection = self._detection(visitor)
+        task = asyncio.get_running_loop().create_task(self._handshake(connection, visitor, detection))
+
+        def ended(_: asyncio.Task[None]) -> None:
+            self._handshakes.discard(task)
+            if task.cancelled():  # perhaps before it began
+                self._send_away(connection, detection)
 
         def cut(why: str) -> None:
             log.debug("closed a connection: %s", why, extra={"peer": visitor.peer})
@@ -56,10 +62,11 @@ class TlsAccept:
 
         visitor.cut = cut
         self._handshakes.add(task)
-        task.add_done_callback(self._handshakes.discard)
+        task.add_done_callback(ended)
 
-    async def _handshake(self, connection: socket.socket, visitor: ClientConnection) -> None:
-        detection = self._detection(visitor)
+    async def _handshake(
+        self, connection: socket.socket, visitor: ClientConnection, detection: ProtocolDetection
+    ) -> None:
         try:
             await sockets.secured(connection, lambda: detection, self._certificates.server)
         except Exception as error:  # any error: a bad certificate can make the parsers below raise anything
@@ -68,9 +75,6 @@ class TlsAccept:
                 "%s did not complete the TLS handshake: %s", visitor.peer, why, extra={"peer": visitor.peer}
             )
             self._send_away(connection, detection)
-        except asyncio.CancelledError:
-            self._send_away(connection, detection)
-            raise
 
     def _send_away(self, connection: socket.socket, detection: ProtocolDetection) -> None:
         connection.close()

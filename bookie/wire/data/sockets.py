@@ -113,17 +113,23 @@ async def connect(
 
 
 async def arrivals(sock: socket.socket) -> AsyncIterator[tuple[socket.socket, str]]:
-    """Accepts connections on a bound socket for ever; yields them with their peer addresses."""
+    """Accepts connections on a bound socket for ever; yields them with their peer addresses.
+
+    The loop's own `sock_accept` loses a connection where its caller is cancelled just as it has accepted one.
+    """
     sock.setblocking(False)
     while True:
+        await _readable(sock)
         try:
-            connection, address = await asyncio.get_running_loop().sock_accept(sock)
+            connection, address = sock.accept()
+        except BlockingIOError:
+            continue  # its peer has given it up
         except OSError as error:
             log.warning("no connection can be accepted: %s", error)
             await asyncio.sleep(ACCEPT_PAUSE_SECONDS)
         else:
+            connection.setblocking(False)
             yield connection, peer_of(str(address[0]))
-            await asyncio.sleep(0)  # while there are more, sock_accept does not yield to the loop
 
 
 async def secured(
@@ -145,7 +151,7 @@ async def secured(
 
 
 async def _readable(sock: socket.socket) -> None:
-    """Waits for bytes, or the end of the connection."""
+    """Waits for bytes, a connection, or the end of one."""
     loop = asyncio.get_running_loop()
     has_come = asyncio.Event()
     loop.add_reader(sock, has_come.set)

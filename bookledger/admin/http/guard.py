@@ -71,16 +71,12 @@ async def tls_handshakes(
     """Accepts inside the block. Each connection has the newest certificates; it is counted before the handshake."""
     handshakes: set[asyncio.Task[None]] = set()
 
-    async def handshake(connection: socket.socket, visitor: ClientConnection) -> None:
-        gate = Gate(table, inside, visitor)
+    async def handshake(connection: socket.socket, visitor: ClientConnection, gate: Gate) -> None:
         try:
             await sockets.secured(connection, lambda: gate, certificates.http)
         except Exception as error:  # whatever a certificate can make of the parsers below
             sockets.tell_not_secured(error, visitor.peer)
             send_away(connection, gate)
-        except asyncio.CancelledError:
-            send_away(connection, gate)
-            raise
 
     def send_away(connection: socket.socket, gate: Gate) -> None:
         connection.close()
@@ -92,14 +88,20 @@ async def tls_handshakes(
             tell(Act.REFUSED, visitor, where=peer)
             connection.close()  # before the handshake there are no words that it would understand
             return
-        task = asyncio.create_task(handshake(connection, visitor))
+        gate = Gate(table, inside, visitor)
+        task = asyncio.create_task(handshake(connection, visitor, gate))
+
+        def ended(_: asyncio.Task[None]) -> None:
+            handshakes.discard(task)
+            if task.cancelled():  # perhaps before it began
+                send_away(connection, gate)
 
         def cut(_: str) -> None:
             task.cancel()
 
         visitor.cut = cut
         handshakes.add(task)
-        task.add_done_callback(handshakes.discard)
+        task.add_done_callback(ended)
 
     async def accept() -> None:
         async for connection, peer in sockets.arrivals(bound):

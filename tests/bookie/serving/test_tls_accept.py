@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -67,6 +68,19 @@ async def test_what_never_greets_leaves_nothing_behind(tmp_path: Path) -> None:
             writer.write(said)
             writer.close()
         await until_true(lambda: nothing_is_left(listener))
+
+
+async def test_what_is_accepted_in_the_turn_in_which_the_port_is_closed_is_closed_too(tmp_path: Path) -> None:
+    """What nobody closes is told by its finaliser, and fails this test."""
+    for turns in range(8):
+        async with on_listener(tmp_path / str(turns)) as (listener, _):
+            host, _, port = listener.address.rpartition(":")
+            with socket.create_connection((host, int(port))):
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                await listener.stop()
+                assert await nothing_is_left(listener)
+        gc.collect()
 
 
 @contextmanager
