@@ -230,13 +230,22 @@ class LogCalls:
     async def _delete_stale(self, of: LogRecord, ledgers: SegmentLedgers) -> None:
         """Forks that were to take the log's name, and whose makers died long ago."""
         oldest_ms = time.time_ns() // 1_000_000 - STALE_MS
-        for identity in [fork.identity for fork in of.forks]:
-            with metadata_errors():
-                found = await self._logs.read(identity)
-            if found is None or found.record.deleted or found.record.created_ms > oldest_ms:
+        for found in await self._all_forks(of):
+            if found.record.name != of.name or found.record.created_ms > oldest_ms:
                 continue
-            if found.record.name == of.name and not await self._is_named(found.record):
+            if found.record.deleted:  # not yet to the end
+                await delete_all(self._logs, found, ledgers)
+            elif not await self._is_named(found.record):
                 await self._delete_fork(found, ledgers)
+
+    async def _all_forks(self, of: LogRecord) -> list[VersionedLog]:
+        """Of the log itself, and of those whose ledgers it has: a fork of it may share with these only."""
+        with metadata_errors():
+            makers = [await self._logs.read(one.identity) for one in of.makers]
+            logs = [of, *(one.record for one in makers if one is not None)]
+            forks = dict.fromkeys(fork.identity for log in logs for fork in log.forks)
+            read = [await self._logs.read(identity) for identity in forks]
+        return [one for one in read if one is not None]
 
     async def close(self) -> None:
         """Closes open writers, and stops what goes on in the background."""

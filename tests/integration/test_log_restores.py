@@ -25,8 +25,10 @@ from bookledger.errors import (
 )
 from ledgers import Retention
 from ledgers.aio import LedgerClient
+from ledgers.logs import log_calls
 from ledgers.logs.forks.restoring import Restoring
 from ledgers.logs.log import Log
+from ledgers.logs.log_calls import LogCalls
 from ledgers.logs.writing.log_writer import LogWriter
 from metadata.errors import StoreUnavailable
 from metadata.records.logs.log_record import LogRecord
@@ -229,6 +231,30 @@ async def test_L14_the_name_stays_when_the_former_log_is_deleted_before_its_key_
         await client.create_log("orders")
     await client.delete_log("former")
     assert await numbers(await client.log("orders")) == list(range(14))
+
+
+async def _dies(*_: object) -> None:
+    raise LedgerError("the program died")
+
+
+@pytest.mark.parametrize("deletion", ["not begun", "half done"])
+async def test_L14_what_a_dead_restoration_of_a_fork_has_left_is_deleted_by_the_next_one(
+    client: LedgerClient, orders: Log, monkeypatch: pytest.MonkeyPatch, deletion: str
+) -> None:
+    """It shares with the first log only, whose record names it."""
+    fork = await orders.fork("fork", at=18)
+    await fill(fork, 118)
+    with monkeypatch.context() as patched:
+        patched.setattr(Restoring, "succeed", _dies)
+        where, call = (LogCalls, "_delete_fork") if deletion == "not begun" else (log_calls, "delete_all")
+        patched.setattr(where, call, _dies)
+        with pytest.raises(LedgerError, match="the program died"):
+            await fork.restore(at=15, former="former")
+    monkeypatch.setattr(log_calls, "STALE_MS", -1000)
+    await fork.restore(at=16, former="former")
+    for name in ("former", "fork", "orders"):
+        await client.delete_log(name)
+    assert [one async for one in client.list_ledgers()] == []
 
 
 def test_the_former_log_keeps_everything() -> None:

@@ -112,7 +112,7 @@ class LogReader:
                             self._check_left(position)
                             patience.begin()
                 except NoSuchEntry:  # the segment ended before it came to a position that is still to come
-                    if not opened.is_closed:
+                    if opened.segment.is_ended or not opened.is_closed:
                         raise
                 except NoSuchLedger:  # its reader missed that it ended, empty, before it was dropped
                     await self._check_dropped(opened.segment)

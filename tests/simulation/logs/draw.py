@@ -21,6 +21,7 @@ GOING_BACK_SHARE = 0.15
 ONE_END_SHARE = 0.25
 ORDERED_SHARE = 0.4
 FORKING_SHARE = 0.1
+FORKS_BACK_SHARE = 0.4
 
 LEADERS = "leaders 94371"
 """Under this key the seeds that are known to find planted bugs of writers and retention have no leaders."""
@@ -44,6 +45,7 @@ ORDERS = "orders of sets 168"
 """Under this key nobody changes what the logs of a set have, or takes a name of one."""
 
 FORKS = "forks 10"
+FORKS_BACK = "forks back 13"
 """Under this key nobody forks their log."""
 
 UNPAGED_SEGMENTS = 64
@@ -76,7 +78,10 @@ def draw(seed: int) -> Plan:
     plan = _failing_at_first(plan, Stream(key_of(seed, FAILS_AT_FIRST)))
     plan = _gone_back(plan, Stream(key_of(seed, GOING_BACK)))
     plan = _one_ended(plan, Stream(key_of(seed, ONE_END)))
-    return _forked(plan, Stream(key_of(seed, FORKS)))
+    goes_back = any(isinstance(event, plans.GoesBack) for event in plan.events)
+    if goes_back:
+        return _forked(plan, Stream(key_of(seed, FORKS_BACK)), FORKS_BACK_SHARE)
+    return _forked(plan, Stream(key_of(seed, FORKS)), FORKING_SHARE)
 
 
 def _kept(plan: Plan, chance: Stream) -> Plan:
@@ -191,11 +196,9 @@ def _one_ended(plan: Plan, chance: Stream) -> Plan:
     return replace(plan, one_end=plans.OneEnd(chance.choice((0.1, 0.5)), chance.choice((0.0, 0.5))))
 
 
-def _forked(plan: Plan, chance: Stream) -> Plan:
-    """Some logs without a set are forked, and their forks, too. What is needed is judged by what there is: so no
-    metadata goes back."""
-    goes_back = any(isinstance(event, plans.GoesBack) for event in plan.events)
-    if plan.sharing or goes_back or not chance.happens(FORKING_SHARE):
+def _forked(plan: Plan, chance: Stream, share: float) -> Plan:
+    """Some logs without a set are forked, and their forks, too."""
+    if plan.sharing or not chance.happens(share):
         return plan
     orders = tuple(_fork_order(chance) for _ in range(1 + chance.below(5)))
     truncations = tuple(

@@ -78,6 +78,15 @@ class ForkTruth:
             *log.segments,
         ]
 
+    def check_none_is_lost(self) -> None:
+        """Metadata that went back may know nothing of a fork. One that was written to is made again."""
+        standing = {one.identity for one in self.logs()}
+        for identity, known in self.known.items():
+            if known.confirmed and identity not in standing and known.name not in self.deleted:
+                raise Violation(
+                    "L13", f"fork {known.name} is lost, with positions {sorted(known.confirmed)[:3]}"
+                )
+
     async def check(self, log: Log) -> None:
         """Somebody reads a whole fork, once everything is calm."""
         record, known = await log.refresh(), self.known.get(log.record.identity)
@@ -200,6 +209,7 @@ class ForkUser(LogUser):
 async def forks_in_the_end(site: LogSite, client: Client, plan: Forking) -> Sequence[Log]:
     """All that are left are whole; what was interrupted is deleted, and so is the log, if these are to outlive it."""
     truth, left = site.fork_truth, []
+    truth.check_none_is_lost()
     for record in truth.logs():
         if not (record.makers or record.forking or record.identity in truth.known):
             continue

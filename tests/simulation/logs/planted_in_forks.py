@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from bookledger.cluster.rebuilding import accepting
 from ledgers.logs import log_calls
 from ledgers.logs.forks.forking import Forking
 from ledgers.logs.reading.open_segment import OpenSegment
@@ -14,9 +16,9 @@ from metadata.records.ledger_store import VersionedRecord
 from metadata.records.logs.giving_up import Cleaner, UnneededSegments
 from metadata.records.logs.log_ledgers import SegmentOf
 from metadata.records.logs.log_record import LogRecord
-from metadata.records.logs.log_store import VersionedLog
+from metadata.records.logs.log_store import LogStore, VersionedLog
 from metadata.records.logs.segment import POSITION_MAX
-from metadata.records.logs.sharing import Maker
+from metadata.records.logs.sharing import Fork, Maker
 from tests.simulation.engine.planted import Real, around, bug, instead_of
 
 
@@ -91,6 +93,21 @@ async def a_fork_deletes_what_others_need(
 @instead_of(Cleaner, "_end", within=1000, known=11)
 async def the_record_of_a_deleted_log_does_not_stay_for_its_forks(self: Cleaner, found: VersionedLog) -> None:
     await self._logs.forget(found)
+
+
+@instead_of(accepting, "forks_behind", within=1000, known=806)
+async def accepting_older_metadata_forgets_the_forks_of_a_log(
+    logs: LogStore, identity: bytes, forks: Sequence[Fork]
+) -> None:
+    """Which have its ledgers all the same."""
+
+
+@around(accepting, "forks_of", within=1000, known=806)
+def a_fork_is_named_with_less_than_it_needs(
+    named: Real, logs: Sequence[LogRecord]
+) -> dict[bytes, tuple[Fork, ...]]:
+    found: dict[bytes, tuple[Fork, ...]] = named(logs)
+    return {maker: tuple(replace(one, start=one.stop - 1) for one in forks) for maker, forks in found.items()}
 
 
 @around(UnneededSegments, "_is_needed", within=1000, known=36)

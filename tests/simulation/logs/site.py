@@ -233,7 +233,7 @@ class Client(ElectionClient):
 
     async def delete_stale(self, log: Log, stale: LogRecord) -> None:
         """As whoever restores the log next, long afterwards; a fork that is not named by it yet has nothing."""
-        if any(one.identity == stale.identity for one in self._site.fork_truth.made_of(stale).forks):
+        if any(one.identity == stale.identity for log in self._site.fork_truth.logs() for one in log.forks):
             with mock.patch.object(log_calls, "STALE_MS", -(10**12)):
                 await self.logs._delete_stale(self._site.fork_truth.made_of(stale), log._ledgers)
 
