@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from weakref import WeakSet
@@ -238,7 +238,7 @@ class LogCalls:
             elif not await self._is_named(found.record):
                 await self._delete_fork(found, ledgers)
 
-    async def _all_forks(self, of: LogRecord) -> list[VersionedLog]:
+    async def _all_forks(self, of: LogRecord) -> Sequence[VersionedLog]:
         """Of the log itself, and of those whose ledgers it has: a fork of it may share with these only."""
         with metadata_errors():
             makers = [await self._logs.read(one.identity) for one in of.makers]

@@ -43,5 +43,4 @@ class EditsOptions(ReadOptions):
         )
 
     def columns_of(self, schema: StructType) -> tuple[str, ...]:
-        """The columns of a schema. Raises BadSelection for an unknown or mistyped one."""
         return typed_columns(schema, {name: column.ddl for name, column in COLUMNS.items()})

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from ledgers import LedgerClient, LedgerError, NoSuchLedger
 
 from ..planning.journal_segments import Segment, finalized_segments
+from ..planning.partition import PlannedReader
 from ..planning.ranges import EntryRange
 from ..planning.selection import Extent, Selection
 from .fields import COLUMNS
@@ -47,43 +47,25 @@ class EditsDataSource(DataSource):
         return EditsReader(EditsOptions.of(self.options), schema)
 
 
-@dataclass(frozen=True)
-class EditsPartition(InputPartition):
-    """The work of one task."""
-
-    ranges: tuple[SegmentRange, ...]
-
-
-class EditsReader(DataSourceReader):
-    """Plans on the driver, reads on executors. Pickled for them: it holds no connection."""
-
-    def __init__(self, options: EditsOptions, schema: StructType) -> None:
-        self._options = options
-        self._names = options.columns_of(schema)
-        self._access = options.access()
-
-    def partitions(self) -> list[EditsPartition]:
+class EditsReader(PlannedReader[EditsOptions, "SegmentRange"]):
+    def _tasks(self, uri: str) -> Sequence[tuple[SegmentRange, ...]]:
         options = self._options
-        with self._access.uri() as uri:
-            found = finalized_segments(
-                uri,
-                options.journal,
-                options.acceptors,
-                options.from_txid or FIRST_TXID,
-                options.to_txid,
-                needs_start=options.from_txid is not None,
-            )
-            segments = asyncio.run(found)
-            extents = self._extents(uri, segments)
-            tasks = asyncio.run(options.tasks(uri, extents))
-        # Given no partitions at all, Spark makes one up.
-        return partitions_of(segments, tasks, options) or [EditsPartition(())]
+        found = finalized_segments(
+            uri,
+            options.journal,
+            options.acceptors,
+            options.from_txid or FIRST_TXID,
+            options.to_txid,
+            needs_start=options.from_txid is not None,
+        )
+        segments = asyncio.run(found)
+        tasks = asyncio.run(options.tasks(uri, self._extents(uri, segments)))
+        return [segment_ranges(segments, task, options) for task in tasks]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def _record_batches(self, ranges: Sequence[SegmentRange]) -> Iterator[pa.RecordBatch]:
         from .reading import record_batches
 
-        assert isinstance(partition, EditsPartition)
-        return record_batches(self._access, partition.ranges, self._names)
+        return record_batches(self._access, ranges, self._names)
 
     def _extents(self, uri: str, segments: Sequence[Segment]) -> list[Extent]:
         ledgers = Selection().of_ledgers(segment.ledger_id for segment in segments)
@@ -99,25 +81,15 @@ class EditsReader(DataSourceReader):
             ) from gone
 
 
-def partitions_of(
-    segments: Sequence[Segment], tasks: Sequence[Sequence[EntryRange]], options: EditsOptions
-) -> list[EditsPartition]:
-    """Turns tasks over the segments' ledgers into Spark partitions."""
+def segment_ranges(
+    segments: Sequence[Segment], task: Sequence[EntryRange], options: EditsOptions
+) -> tuple[SegmentRange, ...]:
+    """What a task over the segments' ledgers reads of the journal."""
     from .reading import SegmentRange
 
     of_ledger = {segment.ledger_id: segment for segment in segments}
-    return [
-        EditsPartition(
-            tuple(
-                SegmentRange(
-                    of_ledger[entries.ledger_id].start_txid,
-                    of_ledger[entries.ledger_id].layout_version,
-                    entries,
-                    options.from_txid or FIRST_TXID,
-                    options.to_txid,
-                )
-                for entries in task
-            )
-        )
-        for task in tasks
-    ]
+    first, last = options.from_txid or FIRST_TXID, options.to_txid
+    return tuple(
+        SegmentRange(segment.start_txid, segment.layout_version, entries, first, last)
+        for segment, entries in ((of_ledger[entries.ledger_id], entries) for entries in task)
+    )

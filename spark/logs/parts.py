@@ -7,8 +7,6 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from pyspark.sql.datasource import InputPartition
-
 from ledgers import LedgerError, LedgerRecord, LogTruncated, NoSuchLogSet, NoSuchPosition
 from ledgers.aio import LedgerClient, Log
 from metadata import keys, opened_store
@@ -54,13 +52,6 @@ class LogRange:
     segment_start: int
     entries: EntryRange
     times: Times
-
-
-@dataclass(frozen=True)
-class LogPartition(InputPartition):
-    """The work of one task."""
-
-    ranges: tuple[LogRange, ...]
 
 
 def parts_between(
@@ -183,9 +174,9 @@ async def _confirmed(
     )
 
 
-async def partitions_of(
+async def tasks_of(
     uri: str, options: LogOptions, extents: Sequence[Extent], parts: Sequence[Part]
-) -> list[LogPartition]:
+) -> list[tuple[LogRange, ...]]:
     """Tasks of equal bytes over these."""
     of_ledger = {part.segment.ledger_id: part for part in parts}
 
@@ -193,7 +184,7 @@ async def partitions_of(
         part = of_ledger[entries.ledger_id]
         return LogRange(part.log, part.segment.first_position, entries, part.times)
 
-    return [LogPartition(tuple(map(log_range, task))) for task in await options.tasks(uri, extents)]
+    return [tuple(map(log_range, task)) for task in await options.tasks(uri, extents)]
 
 
 def gone_told(parts: Sequence[Part]) -> str:

@@ -7,17 +7,18 @@ orders = session.read.format("log").option("metadata", uri).option("log", "order
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from ledgers import LedgerError
 
+from ..planning.partition import PlannedReader
 from ..stream.old_pyspark import NoStreams, has_no_streams
 from .options import LogOptions
-from .parts import LogPartition, extents_of, gone_told, partitions_of, parts_of_batch
+from .parts import LogRange, extents_of, gone_told, parts_of_batch, tasks_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,29 +45,18 @@ class LogDataSource(DataSource):
         return LogStream(LogOptions.of(self.options).for_stream(), schema)
 
 
-class LogReader(DataSourceReader):
-    """Plans on the driver, reads on executors. Pickled for them: it holds no connection."""
+class LogReader(PlannedReader[LogOptions, LogRange]):
+    def _tasks(self, uri: str) -> Sequence[tuple[LogRange, ...]]:
+        return asyncio.run(self._plan(uri))
 
-    def __init__(self, options: LogOptions, schema: StructType) -> None:
-        self._options = options
-        self._names = options.columns_of(schema)
-        self._access = options.access()
-
-    def partitions(self) -> list[LogPartition]:
-        with self._access.uri() as uri:
-            found = asyncio.run(self._plan(uri))
-        # Given no partitions at all, Spark makes one up.
-        return found or [LogPartition(())]
-
-    async def _plan(self, uri: str) -> list[LogPartition]:
+    async def _plan(self, uri: str) -> Sequence[tuple[LogRange, ...]]:
         parts = await parts_of_batch(uri, self._options, self._access.password)
         extents, gone = await extents_of(uri, parts, self._access.password)
         if gone:
             raise LedgerError(f"{gone_told(gone)}; load it again to read what is left")
-        return await partitions_of(uri, self._options, extents, parts)
+        return await tasks_of(uri, self._options, extents, parts)
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def _record_batches(self, ranges: Sequence[LogRange]) -> Iterator[pa.RecordBatch]:
         from .reading import record_batches
 
-        assert isinstance(partition, LogPartition)
-        return record_batches(self._access, partition.ranges, self._names)
+        return record_batches(self._access, ranges, self._names)

@@ -19,18 +19,19 @@ from pyspark.sql.types import StructType
 from ledgers import LedgerError
 from ledgers.aio import LedgerClient, Log
 
+from ..planning.partition import TaskPartition
 from ..stream.stream import MetadataStream
 from .offsets import Delivered, LogsOffset, shares
 from .options import EPOCH, LogOptions
 from .parts import (
-    LogPartition,
+    LogRange,
     Part,
     extents_of,
     for_all,
     gone_told,
     names_of,
-    partitions_of,
     parts_between,
+    tasks_of,
 )
 
 if TYPE_CHECKING:
@@ -85,13 +86,13 @@ class LogStream(MetadataStream):
         logs = {name: Delivered(one.identity, starts[name], stops[name]) for name, one in ends.items()}
         return LogsOffset(before.chosen, logs).to_json()
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[LogPartition]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[TaskPartition[LogRange]]:
         return self._metadata.ask(partial(self._tasks, batch=self._offset(end))) if start != end else []
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from .reading import record_batches
 
-        assert isinstance(partition, LogPartition)
+        assert isinstance(partition, TaskPartition)
         return record_batches(self._access, partition.ranges, self._names)
 
     def _offset(self, value: dict[str, Any]) -> LogsOffset:
@@ -164,7 +165,7 @@ class LogStream(MetadataStream):
 
     # --- one batch ----------------------------------------------------------------------------------
 
-    async def _tasks(self, uri: str, batch: LogsOffset) -> list[LogPartition]:
+    async def _tasks(self, uri: str, batch: LogsOffset) -> list[TaskPartition[LogRange]]:
         wanted = [name for name, one in batch.logs.items() if one.start < one.stop]
         async with LedgerClient(uri) as client:
 
@@ -176,7 +177,8 @@ class LogStream(MetadataStream):
         extents, gone = await extents_of(uri, parts, self._access.password)
         if gone:
             self._go_on_without(gone_told(gone))
-        return await partitions_of(uri, self._options, extents, parts)
+        tasks = await tasks_of(uri, self._options, extents, parts)
+        return [TaskPartition(ranges) for ranges in tasks]
 
     async def _parts_of(self, log: Log, batch: Delivered) -> list[Part]:
         segments = [one async for one in log.segments(batch.start)]

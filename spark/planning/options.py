@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -27,7 +28,7 @@ OF_LEDGERS = (*COMMON, "ledgers", "journal", "acceptors", "recover", "columns", 
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadOptions:
+class ReadOptions(ABC):
     """What all formats are asked: the cluster, the files of secrets, which the driver reads, and the size of tasks."""
 
     metadata_uri: str
@@ -51,6 +52,10 @@ class ReadOptions:
         """Reads the files named in the options."""
         return access_of(self.metadata_uri, self.password_file, self.key_file)
 
+    @abstractmethod
+    def columns_of(self, schema: StructType) -> tuple[str, ...]:
+        """The columns of a schema. Raises BadSelection for an unknown or mistyped one."""
+
     async def tasks(self, uri: str, extents: Sequence[Extent]) -> list[tuple[EntryRange, ...]]:
         """Tasks of equal bytes over these."""
         return await equal_tasks(uri, extents, self.partition_bytes, self.partitions_min)
@@ -73,7 +78,6 @@ class StreamOptions(ReadOptions):
         return ", ".join(f"{name} {self.types[name][0]}" for name in self.columns)
 
     def columns_of(self, schema: StructType) -> tuple[str, ...]:
-        """The columns of a schema. Raises BadSelection for an unknown or mistyped one."""
         return typed_columns(schema, {name: ddl for name, (ddl, _) in self.types.items()})
 
 

@@ -1,20 +1,53 @@
-"""The partition of one task, as Spark sends it from the driver to an executor."""
+"""A batch read: planned on the driver into the partitions of tasks, which Spark sends to executors."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pyspark.sql.datasource import InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
 
-from .ranges import EntryRange
+from .options import ReadOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+O = TypeVar("O", bound=ReadOptions)  # noqa: E741
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class LedgerPartition(InputPartition):
-    """The work of one task."""
+class TaskPartition(InputPartition, Generic[R]):
+    """The work of one task: ranges of entries, or of what a format makes of them."""
 
-    ranges: tuple[EntryRange, ...]
+    ranges: tuple[R, ...]
 
-    def __repr__(self) -> str:
-        entries = sum(r.last_entry - r.first_entry + 1 for r in self.ranges)
-        return f"LedgerPartition({len(self.ranges)} ranges, {entries} entries)"
+
+class PlannedReader(DataSourceReader, Generic[O, R]):
+    """Plans on the driver, reads on executors. Pickled for them: it holds no connection."""
+
+    def __init__(self, options: O, schema: StructType) -> None:
+        self._options = options
+        self._names = options.columns_of(schema)
+        self._access = options.access()
+
+    def partitions(self) -> list[TaskPartition[R]]:
+        with self._access.uri() as uri:
+            tasks = self._tasks(uri)
+        # Given no partitions at all, Spark makes one up.
+        return [TaskPartition(ranges) for ranges in tasks or [()]]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, TaskPartition)
+        return self._record_batches(partition.ranges)
+
+    @abstractmethod
+    def _tasks(self, uri: str) -> Sequence[tuple[R, ...]]:
+        """What each task reads."""
+
+    @abstractmethod
+    def _record_batches(self, ranges: Sequence[Any]) -> Iterator[pa.RecordBatch]:
+        """On an executor: imports what only these need."""

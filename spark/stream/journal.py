@@ -16,7 +16,8 @@ from ledgers import LedgerError
 from ..planning.journal_segments import Segment, finalized_segments, was_dropped
 from ..planning.ledger_records import records_of
 from ..planning.options import LedgerOptions
-from ..planning.partition import LedgerPartition
+from ..planning.partition import TaskPartition
+from ..planning.ranges import EntryRange
 from ..planning.selection import LOOKED_UP_MAX
 from .offsets import FIRST_TXID, JournalOffset
 from .stream import LedgerStream, how_many_fit
@@ -47,7 +48,7 @@ class JournalSegmentsStream(LedgerStream):
         delivered = self._look(partial(self._next, offset=offset, limit=limit))
         return start if delivered is None else self._after(offset, delivered).to_json()
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[LedgerPartition]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[TaskPartition[EntryRange]]:
         before, after = self._offset(start), self._offset(end)
         if before == after:
             return []

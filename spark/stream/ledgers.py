@@ -21,7 +21,8 @@ from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.unreadable import refuse
 
 from ..planning.options import LedgerOptions
-from ..planning.partition import LedgerPartition
+from ..planning.partition import TaskPartition
+from ..planning.ranges import EntryRange
 from ..planning.selection import Selection
 from .gaps import Gaps, KnownId
 from .losses import Seen, losses, lost_told, retired_told, uncertain_told, went_back_told
@@ -143,7 +144,7 @@ class ClosedLedgersStream(LedgerStream):
         after = replace(offset, batch=()).after(taken, unsettled.difference(taken), listing.end)
         return after.judged(listing.revision, unread.difference(taken) if self._by_custom else ()).to_json()
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[LedgerPartition]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[TaskPartition[EntryRange]]:
         offset = LedgersOffset.from_json(end, self._chosen)
         return self._tasks(offset.batch) if start != end else []
 

@@ -26,7 +26,8 @@ from ledgers import LedgerError
 
 from ..planning.ledger_records import records_of
 from ..planning.options import LedgerOptions, StreamOptions
-from ..planning.partition import LedgerPartition
+from ..planning.partition import TaskPartition
+from ..planning.ranges import EntryRange
 from .losses import GO_ON, lost_told
 from .metadata import StreamMetadata, Work
 
@@ -88,10 +89,10 @@ class LedgerStream(MetadataStream):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from ..executors.reading import record_batches
 
-        assert isinstance(partition, LedgerPartition)
+        assert isinstance(partition, TaskPartition)
         return record_batches(self._access, partition.ranges, self._names)
 
-    def _tasks(self, ledger_ids: Iterable[int]) -> list[LedgerPartition]:
+    def _tasks(self, ledger_ids: Iterable[int]) -> list[TaskPartition[EntryRange]]:
         """Plans tasks for these ledgers, in this order. Raises LedgerError for one that is gone, if that shall fail."""
         wanted = list(ledger_ids)
         found = self._metadata.ask(partial(records_of, ledger_ids=wanted))
@@ -99,7 +100,7 @@ class LedgerStream(MetadataStream):
             self._go_on_without(lost_told(gone))
         extents = [one for i in wanted if i in found for one in self._options.selection.extents(found[i])]
         tasks = self._metadata.ask(partial(self._options.tasks, extents=extents))
-        return [LedgerPartition(ranges) for ranges in tasks]
+        return [TaskPartition(ranges) for ranges in tasks]
 
 
 def how_many_fit(lengths: Sequence[int], limit: ReadLimit) -> int:

@@ -37,10 +37,7 @@ def fork(place: LogPlace, new_name: str, at: int | None, before: datetime | None
         raise click.UsageError("--at and --before are two places to fork at; take one")
     with place.opened() as found:
         try:
-            if before is not None:
-                made = found.fork(new_name, at=before)
-            else:
-                made = found.fork(new_name) if at is None else found.fork(new_name, at=at)
+            made = found.fork(new_name, at=before or ("end" if at is None else at))
         except ValueError as error:
             raise LedgerError(str(error)) from None
         fields = {**log_fields(new_name, made.record), **sharing_fields(made.sharing())}
@@ -74,7 +71,7 @@ def restore(
         bookledger log restore orders --at 90000 --dry-run
         bookledger log restore orders --before 2026-11-28T12:00Z
     """
-    where = before if before is not None else at
+    where = before or at
     if where is None or (at is not None and before is not None):
         raise click.UsageError("give --at POSITION, or --before TIME")
     with place.opened() as found:
