@@ -175,6 +175,7 @@ async def test_what_survives_is_copied_to_other_bookies(tmp_path: Path) -> None:
     """Once the lost ones are given up; the record keeps how it was closed."""
     async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await written(client, *range(5))
+        await everywhere(cluster, writer, 4)
         await writer.abandon()
         await start(cluster, "b4", "b5")
         await stop(cluster, "b2", "b3")
@@ -213,6 +214,7 @@ async def test_R7_it_is_refused_where_the_end_can_be_proven(tmp_path: Path) -> N
 async def test_R7_no_more_is_given_up_than_was_told(tmp_path: Path) -> None:
     async with on_bookies(tmp_path, 5) as (cluster, client):
         writer = await written(client, 0, 1, ensemble_size=5)
+        await everywhere(cluster, writer, 1)
         await stop(cluster, "b3", "b4", "b5")
         assessment = await client.assess_loss(writer.ledger_id)
         await stop(cluster, "b2")
@@ -283,6 +285,7 @@ async def test_R7_nothing_is_accepted_while_the_metadata_is_an_older_copy(tmp_pa
     """Nor asked: it may name bookies that were replaced since, and others have the entries."""
     async with on_bookies(tmp_path, 3) as (cluster, client):
         writer = await written(client, 0)
+        await everywhere(cluster, writer, 0)
         await writer.abandon()
         await stop(cluster, "b2", "b3")
         assessment = await client.assess_loss(writer.ledger_id)
@@ -299,7 +302,7 @@ async def test_R7_nothing_is_accepted_while_the_metadata_is_an_older_copy(tmp_pa
 
 async def test_R7_a_password_is_asked_for_and_whoever_comes_back_needs_none(tmp_path: Path) -> None:
     async with on_bookies(tmp_path, 3) as (cluster, client):
-        writer = await written(client, 0, 1, password=b"secret", digest=DigestType.HMAC_SHA256)
+        writer = await written(client, 0, 1, password=b"secret", digest=DigestType.HMAC_SHA256, ack_quorum=3)
         await writer.abandon()
         await stop(cluster, "b2", "b3")
         for wrong in (b"", b"another"):

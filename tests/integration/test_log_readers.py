@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from bookledger.errors import LedgerIdReused, LogFenced, NotEnoughAnswers
-from ledgers import LogTruncated, NoSuchLog
+from bookledger.errors import LedgerIdReused, LogFenced, MetadataWentBack, NotEnoughAnswers
+from ledgers import LogTruncated
 from ledgers.aio import LedgerClient
 from ledgers.config import MIB
 from ledgers.logs import access
@@ -121,7 +121,7 @@ async def test_a_log_in_emptied_metadata_is_another_one_and_shows_nothing_of_the
     for prefix in (keys.LEDGERS, keys.LOGS, keys.LOG_NAMES, keys.NEXT_LEDGER_ID):
         for item in [item async for item in list_all(store, prefix)]:
             await store.delete(item.key, item.version)
-    with pytest.raises(NoSuchLog):
+    with pytest.raises(MetadataWentBack, match="which nobody deleted"):
         await old.end()
     (await client._connected()).ids._ids.clear()  # as a client has it that comes now
     new = await client.create_log("orders")
