@@ -302,7 +302,8 @@ async def test_R7_nothing_is_accepted_while_the_metadata_is_an_older_copy(tmp_pa
 
 async def test_R7_a_password_is_asked_for_and_whoever_comes_back_needs_none(tmp_path: Path) -> None:
     async with on_bookies(tmp_path, 3) as (cluster, client):
-        writer = await written(client, 0, 1, password=b"secret", digest=DigestType.HMAC_SHA256, ack_quorum=3)
+        writer = await written(client, 0, 1, password=b"secret", digest=DigestType.HMAC_SHA256)
+        await everywhere(cluster, writer, 1)
         await writer.abandon()
         await stop(cluster, "b2", "b3")
         for wrong in (b"", b"another"):
