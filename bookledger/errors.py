@@ -17,6 +17,11 @@ from typing import TYPE_CHECKING
 from ledgers.public import lazily
 
 if TYPE_CHECKING:
+    from ledgers.cold.errors import (
+        NoSuchObject as NoSuchObject,
+        NotOffloaded as NotOffloaded,
+        ObjectStoreFailed as ObjectStoreFailed,
+    )
     from ledgers.elections.errors import LeadershipLost as LeadershipLost
     from ledgers.errors import (
         AppendTimeout as AppendTimeout,

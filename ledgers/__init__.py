@@ -48,6 +48,11 @@ if TYPE_CHECKING:
         Term as Term,
         WriteHandle as WriteHandle,
     )
+    from .cold.errors import (
+        NoSuchObject as NoSuchObject,
+        NotOffloaded as NotOffloaded,
+        ObjectStoreFailed as ObjectStoreFailed,
+    )
     from .config import ClientConfig as ClientConfig
     from .creating.new_ledger import NewLedger as NewLedger
     from .elections.errors import LeadershipLost as LeadershipLost

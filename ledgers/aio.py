@@ -36,6 +36,7 @@ from .logs.log_client import LogClient
 from .logs.segment_holder import check_is_in_no_log
 from .logs.writing.log_writer import LogWriter
 from .loop_batching import LoopBatching
+from .offloading.offload_client import OffloadClient
 from .reading.read_handle import ReadHandle
 from .reading.size_steps import SizeStep, SizeSteps, measured_entries
 from .record_change import Conflict, change_record, metadata_errors
@@ -64,7 +65,7 @@ __all__ = [
 ]
 
 
-class LedgerClient(NotPickled, LogClient, ElectionClient):
+class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     """A client of one cluster, named by its metadata URI. Use as `async with LedgerClient(uri) as client`.
 
     The path of an SQLite file will do, too; without either, BOOKLEDGER_METADATA names the cluster.
@@ -172,8 +173,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient):
             custom_metadata=custom_metadata or {},
             deferred_sync=deferred_sync,
         )
-        cluster = await self._connected()
-        return await self._made(cluster, new)
+        return await self._made(await self._connected(), new)
 
     async def create_ledger_adv(
         self, new: NewLedger | None = None, **arguments: Unpack[LedgerArguments]
@@ -191,8 +191,8 @@ class LedgerClient(NotPickled, LogClient, ElectionClient):
 
         Takes the arguments of `create_ledger`, or all of them as a NewLedger. Raises as `create_ledger`.
         """
-        wanted = NewLedger.of(new, arguments)
-        return (await self._make(await self._connected(), wanted, reserved=True)).record.ledger_id
+        made = await self._make(await self._connected(), NewLedger.of(new, arguments), reserved=True)
+        return made.record.ledger_id
 
     async def claim_ledger(self, ledger_id: int, *, password: bytes = b"") -> WriteHandle:
         """Becomes the one writer of a ledger made by `reserve_ledger`.

@@ -18,6 +18,7 @@ from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
 from .bookie_client import BookieClient
+from .cold.cold_reader import ColdCache
 from .config import ClientConfig
 from .creating.id_block import IdBlock
 from .creating.known_bookies import KnownBookies
@@ -73,6 +74,7 @@ class Cluster(NotPickled):
     begun_without: LogRateLimit = field(default_factory=lambda: LogRateLimit(BEGUN_WITHOUT_SECONDS_MIN))
     home: ForkGuard = field(default_factory=lambda: ForkGuard(ClientForked))
     places: set[Place] = field(default_factory=set)
+    cold: ColdCache = field(default_factory=ColdCache)
 
     def __post_init__(self) -> None:
         self.metrics = _metrics(self.config)

@@ -36,6 +36,8 @@ class Act(StrEnum):
     RENAME = "rename"
     FORK = "fork"
     RESTORE = "restore"
+    OFFLOAD = "offload"
+    RECALL = "recall"
     LEGAL_HOLD = "legal hold"
     RETENTION = "retention"
     SHOW_ENTRIES = "show entries"

@@ -15,6 +15,7 @@ moves/<id>                 planned moves of its copies, to balance disk usage
 absent/<bookie>            since when a bookie that was formatted has not been registered
 orders/<bookie>            an operator's request for a bookie: drain, maintenance, give up
 auditor                    the elected auditor (under a lease)
+coldremovals/<key>         objects to delete from an object store, unless their ledger's record names them
 restored                   says that the metadata came from a backup, and is not accepted yet
 accepted                   the same of metadata that was older, and was accepted last
 misfits/<bookie>           what a bookie holds that does not match the backup
@@ -68,6 +69,7 @@ MOVES = "moves/"
 ABSENT = "absent/"
 ORDERS = "orders/"
 AUDITOR = "auditor"
+COLD_REMOVALS = "coldremovals/"
 RESTORED = "restored"
 ACCEPTED = "accepted"
 MISFITS = "misfits/"
@@ -119,6 +121,10 @@ def healing(ledger_id: int) -> str:
 
 def moves(ledger_id: int) -> str:
     return MOVES + ledger(ledger_id).removeprefix(LEDGERS)
+
+
+def cold_removal(key: str) -> str:
+    return COLD_REMOVALS + check_name(key)
 
 
 def collected(bookie_id: str) -> str:

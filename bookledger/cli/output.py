@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from textwrap import wrap
 from typing import IO, Any
@@ -175,6 +175,21 @@ def loss_fields(record: LedgerRecord) -> dict[str, Any]:
         "to_fence": sorted(bookie.bookie_id for bookie in loss.to_fence),
     }
     return {"accepted_loss": told}
+
+
+def cold_fields(record: LedgerRecord) -> dict[str, Any]:
+    """Where its copy in an object store is, if it has one."""
+    copy = record.cold
+    if copy is None:
+        return {}
+    told = {
+        "object_store": copy.url,
+        "objects": [copy.name_of(part) for part in range(len(copy.part_starts))],
+        "object_bytes": copy.size_bytes,
+        "copied_at": iso(datetime.fromtimestamp(copy.at_ms / 1000, UTC)) if copy.is_stored else None,
+        "on_bookies": any(fragment.ensemble for fragment in record.fragments),
+    }
+    return {"cold": told}
 
 
 def iso(at: datetime | None) -> str | None:

@@ -56,6 +56,9 @@ class LedgerClient(BlockingClient[aio.LedgerClient]):
     describe_ledger = waiting_for(aio.LedgerClient.describe_ledger)
     size_steps = waiting_for(aio.LedgerClient.size_steps)
     delete_ledger = waiting_for(aio.LedgerClient.delete_ledger)
+    offload_ledger = waiting_for(aio.LedgerClient.offload_ledger)
+    recall_ledger = waiting_for(aio.LedgerClient.recall_ledger)
+    remove_unneeded_objects = waiting_for(aio.LedgerClient.remove_unneeded_objects)
     list_bookies = waiting_for(aio.LedgerClient.list_bookies)
     maintain_bookie = waiting_for(aio.LedgerClient.maintain_bookie)
 

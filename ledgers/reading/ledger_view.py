@@ -13,6 +13,7 @@ from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import VersionedRecord
 
 from ..cluster import Cluster
+from ..cold.cold_reader import ColdReader
 from ..errors import LedgerError, MetadataUnavailable, MetadataWentBack, NoSuchLedger
 from ..integrity.digest import Digester
 from ..protocol.striping import Striping
@@ -64,6 +65,10 @@ class LedgerView:
         """Where the fragment of this entry ends; None for the last one, whose end is unknown."""
         later = [f.first_entry for f in self.record.fragments if f.first_entry > entry_id]
         return min(later) - 1 if later else None
+
+    def in_object_store(self) -> ColdReader:
+        """A reader of the ledger's copy there."""
+        return ColdReader(self.cluster.cold, self.record, self.digester)
 
     def credential(self, bookie: BookieRef) -> Credential:
         """The credential for asking this bookie about the ledger; made once for each, blank without a password."""

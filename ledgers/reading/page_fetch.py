@@ -52,13 +52,18 @@ class PageFetcher:
         try:
             return await self._fetch_as_known(first_entry, last_entry, size)
         except (EntryUnreadable, NoSuchEntry):
-            before = self._view.record.fragments
+            before = self._view.record
             await self._view.refresh()
-            if self._view.record.fragments == before:
+            now = self._view.record
+            if now.is_in_object_store and not before.is_on_no_bookie:
+                return await self._view.in_object_store().page(first_entry, last_entry, size)
+            if now.fragments == before.fragments:
                 raise
             return await self._fetch_as_known(first_entry, last_entry, size)
 
     async def _fetch_as_known(self, first_entry: int, last_entry: int, bytes_max: int) -> Columns:
+        if self._view.record.is_on_no_bookie:
+            return await self._view.in_object_store().page(first_entry, last_entry, bytes_max)
         fragment = self._view.record.fragment_of(first_entry)
         last_there = self._view.last_entry_of_fragment(first_entry)
         last = last_entry if last_there is None else min(last_entry, last_there)

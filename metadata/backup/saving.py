@@ -34,6 +34,7 @@ KEPT = (
     keys.ELECTIONS,
     keys.CURSORS,
     keys.LOG_SETS,
+    keys.COLD_REMOVALS,
 )
 """Prefixes that are saved besides ledgers and what names them. Elections behind logs: no log knows a later term."""
 

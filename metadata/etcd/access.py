@@ -50,14 +50,16 @@ _STATE_OF_THE_CLUSTER = (
     keys.AUDITOR,
     keys.NEXT_LEDGER_ID,
     keys.COLLECTED,
+    keys.COLD_REMOVALS,
 )
-_WRITERS = (keys.LEDGERS, keys.NEXT_LEDGER_ID, keys.UNDERREPLICATED, *_LOGS, *_LEADING)
+_WRITERS = (keys.LEDGERS, keys.NEXT_LEDGER_ID, keys.UNDERREPLICATED, keys.COLD_REMOVALS, *_LOGS, *_LEADING)
 _AUDITORS = (
     keys.UNDERREPLICATED,
     keys.ABSENT,
     keys.AUDITOR,
     keys.MOVES,
     keys.LEDGERS,
+    keys.COLD_REMOVALS,
     keys.LOGS,
     keys.LOG_PAGES,
     keys.LOG_TIMES,

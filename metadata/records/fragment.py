@@ -111,7 +111,12 @@ def next_fragments(fragments: tuple[Fragment, ...], new: Fragment) -> tuple[Frag
     return (*kept, replace(new, number=last.number and last.number + 1))
 
 
-def check_fragments(fragments: tuple[Fragment, ...], ensemble_size: int) -> None:
+def check_fragments(
+    fragments: tuple[Fragment, ...], ensemble_size: int, *, may_be_nowhere: bool = False
+) -> None:
+    """Raises ValueError. `may_be_nowhere`: all ensembles may be empty."""
+    if may_be_nowhere and not any(fragment.ensemble for fragment in fragments):
+        ensemble_size = 0
     if not fragments or len(fragments) > FRAGMENTS_MAX:
         raise ValueError(f"a ledger has 1 to {FRAGMENTS_MAX} fragments, not {len(fragments)}")
     if fragments[0].first_entry != 0:

@@ -9,6 +9,7 @@ from google.protobuf.message import DecodeError
 from .. import keys
 from ..errors import BadRecord
 from . import records_pb2 as pb
+from .cold.cold_copy import ColdCopy
 from .ledger_record import (
     AcceptedLoss,
     BookieRef,
@@ -62,6 +63,10 @@ def fill_message(message: pb.Ledger, record: LedgerRecord, fragments: Iterable[F
     message.length_bytes = record.length_bytes or 0
     if record.custom_metadata:
         message.custom_metadata.update(record.custom_metadata)
+    if (cold := record.cold) is not None:
+        message.cold.url, message.cold.key, message.cold.at_ms = cold.url, cold.key, cold.at_ms
+        message.cold.part_starts.extend(cold.part_starts)
+        message.cold.size_bytes = cold.size_bytes
     if record.accepted_loss is not None:
         _loss_to(record.accepted_loss, message.accepted_loss)
     message.created_ms = record.created_ms
@@ -166,4 +171,12 @@ def from_message(ledger_id: int, message: pb.Ledger) -> LedgerRecord:
         accepted_loss=_loss_in(message),
         written_at=message.written_at,
         also_at=tuple(BookieRef(b.bookie_id, b.incarnation) for b in message.also_at),
+        cold=_cold_in(message),
     )
+
+
+def _cold_in(message: pb.Ledger) -> ColdCopy | None:
+    if not message.HasField("cold"):
+        return None
+    cold = message.cold
+    return ColdCopy(cold.url, cold.key, tuple(cold.part_starts), cold.size_bytes, cold.at_ms)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
+from .cold.cold_copy import ColdCopy
 from .fragment import ENTRY_ID_MAX as ENTRY_ID_MAX
 from .fragment import FRAGMENTS_MAX as FRAGMENTS_MAX
 from .fragment import BookieRef as BookieRef
@@ -114,7 +115,8 @@ class LedgerRecord:
     `also_at`: bookies outside the last ensemble that told, after the store had gone back, that they hold more than this
     record knows: nobody closes the ledger by it but who accepts a loss. Empty in a closed one.
     `written_at`: the version at which the ledger's writer left it, where somebody else has changed it since; 0 where
-    nobody has, or it is not known.
+    nobody has, or it is not known. `cold`: its copy in an object store, or one that is being uploaded. Once
+    it is stored the ensembles may be empty: then no bookie has the ledger (rule O2).
     """
 
     ledger_id: int
@@ -135,9 +137,13 @@ class LedgerRecord:
     accepted_loss: AcceptedLoss | None = None
     also_at: Ensemble = ()
     written_at: int = 0
+    cold: ColdCopy | None = None
 
     def __post_init__(self) -> None:
-        check_fragments(self.fragments, self.shape.ensemble_size)
+        is_stored = self.cold is not None and self.cold.is_stored
+        check_fragments(self.fragments, self.shape.ensemble_size, may_be_nowhere=is_stored)
+        if self.cold is not None and self.state is not LedgerState.CLOSED:
+            raise ValueError("only a closed ledger is copied to an object store")
         if len(self.identity) not in (0, IDENTITY_BYTES):
             raise ValueError(f"no ledger has an identity of {len(self.identity)} bytes")
         closed = self.state is LedgerState.CLOSED
@@ -157,6 +163,33 @@ class LedgerRecord:
     def closed_at(self) -> datetime | None:
         """Closing time, likewise; None also while it is open."""
         return _time(self.closed_ms)
+
+    @property
+    def is_in_object_store(self) -> bool:
+        """Whether it has a complete copy there."""
+        return self.cold is not None and self.cold.is_stored
+
+    @property
+    def is_on_no_bookie(self) -> bool:
+        """Whether all that bookies have of it, if anything, may lack all entries: it is read from the object store."""
+        return self.is_in_object_store and all(len(f.lacking) == len(f.ensemble) for f in self.fragments)
+
+    def uploading(self, copy: ColdCopy) -> LedgerRecord:
+        """Names a copy that is being made, or one that is complete, in place of any other."""
+        return replace(self, cold=copy)
+
+    def without_copies(self) -> LedgerRecord:
+        """No bookie is to keep anything of it: the object store has it."""
+        assert self.is_in_object_store
+        nowhere = (replace(one, ensemble=(), lacking=()) for one in self.fragments)
+        return replace(self, fragments=tuple(nowhere))
+
+    def recalled(self, ensemble: Ensemble) -> LedgerRecord:
+        """These bookies are to have copies of it again, which are still to be made."""
+        record = replace(self, fragments=tuple(replace(one, ensemble=ensemble) for one in self.fragments))
+        for position in range(self.shape.ensemble_size):
+            record = record.with_lacking(position, 0, self.confirmed_through)
+        return record
 
     def names_bookie(self, bookie_id: str) -> bool:
         """Whether a bookie of this name holds something of it, in whatever incarnation."""

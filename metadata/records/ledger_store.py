@@ -11,6 +11,7 @@ from .. import keys, settled_writes
 from ..errors import BadRecord
 from ..store import PAGE_KEYS_MAX, EventKind, MetadataStore, list_all
 from . import ledger_codec
+from .cold import removals
 from .ledger_record import LedgerRecord, Tombstone
 from .unreadable import OnUnreadable, skip
 
@@ -82,6 +83,8 @@ class LedgerStore:
         the creation itself, tried twice because an answer was lost, could succeed once more after the deletion.
         """
         was = found.record
+        if was.cold is not None:
+            await removals.add(self.store, was.ledger_id, was.cold)
         nonce = settled_writes.new_nonce()
         tombstone = ledger_codec.encode_tombstone(nonce, was.identity, is_of_log=was.is_of_log)
         await self._replace(was, found.version, tombstone)

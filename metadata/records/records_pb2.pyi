@@ -89,7 +89,7 @@ class Fragment(_message.Message):
     def __init__(self, first_entry: _Optional[int] = ..., ensemble: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ..., length_before: _Optional[int] = ..., lacking: _Optional[_Iterable[_Union[Lacking, _Mapping]]] = ..., number: _Optional[int] = ...) -> None: ...
 
 class Ledger(_message.Message):
-    __slots__ = ("format_version", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "state", "last_entry", "length_bytes", "fragments", "custom_metadata", "created_ms", "nonce", "reserved", "accepted_loss", "verifier", "closed_ms", "password_salt", "identity", "written_at", "also_at", "of_log")
+    __slots__ = ("format_version", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "state", "last_entry", "length_bytes", "fragments", "custom_metadata", "created_ms", "nonce", "reserved", "accepted_loss", "verifier", "closed_ms", "password_salt", "identity", "written_at", "also_at", "of_log", "cold")
     class CustomMetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -118,6 +118,7 @@ class Ledger(_message.Message):
     WRITTEN_AT_FIELD_NUMBER: _ClassVar[int]
     ALSO_AT_FIELD_NUMBER: _ClassVar[int]
     OF_LOG_FIELD_NUMBER: _ClassVar[int]
+    COLD_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     ensemble_size: int
     write_quorum: int
@@ -139,7 +140,54 @@ class Ledger(_message.Message):
     written_at: int
     also_at: _containers.RepeatedCompositeFieldContainer[BookieRef]
     of_log: bool
-    def __init__(self, format_version: _Optional[int] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., state: _Optional[_Union[LedgerState, str]] = ..., last_entry: _Optional[int] = ..., length_bytes: _Optional[int] = ..., fragments: _Optional[_Iterable[_Union[Fragment, _Mapping]]] = ..., custom_metadata: _Optional[_Mapping[str, bytes]] = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., reserved: bool = ..., accepted_loss: _Optional[_Union[AcceptedLoss, _Mapping]] = ..., verifier: _Optional[bytes] = ..., closed_ms: _Optional[int] = ..., password_salt: _Optional[bytes] = ..., identity: _Optional[bytes] = ..., written_at: _Optional[int] = ..., also_at: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ..., of_log: bool = ...) -> None: ...
+    cold: ColdCopy
+    def __init__(self, format_version: _Optional[int] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., state: _Optional[_Union[LedgerState, str]] = ..., last_entry: _Optional[int] = ..., length_bytes: _Optional[int] = ..., fragments: _Optional[_Iterable[_Union[Fragment, _Mapping]]] = ..., custom_metadata: _Optional[_Mapping[str, bytes]] = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., reserved: bool = ..., accepted_loss: _Optional[_Union[AcceptedLoss, _Mapping]] = ..., verifier: _Optional[bytes] = ..., closed_ms: _Optional[int] = ..., password_salt: _Optional[bytes] = ..., identity: _Optional[bytes] = ..., written_at: _Optional[int] = ..., also_at: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ..., of_log: bool = ..., cold: _Optional[_Union[ColdCopy, _Mapping]] = ...) -> None: ...
+
+class ColdCopy(_message.Message):
+    __slots__ = ("url", "key", "part_starts", "size_bytes", "at_ms")
+    URL_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    PART_STARTS_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    AT_MS_FIELD_NUMBER: _ClassVar[int]
+    url: str
+    key: str
+    part_starts: _containers.RepeatedScalarFieldContainer[int]
+    size_bytes: int
+    at_ms: int
+    def __init__(self, url: _Optional[str] = ..., key: _Optional[str] = ..., part_starts: _Optional[_Iterable[int]] = ..., size_bytes: _Optional[int] = ..., at_ms: _Optional[int] = ...) -> None: ...
+
+class ColdIndex(_message.Message):
+    __slots__ = ("format_version", "ledger_id", "ledger", "part", "digest_bytes", "first_entries", "offsets", "crcs", "compressed")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_BYTES_FIELD_NUMBER: _ClassVar[int]
+    FIRST_ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    CRCS_FIELD_NUMBER: _ClassVar[int]
+    COMPRESSED_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    ledger_id: int
+    ledger: Ledger
+    part: int
+    digest_bytes: int
+    first_entries: _containers.RepeatedScalarFieldContainer[int]
+    offsets: _containers.RepeatedScalarFieldContainer[int]
+    crcs: _containers.RepeatedScalarFieldContainer[int]
+    compressed: _containers.RepeatedScalarFieldContainer[bool]
+    def __init__(self, format_version: _Optional[int] = ..., ledger_id: _Optional[int] = ..., ledger: _Optional[_Union[Ledger, _Mapping]] = ..., part: _Optional[int] = ..., digest_bytes: _Optional[int] = ..., first_entries: _Optional[_Iterable[int]] = ..., offsets: _Optional[_Iterable[int]] = ..., crcs: _Optional[_Iterable[int]] = ..., compressed: _Optional[_Iterable[bool]] = ...) -> None: ...
+
+class ColdRemoval(_message.Message):
+    __slots__ = ("format_version", "ledger_id", "url")
+    FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
+    URL_FIELD_NUMBER: _ClassVar[int]
+    format_version: int
+    ledger_id: int
+    url: str
+    def __init__(self, format_version: _Optional[int] = ..., ledger_id: _Optional[int] = ..., url: _Optional[str] = ...) -> None: ...
 
 class FragmentNote(_message.Message):
     __slots__ = ("format_version", "ledger_id", "ledger")

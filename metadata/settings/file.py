@@ -36,6 +36,8 @@ COMMON = {
     "audit-log": "BOOKLEDGER_AUDIT_LOG",
     "log-format": "BOOKLEDGER_LOG_FORMAT",
     "event-loop": "BOOKLEDGER_EVENT_LOOP",
+    "cold": "BOOKLEDGER_COLD",
+    "cold-options": "BOOKLEDGER_COLD_OPTIONS",
 }
 """Names at the top of the file, and the environment variables that override them."""
 

@@ -188,7 +188,7 @@ def test_a_variable_that_nobody_reads_is_named_with_the_nearest_one(
     code, out, err = run("config", "check")
     assert (code, err) == (0, "") and "is right" in out
     monkeypatch.setenv("BOOKLEDGER_LIMIT_POLLS", "1")
-    monkeypatch.setenv("BOOKLEDGER_X", "1")
+    monkeypatch.setenv("BOOKLEDGER_QUITE_ANOTHER_NAME", "1")
     monkeypatch.setenv("BOOKLEDGER_BOOKIE_RUN_PROT", "1")
     monkeypatch.setenv("BOOKLEDGER_LIMITS_NONSENSE", "1")
     monkeypatch.setenv("BOOKLEDGER_METADTA", "1")
@@ -198,7 +198,7 @@ def test_a_variable_that_nobody_reads_is_named_with_the_nearest_one(
     assert "BOOKLEDGER_METADTA: nobody reads that variable; is it BOOKLEDGER_METADATA?" in err
     assert "BOOKLEDGER_LIMITS_NONSENSE: nobody reads that variable" in err
     assert "BOOKLEDGER_LIMIT_POLLS: nobody reads that variable; is it BOOKLEDGER_LIMITS_POLLS_MAX?" in err
-    assert "BOOKLEDGER_X: nobody reads that variable\n" in err
+    assert "BOOKLEDGER_QUITE_ANOTHER_NAME: nobody reads that variable\n" in err
 
 
 def test_an_option_may_be_set_several_times_by_one_variable(

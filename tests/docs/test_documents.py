@@ -33,6 +33,7 @@ DOCUMENTS = (
     "docs/journals.md",
     "docs/spark.md",
     "docs/spark-logs.md",
+    "docs/cold.md",
 )
 ON_SPARK = {"docs/spark.md", "docs/spark-logs.md"}
 NAMING_TESTS = (

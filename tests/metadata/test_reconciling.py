@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from metadata.records.cold.cold_copy import ColdCopy, new_key
 from metadata.records.ledger_record import (
     AcceptedLoss,
     BookieRef,
@@ -15,7 +16,7 @@ from metadata.records.ledger_record import (
     LedgerState,
     Shape,
 )
-from metadata.records.notes.fragment_note import notes_for
+from metadata.records.notes.fragment_note import FragmentNote, notes_for
 from metadata.records.notes.reconciling import NotedBy, reconciled
 
 A, B, C, D, E = (BookieRef(name, f"i-{name}") for name in "abcde")
@@ -175,3 +176,38 @@ def test_a_fragment_in_the_middle_is_put_in_once_a_bookie_tells_of_it(closed: bo
     assert now.last_entry == known.last_entry
     assert now.fragments[1].lacking == tuple(Lacking(n, 10, 19) for n in range(3))
     assert reconciled(now, kept(last, A, B, C, D, E)) is None
+
+
+COPY = ColdCopy("s3://archive", new_key(7, bytes(16)), (0,), 100, 9000)
+STORED = CLOSED.uploading(COPY)
+TAKEN_OFF = STORED.without_copies()
+
+
+def dropped(record: LedgerRecord, *bookies: BookieRef) -> list[NotedBy]:
+    """What these note of a ledger that they have dropped, because it is in an object store only."""
+    return [NotedBy(bookie, FragmentNote.of(record, one)) for bookie in bookies for one in record.fragments]
+
+
+def test_what_no_bookie_has_any_more_is_made_again_with_its_copy_in_the_object_store() -> None:
+    assert reconciled(None, dropped(TAKEN_OFF, A, E)) == replace(TAKEN_OFF, nonce=b"")
+
+
+def test_where_some_have_dropped_it_their_notes_say_where_the_copy_is() -> None:
+    made = reconciled(None, [*kept(CLOSED, A, D), *dropped(TAKEN_OFF, E)])
+    assert made is not None and made.cold == COPY and made.is_closed
+    assert all(one.ensemble for one in made.fragments) and made.is_on_no_bookie, (
+        "any copy may lack everything"
+    )
+
+
+@pytest.mark.parametrize(
+    "found", [AGAIN, CLOSED, CHANGED, replace(CLOSED, cold=replace(COPY, part_starts=()))]
+)
+def test_older_metadata_is_told_of_the_copy(found: LedgerRecord) -> None:
+    made = reconciled(found, [*kept(CLOSED, A), *dropped(TAKEN_OFF, D, E)])
+    assert made is not None and made.is_closed and made.cold == COPY
+    assert made.last_entry == CLOSED.last_entry
+
+
+def test_metadata_that_knows_the_copy_stays_as_it_is() -> None:
+    assert reconciled(TAKEN_OFF, [*kept(CLOSED, A), *dropped(TAKEN_OFF, D, E)]) is None

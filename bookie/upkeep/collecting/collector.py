@@ -176,10 +176,12 @@ class Collector:
                 or self._bookie.holds_another(found.record)
             ):
                 continue
+            await keep_notes(
+                self._bookie, found.record, self._me
+            )  # before: it may say where the only copy is
             misplaced = await in_thread(self._misplaced, found.record)
             for start in range(0, len(misplaced), FRAMES_PER_BATCH):
                 await self._bookie.drop(misplaced[start : start + FRAMES_PER_BATCH])
-            await keep_notes(self._bookie, found.record, self._me)
             dropped += len(misplaced)
         return dropped
 

@@ -73,8 +73,8 @@ class Copy:
 
 
 def worst(copies: Iterable[Copy]) -> Condition:
-    """The condition of a fragment, or a ledger, with these copies."""
-    return min((copy.condition for copy in copies), key=_FROM_BAD.index)
+    """The condition of a fragment, or a ledger, with these copies; what is in an object store only needs none."""
+    return min((copy.condition for copy in copies), key=_FROM_BAD.index, default=Condition.WHOLE)
 
 
 def copies(record: LedgerRecord, view: ClusterView) -> list[Copy]:
@@ -165,7 +165,7 @@ class LedgerCounts:
 
     def _add_fragment(self, found: Sequence[Copy], size: int, write_quorum: int) -> None:
         self.fragments[worst(found)] += 1
-        if found[0].may_have_entries:
+        if found and found[0].may_have_entries:
             self.copies_left[self._left(found, write_quorum)] += 1
         for copy in found:
             held = self.holdings.setdefault(copy.bookie, BookieHolding())

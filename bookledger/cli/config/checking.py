@@ -16,7 +16,8 @@ from bookie.wire.trust.identity import NoIdentity
 from ledgers import NewLedger
 from metadata.errors import BadMetadataUri
 from metadata.open import check_uri
-from metadata.secret_file import read_key
+from metadata.records.cold.cold_copy import check_url
+from metadata.secret_file import read_bounded, read_key
 from metadata.settings.file import BadSettings as FileError
 from metadata.settings.file import Faults
 from metadata.settings.tunable import required_of
@@ -152,4 +153,6 @@ _COMMON: Mapping[str, Callable[[str], object]] = {
     "audit-log": _check_audit_log,
     "log-format": partial(_check_is_one_of, LogFormat),
     "event-loop": partial(_check_is_one_of, EventLoop),
+    "cold": check_url,
+    "cold-options": partial(read_bounded, private=True),
 }

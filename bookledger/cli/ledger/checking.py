@@ -39,7 +39,11 @@ def check(metadata_uri: str, ledger_id: int, lost_after: float, as_json: bool) -
         return copies(found.record, view)
 
     found = with_store(metadata_uri, work)
-    print_records([_row(copy) for copy in found], as_json=as_json, none="it has no fragments")
+    print_records(
+        [_row(copy) for copy in found],
+        as_json=as_json,
+        none="it is in an object store only",
+    )
     sys.exit(0 if all(copy.condition.is_well for copy in found) else 1)
 
 

@@ -14,12 +14,21 @@ from ..membership.cluster_survey import check_is_cluster
 from ..membership.places import LedgerPlace, connected, ledger_place
 from ..messages.help import group
 from ..options import json_option, ledger_argument, metadata_option, new_ledger_options, yes_option
-from ..output import custom_fields, ledger_fields, loss_fields, print_json, print_record, print_told
+from ..output import (
+    cold_fields,
+    custom_fields,
+    ledger_fields,
+    loss_fields,
+    print_json,
+    print_record,
+    print_told,
+)
 from ..terminal import confirm, say, shown_bytes
 from .append import append
 from .checking import check
 from .entries import read, tail
 from .listing import list_
+from .offloading import offload, recall
 from .open_ledgers import asking_bookies
 from .recovering import recover
 from .salvage import salvage
@@ -29,6 +38,7 @@ from .salvage import salvage
     headings={
         "Entries": ("create", "append", "read", "tail"),
         "Ledgers": ("list", "show", "check", "recover", "salvage", "delete"),
+        "Object stores": ("offload", "recall"),
     }
 )
 def ledger() -> None:
@@ -66,6 +76,8 @@ ledger.add_command(list_)
 ledger.add_command(check)
 ledger.add_command(recover)
 ledger.add_command(salvage)
+ledger.add_command(offload)
+ledger.add_command(recall)
 
 
 @ledger.command()
@@ -88,15 +100,26 @@ def show(metadata_uri: str, ledger_id: int, as_json: bool) -> None:
         seen = asked([record])
     told = {**confirmed_fields(record, seen), **why_unknown(record, seen)}
     if as_json:
-        print_json({**ledger_fields(record), **told, **loss_fields(record), **_parts(record)})
+        print_json(
+            {
+                **ledger_fields(record),
+                **told,
+                **loss_fields(record),
+                **cold_fields(record),
+                **_parts(record),
+            }
+        )
         return
     still = {} if record.is_closed else {name: UNKNOWN if one is None else one for name, one in told.items()}
-    print_record({**ledger_fields(record), **still, **loss_fields(record)}, as_json=False)
+    print_record(
+        {**ledger_fields(record), **still, **loss_fields(record), **cold_fields(record)}, as_json=False
+    )
     for name, value in sorted(record.custom_metadata.items()):
         say(f"custom {name}={shown_bytes(value)}")
     for fragment in record.fragments:
         lacking = [f"; {fragment.ensemble[one.position]} may lack {one}" for one in fragment.lacking]
-        say(f"from entry {fragment.first_entry}: {', '.join(map(str, fragment.ensemble))}{''.join(lacking)}")
+        where = ", ".join(map(str, fragment.ensemble)) or "in the object store only"
+        say(f"from entry {fragment.first_entry}: {where}{''.join(lacking)}")
 
 
 def _parts(record: LedgerRecord) -> dict[str, Any]:

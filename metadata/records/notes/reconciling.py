@@ -33,16 +33,21 @@ def reconciled(found: LedgerRecord | None, noted: Iterable[NotedBy]) -> LedgerRe
         return _made_again(ours)
     later = [one for one in ours if not found.is_closed and one.note.headline.is_ahead_of(found)]
     if not later and not any(_is_lacking(found, one.note.headline) for one in ours):
-        return None
+        copied = _with_copy(found, ours)
+        return None if copied == found else copied
     brought_up = _brought_up(found, ours)
     if found.is_closed:
-        return _with_doubt(brought_up, found.fragments)
-    return _with_doubt(_ended(brought_up, ours), found.fragments[:-1])
+        return _with_copy(_with_doubt(brought_up, found.fragments), ours)
+    return _with_copy(_with_doubt(_ended(brought_up, ours), found.fragments[:-1]), ours)
 
 
 def _made_again(noted: Sequence[NotedBy]) -> LedgerRecord:
     """The record by nothing but notes of one ledger. Its end is open where nobody was told of it."""
     latest = max((one.note for one in noted), key=lambda note: note.headline[1:]).ledger
+    fragments = _placed(_from_entry_0(_fragments(noted)))
+    if not any(one.ensemble for one in fragments):  # all that noted it have dropped it since
+        copied = next(one.note.ledger for one in noted if one.note.ledger.is_in_object_store)
+        return replace(copied, fragments=fragments)
     opened = replace(
         latest,
         state=LedgerState.OPEN,
@@ -50,9 +55,18 @@ def _made_again(noted: Sequence[NotedBy]) -> LedgerRecord:
         length_bytes=None,
         closed_ms=0,
         accepted_loss=None,
-        fragments=_from_entry_0(_fragments(noted)),
+        cold=None,
+        fragments=fragments,
     )
-    return _with_doubt(_ended(opened, noted))
+    return _with_copy(_with_doubt(_ended(opened, noted)), noted)
+
+
+def _with_copy(record: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
+    """The record with the copy in an object store that a bookie noted before it dropped its own (rule O2)."""
+    copies = [one.note.ledger.cold for one in noted if one.note.ledger.is_in_object_store]
+    if not record.is_closed or record.is_in_object_store or not copies:
+        return record
+    return replace(record, cold=max((one for one in copies if one is not None), key=lambda copy: copy.at_ms))
 
 
 def _is_lacking(found: LedgerRecord, noted: Headline) -> bool:
@@ -86,7 +100,7 @@ def _brought_up(found: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
             by_first[one.first_entry] = one
     end = found.confirmed_through if found.is_closed else ENTRY_ID_MAX
     turns = _in_turn(by_first.values())
-    fragments = tuple(one for one in turns if one.first_entry <= max(end, 0))
+    fragments = _placed(tuple(one for one in turns if one.first_entry <= max(end, 0)))
     heard = {one.bookie for one in noted}
     also_at = tuple(one for one in found.also_at if one not in heard and one not in fragments[-1].ensemble)
     parted = replace(found, fragments=fragments, also_at=also_at, written_at=0)
@@ -138,6 +152,7 @@ def _newest(noted: Sequence[NotedBy]) -> Fragment:
     """The fragment by the notes of its last change, which differ in copies that were moved since."""
     number = max(one.note.fragment.number for one in noted)
     last = [one for one in noted if one.note.fragment.number == number]
+    last = [one for one in last if one.note.fragment.ensemble] or last[:1]  # who dropped it names nobody
     return replace(last[0].note.fragment, ensemble=_ensemble(last))
 
 
@@ -152,6 +167,13 @@ def _ensemble(noted: Sequence[NotedBy]) -> Ensemble:
         best = sorted(counts, key=lambda bookie: (bookie not in itself, -counts[bookie], bookie))
         chosen += _first_but(best, chosen)
     return tuple(chosen) if len(chosen) == len(named) else noted[0].note.fragment.ensemble
+
+
+def _placed(fragments: tuple[Fragment, ...]) -> tuple[Fragment, ...]:
+    """A fragment that all bookies dropped that noted it stands with others' bookies, which lack it: a record names
+    bookies in all fragments or in none."""
+    known = next((one.ensemble for one in fragments if one.ensemble), ())
+    return tuple(one if one.ensemble else replace(one, ensemble=known) for one in fragments)
 
 
 def _first_but(best: Iterable[BookieRef], taken: Collection[BookieRef]) -> list[BookieRef]:

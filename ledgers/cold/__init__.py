@@ -1,0 +1,1 @@
+"""Objects of an object store that hold closed ledgers: their format, and reading them."""

@@ -1,0 +1,169 @@
+"""Reads a ledger's entries from its copy in an object store, a block at a time, a few blocks ahead (rule O4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from bookie.wire import Columns
+from metadata.records.cold.cold_copy import ColdCopy
+from metadata.records.ledger_record import LedgerRecord
+from metadata.records.notes.cold_index import ColdIndex
+
+from ..errors import DigestMismatch, EntryUnreadable
+from ..integrity.digest import Digester
+from ..tasks import end_tasks
+from .errors import ObjectStoreFailed
+from .layout import FOOTER_BYTES, BadObject, decode_block, index_bounds, read_index
+from .object_store import Objects, ObjectStores
+
+END_BYTES = 64 * 1024
+"""So much of an object's end is read at once: footer and index, as a rule."""
+
+BLOCKS_AHEAD = 2
+"""Blocks that are fetched while one is used."""
+
+CACHE_BYTES_MAX = 64 * 1024 * 1024
+"""Blocks that a client keeps, of all ledgers that it reads from object stores; the one in use comes on top."""
+
+INDEXES_MAX = 1000
+"""Indexes that a client keeps."""
+
+
+@dataclass(slots=True)
+class ColdCache:
+    """What a client has read of objects: the stores, their indexes, and the blocks that were used last."""
+
+    stores: ObjectStores = field(default_factory=lambda: ObjectStores({}))
+    indexes: OrderedDict[str, ColdIndex] = field(default_factory=OrderedDict)
+    blocks: OrderedDict[tuple[str, int], Columns] = field(default_factory=OrderedDict)
+    size_bytes: int = 0
+
+    def block(self, name: str, number: int) -> Columns | None:
+        found = self.blocks.get((name, number))
+        if found is not None:
+            self.blocks.move_to_end((name, number))
+        return found
+
+    def keep(self, name: str, number: int, block: Columns) -> None:
+        if self.blocks.setdefault((name, number), block) is block:
+            self.size_bytes += block.size_bytes
+        while self.size_bytes > CACHE_BYTES_MAX:
+            self.size_bytes -= self.blocks.popitem(last=False)[1].size_bytes
+
+    def keep_index(self, name: str, index: ColdIndex) -> None:
+        self.indexes[name] = index
+        while len(self.indexes) > INDEXES_MAX:
+            self.indexes.popitem(last=False)
+
+
+class ColdReader:
+    """Reads one copy, which is complete. Every entry is verified as one from a bookie is."""
+
+    def __init__(self, cache: ColdCache, record: LedgerRecord, digester: Digester) -> None:
+        assert record.cold is not None and record.last_entry is not None
+        self._cache = cache
+        self._ledger_id = record.ledger_id
+        self._identity = record.identity
+        self._copy: ColdCopy = record.cold
+        self._end = record.last_entry + 1
+        self._digester = digester
+
+    async def pages(self, first_entry: int, last_entry: int) -> AsyncGenerator[Columns, None]:
+        """Yields the entries of the range, in order, in blocks that are never empty.
+
+        Raises EntryUnreadable or DigestMismatch for the first one that cannot be given; all before it were given.
+        """
+        ahead: deque[tuple[int, asyncio.Task[Columns]]] = deque()
+        next_entry = coming = first_entry
+        try:
+            while next_entry <= last_entry:
+                while coming <= last_entry and len(ahead) <= BLOCKS_AHEAD:
+                    stop = await self._end_of_block(coming)
+                    ahead.append((coming, asyncio.create_task(self._block(coming))))
+                    coming = stop
+                begins, block = ahead.popleft()
+                page = self._verified((await block).between(begins, last_entry), begins)
+                next_entry = page.last_entry + 1
+                yield page
+                if next_entry != min(last_entry + 1, ahead[0][0] if ahead else coming):
+                    coming = next_entry  # a wrong entry: the next page begins with it, and says so
+                    await end_tasks([task for _, task in ahead])
+                    ahead.clear()
+        finally:
+            await end_tasks([task for _, task in ahead])
+
+    async def page(self, first_entry: int, last_entry: int, bytes_max: int) -> Columns:
+        """A verified run of entries from `first_entry` on, of about `bytes_max`; never empty. Raises as `pages`."""
+        block = await self._block(first_entry)
+        return self._verified(block.between(first_entry, last_entry).start_of(bytes_max), first_entry)
+
+    def _verified(self, columns: Columns, first_entry: int) -> Columns:
+        wrong = self._digester.bad_entries(columns) if len(columns) else [0]
+        if columns.digest_width != self._digester.width_bytes or wrong[:1] == [0]:
+            raise DigestMismatch(self._ledger_id, first_entry, {self._name(first_entry): "wrong digest"})
+        return columns.cut(0, wrong[0]) if wrong else columns
+
+    async def _block(self, entry_id: int) -> Columns:
+        part = self._copy.part_of(entry_id)
+        name = self._name(entry_id)
+        with self._told(entry_id):
+            index = await self._index(part)
+            number = index.block_of(entry_id)
+            found = self._cache.block(name, number)
+            if found is None:
+                start, stop = index.offsets[number : number + 2]
+                stored = await self._objects.read(self._copy.name_of(part), start, stop)
+                found = await asyncio.to_thread(decode_block, index, number, stored)
+                self._cache.keep(name, number, found)
+        return found
+
+    async def _end_of_block(self, entry_id: int) -> int:
+        """The entry behind those of its block."""
+        with self._told(entry_id):
+            index = await self._index(self._copy.part_of(entry_id))
+        return index.first_entries[index.block_of(entry_id) + 1]
+
+    @contextmanager
+    def _told(self, entry_id: int) -> Iterator[None]:
+        try:
+            yield
+        except ObjectStoreFailed as error:
+            raise EntryUnreadable(self._ledger_id, entry_id, {error.name: error.why}) from error
+        except BadObject as error:
+            raise EntryUnreadable(self._ledger_id, entry_id, {self._name(entry_id): str(error)}) from error
+
+    async def _index(self, part: int) -> ColdIndex:
+        name = f"{self._copy.url}/{self._copy.name_of(part)}"
+        index = self._cache.indexes.get(name)
+        if index is None:
+            index = await fetch_index(self._objects, self._copy.name_of(part))
+            self._check(index, part)
+            self._cache.keep_index(name, index)
+        return index
+
+    def _check(self, index: ColdIndex, part: int) -> None:
+        starts = (*self._copy.part_starts, self._end)
+        span = index.first_entries[0], index.first_entries[-1]
+        its = index.ledger.ledger_id, index.ledger.identity, index.part, span
+        if its != (self._ledger_id, self._identity, part, (starts[part], starts[part + 1])):
+            raise BadObject("it is of another ledger, or of another part of it")
+
+    def _name(self, entry_id: int) -> str:
+        return f"{self._copy.url}/{self._copy.name_of(self._copy.part_of(entry_id))}"
+
+    @property
+    def _objects(self) -> Objects:
+        return self._cache.stores.at(self._copy.url)
+
+
+async def fetch_index(objects: Objects, name: str) -> ColdIndex:
+    """Reads the index of an object, with one request as a rule. Raises ObjectStoreFailed, BadObject."""
+    end, size = await objects.read_end(name, END_BYTES)
+    start, stop, crc = index_bounds(end[-FOOTER_BYTES:], size)
+    behind = size - len(end)
+    data = end[start - behind : stop - behind] if start >= behind else await objects.read(name, start, stop)
+    return await asyncio.to_thread(read_index, data, crc)

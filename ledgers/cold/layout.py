@@ -1,0 +1,111 @@
+"""The format of objects (FORMAT.md): blocks of entries, then an index of them, then a footer of fixed size. Pure.
+
+object  MAGIC, blocks, index, footer
+block   the entries' lengths, digests and payloads, one column after the other as on the wire, without ids: these
+        follow from the index. A zstd frame of it where that is smaller
+index   `ColdIndex` of records.proto
+footer  where the index begins (u64), its bytes (u32), its CRC32C (u32), the format's version (u32), MAGIC
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from crc32c import crc32c
+
+from bookie.wire import Columns
+from bookie.wire.columns import LENGTH_BYTES, consecutive
+from metadata.records.notes import cold_index
+from metadata.records.notes.cold_index import ColdIndex
+
+from ..errors import LedgerError
+
+MAGIC = b"BLCOLD\x00\x01"
+FORMAT_VERSION = 1
+BLOCK_BYTES = 8 * 1024 * 1024
+"""A block takes no further page once it has so much."""
+
+INDEX_BYTES_MAX = 64 * 1024 * 1024
+_FOOTER = struct.Struct("<QIII8s")
+FOOTER_BYTES = _FOOTER.size
+
+WORTH_IT = 0.9
+"""A block is kept compressed where it takes at most this share of its bytes."""
+
+ZSTD_LEVEL = 1
+
+
+class BadObject(ValueError):
+    """An object, or a block of one, that is not what was uploaded."""
+
+
+def add_block(index: ColdIndex, columns: Columns, block: bytes, *, is_compressed: bool) -> None:
+    """Notes the next block of an object."""
+    if not index.first_entries:
+        index.first_entries.append(columns.first_entry)
+        index.offsets.append(len(MAGIC))
+    index.first_entries.append(columns.last_entry + 1)
+    index.offsets.append(index.offsets[-1] + len(block))
+    index.crcs.append(crc32c(block))
+    index.compressed.append(is_compressed)
+
+
+def end_of(index: ColdIndex) -> bytes:
+    """Index and footer, as they stand behind the blocks."""
+    encoded = index.encode()
+    return encoded + _FOOTER.pack(index.offsets[-1], len(encoded), crc32c(encoded), FORMAT_VERSION, MAGIC)
+
+
+def index_bounds(footer: bytes | memoryview, size: int) -> tuple[int, int, int]:
+    """Where the index of an object of this size begins and ends, and its CRC. Raises BadObject."""
+    if len(footer) != FOOTER_BYTES:
+        raise BadObject(f"it has {size} bytes, and no footer")
+    start, length, crc, version, magic = _FOOTER.unpack(footer)
+    if magic != MAGIC:
+        raise BadObject("it does not end as an object of a ledger does")
+    if version != FORMAT_VERSION:
+        raise BadObject(f"format version {version}; this program knows {FORMAT_VERSION}")
+    if start + length + FOOTER_BYTES != size or length > INDEX_BYTES_MAX:
+        raise BadObject(f"its footer places an index of {length} bytes at {start} of {size}")
+    return start, start + length, crc
+
+
+def read_index(index: bytes | memoryview, crc: int) -> ColdIndex:
+    """Raises BadObject."""
+    if crc32c(index) != crc:
+        raise BadObject("its index is damaged")
+    try:
+        return cold_index.decode(bytes(index))
+    except ValueError as error:
+        raise BadObject(f"its index cannot be decoded: {error}") from error
+
+
+def encode_block(columns: Columns) -> tuple[bytes, bool]:
+    """A block of consecutive entries, and whether it is compressed. Work for a thread: it does not hold the GIL."""
+    raw = b"".join((columns.lengths, columns.digests, columns.payload))
+    packed = _zstd().ZstdCompressor(level=ZSTD_LEVEL).compress(raw)
+    return (packed, True) if len(packed) <= WORTH_IT * len(raw) else (raw, False)
+
+
+def decode_block(index: ColdIndex, number: int, block: bytes | memoryview) -> Columns:
+    """The entries of a block. Raises BadObject where its bytes are not those that were uploaded."""
+    if crc32c(block) != index.crcs[number]:
+        raise BadObject(f"block {number} is damaged")
+    raw = memoryview(_zstd().ZstdDecompressor().decompress(block) if index.compressed[number] else block)
+    first, count = index.first_entries[number], index.first_entries[number + 1] - index.first_entries[number]
+    digests = LENGTH_BYTES * count
+    payload = digests + index.digest_bytes * count
+    columns = Columns(
+        consecutive(first, count), bytes(raw[:digests]), bytes(raw[digests:payload]), raw[payload:]
+    )
+    columns.check()
+    return columns
+
+
+def _zstd() -> Any:
+    try:
+        import zstandard
+    except ImportError:
+        raise LedgerError("object stores need the extra `cold`: pip install 'bookledger[cold]'") from None
+    return zstandard

@@ -1,0 +1,171 @@
+"""An object store, through obstore: S3 and what speaks it, Google Cloud Storage, Azure, or a directory.
+
+Credentials come from the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE, GOOGLE_APPLICATION_CREDENTIALS and so on), from
+what the machine's platform gives, or from the file that BOOKLEDGER_COLD_OPTIONS names: lines of NAME=VALUE with the
+same names. They are never part of a URL, so none gets into the metadata or a log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from metadata.secret_file import read_bounded
+
+from ..errors import LedgerError
+from .errors import NoSuchObject, ObjectStoreFailed
+
+if TYPE_CHECKING:
+    import obstore
+    from obstore.store import ObjectStore as Backend
+
+OPTIONS_FILE = "BOOKLEDGER_COLD_OPTIONS"
+
+ATTEMPT_SECONDS_MAX = 30.0
+"""How long one request may take."""
+
+RETRY_SECONDS_MAX = 60.0
+"""How long a request is repeated that the store throttles, or answers with an error of its own."""
+
+RETRIES_MAX = 8
+
+BUFFER_BYTES = 8 * 1024 * 1024
+"""Bytes of each part of an upload."""
+
+UPLOADS_AT_ONCE_MAX = 4
+"""Parts of one upload that are on their way together."""
+
+
+class Objects:
+    """The objects below one URL. Calls raise ObjectStoreFailed with what the store says, NoSuchObject."""
+
+    def __init__(self, url: str) -> None:
+        """Connects to nobody. Raises LedgerError where obstore is missing or knows no such store."""
+        self.url = url.rstrip("/")
+        self._obstore = _obstore()
+        self._backend = self._made()
+        parts = urlsplit(url)
+        self._directory = Path(unquote(parts.path)) if parts.scheme == "file" else None
+
+    def _made(self) -> Backend:
+        from obstore.store import from_url
+
+        options: dict[str, Any] = {"mkdir": True} if self.url.startswith("file:") else _options()
+        if not self.url.startswith("file:"):
+            options["client_options"] = {
+                "timeout": timedelta(seconds=ATTEMPT_SECONDS_MAX),
+                "allow_http": True,
+            }
+            options["retry_config"] = {
+                "max_retries": RETRIES_MAX,
+                "retry_timeout": timedelta(seconds=RETRY_SECONDS_MAX),
+            }
+        with self._told("", "opened"):
+            return from_url(self.url, **options)
+
+    async def read(self, name: str, start: int, stop: int) -> memoryview:
+        """Bytes `start` … `stop` - 1 of an object."""
+        with self._told(name, "read"):
+            found = await self._obstore.get_range_async(self._backend, name, start=start, end=stop)
+        if len(found) != stop - start:
+            raise ObjectStoreFailed(self._of(name), f"it ends before byte {stop}")
+        return memoryview(found)
+
+    async def read_end(self, name: str, length: int) -> tuple[memoryview, int]:
+        """The last bytes of an object, or all of it, and its size."""
+        with self._told(name, "read"):
+            found = await self._obstore.get_async(self._backend, name, options={"range": {"suffix": length}})
+            return memoryview(await found.bytes_async()), found.meta["size"]
+
+    async def size(self, name: str) -> int:
+        """Size in bytes of an object."""
+        with self._told(name, "found"):
+            return int((await self._obstore.head_async(self._backend, name))["size"])
+
+    @asynccontextmanager
+    async def writing(self, name: str) -> AsyncIterator[obstore.AsyncWritableFile]:
+        """An upload: the object is there, and durable, when the block has ended; where it raises there is none."""
+        with self._told(name, "written"):
+            upload = self._obstore.open_writer_async(
+                self._backend, name, buffer_size=BUFFER_BYTES, max_concurrency=UPLOADS_AT_ONCE_MAX
+            )
+            yield upload
+            await upload.close()
+        if self._directory is not None:
+            await asyncio.to_thread(_sync, self._directory, self._directory / name)
+
+    async def delete_all(self, key: str) -> int:
+        """Deletes every object below this key; returns how many there were."""
+        with self._told(key, "deleted"):
+            names = [one["path"] async for page in self._obstore.list(self._backend, key) for one in page]
+            if names:
+                await self._obstore.delete_async(self._backend, names)
+        return len(names)
+
+    def _of(self, name: str) -> str:
+        return f"{self.url}/{name}" if name else self.url
+
+    @contextmanager
+    def _told(self, name: str, done: str) -> Iterator[None]:
+        """Turns what obstore raises into errors that name the object."""
+        from obstore.exceptions import BaseError
+
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise NoSuchObject(self._of(name)) from error
+        except (BaseError, OSError, ValueError) as error:
+            why = str(error).partition("\n\nDebug source")[0].strip()
+            raise ObjectStoreFailed(self._of(name), f"it cannot be {done}: {why}") from error
+
+
+@dataclass(slots=True)
+class ObjectStores:
+    """The stores that a client has used, by their URLs."""
+
+    _known: dict[str, Objects]
+
+    def at(self, url: str) -> Objects:
+        """Raises LedgerError as `Objects`."""
+        if url not in self._known:
+            self._known[url] = Objects(url)
+        return self._known[url]
+
+
+def _obstore() -> Any:
+    try:
+        import obstore
+    except ImportError:
+        raise LedgerError("object stores need the extra `cold`: pip install 'bookledger[cold]'") from None
+    return obstore
+
+
+def _options() -> dict[str, Any]:
+    """What the file says in addition to the environment."""
+    path = os.environ.get(OPTIONS_FILE)
+    if not path:
+        return {}
+    lines = [line.strip() for line in read_bounded(path, private=True).decode().splitlines()]
+    pairs = [line.partition("=") for line in lines if line and not line.startswith("#")]
+    if any(not between for _, between, _ in pairs):
+        raise LedgerError(f"{path}, which {OPTIONS_FILE} names, has lines of NAME=VALUE")
+    return {"config": {name.strip().lower(): value.strip() for name, _, value in pairs}}
+
+
+def _sync(directory: Path, path: Path) -> None:
+    """What a directory takes is durable once it, and each name that may be new, are synced."""
+    for one in (path, *path.parents):
+        descriptor = os.open(one, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        if one == directory:
+            break

@@ -1,0 +1,1 @@
+"""Moves closed ledgers between bookies and object stores."""

@@ -1,0 +1,188 @@
+"""Copies a closed ledger to an object store, and takes it off bookies (rules O1 to O3).
+
+Each step is one compare-and-swap of the ledger's record. It names the copy before the first byte is uploaded, under a
+random key; it says that the copy is complete once all of that was read back; and only then may another change end what
+bookies are to keep. So whoever dies at any point leaves the copies of bookies, or a complete object, or both. What a
+copy that nobody names any more has left is on a list before the record stops naming it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+from bookie.wire.credentials import Purpose
+from metadata.records.cold import removals
+from metadata.records.cold.cold_copy import ColdCopy, check_url, new_key
+from metadata.records.cold.removals import Removal
+from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_store import VersionedRecord
+from metadata.settled_writes import until_changed
+
+from ..authorized import Keys, found_of
+from ..cluster import Cluster
+from ..cold.errors import NotOffloaded
+from ..cold.layout import BadObject
+from ..errors import LedgerError
+from ..reading.ledger_view import LedgerView
+from ..record_change import metadata_errors
+from .upload import PART_BYTES_MAX, check_uploaded, upload
+
+UPLOAD_SECONDS_MAX = 86_400.0
+"""An upload that began longer ago was given up: another one may take its place."""
+
+Transition = Callable[[LedgerRecord], LedgerRecord]
+
+
+async def change(cluster: Cluster, ledger_id: int, transition: Transition) -> LedgerRecord:
+    """Changes a ledger's record by a pure function, which may raise; not while metadata that went back is held back."""
+
+    async def attempt(found: VersionedRecord) -> LedgerRecord:
+        wanted = transition(found.record)
+        if wanted == found.record:
+            return wanted
+        return (await cluster.ledgers.change(wanted, found.version, unless_held=True)).record
+
+    read = partial(found_of, cluster, ledger_id)
+    with metadata_errors():
+        return await until_changed(f"ledger {ledger_id}", await read(), attempt, read)
+
+
+async def offload(
+    cluster: Cluster, found: VersionedRecord, keys: Keys, url: str, part_bytes_max: int = PART_BYTES_MAX
+) -> LedgerRecord:
+    """Copies a closed ledger; returns its record, which names the complete copy. One that has a copy is left as it is.
+
+    Raises NotOffloaded, NoSuchLedger, ObjectStoreFailed, EntryUnreadable, MetadataUnavailable; then bookies have all
+    that they had.
+    """
+    record, (digester, key) = found.record, keys
+    if record.is_in_object_store:
+        return record
+    if record.last_entry is None or record.last_entry < 0:
+        what = "it is not closed" if record.last_entry is None else "nothing is in it"
+        raise NotOffloaded(record.ledger_id, f"{what}, so there is nothing to copy")
+    objects = cluster.cold.stores.at(check_url(url))
+    begun = ColdCopy(objects.url, new_key(record.ledger_id, cluster.rng.randbytes(16)), at_ms=_now_ms())
+    await _begin(cluster, record.ledger_id, begun)
+    try:
+        view = LedgerView(cluster, found, digester, partial(key.credential, Purpose.READ))
+        indexes = await upload(view, objects, record, begun, part_bytes_max)
+        size = await check_uploaded(objects, begun, indexes, digester)
+        starts = tuple(index.first_entries[0] for index in indexes)
+        copy = replace(begun, part_starts=starts, size_bytes=size, at_ms=_now_ms())
+        return await change(cluster, record.ledger_id, partial(_completed, copy))
+    except BaseException as error:
+        with suppress(LedgerError):
+            await _give_up(cluster, record.ledger_id, begun)
+        if isinstance(error, BadObject):
+            raise NotOffloaded(
+                record.ledger_id, f"what was uploaded is not what was read: {error}"
+            ) from error
+        raise
+
+
+async def _begin(cluster: Cluster, ledger_id: int, begun: ColdCopy) -> None:
+    """Names the copy that is to be made. One that somebody has given up long ago goes."""
+    before = (await found_of(cluster, ledger_id)).record.cold
+    if before is not None and not before.is_stored and _is_old(before):
+        with metadata_errors():
+            await removals.add(cluster.store, ledger_id, before)
+
+    def named(record: LedgerRecord) -> LedgerRecord:
+        if record.cold == begun:
+            return record
+        if record.is_in_object_store:
+            raise NotOffloaded(ledger_id, "somebody else has copied it meanwhile")
+        if record.cold is not None and not (record.cold == before and _is_old(record.cold)):
+            since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.cold.at_ms / 1000))
+            raise NotOffloaded(
+                ledger_id,
+                f"somebody else copies it since {since}; if they died, it can be copied again a day after that, or at "
+                "once after `bookledger ledger recall`",
+            )
+        return record.uploading(begun)
+
+    await change(cluster, ledger_id, named)
+    if before is not None:
+        await remove_unneeded(cluster)
+
+
+def _completed(copy: ColdCopy, record: LedgerRecord) -> LedgerRecord:
+    if record.cold == copy:
+        return record
+    if record.cold is None or record.cold.key != copy.key:
+        raise NotOffloaded(record.ledger_id, "somebody else took it over while it was copied")
+    return record.uploading(copy)
+
+
+async def _give_up(cluster: Cluster, ledger_id: int, copy: ColdCopy) -> None:
+    """Nothing of an upload stays, unless it was completed and only the answer was lost."""
+    with metadata_errors():
+        await removals.add(cluster.store, ledger_id, copy)
+
+    def unnamed(record: LedgerRecord) -> LedgerRecord:
+        is_ours = record.cold is not None and record.cold.key == copy.key and not record.cold.is_stored
+        return replace(record, cold=None) if is_ours else record
+
+    await change(cluster, ledger_id, unnamed)
+    await remove_unneeded(cluster)
+
+
+async def take_off_bookies(cluster: Cluster, ledger_id: int) -> LedgerRecord:
+    """No bookie is to keep the ledger: they drop it in their next collections. Looks first whether all objects are
+    there. Raises NotOffloaded, ObjectStoreFailed."""
+    record = (await found_of(cluster, ledger_id)).record
+    copy = record.cold
+    if copy is None or not copy.is_stored:
+        raise NotOffloaded(ledger_id, "it has no copy in an object store")
+    objects = cluster.cold.stores.at(copy.url)
+    sizes = [await objects.size(copy.name_of(part)) for part in range(len(copy.part_starts))]
+    if sum(sizes) != copy.size_bytes:
+        raise NotOffloaded(
+            ledger_id, f"its objects have {sum(sizes)} bytes, and should have {copy.size_bytes}"
+        )
+
+    def taken_off(now: LedgerRecord) -> LedgerRecord:
+        if now.cold != copy:
+            raise NotOffloaded(ledger_id, "its copy has changed meanwhile")
+        return now.without_copies()
+
+    return await change(cluster, ledger_id, taken_off)
+
+
+async def remove_unneeded(cluster: Cluster) -> int:
+    """Deletes the objects that no record names any more; returns how many. What cannot be deleted stays on the
+    list, and the first failure is raised in the end."""
+    count, failure = 0, None
+    with metadata_errors():
+        listed = [one async for one in removals.list_removals(cluster.store)]
+    for one in listed:
+        try:
+            count += await _remove(cluster, one)
+        except LedgerError as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
+    return count
+
+
+async def _remove(cluster: Cluster, one: Removal) -> int:
+    with metadata_errors():
+        found = await cluster.ledgers.read(one.ledger_id)
+        named = None if found is None else found.record.cold
+        is_needed = named is not None and named.key == one.key
+        count = 0 if is_needed else await cluster.cold.stores.at(one.url).delete_all(one.key)
+        await removals.done(cluster.store, one)
+    return count
+
+
+def _is_old(copy: ColdCopy) -> bool:
+    return copy.at_ms < _now_ms() - UPLOAD_SECONDS_MAX * 1000
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,61 @@
+"""Brings a ledger back from an object store to bookies (rule O3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from metadata.healing.marks import tell_lacking
+from metadata.records.cold import removals
+from metadata.records.ledger_record import LedgerRecord
+
+from ..authorized import found_of
+from ..bookies.ensembles import first_fragment
+from ..cluster import Cluster
+from ..cold.errors import NotOffloaded
+from ..record_change import metadata_errors
+from .offload import change, remove_unneeded
+
+
+async def recall(cluster: Cluster, ledger_id: int) -> LedgerRecord:
+    """Does the next step of it; the ledger can be read at any time. Bookies that healing copies it to are chosen first;
+    once all of them have it, the record stops naming the copy, and its objects are deleted. An upload that is under
+    way is given up. `cold` of the record that is returned is None when nothing is left to do.
+
+    Raises NoSuchLedger, NotEnoughBookies, ObjectStoreFailed, MetadataUnavailable.
+    """
+    record = (await found_of(cluster, ledger_id)).record
+    if record.is_in_object_store and not any(one.ensemble for one in record.fragments):
+        return await _place(cluster, record)
+    if record.cold is not None and not any(one.lacking for one in record.fragments):
+        return await _forget_copy(cluster, record)
+    return record
+
+
+async def _place(cluster: Cluster, record: LedgerRecord) -> LedgerRecord:
+    chosen = (await first_fragment(cluster, record.shape)).ensemble
+
+    def placed(now: LedgerRecord) -> LedgerRecord:
+        is_nowhere = now.is_in_object_store and not any(one.ensemble for one in now.fragments)
+        return now.recalled(chosen) if is_nowhere else now
+
+    made = await change(cluster, record.ledger_id, placed)
+    await tell_lacking(cluster.marks, made)
+    return made
+
+
+async def _forget_copy(cluster: Cluster, record: LedgerRecord) -> LedgerRecord:
+    copy = record.cold
+    assert copy is not None
+    with metadata_errors():
+        await removals.add(cluster.store, record.ledger_id, copy)
+
+    def without(now: LedgerRecord) -> LedgerRecord:
+        if now.cold is None:
+            return now
+        if now.cold.key != copy.key or not all(f.ensemble and not f.lacking for f in now.fragments):
+            raise NotOffloaded(record.ledger_id, "bookies do not have all of it any more; try again")
+        return replace(now, cold=None)
+
+    made = await change(cluster, record.ledger_id, without)
+    await remove_unneeded(cluster)
+    return made

@@ -1,0 +1,93 @@
+"""Uploads a ledger's entries as objects, and reads them back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+
+from bookie.wire import Columns
+from bookie.wire.columns import join
+from metadata.records.cold.cold_copy import ColdCopy
+from metadata.records.ledger_record import LedgerRecord
+from metadata.records.notes.cold_index import ColdIndex
+
+from ..cold.cold_reader import fetch_index
+from ..cold.layout import BLOCK_BYTES, MAGIC, BadObject, add_block, decode_block, encode_block, end_of
+from ..cold.object_store import Objects
+from ..integrity.digest import Digester
+from ..reading.ledger_view import LedgerView
+from ..reading.page_fetch import PageFetcher
+from ..reading.range_read import RangeRead
+
+PART_BYTES_MAX = 4 * 1024**3
+"""An object takes no further block once it has so much: a ledger beyond that becomes several objects."""
+
+
+async def upload(
+    view: LedgerView, objects: Objects, record: LedgerRecord, copy: ColdCopy, part_bytes_max: int
+) -> list[ColdIndex]:
+    """Writes all entries of a closed ledger to the objects of a copy; returns what their ends say.
+
+    Raises EntryUnreadable and DigestMismatch of bookies, ObjectStoreFailed.
+    """
+    indexes: list[ColdIndex] = []
+    assert record.last_entry is not None
+    source = RangeRead(view, PageFetcher(view)).columns(0, record.last_entry)
+    async with aclosing(source) as pages:
+        blocks = _blocks(pages)
+        block = await anext(blocks, None)
+        while block is not None:
+            index = ColdIndex(record, len(indexes), block.digest_width)
+            async with objects.writing(copy.name_of(index.part)) as file:
+                await file.write(MAGIC)
+                while block is not None and (not index.crcs or index.offsets[-1] < part_bytes_max):
+                    stored, is_compressed = await asyncio.to_thread(encode_block, block)
+                    add_block(index, block, stored, is_compressed=is_compressed)
+                    await file.write(stored)
+                    block = await anext(blocks, None)
+                await file.write(end_of(index))
+            indexes.append(index)
+    return indexes
+
+
+async def _blocks(pages: AsyncIterator[Columns]) -> AsyncIterator[Columns]:
+    waiting: list[Columns] = []
+    size = 0
+    async for page in pages:
+        waiting.append(page)
+        size += page.size_bytes
+        if size >= BLOCK_BYTES:
+            yield join(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield join(waiting)
+
+
+async def check_uploaded(
+    objects: Objects, copy: ColdCopy, indexes: Sequence[ColdIndex], digester: Digester
+) -> int:
+    """Reads back all that was uploaded, and compares it; returns its bytes. Raises BadObject, ObjectStoreFailed."""
+    size = 0
+    for index in indexes:
+        name = copy.name_of(index.part)
+        if end_of(await fetch_index(objects, name)) != end_of(index):
+            raise BadObject(f"the index of {name} is not the one that was uploaded")
+        reading = asyncio.ensure_future(_stored(objects, name, index, 0))
+        for number in range(len(index)):
+            stored = await reading
+            if number + 1 < len(index):
+                reading = asyncio.ensure_future(_stored(objects, name, index, number + 1))
+            if await asyncio.to_thread(_is_wrong, index, number, stored, digester):
+                raise BadObject(f"block {number} of {name} has entries with wrong digests")
+        size += await objects.size(name)
+    return size
+
+
+def _stored(objects: Objects, name: str, index: ColdIndex, number: int) -> asyncio.Future[memoryview]:
+    start, stop = index.offsets[number : number + 2]
+    return asyncio.ensure_future(objects.read(name, start, stop))
+
+
+def _is_wrong(index: ColdIndex, number: int, stored: memoryview, digester: Digester) -> bool:
+    return bool(digester.bad_entries(decode_block(index, number, stored)))

@@ -1,0 +1,1 @@
+"""What the metadata knows of ledgers' copies in object stores."""

@@ -1,0 +1,66 @@
+"""The copy of a closed ledger in an object store, as the ledger's record names it (rule O1)."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://\S*[^\s/]\S*")
+_KEY = re.compile(r"[0-9a-f]{16}-[0-9a-f]{32}")
+
+PARTS_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class ColdCopy:
+    """`url` names the store, without credentials. `key` is random: no two uploads share an object. The object of part n
+    is `key/n`; `part_starts` has the first entry of each part, and is empty while the copy is being uploaded.
+    `size_bytes`: of all objects. `at_ms`: when it was verified, or its upload began, by the clock of who did it."""
+
+    url: str
+    key: str
+    part_starts: tuple[int, ...] = ()
+    size_bytes: int = 0
+    at_ms: int = 0
+
+    def __post_init__(self) -> None:
+        check_url(self.url)
+        if not _KEY.fullmatch(self.key):
+            raise ValueError(f"no copy in an object store has the key {self.key!r}")
+        starts = self.part_starts
+        if list(starts) != sorted(set(starts)) or len(starts) > PARTS_MAX or starts[:1] not in ((), (0,)):
+            raise ValueError(
+                f"the parts of a copy begin at rising entries from 0 on, not at {list(starts[:5])}"
+            )
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether it is complete, and was read back."""
+        return bool(self.part_starts)
+
+    def part_of(self, entry_id: int) -> int:
+        """The number of the part that has this entry."""
+        return bisect_right(self.part_starts, entry_id) - 1
+
+    def name_of(self, part: int) -> str:
+        """The object of a part, within the store."""
+        return f"{self.key}/{part}"
+
+
+def new_key(ledger_id: int, random: bytes) -> str:
+    """`random`: 16 bytes."""
+    return f"{ledger_id:016x}-{random.hex()}"
+
+
+def check_url(url: str) -> str:
+    """Returns the URL of an object store. Raises ValueError for one that names none, or may have credentials in it."""
+    if any(sign in url for sign in "@?#"):
+        scheme = url.partition(":")[0][:10]
+        raise ValueError(
+            f"the URL of an object store has no credentials and no options in it ({scheme}://…): they come from the "
+            "environment or from a file"
+        )
+    if not _URL.fullmatch(url):
+        raise ValueError(f"{url!r} names no object store: write s3://BUCKET/PREFIX, or file:///DIRECTORY")
+    return url

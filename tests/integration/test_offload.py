@@ -1,0 +1,296 @@
+"""Closed ledgers in an object store, here a directory, on real bookies.
+
+O1: a copy is named before it is made, and complete once it was read back.
+O2: bookies keep nothing only where the record names a complete copy.
+O3: what a record stops naming goes; what comes back goes once no copy lacks anything.
+O4: what is read from an object is verified, and an error names it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bookie.upkeep.schedule import Depth
+from bookledger.errors import EntryUnreadable, LedgerError, NoSuchLedger
+from ledgers import DigestType
+from ledgers.aio import LedgerClient
+from ledgers.cold.errors import NotOffloaded, ObjectStoreFailed
+from ledgers.cold.layout import encode_block
+from ledgers.offloading import offload as offloading
+from ledgers.offloading import upload as uploading
+from metadata.records.cold import removals
+from metadata.records.ledger_record import LedgerRecord
+from tests.support.aio import until_true
+from tests.support.in_process import QUICK, InProcessCluster, on_bookies, payloads
+
+ENTRIES = 300
+
+
+@pytest.fixture
+async def on_four(tmp_path: Path) -> AsyncIterator[tuple[InProcessCluster, LedgerClient]]:
+    async with on_bookies(tmp_path, 4) as both:
+        yield both
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    return tmp_path / "archive"
+
+
+def url_of(archive: Path) -> str:
+    return f"file://{archive}"
+
+
+def payload(n: int, times: int = 20) -> bytes:
+    return b"%d " % n * times
+
+
+async def closed(client: LedgerClient, entries: int = ENTRIES, *, times: int = 20, **arguments: Any) -> int:
+    async with await client.create_ledger(**arguments) as writer:
+        await asyncio.gather(*[writer.append(payload(n, times)) for n in range(entries)])
+    return writer.ledger_id
+
+
+def objects(archive: Path) -> list[Path]:
+    return [one for one in archive.rglob("*") if one.is_file()]
+
+
+async def collected(cluster: InProcessCluster) -> None:
+    for one in cluster.running.values():
+        await one.upkeep.round(Depth.MAJOR)
+
+
+def frames_of(cluster: InProcessCluster, ledger_id: int) -> int:
+    return sum(len(list(one.bookie.index.places(ledger_id))) for one in cluster.running.values())
+
+
+async def test_O2_a_ledger_is_read_from_the_object_store_once_bookies_have_dropped_it(
+    on_four: tuple[InProcessCluster, LedgerClient], archive: Path
+) -> None:
+    cluster, client = on_four
+    ledger_id = await closed(client)
+    before = await client.open_ledger(ledger_id)
+    record = await client.offload_ledger(ledger_id, url_of(archive))
+    assert record.is_on_no_bookie and record.cold is not None and record.cold.size_bytes > 0
+    await collected(cluster)
+    assert frames_of(cluster, ledger_id) == 0
+    expected = [payload(n) for n in range(ENTRIES)]
+    assert await payloads(await client.open_ledger(ledger_id)) == expected
+    assert await payloads(before) == expected, "who has it open goes on"
+    async with LedgerClient(cluster.uri, config=QUICK) as other:
+        reader = await other.open_ledger(ledger_id)
+        assert (await reader.read_entry(117)).payload == payload(117)
+        batch = await reader.read_batch(290, entries_max=100, bytes_max=1 << 20)
+        assert [one.payload for one in batch] == expected[290:]
+        assert [one.entry_id async for one in reader.tail(295)] == list(range(295, 300))
+
+
+async def test_O1_the_copy_is_named_before_it_is_made_and_complete_before_bookies_drop_theirs(
+    on_four: tuple[InProcessCluster, LedgerClient], archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, client = on_four
+    ledger_id = await closed(client)
+    seen: list[LedgerRecord] = []
+    real = uploading.upload
+
+    async def watched(*arguments: Any) -> Any:
+        seen.append(await client.describe_ledger(ledger_id))
+        return await real(*arguments)
+
+    monkeypatch.setattr(offloading, "upload", watched)
+    kept = await client.offload_ledger(ledger_id, url_of(archive), keep_on_bookies=True)
+    (during,) = seen
+    assert during.cold is not None and not during.cold.is_stored and kept.cold is not None
+    assert during.cold.key == kept.cold.key and kept.fragments == during.fragments
+    await collected(cluster)
+    assert frames_of(cluster, ledger_id) > 0
+    assert await client.offload_ledger(ledger_id, "file:///elsewhere", keep_on_bookies=True) == kept
+
+
+@pytest.mark.parametrize("step", ["upload", "check_uploaded", "change"])
+async def test_O1_what_fails_at_any_step_leaves_the_bookies_all_and_the_store_nothing(
+    on_four: tuple[InProcessCluster, LedgerClient],
+    archive: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+) -> None:
+    cluster, client = on_four
+    ledger_id = await closed(client)
+    real, calls = getattr(offloading, step), 0
+
+    async def failing(*arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if step == "change" and calls != 2:
+            return await real(*arguments)
+        if step != "change":
+            await real(*arguments)
+        raise ObjectStoreFailed("s3://archive", "it is away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(offloading, step, failing)
+        with pytest.raises(ObjectStoreFailed, match="it is away"):
+            await client.offload_ledger(ledger_id, url_of(archive))
+    record = await client.describe_ledger(ledger_id)
+    assert record.cold is None and all(fragment.ensemble for fragment in record.fragments)
+    assert objects(archive) == []
+    assert [one async for one in removals.list_removals(cluster.store)] == []
+    assert (await client.offload_ledger(ledger_id, url_of(archive))).is_on_no_bookie
+
+
+async def test_O1_an_object_that_is_not_what_was_read_from_bookies_is_not_named(
+    on_four: tuple[InProcessCluster, LedgerClient], archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, client = on_four
+    ledger_id = await closed(client)
+    real = encode_block
+
+    def with_wrong_payload(columns: Any) -> tuple[bytes, bool]:
+        return real(replace(columns, payload=b"?" + bytes(columns.payload)[1:]))
+
+    monkeypatch.setattr(uploading, "encode_block", with_wrong_payload)
+    with pytest.raises(NotOffloaded, match="not what was read"):
+        await client.offload_ledger(ledger_id, url_of(archive))
+    assert (await client.describe_ledger(ledger_id)).cold is None and objects(archive) == []
+
+
+async def test_O1_of_two_one_wins_and_only_its_object_is_left(
+    on_four: tuple[InProcessCluster, LedgerClient], archive: Path
+) -> None:
+    cluster, client = on_four
+    ledger_id = await closed(client)
+    async with LedgerClient(cluster.uri, config=QUICK) as other:
+        done = await asyncio.gather(
+            client.offload_ledger(ledger_id, url_of(archive)),
+            other.offload_ledger(ledger_id, url_of(archive)),
+            return_exceptions=True,
+        )
+    assert any(isinstance(one, LedgerRecord) for one in done), done
+    assert all(isinstance(one, LedgerRecord | NotOffloaded) for one in done), done
+    record = await client.describe_ledger(ledger_id)
+    assert record.cold is not None
+    assert objects(archive) == [archive / record.cold.name_of(0)]
+    assert await payloads(await client.open_ledger(ledger_id)) == [payload(n) for n in range(ENTRIES)]
+
+
+async def test_O1_an_upload_whose_program_died_is_taken_over_after_a_day_and_its_object_goes(
+    on_four: tuple[InProcessCluster, LedgerClient], archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, client = on_four
+    ledger_id = await closed(client)
+
+    async def dies(*_: Any) -> None:
+        raise ObjectStoreFailed("s3://archive", "the program died")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(offloading, "check_uploaded", dies)
+        patched.setattr(offloading, "_give_up", dies)
+        with pytest.raises(ObjectStoreFailed, match="died"):
+            await client.offload_ledger(ledger_id, url_of(archive))
+    assert len(objects(archive)) == 1
+    with pytest.raises(NotOffloaded, match="somebody else copies it since"):
+        await client.offload_ledger(ledger_id, url_of(archive))
+    monkeypatch.setattr(offloading, "UPLOAD_SECONDS_MAX", -1.0)
+    record = await client.offload_ledger(ledger_id, url_of(archive))
+    assert record.cold is not None
+    assert objects(archive) == [archive / record.cold.name_of(0)]
+
+
+@pytest.mark.parametrize("is_only_there", [True, False])
+async def test_O3_a_deleted_ledger_has_no_objects(
+    on_four: tuple[InProcessCluster, LedgerClient], archive: Path, is_only_there: bool
+) -> None:
+    cluster, client = on_four
+    ledger_id = await closed(client)
+    await client.offload_ledger(ledger_id, url_of(archive), keep_on_bookies=not is_only_there)
+    await client.delete_ledger(ledger_id)
+    assert await client.remove_unneeded_objects() == 1
+    assert objects(archive) == []
+    assert [one async for one in removals.list_removals(cluster.store)] == []
+    with pytest.raises(NoSuchLedger):
+        await client.open_ledger(ledger_id)
+
+
+async def test_O3_a_ledger_comes_back_to_bookies_and_its_objects_go(
+    on_four: tuple[InProcessCluster, LedgerClient], archive: Path
+) -> None:
+    cluster, client = on_four
+    ledger_id = await closed(client)
+    await client.offload_ledger(ledger_id, url_of(archive))
+    await collected(cluster)
+    expected = [payload(n) for n in range(ENTRIES)]
+
+    async def is_back() -> bool:
+        record = await client.recall_ledger(ledger_id)
+        assert await payloads(await client.open_ledger(ledger_id)) == expected
+        return record.cold is None
+
+    await until_true(is_back)
+    assert objects(archive) == []
+    record = await client.describe_ledger(ledger_id)
+    assert all(len(one.ensemble) == 3 and not one.lacking for one in record.fragments)
+    assert await payloads(await client.open_ledger(ledger_id)) == expected
+
+
+async def test_O4_a_store_that_lost_an_object_is_told_with_its_name_and_a_damaged_block_too(
+    on_four: tuple[InProcessCluster, LedgerClient], archive: Path
+) -> None:
+    cluster, client = on_four
+    ledger_id = await closed(client)
+    await client.offload_ledger(ledger_id, url_of(archive))
+    (there,) = objects(archive)
+    data = there.read_bytes()
+    async with LedgerClient(cluster.uri, config=QUICK) as other:
+        there.write_bytes(data[:100] + bytes([data[100] ^ 1]) + data[101:])
+        with pytest.raises(EntryUnreadable, match=f"{there}: block 0 is damaged"):
+            await payloads(await other.open_ledger(ledger_id))
+        there.unlink()
+        with pytest.raises(EntryUnreadable, match=f"{there}: there is no such object"):
+            await (await other.open_ledger(ledger_id)).read_entry(5)
+        there.write_bytes(data)
+        assert await payloads(await other.open_ledger(ledger_id)) == [payload(n) for n in range(ENTRIES)]
+
+
+async def test_a_striped_ledger_with_a_password_in_several_objects(
+    on_four: tuple[InProcessCluster, LedgerClient], archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, client = on_four
+    monkeypatch.setattr(uploading, "BLOCK_BYTES", 2000)
+    monkeypatch.setattr(offloading.offload, "__defaults__", (1000,))
+    ledger_id = await closed(
+        client,
+        times=3000,
+        ensemble_size=4,
+        write_quorum=2,
+        password=b"secret",
+        digest=DigestType.HMAC_SHA256,
+    )
+    record = await client.offload_ledger(ledger_id, url_of(archive), password=b"secret")
+    await collected(cluster)
+    assert record.cold is not None and len(objects(archive)) == len(record.cold.part_starts) > 1
+    reader = await client.open_ledger(ledger_id, password=b"secret")
+    assert await payloads(reader) == [payload(n, 3000) for n in range(ENTRIES)]
+    assert [one.entry_id async for one in reader.read(123, 156)] == list(range(123, 157))
+
+
+async def test_what_cannot_be_copied_is_said(
+    on_four: tuple[InProcessCluster, LedgerClient], archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, client = on_four
+    empty, writer = await closed(client, 0), await client.create_ledger()
+    with pytest.raises(NotOffloaded, match="nothing is in it"):
+        await client.offload_ledger(empty, url_of(archive))
+    with pytest.raises(NotOffloaded, match="it is not closed"):
+        await client.offload_ledger(writer.ledger_id, url_of(archive))
+    with pytest.raises(ValueError, match="no credentials"):
+        await client.offload_ledger(await closed(client, 1), "s3://key:secret@bucket/prefix")
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    with pytest.raises(LedgerError, match=r"bookledger\[cold\]"):
+        await client.offload_ledger(await closed(client, 1), url_of(archive))

@@ -1,0 +1,124 @@
+"""Ledgers in object stores by command, with processes that are killed and metadata that goes back."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bookledger.cli.processes import bookie_processes
+from ledgers import LedgerClient, LedgerRecord
+from tests.integration.test_metadata_rollback import (
+    has_been_compared,
+    is_held_back,
+    stores,
+)
+from tests.support.cluster_status import status
+from tests.support.command_line import bookledger, told
+from tests.support.waiting import until
+
+ENTRIES = 64
+ENTRY = bytes(range(256)) * 4096
+
+
+def written(client: LedgerClient) -> int:
+    with client.create_ledger(ensemble_size=3, ack_quorum=2) as writer:
+        for n in range(ENTRIES):
+            writer.append(b"%d " % n + ENTRY)
+    return writer.ledger_id
+
+
+def read(client: LedgerClient, ledger_id: int) -> list[bytes]:
+    return [one.payload[:3].split()[0] for one in client.open_ledger(ledger_id)]
+
+
+def objects(archive: Path) -> list[Path]:
+    return [one for one in archive.rglob("*") if one.is_file()]
+
+
+def test_a_ledger_goes_to_an_object_store_and_comes_back(tmp_path: Path) -> None:
+    uri, archive = f"sqlite://{tmp_path}/metadata.db", tmp_path / "archive"
+    meta, cold = f"--metadata={uri}", f"--cold=file://{archive}"
+    with bookie_processes(3, tmp_path, uri) as bookies, LedgerClient(uri) as client:
+        ledger_id = str(written(client))
+        kept = told("ledger", "offload", meta, ledger_id, cold, "--keep")
+        assert kept["cold"]["on_bookies"] and len(objects(archive)) == len(kept["cold"]["objects"]) == 1
+        done = told("ledger", "offload", meta, ledger_id, cold)
+        assert (
+            not done["cold"]["on_bookies"]
+            and done["cold"]["object_bytes"] == objects(archive)[0].stat().st_size
+        )
+        for bookie in bookies:
+            assert told("bookie", "gc", "run", bookie.bookie_id, meta)["frames_dropped"] > 0
+        assert read(client, int(ledger_id)) == [b"%d" % n for n in range(ENTRIES)]
+        shown = bookledger("ledger", "show", meta, ledger_id)
+        assert b"from entry 0: in the object store only" in shown.stdout
+        assert bookledger("ledger", "check", meta, ledger_id).returncode == 0
+        assert status(uri)["whole"]
+        back = told("ledger", "recall", meta, ledger_id, "--timeout=60")
+        assert "cold" not in back and objects(archive) == []
+        assert bookledger("ledger", "check", meta, ledger_id).returncode == 0
+        assert read(client, int(ledger_id)) == [b"%d" % n for n in range(ENTRIES)]
+        wrong = bookledger("ledger", "offload", meta, ledger_id, "--cold=s3://me:secret@bucket")
+        assert wrong.returncode == 2 and b"no credentials" in wrong.stderr and b"secret" not in wrong.stderr
+
+
+def is_named(record: LedgerRecord, archive: Path) -> bool:
+    return record.cold is not None
+
+
+def is_being_uploaded(_: LedgerRecord, archive: Path) -> bool:
+    return bool(objects(archive))
+
+
+@pytest.mark.parametrize("step", [is_named, is_being_uploaded])
+def test_whoever_is_killed_while_it_copies_leaves_the_bookies_all_they_had(tmp_path: Path, step: Any) -> None:
+    uri, archive = f"sqlite://{tmp_path}/metadata.db", tmp_path / "archive"
+    meta, cold = f"--metadata={uri}", f"--cold=file://{archive}"
+    with bookie_processes(3, tmp_path, uri), LedgerClient(uri) as client:
+        ledger_id = written(client)
+        command = [sys.executable, "-m", "bookledger", "ledger", "offload", meta, str(ledger_id), cold]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as copying:
+            until(lambda: step(client.describe_ledger(ledger_id), archive))
+            copying.send_signal(signal.SIGKILL)
+        record = client.describe_ledger(ledger_id)
+        assert record.is_in_object_store or all(one.ensemble for one in record.fragments)
+        assert read(client, ledger_id) == [b"%d" % n for n in range(ENTRIES)]
+        if not record.is_in_object_store:
+            refused = bookledger("ledger", "offload", meta, str(ledger_id), cold)
+            assert refused.returncode == 1 and b"somebody else copies it since" in refused.stderr
+            assert "cold" not in told("ledger", "recall", meta, str(ledger_id))
+        done = told("ledger", "offload", meta, str(ledger_id), cold)
+        assert not done["cold"]["on_bookies"]
+        assert [one for one in objects(archive) if "#" not in one.name] == [
+            archive / done["cold"]["objects"][0]
+        ]
+        assert read(client, ledger_id) == [b"%d" % n for n in range(ENTRIES)]
+
+
+@stores
+def test_metadata_that_went_back_to_before_the_copy_is_told_of_it_by_bookies(
+    tmp_path: Path, store: Any
+) -> None:
+    with store(tmp_path) as metadata, bookie_processes(3, tmp_path, metadata.uri, lease_seconds=2) as bookies:
+        meta, cold = f"--metadata={metadata.uri}", f"--cold=file://{tmp_path}/archive"
+        with LedgerClient(metadata.uri) as client:
+            ledger_id = written(client)
+            metadata.save()
+            told("ledger", "offload", meta, str(ledger_id), cold)
+            until(lambda: len(client.list_bookies()) == 3)
+            for bookie in bookies:
+                assert told("bookie", "gc", "run", bookie.bookie_id, meta)["frames_dropped"] > 0
+            written(client)  # what a bookie that lives notices is missing
+        metadata.go_back()
+        until(lambda: is_held_back(metadata.uri))
+        until(lambda: has_been_compared(metadata.uri, bookies))
+        done = bookledger("metadata", "check", "--accept", "--yes", meta)
+        assert done.returncode == 0, done
+        with LedgerClient(metadata.uri) as client:
+            assert client.describe_ledger(ledger_id).is_in_object_store
+            assert read(client, ledger_id) == [b"%d" % n for n in range(ENTRIES)]
