@@ -23,7 +23,7 @@ from .object_store import Objects, ObjectStores
 END_BYTES = 64 * 1024
 """So much of an object's end is read at once: footer and index, as a rule."""
 
-BLOCKS_AHEAD = 2
+BLOCKS_AHEAD = 4
 """Blocks that are fetched while one is used."""
 
 CACHE_BYTES_MAX = 64 * 1024 * 1024
