@@ -14,6 +14,7 @@ healing/<id>               the bookie that re-replicates it (under a lease)
 moves/<id>                 planned moves of its copies, to balance disk usage
 absent/<bookie>            since when a bookie that was formatted has not been registered
 orders/<bookie>            an operator's request for a bookie: drain, maintenance, give up
+offloader                  what the offloader of ledgers to an object store has found in its last round
 auditor                    the elected auditor (under a lease)
 coldremovals/<key>         objects to delete from an object store, unless their ledger's record names them
 restored                   says that the metadata came from a backup, and is not accepted yet
@@ -70,6 +71,7 @@ ABSENT = "absent/"
 ORDERS = "orders/"
 AUDITOR = "auditor"
 COLD_REMOVALS = "coldremovals/"
+OFFLOADER = "offloader"
 RESTORED = "restored"
 ACCEPTED = "accepted"
 MISFITS = "misfits/"

@@ -50,6 +50,11 @@ _GROUPS: dict[str, Place] = {
         "autorecovery",
         "Be the auditor of a cluster, without a bookie.",
     ),
+    "offloader": (
+        "bookledger.cli.offloader",
+        "offloader",
+        "Copy closed ledgers to an object store as they age.",
+    ),
     "journal": (
         "bookledger.cli.journal.group",
         "journal",
@@ -87,7 +92,7 @@ _GROUPS: dict[str, Place] = {
 
 HEADINGS: Headings = {
     "Data": ("log", "ledger", "journal", "replay"),
-    "Servers": ("standalone", "bookie", "autorecovery", "console"),
+    "Servers": ("standalone", "bookie", "autorecovery", "offloader", "console"),
     "The whole": ("cluster", "metadata"),
     "This machine": ("config", "certs", "completion"),
     "Trying and measuring": ("demo", "bench", "sim"),

@@ -15,6 +15,7 @@ from metadata.counting import facts
 from metadata.counting.facts import Fact, Finding, Verdict
 from metadata.healing.lease_lock import LeaseLock
 from metadata.healing.operator_requests import OrderKind
+from metadata.records.cold.offloader_state import OffloaderState
 from metadata.records.ledger_record import BookieRef
 from metadata.store import StoreHealth
 
@@ -50,11 +51,12 @@ class Glance:
     hold: Restored | None
     silent: Mapping[str, str] | None = None
     """Why bookies do not answer, by name; None where nobody has called them."""
+    offloader: OffloaderState | None = None
 
 
 def of_survey(seen: Survey) -> list[Finding]:
     """Of a survey that has just ended: everything is known."""
-    glance = Glance(seen.view, seen.metadata, seen.auditor, seen.hold)
+    glance = Glance(seen.view, seen.metadata, seen.auditor, seen.hold, None, seen.offloader)
     return findings(glance, seen, seen.counted_seconds_ago)
 
 
@@ -100,6 +102,7 @@ def findings(now: Glance, counted: Survey | None, counted_seconds_ago: float = 0
         facts.ROOM.found(_without_room(view)),
         *(fact.found(_published(view, fact)) for fact in facts.PUBLISHED),
         facts.CURSORS.found(_silent(now.auditor)),
+        facts.OBJECTS.found(_missing(now.offloader)),
         facts.SAFE.found(now.metadata.doubt),
     ]
 
@@ -256,6 +259,13 @@ def _at_address(address: str, why: str) -> str:
 
 def _names(bookies: Iterable[BookieRef]) -> str:
     return _listed(sorted({one.bookie_id for one in bookies}))
+
+
+def _missing(offloader: OffloaderState | None) -> str:
+    if offloader is None or not offloader.missing:
+        return ""
+    named = _listed(f"{ledger_id} ({why})" for ledger_id, why in sorted(offloader.missing.items()))
+    return f"objects of ledgers are missing: {named}; bring them back from the store's own versions or backup"
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -25,6 +25,8 @@ from metadata.healing.marks import Mark, Marks
 from metadata.healing.operator_requests import OrderKind
 from metadata.healing.planned_moves import list_moves
 from metadata.records.cluster import cluster_id
+from metadata.records.cold import offloader_state
+from metadata.records.cold.offloader_state import OffloaderState
 from metadata.records.directory_generations import last_registrations
 from metadata.records.ledger_record import BookieRef, LedgerRecord, Tombstone
 from metadata.records.ledger_store import LedgerStore
@@ -73,6 +75,7 @@ class Survey(LedgerCounts):
     unclosed: list[int] = field(default_factory=list)
     open_on: dict[str, list[int]] = field(default_factory=dict)
     hold: Restored | None = None
+    offloader: OffloaderState | None = None
     moving: int = 0
     counted_seconds_ago: float = 0.0
 
@@ -116,6 +119,7 @@ async def survey(
     )
     seen = Survey(view, name, took, health, auditor, bookies)
     seen.hold = await hold.read(store)
+    seen.offloader = await offloader_state.read(store)
     seen.marks = [mark async for mark in Marks(store).list()]
     seen.healing = await _healing(store)
     async for _ in list_moves(store):

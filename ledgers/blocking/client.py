@@ -58,6 +58,7 @@ class LedgerClient(BlockingClient[aio.LedgerClient]):
     delete_ledger = waiting_for(aio.LedgerClient.delete_ledger)
     offload_ledger = waiting_for(aio.LedgerClient.offload_ledger)
     recall_ledger = waiting_for(aio.LedgerClient.recall_ledger)
+    check_copy = waiting_for(aio.LedgerClient.check_copy)
     remove_unneeded_objects = waiting_for(aio.LedgerClient.remove_unneeded_objects)
     list_bookies = waiting_for(aio.LedgerClient.list_bookies)
     maintain_bookie = waiting_for(aio.LedgerClient.maintain_bookie)

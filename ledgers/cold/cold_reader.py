@@ -7,8 +7,9 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 
-from bookie.wire import Columns
+from bookie.wire import Columns, Holding
 from metadata.records.cold.cold_copy import ColdCopy
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.notes.cold_index import ColdIndex
@@ -100,6 +101,20 @@ class ColdReader:
         """A verified run of entries from `first_entry` on, of about `bytes_max`; never empty. Raises as `pages`."""
         block = await self._block(first_entry)
         return self._verified(block.between(first_entry, last_entry).start_of(bytes_max), first_entry)
+
+    async def blocks(self) -> list[Holding]:
+        """Entries and stored bytes of every block. Raises EntryUnreadable."""
+        found: list[Holding] = []
+        for part, first_entry in enumerate(self._copy.part_starts):
+            with self._told(first_entry):
+                index = await self._index(part)
+            starts = pairwise(index.first_entries)
+            sizes = (stop - start for start, stop in pairwise(index.offsets))
+            found += [
+                Holding(first, stop - 1, stop - first, size)
+                for (first, stop), size in zip(starts, sizes, strict=True)
+            ]
+        return found
 
     def _verified(self, columns: Columns, first_entry: int) -> Columns:
         wrong = self._digester.bad_entries(columns) if len(columns) else [0]

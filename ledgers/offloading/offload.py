@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 
 from bookie.wire.credentials import Purpose
+from metadata.rate_limit import RateLimit
 from metadata.records.cold import removals
 from metadata.records.cold.cold_copy import ColdCopy, check_url, new_key
 from metadata.records.cold.removals import Removal
@@ -52,7 +53,13 @@ async def change(cluster: Cluster, ledger_id: int, transition: Transition) -> Le
 
 
 async def offload(
-    cluster: Cluster, found: VersionedRecord, keys: Keys, url: str, part_bytes_max: int = PART_BYTES_MAX
+    cluster: Cluster,
+    found: VersionedRecord,
+    keys: Keys,
+    url: str,
+    part_bytes_max: int = PART_BYTES_MAX,
+    *,
+    pace: RateLimit | None = None,
 ) -> LedgerRecord:
     """Copies a closed ledger; returns its record, which names the complete copy. One that has a copy is left as it is.
 
@@ -70,7 +77,7 @@ async def offload(
     await _begin(cluster, record.ledger_id, begun)
     try:
         view = LedgerView(cluster, found, digester, partial(key.credential, Purpose.READ))
-        indexes = await upload(view, objects, record, begun, part_bytes_max)
+        indexes = await upload(view, objects, record, begun, part_bytes_max, pace)
         size = await check_uploaded(objects, begun, indexes, digester)
         starts = tuple(index.first_entries[0] for index in indexes)
         copy = replace(begun, part_starts=starts, size_bytes=size, at_ms=_now_ms())
@@ -139,12 +146,9 @@ async def take_off_bookies(cluster: Cluster, ledger_id: int) -> LedgerRecord:
     copy = record.cold
     if copy is None or not copy.is_stored:
         raise NotOffloaded(ledger_id, "it has no copy in an object store")
-    objects = cluster.cold.stores.at(copy.url)
-    sizes = [await objects.size(copy.name_of(part)) for part in range(len(copy.part_starts))]
-    if sum(sizes) != copy.size_bytes:
-        raise NotOffloaded(
-            ledger_id, f"its objects have {sum(sizes)} bytes, and should have {copy.size_bytes}"
-        )
+    size = await size_of(cluster, copy)
+    if size != copy.size_bytes:
+        raise NotOffloaded(ledger_id, f"its objects have {size} bytes, and should have {copy.size_bytes}")
 
     def taken_off(now: LedgerRecord) -> LedgerRecord:
         if now.cold != copy:
@@ -152,6 +156,12 @@ async def take_off_bookies(cluster: Cluster, ledger_id: int) -> LedgerRecord:
         return now.without_copies()
 
     return await change(cluster, ledger_id, taken_off)
+
+
+async def size_of(cluster: Cluster, copy: ColdCopy) -> int:
+    """Bytes of all objects of a copy. Raises NoSuchObject, ObjectStoreFailed."""
+    objects = cluster.cold.stores.at(copy.url)
+    return sum([await objects.size(copy.name_of(part)) for part in range(len(copy.part_starts))])
 
 
 async def remove_unneeded(cluster: Cluster) -> int:

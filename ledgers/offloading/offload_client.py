@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from contextlib import aclosing
 
 from bookie.wire.trust.roles import Right
 from metadata.audit import Act, tell
+from metadata.records.cold.cold_copy import check_url
 from metadata.records.ledger_record import LedgerRecord
 
 from ..authorized import found_of, keys_of, refusals_told
 from ..cluster import Cluster
+from ..cold.cold_reader import ColdCache, ColdReader
+from ..cold.errors import NotOffloaded
 from ..errors import Unauthorized
 from ..record_change import metadata_errors
 from .offload import offload, remove_unneeded, take_off_bookies
+from .offloader import Offloader
+from .policy import OffloadPolicy
 from .recall import recall
 
 
@@ -65,11 +72,36 @@ class OffloadClient(ABC):
             tell(Act.RECALL, who=cluster.who, ledger_id=ledger_id)
         return record
 
+    async def check_copy(self, ledger_id: int, *, password: bytes = b"") -> int:
+        """Reads all of a ledger's copy in an object store, and verifies every block and digest; returns its entries.
+
+        Raises NotOffloaded for a ledger without a complete copy, EntryUnreadable and DigestMismatch for the first entry
+        that is wrong or missing, NoSuchLedger, Unauthorized, MetadataUnavailable.
+        """
+        cluster = await self._connected()
+        with metadata_errors():
+            found = await found_of(cluster, ledger_id)
+        digester, _ = await keys_of(cluster, found, password, Right.READ)
+        if not found.record.is_in_object_store or found.record.last_entry is None:
+            raise NotOffloaded(ledger_id, "it has no copy in an object store")
+        count = 0
+        reader = ColdReader(ColdCache(), found.record, digester)
+        async with aclosing(reader.pages(0, found.record.last_entry)) as pages:
+            async for page in pages:
+                count += len(page)
+        return count
+
     async def remove_unneeded_objects(self) -> int:
         """Deletes objects in object stores that no ledger's record names any more: of deleted ledgers, and of uploads
         that were given up. Returns how many. Raises ObjectStoreFailed, MetadataUnavailable: then it can be done again.
         """
         return await remove_unneeded(await self._connected())
+
+    async def offloader(
+        self, url: str, policy: OffloadPolicy, *, bytes_per_second: float = math.inf
+    ) -> Offloader:
+        """What copies ledgers to this object store as a policy says; for the leader of the election `ELECTION`."""
+        return Offloader(await self._connected(), check_url(url), policy, bytes_per_second)
 
 
 def _check_may_move(cluster: Cluster, record: LedgerRecord, password: bytes) -> None:

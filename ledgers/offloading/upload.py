@@ -8,6 +8,7 @@ from contextlib import aclosing
 
 from bookie.wire import Columns
 from bookie.wire.columns import join
+from metadata.rate_limit import RateLimit
 from metadata.records.cold.cold_copy import ColdCopy
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.notes.cold_index import ColdIndex
@@ -25,7 +26,12 @@ PART_BYTES_MAX = 4 * 1024**3
 
 
 async def upload(
-    view: LedgerView, objects: Objects, record: LedgerRecord, copy: ColdCopy, part_bytes_max: int
+    view: LedgerView,
+    objects: Objects,
+    record: LedgerRecord,
+    copy: ColdCopy,
+    part_bytes_max: int,
+    pace: RateLimit | None = None,
 ) -> list[ColdIndex]:
     """Writes all entries of a closed ledger to the objects of a copy; returns what their ends say.
 
@@ -44,6 +50,8 @@ async def upload(
                 while block is not None and (not index.crcs or index.offsets[-1] < part_bytes_max):
                     stored, is_compressed = await asyncio.to_thread(encode_block, block)
                     add_block(index, block, stored, is_compressed=is_compressed)
+                    if pace is not None:
+                        await pace.keep(len(stored))
                     await file.write(stored)
                     block = await anext(blocks, None)
                 await file.write(end_of(index))

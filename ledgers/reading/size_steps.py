@@ -11,7 +11,9 @@ from bookie.wire import Holding, HoldingsReply, HoldingsRequest, Status
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord
 
 from ..cluster import Cluster
-from ..errors import BookieUnavailable
+from ..cold.cold_reader import ColdReader
+from ..errors import BookieUnavailable, EntryUnreadable
+from ..integrity.digest import digester
 
 Ask = Callable[[BookieRef, HoldingsRequest], Awaitable[HoldingsReply]]
 """Asks one bookie. Raises BookieUnavailable."""
@@ -50,6 +52,8 @@ class SizeSteps:
     async def of(self, first_entry: int, last_entry: int) -> list[SizeStep]:
         """Rising steps, from 0 at the first entry to all bytes behind the last one."""
         steps = [SizeStep(first_entry, 0)]
+        if self._record.is_on_no_bookie and first_entry <= last_entry:
+            return steps + await self._of_blocks(first_entry, last_entry)
         for fragment, end, size_bytes in self._fragments():
             first, last = max(first_entry, fragment.first_entry), min(last_entry, end - 1)
             if first <= last:
@@ -61,6 +65,26 @@ class SizeSteps:
                 before = steps[-1].bytes_before
                 steps += [SizeStep(step.entry_id, before + step.bytes_before) for step in found]
         return steps
+
+    async def _of_blocks(self, first: int, last: int) -> list[SizeStep]:
+        """Of a ledger in an object store: its blocks, as if all were compressed alike; else spread evenly."""
+        record, nobody = self._record, digester(self._record.digest_type, self._record.ledger_id, b"")
+        assert record.length_bytes is not None and record.last_entry is not None, "only closed ledgers"
+        try:
+            blocks = await ColdReader(self._cluster.cold, record, nobody).blocks()
+        except EntryUnreadable:
+            blocks = [Holding(0, record.last_entry, record.last_entry + 1, 1)]
+        scale = record.length_bytes / sum(one.payload_bytes for one in blocks)
+        within = [
+            one._replace(
+                first_entry=max(first, one.first_entry),
+                last_entry=min(last, one.last_entry),
+                payload_bytes=round(one.payload_bytes * scale * _share(one, first, last)),
+            )
+            for one in blocks
+            if one.first_entry <= last and one.last_entry >= first
+        ]
+        return steps_of(within, first, last + 1)
 
     def _fragments(self) -> Iterable[tuple[Fragment, int, int]]:
         """Each fragment, the entry behind it, and its payload bytes."""
@@ -116,6 +140,12 @@ class SizeSteps:
             self._cluster.note_failure(bookie)
             return None
         return reply if reply.status is Status.OK else None
+
+
+def _share(run: Holding, first: int, last: int) -> float:
+    """The share of its entries within these."""
+    within = min(last, run.last_entry) - max(first, run.first_entry) + 1
+    return within / (run.last_entry - run.first_entry + 1)
 
 
 def steps_of(runs: Iterable[Holding], first: int, end: int) -> list[SizeStep]:

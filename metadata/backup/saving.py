@@ -53,6 +53,7 @@ NOT_KEPT = (
     keys.CANDIDATES,
     keys.LOG_SHARES,
     keys.SILENCES,
+    keys.OFFLOADER,
 )
 """Prefixes that are not saved: processes that run write them anew."""
 

@@ -285,6 +285,13 @@ CURSORS = Fact(
     "a round of retention",
     alerts=("LogCursorSilent",),
 )
+OBJECTS = Fact(
+    "objects",
+    "The objects of ledgers in an object store are there.",
+    "the offloader, which says so in the metadata",
+    "some rounds of the offloader",
+    not_whole=IF_AMISS,
+)
 SAFE = Fact(
     "safe",
     "No member of the metadata store is of a version that may lose confirmed writes.",
@@ -312,6 +319,7 @@ OF_A_CLUSTER = (
     *CERTIFICATE_DAYS,
     READABLE,
     CURSORS,
+    OBJECTS,
     SAFE,
 )
 FACTS = tuple(dict.fromkeys((STARTED, *OF_A_BOOKIE, *OF_A_CLUSTER)))

@@ -39,6 +39,7 @@ _SEEN_BY_ALL = (
     keys.ABSENT,
     keys.LIVES,
     keys.ACCEPTED,
+    keys.OFFLOADER,
     *_LOGS,
     *_LEADING,
 )
@@ -52,7 +53,15 @@ _STATE_OF_THE_CLUSTER = (
     keys.COLLECTED,
     keys.COLD_REMOVALS,
 )
-_WRITERS = (keys.LEDGERS, keys.NEXT_LEDGER_ID, keys.UNDERREPLICATED, keys.COLD_REMOVALS, *_LOGS, *_LEADING)
+_WRITERS = (
+    keys.LEDGERS,
+    keys.NEXT_LEDGER_ID,
+    keys.UNDERREPLICATED,
+    keys.COLD_REMOVALS,
+    keys.OFFLOADER,
+    *_LOGS,
+    *_LEADING,
+)
 _AUDITORS = (
     keys.UNDERREPLICATED,
     keys.ABSENT,

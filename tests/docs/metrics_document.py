@@ -15,6 +15,7 @@ from bookie.upkeep.metrics import AUDIT, UPKEEP
 from bookledger.admin.health_metrics import METRICS as HEALTH
 from bookledger.admin.http.metrics import METRICS as HTTP
 from bookledger.admin.loop_lag import METRICS as EVENT_LOOP
+from bookledger.admin.offloading import OFFLOADER
 from bookledger.admin.process_metrics import process_registry
 from ledgers.observing.declared import METRICS as CLIENT
 from metadata.counting.declared import Declaration, MetricTable
@@ -30,7 +31,20 @@ from qjm_compat.quantiles import PERCENTILES, WINDOWS_SECONDS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"
 
-TABLES = (HEALTH, BOOKIE, BOOKIE_STATE, UPKEEP, AUDIT, LOGS, METADATA, EVENT_LOOP, HTTP, JOURNAL_NODE, CLIENT)
+TABLES = (
+    HEALTH,
+    BOOKIE,
+    BOOKIE_STATE,
+    UPKEEP,
+    AUDIT,
+    LOGS,
+    METADATA,
+    OFFLOADER,
+    EVENT_LOOP,
+    HTTP,
+    JOURNAL_NODE,
+    CLIENT,
+)
 
 LABELS_OF_BOOKIES = "bookie"
 """What each metric of a bookie has besides, where a process shows it."""
@@ -56,6 +70,7 @@ the application passes. This page is made from the code: `make metrics-doc` writ
 |---|---|
 | `bookie run`, `standalone` | health, bookie, auditor, logs, metadata, event loop, HTTP port, process |
 | `autorecovery` | health, auditor, logs, metadata, event loop, HTTP port, process |
+| `offloader` | health, offloader, HTTP port, process |
 | `journal serve`, `--journal-http` | health, journal node, journals, metadata, client, event loop, HTTP port, process |
 | `console` | event loop, HTTP port, process |
 | an application that passes a registry | client |

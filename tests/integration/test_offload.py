@@ -9,6 +9,7 @@ O4: what is read from an object is verified, and an error names it.
 from __future__ import annotations
 
 import asyncio
+import random
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -294,3 +295,26 @@ async def test_what_cannot_be_copied_is_said(
     monkeypatch.setitem(sys.modules, "obstore", None)
     with pytest.raises(LedgerError, match=r"bookledger\[cold\]"):
         await client.offload_ledger(await closed(client, 1), url_of(archive))
+
+
+async def test_where_the_bytes_of_a_ledger_lie_is_told_by_its_blocks(
+    on_four: tuple[InProcessCluster, LedgerClient], archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So Spark cuts tasks of equal bytes, at blocks."""
+    _, client = on_four
+    monkeypatch.setattr(uploading, "BLOCK_BYTES", 1 << 20)
+    async with await client.create_ledger() as writer:
+        for size in [1000] * 100 + [1_000_000] * 5 + [1000] * 100:
+            await writer.append(random.Random(size).randbytes(size))
+    record = await client.offload_ledger(writer.ledger_id, url_of(archive))
+    steps = await client.size_steps(record, step_bytes=1 << 20)
+    assert steps[-1].entry_id == 205 and steps[-1].bytes_before == pytest.approx(
+        record.length_bytes, rel=0.01
+    )
+    assert len(steps) > 4 and max(step.bytes_before for step in steps if step.entry_id <= 100) < 1_300_000
+    part = await client.size_steps(record, step_bytes=1 << 20, first_entry=102, last_entry=104)
+    assert part[0].entry_id == 102 and part[-1].entry_id == 105
+    for one in objects(archive):
+        one.unlink()
+    async with LedgerClient(client._uri, config=QUICK) as other:
+        assert (await other.size_steps(record, step_bytes=1 << 20))[-1] == (205, record.length_bytes)

@@ -58,6 +58,8 @@ def test_a_ledger_goes_to_an_object_store_and_comes_back(tmp_path: Path) -> None
         shown = bookledger("ledger", "show", meta, ledger_id)
         assert b"from entry 0: in the object store only" in shown.stdout
         assert bookledger("ledger", "check", meta, ledger_id).returncode == 0
+        verified = told("ledger", "check", meta, ledger_id, "--cold")
+        assert verified["verified_entries"] == ENTRIES and verified["cold"] == done["cold"]
         assert status(uri)["whole"]
         back = told("ledger", "recall", meta, ledger_id, "--timeout=60")
         assert "cold" not in back and objects(archive) == []

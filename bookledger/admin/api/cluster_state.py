@@ -19,6 +19,7 @@ from metadata.backup import hold
 from metadata.counting import facts
 from metadata.counting.facts import Verdict
 from metadata.healing import lease_lock
+from metadata.records.cold import offloader_state
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 
@@ -44,8 +45,9 @@ async def cluster(sight: MetadataView) -> Facts:
         took = time.monotonic() - began
         told = await store.health()
         restored = await hold.read(store)
+        offloader = await offloader_state.read(store)
         counted = await sight.census.now(store, COUNT_SECONDS_MAX)
-    glance = health.Glance(view, told, auditor, restored, sight.silent())
+    glance = health.Glance(view, told, auditor, restored, sight.silent(), offloader)
     found = health.findings(glance, *((counted.survey, counted.seconds_ago) if counted else (None,)))
     return {
         "cluster_id": name,

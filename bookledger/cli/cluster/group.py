@@ -29,6 +29,7 @@ from ..messages.help import group
 from ..messages.interruption import again, nothing_changed, told_when_stopped
 from ..options import json_option, metadata_option
 from ..output import print_record, print_records
+from .cold import cold
 from .rebalance import rebalance
 from .status import bookie_rows, status
 
@@ -38,7 +39,7 @@ COPIES_NAMED_MAX = 3
 
 @group(
     headings={
-        "Looking": ("status", "bookies", "ledgers", "audit"),
+        "Looking": ("status", "bookies", "ledgers", "audit", "cold"),
         "Orders": ("maintenance", "decommission", "rebalance"),
     }
 )
@@ -52,7 +53,7 @@ def cluster() -> None:
     """
 
 
-for one in (status, decommission, maintenance, rebalance):
+for one in (status, decommission, maintenance, rebalance, cold):
     cluster.add_command(one)
 
 

@@ -16,6 +16,7 @@ from .settings import settings_now
 if TYPE_CHECKING:
     from ...admin.autorecovery import Auditing
     from ...admin.bookies import Bookies
+    from ...admin.offloading import Offloading
 
 
 def client_config(**more: Any) -> ClientConfig:
@@ -31,7 +32,7 @@ def http_config() -> HttpConfig:
 
 def http_port(
     http: HttpAddress | None,
-    daemon: Bookies | Auditing,
+    daemon: Bookies | Auditing | Offloading,
     metadata_uri: str,
     *,
     insecure: bool,

@@ -15,7 +15,14 @@ from metadata.settings.tunable import Tunable, defaults_of, ranged, shown, tunab
 from .command_options import inner_of, options_of
 from .sections import SECTIONS
 
-DAEMONS = (("bookie", "run"), ("standalone",), ("autorecovery",), ("journal", "serve"), ("console",))
+DAEMONS = (
+    ("bookie", "run"),
+    ("standalone",),
+    ("autorecovery",),
+    ("offloader",),
+    ("journal", "serve"),
+    ("console",),
+)
 """Commands that run for long, and so are set in a file rather than typed."""
 
 COLUMNS = 100

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import click
+
 from bookie.upkeep.healing.ledger_counts import Copy, copies
 from bookie.upkeep.healing.view import look
 from ledgers.record_change import no_record
@@ -12,22 +14,29 @@ from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
 from ..membership.cluster_survey import cluster_there, lost_after_option, with_store
+from ..membership.places import LedgerPlace, connected, ledger_place
 from ..messages.help import command
-from ..options import json_option, ledger_argument, metadata_option
-from ..output import print_records
+from ..messages.interruption import again
+from ..options import json_option
+from ..output import cold_fields, long_work, print_record, print_records
 
 
 @command()
-@metadata_option
-@ledger_argument
+@ledger_place
 @lost_after_option
+@click.option("--cold", is_flag=True, help="Read and verify its copy in the object store.")
 @json_option
-def check(metadata_uri: str, ledger_id: int, lost_after: float, as_json: bool) -> None:
+def check(place: LedgerPlace, lost_after: float, cold: bool, as_json: bool) -> None:
     """Show every copy of a ledger's fragments. The exit code is 0 only if all are where they should be.
 
     Examples:
         bookledger ledger check 7
+        bookledger ledger check 7 --cold
     """
+    metadata_uri, ledger_id = place.metadata_uri, place.ledger_id
+    if cold:
+        _check_copy(place, as_json=as_json)
+        return
 
     async def work(store: MetadataStore) -> list[Copy]:
         await cluster_there(store)
@@ -45,6 +54,18 @@ def check(metadata_uri: str, ledger_id: int, lost_after: float, as_json: bool) -
         none="it is in an object store only",
     )
     sys.exit(0 if all(copy.condition.is_well for copy in found) else 1)
+
+
+def _check_copy(place: LedgerPlace, *, as_json: bool) -> None:
+    with (
+        connected(place.metadata_uri) as client,
+        long_work(f"reading the copy of ledger {place.ledger_id}", again),
+    ):
+        count = client.check_copy(place.ledger_id, password=place.password)
+        record = client.describe_ledger(place.ledger_id)
+    print_record(
+        {"ledger_id": place.ledger_id, "verified_entries": count, **cold_fields(record)}, as_json=as_json
+    )
 
 
 def _row(copy: Copy) -> dict[str, Any]:

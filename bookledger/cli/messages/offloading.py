@@ -1,0 +1,24 @@
+"""What an offloader has found, as commands print it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from metadata.records.cold.offloader_state import OffloaderState
+
+
+def state_fields(state: OffloaderState) -> dict[str, Any]:
+    """One row of it."""
+    return {
+        "offloader": state.offloader,
+        "object_store": state.url,
+        "stored_ledgers": state.stored,
+        "stored_bytes": state.stored_bytes,
+        "on_bookies_too": state.on_bookies,
+        "waiting_ledgers": state.waiting,
+        "waiting_bytes": state.waiting_bytes,
+        "next_ledgers": list(state.next_ledgers),
+        "with_password": state.with_password,
+        "failed": [f"ledger {ledger_id}: {why}" for ledger_id, why in sorted(state.failed.items())],
+        "missing": [f"ledger {ledger_id}: {why}" for ledger_id, why in sorted(state.missing.items())],
+    }

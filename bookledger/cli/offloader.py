@@ -1,0 +1,170 @@
+"""`bookledger offloader`: copies closed ledgers to an object store as they age."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import sys
+from functools import partial
+from pathlib import Path
+
+import click
+
+from bookie.serving.stopping import until_stopped
+from ledgers import LeadershipLost
+from ledgers.aio import LedgerClient
+from ledgers.offloading.offloader import ELECTION, Offloader, lead
+from ledgers.offloading.policy import DAY, OffloadPolicy
+from metadata.records.cold.offloader_state import OffloaderState
+
+from ..admin import systemd
+from ..admin.http_option import HttpAddress, http_option
+from ..admin.offloading import Offloading
+from .config.clients import client_config, http_port, tell_of_pages
+from .membership.cluster_survey import check_is_cluster
+from .messages.help import command
+from .messages.offloading import state_fields
+from .options import Finite, certificates_option, insecure_option, json_option, metadata_option
+from .output import print_json, print_record
+from .terminal import say
+
+
+def _of_logs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
+    """`NAME=SECONDS`; `never` for none."""
+    found = {}
+    for value in values:
+        name, _between, seconds = value.rpartition("=")
+        try:
+            found[name] = math.inf if seconds == "never" else float(seconds)
+        except ValueError:
+            found[name] = -1.0
+        if not name or found[name] < 0:
+            raise click.BadParameter(f"{value!r} is not NAME=SECONDS, or NAME=never")
+    return found
+
+
+@command()
+@metadata_option
+@click.option(
+    "--cold",
+    "url",
+    required=True,
+    envvar="BOOKLEDGER_COLD",
+    metavar="URL",
+    help="Object store: s3://BUCKET/PREFIX, gs://…, az://… or file:///DIRECTORY; also from BOOKLEDGER_COLD.",
+)
+@click.option(
+    "--after",
+    "after_seconds",
+    type=Finite(0),
+    default=7 * DAY,
+    show_default=True,
+    help="Copy a ledger this many seconds after it was closed.",
+)
+@click.option(
+    "--log",
+    "logs",
+    multiple=True,
+    metavar="NAME=SECONDS",
+    callback=_of_logs,
+    help="Use this time for ledgers of the log NAME; `never` excludes them.",
+)
+@click.option(
+    "--disk-above",
+    "used_percent_max",
+    type=click.FloatRange(0, 100),
+    default=100.0,
+    show_default=True,
+    help="Copy ledgers of bookies at once whose disk is used by more than this percentage.",
+)
+@click.option(
+    "--keep",
+    "keep_seconds",
+    type=Finite(0),
+    default=3600.0,
+    show_default=True,
+    help="Bookies drop a ledger this many seconds after it was copied.",
+)
+@click.option(
+    "--rate",
+    "bytes_per_second",
+    type=Finite(1),
+    help="Upload at most this many bytes a second  [default: no limit]",
+)
+@click.option(
+    "--every",
+    "round_seconds",
+    type=Finite(0.1),
+    default=300.0,
+    show_default=True,
+    help="Seconds between two rounds.",
+)
+@click.option("--once", is_flag=True, help="Do one round, print what it found, and end.")
+@certificates_option
+@insecure_option
+@http_option
+@json_option
+def offloader(
+    metadata_uri: str,
+    url: str,
+    after_seconds: float,
+    logs: dict[str, float],
+    used_percent_max: float,
+    keep_seconds: float,
+    bytes_per_second: float | None,
+    round_seconds: float,
+    once: bool,
+    certificates: Path | None,
+    insecure: bool,
+    http: HttpAddress | None,
+    as_json: bool,
+) -> None:
+    """Copy closed ledgers to an object store, and have bookies drop them, until it is told to stop.
+
+    Several offloaders of a cluster elect one; the others wait. Ledgers with a password are left to `ledger offload`.
+
+    Examples:
+        bookledger offloader --cold s3://archive/ledgers --after 86400
+        bookledger offloader --cold s3://archive/ledgers --log orders=3600 --disk-above 80
+    """
+    check_is_cluster(metadata_uri)
+    policy = OffloadPolicy(
+        after_seconds=after_seconds, used_percent_max=used_percent_max, keep_seconds=keep_seconds, logs=logs
+    )
+
+    async def work() -> None:
+        watched = Offloading()
+        async with (
+            LedgerClient(
+                metadata_uri, config=client_config(certificates=certificates and str(certificates))
+            ) as client,
+            systemd.signs_of_life(),
+            http_port(http, watched, metadata_uri, insecure=insecure, certificates=certificates) as pages,
+        ):
+            made = await client.offloader(url, policy, bytes_per_second=bytes_per_second or math.inf)
+            watched.has_started(made)
+            if not as_json:
+                say(f"copies ledgers to {url}")
+                tell_of_pages(pages)
+                sys.stdout.flush()
+            systemd.tell(systemd.READY)
+            while not await _led(client, made, once=once):
+                pass
+
+    async def _led(client: LedgerClient, made: Offloader, *, once: bool) -> bool:
+        async with client.election(ELECTION).lead() as term:
+            if once:
+                print_record(state_fields(await made.round(term)), as_json=as_json)
+                return True
+            try:
+                await lead(made, term, round_seconds, _told if as_json else lambda _: None)
+            except LeadershipLost as error:
+                say(f"{error}; it stands for election again")
+            return False
+
+    asyncio.run(until_stopped(work(), on_stop=partial(systemd.tell, systemd.STOPPING)))
+
+
+def _told(state: OffloaderState) -> None:
+    print_json(state_fields(state))
+    sys.stdout.flush()

@@ -1,0 +1,181 @@
+"""The offloader: one elected program copies ledgers to an object store as a policy says, in rounds."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from metadata.rate_limit import RateLimit
+from metadata.records.cluster import list_bookies
+from metadata.records.cold import offloader_state
+from metadata.records.cold.cold_copy import ColdCopy
+from metadata.records.cold.offloader_state import TOLD_MAX, OffloaderState
+from metadata.records.ledger_record import LedgerRecord
+from metadata.records.logs.log_store import LogStore
+
+from ..authorized import found_of, keys_of
+from ..cluster import Cluster
+from ..cold.errors import NoSuchObject
+from ..elections.errors import LeadershipLost
+from ..elections.term import Term
+from ..errors import LedgerError
+from ..record_change import metadata_errors
+from .offload import offload, remove_unneeded, size_of, take_off_bookies
+from .policy import OffloadPolicy, log_of
+
+log = logging.getLogger(__name__)
+
+ELECTION = "bookledger.offloader"
+
+OBJECTS_PER_ROUND = 1000
+"""Ledgers of which a round looks whether their objects are there."""
+
+
+@dataclass(slots=True)
+class _Found:
+    """What one look at all ledgers has seen. `stored`: ledgers with a complete copy, and that."""
+
+    due: list[LedgerRecord] = field(default_factory=list)
+    to_drop: list[int] = field(default_factory=list)
+    stored: list[tuple[int, ColdCopy]] = field(default_factory=list)
+    on_bookies: int = 0
+    with_password: int = 0
+
+
+class Offloader:
+    """Does the rounds of one term. Belongs to its event loop."""
+
+    def __init__(
+        self, cluster: Cluster, url: str, policy: OffloadPolicy, bytes_per_second: float = math.inf
+    ) -> None:
+        self._cluster = cluster
+        self._policy = policy
+        self._pace = None if math.isinf(bytes_per_second) else RateLimit(bytes_per_second)
+        self._looked_at = 0
+        self.state = OffloaderState("", url, 0)
+        self.counts: Counter[str] = Counter()
+        """Ledgers `copied`, `dropped` and `failed`, and `bytes` copied, since this program has started."""
+
+    async def round(self, term: Term) -> OffloaderState:
+        """Copies what is due, has bookies drop what they have kept for long enough, deletes what nobody needs, looks
+        whether objects are there, and tells. Raises LeadershipLost, MetadataUnavailable."""
+        found, failed = await self._look(), dict[int, str]()
+        await self._tell(term, found, self.state.failed, self.state.missing)
+        for record in found.due:
+            term.check()
+            await self._done(record.ledger_id, self._copy(record.ledger_id), failed)
+        for ledger_id in found.to_drop:
+            term.check()
+            if await self._done(ledger_id, take_off_bookies(self._cluster, ledger_id), failed):
+                self.counts["dropped"] += 1
+        try:
+            await remove_unneeded(self._cluster)
+        except LedgerError as error:
+            log.warning("objects that nobody needs stay for now: %s", error)
+        missing = await self._missing(found.stored, term)
+        if found.due or found.to_drop:
+            found = await self._look()
+        return await self._tell(term, found, failed, missing)
+
+    async def _look(self) -> _Found:
+        cluster, found, now_ms = self._cluster, _Found(), time.time_ns() // 1_000_000
+        with metadata_errors():
+            names = {one.record.identity: one.record.name async for one in LogStore(cluster.store).by_name()}
+            full = self._policy.full(await list_bookies(cluster.store))
+            async for one in cluster.ledgers.list():
+                record = one.record
+                if record.cold is not None and record.cold.is_stored:
+                    found.stored.append((record.ledger_id, record.cold))
+                    found.on_bookies += any(fragment.ensemble for fragment in record.fragments)
+                if self._policy.is_to_be_dropped(record, now_ms):
+                    found.to_drop.append(record.ledger_id)
+                elif self._policy.is_due(record, log_of(record, names), now_ms, full):
+                    if record.verifier:
+                        found.with_password += 1
+                    else:
+                        found.due.append(record)
+        found.due.sort(key=lambda record: record.closed_ms)
+        return found
+
+    async def _copy(self, ledger_id: int) -> None:
+        found = await found_of(self._cluster, ledger_id)
+        keys = await keys_of(self._cluster, found, b"")
+        await offload(self._cluster, found, keys, self.state.url, pace=self._pace)
+        self.counts["copied"] += 1
+        self.counts["bytes"] += found.record.length_bytes or 0
+
+    async def _done(self, ledger_id: int, work: Awaitable[object], failed: dict[int, str]) -> bool:
+        """Whether it succeeded. One ledger's failure hinders no other."""
+        try:
+            with metadata_errors():
+                await work
+        except LedgerError as error:
+            self.counts["failed"] += 1
+            if len(failed) < TOLD_MAX:
+                failed[ledger_id] = str(error)
+            log.warning("%s", error, extra={"ledger": ledger_id})
+            return False
+        return True
+
+    async def _missing(self, stored: Sequence[tuple[int, ColdCopy]], term: Term) -> dict[int, str]:
+        """Ledgers of which an object is not there: of those looked at now, other ones in each round, and before."""
+        missing = dict(self.state.missing)
+        start = self._looked_at if self._looked_at < len(stored) else 0
+        self._looked_at = start + OBJECTS_PER_ROUND
+        for ledger_id, copy in stored[start : self._looked_at]:
+            term.check()
+            missing.pop(ledger_id, None)
+            try:
+                size = await size_of(self._cluster, copy)
+            except NoSuchObject as error:
+                missing[ledger_id] = str(error)
+            except LedgerError as error:  # it is away: nothing is known
+                log.warning("%s", error, extra={"ledger": ledger_id})
+            else:
+                if size != copy.size_bytes:
+                    missing[ledger_id] = f"{copy.url}/{copy.key}: {size} bytes of {copy.size_bytes}"
+        there = {ledger_id for ledger_id, _ in stored}
+        return {ledger_id: why for ledger_id, why in missing.items() if ledger_id in there}
+
+    async def _tell(
+        self, term: Term, found: _Found, failed: Mapping[int, str], missing: Mapping[int, str]
+    ) -> OffloaderState:
+        self.state = replace(
+            self.state,
+            offloader=term.leader,
+            at_ms=time.time_ns() // 1_000_000,
+            stored=len(found.stored),
+            stored_bytes=sum(copy.size_bytes for _, copy in found.stored),
+            on_bookies=found.on_bookies,
+            waiting=len(found.due),
+            waiting_bytes=sum(one.length_bytes or 0 for one in found.due),
+            with_password=found.with_password,
+            next_ledgers=tuple(one.ledger_id for one in found.due[:TOLD_MAX]),
+            failed=failed,
+            missing=dict(list(missing.items())[:TOLD_MAX]),
+        )
+        with metadata_errors():
+            await offloader_state.tell(self._cluster.store, self.state)
+        return self.state
+
+
+async def lead(
+    offloader: Offloader, term: Term, round_seconds: float, on_round: Callable[[OffloaderState], object]
+) -> None:
+    """Rounds until the term is over. Raises LeadershipLost then; outages of the metadata are waited for."""
+    while True:
+        try:
+            on_round(await offloader.round(term))
+        except LeadershipLost:
+            raise
+        except LedgerError as error:
+            log.warning("the round was interrupted, and will be tried again: %s", error)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(term.lost.wait(), round_seconds)
+        term.check()

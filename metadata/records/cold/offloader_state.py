@@ -1,0 +1,62 @@
+"""What the offloader has found in its last round, for whoever looks at the cluster: JSON under one key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+from ... import keys, settled_writes
+from ...errors import BadRecord
+from ...store import MetadataStore
+
+FORMAT_VERSION = 1
+
+TOLD_MAX = 32
+"""Ledgers of each kind that are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffloaderState:
+    """`offloader`: who it is; `at_ms`: when its round ended. `stored`: ledgers with a copy in an object store, of these
+    `on_bookies` have copies on bookies, too. `waiting`: ledgers that are due, and `next_ledgers` the first of them.
+    `with_password`: ledgers that are due and that only their owner can copy. `failed` and `missing`: why a ledger was
+    not copied, and why an object of one cannot be found, by ledger."""
+
+    offloader: str
+    url: str
+    at_ms: int
+    stored: int = 0
+    stored_bytes: int = 0
+    on_bookies: int = 0
+    waiting: int = 0
+    waiting_bytes: int = 0
+    with_password: int = 0
+    next_ledgers: tuple[int, ...] = ()
+    failed: Mapping[int, str] = field(default_factory=dict)
+    missing: Mapping[int, str] = field(default_factory=dict)
+
+
+async def tell(store: MetadataStore, state: OffloaderState) -> None:
+    """Raises MetadataError."""
+    nonce = settled_writes.new_nonce().hex()
+    told = {"format_version": FORMAT_VERSION, "nonce": nonce, **asdict(state)}
+    await settled_writes.put(store, keys.OFFLOADER, json.dumps(told).encode())
+
+
+async def read(store: MetadataStore) -> OffloaderState | None:
+    """None where there has been no offloader. Raises MetadataError, BadRecord for what a newer program wrote."""
+    found = await store.get(keys.OFFLOADER)
+    if found is None:
+        return None
+    try:
+        told = json.loads(found.value)
+        del told["nonce"]
+        if told.pop("format_version") != FORMAT_VERSION:
+            raise ValueError("a newer program wrote it")
+        told["next_ledgers"] = tuple(told["next_ledgers"])
+        for name in ("failed", "missing"):
+            told[name] = {int(ledger_id): why for ledger_id, why in told[name].items()}
+        return OffloaderState(**told)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise BadRecord(keys.OFFLOADER, str(error)) from error
