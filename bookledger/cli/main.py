@@ -51,7 +51,7 @@ _GROUPS: dict[str, Place] = {
         "Be the auditor of a cluster, without a bookie.",
     ),
     "offloader": (
-        "bookledger.cli.offloader",
+        "bookledger.cli.cluster.offloader",
         "offloader",
         "Copy closed ledgers to an object store as they age.",
     ),

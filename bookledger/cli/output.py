@@ -187,7 +187,7 @@ def cold_fields(record: LedgerRecord) -> dict[str, Any]:
         "objects": [copy.name_of(part) for part in range(len(copy.part_starts))],
         "object_bytes": copy.size_bytes,
         "copied_at": iso(datetime.fromtimestamp(copy.at_ms / 1000, UTC)) if copy.is_stored else None,
-        "on_bookies": any(fragment.ensemble for fragment in record.fragments),
+        "on_bookies": not record.names_no_bookie,
     }
     return {"cold": told}
 

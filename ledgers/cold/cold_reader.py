@@ -17,8 +17,8 @@ from metadata.records.notes.cold_index import ColdIndex
 from ..errors import DigestMismatch, EntryUnreadable
 from ..integrity.digest import Digester
 from ..tasks import end_tasks
-from .errors import ObjectStoreFailed
-from .layout import FOOTER_BYTES, BadObject, decode_block, index_bounds, read_index
+from .errors import BadObject, ObjectStoreFailed
+from .layout import FOOTER_BYTES, decode_block, index_bounds, read_index
 from .object_store import Objects, ObjectStores
 
 END_BYTES = 64 * 1024

@@ -25,6 +25,10 @@ class NoSuchObject(NotFound, ObjectStoreFailed):
         ObjectStoreFailed.__init__(self, name, "there is no such object")
 
 
+class BadObject(LedgerError):
+    """An object, or a block of one, that is not what was uploaded."""
+
+
 class NotOffloaded(LedgerError):
     """The ledger cannot be copied to an object store, or taken off bookies, or was not: nothing was lost by that."""
 

@@ -20,6 +20,7 @@ from metadata.records.notes import cold_index
 from metadata.records.notes.cold_index import ColdIndex
 
 from ..errors import LedgerError
+from .errors import BadObject
 
 MAGIC = b"BLCOLD\x00\x01"
 FORMAT_VERSION = 1
@@ -34,10 +35,6 @@ WORTH_IT = 0.9
 """A block is kept compressed where it takes at most this share of its bytes."""
 
 ZSTD_LEVEL = 1
-
-
-class BadObject(ValueError):
-    """An object, or a block of one, that is not what was uploaded."""
 
 
 def add_block(index: ColdIndex, columns: Columns, block: bytes, *, is_compressed: bool) -> None:

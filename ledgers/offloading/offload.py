@@ -8,6 +8,7 @@ copy that nobody names any more has left is on a list before the record stops na
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,6 +16,7 @@ from dataclasses import replace
 from functools import partial
 
 from bookie.wire.credentials import Purpose
+from metadata.backup import hold
 from metadata.rate_limit import RateLimit
 from metadata.records.cold import removals
 from metadata.records.cold.cold_copy import ColdCopy, check_url, new_key
@@ -25,15 +27,11 @@ from metadata.settled_writes import until_changed
 
 from ..authorized import Keys, found_of
 from ..cluster import Cluster
-from ..cold.errors import NotOffloaded
-from ..cold.layout import BadObject
+from ..cold.errors import BadObject, NotOffloaded
 from ..errors import LedgerError
 from ..reading.ledger_view import LedgerView
 from ..record_change import metadata_errors
 from .upload import PART_BYTES_MAX, check_uploaded, upload
-
-UPLOAD_SECONDS_MAX = 86_400.0
-"""An upload that began longer ago was given up: another one may take its place."""
 
 Transition = Callable[[LedgerRecord], LedgerRecord]
 
@@ -57,7 +55,7 @@ async def offload(
     found: VersionedRecord,
     keys: Keys,
     url: str,
-    part_bytes_max: int = PART_BYTES_MAX,
+    part_bytes_max: int | None = None,
     *,
     pace: RateLimit | None = None,
 ) -> LedgerRecord:
@@ -77,14 +75,18 @@ async def offload(
     await _begin(cluster, record.ledger_id, begun)
     try:
         view = LedgerView(cluster, found, digester, partial(key.credential, Purpose.READ))
-        indexes = await upload(view, objects, record, begun, part_bytes_max, pace)
-        size = await check_uploaded(objects, begun, indexes, digester)
+        async with asyncio.timeout(removals.UPLOAD_SECONDS_MAX):
+            indexes = await upload(view, objects, record, begun, part_bytes_max or PART_BYTES_MAX, pace)
+            size = await check_uploaded(objects, begun, indexes, digester)
         starts = tuple(index.first_entries[0] for index in indexes)
         copy = replace(begun, part_starts=starts, size_bytes=size, at_ms=_now_ms())
         return await change(cluster, record.ledger_id, partial(_completed, copy))
     except BaseException as error:
         with suppress(LedgerError):
             await _give_up(cluster, record.ledger_id, begun)
+        if isinstance(error, TimeoutError):
+            limit = f"{removals.UPLOAD_SECONDS_MAX:g} s"
+            raise NotOffloaded(record.ledger_id, f"copying it took longer than {limit}") from error
         if isinstance(error, BadObject):
             raise NotOffloaded(
                 record.ledger_id, f"what was uploaded is not what was read: {error}"
@@ -129,7 +131,7 @@ def _completed(copy: ColdCopy, record: LedgerRecord) -> LedgerRecord:
 async def _give_up(cluster: Cluster, ledger_id: int, copy: ColdCopy) -> None:
     """Nothing of an upload stays, unless it was completed and only the answer was lost."""
     with metadata_errors():
-        await removals.add(cluster.store, ledger_id, copy)
+        await removals.add(cluster.store, ledger_id, copy, is_over=True)
 
     def unnamed(record: LedgerRecord) -> LedgerRecord:
         is_ours = record.cold is not None and record.cold.key == copy.key and not record.cold.is_stored
@@ -169,6 +171,7 @@ async def remove_unneeded(cluster: Cluster) -> int:
     list, and the first failure is raised in the end."""
     count, failure = 0, None
     with metadata_errors():
+        await hold.check_accepted(cluster.store)
         listed = [one async for one in removals.list_removals(cluster.store)]
     for one in listed:
         try:
@@ -186,12 +189,13 @@ async def _remove(cluster: Cluster, one: Removal) -> int:
         named = None if found is None else found.record.cold
         is_needed = named is not None and named.key == one.key
         count = 0 if is_needed else await cluster.cold.stores.at(one.url).delete_all(one.key)
-        await removals.done(cluster.store, one)
+        if one.is_old or not (is_needed or one.may_grow):
+            await removals.done(cluster.store, one)
     return count
 
 
 def _is_old(copy: ColdCopy) -> bool:
-    return copy.at_ms < _now_ms() - UPLOAD_SECONDS_MAX * 1000
+    return copy.at_ms < _now_ms() - removals.UPLOAD_SECONDS_MAX * 1000
 
 
 def _now_ms() -> int:

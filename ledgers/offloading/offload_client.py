@@ -46,11 +46,11 @@ class OffloadClient(ABC):
         cluster = await self._connected()
         with metadata_errors():
             found = await found_of(cluster, ledger_id)
-        keys = await keys_of(cluster, found, password, Right.READ)
-        _check_may_move(cluster, found.record, password)
-        record = await offload(cluster, found, keys, url)
-        if not keep_on_bookies:
-            record = await take_off_bookies(cluster, ledger_id)
+            keys = await keys_of(cluster, found, password, Right.READ)
+            _check_may_move(cluster, found.record, password)
+            record = await offload(cluster, found, keys, url)
+            if not keep_on_bookies:
+                record = await take_off_bookies(cluster, ledger_id)
         assert record.cold is not None
         tell(Act.OFFLOAD, who=cluster.who, ledger_id=ledger_id, to=record.cold.url)
         return record

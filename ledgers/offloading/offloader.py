@@ -92,7 +92,7 @@ class Offloader:
                 record = one.record
                 if record.cold is not None and record.cold.is_stored:
                     found.stored.append((record.ledger_id, record.cold))
-                    found.on_bookies += any(fragment.ensemble for fragment in record.fragments)
+                    found.on_bookies += not record.names_no_bookie
                 if self._policy.is_to_be_dropped(record, now_ms):
                     found.to_drop.append(record.ledger_id)
                 elif self._policy.is_due(record, log_of(record, names), now_ms, full):

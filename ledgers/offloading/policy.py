@@ -36,7 +36,7 @@ class OffloadPolicy:
 
     def is_to_be_dropped(self, record: LedgerRecord, now_ms: int) -> bool:
         """Whether bookies have kept a ledger for long enough that was copied."""
-        copy, is_on_bookies = record.cold, any(fragment.ensemble for fragment in record.fragments)
+        copy, is_on_bookies = record.cold, not record.names_no_bookie
         if copy is None or not copy.is_stored or not is_on_bookies or record.is_on_no_bookie:
             return False
         return copy.at_ms + self.keep_seconds * 1000 <= now_ms

@@ -24,7 +24,7 @@ async def recall(cluster: Cluster, ledger_id: int) -> LedgerRecord:
     Raises NoSuchLedger, NotEnoughBookies, ObjectStoreFailed, MetadataUnavailable.
     """
     record = (await found_of(cluster, ledger_id)).record
-    if record.is_in_object_store and not any(one.ensemble for one in record.fragments):
+    if record.is_in_object_store and record.names_no_bookie:
         return await _place(cluster, record)
     if record.cold is not None and not any(one.lacking for one in record.fragments):
         return await _forget_copy(cluster, record)
@@ -35,7 +35,7 @@ async def _place(cluster: Cluster, record: LedgerRecord) -> LedgerRecord:
     chosen = (await first_fragment(cluster, record.shape)).ensemble
 
     def placed(now: LedgerRecord) -> LedgerRecord:
-        is_nowhere = now.is_in_object_store and not any(one.ensemble for one in now.fragments)
+        is_nowhere = now.is_in_object_store and now.names_no_bookie
         return now.recalled(chosen) if is_nowhere else now
 
     made = await change(cluster, record.ledger_id, placed)

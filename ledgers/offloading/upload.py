@@ -14,7 +14,8 @@ from metadata.records.ledger_record import LedgerRecord
 from metadata.records.notes.cold_index import ColdIndex
 
 from ..cold.cold_reader import fetch_index
-from ..cold.layout import BLOCK_BYTES, MAGIC, BadObject, add_block, decode_block, encode_block, end_of
+from ..cold.errors import BadObject
+from ..cold.layout import BLOCK_BYTES, MAGIC, add_block, decode_block, encode_block, end_of
 from ..cold.object_store import Objects
 from ..integrity.digest import Digester
 from ..reading.ledger_view import LedgerView

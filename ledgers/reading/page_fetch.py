@@ -63,7 +63,11 @@ class PageFetcher:
 
     async def _fetch_as_known(self, first_entry: int, last_entry: int, bytes_max: int) -> Columns:
         if self._view.record.is_on_no_bookie:
-            return await self._view.in_object_store().page(first_entry, last_entry, bytes_max)
+            try:
+                return await self._view.in_object_store().page(first_entry, last_entry, bytes_max)
+            except EntryUnreadable:
+                if self._view.record.names_no_bookie:
+                    raise  # else bookies may have it again
         fragment = self._view.record.fragment_of(first_entry)
         last_there = self._view.last_entry_of_fragment(first_entry)
         last = last_entry if last_there is None else min(last_entry, last_there)

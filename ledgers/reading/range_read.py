@@ -60,7 +60,7 @@ class RangeRead:
         refused: set[BookieRef] = set()  # their scans gave none of the next entries
         while next_entry <= last_entry:
             began_at, width, scan = next_entry, self._window_entries(), None
-            if self._view.record.is_on_no_bookie:
+            if self._view.record.names_no_bookie:
                 source = self._view.in_object_store().pages(next_entry, last_entry)
             elif (scan := self._scanner.scan_from(next_entry, last_entry, width, refused)) is None:
                 through = self._scanner.unscanned_through(next_entry, last_entry, width)

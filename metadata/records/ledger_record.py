@@ -174,6 +174,11 @@ class LedgerRecord:
         """Whether all that bookies have of it, if anything, may lack all entries: it is read from the object store."""
         return self.is_in_object_store and all(len(f.lacking) == len(f.ensemble) for f in self.fragments)
 
+    @property
+    def names_no_bookie(self) -> bool:
+        """Whether bookies are to keep nothing of it (rule O2)."""
+        return not any(fragment.ensemble for fragment in self.fragments)
+
     def uploading(self, copy: ColdCopy) -> LedgerRecord:
         """Names a copy that is being made, or one that is complete, in place of any other."""
         return replace(self, cold=copy)

@@ -180,14 +180,18 @@ class ColdIndex(_message.Message):
     def __init__(self, format_version: _Optional[int] = ..., ledger_id: _Optional[int] = ..., ledger: _Optional[_Union[Ledger, _Mapping]] = ..., part: _Optional[int] = ..., digest_bytes: _Optional[int] = ..., first_entries: _Optional[_Iterable[int]] = ..., offsets: _Optional[_Iterable[int]] = ..., crcs: _Optional[_Iterable[int]] = ..., compressed: _Optional[_Iterable[bool]] = ...) -> None: ...
 
 class ColdRemoval(_message.Message):
-    __slots__ = ("format_version", "ledger_id", "url")
+    __slots__ = ("format_version", "ledger_id", "url", "added_ms", "may_grow")
     FORMAT_VERSION_FIELD_NUMBER: _ClassVar[int]
     LEDGER_ID_FIELD_NUMBER: _ClassVar[int]
     URL_FIELD_NUMBER: _ClassVar[int]
+    ADDED_MS_FIELD_NUMBER: _ClassVar[int]
+    MAY_GROW_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     ledger_id: int
     url: str
-    def __init__(self, format_version: _Optional[int] = ..., ledger_id: _Optional[int] = ..., url: _Optional[str] = ...) -> None: ...
+    added_ms: int
+    may_grow: bool
+    def __init__(self, format_version: _Optional[int] = ..., ledger_id: _Optional[int] = ..., url: _Optional[str] = ..., added_ms: _Optional[int] = ..., may_grow: bool = ...) -> None: ...
 
 class FragmentNote(_message.Message):
     __slots__ = ("format_version", "ledger_id", "ledger")

@@ -198,7 +198,7 @@ async def test_O1_an_upload_whose_program_died_is_taken_over_after_a_day_and_its
     assert len(objects(archive)) == 1
     with pytest.raises(NotOffloaded, match="somebody else copies it since"):
         await client.offload_ledger(ledger_id, url_of(archive))
-    monkeypatch.setattr(offloading, "UPLOAD_SECONDS_MAX", -1.0)
+    monkeypatch.setattr(offloading, "_is_old", lambda _: True)
     record = await client.offload_ledger(ledger_id, url_of(archive))
     assert record.cold is not None
     assert objects(archive) == [archive / record.cold.name_of(0)]
@@ -264,7 +264,7 @@ async def test_a_striped_ledger_with_a_password_in_several_objects(
 ) -> None:
     cluster, client = on_four
     monkeypatch.setattr(uploading, "BLOCK_BYTES", 2000)
-    monkeypatch.setattr(offloading.offload, "__defaults__", (1000,))
+    monkeypatch.setattr(offloading, "PART_BYTES_MAX", 1000)
     ledger_id = await closed(
         client,
         times=3000,

@@ -15,6 +15,7 @@ from ledgers import LedgerClient, LedgerRecord
 from tests.integration.test_metadata_rollback import (
     has_been_compared,
     is_held_back,
+    sqlite_in,
     stores,
 )
 from tests.support.cluster_status import status
@@ -123,4 +124,33 @@ def test_metadata_that_went_back_to_before_the_copy_is_told_of_it_by_bookies(
         assert done.returncode == 0, done
         with LedgerClient(metadata.uri) as client:
             assert client.describe_ledger(ledger_id).is_in_object_store
+            assert read(client, ledger_id) == [b"%d" % n for n in range(ENTRIES)]
+
+
+def test_a_ledger_that_was_recalled_after_the_copy_of_the_metadata_is_not_dropped(tmp_path: Path) -> None:
+    """By the older record it is in the object store only, where it was deleted meanwhile."""
+    with (
+        sqlite_in(tmp_path) as metadata,
+        bookie_processes(3, tmp_path, metadata.uri, lease_seconds=2) as bookies,
+    ):
+        meta, cold = f"--metadata={metadata.uri}", f"--cold=file://{tmp_path}/archive"
+        with LedgerClient(metadata.uri) as client:
+            ledger_id = written(client)
+            told("ledger", "offload", meta, str(ledger_id), cold)
+            for bookie in bookies:
+                assert told("bookie", "gc", "run", bookie.bookie_id, meta)["frames_dropped"] > 0
+            metadata.save()
+            told("ledger", "recall", meta, str(ledger_id))
+            assert objects(tmp_path / "archive") == []
+            written(client)
+        metadata.go_back()
+        until(lambda: is_held_back(metadata.uri))
+        until(lambda: has_been_compared(metadata.uri, bookies))
+        done = bookledger("metadata", "check", "--accept", "--yes", meta)
+        assert done.returncode == 0, done
+        for bookie in bookies:
+            told("bookie", "gc", "run", bookie.bookie_id, meta)
+        with LedgerClient(metadata.uri) as client:
+            assert read(client, ledger_id) == [b"%d" % n for n in range(ENTRIES)]
+            until(lambda: not any(one.lacking for one in client.describe_ledger(ledger_id).fragments))
             assert read(client, ledger_id) == [b"%d" % n for n in range(ENTRIES)]

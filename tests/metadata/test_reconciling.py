@@ -210,4 +210,13 @@ def test_older_metadata_is_told_of_the_copy(found: LedgerRecord) -> None:
 
 
 def test_metadata_that_knows_the_copy_stays_as_it_is() -> None:
-    assert reconciled(TAKEN_OFF, [*kept(CLOSED, A), *dropped(TAKEN_OFF, D, E)]) is None
+    assert reconciled(TAKEN_OFF, dropped(TAKEN_OFF, A, D, E)) is None
+    assert reconciled(STORED, [*kept(CLOSED, A), *dropped(TAKEN_OFF, D, E)]) is None
+
+
+def test_a_ledger_that_was_recalled_since_is_left_to_the_bookies_that_noted_it() -> None:
+    """Its objects may be gone; and who is not named drops what it has."""
+    recalled = TAKEN_OFF.recalled((A, B, C))
+    made = reconciled(TAKEN_OFF, [*kept(recalled, A, B, C), *dropped(TAKEN_OFF, D, E)])
+    assert made is not None and made.cold == COPY and made.is_on_no_bookie
+    assert all(one.ensemble == (A, B, C) for one in made.fragments)

@@ -33,7 +33,7 @@ def reconciled(found: LedgerRecord | None, noted: Iterable[NotedBy]) -> LedgerRe
         return _made_again(ours)
     later = [one for one in ours if not found.is_closed and one.note.headline.is_ahead_of(found)]
     if not later and not any(_is_lacking(found, one.note.headline) for one in ours):
-        copied = _with_copy(found, ours)
+        copied = _called_back(found, ours) if found.names_no_bookie else _with_copy(found, ours)
         return None if copied == found else copied
     brought_up = _brought_up(found, ours)
     if found.is_closed:
@@ -59,6 +59,15 @@ def _made_again(noted: Sequence[NotedBy]) -> LedgerRecord:
         fragments=fragments,
     )
     return _with_copy(_with_doubt(_ended(opened, noted)), noted)
+
+
+def _called_back(found: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
+    """Names the bookies that noted that they have a ledger of the object store: it may have been recalled
+    since, and its objects may be gone. Each may lack everything, until it has looked."""
+    ensembles = {one.first_entry: one.ensemble for one in _fragments(noted)}
+    known = next((one for one in ensembles.values() if one), ())
+    placed = (replace(one, ensemble=ensembles.get(one.first_entry) or known) for one in found.fragments)
+    return _with_doubt(replace(found, fragments=tuple(placed)))
 
 
 def _with_copy(record: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:

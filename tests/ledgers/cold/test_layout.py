@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from bookie.wire import Columns
 from bookie.wire.columns import of_payloads
+from ledgers.cold.errors import BadObject
 from ledgers.cold.layout import (
     FOOTER_BYTES,
     MAGIC,
-    BadObject,
     add_block,
     decode_block,
     encode_block,

@@ -6,6 +6,7 @@ Time, chance, sockets, disks, files and the metadata's address: each is patched 
 from __future__ import annotations
 
 import random
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -31,10 +32,13 @@ from bookie.wire.data import sockets
 from bookie.wire.trust.identity import Peer
 from ledgers.bookies.append_stream import AppendStream
 from ledgers.bookies.queued_lane import QueuedLane
+from ledgers.cold import cold_reader, object_store
 from ledgers.loop_thread import PageSource
+from ledgers.offloading import offload, upload
 from ledgers.reading import scan_read
 from ledgers.writing.write_handle import WriteHandle
 from metadata.memory import Waker
+from metadata.records.cold import removals
 from tests.simulation.engine.processes import PROCESS
 from tests.simulation.shells.adapters import in_order, telling_faults
 from tests.simulation.shells.metadata import VirtualStore
@@ -43,6 +47,7 @@ from tests.simulation.upkeep.machine import index_needs_power
 
 from .channels import VirtualChannel
 from .hosts import Hosts
+from .object_store import VirtualObjects
 from .seen import watched
 from .server import VirtualPort
 
@@ -52,6 +57,11 @@ SMALL = (
     (appender, "RESERVE_STEP_BYTES", 1000),
     (listener, "STOP_SECONDS_MAX", 5.0),
     (space_guard, "INDEX_STEP_BYTES", 0),
+    (upload, "BLOCK_BYTES", 300),
+    (offload, "PART_BYTES_MAX", 500),
+    (removals, "UPLOAD_SECONDS_MAX", 15.0),
+    (removals, "SKEW_SECONDS", 1.0),
+    (cold_reader, "CACHE_BYTES_MAX", 600),
 )
 """The product's own bounds, small enough to be met in every run."""
 
@@ -103,6 +113,9 @@ def in_virtual_time(hosts: Hosts) -> Iterator[None]:
         return hosts.machine_of(path.parent).open_index(path)
 
     clock = SimpleNamespace(monotonic=site.loop.time)
+    wall = SimpleNamespace(
+        time_ns=lambda: int(site.loop.time() * 1e9), strftime=time.strftime, gmtime=time.gmtime
+    )
     chance = random.Random(site.world.seed)
     new_uuid = SimpleNamespace(uuid4=lambda: uuid.UUID(int=chance.getrandbits(128)), UUID=uuid.UUID)
     dice = SimpleNamespace(Random=lambda: random.Random(chance.getrandbits(32)))
@@ -134,6 +147,9 @@ def in_virtual_time(hosts: Hosts) -> Iterator[None]:
         (ledgers.aio, "random", dice),
         (ledgers.cluster, "random", dice),
         (AppendStream, "_break", telling_faults(site)),
+        (object_store, "Objects", lambda url: VirtualObjects(site, url)),
+        (offload, "time", wall),
+        (removals, "time", wall),
     )
     before = random.getstate()
     random.seed(site.world.seed)

@@ -102,6 +102,7 @@ class Calm:
             await read_in_the_end(self._setting, kind, seen)
         await self._all_is_whole()
         await self._every_client_works()
+        await self._all_objects_are_named()
         await self._nothing_is_left()
 
     def _deleted_ones_are_collected(self, host: Host) -> None:
@@ -205,6 +206,18 @@ class Calm:
             await asyncio.sleep(WHOLE_LOOK_SECONDS)
             waited += WHOLE_LOOK_SECONDS
         raise Violation("W6", f"{why}, {waited:g} s after everything works again")
+
+    async def _all_objects_are_named(self) -> None:
+        """O3: what records have stopped naming goes, and so does what an upload wrote that somebody else gave up."""
+        if not self._site.objects:
+            return
+        client = await connected(self._site, "cleaner")
+        await client.remove_unneeded_objects()
+        await client.close()
+        records = [one.record for one in self._site.watch if not one.is_deleted]
+        named = {record.cold.key for record in records if record.cold is not None}
+        if left := {name.partition("/")[0] for name in self._site.objects} - named:
+            raise Violation("O3", f"nobody needs these objects: {sorted(left)}")
 
     def _why_not_whole(self) -> str:
         running = {

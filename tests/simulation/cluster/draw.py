@@ -41,6 +41,10 @@ HOSTS_MAX = 6
 FAULTY_SECONDS = 35.0
 """Faults begin within this time."""
 
+OFFLOADING = "offloading 61"
+"""Under this key the seeds that are known to find planted bugs have no object store."""
+OFFLOADING_SHARE = 0.2
+
 PACES_SECONDS = (0.001, 0.01, 0.1)
 SLOWNESS = (1.0, 1.0, 20.0, 100.0)
 SECONDS = (0.5, 5.0, 20.0)
@@ -84,7 +88,7 @@ class _Draw:
                 slow=chance.choice((0.0, 0.0, 0.05)),
                 sync_seconds=chance.choice(SLOWNESS),
             ),
-            users=tuple(self.users),
+            users=(*self.users, *self._offloading()),
             rules=tuple(self._rule(nodes) for _ in range(chance.choice((0, 0, 1, 3)))),
             faults=tuple(sorted(self._all_faults(nodes, apart), key=lambda fault: fault.at)),
         )
@@ -106,6 +110,20 @@ class _Draw:
                 )
                 if does != "deletes" or chance.happens(0.3):
                     self._add(f"{does[0]}{n}{m}", does, f"w{n}")
+
+    def _offloading(self) -> list[User]:
+        """Programs that move ledgers to an object store, and back; drawn apart."""
+        chance, found = Stream(key_of(self.seed, OFFLOADING)), list[User]()
+        for user in self.users:
+            if (
+                user.does.startswith("writes")
+                and "journal" not in user.does
+                and chance.happens(OFFLOADING_SHARE)
+            ):
+                for _ in range(1 + chance.below(2)):
+                    name = f"o{len(found)}"
+                    found.append(User(name, "offloads", user.name, round(chance.unit() * 20, 2)))
+        return found
 
     def _draw_journal(self) -> None:
         chance = self.chance

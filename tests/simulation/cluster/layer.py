@@ -9,7 +9,13 @@ from tests.simulation.engine.planted import planted_in
 from tests.simulation.engine.shrink import fewer, plainer
 from tests.simulation.shells import planted as planted_in_shells
 
-from . import planted_in_bookies, planted_in_clients, planted_in_healing, planted_in_journals
+from . import (
+    planted_in_bookies,
+    planted_in_clients,
+    planted_in_healing,
+    planted_in_journals,
+    planted_in_offloading,
+)
 from .draw import draw
 from .plan import Leaves, Plan
 from .run import play
@@ -34,7 +40,12 @@ LAYER = Layer(
     play,
     simpler=(_fewer, plainer),
     plants=planted_in(
-        planted_in_bookies, planted_in_clients, planted_in_healing, planted_in_journals, planted_in_shells
+        planted_in_bookies,
+        planted_in_clients,
+        planted_in_healing,
+        planted_in_journals,
+        planted_in_offloading,
+        planted_in_shells,
     ),
     seeds_default=200,
 )

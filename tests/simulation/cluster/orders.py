@@ -61,7 +61,7 @@ def _moves_of(part: LedgerRecord, living: Sequence[BookieRef], nth: int) -> tupl
     found = []
     for fragment in part.fragments:
         free = [one for one in living if one not in fragment.ensemble]
-        if free:
+        if free and fragment.ensemble:
             old = fragment.ensemble[nth % len(fragment.ensemble)]
             found.append(Move(fragment.first_entry, old, free[nth % len(free)]))
     return tuple(found)

@@ -152,6 +152,8 @@ def _held(bookie: Bookie, ledger_id: int) -> tuple[set[int], set[int]]:
 def _is_placed(watched: WatchedLedger, entry_id: int, ref: BookieRef) -> bool:
     """Whether the metadata places this entry there. Beyond the end of a closed ledger nothing is."""
     record = watched.record
+    if watched.checker.was_dropped and record.is_on_no_bookie:
+        return False  # it has been in the object store only, and is still to be copied back
     is_beyond = record.last_entry is not None and entry_id > record.last_entry
     return not is_beyond and is_placed(record, entry_id, ref)
 

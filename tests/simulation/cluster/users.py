@@ -20,6 +20,7 @@ from . import plan as plans
 from .blocking import BlockingFollower, BlockingUser, BlockingWriter
 from .config import draw_config
 from .journals import JOURNALS, READS, JournalReader, JournalSeen, JournalWriter
+from .offloading import OffloadUser
 from .seen import Seen
 from .site import ClusterSite
 
@@ -32,7 +33,13 @@ BLOCKING: Mapping[str, type[BlockingUser]] = {
     "writes blocking": BlockingWriter,
     "follows blocking": BlockingFollower,
 }
-USERS = {"follows": TailReader, "looks": Reader, "recovers": Recoverer, "deletes": Deleter}
+USERS = {
+    "follows": TailReader,
+    "looks": Reader,
+    "recovers": Recoverer,
+    "deletes": Deleter,
+    "offloads": OffloadUser,
+}
 
 
 class User:

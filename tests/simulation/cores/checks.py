@@ -20,7 +20,7 @@ change of metadata, every byte a reader is given, and every end a client believe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from bookie.wire import Columns, LacStatement
@@ -58,6 +58,9 @@ class Checker:
         self._lac_of: dict[BookieRef, int] = {}
         self._lost: LedgerRecord | None = None
         self._has_lost_end = False
+        self.was_dropped = False
+        self.copied: Callable[[LedgerRecord], Mapping[int, bytes]] | None = None
+        """What is in the objects that a record names."""
 
     # --- writing --------------------------------------------------------------------------------
 
@@ -157,6 +160,8 @@ class Checker:
     def _check_lacking(self, record: LedgerRecord) -> None:
         """Of each fragment that is over."""
         for fragment, last in record.spans():
+            if not fragment.ensemble:
+                continue
             for entry_id in range(fragment.first_entry, (last if last is not None else -1) + 1):
                 for position in self._striping.write_set(entry_id):
                     lack = fragment.lacking_at(position)
@@ -176,11 +181,25 @@ class Checker:
         for rule, entry_id, what in promised:
             if last < entry_id:
                 raise Violation(rule, f"closed at {last}, but {entry_id} {what}")
-        for entry_id in range(last + 1):
-            self._must_be_durable(entry_id, "I4", "in the closed ledger")
+        if record.is_in_object_store:
+            self._check_copied(record)
+        else:
+            for entry_id in range(last + 1):
+                self._must_be_durable(entry_id, "I4", "in the closed ledger")
         length = sum(len(self.written[entry_id]) for entry_id in range(last + 1))
         if record.length_bytes != length:
             raise Violation("I4", f"the length is {record.length_bytes}, not {length}")
+
+    def _check_copied(self, record: LedgerRecord) -> None:
+        """Bookies may have nothing of it."""
+        self.was_dropped |= record.is_on_no_bookie
+        assert self.copied is not None
+        found = self.copied(record)
+        wrong = [n for n in range((record.last_entry or 0) + 1) if found.get(n) != self.written[n]]
+        if wrong:
+            raise Violation(
+                "O2", f"the object store has not got entry {wrong[0]}, which the record says that it has"
+            )
 
     def _must_be_durable(self, entry_id: int, rule: str, why: str) -> None:
         named, holders = self._holders(self.committed, entry_id)
@@ -268,7 +287,8 @@ def _is_taken_over(before: LedgerRecord, record: LedgerRecord) -> bool:
         replace(one, ensemble=other.ensemble, lacking=other.lacking)
         for one, other in zip(before.fragments, record.fragments, strict=True)
     )
-    return record != before and replace(before, fragments=fragments, nonce=record.nonce) == record
+    as_it_was = replace(before, fragments=fragments, nonce=record.nonce, cold=record.cold)
+    return record != before and as_it_was == record
 
 
 __all__ = ["Checker", "Violation"]

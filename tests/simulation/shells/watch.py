@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from bookie.wire import Columns, LacStatement
 from metadata import keys
@@ -101,8 +101,10 @@ class WatchedLedger:
 class Watch:
     """All ledgers. What the metadata store applies comes here first."""
 
-    def __init__(self) -> None:
+    def __init__(self, copied: Callable[[LedgerRecord], Mapping[int, bytes]] | None = None) -> None:
+        """`copied`: what is in the objects that a record names."""
         self._ledgers: dict[int, WatchedLedger] = {}
+        self._copied = copied
 
     def __getitem__(self, ledger_id: int) -> WatchedLedger:
         return self._ledgers[ledger_id]
@@ -120,6 +122,7 @@ class Watch:
             self.removed(key)
         elif known is None:
             self._ledgers[record.ledger_id] = WatchedLedger(record)
+            self._ledgers[record.ledger_id].checker.copied = self._copied
         elif not known.is_deleted:
             known.checker.changed(record)
         # else: a creation that arrived after its ledger was made by another try, and deleted. The store cannot

@@ -17,16 +17,16 @@ from ledgers.offloading.offloader import ELECTION, Offloader, lead
 from ledgers.offloading.policy import DAY, OffloadPolicy
 from metadata.records.cold.offloader_state import OffloaderState
 
-from ..admin import systemd
-from ..admin.http_option import HttpAddress, http_option
-from ..admin.offloading import Offloading
-from .config.clients import client_config, http_port, tell_of_pages
-from .membership.cluster_survey import check_is_cluster
-from .messages.help import command
-from .messages.offloading import state_fields
-from .options import Finite, certificates_option, insecure_option, json_option, metadata_option
-from .output import print_json, print_record
-from .terminal import say
+from ...admin import systemd
+from ...admin.http_option import HttpAddress, http_option
+from ...admin.offloading import Offloading
+from ..config.clients import client_config, http_port, tell_of_pages
+from ..membership.cluster_survey import check_is_cluster
+from ..messages.help import command
+from ..messages.offloading import state_fields
+from ..options import Finite, certificates_option, insecure_option, json_option, metadata_option
+from ..output import print_json, print_record
+from ..terminal import say
 
 
 def _of_logs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
@@ -43,7 +43,14 @@ def _of_logs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
     return found
 
 
-@command()
+@command(
+    headings={
+        "Where": ("--metadata", "--cold", "--http"),
+        "Trust": ("--certs", "--insecure"),
+        "What is copied, and when": ("--after", "--log", "--disk-above", "--keep"),
+        "Work": ("--rate", "--every", "--once"),
+    }
+)
 @metadata_option
 @click.option(
     "--cold",
@@ -125,7 +132,7 @@ def offloader(
 
     Examples:
         bookledger offloader --cold s3://archive/ledgers --after 86400
-        bookledger offloader --cold s3://archive/ledgers --log orders=3600 --disk-above 80
+        bookledger offloader --cold s3://archive --log orders=3600 --disk-above 80
     """
     check_is_cluster(metadata_uri)
     policy = OffloadPolicy(
