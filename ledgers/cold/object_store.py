@@ -101,6 +101,12 @@ class Objects:
         if self._directory is not None:
             await asyncio.to_thread(_sync, self._directory, self._directory / name)
 
+    async def names(self) -> list[tuple[str, int]]:
+        """All objects, with their sizes."""
+        with self._told("", "listed"):
+            pages = self._obstore.list(self._backend)
+            return [(one["path"], one["size"]) async for page in pages for one in page]
+
     async def delete_all(self, key: str) -> int:
         """Deletes every object below this key; returns how many there were."""
         with self._told(key, "deleted"):

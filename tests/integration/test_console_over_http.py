@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import urllib.error
+from dataclasses import replace
 from pathlib import Path
 
 from bookledger.console.streams import STREAMS_MAX
 from metadata import open_store
+from metadata.records.cold.cold_copy import ColdCopy, new_key
 from metadata.records.ledger_record import AcceptedLoss
 from metadata.records.ledger_store import LedgerStore
 from tests.support.console import console
@@ -72,3 +75,27 @@ def test_a_ledger_whose_loss_was_accepted_says_so(tmp_path: Path) -> None:
         assert "1970-01-01" in page and "by &lt;b&gt;root&lt;/b&gt;@host" in page
         assert "proven to entry 7; given up: b3, b4" in page
         assert "Loss accepted" not in get(f"{url}/ledgers/1")[1]
+
+
+def test_a_ledger_in_an_object_store_says_where_it_is(tmp_path: Path) -> None:
+    uri = asyncio.run(a_large_cluster(tmp_path, 1))
+    copy = ColdCopy("s3://archive/<b>", new_key(7, bytes(16)), (0,), 5_000_000, 1000)
+
+    async def with_copies() -> None:
+        store = await open_store(uri)
+        closed = a_record(7)
+        await LedgerStore(store).create(closed.uploading(copy).without_copies())
+        being_copied = replace(closed, ledger_id=8).uploading(replace(copy, part_starts=(), size_bytes=0))
+        await LedgerStore(store).create(being_copied)
+        await store.close()
+
+    asyncio.run(with_copies())
+    with console(tmp_path, uri) as url:
+        page = get(f"{url}/ledgers/7")[1]
+        assert "s3://archive/&lt;b&gt;" in page and "no bookie keeps a copy" in page
+        assert "This ledger is in the object store only." in page
+        assert "being copied since 1970-01-01" in get(f"{url}/ledgers/8")[1]
+        assert "Object store" not in get(f"{url}/ledgers/1")[1]
+        seen = json.loads(get(f"{url}/api/v1/ledgers/7")[1])
+        assert (seen["condition"], seen["fragments"]) == ("whole", [])
+        assert seen["object_store"]["object_bytes"] == 5_000_000 and not seen["object_store"]["on_bookies"]

@@ -154,3 +154,26 @@ def test_a_ledger_that_was_recalled_after_the_copy_of_the_metadata_is_not_droppe
             assert read(client, ledger_id) == [b"%d" % n for n in range(ENTRIES)]
             until(lambda: not any(one.lacking for one in client.describe_ledger(ledger_id).fragments))
             assert read(client, ledger_id) == [b"%d" % n for n in range(ENTRIES)]
+
+
+def test_metadata_that_is_lost_is_made_again_from_the_objects_alone(tmp_path: Path) -> None:
+    """By a bookie that never had anything of the ledger."""
+    archive = tmp_path / "archive"
+    lost, made = f"sqlite://{tmp_path}/lost.db", f"sqlite://{tmp_path}/made.db"
+    cold = f"--cold=file://{archive}"
+    with bookie_processes(3, tmp_path, lost), LedgerClient(lost) as client:
+        ledger_id = written(client)
+        told("ledger", "offload", f"--metadata={lost}", str(ledger_id), cold)
+    (archive / "strange").write_bytes(b"not ours")
+    cut = archive / f"{9:016x}-{bytes(16).hex()}" / "0"
+    cut.parent.mkdir()
+    cut.write_bytes(objects(archive)[0].read_bytes()[:-100])
+    fourth = (f"--metadata={lost}", "--id=b4", f"--data={tmp_path}/fourth")
+    assert bookledger("bookie", "format", *fourth).returncode == 0
+    done = bookledger("metadata", "rebuild", f"--metadata={made}", str(tmp_path / "fourth"), cold)
+    assert done.returncode == 0, done
+    assert bookledger("metadata", "check", "--accept", "--yes", f"--metadata={made}").returncode == 0
+    with LedgerClient(made) as client:
+        record = client.describe_ledger(ledger_id)
+        assert record.names_no_bookie and record.is_in_object_store
+        assert read(client, ledger_id) == [b"%d" % n for n in range(ENTRIES)]

@@ -99,6 +99,7 @@ async def one_ledger(sight: MetadataView, ledger_id: int, first_fragment: int) -
         "writer": _writer(record),
         "has_password": bool(record.verifier),
         "accepted_loss": _loss(record),
+        "object_store": _object_store(record),
         "custom": _custom(record, CUSTOM_KEYS_MAX, CUSTOM_CHARACTERS_MAX),
         "fragments": [_fragment(found) for found in shown],
         "next_fragment": end if end < len(by_fragment) else None,
@@ -139,6 +140,21 @@ def _loss(record: LedgerRecord) -> Facts | None:
         "by": loss.by,
         "proven_through": loss.proven_through,
         "given_up": sorted(bookie.bookie_id for bookie in loss.missing),
+    }
+
+
+def _object_store(record: LedgerRecord) -> Facts | None:
+    copy = record.cold
+    if copy is None:
+        return None
+    return {
+        "url": copy.url,
+        "key": copy.key,
+        "object_count": len(copy.part_starts),
+        "object_bytes": copy.size_bytes,
+        "is_complete": copy.is_stored,
+        "on_bookies": not record.names_no_bookie,
+        "at_ms": copy.at_ms,
     }
 
 

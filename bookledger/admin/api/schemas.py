@@ -182,6 +182,17 @@ SCHEMAS: dict[str, Schema] = {
                 given_up=listed(TEXT),
             )
         ),
+        object_store=maybe(
+            record(
+                url=TEXT,
+                key=TEXT,
+                object_count=COUNT,
+                object_bytes=COUNT,
+                is_complete=FLAG,
+                on_bookies=FLAG,
+                at_ms=COUNT,
+            )
+        ),
         custom=_CUSTOM,
         fragments=listed(record(**_SPAN, condition=CONDITION, copies=listed(record(**_COPY)))),
         next_fragment=maybe(COUNT),

@@ -20,18 +20,20 @@ from bookie.wire.messages import HeldNote
 from bookledger.cluster.rebuilding.cluster import Rebuilding, Source
 from ledgers.bookies.connected_bookies import ConnectedBookies
 from ledgers.errors import LedgerError
+from ledgers.offloading.found_copies import copies_in
 from metadata import opened_store
 from metadata.backup.file import BackupWriter, Header
 from metadata.backup.restoring import check_may_be_rebuilt, put_rebuilt
 from metadata.errors import BackupUnusable
 from metadata.records.cluster import Cookie, list_bookies
+from metadata.records.cold.cold_copy import check_url
 from metadata.store import MetadataStore
 
 from ..config.clients import client_config
 from ..membership.authorization import acting
 from ..messages.help import command
 from ..messages.interruption import again, told_when_stopped
-from ..options import FilePath, json_option, metadata_option
+from ..options import FilePath, checked_by, json_option, metadata_option
 from ..output import Progress, print_record, print_records
 from ..terminal import say
 
@@ -44,9 +46,19 @@ NOBODY = (
 @command()
 @metadata_option
 @click.argument("directories", nargs=-1, type=FilePath(file_okay=False, exists=True))
+@click.option(
+    "--cold",
+    "url",
+    envvar="BOOKLEDGER_COLD",
+    metavar="URL",
+    callback=checked_by(check_url),
+    help="Object store whose ledgers are to be found again, too.",
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be made, and write nothing.")
 @json_option
-def rebuild(metadata_uri: str, directories: tuple[Path, ...], dry_run: bool, as_json: bool) -> None:
+def rebuild(
+    metadata_uri: str, directories: tuple[Path, ...], url: str | None, dry_run: bool, as_json: bool
+) -> None:
     """Make metadata that was lost again: the cluster, its ledgers, journals and logs, from what its bookies hold.
 
     The prefix of etcd, or the SQLite file, must be empty. Bookies that ran when the metadata was lost are asked there;
@@ -62,7 +74,7 @@ def rebuild(metadata_uri: str, directories: tuple[Path, ...], dry_run: bool, as_
 
     async def work() -> Rebuilding:
         async with opened_store(metadata_uri, create=True) as store:
-            return await _rebuilt(store, directories, bar, dry_run=dry_run)
+            return await _rebuilt(store, directories, url, bar, dry_run=dry_run)
 
     with (
         told_when_stopped(lambda: f"there is no cluster yet; {again()}"),
@@ -74,12 +86,13 @@ def rebuild(metadata_uri: str, directories: tuple[Path, ...], dry_run: bool, as_
 
 
 async def _rebuilt(
-    store: MetadataStore, directories: Sequence[Path], bar: Progress, *, dry_run: bool
+    store: MetadataStore, directories: Sequence[Path], url: str | None, bar: Progress, *, dry_run: bool
 ) -> Rebuilding:
     bookies = ConnectedBookies(store, client_config())
     try:
         await check_may_be_rebuilt(store)
-        rebuilding = Rebuilding([*_stopped(directories), *await _living(store, bookies)])
+        sources = [*_stopped(directories), *await _living(store, bookies)]
+        rebuilding = Rebuilding(sources, await copies_in(url) if url else ())
         if not rebuilding.sources:
             raise LedgerError(NOBODY)
         with TemporaryFile() as file:

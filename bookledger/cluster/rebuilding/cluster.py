@@ -21,6 +21,7 @@ from metadata.records.logs import log_codec, log_set_record
 from metadata.records.logs.log_ledgers import segment_of
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.notes import fragment_note
+from metadata.records.notes.fragment_note import FragmentNote
 from metadata.records.notes.reconciling import NotedBy
 from metadata.settled_writes import new_nonce
 
@@ -44,6 +45,17 @@ class Source:
         return BookieRef(self.cookie.bookie_id, self.cookie.incarnation)
 
 
+OBJECT_STORE = BookieRef("object-store", "none")
+
+
+def _noted_of(copies: Sequence[LedgerRecord]) -> dict[int, list[NotedBy]]:
+    """As if a bookie had noted it that has dropped the ledger."""
+    return {
+        one.ledger_id: [NotedBy(OBJECT_STORE, FragmentNote.of(one, fragment)) for fragment in one.fragments]
+        for one in copies
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Doubt:
     """What could not be known, of a ledger, a log, a journal or a bookie."""
@@ -57,6 +69,8 @@ class Rebuilding:
     """Yields the keys, and counts what they say. `items` is called once."""
 
     sources: Sequence[Source]
+    copies: Sequence[LedgerRecord] = ()
+    """Ledgers that were found in an object store."""
     ledgers: int = 0
     closed: int = 0
     journals: int = 0
@@ -83,13 +97,15 @@ class Rebuilding:
         """Raises ValueError for bookies that do not belong together, and what reading them raises."""
         cookies = _cookies(self.sources)
         layout = Item(keys.LAYOUT, encode_layout(self.cluster_id))
+        copies = _noted_of(self.copies)
         async with aclosing(_by_ledger(self.sources)) as told:
             async for ledger_id, found in told:
-                self._last_id = max(self._last_id, ledger_id)
-                record = self._ledger(ledger_id, found)
+                record = self._ledger(ledger_id, found, copies.pop(ledger_id, ()))
                 if record is not None:
-                    self._note(record)
-                    yield Item(keys.ledger(ledger_id), ledger_codec.encode(record))
+                    yield self._noted(record)
+        for ledger_id, of_copy in sorted(copies.items()):
+            if (record := self._ledger(ledger_id, (), of_copy)) is not None:
+                yield self._noted(record)
         named_only = list(self._named_only(cookies))
         for item in (*self._journals(), *self._logs(is_whole=not named_only), *self._elections()):
             yield item
@@ -99,8 +115,15 @@ class Rebuilding:
             yield Item(keys.NEXT_LEDGER_ID, ledger_ids.encode(min(self._last_id + 1, keys.LEDGER_ID_MAX)))
         yield layout
 
-    def _ledger(self, ledger_id: int, found: Sequence[tuple[BookieRef, HeldNote]]) -> LedgerRecord | None:
-        noted = []
+    def _noted(self, record: LedgerRecord) -> Item:
+        self._note(record)
+        return Item(keys.ledger(record.ledger_id), ledger_codec.encode(record))
+
+    def _ledger(
+        self, ledger_id: int, found: Sequence[tuple[BookieRef, HeldNote]], of_copies: Sequence[NotedBy]
+    ) -> LedgerRecord | None:
+        self._last_id = max(self._last_id, ledger_id)
+        noted = list(of_copies)
         for by, held in found:
             try:
                 if held.note:

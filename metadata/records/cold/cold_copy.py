@@ -6,7 +6,10 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 
-_URL = re.compile(r"[a-z][a-z0-9+.-]*://\S*[^\s/]\S*")
+SCHEMES = ("s3", "gs", "az", "file")
+"""Whoever writes records is not to have clients call any server there is."""
+
+_URL = re.compile(rf"({'|'.join(SCHEMES)})://\S*[^\s/]\S*")
 _KEY = re.compile(r"[0-9a-f]{16}-[0-9a-f]{32}")
 
 PARTS_MAX = 10_000
@@ -62,5 +65,6 @@ def check_url(url: str) -> str:
             "environment or from a file"
         )
     if not _URL.fullmatch(url):
-        raise ValueError(f"{url!r} names no object store: write s3://BUCKET/PREFIX, or file:///DIRECTORY")
+        known = "s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///DIRECTORY"
+        raise ValueError(f"{url!r} names no object store: write {known}")
     return url

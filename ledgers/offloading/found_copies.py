@@ -1,0 +1,61 @@
+"""Finds ledgers by the objects in a store, for metadata that is lost: the index of each says which ledger it is of."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from dataclasses import replace
+
+from metadata.records.cold.cold_copy import ColdCopy
+from metadata.records.ledger_record import LedgerRecord
+from metadata.records.notes.cold_index import ColdIndex
+
+from ..cold.cold_reader import fetch_index
+from ..cold.errors import BadObject
+from ..cold.object_store import Objects
+
+log = logging.getLogger(__name__)
+
+
+async def copies_in(url: str) -> list[LedgerRecord]:
+    """The records of all ledgers with a complete copy in this store, which name that copy and no bookie.
+    Other objects, and those of incomplete copies, are passed over with a warning. Raises ObjectStoreFailed.
+    """
+    objects, of_key = Objects(url), defaultdict[str, dict[str, int]](dict)
+    for name, size in await objects.names():
+        key, _, part = name.rpartition("/")
+        of_key[key][part] = size
+    found = []
+    for key, parts in sorted(of_key.items()):
+        try:
+            found.append(await _copied(objects, key, parts))
+        except (BadObject, ValueError) as error:
+            log.warning("%s/%s is no copy of a ledger: %s", objects.url, key, error)
+    return found
+
+
+async def _copied(objects: Objects, key: str, parts: dict[str, int]) -> LedgerRecord:
+    """Raises BadObject, ValueError."""
+    copy = ColdCopy(objects.url, key)
+    names = [str(part) for part in range(len(parts))]
+    if parts.keys() != set(names):
+        raise BadObject(f"parts {sorted(parts)} are none of the first {len(names)}")
+    indexes = [await fetch_index(objects, copy.name_of(part)) for part in range(len(parts))]
+    record = indexes[0].ledger
+    _check_complete(record, indexes)
+    starts = tuple(index.first_entries[0] for index in indexes)
+    stored = replace(copy, part_starts=starts, size_bytes=sum(parts.values()), at_ms=record.closed_ms)
+    return record.uploading(stored).without_copies()
+
+
+def _check_complete(record: LedgerRecord, indexes: list[ColdIndex]) -> None:
+    """Raises BadObject unless these have all entries of the ledger, each once."""
+    next_entry = 0
+    for index in indexes:
+        if (index.ledger.ledger_id, index.ledger.identity) != (record.ledger_id, record.identity):
+            raise BadObject("its parts are of several ledgers")
+        if index.first_entries[0] != next_entry:
+            raise BadObject(f"entry {next_entry} is missing")
+        next_entry = index.first_entries[-1]
+    if record.last_entry is None or next_entry != record.last_entry + 1:
+        raise BadObject(f"entry {next_entry} is missing")
