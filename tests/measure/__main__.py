@@ -9,6 +9,7 @@ from pathlib import Path
 
 from . import (
     bookkeeper,
+    cold,
     compaction,
     edits,
     examples,
@@ -42,6 +43,7 @@ WHAT = {
     "metadata": metadata.measure,
     "metrics": metrics_cost.measure,
     "bookkeeper": bookkeeper.measure,
+    "cold": cold.measure,
     "compaction": compaction.measure,
     "healing": healing.measure,
     "edits": edits.measure,
