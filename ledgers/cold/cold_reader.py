@@ -87,7 +87,8 @@ class ColdReader:
                     ahead.append((coming, asyncio.create_task(self._block(coming))))
                     coming = stop
                 begins, block = ahead.popleft()
-                page = self._verified((await block).between(begins, last_entry), begins)
+                found = (await block).between(begins, last_entry)
+                page = await asyncio.to_thread(self._verified, found, begins)
                 next_entry = page.last_entry + 1
                 yield page
                 if next_entry != min(last_entry + 1, ahead[0][0] if ahead else coming):

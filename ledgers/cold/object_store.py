@@ -47,18 +47,23 @@ class Objects:
     """The objects below one URL. Calls raise ObjectStoreFailed with what the store says, NoSuchObject."""
 
     def __init__(self, url: str) -> None:
-        """Connects to nobody. Raises LedgerError where obstore is missing or knows no such store."""
+        """Connects to nobody. Raises LedgerError where obstore is missing or knows no such store, ObjectStoreFailed for
+        a directory that is not there: it may not be mounted."""
         self.url = url.rstrip("/")
         self._obstore = _obstore()
-        self._backend = self._made()
         parts = urlsplit(url)
         self._directory = Path(unquote(parts.path)) if parts.scheme == "file" else None
+        if self._directory is not None and not self._directory.is_dir():
+            why = "there is no such directory: create it, or mount what belongs there"
+            raise ObjectStoreFailed(self.url, why)
+        self._backend = self._made()
 
     def _made(self) -> Backend:
         from obstore.store import from_url
 
-        options: dict[str, Any] = {"mkdir": True} if self.url.startswith("file:") else _options()
-        if not self.url.startswith("file:"):
+        options: dict[str, Any] = {}
+        if self._directory is None:
+            options = _options()
             options["client_options"] = {
                 "timeout": timedelta(seconds=ATTEMPT_SECONDS_MAX),
                 "allow_http": True,

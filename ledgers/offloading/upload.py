@@ -21,6 +21,7 @@ from ..integrity.digest import Digester
 from ..reading.ledger_view import LedgerView
 from ..reading.page_fetch import PageFetcher
 from ..reading.range_read import RangeRead
+from ..tasks import end_tasks
 
 PART_BYTES_MAX = 4 * 1024**3
 """An object takes no further block once it has so much: a ledger beyond that becomes several objects."""
@@ -82,20 +83,25 @@ async def check_uploaded(
         name = copy.name_of(index.part)
         if end_of(await fetch_index(objects, name)) != end_of(index):
             raise BadObject(f"the index of {name} is not the one that was uploaded")
-        reading = asyncio.ensure_future(_stored(objects, name, index, 0))
-        for number in range(len(index)):
-            stored = await reading
-            if number + 1 < len(index):
-                reading = asyncio.ensure_future(_stored(objects, name, index, number + 1))
-            if await asyncio.to_thread(_is_wrong, index, number, stored, digester):
-                raise BadObject(f"block {number} of {name} has entries with wrong digests")
+        await _check_blocks(objects, name, index, digester)
         size += await objects.size(name)
     return size
 
 
-def _stored(objects: Objects, name: str, index: ColdIndex, number: int) -> asyncio.Future[memoryview]:
-    start, stop = index.offsets[number : number + 2]
-    return asyncio.ensure_future(objects.read(name, start, stop))
+async def _check_blocks(objects: Objects, name: str, index: ColdIndex, digester: Digester) -> None:
+    """Fetches one block while another is looked at."""
+    coming: list[asyncio.Task[memoryview]] = []
+    try:
+        for number in range(len(index) + 1):
+            if number < len(index):
+                start, stop = index.offsets[number : number + 2]
+                coming.append(asyncio.create_task(objects.read(name, start, stop)))
+            if number and await asyncio.to_thread(
+                _is_wrong, index, number - 1, await coming.pop(0), digester
+            ):
+                raise BadObject(f"block {number - 1} of {name} has entries with wrong digests")
+    finally:
+        await end_tasks(coming)
 
 
 def _is_wrong(index: ColdIndex, number: int, stored: memoryview, digester: Digester) -> bool:

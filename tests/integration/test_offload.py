@@ -42,7 +42,9 @@ async def on_four(tmp_path: Path) -> AsyncIterator[tuple[InProcessCluster, Ledge
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
-    return tmp_path / "archive"
+    directory = tmp_path / "archive"
+    directory.mkdir()
+    return directory
 
 
 def url_of(archive: Path) -> str:
@@ -292,6 +294,8 @@ async def test_what_cannot_be_copied_is_said(
         await client.offload_ledger(writer.ledger_id, url_of(archive))
     with pytest.raises(ValueError, match="no credentials"):
         await client.offload_ledger(await closed(client, 1), "s3://key:secret@bucket/prefix")
+    with pytest.raises(ObjectStoreFailed, match="create it, or mount what belongs there"):
+        await client.offload_ledger(await closed(client, 1), f"file://{archive}/not-mounted")
     monkeypatch.setitem(sys.modules, "obstore", None)
     with pytest.raises(LedgerError, match=r"bookledger\[cold\]"):
         await client.offload_ledger(await closed(client, 1), url_of(archive))

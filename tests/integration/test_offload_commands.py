@@ -18,6 +18,7 @@ from tests.integration.test_metadata_rollback import (
     sqlite_in,
     stores,
 )
+from tests.integration.test_offloader import made
 from tests.support.cluster_status import status
 from tests.support.command_line import bookledger, told
 from tests.support.waiting import until
@@ -42,7 +43,7 @@ def objects(archive: Path) -> list[Path]:
 
 
 def test_a_ledger_goes_to_an_object_store_and_comes_back(tmp_path: Path) -> None:
-    uri, archive = f"sqlite://{tmp_path}/metadata.db", tmp_path / "archive"
+    uri, archive = f"sqlite://{tmp_path}/metadata.db", made(tmp_path)
     meta, cold = f"--metadata={uri}", f"--cold=file://{archive}"
     with bookie_processes(3, tmp_path, uri) as bookies, LedgerClient(uri) as client:
         ledger_id = str(written(client))
@@ -80,7 +81,7 @@ def is_being_uploaded(_: LedgerRecord, archive: Path) -> bool:
 
 @pytest.mark.parametrize("step", [is_named, is_being_uploaded])
 def test_whoever_is_killed_while_it_copies_leaves_the_bookies_all_they_had(tmp_path: Path, step: Any) -> None:
-    uri, archive = f"sqlite://{tmp_path}/metadata.db", tmp_path / "archive"
+    uri, archive = f"sqlite://{tmp_path}/metadata.db", made(tmp_path)
     meta, cold = f"--metadata={uri}", f"--cold=file://{archive}"
     with bookie_processes(3, tmp_path, uri), LedgerClient(uri) as client:
         ledger_id = written(client)
@@ -108,7 +109,7 @@ def test_metadata_that_went_back_to_before_the_copy_is_told_of_it_by_bookies(
     tmp_path: Path, store: Any
 ) -> None:
     with store(tmp_path) as metadata, bookie_processes(3, tmp_path, metadata.uri, lease_seconds=2) as bookies:
-        meta, cold = f"--metadata={metadata.uri}", f"--cold=file://{tmp_path}/archive"
+        meta, cold = f"--metadata={metadata.uri}", f"--cold=file://{made(tmp_path)}"
         with LedgerClient(metadata.uri) as client:
             ledger_id = written(client)
             metadata.save()
@@ -133,7 +134,7 @@ def test_a_ledger_that_was_recalled_after_the_copy_of_the_metadata_is_not_droppe
         sqlite_in(tmp_path) as metadata,
         bookie_processes(3, tmp_path, metadata.uri, lease_seconds=2) as bookies,
     ):
-        meta, cold = f"--metadata={metadata.uri}", f"--cold=file://{tmp_path}/archive"
+        meta, cold = f"--metadata={metadata.uri}", f"--cold=file://{made(tmp_path)}"
         with LedgerClient(metadata.uri) as client:
             ledger_id = written(client)
             told("ledger", "offload", meta, str(ledger_id), cold)
@@ -158,8 +159,8 @@ def test_a_ledger_that_was_recalled_after_the_copy_of_the_metadata_is_not_droppe
 
 def test_metadata_that_is_lost_is_made_again_from_the_objects_alone(tmp_path: Path) -> None:
     """By a bookie that never had anything of the ledger."""
-    archive = tmp_path / "archive"
-    lost, made = f"sqlite://{tmp_path}/lost.db", f"sqlite://{tmp_path}/made.db"
+    archive = made(tmp_path)
+    lost, again = f"sqlite://{tmp_path}/lost.db", f"sqlite://{tmp_path}/again.db"
     cold = f"--cold=file://{archive}"
     with bookie_processes(3, tmp_path, lost), LedgerClient(lost) as client:
         ledger_id = written(client)
@@ -170,10 +171,10 @@ def test_metadata_that_is_lost_is_made_again_from_the_objects_alone(tmp_path: Pa
     cut.write_bytes(objects(archive)[0].read_bytes()[:-100])
     fourth = (f"--metadata={lost}", "--id=b4", f"--data={tmp_path}/fourth")
     assert bookledger("bookie", "format", *fourth).returncode == 0
-    done = bookledger("metadata", "rebuild", f"--metadata={made}", str(tmp_path / "fourth"), cold)
+    done = bookledger("metadata", "rebuild", f"--metadata={again}", str(tmp_path / "fourth"), cold)
     assert done.returncode == 0, done
-    assert bookledger("metadata", "check", "--accept", "--yes", f"--metadata={made}").returncode == 0
-    with LedgerClient(made) as client:
+    assert bookledger("metadata", "check", "--accept", "--yes", f"--metadata={again}").returncode == 0
+    with LedgerClient(again) as client:
         record = client.describe_ledger(ledger_id)
         assert record.names_no_bookie and record.is_in_object_store
         assert read(client, ledger_id) == [b"%d" % n for n in range(ENTRIES)]

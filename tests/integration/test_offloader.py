@@ -29,6 +29,13 @@ AT_ONCE = OffloadPolicy(after_seconds=0.0, keep_seconds=0.0)
 LATER = OffloadPolicy(after_seconds=0.0, keep_seconds=3600.0)
 
 
+def made(tmp_path: Path) -> Path:
+    """The directory that is the object store."""
+    archive = tmp_path / "archive"
+    archive.mkdir()
+    return archive
+
+
 async def round_of(client: aio.LedgerClient, offloader: Offloader) -> OffloaderState:
     async with client.election(ELECTION).lead() as term:
         return await offloader.round(term)
@@ -38,7 +45,7 @@ async def test_a_round_copies_what_is_due_and_a_later_one_takes_it_off_bookies(
     on_four: tuple[InProcessCluster, aio.LedgerClient], tmp_path: Path
 ) -> None:
     cluster, client = on_four
-    archive = tmp_path / "archive"
+    archive = made(tmp_path)
     ledgers = [await closed(client, 20) for _ in range(3)]
     secret = await closed(client, 20, password=b"secret")
     writer = await client.create_ledger()
@@ -72,7 +79,7 @@ async def test_a_ledger_that_cannot_be_copied_hinders_no_other_and_is_told(
         return await real(self, name)
 
     monkeypatch.setattr(Objects, "size", size)
-    offloader = await client.offloader(url_of(tmp_path / "archive"), AT_ONCE)
+    offloader = await client.offloader(url_of(made(tmp_path)), AT_ONCE)
     state = await round_of(client, offloader)
     assert state.failed.keys() == {bad} and "throttled" in state.failed[bad]
     assert (state.stored, state.waiting, state.next_ledgers) == (1, 1, (bad,))
@@ -87,7 +94,7 @@ async def test_an_object_that_is_missing_or_cut_off_is_told_until_it_is_back(
     on_four: tuple[InProcessCluster, aio.LedgerClient], tmp_path: Path
 ) -> None:
     _, client = on_four
-    archive = tmp_path / "archive"
+    archive = made(tmp_path)
     ledger_id = await closed(client, 5)
     offloader = await client.offloader(url_of(archive), AT_ONCE)
     await round_of(client, offloader)
@@ -102,7 +109,7 @@ async def test_an_object_that_is_missing_or_cut_off_is_told_until_it_is_back(
 
 
 def test_of_two_offloaders_one_works_and_the_other_goes_on_when_it_is_killed(tmp_path: Path) -> None:
-    uri, archive = f"sqlite://{tmp_path}/metadata.db", tmp_path / "archive"
+    uri, archive = f"sqlite://{tmp_path}/metadata.db", made(tmp_path)
     command = [
         sys.executable,
         "-m",
@@ -149,7 +156,7 @@ def test_of_two_offloaders_one_works_and_the_other_goes_on_when_it_is_killed(tmp
 
 def test_one_round_by_command_says_what_it_found(tmp_path: Path) -> None:
     uri = f"sqlite://{tmp_path}/metadata.db"
-    meta, cold = f"--metadata={uri}", f"--cold=file://{tmp_path}/archive"
+    meta, cold = f"--metadata={uri}", f"--cold=file://{made(tmp_path)}"
     with bookie_processes(3, tmp_path, uri), LedgerClient(uri) as client:
         nobody = bookledger("cluster", "cold", meta)
         assert nobody.returncode == 0 and b"there has been no offloader" in nobody.stderr

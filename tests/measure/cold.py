@@ -35,6 +35,7 @@ SEGMENT_RECORDS = 20_000
 
 async def measure(scratch: Path, share: float) -> None:
     url = os.environ.get("BOOKLEDGER_COLD", f"file://{scratch}/archive")
+    (scratch / "archive").mkdir()
     print(f"object store: {url.partition(':')[0]}", flush=True)
     uri = f"sqlite://{scratch}/metadata.db"
     (scratch / "bookies").mkdir()
