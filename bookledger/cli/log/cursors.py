@@ -65,12 +65,9 @@ def seek(
     with place.opened() as log:
         if not create and cursor not in dict(log.cursors()):
             raise NoSuchCursor(place.name, cursor)
-        try:
-            with log.cursor(cursor, start=where[0]) as opened:
-                opened.seek(where[0])
-                fields = _fields(log, cursor, opened.record)
-        except ValueError as error:
-            raise LedgerError(str(error)) from None
+        with log.cursor(cursor, start=where[0]) as opened:
+            opened.seek(where[0])
+            fields = _fields(log, cursor, opened.record)
     print_record({"log": place.name, **fields}, as_json=as_json)
 
 

@@ -6,8 +6,6 @@ from datetime import datetime
 
 import click
 
-from ledgers import LedgerError
-
 from ..membership.places import LogPlace, log_place
 from ..messages.help import command
 from ..options import Moment, json_option, yes_option
@@ -36,10 +34,7 @@ def fork(place: LogPlace, new_name: str, at: int | None, before: datetime | None
     if at is not None and before is not None:
         raise click.UsageError("--at and --before are two places to fork at; take one")
     with place.opened() as found:
-        try:
-            made = found.fork(new_name, at=before or ("end" if at is None else at))
-        except ValueError as error:
-            raise LedgerError(str(error)) from None
+        made = found.fork(new_name, at=before or ("end" if at is None else at))
         fields = {**log_fields(new_name, made.record), **sharing_fields(made.sharing())}
     print_record(fields, as_json=as_json)
 
@@ -75,17 +70,14 @@ def restore(
     if where is None or (at is not None and before is not None):
         raise click.UsageError("give --at POSITION, or --before TIME")
     with place.opened() as found:
-        try:
-            plan = found.restore(at=where, former=former, dry_run=True)
-            if not dry_run and not yes:
-                confirm(
-                    f"take log {place.name} back to position {plan.position}, without its last {plan.records_less} "
-                    "records, and fence its writer?"
-                )
-            if not dry_run:
-                plan = found.restore(at=plan.position, former=plan.former)
-        except ValueError as error:
-            raise LedgerError(str(error)) from None
+        plan = found.restore(at=where, former=former, dry_run=True)
+        if not dry_run and not yes:
+            confirm(
+                f"take log {place.name} back to position {plan.position}, without its last {plan.records_less} "
+                "records, and fence its writer?"
+            )
+        if not dry_run:
+            plan = found.restore(at=plan.position, former=plan.former)
     fields = {
         "log": place.name,
         "end_position": plan.position,

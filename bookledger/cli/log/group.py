@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ledgers import LedgerError, LogIncomplete, NoSuchLog, Retention
+from ledgers import LogIncomplete, NoSuchLog, Retention
 
 from ..membership.cluster_survey import check_is_cluster
 from ..membership.places import LogPlace, connected, log_place
@@ -168,10 +168,7 @@ def truncate(
         assert to is not None
         if first < to <= found.end() and not yes:  # else nothing is given up, or it is refused below
             confirm(f"give up {to - first} records of log {place.name}, from position {first} to {to - 1}?")
-        try:
-            found.truncate(to)
-        except ValueError as error:
-            raise LedgerError(str(error)) from None
+        found.truncate(to)
         fields = {"log": place.name, "first_position": found.record.first_position}
     print_record({**fields, "records": max(0, to - first)}, as_json=as_json)
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ledgers import LedgerClient, Log
+from ledgers import LedgerClient, LedgerError, Log
 
 from ..config.clients import client_config
 from ..options import (
@@ -52,9 +52,13 @@ class LogPlace:
 
     @contextmanager
     def opened(self, *, create: bool = False) -> Iterator[Log]:
-        """The log, inside the block."""
+        """The log, inside the block. What it cannot do is told as an error of the command."""
         with connected(self.metadata_uri) as client:
-            yield client.log(self.name, create=create, password=self.password)
+            found = client.log(self.name, create=create, password=self.password)
+            try:
+                yield found
+            except ValueError as error:
+                raise LedgerError(str(error)) from None
 
 
 ledger_place = made_of("place", LedgerPlace, metadata_option, password_option, ledger_argument)
