@@ -25,7 +25,7 @@ async def calls_a_copy_complete_that_it_has_not_read(
     return sum([await objects.size(copy.name_of(index.part)) for index in indexes])
 
 
-@around(LedgerRecord, "recalled", within=400, known=19)
+@around(LedgerRecord, "recalled", within=400, known=27)
 def calls_copies_whole_that_are_still_to_be_made(
     recalled: Real, self: LedgerRecord, ensemble: Ensemble
 ) -> LedgerRecord:
@@ -45,7 +45,7 @@ async def forgets_objects_while_a_record_is_about_to_stop_naming_them(cluster: C
     return count
 
 
-@instead_of(offload, "_remove", within=400, known=299)
+@instead_of(offload, "_remove", within=400, known=364)
 async def deletes_objects_without_a_look_at_the_record(cluster: Cluster, one: Removal) -> int:
     """O3"""
     count = await cluster.cold.stores.at(one.url).delete_all(one.key)
