@@ -144,8 +144,9 @@ def test_of_two_offloaders_one_works_and_the_other_goes_on_when_it_is_killed(tmp
             assert shown["stored_ledgers"] == 2 and shown["failed"] == [] and shown["round_seconds_ago"] < 60
             for path in objects(archive):
                 path.unlink()
-            until(lambda: not status(uri)["whole"])
-            assert any("objects of ledgers are missing" in why for why in status(uri)["why_not_whole"])
+            missing = "objects of ledgers are missing"
+            until(lambda: any(missing in why for why in status(uri)["why_not_whole"]))
+            assert not status(uri)["whole"]
             second.send_signal(signal.SIGTERM)
             assert second.wait(30) == 0
         finally:
