@@ -27,7 +27,7 @@ from metadata.settled_writes import until_changed
 
 from ..authorized import Keys, found_of
 from ..cluster import Cluster
-from ..cold.errors import BadObject, NotOffloaded
+from ..cold.errors import BadObject, NotOffloaded, ObjectStoreFailed
 from ..errors import LedgerError
 from ..reading.ledger_view import LedgerView
 from ..record_change import metadata_errors
@@ -117,7 +117,8 @@ async def _begin(cluster: Cluster, ledger_id: int, begun: ColdCopy) -> None:
 
     await change(cluster, ledger_id, named)
     if before is not None:
-        await remove_unneeded(cluster)
+        with suppress(ObjectStoreFailed):  # it stays on the list
+            await remove_unneeded(cluster, before.key)
 
 
 def _completed(copy: ColdCopy, record: LedgerRecord) -> LedgerRecord:
@@ -138,7 +139,7 @@ async def _give_up(cluster: Cluster, ledger_id: int, copy: ColdCopy) -> None:
         return replace(record, cold=None) if is_ours else record
 
     await change(cluster, ledger_id, unnamed)
-    await remove_unneeded(cluster)
+    await remove_unneeded(cluster, copy.key)
 
 
 async def take_off_bookies(cluster: Cluster, ledger_id: int) -> LedgerRecord:
@@ -166,13 +167,13 @@ async def size_of(cluster: Cluster, copy: ColdCopy) -> int:
     return sum([await objects.size(copy.name_of(part)) for part in range(len(copy.part_starts))])
 
 
-async def remove_unneeded(cluster: Cluster) -> int:
-    """Deletes the objects that no record names any more; returns how many. What cannot be deleted stays on the
-    list, and the first failure is raised in the end."""
+async def remove_unneeded(cluster: Cluster, key: str = "") -> int:
+    """Deletes the objects that no record names any more, or those of one copy; returns how many. What cannot be deleted
+    stays on the list, and the first failure is raised in the end."""
     count, failure = 0, None
     with metadata_errors():
         await hold.check_accepted(cluster.store)
-        listed = [one async for one in removals.list_removals(cluster.store)]
+        listed = [one async for one in removals.list_removals(cluster.store) if key in ("", one.key)]
     for one in listed:
         try:
             count += await _remove(cluster, one)

@@ -57,5 +57,5 @@ async def _forget_copy(cluster: Cluster, record: LedgerRecord) -> LedgerRecord:
         return replace(now, cold=None)
 
     made = await change(cluster, record.ledger_id, without)
-    await remove_unneeded(cluster)
+    await remove_unneeded(cluster, copy.key)
     return made

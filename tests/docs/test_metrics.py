@@ -11,10 +11,10 @@ from metadata.counting.declared import PREFIX, Declaration, MetricKind
 from tests.docs.metrics_document import DOCUMENT, LABELS_OF_BOOKIES, TABLES, document
 from tests.support import prometheus
 from tests.support.exposition_rules import families, violations
-from tests.support.metrics_pages import APPLICATION, AUTORECOVERY, BOOKIE, JOURNAL, every_page
+from tests.support.metrics_pages import APPLICATION, AUTORECOVERY, BOOKIE, JOURNAL, OFFLOADER, every_page
 from tests.support.prometheus import promtool
 
-KINDS = (BOOKIE, AUTORECOVERY, JOURNAL, APPLICATION)
+KINDS = (BOOKIE, AUTORECOVERY, OFFLOADER, JOURNAL, APPLICATION)
 OF_HADOOP = "hadoop_"
 OF_OTHERS = (OF_HADOOP, "process_", "python_")
 

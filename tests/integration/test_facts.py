@@ -36,6 +36,7 @@ from metadata.counting.facts import (
     FORGOTTEN,
     METADATA,
     NAMED,
+    OBJECTS,
     OF_A_CLUSTER,
     REACHABLE,
     READABLE,
@@ -50,6 +51,8 @@ from metadata.healing import lease_lock, operator_requests
 from metadata.healing.lease_lock import LeaseLock, Unreachable
 from metadata.healing.operator_requests import Order, OrderKind
 from metadata.records import registration
+from metadata.records.cold import offloader_state
+from metadata.records.cold.offloader_state import OffloaderState
 from metadata.records.ledger_record import LedgerState
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
@@ -141,6 +144,13 @@ async def silent(store: MetadataStore) -> None:
     await elected(store, silent_cursors=("orders/billing",))
 
 
+async def without_objects(store: MetadataStore) -> None:
+    state = OffloaderState(
+        "host/1", "s3://archive", 1, missing={7: "s3://archive/x/0: there is no such object"}
+    )
+    await offloader_state.tell(store, state)
+
+
 async def elected(store: MetadataStore, **more: Any) -> None:
     lease = await store.grant_lease(600)
     await store.create(keys.AUDITOR, lease_lock.encode(LeaseLock(BOOKIES[0], 1, **more), b"n"), lease=lease)
@@ -194,6 +204,11 @@ SITUATIONS: list[tuple[Fact, Situation, str]] = [
         CURSORS,
         silent,
         "cursors that do not move count no more, and records go that they have not read: orders/billing",
+    ),
+    (
+        OBJECTS,
+        without_objects,
+        "objects of ledgers are missing: 7 (s3://archive/x/0: there is no such object)",
     ),
     (SAFE, as_it_is, "etcd is version 3.5.2, which may lose confirmed writes"),
 ]

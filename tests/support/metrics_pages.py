@@ -21,6 +21,7 @@ from tests.support.journal_node_daemons import JournalNodeDaemon, qjournal
 from tests.support.waiting import until
 
 BOOKIE, AUTORECOVERY, JOURNAL, APPLICATION = "bookie", "autorecovery", "journal", "application"
+OFFLOADER = "offloader"
 
 
 class BookieWithALog(HttpBookie):
@@ -33,7 +34,7 @@ class BookieWithALog(HttpBookie):
 
 
 def every_page(path: Path) -> dict[str, str]:
-    """By the kind of process: a bookie, `autorecovery`, `journal serve`, and an application that shows a registry."""
+    """By the kind of process: bookie, `autorecovery`, `offloader`, `journal serve`, an application with a registry."""
     uri = uri_of(path / "metadata.db")
     bookie = BookieWithALog("b1", path / "b1", uri, options=["--http=127.0.0.1:0"])
     with started([bookie]):
@@ -42,6 +43,7 @@ def every_page(path: Path) -> dict[str, str]:
             return {
                 JOURNAL: _of_a_journal(path, uri, registry),
                 AUTORECOVERY: _of_an_auditor(path, uri),
+                OFFLOADER: _of_an_offloader(path, uri),
                 BOOKIE: _of_a_bookie(bookie.url),
                 APPLICATION: generate_latest(registry).decode(),
             }
@@ -91,6 +93,20 @@ def _of_a_journal(path: Path, uri: str, registry: CollectorRegistry) -> str:
 
     with JournalNodeDaemon(uri, "jn1", path, "--ensemble", "1") as daemon:
         return run(write(daemon))
+
+
+def _of_an_offloader(path: Path, uri: str) -> str:
+    (path / "archive").mkdir()
+    command = (*BOOKLEDGER, "offloader", f"--metadata={uri}", f"--cold=file://{path}/archive", "--after=0")
+    offloader = Child(
+        (*command, "--http=127.0.0.1:0", "--json"), name="offloader", log=path / "offloader.log"
+    )
+    try:
+        url = offloader.hear()["http"]
+        until(lambda: "bookledger_offloader_copied_ledgers_total 1.0" in _of(url))
+        return _of(url)
+    finally:
+        assert offloader.stop() == 0
 
 
 def _of_an_auditor(path: Path, uri: str) -> str:

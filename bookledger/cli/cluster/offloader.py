@@ -150,10 +150,12 @@ def offloader(
         ):
             made = await client.offloader(url, policy, bytes_per_second=bytes_per_second or math.inf)
             watched.has_started(made)
-            if not as_json:
+            if as_json and not once:
+                print_json({"offloader": url, **({"http": pages} if pages else {})})
+            elif not as_json:
                 say(f"copies ledgers to {url}")
                 tell_of_pages(pages)
-                sys.stdout.flush()
+            sys.stdout.flush()
             systemd.tell(systemd.READY)
             while not await _led(client, made, once=once):
                 pass
