@@ -29,13 +29,13 @@ from ..wire import rpc
 from ..wire.connection_table import ClientConnection
 from ..wire.data import in_process, sockets
 from ..wire.data.connection import Connection
+from ..wire.data.tls_accept import TlsAccept
 from ..wire.trust.certificates import BadCertificates, Certificates
 from ..wire.trust.identity import NOBODY, Identity, Peer
 from .data.appends import STOPPING
 from .data.grpc_proxy import GrpcProxy
 from .data.protocol_detection import ProtocolDetection
 from .data.session import STARTING, Session
-from .data.tls_accept import TlsAccept
 from .limits import descriptors
 from .limits.admission import Guard
 from .requests import Requests
@@ -88,7 +88,10 @@ class Listener:
         if self.certificates is None:
             self._server = await sockets.listen(self._socket, self._detection)
         else:
-            self._tls_accept = TlsAccept(self._socket, self.guard.table, self.certificates, self._detection)
+            certificates = self.certificates
+            self._tls_accept = TlsAccept(
+                self._socket, self.guard.table, lambda: certificates.server, self._detection
+            )
 
     def serve(self, bookie: Bookie, service: BookieService, *others: grpc.GenericRpcHandler) -> None:
         """Passes calls to the bookie from now on."""

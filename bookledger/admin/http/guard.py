@@ -1,25 +1,18 @@
-"""TLS and authorization over HTTP: a handshake for each connection, the certificate's rights for each request."""
+"""Authorization over HTTP: the rights of the client's certificate for each request."""
 
 from __future__ import annotations
 
-import asyncio
-import socket
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from http import HTTPStatus
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from bookie.wire.connection_table import ClientConnection, ConnectionTable
-from bookie.wire.data import sockets
 from bookie.wire.trust.certificates import Certificates
 from bookie.wire.trust.identity import NoIdentity, Peer
 from bookie.wire.trust.roles import ROUTES
 from metadata.audit import Act, tell
 
-from .gate import Gate
 from .problems import Problem
 
 _PEER: ContextVar[Peer | None] = ContextVar("peer", default=None)
@@ -59,59 +52,3 @@ def _peer(request: web.Request, certificates: Certificates) -> Peer:
         tell(Act.REFUSED, str(error), where=address)
         raise Problem(HTTPStatus.FORBIDDEN, str(error)) from None
     return Peer.of(address, identity)
-
-
-@asynccontextmanager
-async def tls_handshakes(
-    bound: socket.socket,
-    table: ConnectionTable,
-    inside: Callable[[], asyncio.Protocol],
-    certificates: Certificates,
-) -> AsyncIterator[None]:
-    """Accepts inside the block. Each connection has the newest certificates; it is counted before the handshake."""
-    handshakes: set[asyncio.Task[None]] = set()
-
-    async def handshake(connection: socket.socket, visitor: ClientConnection, gate: Gate) -> None:
-        try:
-            await sockets.secured(connection, lambda: gate, certificates.http)
-        except Exception as error:  # whatever a certificate can make of the parsers below
-            sockets.tell_not_secured(error, visitor.peer)
-            send_away(connection, gate)
-
-    def send_away(connection: socket.socket, gate: Gate) -> None:
-        connection.close()
-        gate.connection_lost(None)  # which nobody says of a connection whose handshake failed
-
-    def receive(connection: socket.socket, peer: str) -> None:
-        visitor = table.enter(peer, lambda _: None)
-        if isinstance(visitor, str):
-            tell(Act.REFUSED, visitor, where=peer)
-            connection.close()  # before the handshake there are no words that it would understand
-            return
-        gate = Gate(table, inside, visitor)
-        task = asyncio.create_task(handshake(connection, visitor, gate))
-
-        def ended(_: asyncio.Task[None]) -> None:
-            handshakes.discard(task)
-            if task.cancelled():  # perhaps before it began
-                send_away(connection, gate)
-
-        def cut(_: str) -> None:
-            task.cancel()
-
-        visitor.cut = cut
-        handshakes.add(task)
-        task.add_done_callback(ended)
-
-    async def accept() -> None:
-        async for connection, peer in sockets.arrivals(bound):
-            receive(connection, peer)
-
-    accepting = asyncio.create_task(accept())
-    try:
-        yield
-    finally:
-        tasks = [accepting, *handshakes]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

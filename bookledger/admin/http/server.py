@@ -26,6 +26,7 @@ from prometheus_client.exposition import choose_encoder
 
 from bookie.wire.connection_table import ConnectionTable
 from bookie.wire.data import sockets
+from bookie.wire.data.tls_accept import TlsAccept
 from bookie.wire.trust.certificates import Certificates
 from metadata.counting.facts import why_not_ready
 
@@ -34,7 +35,7 @@ from ..http_content import HttpContent
 from . import log_rate_limit
 from .config import HttpConfig
 from .gate import Gate, knowing, table_of
-from .guard import guard_of, tls_handshakes
+from .guard import guard_of
 from .host_names import asked_by, is_loopback
 from .loop_share import LoopShare
 from .metrics import HttpMetrics
@@ -127,8 +128,11 @@ async def _accepting(
     certificates: Certificates | None,
 ) -> AsyncIterator[None]:
     if certificates is not None:
-        async with tls_handshakes(bound, table, inside, certificates):
+        accept = TlsAccept(bound, table, lambda: certificates.http, partial(Gate, table, inside))
+        try:
             yield
+        finally:
+            await accept.close()
         return
     server = await sockets.listen(bound, lambda: Gate(table, inside))
     try:

@@ -1,39 +1,44 @@
-"""TLS accept: admits connections, does the TLS handshake, then hands them on to protocol detection."""
+"""TLS accept: admits connections and does the TLS handshake before a protocol sees them."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import socket
+import ssl
 from collections.abc import Callable
 
-from ...wire.connection_table import ClientConnection, ConnectionTable
-from ...wire.data import sockets
-from ...wire.trust.certificates import Certificates
-from .protocol_detection import ProtocolDetection
+from metadata.audit import Act, tell
+
+from ..connection_table import ClientConnection, ConnectionTable
+from . import sockets
 
 log = logging.getLogger(__name__)
 
 
 class TlsAccept:
-    """Accepts connections on a bound socket until closed. `detection` makes a connection's protocol."""
+    """Accepts connections on a bound socket until closed. Each is counted in the table before its handshake.
+
+    `context`: called for each connection, so that it gets the newest certificates. `protocol` makes the protocol of an
+    admitted connection; its `connection_lost` is called even if the handshake fails.
+    """
 
     def __init__(
         self,
         sock: socket.socket,
         table: ConnectionTable,
-        certificates: Certificates,
-        detection: Callable[[ClientConnection], ProtocolDetection],
+        context: Callable[[], ssl.SSLContext],
+        protocol: Callable[[ClientConnection], asyncio.Protocol],
     ) -> None:
         self._socket = sock
         self._table = table
-        self._certificates = certificates
-        self._detection = detection
+        self._context = context
+        self._protocol = protocol
         self._handshakes: set[asyncio.Task[None]] = set()
         self._accepting = asyncio.get_running_loop().create_task(self._accept())
 
     async def close(self) -> None:
-        """Stops accepting, and cuts connections in the TLS handshake."""
+        """Stops accepting, and closes connections that are in the TLS handshake."""
         tasks = [self._accepting, *self._handshakes]
         for task in tasks:
             task.cancel()
@@ -46,15 +51,16 @@ class TlsAccept:
     def _receive(self, connection: socket.socket, peer: str) -> None:
         visitor = self._table.enter(peer, lambda _: None)
         if isinstance(visitor, str):
+            tell(Act.REFUSED, visitor, where=peer)
             connection.close()  # before the handshake nothing could be sent that it understands
             return
-        detection = self._detection(visitor)
-        task = asyncio.get_running_loop().create_task(self._handshake(connection, visitor, detection))
+        protocol = self._protocol(visitor)
+        task = asyncio.get_running_loop().create_task(self._handshake(connection, visitor, protocol))
 
         def ended(_: asyncio.Task[None]) -> None:
             self._handshakes.discard(task)
             if task.cancelled():  # perhaps before it began
-                self._send_away(connection, detection)
+                _send_away(connection, protocol)
 
         def cut(why: str) -> None:
             log.debug("closed a connection: %s", why, extra={"peer": visitor.peer})
@@ -65,17 +71,18 @@ class TlsAccept:
         task.add_done_callback(ended)
 
     async def _handshake(
-        self, connection: socket.socket, visitor: ClientConnection, detection: ProtocolDetection
+        self, connection: socket.socket, visitor: ClientConnection, protocol: asyncio.Protocol
     ) -> None:
         try:
-            await sockets.secured(connection, lambda: detection, self._certificates.server)
+            await sockets.secured(connection, lambda: protocol, self._context())
         except Exception as error:  # any error: a bad certificate can make the parsers below raise anything
             why = sockets.tell_not_secured(error, visitor.peer)
             log.info(
                 "%s did not complete the TLS handshake: %s", visitor.peer, why, extra={"peer": visitor.peer}
             )
-            self._send_away(connection, detection)
+            _send_away(connection, protocol)
 
-    def _send_away(self, connection: socket.socket, detection: ProtocolDetection) -> None:
-        connection.close()
-        detection.connection_lost(None)  # asyncio does not call it without a finished handshake
+
+def _send_away(connection: socket.socket, protocol: asyncio.Protocol) -> None:
+    connection.close()
+    protocol.connection_lost(None)  # asyncio does not call it without a finished handshake
