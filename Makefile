@@ -24,7 +24,8 @@
 #                WHAT=hadoop          … of stock Hadoop's journal manager over stock JournalNodes, and over ours; four minutes
 #                WHAT=bookkeeper      … of appends and ledgers over three bookies of Apache BookKeeper, and over ours; six minutes
 #                WHAT=leading         … of leaders that are followed, on SQLite and etcd; two minutes
-#                WHAT=cold            … of an object store (BOOKLEDGER_COLD, or a directory) beside obstore alone, and of a log in it; three minutes
+#                WHAT=cold            … of an object store (BOOKLEDGER_COLD, or a directory) beside obstore alone; two minutes
+#                WHAT=cold-week       … of a log of a week on disks that hold an hour of it, read while it is written; as root; fifteen minutes
 #                WHAT=examples        … of example programs that are killed at random: nothing is lost, nothing twice; ten minutes
 #                WHAT=scale|scale-of-bookies|scale-of-logs|scale-picture  … of up to a million ledgers, 300 bookies, 10,000 logs; half an hour
 #                WHAT=ledgers-made    … of ledgers made and closed on a real etcd; ten seconds

@@ -29,7 +29,7 @@ from ..wire import rpc
 from ..wire.connection_table import ClientConnection
 from ..wire.data import in_process, sockets
 from ..wire.data.connection import Connection
-from ..wire.data.tls_accept import TlsAccept
+from ..wire.tls_accept import TlsAccept
 from ..wire.trust.certificates import BadCertificates, Certificates
 from ..wire.trust.identity import NOBODY, Identity, Peer
 from .data.appends import STOPPING

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from bookie.upkeep.healing.ledger_counts import copy_bytes
 from bookie.upkeep.healing.view import ClusterView
 from metadata import placement
 from metadata.healing.planned_moves import Move, Moves
@@ -54,7 +53,7 @@ class Balance:
         """Plans moves of this ledger; `amiss`: first entries of fragments that need re-replication first."""
         part, skipped = record.closed_part(), set(amiss)
         found: list[Move] = []
-        for fragment, size in () if part is None else copy_bytes(part):
+        for fragment, size in () if part is None else part.copy_bytes():
             if fragment.first_entry not in skipped and size and self.plan.copies < MOVES_MAX:
                 found += self._moves_of(fragment, size, record.shape.write_quorum)
         if found:

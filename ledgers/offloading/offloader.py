@@ -7,7 +7,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -26,12 +26,16 @@ from ..elections.errors import LeadershipLost
 from ..elections.term import Term
 from ..errors import LedgerError
 from ..record_change import metadata_errors
+from ..tasks import end_tasks
 from .offload import offload, remove_unneeded, size_of, take_off_bookies
-from .policy import OffloadPolicy, log_of
+from .policy import OffloadPolicy, log_of, relieving
 
 log = logging.getLogger(__name__)
 
 ELECTION = "bookledger.offloader"
+
+COPIES_AT_ONCE = 2
+"""Ledgers that are copied at the same time: one is uploaded while another is read back."""
 
 OBJECTS_PER_ROUND = 1000
 """Ledgers of which a round looks whether their objects are there."""
@@ -67,9 +71,7 @@ class Offloader:
         whether objects are there, and tells. Raises LeadershipLost, MetadataUnavailable."""
         found, failed = await self._look(), dict[int, str]()
         await self._tell(term, found, self.state.failed, self.state.missing)
-        for record in found.due:
-            term.check()
-            await self._done(record.ledger_id, self._copy(record.ledger_id), failed)
+        await self._copy_all(found.due, term, failed)
         for ledger_id in found.to_drop:
             term.check()
             if await self._done(ledger_id, take_off_bookies(self._cluster, ledger_id), failed):
@@ -83,25 +85,50 @@ class Offloader:
             found = await self._look()
         return await self._tell(term, found, failed, missing)
 
+    def stand_down(self) -> None:
+        """Forgets what it saw as the leader: another one sees it from now on."""
+        self.state = OffloaderState("", self.state.url, 0)
+
     async def _look(self) -> _Found:
         cluster, found, now_ms = self._cluster, _Found(), time.time_ns() // 1_000_000
+        leaving, young = list[LedgerRecord](), list[LedgerRecord]()
         with metadata_errors():
             names = {one.record.identity: one.record.name async for one in LogStore(cluster.store).by_name()}
-            full = self._policy.full(await list_bookies(cluster.store))
+            over = self._policy.bytes_over(await list_bookies(cluster.store))
             async for one in cluster.ledgers.list():
                 record = one.record
+                log_name = log_of(record, names)
                 if record.cold is not None and record.cold.is_stored:
                     found.stored.append((record.ledger_id, record.cold))
                     found.on_bookies += not record.names_no_bookie
+                    leaving += [record] if over else []
                 if self._policy.is_to_be_dropped(record, now_ms):
                     found.to_drop.append(record.ledger_id)
-                elif self._policy.is_due(record, log_of(record, names), now_ms, full):
+                elif self._policy.may_copy(record, log_name):
                     if record.verifier:
                         found.with_password += 1
-                    else:
+                    elif self._policy.is_old(record, log_name, now_ms):
                         found.due.append(record)
+                    elif over:
+                        young.append(record)
+        found.due += relieving(over, leaving + found.due, young)
         found.due.sort(key=lambda record: record.closed_ms)
         return found
+
+    async def _copy_all(self, due: Iterable[LedgerRecord], term: Term, failed: dict[int, str]) -> None:
+        """Copies a few ledgers at a time."""
+        waiting = iter(due)
+
+        async def copy_in_turn() -> None:
+            for record in waiting:
+                term.check()
+                await self._done(record.ledger_id, self._copy(record.ledger_id), failed)
+
+        copying = [asyncio.create_task(copy_in_turn()) for _ in range(COPIES_AT_ONCE)]
+        try:
+            await asyncio.gather(*copying)
+        finally:
+            await end_tasks(copying)
 
     async def _copy(self, ledger_id: int) -> None:
         found = await found_of(self._cluster, ledger_id)
@@ -168,14 +195,17 @@ class Offloader:
 async def lead(
     offloader: Offloader, term: Term, round_seconds: float, on_round: Callable[[OffloaderState], object]
 ) -> None:
-    """Rounds until the term is over. Raises LeadershipLost then; outages of the metadata are waited for."""
-    while True:
-        try:
-            on_round(await offloader.round(term))
-        except LeadershipLost:
-            raise
-        except LedgerError as error:
-            log.warning("the round was interrupted, and will be tried again: %s", error)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(term.lost.wait(), round_seconds)
-        term.check()
+    """Does rounds until the term is over, and raises LeadershipLost then. Waits for the metadata during an outage."""
+    try:
+        while True:
+            try:
+                on_round(await offloader.round(term))
+            except LeadershipLost:
+                raise
+            except LedgerError as error:
+                log.warning("the round was interrupted, and will be tried again: %s", error)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(term.lost.wait(), round_seconds)
+            term.check()
+    finally:
+        offloader.stand_down()

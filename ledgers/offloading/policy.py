@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from metadata.records.ledger_record import BookieRef, LedgerRecord
@@ -15,24 +16,28 @@ DAY = 86_400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffloadPolicy:
-    """A ledger is due `after_seconds` after it was closed; one of a log in `logs` after that log's number instead. Of
-    bookies whose disk is used by more than `used_percent_max`, ledgers are due at once, the oldest first. Bookies keep
-    what was copied for `keep_seconds`."""
+    """When ledgers are copied to the object store, and when bookies drop them.
+
+    `after_seconds`: copy a ledger this long after it was closed. `logs`: the same for ledgers of these logs; infinity
+    excludes a log. `used_percent_max`: if more of a bookie's disk is used, copy its oldest ledgers at once, as many as
+    it takes to get below. `keep_seconds`: bookies drop a ledger this long after it was copied.
+    """
 
     after_seconds: float = 7 * DAY
     used_percent_max: float = 100.0
     keep_seconds: float = 3600.0
     logs: Mapping[str, float] = field(default_factory=dict)
 
-    def is_due(self, record: LedgerRecord, log: str | None, now_ms: int, full: Collection[BookieRef]) -> bool:
-        """Whether a ledger is to be copied, which is of this log, or of none."""
-        if record.last_entry is None or record.last_entry < 0 or record.is_in_object_store:
-            return False
-        after = self.logs.get(log, self.after_seconds) if log is not None else self.after_seconds
-        if math.isinf(after):
-            return False
-        is_old = record.closed_ms + after * 1000 <= now_ms
-        return is_old or any(one in full for f in record.fragments for one in f.ensemble)
+    def may_copy(self, record: LedgerRecord, log: str | None) -> bool:
+        """Whether a ledger of this log, or of none, is ever copied as it is now."""
+        is_complete = record.last_entry is not None and record.last_entry >= 0
+        return is_complete and not record.is_in_object_store and not math.isinf(self._after(log))
+
+    def is_old(self, record: LedgerRecord, log: str | None, now_ms: int) -> bool:
+        return record.closed_ms + self._after(log) * 1000 <= now_ms
+
+    def _after(self, log: str | None) -> float:
+        return self.after_seconds if log is None else self.logs.get(log, self.after_seconds)
 
     def is_to_be_dropped(self, record: LedgerRecord, now_ms: int) -> bool:
         """Whether bookies have kept a ledger for long enough that was copied."""
@@ -41,14 +46,37 @@ class OffloadPolicy:
             return False
         return copy.at_ms + self.keep_seconds * 1000 <= now_ms
 
-    def full(self, bookies: Iterable[Registration]) -> frozenset[BookieRef]:
-        """Those whose disk is used by more than the mark."""
-        return frozenset(
-            one.bookie
-            for one in bookies
-            if one.disk_bytes_total
-            and 100 * (1 - one.disk_bytes_free / one.disk_bytes_total) > self.used_percent_max
-        )
+    def bytes_over(self, bookies: Iterable[Registration]) -> Counter[BookieRef]:
+        """For each bookie whose disk is fuller than the mark, the bytes that it has to lose."""
+        found = Counter[BookieRef]()
+        for one in bookies:
+            used = one.disk_bytes_total - one.disk_bytes_free
+            found[one.bookie] = math.ceil(used - one.disk_bytes_total * self.used_percent_max / 100)
+        return +found
+
+
+def relieving(
+    over: Counter[BookieRef], leaving: Iterable[LedgerRecord], others: Iterable[LedgerRecord]
+) -> list[LedgerRecord]:
+    """The oldest of the other ledgers whose copying relieves these bookies, once they drop the ones `leaving`."""
+    left, chosen = +over, list[LedgerRecord]()
+    for record in leaving:
+        left -= _bytes_by_bookie(record)
+    for record in sorted(others, key=lambda one: one.closed_ms):
+        if not left:
+            break
+        held = _bytes_by_bookie(record)
+        if left.keys() & held.keys():
+            chosen.append(record)
+            left -= held
+    return chosen
+
+
+def _bytes_by_bookie(record: LedgerRecord) -> Counter[BookieRef]:
+    found = Counter[BookieRef]()
+    for fragment, size in record.copy_bytes():
+        found.update(dict.fromkeys(fragment.ensemble, size))
+    return found
 
 
 def log_of(record: LedgerRecord, names: Mapping[bytes, str]) -> str | None:

@@ -291,6 +291,7 @@ OBJECTS = Fact(
     "the offloader, which says so in the metadata",
     "some rounds of the offloader",
     not_whole=IF_AMISS,
+    alerts=("ObjectsMissing",),
 )
 SAFE = Fact(
     "safe",

@@ -288,6 +288,13 @@ class LedgerRecord:
         ends = [following.first_entry - 1 for following in self.fragments[1:]]
         return zip(self.fragments, [*ends, self.last_entry], strict=True)
 
+    def copy_bytes(self) -> Iterator[tuple[Fragment, int]]:
+        """Each fragment, with the estimated payload bytes of one copy of it; 0 while it is being written."""
+        starts = [one.length_before for one in self.fragments]
+        ends = [*starts[1:], starts[-1] if self.length_bytes is None else self.length_bytes]
+        for fragment, start, end in zip(self.fragments, starts, ends, strict=True):
+            yield fragment, max(0, end - start) * self.shape.write_quorum // self.shape.ensemble_size
+
     def with_lacking(self, position: int, first_entry: int, last_entry: int) -> LedgerRecord:
         """Notes that the copies at this position may lack these entries, in whatever fragments they are."""
         return self._each_between(

@@ -7,7 +7,6 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.upkeep.healing.ledger_counts import copy_bytes
 from bookie.upkeep.healing.view import ClusterView
 from bookledger.cluster.balance import TOLERANCE, Balance, Plan
 from metadata import placement
@@ -48,7 +47,7 @@ def planned(
 ) -> Plan:
     placed: dict[BookieRef, int] = {}
     for record in records:
-        for fragment, size in copy_bytes(record):
+        for fragment, size in record.copy_bytes():
             for one in fragment.ensemble:
                 placed[one] = placed.get(one, 0) + size
     balance = Balance(seen, placed)

@@ -10,6 +10,7 @@ from pathlib import Path
 from . import (
     bookkeeper,
     cold,
+    cold_week,
     compaction,
     edits,
     examples,
@@ -44,6 +45,7 @@ WHAT = {
     "metrics": metrics_cost.measure,
     "bookkeeper": bookkeeper.measure,
     "cold": cold.measure,
+    "cold-week": cold_week.measure,
     "compaction": compaction.measure,
     "healing": healing.measure,
     "edits": edits.measure,

@@ -1,4 +1,4 @@
-"""Offloading beside obstore alone, and beside appends; a log that is far larger than what bookies keep of it.
+"""Offloading beside obstore alone, and beside appends.
 
 BOOKLEDGER_COLD names the object store; without it, it is a directory.
 """
@@ -14,23 +14,16 @@ from pathlib import Path
 
 import obstore
 
-from bookie.upkeep.schedule import Depth
 from bookledger.cli.processes import bookie_processes
-from ledgers import ClientConfig
 from ledgers.aio import LedgerClient
 from ledgers.cold.object_store import Objects
 from ledgers.config import MIB
-from ledgers.offloading.offloader import ELECTION
-from ledgers.offloading.policy import OffloadPolicy
-from tests.support.in_process import InProcessCluster, cluster_of
 
 LEDGER_BYTES = 300_000_000
 ENTRY_BYTES = 1000
 ROUNDS = 5
 APPEND_SECONDS = 8.0
 PACE_BYTES = 50_000_000
-LOG_BYTES = 2_000_000_000
-SEGMENT_RECORDS = 20_000
 
 
 async def measure(scratch: Path, share: float) -> None:
@@ -43,7 +36,6 @@ async def measure(scratch: Path, share: float) -> None:
         async with LedgerClient(uri) as client:
             await _beside_obstore(client, url, int(LEDGER_BYTES * share))
             await _beside_appends(client, uri, url, int(LEDGER_BYTES * share))
-    await _week(scratch, url, int(LOG_BYTES * share))
 
 
 async def _written(client: LedgerClient, size: int) -> int:
@@ -127,55 +119,3 @@ async def _beside_appends(client: LedgerClient, uri: str, url: str, size: int) -
         f"{beside / alone:.2f} (which {'ran' if is_running else 'had ended'})",
         flush=True,
     )
-
-
-async def _week(scratch: Path, url: str, size: int) -> None:
-    """A log is written, offloaded segment by segment, and read from its beginning at the same time."""
-    directory = scratch / "week"
-    directory.mkdir()
-    records, most = size // ENTRY_BYTES, 0
-    async with (
-        cluster_of(directory, 3) as cluster,
-        LedgerClient(cluster.uri, config=ClientConfig()) as client,
-    ):
-        log = await client.create_log("week", roll_records=SEGMENT_RECORDS)
-        offloader = await client.offloader(url, OffloadPolicy(after_seconds=0, keep_seconds=0))
-        written = asyncio.Event()
-
-        async def write() -> None:
-            async with await log.writer() as writer:
-                pool = os.urandom(2 * ENTRY_BYTES * 1000)
-                payloads = [pool[n * 997 :][:ENTRY_BYTES] for n in range(1000)]
-                for _ in range(records // 1000):
-                    await writer.append_batch(payloads)
-            written.set()
-
-        async def move() -> None:
-            nonlocal most
-            async with client.election(ELECTION).lead() as term:
-                while not written.is_set():
-                    await offloader.round(term)
-                    for one in cluster.running.values():
-                        await one.upkeep.round(Depth.MAJOR)
-                    most = max(most, _held(cluster))
-
-        began = time.monotonic()
-        moving = asyncio.gather(write(), move())
-        read, position = 0, 0
-        while read < records:
-            async for batch in log.tail_batches(position, timeout=5):
-                position = batch.positions[-1] + 1
-                read += len(batch.positions)
-        await moving
-        print(
-            f"log of {size / 1e9:.1f} GB: {read} records read from its beginning while it was written, in "
-            f"{time.monotonic() - began:.0f} s; bookies held {most / 1e6:.0f} MB together at most, of "
-            f"{3 * size / 1e6:.0f}; {offloader.state.stored} segments in the object store",
-            flush=True,
-        )
-
-
-def _held(cluster: InProcessCluster) -> int:
-    """Bytes of all logs of bookies."""
-    files = (path for name in cluster.running for path in (cluster.path / name).rglob("*") if path.is_file())
-    return sum(path.stat().st_blocks * 512 for path in files)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -103,7 +104,9 @@ def _of_an_offloader(path: Path, uri: str) -> str:
     )
     try:
         url = offloader.hear()["http"]
-        until(lambda: "bookledger_offloader_copied_ledgers_total 1.0" in _of(url))
+        until(
+            lambda: re.search(r"^bookledger_offloader_copied_ledgers_total [1-9]", _of(url), re.M) is not None
+        )
         return _of(url)
     finally:
         assert offloader.stop() == 0

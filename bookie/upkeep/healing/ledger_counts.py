@@ -98,15 +98,6 @@ def _copies(
         yield Copy(fragment, last, position, found, told.get(facts.READABLE.name, ""))
 
 
-def copy_bytes(record: LedgerRecord) -> Iterator[tuple[Fragment, int]]:
-    """Every fragment, with the estimated payload bytes of one copy of it; 0 for one being written."""
-    starts = [one.length_before for one in record.fragments]
-    ends = [*starts[1:], starts[-1] if record.length_bytes is None else record.length_bytes]
-    shape = record.shape
-    for fragment, start, end in zip(record.fragments, starts, ends, strict=True):
-        yield fragment, max(0, end - start) * shape.write_quorum // shape.ensemble_size
-
-
 @dataclass(slots=True)
 class BookieHolding:
     """How much the metadata places on one bookie. `bytes` of payload, estimated, without open fragments. `behind`:
@@ -150,7 +141,7 @@ class LedgerCounts:
     def add(self, record: LedgerRecord, tasks: Sequence[ReplicationTask], is_left: bool) -> list[Copy]:
         """Counts a ledger with what there is to do for it; returns its copies that are not as they should be."""
         wanting, amiss = _wanting(tasks), list[Copy]()
-        for (fragment, last), (_, size) in zip(record.spans(), copy_bytes(record), strict=True):
+        for (fragment, last), (_, size) in zip(record.spans(), record.copy_bytes(), strict=True):
             found = list(_copies(fragment, last, wanting, self.view))
             self._add_fragment(found, size, record.shape.write_quorum)
             amiss += [copy for copy in found if not copy.condition.is_well]

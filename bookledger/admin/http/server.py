@@ -26,7 +26,7 @@ from prometheus_client.exposition import choose_encoder
 
 from bookie.wire.connection_table import ConnectionTable
 from bookie.wire.data import sockets
-from bookie.wire.data.tls_accept import TlsAccept
+from bookie.wire.tls_accept import TlsAccept
 from bookie.wire.trust.certificates import Certificates
 from metadata.counting.facts import why_not_ready
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
-from ledgers.offloading.policy import OffloadPolicy
+from ledgers.offloading.policy import OffloadPolicy, relieving
 from metadata.records.cold.cold_copy import ColdCopy, new_key
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.registration import Registration
@@ -17,43 +18,63 @@ OPEN = LedgerRecord(7, Shape(1, 1, 1), (Fragment(0, (B1,)),))
 CLOSED = replace(OPEN.closed(9, 100), closed_ms=1_000_000)
 COPY = ColdCopy("s3://archive", new_key(7, bytes(16)), (0,), 100, 1_000_000)
 STORED = CLOSED.uploading(COPY)
-NOBODY: frozenset[BookieRef] = frozenset()
 POLICY = OffloadPolicy(after_seconds=10.0, keep_seconds=5.0, logs={"orders": 100.0, "hot": math.inf})
 
 
-@pytest.mark.parametrize(("now_ms", "is_due"), [(1_009_999, False), (1_010_000, True)])
-def test_a_ledger_is_due_so_long_after_it_was_closed(now_ms: int, is_due: bool) -> None:
-    assert POLICY.is_due(CLOSED, None, now_ms, NOBODY) is is_due
+def is_due(record: LedgerRecord, log: str | None, now_ms: int) -> bool:
+    return POLICY.may_copy(record, log) and POLICY.is_old(record, log, now_ms)
+
+
+@pytest.mark.parametrize(("now_ms", "expected"), [(1_009_999, False), (1_010_000, True)])
+def test_a_ledger_is_due_a_fixed_time_after_it_was_closed(now_ms: int, expected: bool) -> None:
+    assert is_due(CLOSED, None, now_ms) is expected
 
 
 def test_a_log_has_a_time_of_its_own_or_never() -> None:
-    assert not POLICY.is_due(CLOSED, "orders", 1_099_999, NOBODY)
-    assert POLICY.is_due(CLOSED, "orders", 1_100_000, NOBODY)
-    assert not POLICY.is_due(CLOSED, "hot", 10**15, NOBODY)
-    assert POLICY.is_due(CLOSED, "another", 1_010_000, NOBODY)
+    assert not is_due(CLOSED, "orders", 1_099_999)
+    assert is_due(CLOSED, "orders", 1_100_000)
+    assert not POLICY.may_copy(CLOSED, "hot")
+    assert is_due(CLOSED, "another", 1_010_000)
 
 
 @pytest.mark.parametrize(
     "record", [OPEN, OPEN.in_recovery(), replace(OPEN.closed(-1, 0), closed_ms=1), STORED]
 )
-def test_what_is_open_or_empty_or_copied_is_never_due(record: LedgerRecord) -> None:
-    assert not POLICY.is_due(record, None, 10**15, frozenset({B1}))
+def test_an_open_an_empty_and_a_copied_ledger_are_never_copied(record: LedgerRecord) -> None:
+    assert not POLICY.may_copy(record, None)
 
 
-def test_what_is_on_a_bookie_whose_disk_is_full_is_due_at_once_unless_its_log_is_excluded() -> None:
-    assert POLICY.is_due(CLOSED, None, 1_000_001, frozenset({B1}))
-    assert not POLICY.is_due(CLOSED, None, 1_000_001, frozenset({B2}))
-    assert not POLICY.is_due(CLOSED, "hot", 1_000_001, frozenset({B1}))
+def one(bookie: BookieRef, total: int, free: int) -> Registration:
+    return Registration(bookie, "a:1", disk_bytes_total=total, disk_bytes_free=free)
 
 
-def test_a_disk_is_full_above_the_mark_and_one_of_unknown_size_never_is() -> None:
-    def one(bookie: BookieRef, total: int, free: int) -> Registration:
-        return Registration(bookie, "a:1", disk_bytes_total=total, disk_bytes_free=free)
-
+def test_a_bookie_has_to_lose_the_bytes_above_the_mark_and_one_of_unknown_size_none() -> None:
     policy = replace(POLICY, used_percent_max=80.0)
-    assert policy.full([one(B1, 100, 19), one(B2, 100, 20)]) == {B1}
-    assert policy.full([one(B1, 0, 0)]) == NOBODY
-    assert POLICY.full([one(B1, 100, 0)]) == NOBODY
+    assert policy.bytes_over([one(B1, 1000, 150), one(B2, 1000, 200)]) == {B1: 50}
+    assert policy.bytes_over([one(B1, 0, 0)]) == {}
+    assert POLICY.bytes_over([one(B1, 1000, 0)]) == {}
+
+
+def closed_at(ms: int, *bookies: BookieRef, size: int = 100) -> LedgerRecord:
+    count = len(bookies)
+    record = LedgerRecord(ms, Shape(count, count, 1), (Fragment(0, bookies),))
+    return replace(record.closed(9, size), closed_ms=ms)
+
+
+def test_the_oldest_ledgers_of_a_full_bookie_are_copied_and_no_more_than_it_takes() -> None:
+    others = [closed_at(ms, B1) for ms in (5, 3, 1, 4)] + [closed_at(2, B2)]
+    assert [r.ledger_id for r in relieving(Counter({B1: 150}), [], others)] == [1, 3]
+    assert [r.ledger_id for r in relieving(Counter({B1: 200}), [], others)] == [1, 3]
+    assert [r.ledger_id for r in relieving(Counter({B1: 201}), [], others)] == [1, 3, 4]
+    assert [r.ledger_id for r in relieving(Counter({B1: 10**6}), [], others)] == [1, 3, 4, 5]
+    assert relieving(Counter(), [], others) == []
+
+
+def test_ledgers_that_leave_a_full_bookie_anyway_count_first() -> None:
+    others = [closed_at(ms, B1, B2) for ms in (3, 4)]
+    assert [r.ledger_id for r in relieving(Counter({B1: 150}), [closed_at(1, B1)], others)] == [3]
+    assert relieving(Counter({B1: 150}), [closed_at(1, B1), closed_at(2, B1)], others) == []
+    assert relieving(Counter({B1: 150}), [closed_at(1, B1, size=150)], others) == []
 
 
 def test_bookies_drop_what_was_copied_after_a_while_and_not_what_is_being_copied_or_recalled() -> None:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from metadata.audit import Act, tell
 
-from ..connection_table import ClientConnection, ConnectionTable
-from . import sockets
+from .connection_table import ClientConnection, ConnectionTable
+from .data import sockets
 
 log = logging.getLogger(__name__)
 
