@@ -36,6 +36,9 @@ WORTH_IT = 0.9
 
 ZSTD_LEVEL = 1
 
+SAMPLES, SAMPLE_BYTES = 8, 64 * 1024
+"""Parts of a block that are compressed first, to find out whether compressing the block would be worth it."""
+
 
 def add_block(index: ColdIndex, columns: Columns, block: bytes, *, is_compressed: bool) -> None:
     """Notes the next block of an object."""
@@ -81,7 +84,12 @@ def read_index(index: bytes | memoryview, crc: int) -> ColdIndex:
 def encode_block(columns: Columns) -> tuple[bytes, bool]:
     """A block of consecutive entries, and whether it is compressed. Work for a thread: it does not hold the GIL."""
     raw = b"".join((columns.lengths, columns.digests, columns.payload))
-    packed = _zstd().ZstdCompressor(level=ZSTD_LEVEL).compress(raw)
+    compress = _zstd().ZstdCompressor(level=ZSTD_LEVEL).compress
+    step = max(1, len(raw) // SAMPLES)
+    sample = b"".join(raw[start : start + SAMPLE_BYTES] for start in range(0, len(raw), step))
+    if len(compress(sample)) > WORTH_IT * len(sample):
+        return raw, False
+    packed = compress(raw)
     return (packed, True) if len(packed) <= WORTH_IT * len(raw) else (raw, False)
 
 

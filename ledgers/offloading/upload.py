@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
+from typing import TypeVar
 
 from bookie.wire import Columns
 from bookie.wire.columns import join
@@ -22,6 +23,8 @@ from ..reading.ledger_view import LedgerView
 from ..reading.page_fetch import PageFetcher
 from ..reading.range_read import RangeRead
 from ..tasks import end_tasks
+
+T = TypeVar("T")
 
 PART_BYTES_MAX = 4 * 1024**3
 """An object takes no further block once it has so much: a ledger beyond that becomes several objects."""
@@ -42,23 +45,42 @@ async def upload(
     indexes: list[ColdIndex] = []
     assert record.last_entry is not None
     source = RangeRead(view, PageFetcher(view)).columns(0, record.last_entry)
-    async with aclosing(source) as pages:
-        blocks = _blocks(pages)
-        block = await anext(blocks, None)
-        while block is not None:
-            index = ColdIndex(record, len(indexes), block.digest_width)
+    async with aclosing(source) as pages, aclosing(_one_ahead(_encoded(pages))) as blocks:
+        encoded = await anext(blocks, None)
+        while encoded is not None:
+            index = ColdIndex(record, len(indexes), encoded[0].digest_width)
             async with objects.writing(copy.name_of(index.part)) as file:
                 await file.write(MAGIC)
-                while block is not None and (not index.crcs or index.offsets[-1] < part_bytes_max):
-                    stored, is_compressed = await asyncio.to_thread(encode_block, block)
+                while encoded is not None and (not index.crcs or index.offsets[-1] < part_bytes_max):
+                    block, stored, is_compressed = encoded
                     add_block(index, block, stored, is_compressed=is_compressed)
                     if pace is not None:
                         await pace.keep(len(stored))
                     await file.write(stored)
-                    block = await anext(blocks, None)
+                    encoded = await anext(blocks, None)
                 await file.write(end_of(index))
             indexes.append(index)
     return indexes
+
+
+async def _one_ahead(source: AsyncIterator[T]) -> AsyncGenerator[T, None]:
+    """The same items; the next one is prepared while the caller uses one."""
+
+    async def following() -> T | None:
+        return await anext(source, None)
+
+    coming = asyncio.create_task(following())
+    try:
+        while (item := await coming) is not None:
+            coming = asyncio.create_task(following())
+            yield item
+    finally:
+        await end_tasks([coming])
+
+
+async def _encoded(pages: AsyncIterator[Columns]) -> AsyncIterator[tuple[Columns, bytes, bool]]:
+    async for block in _blocks(pages):
+        yield block, *await asyncio.to_thread(encode_block, block)
 
 
 async def _blocks(pages: AsyncIterator[Columns]) -> AsyncIterator[Columns]:
@@ -89,19 +111,15 @@ async def check_uploaded(
 
 
 async def _check_blocks(objects: Objects, name: str, index: ColdIndex, digester: Digester) -> None:
-    """Fetches one block while another is looked at."""
-    coming: list[asyncio.Task[memoryview]] = []
-    try:
-        for number in range(len(index) + 1):
-            if number < len(index):
-                start, stop = index.offsets[number : number + 2]
-                coming.append(asyncio.create_task(objects.read(name, start, stop)))
-            if number and await asyncio.to_thread(
-                _is_wrong, index, number - 1, await coming.pop(0), digester
-            ):
-                raise BadObject(f"block {number - 1} of {name} has entries with wrong digests")
-    finally:
-        await end_tasks(coming)
+    async with aclosing(_one_ahead(_fetched(objects, name, index))) as blocks:
+        async for number, stored in blocks:
+            if await asyncio.to_thread(_is_wrong, index, number, stored, digester):
+                raise BadObject(f"block {number} of {name} has entries with wrong digests")
+
+
+async def _fetched(objects: Objects, name: str, index: ColdIndex) -> AsyncIterator[tuple[int, memoryview]]:
+    for number in range(len(index)):
+        yield number, await objects.read(name, *index.offsets[number : number + 2])
 
 
 def _is_wrong(index: ColdIndex, number: int, stored: memoryview, digester: Digester) -> bool:

@@ -18,9 +18,12 @@ from bookledger.cli.processes import bookie_processes
 from ledgers.aio import LedgerClient
 from ledgers.cold.object_store import Objects
 from ledgers.config import MIB
+from ledgers.offloading.offloader import ELECTION
+from ledgers.offloading.policy import OffloadPolicy
 
 LEDGER_BYTES = 300_000_000
 ENTRY_BYTES = 1000
+LEDGERS = 4
 ROUNDS = 5
 APPEND_SECONDS = 8.0
 PACE_BYTES = 50_000_000
@@ -48,17 +51,20 @@ async def _written(client: LedgerClient, size: int) -> int:
 
 
 async def _beside_obstore(client: LedgerClient, url: str, size: int) -> None:
-    """In turns; ratios of one round, and their median."""
+    """Rounds of the offloader with several ledgers; in turns, ratios of one turn, and their median."""
     up, down = [], []
     for _ in range(ROUNDS):
-        ledger_id = await _written(client, size)
+        ledger_ids = [await _written(client, size // LEDGERS) for _ in range(LEDGERS)]
         plain_up, plain_down = await _plain(url, size)
+        offloader = await client.offloader(url, OffloadPolicy(after_seconds=0, keep_seconds=0))
+        async with client.election(ELECTION).lead() as term:
+            began = time.monotonic()
+            assert not (await offloader.round(term)).failed
+            offloaded = time.monotonic() - began
         began = time.monotonic()
-        await client.offload_ledger(ledger_id, url)
-        offloaded = time.monotonic() - began
-        reader, began = await client.open_ledger(ledger_id), time.monotonic()
-        async for _ in reader.pages():
-            pass
+        for ledger_id in ledger_ids:
+            async for _ in (await client.open_ledger(ledger_id)).pages():
+                pass
         read = time.monotonic() - began
         up.append(plain_up / offloaded)
         down.append(plain_down / read)
