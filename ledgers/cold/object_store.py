@@ -34,7 +34,11 @@ ATTEMPT_SECONDS_MAX = 30.0
 RETRY_SECONDS_MAX = 60.0
 """How long a request is repeated that the store throttles, or answers with an error of its own."""
 
-RETRIES_MAX = 8
+BACKOFF_SECONDS_MAX = 5.0
+"""Longest pause between two attempts; the first one is 0.1 s, and each may take twice the time of the one before it."""
+
+RETRIES_MAX = 10_000
+"""More than fit into that time: only the time ends the attempts."""
 
 BUFFER_BYTES = 8 * 1024 * 1024
 """Bytes of each part of an upload."""
@@ -70,6 +74,7 @@ class Objects:
             }
             options["retry_config"] = {
                 "max_retries": RETRIES_MAX,
+                "backoff": {"max_backoff": timedelta(seconds=BACKOFF_SECONDS_MAX)},
                 "retry_timeout": timedelta(seconds=RETRY_SECONDS_MAX),
             }
         with self._told("", "opened"):

@@ -21,7 +21,7 @@ from metadata.records.logs.log_store import LogStore
 
 from ..authorized import found_of, keys_of
 from ..cluster import Cluster
-from ..cold.errors import NoSuchObject
+from ..cold.errors import NoSuchObject, ObjectStoreFailed
 from ..elections.errors import LeadershipLost
 from ..elections.term import Term
 from ..errors import LedgerError
@@ -33,6 +33,9 @@ from .policy import OffloadPolicy, log_of, relieving
 log = logging.getLogger(__name__)
 
 ELECTION = "bookledger.offloader"
+
+STORE_FAILURES_MAX = 3
+"""A round copies no further ledger once the object store has failed this often: the store is full, away or closed."""
 
 COPIES_AT_ONCE = 2
 """Ledgers that are copied at the same time: one is uploaded while another is read back."""
@@ -62,6 +65,7 @@ class Offloader:
         self._policy = policy
         self._pace = None if math.isinf(bytes_per_second) else RateLimit(bytes_per_second)
         self._looked_at = 0
+        self._store_failures = 0
         self.state = OffloaderState("", url, 0)
         self.counts: Counter[str] = Counter()
         """Ledgers `copied`, `dropped` and `failed`, and `bytes` copied, since this program has started."""
@@ -117,10 +121,12 @@ class Offloader:
 
     async def _copy_all(self, due: Iterable[LedgerRecord], term: Term, failed: dict[int, str]) -> None:
         """Copies a few ledgers at a time."""
-        waiting = iter(due)
+        waiting, self._store_failures = iter(due), 0
 
         async def copy_in_turn() -> None:
             for record in waiting:
+                if self._store_failures >= STORE_FAILURES_MAX:
+                    return
                 term.check()
                 await self._done(record.ledger_id, self._copy(record.ledger_id), failed)
 
@@ -144,6 +150,7 @@ class Offloader:
                 await work
         except LedgerError as error:
             self.counts["failed"] += 1
+            self._store_failures += isinstance(error, ObjectStoreFailed)
             if len(failed) < TOLD_MAX:
                 failed[ledger_id] = str(error)
             log.warning("%s", error, extra={"ledger": ledger_id})

@@ -15,7 +15,7 @@ from bookledger.cli.processes import bookie_processes
 from ledgers import LedgerClient, aio
 from ledgers.cold.errors import ObjectStoreFailed
 from ledgers.cold.object_store import Objects
-from ledgers.offloading.offloader import ELECTION, Offloader
+from ledgers.offloading.offloader import COPIES_AT_ONCE, ELECTION, STORE_FAILURES_MAX, Offloader
 from ledgers.offloading.policy import OffloadPolicy
 from metadata.records.cold.offloader_state import OffloaderState
 from tests.integration.test_offload import closed, collected, objects, on_four, payload, url_of
@@ -88,6 +88,26 @@ async def test_a_ledger_that_cannot_be_copied_hinders_no_other_and_is_told(
     state = await round_of(client, offloader)
     assert (state.failed, state.stored, state.waiting) == ({}, 2, 0)
     assert (offloader.counts["copied"], offloader.counts["failed"]) == (2, 1)
+
+
+async def test_a_round_copies_no_further_ledger_into_a_store_that_fails(
+    on_four: tuple[InProcessCluster, aio.LedgerClient], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, client = on_four
+    ledgers = [await closed(client, 5) for _ in range(STORE_FAILURES_MAX + COPIES_AT_ONCE + 2)]
+    asked = set()
+
+    async def full(self: Objects, name: str) -> int:
+        asked.add(name)
+        raise ObjectStoreFailed(name, "the quota is used up")
+
+    monkeypatch.setattr(Objects, "size", full)
+    offloader = await client.offloader(url_of(made(tmp_path)), AT_ONCE)
+    state = await round_of(client, offloader)
+    assert STORE_FAILURES_MAX <= len(asked) < STORE_FAILURES_MAX + COPIES_AT_ONCE
+    assert (len(state.failed), state.waiting) == (len(asked), len(ledgers))
+    monkeypatch.undo()
+    assert (await round_of(client, offloader)).stored == len(ledgers)
 
 
 async def test_an_object_that_is_missing_or_cut_off_is_told_until_it_is_back(

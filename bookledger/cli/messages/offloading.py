@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from metadata.records.cold.offloader_state import OffloaderState
@@ -19,6 +20,11 @@ def state_fields(state: OffloaderState) -> dict[str, Any]:
         "waiting_bytes": state.waiting_bytes,
         "next_ledgers": list(state.next_ledgers),
         "with_password": state.with_password,
-        "failed": [f"ledger {ledger_id}: {why}" for ledger_id, why in sorted(state.failed.items())],
-        "missing": [f"ledger {ledger_id}: {why}" for ledger_id, why in sorted(state.missing.items())],
+        "failed": _by_ledger(state.failed),
+        "missing": _by_ledger(state.missing),
     }
+
+
+def _by_ledger(reasons: Mapping[int, str]) -> list[str]:
+    prefixed = ((f"ledger {ledger_id}: ", why) for ledger_id, why in sorted(reasons.items()))
+    return [prefix + why.removeprefix(prefix) for prefix, why in prefixed]
